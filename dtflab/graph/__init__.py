@@ -1,0 +1,1 @@
+"""What a user writes: graphs, tensors, dtypes, shapes, devices, errors."""
