@@ -1,0 +1,51 @@
+# Two words to remember: `make lab` opens the welcome notebook, `make test` proves the house.
+# Each makes .venv and installs what it needs, once; again only when pyproject.toml changes.
+
+PYTHON ?= python3
+BIN := .venv/bin
+ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# JupyterLab refuses to be root unasked, as in a container
+
+.PHONY: help lab test lint types bench notebooks protos format clean
+
+help: ## what there is
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+lab: .venv/.lab ## open notebooks/00_welcome.ipynb in JupyterLab; ARGS="--no-browser --port 8899" goes to it
+	$(BIN)/jupyter lab $(ROOT) notebooks/00_welcome.ipynb $(ARGS)
+
+test: lint types ## lint, types, and every test; ARGS="-k placer" goes to pytest
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: .venv/.test
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+
+types: .venv/.test
+	$(BIN)/mypy
+
+bench: .venv/.test ## measurements side by side with TensorFlow
+	$(BIN)/python -m benchmarks $(ARGS)
+
+notebooks: .venv/.test ## rebuild notebooks/*.ipynb from notebooks/src/*.py
+	$(BIN)/python notebooks/build.py
+
+format: .venv/.test ## let ruff lay out the code
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+clean: ## remove .venv and what runs left behind
+	rm -rf .venv .*_cache .hypothesis tests/browser/node_modules tests/browser/shots
+
+# What is installed, by whom it is needed. `test` holds all that `lab` does.
+.venv/.lab: EXTRAS := lab
+.venv/.test: EXTRAS := lab,tensorflow,dev
+.venv/.lab .venv/.test: pyproject.toml | $(BIN)/pip
+	$(BIN)/pip install --quiet --editable '.[$(EXTRAS)]'
+	$(BIN)/jupyter labextension disable --level=sys_prefix @jupyterlab/apputils-extension:announcements
+	touch $@
+
+$(BIN)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "dtflab needs Python 3.11 or newer, $(PYTHON) is older; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; \
+	  echo "This Python cannot make a virtual environment; on Debian or Ubuntu: apt install python3-venv"; exit 1; }
