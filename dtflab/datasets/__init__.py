@@ -1,0 +1,11 @@
+"""Data that ships with the package: handwritten digits, ready without a download.
+
+TensorFlow: `tensorflow/examples/tutorials/mnist/input_data.py`, whose `read_data_sets` this follows: the same
+three parts, the same `next_batch`. Left out: downloading, and MNIST itself (no package that ships it was found).
+The rule: one seed gives one order of batches, on every machine.
+"""
+
+from dtflab.datasets.dataset import Dataset, Datasets
+from dtflab.datasets.digits import digits
+
+__all__ = ["digits", "Dataset", "Datasets"]
