@@ -1,0 +1,198 @@
+"""Anything a program may pass → a Tensor.
+
+Stands for `python/framework/tensor_conversion_registry.py` and `constant_op.py`.
+
+Rule: types of upper rooms (variables, sparse values) register their own conversion; everything else is a
+constant, or a `Pack` where a list has tensors in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import dtypes
+from dtflab.graph.array_value import as_array
+from dtflab.graph.dtypes import DType
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.scopes import get_default_graph, name_scope
+from dtflab.graph.tensor_shape import Dimension, TensorShape
+
+Conversion = Callable[..., Any]
+_conversions: list[tuple[type, Conversion]] = []
+
+
+def register_tensor_conversion_function(base_type: Any, conversion_func: Conversion, priority: int = 100) -> None:
+    """`conversion_func(value, dtype, name, as_ref)` makes tensors of values of `base_type`."""
+    for one in base_type if isinstance(base_type, tuple) else (base_type,):
+        _conversions.append((one, conversion_func))
+
+
+def convert_to_tensor(
+    value: Any,
+    dtype: Any = None,
+    name: str | None = None,
+    preferred_dtype: Any = None,
+    dtype_hint: Any = None,
+    as_ref: bool = False,
+) -> Tensor:
+    """`value` as a Tensor of the default graph.
+
+    `preferred_dtype` is tried first and dropped if it does not fit. Raises TypeError or ValueError for a value
+    of another dtype, or one that is no tensor at all.
+    """
+    wanted = dtypes.as_dtype(dtype) if dtype is not None else None
+    hint = preferred_dtype if preferred_dtype is not None else dtype_hint
+    if isinstance(value, Tensor):
+        return _checked(value, wanted, name)
+    for base_type, conversion in _conversions:
+        if isinstance(value, base_type):
+            return conversion(value, dtype=wanted, name=name, as_ref=as_ref)
+    if wanted is None and hint is not None:
+        try:
+            return _from_python(value, dtypes.as_dtype(hint).base_dtype, name)
+        except (TypeError, ValueError):
+            pass
+    return _from_python(value, wanted, name)
+
+
+def _checked(value: Tensor, wanted: DType | None, name: str | None) -> Tensor:
+    if wanted is not None and not wanted.is_compatible_with(value.dtype):
+        raise ValueError(
+            f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {value.dtype.name}: {value!r}"
+        )
+    return value
+
+
+def _from_python(value: Any, dtype: DType | None, name: str | None) -> Tensor:
+    if isinstance(value, Operation):
+        raise TypeError(
+            f"Can't convert Operation '{value.name}' to Tensor (target dtype={dtype.name if dtype else None!r}, "
+            f"name={name!r}): it has no value. Fetch it with session.run, or use one of its outputs."
+        )
+    if isinstance(value, TensorShape):
+        return _from_shape(value, dtype, name)
+    if isinstance(value, Dimension):
+        if value.value is None:
+            raise ValueError(f"Cannot convert unknown Dimension to a Tensor: {value}")
+        return constant(value.value, dtype or dtypes.int32, name=name or "Const")
+    if isinstance(value, list | tuple) and _contains_tensor(value):
+        return _pack(value, dtype, name or "packed")
+    if isinstance(value, list | tuple) and any(isinstance(v, Dimension) for v in value):
+        return constant([int(v) for v in value], dtype or dtypes.int32, name=name or "Const")
+    return constant(value, dtype, name=name or "Const")
+
+
+def _from_shape(value: TensorShape, dtype: DType | None, name: str | None) -> Tensor:
+    if not value.is_fully_defined():
+        raise ValueError(f"Cannot convert a partially known TensorShape {value} to a Tensor.")
+    dims = value.as_list()
+    if dtype not in (None, dtypes.int32, dtypes.int64):
+        raise TypeError(f"Cannot convert a TensorShape to dtype {dtype.name}. Prefer tf.int32 or tf.int64.")
+    return constant(dims, dtype or dtypes.int32, name=name or "shape_as_tensor")
+
+
+def _contains_tensor(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_contains_tensor, value))
+    return isinstance(value, Tensor) or any(isinstance(value, t) for t, _ in _conversions)
+
+
+def _pack(values: Sequence[Any], dtype: DType | None, name: str) -> Tensor:
+    """A list with tensors among its items as one `Pack`, nested lists first."""
+    from dtflab.graph.apply_op import apply_op
+
+    if dtype is None:
+        dtype = next((t.dtype.base_dtype for t in _tensors_in(values)), None)
+    with name_scope(name) as scope:
+        parts = []
+        for i, item in enumerate(values):
+            if isinstance(item, list | tuple) and _contains_tensor(item):
+                parts.append(_pack(item, dtype, str(i)))
+            else:
+                parts.append(convert_to_tensor(item, dtype, name=str(i)))
+        return apply_op("Pack", scope, values=parts)
+
+
+def _tensors_in(values: Any) -> list[Any]:
+    if isinstance(values, list | tuple):
+        return [t for v in values for t in _tensors_in(v)]
+    return [values] if hasattr(values, "dtype") and _contains_tensor(values) else []
+
+
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const", verify_shape: bool = False) -> Tensor:
+    """A tensor whose value stands in the graph.
+
+    `shape` may be larger than the value: the last element fills the rest. Raises TypeError for a value that does
+    not fit `dtype`.
+    """
+    wanted = dtypes.as_dtype(dtype).base_dtype if dtype is not None else None
+    dims = shape if shape is None or isinstance(shape, list | tuple | np.ndarray) else TensorShape(shape).as_list()
+    array = as_array(value, wanted, dims, verify_shape)
+    array.flags.writeable = False
+    attrs = {"value": array, "dtype": wanted or dtypes.as_dtype(array.dtype)}
+    return get_default_graph().create_op("Const", [], name=name, attrs=attrs).outputs[0]
+
+
+def constant_value(tensor: Tensor) -> np.ndarray | None:
+    """The value of `tensor` if the graph alone tells it (constants and what follows from shapes), else None."""
+    rule = _CONSTANT_RULES.get(tensor.op.type)
+    return rule(tensor.op) if rule is not None else None
+
+
+def _constant_of_shape(op: Operation) -> np.ndarray | None:
+    shape = op.inputs[0].shape
+    if not shape.is_fully_defined():
+        return None
+    return np.array(shape.as_list(), op.outputs[0].dtype.as_numpy_dtype)
+
+
+def _constant_of_pack(op: Operation) -> np.ndarray | None:
+    parts = [constant_value(t) for t in op.inputs]
+    if not parts or any(p is None for p in parts):
+        return None
+    return np.stack(parts, axis=op.attrs["axis"])  # type: ignore[arg-type]
+
+
+def _by_kernel(op: Operation) -> np.ndarray | None:
+    """Run the op's own kernel on constant inputs; only for cheap, stateless ops that build shapes."""
+    values = [constant_value(t) for t in op.inputs]
+    if any(v is None for v in values):
+        return None
+    return np.asarray(op.op_class.bind(op.node(), np)(*values))
+
+
+_CONSTANT_RULES: dict[str, Callable[[Operation], np.ndarray | None]] = {
+    "Const": lambda op: op.attrs["value"],
+    "Shape": _constant_of_shape,
+    "Size": lambda op: None if (s := _constant_of_shape(op)) is None else np.prod(s, dtype=s.dtype),
+    "Rank": lambda op: None if (n := op.inputs[0].shape.ndims) is None else np.array(n, np.int32),
+    "Pack": _constant_of_pack,
+    **dict.fromkeys(("Range", "Cast", "ConcatV2", "Fill", "Prod", "FloorMod", "Maximum", "AddV2", "Mul", "Sub",
+                     "FloorDiv", "StridedSlice", "GatherV2", "DynamicStitch", "Reshape", "ExpandDims"), _by_kernel),
+}  # fmt: skip
+
+
+def constant_value_as_shape(tensor: Tensor) -> TensorShape:
+    """`tensor`, an integer vector, as a static shape: known entries where the graph tells them, -1 is unknown."""
+    value = constant_value(tensor)
+    if value is not None:
+        return TensorShape([None if d < 0 else int(d) for d in np.asarray(value).reshape(-1)])
+    op = tensor.op
+    if op.type == "Shape":
+        return op.inputs[0].shape
+    if op.type == "Pack":
+        dims = [constant_value(t) for t in op.inputs]
+        return TensorShape([None if d is None or d < 0 else int(d) for d in dims])
+    if op.type == "ConcatV2" and constant_value(op.inputs[-1]) is not None:
+        parts = [constant_value_as_shape(t) for t in op.inputs[:-1]]
+        shape = TensorShape([])
+        for part in parts:
+            shape = shape.concatenate(part)
+        return shape
+    length = tensor.shape.with_rank(1)[0].value
+    return TensorShape(None) if length is None else TensorShape([None] * length)
+
+

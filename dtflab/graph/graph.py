@@ -1,0 +1,452 @@
+"""Graph: the operations of a program, their names, and the scopes that stand around each new one.
+
+Stands for `python/framework/ops.py` (Graph). Left out: functions inside graphs, graph-level kernel labels.
+
+Rule: a graph only grows. An operation is finished by the scopes in force when it was made: name, control
+dependencies, device, colocation, container, in this order, as TensorFlow does it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from dtflab.graph import op_registry
+from dtflab.graph.device_stack import DeviceStack
+from dtflab.graph.node import Node
+from dtflab.graph.operation import Operation, Tensor
+
+_VALID_OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
+_VALID_SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
+_VALID_CONTAINER = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_./-]*$|^$")
+
+# What TensorFlow 2.21 writes into GraphDef.versions; servers refuse graphs of an unknown future.
+GRAPH_DEF_PRODUCER = 2404
+GRAPH_DEF_MIN_CONSUMER = 0
+
+
+class _ControlDependencies:
+    """One `control_dependencies` block: its operations and everything made inside it."""
+
+    def __init__(self, ops: list[Operation], clears: bool) -> None:
+        self.ops = ops
+        self.clears = clears  # control_dependencies(None) hides the blocks around it
+        self.made_inside: set[Operation] = set()
+
+
+class Graph:
+    """A dataflow graph: operations, the tensors between them, and collections of anything."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._ops: dict[str, Operation] = {}
+        self._order: list[Operation] = []
+        self._names_in_use: dict[str, int] = {}
+        self._name_stack = ""
+        self._devices = DeviceStack()
+        self._colocation_stack: list[Operation] = []
+        self._control_stack: list[_ControlDependencies] = []
+        self._container = ""
+        self._collections: dict[Any, list[Any]] = {}
+        self._seed: int | None = None
+        self._seeds_given = 0
+        self._finalized = False
+        self._unfeedable: set[Tensor] = set()
+        self._unfetchable: set[Any] = set()
+        self._gradient_overrides: dict[str, str] = {}
+        self._control_flow_context: Any = None
+        self._sent = 0  # operations that some session has taken
+        self.functions: Any = None  # FunctionDefLibrary of an imported graph
+
+    # -- operations ---------------------------------------------------------------------------------------
+
+    def create_op(
+        self,
+        op_type: str,
+        inputs: Sequence[Tensor],
+        dtypes: Any = None,
+        input_types: Any = None,
+        name: str | None = None,
+        attrs: dict[str, Any] | None = None,
+        op_def: Any = None,
+        compute_shapes: bool = True,
+        compute_device: bool = True,
+    ) -> Operation:
+        """Add an operation; attrs are Python values, defaults are filled in.
+
+        `dtypes`, `input_types`, `op_def` are accepted for TF1's signature: the registered interface decides.
+        """
+        op_class = op_registry.get(op_type)
+        full = op_class.op_def.with_defaults(attrs or {})
+        with self._lock:
+            self._check_not_finalized()
+            op = self._add(op_class, self._op_name(name or op_type), inputs, full)
+            self._apply_scopes(op, compute_device)
+        if compute_shapes:
+            infer_shapes(op)
+        return op
+
+    def _op_name(self, name: str) -> str:
+        if name.endswith("/"):  # a scope that the caller opened for exactly this op
+            name = name[:-1]
+            if name in self._ops:
+                name = self.unique_name(name)
+        else:
+            name = self.unique_name(name)
+        if not _VALID_OP_NAME.match(name):
+            raise ValueError(f"'{name}' is not a valid node name")
+        return name
+
+    def _add(
+        self, op_class: type[op_registry.Op], name: str, inputs: Sequence[Tensor], attrs: dict[str, Any]
+    ) -> Operation:
+        for tensor in inputs:
+            if tensor.graph is not self:
+                raise ValueError(f"Tensor {tensor} must be from the same graph as the operation '{name}' that uses it.")
+        op = Operation(self, name, op_class, inputs, self._control_inputs_for(inputs), attrs)
+        op._id = len(self._order)
+        op._control_flow_context = self._control_flow_context
+        self._ops[name] = op
+        self._order.append(op)
+        return op
+
+    def _apply_scopes(self, op: Operation, compute_device: bool) -> None:
+        override = self._gradient_overrides.get(op.type)
+        if override:
+            op.attrs["_gradient_op_type"] = override.encode()
+        for block in self._control_stack:
+            block.made_inside.add(op)
+        if compute_device:
+            self._devices.apply(op)
+        if self._colocation_stack:
+            groups: list[bytes] = []
+            with_device = next((c for c in reversed(self._colocation_stack) if c.device), None)
+            for other in self._colocation_stack:
+                groups.extend(other.colocation_groups())
+            if with_device is not None:
+                op.device = with_device.device
+            op.attrs["_class"] = sorted(set(groups))
+        if self._container and op.op_class.stateful and op.attrs.get("container") == b"":
+            op.attrs["container"] = self._container.encode()
+        if self._control_flow_context is not None:
+            self._control_flow_context.AddOp(op)
+
+    def _control_inputs_for(self, inputs: Sequence[Tensor]) -> list[Operation]:
+        """The control inputs that the enclosing blocks add, less those an input already waits for."""
+        producers = {t.op for t in inputs}
+        controls: dict[Operation, None] = {}
+        for block in reversed(self._control_stack):
+            if not block.made_inside.isdisjoint(producers):
+                continue
+            controls.update(dict.fromkeys(op for op in block.ops if op not in producers))
+            if block.clears:
+                break
+        return list(controls)
+
+    def _touch(self, op: Operation) -> None:
+        if op._id < self._sent:
+            raise RuntimeError(
+                f"Operation '{op.name}' was changed after it was run by a session; the session would not see it. "
+                "Change operations before the first run, or make a new session and graph."
+            )
+
+    def nodes(self, start: int = 0) -> list[Node]:
+        """The operations from number `start` on, as data: what a session hands to its master."""
+        with self._lock:
+            self._sent = len(self._order)
+            return [op.node() for op in self._order[start:]]
+
+    @property
+    def version(self) -> int:
+        """Number of operations made so far."""
+        return len(self._order)
+
+    @property
+    def graph_def_versions(self) -> Any:
+        from dtflab.protos.versions_pb2 import VersionDef
+
+        return VersionDef(producer=GRAPH_DEF_PRODUCER, min_consumer=GRAPH_DEF_MIN_CONSUMER)
+
+    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
+        """The graph as a GraphDef message that TensorFlow loads."""
+        from dtflab.graph import graph_def
+
+        return graph_def.graph_to_proto(self, from_version or 0, add_shapes)
+
+    def get_operations(self) -> list[Operation]:
+        return list(self._order)
+
+    def get_operation_by_name(self, name: str) -> Operation:
+        """The operation of that name; KeyError if there is none."""
+        if not isinstance(name, str):
+            raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
+        return self.as_graph_element(name, allow_tensor=False, allow_operation=True)
+
+    def get_tensor_by_name(self, name: str) -> Tensor:
+        """The tensor of that name, `op:index`; KeyError if there is none."""
+        if not isinstance(name, str):
+            raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
+        return self.as_graph_element(name, allow_tensor=True, allow_operation=False)
+
+    def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
+        """The Tensor or Operation that `obj` is, names, or stands for (a variable's value)."""
+        if not allow_tensor and not allow_operation:
+            raise ValueError("allow_tensor and allow_operation can't both be False.")
+        convert = getattr(obj, "_as_graph_element", None)
+        if convert is not None:
+            obj = convert()
+        if isinstance(obj, str):
+            return self._element_by_name(obj, allow_tensor, allow_operation)
+        kinds = "Tensor or Operation" if allow_tensor and allow_operation else "Tensor" if allow_tensor else "Operation"
+        wanted = (Tensor,) * allow_tensor + (Operation,) * allow_operation
+        if not isinstance(obj, wanted):
+            raise TypeError(f"Can not convert a {type(obj).__name__} into a {kinds}.")
+        if obj.graph is not self:
+            raise ValueError(f"{type(obj).__name__} {obj} is not an element of this graph.")
+        return obj
+
+    def _element_by_name(self, name: str, allow_tensor: bool, allow_operation: bool) -> Any:
+        op_name, colon, index = name.partition(":")
+        op = self._ops.get(op_name)
+        if colon:
+            if not allow_tensor:
+                raise ValueError(f"Name {name!r} appears to refer to a Tensor, not a Operation.")
+            if not index.isdigit():
+                raise ValueError(
+                    f"The name {name!r} looks a like a Tensor name, but is not a valid one. "
+                    'Tensor names must be of the form "<op_name>:<output_index>".'
+                )
+            if op is None:
+                raise KeyError(
+                    f"The name {name!r} refers to a Tensor which does not exist. "
+                    f"The operation, {op_name!r}, does not exist in the graph."
+                )
+            if int(index) >= len(op.outputs):
+                raise KeyError(
+                    f"The name {name!r} refers to a Tensor which does not exist. "
+                    f"The operation, {op_name!r}, exists but only has {len(op.outputs)} outputs."
+                )
+            return op.outputs[int(index)]
+        if not allow_operation:
+            hint = f' Tensor names must be of the form "<op_name>:<output_index>": {name + ":0"!r}?'
+            if op is None:
+                raise ValueError(f"The name {name!r} looks like an (invalid) Operation name, not a Tensor.{hint}")
+            raise ValueError(f"The name {name!r} refers to an Operation, not a Tensor.{hint}")
+        if op is None:
+            raise KeyError(f"The name {name!r} refers to an Operation not in the graph.")
+        return op
+
+    def finalize(self) -> None:
+        """Make the graph read-only."""
+        self._finalized = True
+
+    @property
+    def finalized(self) -> bool:
+        return self._finalized
+
+    def _unsafe_unfinalize(self) -> None:
+        self._finalized = False
+
+    def _check_not_finalized(self) -> None:
+        if self._finalized:
+            raise RuntimeError("Graph is finalized and cannot be modified.")
+
+    def prevent_feeding(self, tensor: Tensor) -> None:
+        self._unfeedable.add(tensor)
+
+    def is_feedable(self, tensor: Tensor) -> bool:
+        return tensor not in self._unfeedable
+
+    def prevent_fetching(self, op: Operation) -> None:
+        self._unfetchable.add(op)
+
+    def is_fetchable(self, element: Tensor | Operation) -> bool:
+        return (element.op if isinstance(element, Tensor) else element) not in self._unfetchable
+
+    # -- names --------------------------------------------------------------------------------------------
+
+    def unique_name(self, name: str, mark_as_used: bool = True) -> str:
+        """`name` inside the current name scope, with `_1`, `_2`, … if it is taken (case is ignored)."""
+        if self._name_stack:
+            name = f"{self._name_stack}/{name}"
+        key = name.lower()
+        count = self._names_in_use.get(key, 0)
+        if mark_as_used:
+            self._names_in_use[key] = count + 1
+        if count:
+            base = key
+            while key in self._names_in_use:
+                key = f"{base}_{count}"
+                count += 1
+            if mark_as_used:
+                self._names_in_use[key] = 1
+            name = f"{name}_{count - 1}"
+        return name
+
+    @contextlib.contextmanager
+    def name_scope(self, name: str | None) -> Iterator[str]:
+        """Prefix names made inside with `name/`; a name that ends in `/` re-enters that scope."""
+        if name:
+            if not isinstance(name, str):
+                raise TypeError(f"name for name_scope must be a string, got {name!r}.")
+            valid = _VALID_SCOPE_NAME if self._name_stack else _VALID_OP_NAME
+            if not valid.match(name):
+                raise ValueError(f"'{name}' is not a valid root scope name. A root scope name has to match the following pattern: {valid.pattern}")
+        old = self._name_stack
+        if not name:
+            new = ""
+        elif name.endswith("/"):
+            new = name[:-1]
+        else:
+            new = self.unique_name(name)
+        self._name_stack = new
+        try:
+            yield f"{new}/" if new else ""
+        finally:
+            self._name_stack = old
+
+    def get_name_scope(self) -> str:
+        return self._name_stack
+
+    # -- other scopes -------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def device(self, device_name_or_function: Any) -> Iterator[None]:
+        """Devices for operations made inside: a (partial) name, a function of the operation, or None."""
+        self._devices.push(device_name_or_function)
+        try:
+            yield
+        finally:
+            self._devices.pop()
+
+    @contextlib.contextmanager
+    def control_dependencies(self, control_inputs: Sequence[Any] | None) -> Iterator[None]:
+        """Operations made inside run after `control_inputs`; None removes the blocks around it."""
+        if control_inputs is None:
+            block = _ControlDependencies([], clears=True)
+        else:
+            ops: dict[Operation, None] = {}
+            for item in control_inputs:
+                element = self.as_graph_element(getattr(item, "_control_input", item))
+                ops[element.op if isinstance(element, Tensor) else element] = None
+            block = _ControlDependencies(list(ops), clears=False)
+        self._control_stack.append(block)
+        context, self._control_flow_context = self._control_flow_context, (
+            None if block.clears else self._control_flow_context
+        )
+        try:
+            yield
+        finally:
+            self._control_stack.remove(block)
+            self._control_flow_context = context
+
+    @contextlib.contextmanager
+    def container(self, container_name: str) -> Iterator[str]:
+        """Stateful operations made inside keep their state in that resource container."""
+        old, self._container = self._container, container_name
+        try:
+            yield container_name
+        finally:
+            self._container = old
+
+    @contextlib.contextmanager
+    def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
+        """Operations made inside share the device of `op`."""
+        if op is None and not ignore_existing:
+            raise ValueError("Trying to reset colocation (op is None) but ignore_existing is not True")
+        element = None if op is None else self.as_graph_element(op)
+        target = element.op if isinstance(element, Tensor) else element
+        # A device block around us must not fight with the op that we join, so none applies inside.
+        devices, self._devices = self._devices, DeviceStack()
+        stack, self._colocation_stack = self._colocation_stack, [] if ignore_existing else list(self._colocation_stack)
+        if target is not None:
+            self._colocation_stack.append(target)
+        try:
+            yield
+        finally:
+            self._devices, self._colocation_stack = devices, stack
+
+    @contextlib.contextmanager
+    def gradient_override_map(self, op_type_map: dict[str, str]) -> Iterator[None]:
+        """Operations of the given types made inside use the gradient registered under another name."""
+        saved = dict(self._gradient_overrides)
+        self._gradient_overrides.update(op_type_map)
+        try:
+            yield
+        finally:
+            self._gradient_overrides = saved
+
+    @contextlib.contextmanager
+    def as_default(self) -> Iterator[Graph]:
+        """Make this the default graph of the current thread."""
+        from dtflab.graph import scopes
+
+        with scopes.default_graph_stack.entered(self):
+            yield self
+
+    # -- collections and seeds ----------------------------------------------------------------------------
+
+    def add_to_collection(self, name: Any, value: Any) -> None:
+        self._check_not_finalized()
+        with self._lock:
+            self._collections.setdefault(name, []).append(value)
+
+    def add_to_collections(self, names: Any, value: Any) -> None:
+        for name in (names,) if isinstance(names, str) else dict.fromkeys(names):
+            self.add_to_collection(name, value)
+
+    def get_collection_ref(self, name: Any) -> list[Any]:
+        """The list itself; changes to it change the collection."""
+        with self._lock:
+            return self._collections.setdefault(name, [])
+
+    def get_collection(self, name: Any, scope: str | None = None) -> list[Any]:
+        """A copy of the collection; with `scope`, the items whose name matches it from the start."""
+        items = list(self._collections.get(name, ()))
+        if scope is None:
+            return items
+        pattern = re.compile(scope)
+        return [item for item in items if hasattr(item, "name") and pattern.match(item.name)]
+
+    def get_all_collection_keys(self) -> list[Any]:
+        return [k for k in self._collections if isinstance(k, str)]
+
+    @property
+    def collections(self) -> list[Any]:
+        return list(self._collections)
+
+    def clear_collection(self, name: Any) -> None:
+        self._check_not_finalized()
+        self._collections.pop(name, None)
+
+    @property
+    def seed(self) -> int | None:
+        return self._seed
+
+    @seed.setter
+    def seed(self, seed: int | None) -> None:
+        self._seed = seed
+
+    @property
+    def building_function(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return f"<dtflab Graph: {len(self._order)} operations>"
+
+
+def infer_shapes(op: Operation) -> None:
+    """Set the static shapes of the outputs by the op's rule; a disagreement is a ValueError that names the op."""
+    try:
+        shapes = op.op_class.infer(op)
+    except ValueError as error:
+        raise ValueError(f"{error} for '{{{{node {op.name}}}}} = {op.type}[]' {_shapes_text(op)}") from None
+    for tensor, shape in zip(op.outputs, shapes, strict=True):
+        tensor._shape = shape
+
+
+def _shapes_text(op: Operation) -> str:
+    return f"with input shapes: {', '.join(str(t.shape).replace('(', '[').replace(')', ']') for t in op.inputs)}."

@@ -1,0 +1,63 @@
+"""Node: one line of a graph, the only intermediate representation between client and kernel.
+
+Stands for TensorFlow's NodeDef with its types resolved. A client's Operation gives one of these to the master,
+a GraphDef from the wire becomes a list of them, and place, prune and partition map lists of them to lists.
+
+Rule: a Node is not changed after it was made; a stage that needs another one makes it with `replace`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from types import CodeType
+from typing import Any
+
+from dtflab.graph.dtypes import DType
+
+Edge = tuple[str, int]  # (name of the producing node, index of its output)
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Node:
+    """An operation as data: name, op type, input edges, control inputs, device, attrs with defaults filled.
+
+    `line` is where the user's program made it: the code object and the line in it, when known.
+    """
+
+    name: str
+    op: str
+    inputs: list[Edge] = dataclasses.field(default_factory=list)
+    controls: list[str] = dataclasses.field(default_factory=list)
+    device: str = ""
+    attrs: dict[str, Any] = dataclasses.field(default_factory=dict)
+    output_types: list[DType] = dataclasses.field(default_factory=list)
+    line: tuple[CodeType, int] | None = None
+
+    def __getitem__(self, attr: str) -> Any:
+        """The value of an attribute: `node["T"]`."""
+        return self.attrs[attr]
+
+    def replace(self, **changes: Any) -> Node:
+        """A copy with other fields."""
+        return dataclasses.replace(self, **changes)
+
+    def colocated_with(self) -> list[str]:
+        """Names of the nodes whose device this one must share (`_class` attr, entries `loc:@name`)."""
+        return [c[5:].decode() for c in self.attrs.get("_class", ()) if c.startswith(b"loc:@")]
+
+    def __repr__(self) -> str:
+        ins = [n if i == 0 else f"{n}:{i}" for n, i in self.inputs] + [f"^{c}" for c in self.controls]
+        return f"{self.name} = {self.op}({', '.join(ins)})" + (f" @ {self.device}" if self.device else "")
+
+
+def line_text(line: tuple[CodeType, int] | None) -> str:
+    """`file.py:12, in main` for the line recorded in a Node, or an empty string."""
+    if line is None:
+        return ""
+    code, number = line
+    return f"{code.co_filename}:{number}, in {code.co_name}"
+
+
+def by_name(nodes: Iterable[Node]) -> dict[str, Node]:
+    return {node.name: node for node in nodes}

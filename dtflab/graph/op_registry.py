@@ -1,0 +1,279 @@
+"""What an op is: its interface, shape rule, kernel, gradient and cost, in one class.
+
+Stands for TensorFlow's `op_def.proto`, `op_def_builder.cc` and the registries of ops, kernels and gradients.
+Left out: deprecation, experimental type constraints, docs inside OpDefs.
+
+Rule: an op is registered once, by the decorator `op`, whose text is the op's interface in TensorFlow's own
+grammar (what `REGISTER_OP` takes), and everything else about it stands in the class below that text:
+
+    @op('''MatMul(a: T, b: T) -> (product: T)
+           transpose_a: bool = false
+           T: {float, double}''')
+    class MatMul(Op):
+        def infer(op): ...         # static shapes of the outputs
+        def bind(node, xp): ...    # the kernel: a callable over arrays of the module xp
+        def grad(op, dy): ...      # the gradients of the inputs, as graph ops
+        def flops(node, ins, outs): ...
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dtflab.graph import dtypes
+from dtflab.graph.dtypes import DType
+
+
+@dataclass(frozen=True)
+class ArgDef:
+    """One declared input or output; a list when `number_attr` or `type_list_attr` is set."""
+
+    name: str
+    type: DType | None = None
+    type_attr: str = ""
+    number_attr: str = ""
+    type_list_attr: str = ""
+    is_ref: bool = False
+
+    @property
+    def is_list(self) -> bool:
+        return bool(self.number_attr or self.type_list_attr)
+
+    def types(self, attrs: dict[str, Any]) -> list[DType]:
+        """The dtypes of the tensors that this argument stands for, given a node's attrs."""
+        if self.type_list_attr:
+            types = list(attrs[self.type_list_attr])
+        else:
+            one = self.type if self.type is not None else attrs[self.type_attr]
+            types = [one] * (attrs[self.number_attr] if self.number_attr else 1)
+        return [t._as_ref for t in types] if self.is_ref else types
+
+
+@dataclass(frozen=True)
+class AttrDef:
+    """One declared attribute: `type` is TensorFlow's spelling (`int`, `list(type)`, …)."""
+
+    name: str
+    type: str
+    default: Any = None
+    has_default: bool = False
+    allowed: tuple[Any, ...] | None = None
+    minimum: int | None = None
+
+
+@dataclass(frozen=True)
+class OpDef:
+    """The interface of an op, equal to TensorFlow's OpDef of that name."""
+
+    name: str
+    inputs: tuple[ArgDef, ...] = ()
+    outputs: tuple[ArgDef, ...] = ()
+    attrs: dict[str, AttrDef] = field(default_factory=dict)
+
+    def input_types(self, attrs: dict[str, Any]) -> list[DType]:
+        return [t for arg in self.inputs for t in arg.types(attrs)]
+
+    def output_types(self, attrs: dict[str, Any]) -> list[DType]:
+        return [t for arg in self.outputs for t in arg.types(attrs)]
+
+    def with_defaults(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """`attrs` completed with the declared defaults; ValueError names a required one that lacks."""
+        full = dict(attrs)
+        for attr in self.attrs.values():
+            if attr.name not in full:
+                if not attr.has_default:
+                    raise ValueError(f"NodeDef missing attr '{attr.name}' from Op<name={self.name}>")
+                full[attr.name] = attr.default
+        return full
+
+
+def no_gradient(op: Any, *dys: Any) -> list[None]:
+    """The gradient of an op that TensorFlow declares NotDifferentiable: None for each input."""
+    return [None] * len(op.inputs)
+
+
+class Op:
+    """Base of all op classes: what the runtime asks of an op, with the usual answers.
+
+    Methods are called on the class; there are no instances.
+    """
+
+    op_def: OpDef
+    stateful = False  # keeps state between steps: never folded, shared, or assumed equal to its twin
+    aliasing = False  # an output may be a view of an input
+    needs_ctx = False  # the kernel takes the step context first
+    is_async = False  # the kernel takes the step context first and a `done` callback last
+    allows_uninitialized_input = False  # a reference input may be a variable without a value
+    blas = False  # runs inside BLAS: its threads are set by runtime/devices from its shape
+    grad: Callable[..., Sequence[Any]] | None = None
+
+    @staticmethod
+    def infer(op: Any) -> list[Any]:
+        """Static shapes of the outputs; the default knows nothing."""
+        from dtflab.graph.tensor_shape import TensorShape
+
+        return [TensorShape(None)] * len(op.outputs)
+
+    @staticmethod
+    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+        """The kernel of `node` over the array module `xp` (numpy or cupy)."""
+        raise NotImplementedError(f"Op {node.op} (node '{node.name}') has no kernel in dtflab")
+
+    @staticmethod
+    def flops(node: Any, ins: Sequence[Any], outs: Sequence[Any]) -> int:
+        """Arithmetic operations of one run; `ins` and `outs` have shapes. Default: one per output element."""
+        return sum(elements(x) for x in outs)
+
+
+def elements(array: Any) -> int:
+    """Number of elements of anything with a `shape`."""
+    total = 1
+    for dim in getattr(array, "shape", ()):
+        total *= int(dim)
+    return total
+
+
+_registry: dict[str, type[Op]] = {}
+
+
+def op(interface: str) -> Callable[[type], type[Op]]:
+    """Class decorator that registers an op under the interface written in `interface`."""
+
+    def register(cls: type) -> type[Op]:
+        op_def = parse_interface(interface)
+        if op_def.name in _registry:
+            raise ValueError(f"Op '{op_def.name}' is registered twice")
+        for name in ("infer", "bind", "grad", "flops"):
+            rule = cls.__dict__.get(name)
+            if callable(rule) and not isinstance(rule, staticmethod):
+                setattr(cls, name, staticmethod(rule))
+        cls.op_def = op_def  # type: ignore[attr-defined]
+        _registry[op_def.name] = cls
+        return cls
+
+    return register
+
+
+def get(name: str) -> type[Op]:
+    """The op class registered under `name`; KeyError-free: raises NotFoundError that names the op."""
+    try:
+        return _registry[name]
+    except KeyError:
+        from dtflab.graph import errors
+
+        raise errors.NotFoundError(
+            None,
+            None,
+            f"Op type not registered '{name}' in dtflab. It is a TensorFlow op that dtflab does not have yet, "
+            "or a misspelt name; dtflab.graph.op_registry.names() lists those that exist.",
+        ) from None
+
+
+def names() -> list[str]:
+    """Names of all registered ops, sorted."""
+    return sorted(_registry)
+
+
+# -- the interface grammar ------------------------------------------------------------------------------------
+
+_SIGNATURE = re.compile(r"\s*(\w+)\s*\((.*?)\)\s*->\s*\((.*?)\)\s*\Z", re.S)
+_NUMBER_TYPES = (
+    "float, double, int64, int32, uint8, uint16, int16, int8, complex64, complex128, qint8, quint8, qint32, "
+    "half, uint32, uint64, bfloat16"
+)
+_REAL_NUMBER_TYPES = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
+_QUANTIZED_TYPES = "qint8, quint8, qint32, qint16, quint16"
+
+
+def parse_interface(text: str) -> OpDef:
+    """Parse `Name(in: T, …) -> (out: T, …)` followed by one attribute per line."""
+    head, _, tail = text.partition("->")
+    outputs, *lines = tail.strip().split("\n")
+    match = _SIGNATURE.match(f"{head}->{outputs}")
+    if match is None:
+        raise ValueError(f"not an op interface: {text!r}")
+    attrs = {a.name: a for a in map(_parse_attr, filter(str.strip, lines))}
+    name, inputs, outs = match.groups()
+    return OpDef(name, _parse_args(inputs, attrs), _parse_args(outs, attrs), attrs)
+
+
+def _parse_args(text: str, attrs: dict[str, AttrDef]) -> tuple[ArgDef, ...]:
+    return tuple(_parse_arg(part.strip(), attrs) for part in text.split(",") if part.strip())
+
+
+def _parse_arg(text: str, attrs: dict[str, AttrDef]) -> ArgDef:
+    name, type_text = (part.strip() for part in text.split(":"))
+    is_ref = type_text.startswith("Ref(")
+    if is_ref:
+        type_text = type_text[4:-1].strip()
+    number_attr = ""
+    if "*" in type_text:
+        number_attr, type_text = (part.strip() for part in type_text.split("*"))
+    attr = attrs.get(type_text)
+    if attr is None:
+        return ArgDef(name, type=dtypes.as_dtype(type_text), number_attr=number_attr, is_ref=is_ref)
+    if attr.type == "list(type)":
+        return ArgDef(name, type_list_attr=type_text, is_ref=is_ref)
+    return ArgDef(name, type_attr=type_text, number_attr=number_attr, is_ref=is_ref)
+
+
+_ATTR = re.compile(
+    r"\s*(?P<name>\w+)\s*:\s*(?P<list>list\()?(?P<type>\{[^}]*\}|\w+)\)?\s*"
+    r"(?:>=\s*(?P<min>-?\d+))?\s*(?:=\s*(?P<default>.*\S))?\s*\Z"
+)
+
+
+def _parse_attr(line: str) -> AttrDef:
+    match = _ATTR.match(line)
+    if match is None:
+        raise ValueError(f"not an attribute declaration: {line!r}")
+    kind, allowed = _kind_and_allowed(match["type"])
+    if match["list"]:
+        kind = f"list({kind})"
+    minimum = int(match["min"]) if match["min"] else None
+    text = match["default"]
+    default = _parse_default(kind, text) if text is not None else None
+    return AttrDef(match["name"], kind, default, text is not None, allowed, minimum)
+
+
+def _kind_and_allowed(text: str) -> tuple[str, tuple[Any, ...] | None]:
+    sets = {"numbertype": _NUMBER_TYPES, "realnumbertype": _REAL_NUMBER_TYPES, "quantizedtype": _QUANTIZED_TYPES}
+    if text in sets:
+        return "type", _types(sets[text])
+    if not text.startswith("{"):
+        return text, None
+    if "'" in text:
+        return "string", tuple(s.encode() for s in re.findall(r"'([^']*)'", text))
+    return "type", _types(text[1:-1])
+
+
+def _types(text: str) -> tuple[DType, ...]:
+    return tuple(dtypes.as_dtype(t.strip()) for t in text.split(",") if t.strip())
+
+
+def _parse_default(kind: str, text: str) -> Any:
+    if kind.startswith("list("):
+        items = text.strip()[1:-1].split(",")
+        return [_parse_default(kind[5:-1], item.strip()) for item in items if item.strip()]
+    return _DEFAULT_PARSERS[kind](text)
+
+
+def _parse_shape(text: str) -> Any:
+    from dtflab.graph.tensor_shape import TensorShape
+
+    if text == "unknown":
+        return TensorShape(None)
+    return TensorShape([None if d.strip() in ("?", "-1") else int(d) for d in text[1:-1].split(",") if d.strip()])
+
+
+_DEFAULT_PARSERS: dict[str, Callable[[str], Any]] = {
+    "bool": lambda s: s == "true",
+    "int": int,
+    "float": float,
+    "string": lambda s: s[1:-1].encode(),
+    "type": dtypes.as_dtype,
+    "shape": _parse_shape,
+}

@@ -1,0 +1,248 @@
+"""Tensor and Operation: the handles that a program holds on the nodes of its graph.
+
+Stands for `python/framework/ops.py` (Tensor, Operation). Left out: eager tensors, the C graph behind them.
+
+Rule: arithmetic on tensors (`a + b`) is installed by the ops (`Tensor.override_operator`), so that this room
+needs to know none of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+from dtflab.graph import op_registry
+from dtflab.graph.dtypes import DType
+from dtflab.graph.node import Node, line_text
+from dtflab.graph.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from dtflab.graph.graph import Graph
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def users_line() -> tuple[CodeType, int] | None:
+    """The innermost frame outside this package: the line of the program that is making an op (about 1 µs)."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_PACKAGE):
+            return frame.f_code, frame.f_lineno
+        frame = frame.f_back
+    return None
+
+
+class Tensor:
+    """One output of an Operation: a value that will exist when a session runs it."""
+
+    __slots__ = ("__weakref__", "_shape", "op", "value_index", "dtype", "_consumers")
+    __array_priority__ = 100  # numpy hands mixed arithmetic to us
+
+    def __init__(self, op: Operation, value_index: int, dtype: DType) -> None:
+        self.op = op
+        self.value_index = value_index
+        self.dtype = dtype
+        self._shape = TensorShape(None)
+        self._consumers: list[Operation] = []
+
+    @property
+    def graph(self) -> Graph:
+        return self.op.graph
+
+    @property
+    def name(self) -> str:
+        return f"{self.op.name}:{self.value_index}"
+
+    @property
+    def device(self) -> str:
+        return self.op.device
+
+    @property
+    def shape(self) -> TensorShape:
+        return self._shape
+
+    def get_shape(self) -> TensorShape:
+        """The static shape; same as `.shape`."""
+        return self._shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Merge what the program knows into the static shape; ValueError if they disagree."""
+        self._shape = self._shape.merge_with(shape)
+
+    def consumers(self) -> list[Operation]:
+        """The operations that take this tensor as an input."""
+        return list(dict.fromkeys(self._consumers))
+
+    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
+        """Run the tensor in `session` or the default session and return its value."""
+        return _session_for(session, self.graph, "evaluate tensor").run(self, feed_dict)
+
+    def __repr__(self) -> str:
+        return f"<tf.Tensor '{self.name}' shape={self._shape} dtype={self.dtype.name}>"
+
+    def __str__(self) -> str:
+        shape = f", shape={self._shape}" if self._shape.ndims is not None else ""
+        device = f", device={self.device}" if self.device else ""
+        return f'Tensor("{self.name}"{shape}, dtype={self.dtype.name}{device})'
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            "Using a symbolic `tf.Tensor` as a Python `bool` is not allowed. "
+            "Its value exists only inside a session: use `tf.cond` to choose inside the graph, or `session.run(t)` "
+            f"to get the value of {self.name!r} first."
+        )
+
+    def __len__(self) -> int:
+        raise TypeError(
+            f"len is not well defined for a symbolic Tensor ({self.name}). "
+            "Please call `x.shape` rather than `len(x)` for shape information."
+        )
+
+    def __iter__(self) -> Iterator[Tensor]:
+        raise TypeError(
+            "Iterating over a symbolic `tf.Tensor` is not allowed: its value exists only inside a session. "
+            "Use `tf.unstack(t)` for a known number of slices."
+        )
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f"Cannot convert a symbolic tf.Tensor ({self.name}) to a numpy array. "
+            "Its value exists only inside a session: run it with `session.run(t)`."
+        )
+
+    @staticmethod
+    def override_operator(operator: str, function: Callable[..., Any]) -> None:
+        """Install `function` as Tensor's method `operator` (`__add__`, `__getitem__`, …)."""
+        setattr(Tensor, operator, function)
+
+
+def _session_for(session: Any, graph: Graph, what: str) -> Any:
+    from dtflab.graph import scopes
+
+    if session is None:
+        session = scopes.get_default_session()
+        if session is None:
+            raise ValueError(
+                f"Cannot {what}: No default session is registered. Use `with sess.as_default()` or pass an explicit "
+                "session to `eval(session=sess)` / `run(session=sess)`"
+            )
+        if session.graph is not graph:
+            raise ValueError(
+                "Cannot use the default session to "
+                f"{what}: the tensor's graph is different from the session's graph. Pass an explicit session."
+            )
+    elif session.graph is not graph:
+        raise ValueError(f"Cannot use the given session to {what}: the tensor's graph is different from the session's.")
+    return session
+
+
+class Operation:
+    """A node of a Graph: an op type, its input tensors, its attributes, the device it asks for."""
+
+    __slots__ = (
+        "__weakref__", "graph", "name", "type", "op_class", "inputs", "control_inputs", "outputs", "device", "attrs",
+        "line", "_id", "_control_flow_context",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        graph: Graph,
+        name: str,
+        op_class: type[op_registry.Op],
+        inputs: Sequence[Tensor],
+        control_inputs: Sequence[Operation],
+        attrs: dict[str, Any],
+    ) -> None:
+        self.graph = graph
+        self.name = name
+        self.op_class = op_class
+        self.type = op_class.op_def.name
+        self.inputs = tuple(inputs)
+        self.control_inputs = list(control_inputs)
+        self.attrs = attrs
+        self.device = ""
+        self.line = users_line()
+        self.outputs = [Tensor(self, i, t) for i, t in enumerate(op_class.op_def.output_types(attrs))]
+        self._control_flow_context: Any = None
+        for tensor in self.inputs:
+            tensor._consumers.append(self)
+
+    @property
+    def op_def(self) -> op_registry.OpDef:
+        return self.op_class.op_def
+
+    @property
+    def node_def(self) -> Any:
+        """The NodeDef message of this operation."""
+        from dtflab.graph import graph_def
+
+        return graph_def.node_to_proto(self.node())
+
+    @property
+    def traceback(self) -> list[str]:
+        """Where the program made this operation: `file.py:12, in main`."""
+        return [line_text(self.line)] if self.line else []
+
+    def node(self) -> Node:
+        """This operation as data, as it is now."""
+        return Node(
+            self.name,
+            self.type,
+            [(t.op.name, t.value_index) for t in self.inputs],
+            [c.name for c in self.control_inputs],
+            self.device,
+            dict(self.attrs),
+            [t.dtype for t in self.outputs],
+            self.line,
+        )
+
+    def values(self) -> tuple[Tensor, ...]:
+        """The outputs."""
+        return tuple(self.outputs)
+
+    def get_attr(self, name: str) -> Any:
+        """The value of an attribute; ValueError if the operation has none of that name."""
+        try:
+            return self.attrs[name]
+        except KeyError:
+            raise ValueError(f"Operation '{self.name}' has no attr named '{name}'.") from None
+
+    def colocation_groups(self) -> list[bytes]:
+        """The groups whose members share a device; an op alone is its own group."""
+        groups = [c for c in self.attrs.get("_class", ()) if c.startswith(b"loc:@")]
+        return groups or [b"loc:@" + self.name.encode()]
+
+    def run(self, feed_dict: Any = None, session: Any = None) -> None:
+        """Run this operation in `session` or the default session."""
+        _session_for(session, self.graph, "execute operation").run(self, feed_dict)
+
+    def _set_device(self, device: Any) -> None:
+        self.device = device if isinstance(device, str) else device.to_string()
+        self.graph._touch(self)
+
+    def _set_attr(self, name: str, value: Any) -> None:
+        self.attrs[name] = value
+        self.graph._touch(self)
+
+    def _add_control_input(self, op: Operation) -> None:
+        self._add_control_inputs([op])
+
+    def _add_control_inputs(self, ops: Sequence[Operation]) -> None:
+        self.control_inputs.extend(op for op in ops if op not in self.control_inputs)
+        self.graph._touch(self)
+
+    def _update_input(self, index: int, tensor: Tensor) -> None:
+        """Replace one input: how a loop's Merge gets its back edge after the body is built."""
+        self.inputs[index]._consumers.remove(self)
+        self.inputs = (*self.inputs[:index], tensor, *self.inputs[index + 1 :])
+        tensor._consumers.append(self)
+        self.graph._touch(self)
+
+    def __repr__(self) -> str:
+        return f"<tf.Operation '{self.name}' type={self.type}>"
+
+    def __str__(self) -> str:
+        return str(self.node_def)

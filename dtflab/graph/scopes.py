@@ -1,0 +1,150 @@
+"""Which graph and which session are meant when a program names none; module-level forms of a graph's scopes.
+
+Stands for the default-graph stack of `python/framework/ops.py`. Both stacks are per thread, as in TensorFlow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from dtflab.graph.graph import Graph
+from dtflab.graph.operation import Operation, Tensor
+
+T = TypeVar("T")
+
+
+class DefaultStack(threading.local, Generic[T]):
+    """What is the default here, innermost last; each thread has its own."""
+
+    def __init__(self) -> None:
+        self.items: list[T] = []
+
+    def top(self) -> T | None:
+        return self.items[-1] if self.items else None
+
+    @contextlib.contextmanager
+    def entered(self, item: T) -> Iterator[T]:
+        """`item` is the default inside; leaving in the wrong order is an error of the program."""
+        self.items.append(item)
+        try:
+            yield item
+        finally:
+            if self.items[-1] is not item:
+                raise AssertionError(f"Nesting violated for default stack of {type(item)} objects")
+            self.items.pop()
+
+
+default_graph_stack: DefaultStack[Graph] = DefaultStack()
+default_session_stack: DefaultStack[Any] = DefaultStack()
+_global_graph: list[Graph] = []
+
+
+def get_default_graph() -> Graph:
+    """The innermost `graph.as_default()` of this thread, else the process-wide graph."""
+    graph = default_graph_stack.top()
+    if graph is not None:
+        return graph
+    if not _global_graph:
+        _global_graph.append(Graph())
+    return _global_graph[0]
+
+
+def reset_default_graph() -> None:
+    """Forget the process-wide default graph; the next use makes a new one."""
+    if default_graph_stack.items:
+        raise AssertionError(
+            "Do not use tf.reset_default_graph() to clear nested graphs. If you need a cleared graph, exit the "
+            "nesting and create a new graph."
+        )
+    _global_graph.clear()
+
+
+def get_default_session() -> Any:
+    """The innermost session used as a context manager in this thread, or None."""
+    return default_session_stack.top()
+
+
+def device(device_name_or_function: Any) -> contextlib.AbstractContextManager[None]:
+    """Devices for the operations made inside; see `Graph.device`."""
+    return get_default_graph().device(device_name_or_function)
+
+
+def control_dependencies(control_inputs: Sequence[Any] | None) -> contextlib.AbstractContextManager[None]:
+    """Operations made inside run after `control_inputs`; see `Graph.control_dependencies`."""
+    return get_default_graph().control_dependencies(control_inputs)
+
+
+def container(container_name: str) -> contextlib.AbstractContextManager[str]:
+    """State of the operations made inside lives in that container; see `Graph.container`."""
+    return get_default_graph().container(container_name)
+
+
+def colocate_with(op: Any, ignore_existing: bool = False) -> contextlib.AbstractContextManager[None]:
+    """Operations made inside share the device of `op`."""
+    return get_default_graph().colocate_with(op, ignore_existing)
+
+
+def add_to_collection(name: Any, value: Any) -> None:
+    get_default_graph().add_to_collection(name, value)
+
+
+def add_to_collections(names: Any, value: Any) -> None:
+    get_default_graph().add_to_collections(names, value)
+
+
+def get_collection(key: Any, scope: str | None = None) -> list[Any]:
+    return get_default_graph().get_collection(key, scope)
+
+
+def get_collection_ref(key: Any) -> list[Any]:
+    return get_default_graph().get_collection_ref(key)
+
+
+def graph_of(values: Sequence[Any]) -> Graph:
+    """The graph that the tensors among `values` belong to, else the default graph; ValueError if two."""
+    found: Graph | None = None
+    for value in values:
+        graph = value.graph if isinstance(value, Tensor | Operation) else getattr(value, "graph", None)
+        if not isinstance(graph, Graph):
+            continue
+        if found is not None and graph is not found:
+            raise ValueError(f"{value} must be from the same graph as the other inputs.")
+        found = graph
+    return found or get_default_graph()
+
+
+class name_scope:  # noqa: N801 - TF1's name
+    """`with tf.name_scope(name, default_name, values) as scope:` names inside begin with `scope`."""
+
+    def __init__(self, name: str | None, default_name: str | None = None, values: Sequence[Any] | None = None) -> None:
+        if not (default_name is None or isinstance(default_name, str)):
+            raise TypeError(
+                f"`default_name` type ({type(default_name)}) is not a string type. You likely meant to pass this "
+                "into the `values` kwarg."
+            )
+        if name is None and default_name is None and values is not None:
+            raise ValueError(
+                f"At least one of name ({name}) and default_name ({default_name}) must be provided with values."
+            )
+        self._name = default_name if name is None else name
+        self._values = values or []
+        self._exit = contextlib.ExitStack()
+
+    @property
+    def name(self) -> str | None:
+        return self._name
+
+    def __enter__(self) -> str:
+        graph = graph_of(self._values)
+        with contextlib.ExitStack() as stack:
+            if graph is not get_default_graph():
+                stack.enter_context(graph.as_default())
+            scope = stack.enter_context(graph.name_scope(self._name))
+            self._exit = stack.pop_all()
+        return scope
+
+    def __exit__(self, *exc: Any) -> bool | None:
+        return self._exit.__exit__(*exc)

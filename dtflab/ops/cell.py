@@ -1,0 +1,97 @@
+"""Cell: where a variable's value lives, between steps and between sessions.
+
+Stands for `Var` in `core/framework/resource_var.h` and the mutable buffer behind VariableV2.
+Left out: variables of variant dtype, copy-on-read mode.
+
+Rule: an array that was handed out never changes. An update works in place only while the cell is the array's
+sole owner; otherwise the cell takes a new array and readers keep the old one.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import errors
+from dtflab.graph.dtypes import DType
+
+
+class Cell:
+    """A variable's value with its lock; `value` is None until the first assignment."""
+
+    __slots__ = ("dtype", "lock", "name", "shape", "value")
+
+    def __init__(self, name: str, dtype: DType, shape: Any) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+        self.value: Any = None
+        self.lock = threading.Lock()
+
+    @property
+    def initialized(self) -> bool:
+        return self.value is not None
+
+    def read(self) -> Any:
+        """The current value; FailedPreconditionError before the first assignment."""
+        # Under the lock, so that `_is_sole_owner` in another thread counts this reader or precedes it.
+        with self.lock:
+            value = self.value
+        if value is None:
+            raise uninitialized(self.name)
+        return value
+
+    def assign(self, value: Any) -> None:
+        """Replace the value."""
+        with self.lock:
+            self.value = value
+
+    def update(self, compute: Callable[..., Any]) -> None:
+        """Replace the value by `compute(value, out)`; `out` is the array to write into, or None for a new one."""
+        with self.lock:
+            if self.value is None:
+                raise uninitialized(self.name)
+            out = self.value if _is_sole_owner(self) else None
+            self.value = compute(self.value, out)
+
+    def __repr__(self) -> str:
+        return f"<variable {self.name} {self.dtype.name}{self.shape} {'set' if self.initialized else 'unset'}>"
+
+
+def uninitialized(name: str) -> errors.FailedPreconditionError:
+    """The error of reading variable `name` before it has a value."""
+    return errors.FailedPreconditionError(
+        None,
+        None,
+        f"Attempting to use uninitialized value {name}. Run its initializer first: "
+        "`sess.run(tf.global_variables_initializer())`, on the cluster that holds it.",
+    )
+
+
+def _references(cell: Cell) -> int:
+    return sys.getrefcount(cell.value)
+
+
+def _is_sole_owner(cell: Cell) -> bool:
+    value = cell.value
+    if not isinstance(value, np.ndarray):
+        return False  # NumPy scalars are immutable
+    owned = value.base is None and value.flags.writeable
+    del value
+    return owned and _references(cell) <= _SOLE
+
+
+def _measure_sole_owner() -> int:
+    """What the interpreter's own reference counting adds, found by asking about an array nobody else holds."""
+    from dtflab.graph import dtypes
+
+    cell = Cell("probe", dtypes.float32, ())
+    cell.value = np.zeros(1, np.float32)
+    return _references(cell)
+
+
+_SOLE = _measure_sole_owner()

@@ -1,0 +1,38 @@
+"""Shape rules that many ops share; each takes an Operation and returns the shapes of its outputs.
+
+Stands for `core/framework/common_shape_fns.cc`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtflab.graph.tensor_shape import TensorShape, broadcast_shape
+
+
+def unchanged(op: Any) -> list[TensorShape]:
+    """Every output has the shape of the first input."""
+    return [op.inputs[0].shape] * len(op.outputs)
+
+
+def scalar(op: Any) -> list[TensorShape]:
+    """Every output is a scalar."""
+    return [TensorShape([])] * len(op.outputs)
+
+
+def none(op: Any) -> list[TensorShape]:
+    """The op has no output."""
+    return []
+
+
+def broadcast(op: Any) -> list[TensorShape]:
+    """NumPy broadcasting of the first two inputs; ValueError names both shapes."""
+    return [broadcast_shape(op.inputs[0].shape, op.inputs[1].shape)]
+
+
+def merged(op: Any) -> list[TensorShape]:
+    """All inputs have one shape, and so has each output."""
+    shape = op.inputs[0].shape
+    for tensor in op.inputs[1:]:
+        shape = shape.merge_with(tensor.shape)
+    return [shape] * len(op.outputs)
