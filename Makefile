@@ -29,6 +29,9 @@ bench: .venv/.test ## measurements side by side with TensorFlow
 notebooks: .venv/.test ## rebuild notebooks/*.ipynb from notebooks/src/*.py
 	$(BIN)/python notebooks/build.py
 
+protos: .venv/.test ## regenerate dtflab/protos from protos/*.proto
+	$(BIN)/python protos/generate.py
+
 format: .venv/.test ## let ruff lay out the code
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix

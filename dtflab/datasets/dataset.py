@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 
 class Dataset:
-    """Examples and the place of the next batch among them. Safe to share between threads, as workers in one process do."""
+    """Examples, and the place of the next batch among them; threads may share one."""
 
     def __init__(self, images: NDArray[np.float32], labels: NDArray[Any], seed: int = 0) -> None:
         if len(images) != len(labels):
