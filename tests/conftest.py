@@ -1,0 +1,97 @@
+"""What holds for every test: its folder is its marker, nothing is left running, in CI nothing is missing."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+HERE = Path(__file__).parent
+MARKERS = {"oracle": "oracle", "interop": "interop", "browser": "browser", "notebooks": "notebook"}
+IN_CI = os.environ.get("CI") == "true"  # set by .ci/run
+
+# Before the first import of TensorFlow, by whichever test.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")  # tf.layers and tf.nn.rnn_cell live in tf_keras
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
+# No deadline: the machine may be busy. In CI the same examples each time, at home new ones.
+hypothesis.settings.register_profile("dtflab", deadline=None, derandomize=IN_CI, print_blob=True)
+hypothesis.settings.load_profile("dtflab")
+
+
+def marker_of(path: Path) -> str | None:
+    parts = path.relative_to(HERE).parts if path.is_relative_to(HERE) else ()
+    return MARKERS.get(parts[0]) if parts else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if marker := marker_of(item.path):
+            item.add_marker(marker)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    return _missing_is_failure(item.path, (yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    return _missing_is_failure(collector.path, (yield))
+
+
+def _missing_is_failure(path, report):
+    """In CI TensorFlow, Chromium and Node are there: skipping for want of them would hide a fault."""
+    if IN_CI and report.skipped and not hasattr(report, "wasxfail") and marker_of(path):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, but nothing may be missing in CI: {report.longrepr[-1]}"
+    return report
+
+
+# ---- nothing is left running ----
+
+SETTLE_S = 5.0  # for threads and processes that were told to stop and are on their way
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_running() -> Iterator[None]:
+    """A test stops each thread and process that it started; wider fixtures start theirs earlier."""
+    threads, children = set(threading.enumerate()), child_processes()
+    yield
+    deadline = time.monotonic() + SETTLE_S
+    while left := _left(threads, children):
+        if time.monotonic() > deadline:
+            pytest.fail("left running after the test:\n" + "\n".join(left), pytrace=False)
+        time.sleep(0.01)
+
+
+def _left(threads: set[threading.Thread], children: set[int]) -> list[str]:
+    frames = sys._current_frames()
+    lines = []
+    for thread in set(threading.enumerate()) - threads:
+        frame = frames.get(thread.ident or 0)
+        where = "".join(traceback.format_stack(frame, limit=-4)) if frame else ""
+        lines.append(f"thread {thread.name}\n{where}")
+    return lines + [f"process {pid}: {_command_line(pid)}" for pid in child_processes() - children]
+
+
+def child_processes() -> set[int]:
+    """Children of this process, unreaped ones too. Linux only; elsewhere nothing is seen."""
+    return {
+        int(pid) for task in Path("/proc/self/task").glob("*/children") for pid in task.read_text().split()
+    }
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return "(gone)"

@@ -1,0 +1,133 @@
+"""Reads the sources as data, for `test_house.py`: files, imports, calls, and the stated reading order."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "dtflab"
+
+
+def tracked_files() -> list[Path]:
+    """What git has or would take, so that leftovers of a run are not judged."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [ROOT / name for name in listed if (ROOT / name).is_file()]
+
+
+def sources(folder: Path = PACKAGE) -> list[Path]:
+    """The hand-written Python files."""
+    return sorted(path for path in folder.rglob("*.py") if not path.stem.endswith(("_pb2", "_pb2_grpc")))
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), name(path))
+
+
+# ---- imports ----
+
+
+def imports(node: ast.AST) -> Iterator[str]:
+    """Dotted names that the code below `node` imports, wherever it does so: `from a import b` gives `a.b`."""
+    for child in ast.walk(node):
+        yield from _imported(child)
+
+
+def imports_when_loaded(path: Path) -> Iterator[str]:
+    """Those that run with the module itself: not in a function, not for the type checker only."""
+    todo: list[ast.AST] = [tree(path)]
+    while todo:
+        node = todo.pop()
+        yield from _imported(node)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            todo.extend(node.orelse)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            todo.extend(ast.iter_child_nodes(node))
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        yield from (f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
+    elif isinstance(node, ast.Call) and called(node) in ("import_module", "__import__"):
+        yield from (arg.value for arg in node.args if isinstance(arg, ast.Constant))
+
+
+def imports_module(path: Path, module: str) -> bool:
+    return any(f"{imported}.".startswith(f"{module}.") for imported in imports(tree(path)))
+
+
+# ---- names and calls ----
+
+
+def called(call: ast.Call) -> str:
+    """The last part of what is called: `Thread` for `threading.Thread(...)`."""
+    match call.func:
+        case ast.Attribute(attr=last) | ast.Name(id=last):
+            return last
+    return ""
+
+
+def used_names(path: Path) -> Iterator[str]:
+    """Every name and attribute that the file reads, and what it imports by name."""
+    for node in ast.walk(tree(path)):
+        match node:
+            case ast.Attribute(attr=used) | ast.Name(id=used) | ast.alias(name=used):
+                yield used.rpartition(".")[2]
+
+
+def calls(path: Path) -> list[ast.Call]:
+    return [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
+
+
+def body_lengths() -> list[int]:
+    """Lines of each function, its docstring left out."""
+    functions = ast.FunctionDef | ast.AsyncFunctionDef
+    found = [node for path in sources() for node in ast.walk(tree(path)) if isinstance(node, functions)]
+    return [_body_lines(node) for node in found]
+
+
+def _body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return 1 + function.end_lineno - body[0].lineno if body else 0
+
+
+# ---- the stated order ----
+
+
+class Order:
+    """What the docstring of `dtflab/__init__.py` states.
+
+    The rooms, lower ones first, as `a < b < c`; one that stands on the level of another as `d beside b`;
+    the chapter, one step of a session in reading order, as `x → y → z`.
+    """
+
+    def __init__(self, docstring: str) -> None:
+        self.text = docstring.replace("`", "")
+        self.rooms = self._chain("<")
+        self.chapter = self._chain("→")
+        self.level = {room: level for level, room in enumerate(self.rooms)}
+        for room, other in re.findall(r"(\w+) beside (\w+)", self.text):
+            if other in self.level:
+                self.level[room] = self.level[other]
+
+    def _chain(self, sign: str) -> list[str]:
+        found = re.findall(rf"\w+(?:\s*{sign}\s*\w+)+", self.text)
+        assert len(found) == 1, f"dtflab/__init__.py should state one order with {sign}, found {found}"
+        return re.split(rf"\s*{sign}\s*", found[0])
+
+
+@cache
+def order() -> Order:
+    return Order(ast.get_docstring(tree(PACKAGE / "__init__.py")) or "")

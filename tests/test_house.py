@@ -1,0 +1,177 @@
+"""The house's rules that a machine can check. `tests/house.py` reads the sources; here are only the rules."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests import house
+from tests.house import PACKAGE, ROOT
+
+HEAVY = ("IPython", "anywidget", "cupy", "ipywidgets", "matplotlib", "networkx")
+
+
+def test_the_house_is_complete():
+    files = (".ci/run .pre-commit-config.yaml CHANGELOG.md CONTRIBUTING.md LICENSE Makefile README.md "
+             "environment.yml pyproject.toml").split()  # fmt: skip
+    folders = "benchmarks docs dtflab exercises notebooks protos solutions tests".split()
+    assert [name for name in files if not (ROOT / name).is_file()] == []
+    assert [name for name in folders if not any((ROOT / name).glob("*"))] == []
+
+
+# ---- reading order ----
+
+
+def test_stated_rooms_are_the_folders():
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert set(house.order().level) == folders
+    assert all((PACKAGE / room / "__init__.py").is_file() for room in folders)
+
+
+def test_stated_chapter_is_the_files_of_runtime():
+    files = {path.stem for path in (PACKAGE / "runtime").glob("*.py")} - {"__init__"}
+    chapter = house.order().chapter
+    assert len(set(chapter)) == len(chapter) and set(chapter) <= files
+    stated = set(re.findall(r"\w+", house.order().text))
+    assert files - stated == set(), "in runtime/, but the docstring of dtflab/__init__.py does not name them"
+
+
+def test_a_page_of_the_chapter_never_imports_an_earlier_one():
+    chapter = house.order().chapter
+    for page, stem in enumerate(chapter):
+        path = PACKAGE / "runtime" / f"{stem}.py"
+        earlier = [
+            before for before in chapter[:page] if house.imports_module(path, f"dtflab.runtime.{before}")
+        ]
+        assert earlier == [], f"{house.name(path)} imports {earlier}"
+
+
+def test_lower_rooms_never_import_upper_ones():
+    wrong = {house.name(path): [*upward_imports(path)] for path in house.sources()}
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+def upward_imports(path):
+    level = house.order().level
+    own, *inside = path.relative_to(PACKAGE).parts
+    for imported in house.imports(house.tree(path)) if inside else ():  # dtflab/*.py is the roof
+        package, room, *_ = [*imported.split("."), ""]
+        # A room that is not known here is the roof itself, `from dtflab import constant`.
+        if package == "" or (package == "dtflab" and room != own and level.get(room, 99) >= level[own]):
+            yield imported
+
+
+# ---- one owner for each ----
+
+
+def test_grpc_is_imported_in_one_file():
+    assert [house.name(path) for path in house.sources() if house.imports_module(path, "grpc")] == [
+        "dtflab/cluster/grpc_transport.py"
+    ]
+
+
+def test_threads_are_started_in_one_file():
+    starters = {"Thread", "Timer", "ThreadPool", "ThreadPoolExecutor", "start_new_thread", "to_thread"}
+    assert [house.name(path) for path in house.sources() if starters & set(house.used_names(path))] == [
+        "dtflab/runtime/clock.py"
+    ]
+
+
+def test_heavy_packages_load_only_with_a_picture_or_a_notebook():
+    loaded = {
+        (house.name(path), name) for path in house.sources() for name in house.imports_when_loaded(path)
+    }
+    heavy = {(file, name) for file, name in loaded if name.split(".")[0] in HEAVY}
+    assert {file for file, _ in heavy if not file.startswith("dtflab/notebook/")} == set()
+
+
+def test_nothing_that_arrives_is_run():
+    unsafe = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
+    for path in house.sources():
+        assert unsafe & {name.split(".")[0] for name in house.imports(house.tree(path))} == set(), path
+        for call in house.calls(path):
+            text = f"{house.name(path)}:{call.lineno}: {house.ast.unparse(call)}"
+            assert getattr(call.func, "id", "") not in ("eval", "exec", "compile"), text
+            assert "allow_pickle=True" not in text, text
+            assert house.called(call) != "load" or "np.load" not in text or "allow_pickle=False" in text, text
+
+
+def test_importing_dtflab_loads_nothing_heavy():
+    code = "import dtflab, json, sys; print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert set(json.loads(done.stdout)) & {*HEAVY, "grpc", "pandas", "tensorflow"} == set()
+
+
+# ---- size ----
+
+
+def test_the_chapter_is_short():
+    lines = sum(len(path.read_text().splitlines()) for path in (PACKAGE / "runtime").glob("*.py"))
+    assert lines < 2000
+
+
+def test_nine_bodies_in_ten_fit_in_25_lines():
+    lengths = sorted(house.body_lengths())
+    assert lengths[len(lengths) * 9 // 10] <= 25
+
+
+# ---- nothing of the machine ----
+
+
+def test_no_path_of_this_machine_and_no_registry_in_a_committed_file():
+    private = re.compile(
+        rb"/(?:work|root|home|Users)/\w|(?:pypi|pythonhosted|npmjs|conda\.anaconda)\.(?:org|com)"
+    )
+    found = {house.name(path): private.search(path.read_bytes()) for path in house.tracked_files()}
+    assert {name: match[0] for name, match in found.items() if match} == {}
+
+
+# ---- versions ----
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def requirements(*extras: str) -> dict[str, Requirement]:
+    lines = PROJECT["dependencies"] + [
+        line for extra in extras for line in PROJECT["optional-dependencies"][extra]
+    ]
+    return {canonicalize_name(Requirement(line).name): Requirement(line) for line in lines}
+
+
+def test_core_is_small():
+    assert set(requirements()) == {"numpy", "protobuf", "grpcio", "ml-dtypes", "threadpoolctl"}
+
+
+def test_conda_installs_what_the_owner_asked_for():
+    asked = "jupyterlab ipywidgets numpy cupy-cuda12x grpcio protobuf matplotlib networkx".split()
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    conda = [line for line in environment["dependencies"] if isinstance(line, str)]
+    (pip,) = (line["pip"] for line in environment["dependencies"] if isinstance(line, dict))
+    assert conda == [f"python{PROJECT['requires-python']}", "pip"], "versions are stated in pyproject.toml"
+    (extras,) = (re.fullmatch(r"-e \.\[([\w,]+)\]", line)[1].split(",") for line in pip)
+    assert set(asked) <= set(requirements(*extras))
+
+
+def test_pinned_hooks_lie_within_the_stated_ranges():
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    pins = [
+        pin for repo in config["repos"] for hook in repo["hooks"] for pin in hook["additional_dependencies"]
+    ]
+    assert pins
+    for package, version in (pin.split("==") for pin in pins):
+        assert requirements("dev")[package].specifier.contains(version), f"{package}=={version}"
+
+
+def test_generated_protos_load_with_the_oldest_stated_protobuf():
+    stamps = {re.search(r"# Protobuf Python Version: (\S+)", path.read_text())[1]
+              for path in (PACKAGE / "protos").glob("*_pb2.py")}  # fmt: skip
+    (stamp,) = stamps
+    assert f">={stamp}" in str(requirements()["protobuf"].specifier)
