@@ -1,4 +1,4 @@
-"""Static shapes: `Dimension` (a size or unknown), `TensorShape` (some of them, or unknown rank), broadcasting.
+"""Static shapes: `Dimension` (a size or unknown), `TensorShape` (of known or unknown rank), broadcasting.
 
 Stands for `tensorflow/python/framework/tensor_shape.py` and the broadcasting part of `common_shapes.py`, as
 they behave in TF1: indexing or iterating a shape gives Dimensions. Left out: TF2's overrides, trace types.
@@ -55,7 +55,7 @@ class Dimension:
     def __add__(self, other: Any) -> Dimension:
         return self._arith(operator.add, other) if _is_size(other) else NotImplemented
 
-    def __radd__(self, other: Any) -> Dimension:
+    def __radd__(self, other: Any) -> Any:
         return self + other
 
     def __sub__(self, other: Any) -> Dimension:
@@ -67,7 +67,7 @@ class Dimension:
     def __mul__(self, other: Any) -> Dimension:
         return self._arith(operator.mul, other) if _is_size(other) else NotImplemented
 
-    def __rmul__(self, other: Any) -> Dimension:
+    def __rmul__(self, other: Any) -> Any:
         return self * other
 
     def __floordiv__(self, other: Any) -> Dimension:
