@@ -1,6 +1,6 @@
 """Names of devices: what a user asks for (`/job:ps/gpu:*`), and the full name of where something is.
 
-The first half, what `tf.device` takes, stands for `tensorflow/python/framework/device_spec.py` and `device.py`;
+The first half, what `tf.device` takes, stands for `python/framework/device_spec.py` and `device.py`;
 the second, what the placer reads in a node, for `core/util/device_name_utils.cc`. Left out: custom devices.
 The rule it obeys: a field that is None, or `*`, is open; merging fills open fields, the inner scope wins.
 """
@@ -154,7 +154,7 @@ def _parse_request(spec: str) -> DeviceName:
     name = DeviceName()
     for part in spec.split("/"):
         match part.split(":"):
-            case [""]:  # before the leading slash, or between two
+            case ["", *_]:  # before the leading slash, or between two
                 pass
             case ["job", job]:
                 name = name._replace(job=job)
@@ -210,7 +210,7 @@ _PART = re.compile(
 
 @functools.lru_cache(maxsize=4096)
 def parse(name: str) -> DeviceName:
-    """The fields of a device name in a node. Strict, as TF's runtime is: `cpu:0` and `/job:a-b` are ValueErrors."""
+    """The fields of a device name in a node. Strict, as TF's runtime is: `cpu:0` is a ValueError."""
     fields: dict[str, str] = {}
     position = 0
     while position < len(name) and name != "/":
@@ -233,7 +233,7 @@ def full_name(job: str, replica: int, task: int, device_type: str, index: int) -
 
 def task_name(full: str) -> str:
     """The part of a full name that says which task: `/job:worker/replica:0/task:1`."""
-    return str(parse(full)._replace(type=None, index=None))
+    return str(parse(full)._replace(type=None, id=None))
 
 
 def matches(requested: str, full: str) -> bool:
