@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import hypothesis
 import pytest
@@ -77,10 +78,20 @@ def _left(threads: set[threading.Thread], children: set[int]) -> list[str]:
     frames = sys._current_frames()
     lines = []
     for thread in set(threading.enumerate()) - threads:
-        frame = frames.get(thread.ident or 0)
-        where = "".join(traceback.format_stack(frame, limit=-4)) if frame else ""
-        lines.append(f"thread {thread.name}\n{where}")
+        stack = (
+            [frame for frame, _ in traceback.walk_stack(frames[thread.ident])]
+            if thread.ident in frames
+            else []
+        )
+        if not _idle_in_a_pool(stack):
+            lines.append(f"thread {thread.name}\n" + "".join(traceback.format_stack(*stack[:1])))
     return lines + [f"process {pid}: {_command_line(pid)}" for pid in child_processes() - children]
+
+
+def _idle_in_a_pool(stack: list[FrameType]) -> bool:
+    """A thread of `runtime/clock.py` that waits for a task goes away by itself; one with a task does not."""
+    pool = [frame for frame in stack if frame.f_code.co_qualname == "Pool._work"]
+    return bool(pool) and pool[0].f_locals["task"] is None
 
 
 def child_processes() -> set[int]:

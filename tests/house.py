@@ -79,12 +79,11 @@ def called(call: ast.Call) -> str:
     return ""
 
 
-def used_names(path: Path) -> Iterator[str]:
-    """Every name and attribute that the file reads, and what it imports by name."""
-    for node in ast.walk(tree(path)):
-        match node:
-            case ast.Attribute(attr=used) | ast.Name(id=used) | ast.alias(name=used):
-                yield used.rpartition(".")[2]
+def reaches_for(path: Path, names: set[str]) -> bool:
+    """Whether one of `names` is taken out of another package: imported by name, or as `module.name`."""
+    imported = {name.rpartition(".")[2] for name in imports(tree(path)) if not name.startswith("dtflab.")}
+    attributes = {node.attr for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute)}
+    return bool(names & (imported | attributes))
 
 
 def calls(path: Path) -> list[ast.Call]:
