@@ -1,0 +1,411 @@
+"""Order and choice: NoOp, group, tuple; Switch, Merge and the frame ops of loops; Assert and CheckNumerics.
+
+Stands for `control_flow_ops.cc` in `core/ops` and `core/kernels`, `control_flow_ops.py` and
+`control_flow_grad.py` in `python/ops`. Left out: `cond`, `while_loop` and their contexts; Abort.
+
+Rule: the seven ops that decide what runs next have no kernel worth the name. The executor knows them by their
+class attribute `control_flow` and moves their values, dead or alive, itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from dtflab.graph import dtypes, errors
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import constant_value, convert_to_tensor
+from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.scopes import colocate_with, control_dependencies, device, name_scope
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
+from dtflab.ops.summarize import summarize_value
+
+
+def same(node: Any, xp: Any) -> Callable[[Any], Any]:
+    """The kernel of every op that hands its input on: the identity."""
+    return lambda value: value
+
+
+def free(node: Any, ins: Sequence[Any], outs: Sequence[Any]) -> int:
+    """No arithmetic."""
+    return 0
+
+
+# -- order ---------------------------------------------------------------------------------------------
+
+
+@op("NoOp() -> ()")
+class NoOp(Op):
+    infer = shapes.none
+    flops = free
+
+    def bind(node, xp):
+        return lambda: None
+
+
+@op("ControlTrigger() -> ()")
+class ControlTrigger(Op):
+    """A NoOp that in TensorFlow runs even if its control inputs are dead: used by gradients of loops."""
+
+    infer = shapes.none
+    flops = free
+
+    def bind(node, xp):
+        return lambda: None
+
+
+def no_op(name: str | None = None) -> Operation:
+    """An operation that does nothing: a point to hang control dependencies on."""
+    return apply_op("NoOp", name)
+
+
+def group(*inputs: Any, name: str | None = None, **unknown: Any) -> Operation:
+    """One operation that has run when all of `inputs` (operations, tensors, nested lists of them) have run.
+
+    Inputs on several devices are first joined on each device, so that one signal per device crosses.
+    """
+    if unknown:
+        raise ValueError("Unknown keyword arguments: " + ", ".join(unknown))
+    with name_scope(name, "group_deps", inputs) as scope:
+        if not inputs:
+            return no_op(name=scope)
+        by_device: dict[str, list[Any]] = {}
+        for item in flatten(inputs):
+            if not hasattr(item, "device"):
+                raise TypeError(
+                    f"'inputs' should be zero or more (nested) Tensors. Received '{item}' with type "
+                    f"'{type(item)}'."
+                )
+            by_device.setdefault(item.device or "", []).append(item)
+        if len(by_device) == 1:
+            ((where, deps),) = by_device.items()
+            return _group_on(where, deps, scope)
+        joined = [_group_on(where, by_device[where], None) for where in sorted(by_device)]
+        with control_dependencies(joined):
+            return no_op(name=scope)
+
+
+def _group_on(where: str, deps: Sequence[Any], name: str | None) -> Operation:
+    with control_dependencies(deps), device(where):
+        return no_op(name=name)
+
+
+def flatten(structure: Any) -> Iterator[Any]:
+    """The leaves of nested lists, tuples and dicts, the latter in the order of their keys."""
+    if isinstance(structure, dict):
+        structure = [structure[key] for key in sorted(structure)]
+    if isinstance(structure, list) or type(structure).__mro__[-2] is _builtin_tuple:
+        for item in structure:
+            yield from flatten(item)
+    else:
+        yield structure
+
+
+_builtin_tuple = ().__class__  # below, `tuple` is TF1's function
+
+
+def with_dependencies(dependencies: Sequence[Any], output_tensor: Any, name: str | None = None) -> Tensor:
+    """The value of `output_tensor`, available only after `dependencies` have run."""
+    with (
+        name_scope(name, "control_dependency", [*dependencies, output_tensor]) as scope,
+        colocate_with(output_tensor),
+        control_dependencies(dependencies),
+    ):
+        tensor = convert_to_tensor(output_tensor, as_ref=True)
+        return apply_op("RefIdentity" if tensor.dtype._is_ref_dtype else "Identity", scope, input=tensor)
+
+
+def tuple(
+    tensors: Sequence[Any], name: str | None = None, control_inputs: Sequence[Any] | None = None
+) -> list[Any]:
+    """The same tensors, each available only when all of them (and `control_inputs`) have been computed."""
+    with name_scope(name, "tuple", tensors):
+        members = [
+            t if t is None or isinstance(t, Operation | Tensor) else convert_to_tensor(t) for t in tensors
+        ]
+        gating = [_operation(t) for t in members if t is not None]
+        for control in control_inputs or ():
+            if not isinstance(control, Operation | Tensor):
+                raise TypeError(
+                    f"'control_inputs' must only contain Operation or Tensor. Received: {type(control)}"
+                )
+            gating.append(_operation(control))
+        if not gating:
+            raise ValueError(f"'tensors' must have at least one Tensor. Received: {tensors}.")
+        gate = group(*sorted(set(gating), key=lambda o: o._id))
+        return [_gated(t, gate) for t in members]
+
+
+def _operation(element: Operation | Tensor) -> Operation:
+    return element.op if isinstance(element, Tensor) else element
+
+
+def _gated(member: Any, gate: Operation) -> Any:
+    if isinstance(member, Tensor):
+        return with_dependencies([gate], member)
+    if member is None:
+        return None
+    with control_dependencies([gate]):
+        return group(member)
+
+
+# -- choice --------------------------------------------------------------------------------------------
+
+
+def _twice(operation: Any) -> list[TensorShape]:
+    return [operation.inputs[0].shape] * 2
+
+
+class _Switch(Op):
+    control_flow = "switch"
+    infer = staticmethod(_twice)
+    flops = staticmethod(free)
+    aliasing = True
+
+    @staticmethod
+    def grad(operation: Operation, *dys: Any) -> list[Any]:
+        """Outside a `cond`: whichever branch ran sends its gradient back through a Merge."""
+        pred = operation.inputs[1]
+        false_grad = switch(dys[0], pred)[0]
+        true_grad = switch(dys[1], pred)[1]
+        return [merge([false_grad, true_grad])[0], None]
+
+
+@op("""Switch(data: T, pred: bool) -> (output_false: T, output_true: T)
+       T: type""")
+class Switch(_Switch):
+    pass
+
+
+@op("""RefSwitch(data: Ref(T), pred: bool) -> (output_false: Ref(T), output_true: Ref(T))
+       T: type""")
+class RefSwitch(_Switch):
+    allows_uninitialized_input = True
+
+
+def _merge_shape(operation: Any) -> list[TensorShape]:
+    """What all inputs have in common: the rank if they agree on it, and each dimension that they agree on."""
+    first, *others = (t.shape for t in operation.inputs)
+    common = first
+    for shape in others:
+        if common.ndims is None or shape.ndims != common.ndims:
+            common = TensorShape(None)
+            break
+        common = TensorShape([a if a == b else None for a, b in zip(common.as_list(), shape.as_list())])
+    return [common, TensorShape([])]
+
+
+class _Merge(Op):
+    control_flow = "merge"
+    infer = staticmethod(_merge_shape)
+    flops = staticmethod(free)
+    aliasing = True
+
+    @staticmethod
+    def grad(operation: Operation, dy: Any, _: Any = None) -> list[Any]:
+        """Outside a `cond`: the gradient goes to the input that was taken."""
+        taken = [apply_op("Equal", None, x=operation.outputs[1], y=i) for i in range(len(operation.inputs))]
+        return [switch_ref_or_tensor(dy, pred)[1] for pred in taken]
+
+
+@op("""Merge(inputs: N * T) -> (output: T, value_index: int32)
+       T: type
+       N: int >= 1""")
+class Merge(_Merge):
+    pass
+
+
+@op("""RefMerge(inputs: Ref(N * T)) -> (output: Ref(T), value_index: int32)
+       T: type
+       N: int >= 1""")
+class RefMerge(_Merge):
+    pass
+
+
+def switch(data: Any, pred: Any, dtype: Any = None, name: str | None = None) -> list[Tensor]:
+    """`data` at the first output if `pred` is false, at the second if true; the other output is dead."""
+    with name_scope(name, "Switch", [data, pred]) as scope:
+        data = convert_to_tensor(data, dtype, name="data", as_ref=True)
+        pred = convert_to_tensor(pred, name="pred")
+        return apply_op("Switch", scope, data=data, pred=pred)
+
+
+def switch_ref_or_tensor(data: Any, pred: Any, name: str = "Switch") -> list[Tensor]:
+    """As `switch`, on the device of `data`, keeping a reference a reference."""
+    data = convert_to_tensor(data, name="data")
+    with colocate_with(data, ignore_existing=True):
+        if data.dtype._is_ref_dtype:
+            return apply_op("RefSwitch", name, data=data, pred=pred)
+        return switch(data, pred, name=name)
+
+
+def merge(inputs: Sequence[Any], name: str | None = None) -> list[Tensor]:
+    """The one input that is available, and its index."""
+    if any(value is None for value in inputs):
+        raise ValueError(f"At least one of the merge inputs is None: {inputs}")
+    with name_scope(name, "Merge", inputs) as scope:
+        tensors = [convert_to_tensor(value, as_ref=True) for value in inputs]
+        refs = all(t.dtype._is_ref_dtype for t in tensors)
+        return apply_op("RefMerge" if refs else "Merge", scope, inputs=tensors)
+
+
+# -- loops ---------------------------------------------------------------------------------------------
+
+
+def _passed(control_flow: str) -> type:
+    """The base of the ops that carry one value into, around or out of a frame."""
+    attributes = {
+        "control_flow": control_flow, "infer": staticmethod(shapes.unchanged), "bind": staticmethod(same),
+        "flops": staticmethod(free), "aliasing": True, "grad": staticmethod(lambda operation, dy: [dy]),
+    }  # fmt: skip
+    return type(f"_{control_flow}", (Op,), attributes)
+
+
+_Enter, _Exit, _NextIteration = _passed("enter"), _passed("exit"), _passed("next_iteration")
+
+
+@op("""Enter(data: T) -> (output: T)
+       T: type
+       frame_name: string
+       is_constant: bool = false
+       parallel_iterations: int = 10""")
+class Enter(_Enter):  # type: ignore[misc, valid-type]
+    def infer(operation):
+        """Only a loop constant surely keeps its shape; `while_loop` sets that of the others."""
+        return [operation.inputs[0].shape if operation.get_attr("is_constant") else TensorShape(None)]
+
+
+@op("""RefEnter(data: Ref(T)) -> (output: Ref(T))
+       T: type
+       frame_name: string
+       is_constant: bool = false
+       parallel_iterations: int = 10""")
+class RefEnter(_Enter):  # type: ignore[misc, valid-type]
+    pass
+
+
+@op("""Exit(data: T) -> (output: T)
+       T: type""")
+class Exit(_Exit):  # type: ignore[misc, valid-type]
+    pass
+
+
+@op("""RefExit(data: Ref(T)) -> (output: Ref(T))
+       T: type""")
+class RefExit(_Exit):  # type: ignore[misc, valid-type]
+    pass
+
+
+@op("""NextIteration(data: T) -> (output: T)
+       T: type""")
+class NextIteration(_NextIteration):  # type: ignore[misc, valid-type]
+    pass
+
+
+@op("""RefNextIteration(data: Ref(T)) -> (output: Ref(T))
+       T: type""")
+class RefNextIteration(_NextIteration):  # type: ignore[misc, valid-type]
+    pass
+
+
+@op("LoopCond(input: bool) -> (output: bool)")
+class LoopCond(Op):
+    control_flow = "loop_cond"
+    bind = same
+    flops = free
+    aliasing = True
+    grad = no_gradient
+
+    def infer(operation):
+        return [operation.inputs[0].shape.with_rank(0)]
+
+
+@op("""RefIdentity(input: Ref(T)) -> (output: Ref(T))
+       T: type""")
+class RefIdentity(Op):
+    """The same variable, not its value."""
+
+    allows_uninitialized_input = True
+    aliasing = True
+    infer = shapes.unchanged
+    bind = same
+    flops = free
+
+    def grad(operation, dy):
+        return [dy]
+
+
+# -- checks --------------------------------------------------------------------------------------------
+
+
+@op("""Assert(condition: bool, data: T) -> ()
+       T: list(type) >= 1
+       summarize: int = 3""")
+class Assert_(Op):
+    stateful = True
+    infer = shapes.none
+    flops = free
+    grad = no_gradient
+
+    def bind(node, xp):
+        def check(condition, *data):
+            if not condition:
+                said = " ".join(f"[{summarize_value(value, node['summarize'])}]" for value in data)
+                raise errors.InvalidArgumentError(None, None, f"assertion failed: {said}")
+
+        return check
+
+
+def Assert(
+    condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None
+) -> Operation:
+    """An operation that fails with InvalidArgumentError, showing `data`, if `condition` is false.
+
+    It runs only if something depends on it: `with tf.control_dependencies([tf.Assert(...)]):`.
+    """
+    # TensorFlow guards floating-point data by a `cond`, to spare a copy from a GPU. Without `cond` the bare
+    # op stands there; a condition that the graph knows to be true needs none at all.
+    with name_scope(name, "Assert", [condition, *data]):
+        tensors = [convert_to_tensor(value) for value in data]
+        if not all(t.dtype in (dtypes.string, dtypes.int32) for t in tensors):
+            condition = convert_to_tensor(condition, name="Condition")
+            known = constant_value(condition)
+            if known is not None and known:
+                return no_op(name="AssertGuard")
+        return apply_op("Assert", "Assert", condition=condition, data=tensors, summarize=summarize)
+
+
+@op("""CheckNumerics(tensor: T) -> (output: T)
+       T: {bfloat16, half, float, double}
+       message: string""")
+class CheckNumerics(Op):
+    stateful = True
+    aliasing = True
+    infer = shapes.unchanged
+
+    def bind(node, xp):
+        def check(tensor):
+            if not xp.isfinite(tensor).all():
+                kinds = [
+                    word
+                    for word, found in (("Inf", xp.isinf(tensor).any()), ("NaN", xp.isnan(tensor).any()))
+                    if found
+                ]
+                raise errors.InvalidArgumentError(
+                    None, None, f"{node['message'].decode()} : Tensor had {' and '.join(kinds)} values"
+                )
+            return tensor
+
+        return check
+
+    def grad(operation, dy):
+        told = operation.get_attr("message").decode()
+        message = f"Not a number (NaN) or infinity (Inf) values detected in gradient. {told}"
+        return [check_numerics(dy, message)]
+
+
+def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
+    """`tensor`, or InvalidArgumentError with `message` if an element is infinite or no number."""
+    return apply_op("CheckNumerics", name, tensor=tensor, message=message)
