@@ -19,13 +19,9 @@ from dtflab.graph.device_stack import DeviceStack
 from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
 
-_VALID_OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
+VALID_OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 _VALID_SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
 _VALID_CONTAINER = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_./-]*$|^$")
-
-# What TensorFlow 2.21 writes into GraphDef.versions; servers refuse graphs of an unknown future.
-GRAPH_DEF_PRODUCER = 2404
-GRAPH_DEF_MIN_CONSUMER = 0
 
 
 class _ControlDependencies:
@@ -96,7 +92,7 @@ class Graph:
                 name = self.unique_name(name)
         else:
             name = self.unique_name(name)
-        if not _VALID_OP_NAME.match(name):
+        if not VALID_OP_NAME.match(name):
             raise ValueError(f"'{name}' is not a valid node name")
         return name
 
@@ -111,6 +107,17 @@ class Graph:
         op._control_flow_context = self._control_flow_context
         self._ops[name] = op
         self._order.append(op)
+        return op
+
+    def _import_op(
+        self, op_class: type[op_registry.Op], name: str, inputs: Sequence[Tensor], attrs: dict[str, Any], device: str
+    ) -> Operation:
+        """Add an operation under exactly this name, its shapes and final device still to come."""
+        self._check_not_finalized()
+        op = self._add(op_class, name, inputs, attrs)
+        op.device = device
+        self._names_in_use.setdefault(name.lower(), 1)
+        self._apply_scopes(op, compute_device=False)
         return op
 
     def _apply_scopes(self, op: Operation, compute_device: bool) -> None:
@@ -166,9 +173,10 @@ class Graph:
 
     @property
     def graph_def_versions(self) -> Any:
-        from dtflab.protos.versions_pb2 import VersionDef
+        """The VersionDef that an exported GraphDef carries."""
+        from dtflab.graph import graph_def
 
-        return VersionDef(producer=GRAPH_DEF_PRODUCER, min_consumer=GRAPH_DEF_MIN_CONSUMER)
+        return graph_def.nodes_to_proto([]).versions
 
     def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
         """The graph as a GraphDef message that TensorFlow loads."""
@@ -292,7 +300,7 @@ class Graph:
         if name:
             if not isinstance(name, str):
                 raise TypeError(f"name for name_scope must be a string, got {name!r}.")
-            valid = _VALID_SCOPE_NAME if self._name_stack else _VALID_OP_NAME
+            valid = _VALID_SCOPE_NAME if self._name_stack else VALID_OP_NAME
             if not valid.match(name):
                 raise ValueError(f"'{name}' is not a valid root scope name. A root scope name has to match the following pattern: {valid.pattern}")
         old = self._name_stack

@@ -1,0 +1,203 @@
+"""Attribute values: Python ⇄ AttrValue messages.
+
+Stands for `core/framework/attr_value_util.cc`. Python's side is int, float, bool, bytes, DType, TensorShape,
+np.ndarray (a tensor), NameAttrList (a function), and lists of these.
+
+Rule: the op's interface says what a declared attribute holds; an undeclared one says it by itself, and what
+Python could not give back unchanged (an empty list, say) stays a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import dtypes
+from dtflab.graph.dtypes import DType
+from dtflab.graph.op_registry import AttrDef
+from dtflab.graph.tensor_proto import listed_values, make_ndarray, make_tensor_proto
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.protos.attr_value_pb2 import AttrValue, NameAttrList
+
+# Kind of attribute in an interface → field of AttrValue.
+FIELD_OF_KIND = {
+    "int": "i",
+    "float": "f",
+    "bool": "b",
+    "string": "s",
+    "type": "type",
+    "shape": "shape",
+    "tensor": "tensor",
+    "func": "func",
+}
+
+
+def array_to_proto(array: np.ndarray) -> Any:
+    """A TensorProto; one value spread over a shape (`np.broadcast_to`) travels once."""
+    array = np.asarray(array)
+    if array.size > 1 and not any(array.strides):
+        return make_tensor_proto(array[(0,) * array.ndim], dtypes.as_dtype(array.dtype), array.shape)
+    return make_tensor_proto(array, dtypes.as_dtype(array.dtype))
+
+
+def proto_to_array(proto: Any) -> np.ndarray:
+    """The tensor, read-only; one value spread over a shape stays one value in memory."""
+    if not proto.tensor_content:
+        values = listed_values(proto, DType(proto.dtype))
+        if values.size == 1:
+            return np.broadcast_to(values[0], [dim.size for dim in proto.tensor_shape.dim])
+    array = make_ndarray(proto)
+    array.flags.writeable = False
+    return array
+
+
+_MESSAGES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {  # to message, from message
+    "shape": (TensorShape.as_proto, TensorShape),
+    "tensor": (array_to_proto, proto_to_array),
+    "func": (lambda f: f, lambda f: NameAttrList.FromString(f.SerializeToString())),
+}
+
+
+# -- Python → message -----------------------------------------------------------------------------------------
+
+
+def write(message: Any, value: Any, kind: str | None = None) -> None:
+    """Put `value` into an empty AttrValue; without `kind` the value's type decides."""
+    if isinstance(value, AttrValue):
+        message.CopyFrom(value)
+    elif isinstance(value, list | tuple):
+        message.list.SetInParent()  # also an empty list is a list
+        if value:
+            field = FIELD_OF_KIND[kind[5:-1]] if kind else _field_of(value[0])
+            _extend(getattr(message.list, field), field, value)
+    else:
+        _set(message, FIELD_OF_KIND[kind] if kind else _field_of(value), value)
+
+
+def _set(message: Any, field: str, value: Any) -> None:
+    if field in _MESSAGES:
+        getattr(message, field).CopyFrom(_MESSAGES[field][0](value))
+    elif field == "type":
+        message.type = value.as_datatype_enum
+    else:
+        setattr(message, field, value.encode() if isinstance(value, str) else value)
+
+
+def _extend(repeated: Any, field: str, values: Any) -> None:
+    if field in _MESSAGES:
+        repeated.extend(map(_MESSAGES[field][0], values))
+    elif field == "type":
+        repeated.extend(value.as_datatype_enum for value in values)
+    else:
+        repeated.extend(value.encode() if isinstance(value, str) else value for value in values)
+
+
+_FIELD_OF_TYPE: list[tuple[Any, str]] = [
+    (bool, "b"),  # before int, which it is
+    (np.bool_, "b"),
+    (int, "i"),
+    (np.integer, "i"),
+    (float, "f"),
+    (np.floating, "f"),
+    (bytes, "s"),
+    (str, "s"),
+    (DType, "type"),
+    (TensorShape, "shape"),
+    (np.ndarray, "tensor"),
+    (NameAttrList, "func"),
+]
+
+
+def _field_of(value: Any) -> str:
+    for python_type, field in _FIELD_OF_TYPE:
+        if isinstance(value, python_type):
+            return field
+    raise TypeError(f"{value!r} of type {type(value).__name__} can't be the value of an attribute.")
+
+
+# -- message → Python -----------------------------------------------------------------------------------------
+
+_FROM_FIELD: dict[str, Callable[[Any], Any]] = {
+    "type": DType,
+    **{f: rules[1] for f, rules in _MESSAGES.items()},
+}
+_KIND_OF_FIELD = {field: kind for kind, field in FIELD_OF_KIND.items()}
+
+
+def read(message: Any, attr: AttrDef | None = None) -> Any:
+    """The value in an AttrValue, checked against the declaration if there is one (ValueError)."""
+    field = message.WhichOneof("value")
+    if attr is None:
+        return _read_undeclared(message, field)
+    kind = attr.type
+    if kind.startswith("list("):
+        wanted = FIELD_OF_KIND[kind[5:-1]]
+        if field != "list" or (not getattr(message.list, wanted) and message.list.ListFields()):
+            raise ValueError(_wrong_kind(message, field, kind))
+        value: Any = _read_list(message.list, wanted)
+    else:
+        wanted = FIELD_OF_KIND[kind]
+        if field != wanted:
+            raise ValueError(_wrong_kind(message, field, kind))
+        value = getattr(message, wanted)
+        if wanted in _FROM_FIELD:
+            value = _FROM_FIELD[wanted](value)
+    if attr.allowed is not None or attr.minimum is not None:
+        check(attr, value)
+    return value
+
+
+def _read_list(message: Any, field: str) -> list[Any]:
+    convert = _FROM_FIELD.get(field)
+    values = getattr(message, field)
+    return list(values) if convert is None else [convert(value) for value in values]
+
+
+def _read_undeclared(message: Any, field: str | None) -> Any:
+    if field == "list":
+        filled = message.list.ListFields()
+        if len(filled) == 1:
+            return _read_list(message.list, filled[0][0].name)
+    elif field is not None and field != "placeholder":
+        value = getattr(message, field)
+        return _FROM_FIELD[field](value) if field in _FROM_FIELD else value
+    return AttrValue.FromString(message.SerializeToString())
+
+
+def _wrong_kind(message: Any, field: str | None, kind: str) -> str:
+    if field is None:
+        found = "no value"
+    elif field == "list":
+        filled = message.list.ListFields()
+        found = f"value with type 'list({_KIND_OF_FIELD[filled[0][0].name] if filled else 'any'})'"
+    else:
+        found = f"value with type '{_KIND_OF_FIELD.get(field, field)}'"
+    return f"AttrValue had {found} when '{kind}' expected"
+
+
+def check(attr: AttrDef, value: Any) -> None:
+    """ValueError if a stored value is not among those that the interface allows."""
+    if attr.allowed is not None:
+        for one in value if isinstance(value, list) else (value,):
+            if one not in attr.allowed:
+                shown = ", ".join(_shown(a) for a in attr.allowed)
+                raise ValueError(
+                    f"Value for attr '{attr.name}' of {_shown(one)} is not in the list of allowed values: {shown}"
+                )
+    if attr.minimum is not None:
+        if isinstance(value, list) and len(value) < attr.minimum:
+            raise ValueError(
+                f"Length for attr '{attr.name}' of {len(value)} must be at least minimum {attr.minimum}"
+            )
+        if isinstance(value, int) and value < attr.minimum:
+            raise ValueError(
+                f"Value for attr '{attr.name}' of {value} must be at least minimum {attr.minimum}"
+            )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, DType):
+        return value.name
+    return f'"{value.decode(errors="replace")}"' if isinstance(value, bytes) else str(value)

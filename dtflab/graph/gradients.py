@@ -1,0 +1,439 @@
+"""gradients: reverse-mode differentiation that builds the derivative as more graph.
+
+Stands for `python/ops/gradients_impl.py`, `gradients_util.py` and `python/framework/indexed_slices.py`'s share in
+summing. Left out: loops (`ControlFlowState`), function calls (`SymbolicGradient`), hessians.
+
+Rule: walk back from the ys; an operation is differentiated once the gradients of all its outputs that lead to a
+y have arrived, and these are summed first. Scopes are opened as TensorFlow does it, so that names agree.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from dtflab.graph import dtypes, op_registry
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import constant, convert_to_tensor
+from dtflab.graph.dtypes import DType
+from dtflab.graph.graph import Graph
+from dtflab.graph.indexed_slices import IndexedSlices
+from dtflab.graph.op_registry import no_gradient
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.scopes import get_default_graph, name_scope
+
+GradientFunction = Callable[..., Any]
+Gradient = Any  # a Tensor, IndexedSlices or None
+
+# Floating, complex, and handles of variables: what can change by a little. Integers are constants.
+_TRAINABLE = {
+    dtypes.float16, dtypes.float32, dtypes.float64, dtypes.bfloat16, dtypes.complex64, dtypes.complex128,
+    dtypes.resource, dtypes.variant,
+}  # fmt: skip
+
+
+class AggregationMethod:
+    """How the gradients that reach one tensor on several paths are summed."""
+
+    ADD_N = 0
+    DEFAULT = ADD_N
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
+class UnconnectedGradients(enum.Enum):
+    """What the gradient of an x that no y depends on is."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+# -- which function differentiates an operation ---------------------------------------------------------------
+
+_registered: dict[str, GradientFunction | None] = {}
+
+
+class RegisterGradient:
+    """Decorator: a function `(op, *dys) -> dxs` as the gradient of an op type, or under a name for overrides."""
+
+    def __init__(self, op_type: str) -> None:
+        if not isinstance(op_type, str):
+            raise TypeError("op_type must be a string")
+        self._op_type = op_type
+
+    def __call__(self, function: GradientFunction) -> GradientFunction:
+        _register(self._op_type, function)
+        return function
+
+
+def not_differentiable(op_type: str) -> None:
+    """Declare that the gradient of an op type is nothing (`tf.NotDifferentiable`, `tf.NoGradient`)."""
+    if not isinstance(op_type, str):
+        raise TypeError("op_type must be a string")
+    _register(op_type, None)
+
+
+def _register(name: str, function: GradientFunction | None) -> None:
+    if name in _registered or getattr(op_registry._registry.get(name), "grad", None) is not None:
+        raise KeyError(f"Registering two gradient with name '{name}'!")
+    _registered[name] = function
+
+
+def get_gradient_function(op: Operation) -> GradientFunction | None:
+    """The gradient function of `op`; None if it has none by declaration, LookupError if nobody wrote one."""
+    if not op.inputs:
+        return None
+    override = op.attrs.get("_gradient_op_type")
+    name = override.decode() if override else op.type
+    if name in _registered:
+        return _registered[name]
+    op_class = op_registry._registry.get(name)
+    if op_class is None or op_class.grad is None:
+        raise LookupError(f"gradient registry has no entry for: {name}")
+    return None if op_class.grad is no_gradient else op_class.grad
+
+
+# -- the public function --------------------------------------------------------------------------------------
+
+
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: Any = UnconnectedGradients.NONE,
+) -> list[Gradient]:
+    """The derivatives of the sum of `ys` with respect to each of `xs`, as new tensors of the graph.
+
+    `grad_ys` are the gradients to start with (ones). `stop_gradients` are taken as constants. With
+    `gate_gradients` all gradients of an operation are computed before any is used. Raises LookupError for an
+    operation on the way that has no gradient, ValueError and TypeError for arguments that do not fit.
+    """
+    try:
+        unconnected = UnconnectedGradients(unconnected_gradients)
+    except ValueError:
+        raise ValueError(f"Unknown value for unconnected_gradients: '{unconnected_gradients}'") from None
+    if aggregation_method not in (None, 0, 1, 2):
+        raise ValueError(
+            f"Invalid `aggregation_method` specified {aggregation_method}. Accepted values are [0, 1, 2]."
+        )
+    ys, stops = _as_list(ys), _as_list(stop_gradients)
+    xs = [x if isinstance(x, Tensor) else getattr(x, "handle", x) for x in _as_list(xs)]
+    starts = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
+    with name_scope(name, "gradients", [*ys, *xs, *stops, *starts]):
+        graph = get_default_graph()
+        graph.unique_name("uid")  # TensorFlow's name for this call; taken here, too, so that names agree
+        ys = [convert_to_tensor(y, name="y") for y in ys]
+        xs = [convert_to_tensor(x, name="x", as_ref=True) for x in xs]
+        walk = _Walk(graph, colocate_gradients_with_ops, gate_gradients, aggregation_method or 0)
+        first = walk.first_gradients(ys, starts)
+        walk.count_pending(ys, xs)
+        walk.back(ys, first, xs, [s.op for s in stops])
+        return [walk.result(x, unconnected) for x in xs]
+
+
+def _as_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+# -- the walk back --------------------------------------------------------------------------------------------
+
+
+class _Walk:
+    """One call of `gradients`: what is still awaited, and what has arrived."""
+
+    def __init__(self, graph: Graph, colocate: bool, gate: bool, method: int) -> None:
+        self.graph = graph
+        self.colocate = colocate
+        self.gate = gate
+        self.method = method
+        self.pending: dict[
+            Operation, int
+        ] = {}  # gradients that an operation between ys and xs still waits for
+        self.reached: set[Operation] = set()  # what depends on an x
+        self.arrived: dict[Operation, list[Any]] = {}  # per output: the gradients so far, later their sum
+
+    def count_pending(self, ys: Sequence[Tensor], xs: Sequence[Tensor]) -> None:
+        """Mark the operations between xs and ys, and count the uses of each by others of them."""
+        self.reached = _reached_from(x.op for x in xs)
+        between: set[Operation] = set()
+        queue = deque(y.op for y in ys)
+        while queue:
+            op = queue.popleft()
+            if op in self.reached and op not in between:
+                between.add(op)
+                queue.extend(t.op for t in op.inputs)
+        for op in between:
+            for tensor in op.inputs:
+                if tensor.op in between:
+                    self.pending[tensor.op] = self.pending.get(tensor.op, 0) + 1
+
+    def back(
+        self,
+        ys: Sequence[Tensor],
+        first: Sequence[Gradient],
+        xs: Sequence[Tensor],
+        stops: Sequence[Operation],
+    ) -> None:
+        """Differentiate, operation by operation, from the ys to the xs."""
+        for y, grad in zip(ys, first, strict=True):
+            self._arrive(y, grad)
+        ends = {x.op for x in xs if not any(self.pending.get(t.op) for t in x.op.inputs)} | set(stops)
+        queue = deque(dict.fromkeys(y.op for y in ys if not self.pending.get(y.op) and y.op in self.reached))
+        while queue:
+            op = queue.popleft()
+            with self._colocated(op):
+                self._through(op, op in ends)
+            for tensor in op.inputs:
+                left = self.pending.get(tensor.op, 0) - 1
+                self.pending[tensor.op] = left
+                if left == 0:
+                    queue.append(tensor.op)
+
+    def _through(self, op: Operation, is_end: bool) -> None:
+        """Sum what arrived at the outputs of `op` and pass its gradients on to its inputs."""
+        dys = self._sums(op)
+        if is_end or all(dy is None for dy in dys):
+            return
+        try:
+            function = get_gradient_function(op)
+        except LookupError:
+            raise LookupError(_NO_GRADIENT.format(name=op.name, type=op.type)) from None
+        if function is None:
+            return
+        for i, dy in enumerate(dys):
+            if dy is None and _is_trainable(op.outputs[i].dtype) and op.outputs[i].dtype.is_numeric:
+                dys[i] = apply_op("ZerosLike", "zeros_like", x=op.outputs[i])
+        with name_scope(f"{op.name}_grad"):
+            dxs = self._call(function, op, dys)
+        for i, (tensor, dx) in enumerate(zip(op.inputs, dxs, strict=True)):
+            if dx is not None:
+                _set_shape(op, i, dx)
+                self._arrive(tensor, dx)
+
+    def _call(self, function: GradientFunction, op: Operation, dys: list[Gradient]) -> list[Gradient]:
+        dxs = function(op, *dys)
+        dxs = list(dxs) if isinstance(dxs, list | tuple) else [dxs]
+        if len(dxs) != len(op.inputs):
+            raise ValueError(
+                f"Num gradients {len(dxs)} generated for op {op.node_def} do not match num inputs {len(op.inputs)}"
+            )
+        if self.gate and sum(dx is not None for dx in dxs) > 1:
+            with self.graph.device(None), self.graph.colocate_with(None, ignore_existing=True):
+                dxs = gate(dxs)
+        return dxs
+
+    def _arrive(self, tensor: Tensor, grad: Gradient) -> None:
+        slots = self.arrived.get(tensor.op)
+        if slots is None:
+            slots = self.arrived[tensor.op] = [[] for _ in tensor.op.outputs]
+        slots[tensor.value_index].append(grad)
+
+    def _sums(self, op: Operation) -> list[Gradient]:
+        """The gradients of the outputs of `op`, each the sum of what arrived, None where nothing did."""
+        slots = self.arrived.get(op)
+        if slots is None:
+            return [None] * len(op.outputs)
+        for i, grads in enumerate(slots):
+            if isinstance(grads, list):
+                slots[i] = self._sum(op, grads)
+        return list(slots)
+
+    def _sum(self, op: Operation, grads: list[Gradient]) -> Gradient:
+        if not all(isinstance(g, Tensor | IndexedSlices) for g in grads):
+            raise TypeError(
+                f"Invalid gradient {grads}. Gradients have to be either all Tensors or all IndexedSlices"
+            )
+        if len(grads) < 2:
+            return grads[0] if grads else None
+        if not all(isinstance(g, Tensor) for g in grads):
+            return sum_of_slices(grads)
+        if self.method == AggregationMethod.ADD_N:
+            return self._add_by_device(grads)
+        with name_scope(f"{op.name}_gradient_sum"):
+            total = grads[0]
+            for grad in grads[1:]:
+                total = _add_n([total, grad])
+            return total
+
+    def _add_by_device(self, grads: Sequence[Tensor]) -> Tensor:
+        """Partial sums where the gradients are, then the sum of these."""
+        on_device: dict[str, list[Tensor]] = {}
+        for grad in grads:
+            on_device.setdefault(grad.device, []).append(grad)
+        partial = []
+        for device in sorted(on_device):
+            with self.graph.colocate_with(on_device[device][0].op, ignore_existing=True):
+                partial.append(_add_n(on_device[device]))
+        return _add_n(partial)
+
+    @contextlib.contextmanager
+    def _colocated(self, op: Operation) -> Iterator[None]:
+        if self.colocate:
+            with self.graph.colocate_with(op):
+                yield
+        else:
+            yield
+
+    def first_gradients(self, ys: Sequence[Tensor], starts: Sequence[Any]) -> list[Gradient]:
+        """A gradient for each y: the one given, or ones."""
+        if len(starts) != len(ys):
+            raise ValueError(f"Length mismatch. Passed {len(starts)} grad_ys for {len(ys)} ys")
+        given = [
+            g if g is None or isinstance(g, IndexedSlices) else convert_to_tensor(g, name=f"grad_y_{i}")
+            for i, g in enumerate(starts)
+        ]
+        first = []
+        for i, (y, grad) in enumerate(zip(ys, given, strict=True)):
+            with self._colocated(y.op):
+                if grad is None:
+                    first.append(_ones_like(y, f"grad_ys_{i}"))
+                else:
+                    _check_start(y, grad)
+                    first.append(_identity(grad, f"grad_ys_{i}"))
+        return first
+
+    def result(self, x: Tensor, unconnected: UnconnectedGradients) -> Gradient:
+        """The gradient that arrived at `x`."""
+        slots = self.arrived.get(x.op)
+        found = slots[x.value_index] if slots is not None else None
+        if isinstance(found, list):  # its operation was never visited: no y depends on it
+            found = None
+        if found is None and unconnected is UnconnectedGradients.ZERO:
+            return _zeros_like(x)
+        return found
+
+
+_NO_GRADIENT = (
+    "No gradient defined for operation '{name}' (op type: {type}). "
+    "In general every operation must have an associated `@tf.RegisterGradient` for correct autodiff, which this op is "
+    "lacking. If you want to pretend this operation is a constant in your program, you may insert `tf.stop_gradient`."
+)
+
+
+def _is_trainable(dtype: DType) -> bool:
+    return dtype.base_dtype in _TRAINABLE
+
+
+def _reached_from(ops: Iterable[Operation]) -> set[Operation]:
+    """All operations that the values of `ops` flow to through tensors that can change by a little."""
+    reached: set[Operation] = set()
+    queue = deque(ops)
+    while queue:
+        op = queue.popleft()
+        if op not in reached:
+            reached.add(op)
+            for tensor in op.outputs:
+                if _is_trainable(tensor.dtype):
+                    queue.extend(tensor._consumers)
+    return reached
+
+
+def _set_shape(op: Operation, index: int, dx: Any) -> None:
+    """What is known of the input's shape holds for its gradient."""
+    tensor = op.inputs[index]
+    if not isinstance(dx, Tensor) or tensor.dtype == dtypes.resource:
+        return
+    try:
+        dx.set_shape(tensor.shape)
+    except ValueError:
+        raise ValueError(
+            f"Incompatible shapes between op input and calculated input gradient. Forward operation: {op.name}. "
+            f"Input index: {index}. Original input shape: {tensor.shape}. "
+            f"Calculated input gradient shape: {dx.shape}"
+        ) from None
+
+
+def _check_start(y: Tensor, grad: Any) -> None:
+    """TypeError if `grad` can't be the gradient of `y`."""
+    real, given = y.dtype.is_floating or y.dtype.is_integer, grad.dtype.is_floating or grad.dtype.is_integer
+    text = f"Gradient type {grad.dtype.name} generated for"
+    if real and not given:
+        raise TypeError(
+            f"{text} real or integer-valued tensor {y} with type {y.dtype.name} must be real or integer"
+        )
+    if y.dtype.is_complex and not grad.dtype.is_complex:
+        raise TypeError(f"{text} complex-valued tensor {y} with type {y.dtype.name} must be real")
+    if y.dtype == dtypes.resource and grad.dtype == dtypes.resource:
+        raise TypeError(f"Input gradient {grad} for resource tensor {y} should not be a resource")
+    if not real and not y.dtype.is_complex and y.dtype not in (dtypes.resource, dtypes.variant):
+        raise TypeError(f"Tensor {y} with type {y.dtype.name} must be numeric to obtain a default gradient")
+
+
+# -- the few graph pieces that the walk itself adds -------------------------------------------------------------
+
+
+def _ones_like(y: Tensor, name: str) -> Tensor:
+    if y.dtype.is_complex:
+        raise TypeError(f"Gradients of complex tensors ({y}) must set grad_ys (y.dtype = {y.dtype.name})")
+    shape = _shape_of(y)
+    with name_scope(name) as scope:
+        return apply_op("Fill", scope, dims=shape, value=constant(1, y.dtype))
+
+
+def _shape_of(tensor: Tensor) -> Tensor:
+    """The shape as a tensor: a constant where it is known."""
+    if tensor.shape.is_fully_defined():
+        return constant(tensor.shape.as_list(), dtypes.int32, name="Shape")
+    return apply_op("Shape", "Shape", input=tensor)
+
+
+def _zeros_like(x: Tensor) -> Tensor:
+    if x.dtype == dtypes.resource:
+        raise ValueError(
+            f"The shape of the variable behind {x} is not known; its unconnected gradient can't be zero."
+        )
+    with name_scope("zeros_like") as scope:
+        if not x.shape.is_fully_defined():
+            return apply_op("ZerosLike", scope, x=x)
+        size = x.shape.num_elements()
+        zero = False if x.dtype.is_bool else b"" if x.dtype == dtypes.string else 0
+        if size is not None and size < 1000:
+            return constant(zero, x.dtype, shape=x.shape, name=scope)
+        dims = constant(x.shape.as_list(), dtypes.int32, name="shape_as_tensor")
+        return apply_op("Fill", scope, dims=dims, value=constant(zero, x.dtype))
+
+
+def _identity(grad: Any, name: str) -> Any:
+    if not isinstance(grad, IndexedSlices):
+        return apply_op("Identity", name, input=grad)
+    shape = grad.dense_shape
+    return IndexedSlices(
+        indices=apply_op("Identity", f"{name}_indices", input=grad.indices),
+        values=apply_op("Identity", f"{name}_values", input=grad.values),
+        dense_shape=None if shape is None else apply_op("Identity", f"{name}_shape", input=shape),
+    )
+
+
+def _add_n(grads: Sequence[Any]) -> Tensor:
+    return grads[0] if len(grads) == 1 else apply_op("AddN", None, inputs=list(grads))
+
+
+def sum_of_slices(grads: Sequence[Any]) -> Any:
+    """The sum of gradients of which some are IndexedSlices: their rows one after the other, or a dense sum."""
+    if any(isinstance(g, Tensor) for g in grads):
+        return _add_n(grads)
+    indices = [g.indices for g in grads]
+    if len({i.dtype for i in indices}) > 1:
+        indices = [
+            apply_op("Cast", None, x=i, DstT=dtypes.int64) if i.dtype == dtypes.int32 else i for i in indices
+        ]
+    values = apply_op("ConcatV2", "concat", values=[g.values for g in grads], axis=0)
+    return IndexedSlices(values, apply_op("ConcatV2", "concat", values=indices, axis=0), grads[0].dense_shape)
+
+
+def _gate_by_itself(grads: Sequence[Gradient]) -> list[Gradient]:
+    raise NotImplementedError("`tf.tuple` is not loaded: import dtflab.ops.control_flow")
+
+
+# `tf.tuple`, which upper rooms define: ops/control_flow.py puts it here.
+gate: Callable[[Sequence[Gradient]], list[Gradient]] = _gate_by_itself
