@@ -204,7 +204,8 @@ _PART = re.compile(
     r"|/replica:(?P<replica>\*|\d+)(?=/|\Z)"
     r"|/task:(?P<task>\*|\d+)(?=/|\Z)"
     r"|/device:(?P<type>\*|[A-Za-z]\w*)(?::(?P<id>\*|\d+))?(?=/|\Z)"
-    r"|/(?P<short>cpu|CPU|gpu|GPU):(?P<short_id>\*|\d+)(?=/|\Z)"
+    r"|/(?P<short>cpu|CPU|gpu|GPU):(?P<short_id>\*|\d+)(?=/|\Z)",
+    re.ASCII,
 )
 
 
