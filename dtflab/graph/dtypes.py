@@ -83,7 +83,8 @@ class DType:
 
     @property
     def is_numeric(self) -> builtins.bool:
-        return self._kind in "fiucq"
+        """True for numbers, quantized too; TF leaves out the small floats and ints that came late."""
+        return self._kind in "fiucq" and self.base_dtype.as_datatype_enum < 24
 
     @property
     def is_numpy_compatible(self) -> builtins.bool:
