@@ -9,10 +9,11 @@ Rule: a Node is not changed after it was made; a stage that needs another one ma
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import CodeType
 from typing import Any
 
+from dtflab.graph import op_registry
 from dtflab.graph.dtypes import DType
 
 Edge = tuple[str, int]  # (name of the producing node, index of its output)
@@ -61,3 +62,12 @@ def line_text(line: tuple[CodeType, int] | None) -> str:
 
 def by_name(nodes: Iterable[Node]) -> dict[str, Node]:
     return {node.name: node for node in nodes}
+
+
+def make_node(
+    name: str, op: str, inputs: Sequence[Edge] = (), controls: Sequence[str] = (), device: str = "", **attrs: Any
+) -> Node:
+    """A node that no program wrote: defaults and output types come from the op's interface."""
+    op_def = op_registry.get(op).op_def
+    full = op_def.with_defaults(attrs)
+    return Node(name, op, list(inputs), list(controls), device, full, op_def.output_types(full))

@@ -1,0 +1,102 @@
+"""The edges of a partition: what the master adds where a step meets its client or another device.
+
+Stands for `core/kernels/sendrecv_ops.cc` and `function_ops.cc` (_Arg, _Retval).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.ops import shapes
+
+ROOT = "0:0"  # frame:iteration outside of all loops
+
+
+@op("""_Arg() -> (output: T)
+       T: type
+       index: int >= 0""")
+class Arg(Op):
+    """A fed value: number `index` of the step's arguments."""
+
+    stateful = True
+    needs_ctx = True
+    grad = no_gradient
+
+    def bind(node: Any, xp: Any) -> Any:  # type: ignore[override]
+        index = node["index"]
+        return lambda ctx: ctx.args[index]
+
+
+@op("""_Retval(input: T) -> ()
+       T: type
+       index: int >= 0""")
+class Retval(Op):
+    """A fetched value: number `index` of the step's results."""
+
+    stateful = True
+    needs_ctx = True
+    infer = shapes.none
+
+    def bind(node: Any, xp: Any) -> Any:  # type: ignore[override]
+        index = node["index"]
+
+        def kernel(ctx: Any, value: Any) -> None:
+            ctx.results[index] = value
+
+        return kernel
+
+
+@op("""_Send(tensor: T) -> ()
+       T: type
+       tensor_name: string
+       send_device: string
+       send_device_incarnation: int
+       recv_device: string
+       client_terminated: bool = false""")
+class Send(Op):
+    """Puts a value into the rendezvous of its own task, where the consumer's task asks for it."""
+
+    stateful = True
+    needs_ctx = True
+    infer = shapes.none
+
+    def bind(node: Any, xp: Any) -> Any:  # type: ignore[override]
+        key = rendezvous_key(node)
+
+        def kernel(ctx: Any, value: Any) -> None:
+            ctx.rendezvous.send(key, ctx.frame_iter, value)
+
+        return kernel
+
+
+@op("""_Recv() -> (tensor: tensor_type)
+       tensor_type: type
+       tensor_name: string
+       send_device: string
+       send_device_incarnation: int
+       recv_device: string
+       client_terminated: bool = false""")
+class Recv(Op):
+    """Takes a value out of the rendezvous of the producer's task; holds no thread while it waits."""
+
+    stateful = True
+    is_async = True
+
+    def bind(node: Any, xp: Any) -> Any:  # type: ignore[override]
+        key = rendezvous_key(node)
+
+        def kernel(ctx: Any, done: Any) -> None:
+            ctx.rendezvous.recv_async(key, ctx.frame_iter, done)
+
+        return kernel
+
+
+def rendezvous_key(node: Any) -> tuple[str, int, str, str]:
+    """(send device, its incarnation, recv device, tensor name) of a _Send or _Recv."""
+    return (
+        node["send_device"].decode(),
+        node["send_device_incarnation"] & 0xFFFFFFFFFFFFFFFF,
+        node["recv_device"].decode(),
+        node["tensor_name"].decode(),
+    )

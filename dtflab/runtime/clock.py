@@ -1,0 +1,112 @@
+"""Clock: time, sleeping, threads and waiting, in one seam.
+
+Stands for `platform/env.h` (Env::StartThread, NowMicros, …). Everything in dtflab that waits or starts a thread does
+it through a Clock, from its first line on, so that a virtual clock can take the place of the real one: there,
+clients are threads that pass a baton and waiting costs nothing.
+
+Rule: threads are started in this file and nowhere else (a test looks). `Lock` and `threading.local` are free.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class Event(Protocol):
+    """Something that threads wait for."""
+
+    def set(self) -> None: ...
+    def clear(self) -> None: ...
+    def is_set(self) -> bool: ...
+    def wait(self, timeout: float | None = None) -> bool: ...
+
+
+class Thread(Protocol):
+    """A started thread."""
+
+    name: str
+
+    def join(self, timeout: float | None = None) -> None: ...
+    def is_alive(self) -> bool: ...
+
+
+class Clock(Protocol):
+    """What the library asks of time. Seconds everywhere."""
+
+    def now(self) -> float:
+        """Seconds since some fixed moment; only differences mean anything."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let that much time pass for the calling thread."""
+
+    def event(self) -> Event:
+        """A new event, not set."""
+
+    def spawn(self, target: Callable[..., Any], *args: Any, name: str = "dtflab", daemon: bool = True) -> Thread:
+        """Start a thread that calls `target(*args)`; daemon threads end with the process."""
+
+
+class RealClock:
+    """The clock on the wall."""
+
+    now = staticmethod(time.perf_counter)
+    sleep = staticmethod(time.sleep)
+    event = staticmethod(threading.Event)
+
+    @staticmethod
+    def spawn(target: Callable[..., Any], *args: Any, name: str = "dtflab", daemon: bool = True) -> Thread:
+        thread = threading.Thread(target=target, args=args, name=name, daemon=daemon)
+        thread.start()
+        return thread
+
+
+REAL = RealClock()
+
+
+class Pool:
+    """Threads that run tasks; a new one is started whenever a task comes and none is idle.
+
+    So a task that waits (a RunStep, a blocked RecvTensor) never keeps another one from running. `limit` bounds the
+    number of threads where the tasks only compute.
+    """
+
+    def __init__(self, clock: Clock = REAL, name: str = "pool", limit: int | None = None, idle: float = 10.0) -> None:
+        self._clock = clock
+        self._name = name
+        self._limit = limit
+        self._idle_seconds = idle
+        self._lock = threading.Lock()
+        self._tasks: deque[Callable[[], Any]] = deque()
+        self._idle: deque[Event] = deque()
+        self._size = 0
+
+    def submit(self, task: Callable[[], Any]) -> None:
+        """Run `task` on one of the threads, soon."""
+        with self._lock:
+            self._tasks.append(task)
+            if self._idle:
+                self._idle.pop().set()
+            elif self._limit is None or self._size < self._limit:
+                self._size += 1
+                self._clock.spawn(self._work, name=f"{self._name}-{self._size}")
+
+    def _work(self) -> None:
+        wake = self._clock.event()
+        while True:
+            with self._lock:
+                task = self._tasks.popleft() if self._tasks else None
+                if task is None:
+                    wake.clear()
+                    self._idle.append(wake)
+            if task is not None:
+                task()
+            elif not wake.wait(self._idle_seconds):
+                with self._lock:
+                    if wake in self._idle:
+                        self._idle.remove(wake)
+                        self._size -= 1
+                        return

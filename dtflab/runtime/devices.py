@@ -1,0 +1,134 @@
+"""Devices: where kernels run, on which array module, with how many threads.
+
+Stands for `core/common_runtime/device.h`, `local_device.cc` and `process_util.cc`. Simulated and real GPUs and their
+memory come with their own issue; a device here is a CPU.
+
+Rule: BLAS threads are global to the process, so they have one owner (`BlasThreads`). The number for a kernel depends on
+its shape only, never on path or load, so that results are bitwise the same on every path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import errors, op_registry
+from dtflab.graph.node import Node
+from dtflab.runtime.clock import REAL, Clock, Pool
+from dtflab.runtime.resources import ResourceMgr
+
+ALL_CORES_FLOPS = 200_000_000  # a product of 464×464 matrices; smaller ones are faster on one core
+
+
+class Device:
+    """One device of a task: `/job:worker/replica:0/task:1/device:CPU:0`."""
+
+    def __init__(self, name: str, clock: Clock = REAL, memory_limit: int = 256 << 20) -> None:
+        self.name = name
+        self.type, _, self.index = name.rpartition("/device:")[2].partition(":")
+        self.incarnation = random.SystemRandom().getrandbits(63) | 1  # never 0
+        self.memory_limit = memory_limit
+        self.xp = np
+        self.resources = ResourceMgr()
+        self.pool = Pool(clock, name=f"{self.type}:{self.index}", limit=os.cpu_count())
+
+    def bind(self, node: Node) -> Callable[..., Any]:
+        """The kernel of `node` on this device; an op without one is an error that names both."""
+        op = op_registry.get(node.op)
+        try:
+            kernel = op.bind(node, self.xp)
+        except NotImplementedError as error:
+            raise errors.UnimplementedError(
+                None, None, f"{error}\n\t [[{{{{node {node.name}}}}}]] on {self.name}"
+            ) from None
+        return _with_blas_threads(node, op, kernel) if op.blas else kernel
+
+    def attributes(self) -> Any:
+        """This device as a DeviceAttributes message."""
+        from dtflab.protos.device_attributes_pb2 import DeviceAttributes
+
+        return DeviceAttributes(
+            name=self.name, device_type=self.type, memory_limit=self.memory_limit, incarnation=self.incarnation
+        )
+
+    def __repr__(self) -> str:
+        return f"<device {self.name}>"
+
+
+def _with_blas_threads(node: Node, op: type[op_registry.Op], kernel: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*arrays: Any) -> Any:
+        many = op.flops(node, arrays, ()) >= ALL_CORES_FLOPS
+        BLAS.enter(BLAS.cores if many else 1)
+        try:
+            return kernel(*arrays)
+        finally:
+            BLAS.leave()
+
+    return run
+
+
+class BlasThreads:
+    """How many threads BLAS uses in this process, now.
+
+    Kernels that want the same number run side by side; one that wants another waits for them. The number that the
+    user's own NumPy code sees is put back when no step is running.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(threading.Lock())
+        self._set: Callable[[int], Any] | None = None
+        self._current = 0
+        self._running = 0
+        self._steps = 0
+        self.cores = 1
+
+    def _load(self) -> None:
+        import threadpoolctl
+
+        libraries = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
+        self.cores = self._current = max((lib.num_threads for lib in libraries), default=1)
+        self._set = libraries[0].set_num_threads if libraries else lambda number: None
+
+    @contextlib.contextmanager
+    def step(self) -> Iterator[None]:
+        """Around the driving of a step."""
+        with self._changed:
+            if self._set is None:
+                self._load()
+            self._steps += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._steps -= 1
+                if not self._steps and not self._running:
+                    self._use(self.cores)
+
+    def enter(self, threads: int) -> None:
+        """Begin a kernel that wants that many threads."""
+        with self._changed:
+            while self._running and self._current != threads:
+                self._changed.wait()
+            self._use(threads)
+            self._running += 1
+
+    def leave(self) -> None:
+        """End it."""
+        with self._changed:
+            self._running -= 1
+            if not self._running:
+                self._changed.notify_all()
+
+    def _use(self, threads: int) -> None:
+        if threads != self._current and self._set is not None:
+            self._set(threads)
+            self._current = threads
+
+
+BLAS = BlasThreads()

@@ -1,0 +1,351 @@
+"""Executor: runs one partition. A node is ready when all its inputs are there; ready nodes run; that is all.
+
+Stands for `core/common_runtime/executor.cc` (ExecutorState::Process, PropagateOutputs, NodeDone).
+Left out: per-node cost statistics, NUMA, the ready-count heuristics for handing work to other threads.
+
+Theory of operation. An `Executor` is made once per registered partition: its nodes become flat arrays of bound
+kernels. A step makes an `Iteration` of it, which has one input slot per edge and one pending count per node. The loop
+in `Iteration.process` takes a ready node, calls its kernel on its slots, and drops the result into the slots of the
+consumers, whose counts go down by one. A loop of the graph (Enter, Merge, Switch, NextIteration, Exit) makes more
+Iterations of the same arrays, in a `Frame` (frames.py).
+
+Rules: a node runs once per iteration. An edge carries a value, a variable's Cell (read when the consumer starts), or
+DEAD. A node with a dead input does not run and its outputs are dead; Merge, `_Send` and `_Recv` are the exceptions.
+There is one loop for all modes: tracing and thread pools are flags of it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dtflab.graph import errors, op_registry
+from dtflab.graph.node import Node
+from dtflab.runtime import frames
+from dtflab.runtime.rendezvous import DEAD
+
+if TYPE_CHECKING:
+    from dtflab.runtime.devices import Device
+    from dtflab.runtime.graph_mgr import StepContext
+    from dtflab.runtime.runner import Step
+
+# What is special about a node; 0 is a plain kernel with one output.
+CONTEXT, MANY_OUTPUTS, ASYNC, COSTLY, TRANSFER, CONTROL_FLOW = 1, 2, 4, 8, 16, 32
+
+
+COSTLY_FLOPS = 30_000_000  # about 300 µs on one core (docs/decisions.md)
+
+
+class Item(NamedTuple):
+    """A node, ready to be run."""
+
+    kernel: Callable[..., Any]
+    first: int  # its input slots are first..last-1
+    last: int
+    mode: int
+    # Where the outputs go: [(slot, consumer)] of the only output, or a list of those per output if MANY_OUTPUTS.
+    targets: Any
+    controls: tuple[int, ...]  # nodes that wait for this one to finish
+
+
+class Executor:
+    """A partition on one device, bound and flattened."""
+
+    def __init__(self, nodes: Sequence[Node], device: Device) -> None:
+        self.nodes = list(nodes)
+        self.device = device
+        index = {node.name: i for i, node in enumerate(nodes)}
+        first = [0]
+        for node in nodes:
+            first.append(first[-1] + len(node.inputs))
+        self.slots = first[-1]
+        self.control_flow = [op_registry.get(n.op).control_flow for n in nodes]
+        # A Merge waits for its control inputs and for one of its data inputs.
+        self.pending = [
+            len(n.controls) + (1 if kind == "merge" else len(n.inputs))
+            for n, kind in zip(nodes, self.control_flow, strict=True)
+        ]
+        targets: list[list[list[tuple[int, int]]]] = [[[] for _ in n.output_types] for n in nodes]
+        controls: list[list[int]] = [[] for _ in nodes]
+        for i, node in enumerate(nodes):
+            for position, (source, output) in enumerate(node.inputs):
+                targets[index[source]][output].append((first[i] + position, i))
+            for source in node.controls:
+                controls[index[source]].append(i)
+        self.sources = [i for i, count in enumerate(self.pending) if count == 0]
+        self.enters = _count_enters(nodes)
+        producers = {name: nodes[i] for name, i in index.items()}
+        self.items = [
+            self._item(node, first[i], targets[i], controls[i], producers) for i, node in enumerate(nodes)
+        ]
+
+    def _item(
+        self, node: Node, first: int, targets: list[Any], controls: list[int], producers: dict[str, Node]
+    ) -> Item:
+        op = op_registry.get(node.op)
+        kernel = _arguments if op.control_flow else self.device.bind(node)
+        refs = [i for i, (source, out) in enumerate(node.inputs) if producers[source].output_types[out]._is_ref_dtype]
+        wants_refs = [t._is_ref_dtype for t in op.op_def.input_types(node.attrs)]
+        to_read = [i for i in refs if not wants_refs[i]]
+        if to_read:
+            kernel = _reading(kernel, to_read, offset=1 if op.needs_ctx or op.is_async else 0)
+        single = len(op.op_def.outputs) == 1 and not op.op_def.outputs[0].is_list
+        mode = (
+            CONTEXT * op.needs_ctx
+            | ASYNC * op.is_async
+            | MANY_OUTPUTS * (len(op.op_def.outputs) > 0 and not single)
+            | TRANSFER * (node.op in ("_Send", "_Recv"))
+            | CONTROL_FLOW * bool(op.control_flow)
+            | COSTLY * op.blas
+        )
+        out: Any = targets if mode & MANY_OUTPUTS or op.control_flow else tuple(targets[0]) if targets else ()
+        return Item(kernel, first, first + len(node.inputs), mode, out, tuple(controls))
+
+    def is_costly(self, n: int, args: Sequence[Any]) -> bool:
+        """True if the kernel will take long enough to be worth a thread hop (some 90 µs)."""
+        node = self.nodes[n]
+        return op_registry.get(node.op).flops(node, args, ()) > COSTLY_FLOPS
+
+    def start(self, step: Step, ctx: StepContext) -> None:
+        """Put the sources of this partition into the step's queue."""
+        root = Iteration(self, step, ctx, None, 0)
+        root.ready.extend(self.sources)
+        if self.sources:
+            root.enqueue()
+
+
+class Iteration:
+    """One run of (a frame of) a partition: the values on its edges and the counts of its nodes."""
+
+    __slots__ = ("ctx", "dead", "executor", "frame", "in_flight", "inputs", "number", "pending", "queued", "ready",
+                 "step", "frames", "dead_counts")  # fmt: skip
+
+    def __init__(self, executor: Executor, step: Step, ctx: StepContext, frame: frames.Frame | None, number: int) -> None:
+        self.executor = executor
+        self.step = step
+        self.ctx = ctx
+        self.frame = frame
+        self.number = number
+        self.inputs: list[Any] = [None] * executor.slots
+        self.pending = executor.pending.copy()
+        self.ready: deque[int] = deque()
+        self.dead: set[int] = set()  # nodes with a dead input
+        self.dead_counts: dict[int, int] = {}  # of Merge nodes
+        self.queued = False
+        self.in_flight = 0
+        self.frames: dict[bytes, frames.Frame] = {}  # loops entered from this iteration
+
+    def enqueue(self) -> None:
+        """Ask the step to process this iteration, once."""
+        if not self.queued:
+            self.queued = True
+            self.step.enqueue(self)
+
+    def process(self) -> None:
+        """Run ready nodes until none is left. This is the loop that everything goes through."""
+        self.queued = False
+        items, inputs, pending = self.executor.items, self.inputs, self.pending
+        ready, dead, trace = self.ready, self.dead, self.step.trace
+        take = self.step.order(ready)
+        n = -1
+        try:
+            while ready:
+                n = take()
+                kernel, first, last, mode, targets, controls = items[n]
+                if mode or dead or trace is not None:
+                    self._run(n)
+                    continue
+                value = kernel(*inputs[first:last])
+                inputs[first:last] = [None] * (last - first)  # a value is freed at its last use
+                for slot, consumer in targets:
+                    inputs[slot] = value
+                    pending[consumer] -= 1
+                    if not pending[consumer]:
+                        ready.append(consumer)
+                for consumer in controls:
+                    pending[consumer] -= 1
+                    if not pending[consumer]:
+                        ready.append(consumer)
+        except Exception as error:
+            self._fail(n, error)
+        if self.frame is not None:
+            self.frame.settle()
+
+    def _run(self, n: int) -> None:
+        """Run one ready node, whatever is special about it."""
+        kernel, first, last, mode, _, _ = self.executor.items[n]
+        if n in self.dead and not mode & TRANSFER:
+            self.propagate_dead(n)
+            return
+        args = self.inputs[first:last]
+        self.inputs[first:last] = [None] * (last - first)
+        if mode & CONTROL_FLOW:
+            frames.run(self, n, kernel(*args))
+            return
+        if mode & ASYNC:
+            self._run_async(n, args)
+            return
+        if mode & COSTLY and not (self.step.idle and not self.ready) and self.executor.is_costly(n, args):
+            self._run_on_pool(n, args)
+            return
+        started = self.step.clock.now()
+        value = kernel(self.ctx, *args) if mode & CONTEXT else kernel(*args)
+        self._record(n, started, value)
+        self.propagate(n, value)
+
+    def _run_async(self, n: int, args: list[Any]) -> None:
+        """Start a kernel that will say when it is done, from any thread."""
+        step, started = self.step, self.step.clock.now()
+        self.in_flight += 1
+        step.expect()
+
+        def done(value: Any, error: Exception | None = None) -> None:
+            step.post(self._finished, n, started, value, error)
+
+        try:
+            self.executor.items[n].kernel(self.ctx, *args, done)
+        except Exception as error:
+            done(None, error)
+
+    def _run_on_pool(self, n: int, args: list[Any]) -> None:
+        """Run a costly kernel on the device's pool while other nodes run here."""
+        step, started, kernel = self.step, self.step.clock.now(), self.executor.items[n].kernel
+        self.in_flight += 1
+        step.expect()
+
+        def task() -> None:
+            try:
+                with np.errstate(all="ignore"):
+                    value, error = kernel(*args), None
+            except Exception as raised:
+                value, error = None, raised
+            step.post(self._finished, n, started, value, error)
+
+        self.executor.device.pool.submit(task)
+
+    def _finished(self, n: int, started: float, value: Any, error: Exception | None) -> None:
+        """An asynchronous node is done (called by the driving thread)."""
+        self.in_flight -= 1
+        if self.step.error is not None:
+            return
+        if error is not None:
+            self._fail(n, error)
+            return
+        self._record(n, started, value)
+        self.propagate(n, value)
+        if self.ready:
+            self.enqueue()
+        elif self.frame is not None:
+            self.frame.settle()
+
+    def propagate(self, n: int, value: Any) -> None:
+        """Hand the outputs of node `n` to its consumers."""
+        item = self.executor.items[n]
+        if value is DEAD:
+            self.propagate_dead(n)
+            return
+        if item.mode & MANY_OUTPUTS:
+            for targets, one in zip(item.targets, value, strict=True):
+                self.deliver(targets, one)
+        else:
+            self.deliver(item.targets, value)
+        self.deliver_controls(item.controls, alive=True)
+
+    def propagate_dead(self, n: int) -> None:
+        """Node `n` did not run: neither will those that need it."""
+        item = self.executor.items[n]
+        for slot in range(item.first, item.last):
+            self.inputs[slot] = None
+        if item.mode & CONTROL_FLOW and frames.stops_death(self, n):
+            return
+        for targets in item.targets if item.mode & (MANY_OUTPUTS | CONTROL_FLOW) else (item.targets,):
+            self.deliver(targets, DEAD)
+        self.deliver_controls(item.controls, alive=False)
+
+    def deliver(self, targets: Iterable[tuple[int, int]], value: Any) -> None:
+        """Put `value` on edges of this iteration."""
+        for slot, consumer in targets:
+            if value is DEAD:
+                self._deliver_dead(consumer)
+            else:
+                self.inputs[slot] = value
+                self._count(consumer)
+
+    def _deliver_dead(self, consumer: int) -> None:
+        if self.executor.control_flow[consumer] == "merge":
+            # A Merge is dead when all its inputs are, and only then counts as served.
+            item = self.executor.items[consumer]
+            self.dead_counts[consumer] = self.dead_counts.get(consumer, 0) + 1
+            if self.dead_counts[consumer] < item.last - item.first:
+                return
+        self.dead.add(consumer)
+        self._count(consumer)
+
+    def deliver_controls(self, consumers: Iterable[int], alive: bool) -> None:
+        """The node that these consumers waited for has finished, or will never run."""
+        for consumer in consumers:
+            if not alive and self.executor.control_flow[consumer] != "merge":
+                self.dead.add(consumer)
+            self._count(consumer)
+
+    def _count(self, consumer: int) -> None:
+        self.pending[consumer] -= 1
+        if not self.pending[consumer]:
+            self.ready.append(consumer)
+
+    def _record(self, n: int, started: float, value: Any) -> None:
+        if self.step.trace is not None:
+            node, device = self.executor.nodes[n], self.executor.device
+            self.step.trace.add(device.name, node, started, self.step.clock.now(), value)
+
+    def _fail(self, n: int, error: Exception) -> None:
+        self.ready.clear()
+        if n < 0:  # not a node's fault but ours
+            raise error
+        self.step.fail(op_error(error, self.executor.nodes[n], self.executor.device.name))
+
+
+def op_error(error: Exception, node: Node, device: str) -> errors.OpError:
+    """`error` as TensorFlow's class for it, its message naming the node and its device."""
+    if isinstance(error, errors.OpError) and "[[{{node" in error.message:
+        return error
+    where = f"\n\t [[{{{{node {node.name}}}}}]] on {device}"
+    if isinstance(error, errors.OpError):
+        return type(error)(error.node_def, error.op, error.message + where)
+    if isinstance(error, MemoryError):
+        return errors.ResourceExhaustedError(None, None, f"OOM when running {node.op}: {error}{where}")
+    if isinstance(error, ValueError | TypeError):
+        return errors.InvalidArgumentError(None, None, f"{error}{where}")
+    return errors.InternalError(None, None, f"{type(error).__name__} in the kernel of {node.op}: {error}{where}")
+
+
+def _arguments(*args: Any) -> Any:
+    """The «kernel» of control flow: its inputs, for frames.py to send on."""
+    return args
+
+
+def _reading(kernel: Callable[..., Any], positions: list[int], offset: int) -> Callable[..., Any]:
+    """`kernel` with the variables among its inputs read when it starts."""
+    if positions == [0] and not offset:
+        return lambda cell, *rest: kernel(cell.read(), *rest)
+    where = [p + offset for p in positions]
+
+    def reading(*args: Any) -> Any:
+        values = list(args)
+        for p in where:
+            values[p] = values[p].read()
+        return kernel(*values)
+
+    return reading
+
+
+def _count_enters(nodes: Sequence[Node]) -> dict[bytes, int]:
+    """How many values each loop waits for: its Enter nodes, by frame name."""
+    counts: dict[bytes, int] = {}
+    for node in nodes:
+        if op_registry.get(node.op).control_flow == "enter":
+            counts[node.attrs["frame_name"]] = counts.get(node.attrs["frame_name"], 0) + 1
+    return counts

@@ -1,0 +1,100 @@
+"""What a client may ask `run` for, and how the answers are put back into that form.
+
+Stands for `_FetchMapper` and its kin in `python/client/session.py`.
+
+Rule: a fetch is turned once into the list of graph elements it needs and a function that rebuilds it from their values;
+each element is fetched once, however often it is named.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dtflab.graph.operation import Operation, Tensor
+
+Rebuild = Callable[[Sequence[Any]], Any]
+Expansion = Callable[[Any], tuple[list[Any], Rebuild]]
+
+_expansions: list[tuple[type, Expansion]] = []
+
+
+def register_fetch_expansion(kind: type, expand: Expansion) -> None:
+    """Fetches of `kind` stand for several elements: `expand(fetch)` → (elements, function of their values)."""
+    _expansions.append((kind, expand))
+
+
+class Fetches:
+    """A fetch structure, resolved against a graph: `tensors` and `targets` to run, `rebuild` for the result."""
+
+    def __init__(self, graph: Any, fetches: Any) -> None:
+        self._graph = graph
+        self._slots: dict[Tensor | Operation, int] = {}
+        self._rebuild = self._map(fetches)
+        elements = list(self._slots)
+        self.tensors = [e for e in elements if isinstance(e, Tensor)]
+        self.targets = [e for e in elements if isinstance(e, Operation)]
+        self._order = [self.tensors.index(e) if isinstance(e, Tensor) else None for e in elements]
+
+    def rebuild(self, values: Sequence[Any]) -> Any:
+        """The result of `run` from the values of `tensors`."""
+        return self._rebuild([None if i is None else values[i] for i in self._order])
+
+    def _map(self, fetch: Any) -> Rebuild:
+        if fetch is None:
+            raise TypeError(f"Argument `fetch` = {fetch} has invalid type \"{type(fetch).__name__}\". Cannot be None")
+        if isinstance(fetch, list | tuple):
+            return self._map_sequence(fetch)
+        if isinstance(fetch, collections.abc.Mapping):
+            return self._map_mapping(fetch)
+        if hasattr(type(fetch), "__attrs_attrs__"):
+            return self._map_attrs(fetch)
+        for kind, expand in _expansions:
+            if isinstance(fetch, kind):
+                elements, contract = expand(fetch)
+                parts = [self._map_element(e) for e in elements]
+                return lambda values: contract([part(values) for part in parts])
+        return self._map_element(fetch)
+
+    def _map_sequence(self, fetch: Sequence[Any]) -> Rebuild:
+        parts = [self._map(f) for f in fetch]
+        make: Callable[[list[Any]], Any] = type(fetch)  # type: ignore[assignment]
+        if hasattr(fetch, "_fields"):
+            named = type(fetch)
+            make = lambda values: named(*values)  # noqa: E731
+        return lambda values: make([part(values) for part in parts])
+
+    def _map_mapping(self, fetch: collections.abc.Mapping[Any, Any]) -> Rebuild:
+        parts = {key: self._map(f) for key, f in fetch.items()}
+
+        def rebuild(values: Sequence[Any]) -> Any:
+            built = {key: part(values) for key, part in parts.items()}
+            kind: Any = type(fetch)
+            if issubclass(kind, collections.defaultdict):
+                return kind(fetch.default_factory, built)  # type: ignore[attr-defined]
+            return kind(built)
+
+        return rebuild
+
+    def _map_attrs(self, fetch: Any) -> Rebuild:
+        names = [a.name for a in type(fetch).__attrs_attrs__]
+        parts = [self._map(getattr(fetch, name)) for name in names]
+        return lambda values: type(fetch)(*[part(values) for part in parts])
+
+    def _map_element(self, fetch: Any) -> Rebuild:
+        try:
+            element = self._graph.as_graph_element(fetch, allow_tensor=True, allow_operation=True)
+        except TypeError as error:
+            raise TypeError(
+                f"Argument `fetch` = {fetch} has invalid type \"{type(fetch).__name__}\" must be a string or Tensor. "
+                f"({error})"
+            ) from None
+        except (ValueError, KeyError) as error:
+            raise ValueError(
+                f"Argument `fetch` = {fetch} cannot be interpreted as a Tensor. ({error.args[0]})"
+            ) from None
+        if not self._graph.is_fetchable(element):
+            raise ValueError(f"Operation {element!r} has been marked as not fetchable.")
+        slot = self._slots.setdefault(element, len(self._slots))
+        return lambda values: values[slot]

@@ -1,0 +1,189 @@
+"""Frames: loops and conditionals, as the executor sees them.
+
+Stands for FrameState and IterationState in `core/common_runtime/propagator_state.cc`.
+
+Theory of operation (the 2015 white paper, 4.4; Yu et al., EuroSys 2018). A loop's values come in through Enter nodes,
+which share a frame name; each turn of the loop is an Iteration of the same nodes. Merge lets in the first of (value
+from Enter, value from NextIteration); Switch sends it to the body or, when LoopCond is false, to Exit, which leaves the
+frame. A frame is over when every Enter has come and nothing in it is ready or awaited; only then is an Exit that never
+got a live value known to be dead.
+
+Rule: at most `parallel_iterations` iterations are alive; the values of later ones wait in `deferred`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dtflab.runtime.rendezvous import DEAD
+
+if TYPE_CHECKING:
+    from dtflab.runtime.executor import Iteration
+
+
+class Frame:
+    """One entry of one loop: its living iterations, and what it still waits for."""
+
+    def __init__(self, parent: Iteration, name: bytes, enters: int, parallel: int) -> None:
+        self.parent = parent
+        self.name = name
+        self.id = hash64(f"{parent.ctx.frame_id};{parent.number};{name.decode()}".encode())
+        self.enters_to_come = enters
+        self.parallel = max(1, parallel)
+        self.invariants: list[tuple[int, Any]] = []  # (Enter node, value) that every iteration gets
+        self.deferred: list[tuple[int, Any]] = []  # (NextIteration node, value) for the iteration after the newest
+        self.dead_exits: list[int] = []
+        self.started = 0
+        self.alive: deque[Iteration] = deque()
+        self.next_iteration()
+
+    @property
+    def newest(self) -> Iteration:
+        return self.alive[-1]
+
+    def next_iteration(self) -> Iteration:
+        """Begin the next turn of the loop."""
+        parent = self.parent
+        ctx = parent.ctx.in_frame(self.id, self.started)
+        iteration = type(parent)(parent.executor, parent.step, ctx, self, self.started)
+        self.started += 1
+        self.alive.append(iteration)
+        self.dead_exits.clear()
+        for enter, value in self.invariants:
+            _deliver_outputs(iteration, enter, value)
+        return iteration
+
+    def enter(self, n: int, value: Any, is_constant: bool) -> None:
+        """A value comes in from outside."""
+        self.enters_to_come -= 1
+        if is_constant:
+            self.invariants.append((n, value))
+            for iteration in self.alive:
+                _deliver_outputs(iteration, n, value)
+                iteration.enqueue()
+        else:
+            first = self.alive[0]
+            _deliver_outputs(first, n, value)
+            first.enqueue()
+
+    def advance(self, iteration: Iteration, n: int, value: Any) -> None:
+        """A value goes from `iteration` to the one after it."""
+        following = next((i for i in self.alive if i.number == iteration.number + 1), None)
+        if following is None:
+            if len(self.alive) >= self.parallel:
+                self.deferred.append((n, value))
+                return
+            following = self.next_iteration()
+        _deliver_outputs(following, n, value)
+        following.enqueue()
+
+    def settle(self) -> None:
+        """Drop the iterations that are over; end the frame when the last one is."""
+        while self.alive and self.enters_to_come == 0 and _is_over(self.alive[0]):
+            self.alive.popleft()
+            if self.deferred:
+                waiting, self.deferred = self.deferred, []
+                iteration = self.next_iteration()
+                for n, value in waiting:
+                    _deliver_outputs(iteration, n, value)
+                iteration.enqueue()
+        if not self.alive and self.parent.frames.get(self.name) is self:
+            self._end()
+
+    def _end(self) -> None:
+        parent = self.parent
+        del parent.frames[self.name]
+        for n in self.dead_exits:
+            _deliver_outputs(parent, n, DEAD)
+        if parent.ready:
+            parent.enqueue()
+        elif parent.frame is not None:
+            parent.frame.settle()
+
+
+def run(iteration: Iteration, n: int, args: Sequence[Any]) -> None:
+    """Run a live control flow node."""
+    kind = iteration.executor.control_flow[n]
+    if kind == "switch":
+        taken = int(bool(args[1]))
+        outputs = [DEAD, DEAD]
+        outputs[taken] = args[0]
+        for targets, value in zip(iteration.executor.items[n].targets, outputs, strict=True):
+            iteration.deliver(targets, value)
+        iteration.deliver_controls(iteration.executor.items[n].controls, alive=True)
+    elif kind == "merge":
+        index, value = next((i, a) for i, a in enumerate(args) if a is not None)
+        _deliver_outputs(iteration, n, value, np.int32(index))
+    elif kind == "enter":
+        _enter(iteration, n, args[0])
+    elif kind == "exit":
+        assert iteration.frame is not None
+        parent = iteration.frame.parent
+        _deliver_outputs(parent, n, args[0])
+        parent.enqueue()
+    elif kind == "next_iteration":
+        assert iteration.frame is not None
+        iteration.frame.advance(iteration, n, args[0])
+    else:  # loop_cond
+        _deliver_outputs(iteration, n, args[0])
+
+
+def stops_death(iteration: Iteration, n: int) -> bool:
+    """What a dead control flow node does; True if its outputs are not simply dead in this iteration."""
+    kind = iteration.executor.control_flow[n]
+    if kind == "enter":
+        _enter(iteration, n, DEAD)
+    elif kind == "exit":
+        frame = iteration.frame
+        assert frame is not None
+        if iteration is frame.newest:
+            frame.dead_exits.append(n)
+    return kind in ("enter", "exit", "next_iteration")
+
+
+def _enter(iteration: Iteration, n: int, value: Any) -> None:
+    executor, attrs = iteration.executor, iteration.executor.nodes[n].attrs
+    name = attrs["frame_name"]
+    frame = iteration.frames.get(name)
+    if frame is None:
+        frame = iteration.frames[name] = Frame(iteration, name, executor.enters[name], attrs["parallel_iterations"])
+    frame.enter(n, value, attrs["is_constant"])
+
+
+def _deliver_outputs(iteration: Iteration, n: int, *values: Any) -> None:
+    """Put the outputs of node `n`, which ran elsewhere, on edges of `iteration`."""
+    item = iteration.executor.items[n]
+    if values[0] is DEAD:
+        merges = [c for _, c in item.targets[0] if iteration.executor.control_flow[c] == "merge"]
+        if iteration.executor.control_flow[n] == "enter":
+            # A loop on the untaken branch of a conditional: its Merge gets no second value that could be dead too.
+            for merge in merges:
+                iteration.dead_counts[merge] = iteration.executor.items[merge].last
+    for targets, value in zip(item.targets, values, strict=True):
+        iteration.deliver(targets, value)
+    iteration.deliver_controls(item.controls, alive=values[0] is not DEAD)
+
+
+def _is_over(iteration: Iteration) -> bool:
+    return not (iteration.ready or iteration.queued or iteration.in_flight or iteration.frames)
+
+
+_M, _MASK = 0xC6A4A7935BD1E995, (1 << 64) - 1
+
+
+def hash64(data: bytes, seed: int = 0xDECAFCAFFE) -> int:
+    """TensorFlow's Hash64 (MurmurHash64A): frame ids in rendezvous keys must agree between tasks of both kinds."""
+    h = (seed ^ (len(data) * _M)) & _MASK
+    whole = len(data) & ~7
+    for i in range(0, whole, 8):
+        k = (int.from_bytes(data[i : i + 8], "little") * _M) & _MASK
+        k = ((k ^ (k >> 47)) * _M) & _MASK
+        h = ((h ^ k) * _M) & _MASK
+    if len(data) > whole:
+        h = ((h ^ int.from_bytes(data[whole:], "little")) * _M) & _MASK
+    h = ((h ^ (h >> 47)) * _M) & _MASK
+    return h ^ (h >> 47)

@@ -1,0 +1,107 @@
+"""GraphMgr: graph handle → executors; a step of them → their kernels' context.
+
+Stands for `core/distributed_runtime/graph_mgr.cc`. Left out: cost graphs.
+
+Rule: a registered partition is bound once; every step only makes a context per device and starts the executors.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dtflab.graph import errors
+from dtflab.graph.node import Node
+from dtflab.runtime.console import say
+from dtflab.runtime.executor import Executor
+from dtflab.runtime.partition import partition
+from dtflab.runtime.rendezvous import StepRendezvous
+
+if TYPE_CHECKING:
+    from dtflab.runtime.devices import Device
+    from dtflab.runtime.runner import Step
+
+
+class StepContext:
+    """What a kernel may know of the step that runs it."""
+
+    __slots__ = ("_kernel_state", "args", "device", "frame_id", "frame_iter", "rendezvous", "resources", "results",
+                 "step")  # fmt: skip
+
+    def __init__(
+        self,
+        step: Step,
+        device: Device,
+        rendezvous: StepRendezvous,
+        kernel_state: dict[str, Any],
+        args: Sequence[Any],
+        results: list[Any] | None,
+    ) -> None:
+        self.step = step
+        self.device = device.name
+        self.resources = device.resources
+        self.rendezvous = rendezvous
+        self.args = args
+        self.results = results
+        self.frame_id = 0
+        self.frame_iter = "0:0"
+        self._kernel_state = kernel_state
+
+    def in_frame(self, frame_id: int, iteration: int) -> StepContext:
+        """The context of an iteration of a loop."""
+        inner = copy.copy(self)
+        inner.frame_id = frame_id
+        inner.frame_iter = f"{frame_id}:{iteration}"
+        return inner
+
+    def state(self, node_name: str, make: Callable[[], Any]) -> Any:
+        """What the kernel of that node keeps from step to step, as long as the session lives."""
+        if node_name not in self._kernel_state:
+            self._kernel_state[node_name] = make()
+        return self._kernel_state[node_name]
+
+    def on_cancel(self, callback: Callable[[Exception], Any]) -> None:
+        """Call `callback(error)` if the step fails before the kernel is done."""
+        self.step.on_cancel(callback)
+
+    def print(self, text: str) -> None:
+        """A line for the person who runs the program."""
+        say(text)
+
+
+class GraphMgr:
+    """The registered partitions of a worker."""
+
+    def __init__(self, devices: Sequence[Device]) -> None:
+        self._devices = {device.name: device for device in devices}
+        self._graphs: dict[str, list[Executor]] = {}
+        self._registered = 0
+
+    def register(self, nodes: Sequence[Node]) -> str:
+        """Split a partition by the devices of this task, bind it, and return its handle."""
+        incarnations = {name: device.incarnation for name, device in self._devices.items()}
+        parts = partition(nodes, lambda node: node.device, incarnations)
+        executors = []
+        for name, part in parts.items():
+            if name not in self._devices:
+                raise errors.InvalidArgumentError(
+                    None, None, f"This task has no device {name!r} (node '{part[0].name}'); it has {list(self._devices)}."
+                )
+            executors.append(Executor(part, self._devices[name]))
+        self._registered += 1
+        handle = f"{self._registered:016x}"
+        self._graphs[handle] = executors
+        return handle
+
+    def deregister(self, handle: str) -> None:
+        self._graphs.pop(handle, None)
+
+    def executors(self, handle: str) -> list[Executor]:
+        """The executors of a handle; AbortedError for one that is not (or no longer) registered."""
+        try:
+            return self._graphs[handle]
+        except KeyError:
+            raise errors.AbortedError(
+                None, None, f"Graph handle is not found: {handle}. Possibly, this worker just restarted."
+            ) from None

@@ -1,0 +1,240 @@
+"""Master: keeps a session's graph, and turns a client's fetches into registered partitions and steps.
+
+Stands for `core/distributed_runtime/master.cc`, `master_session.cc` and `graph_execution_state.cc`. Left out: graph
+rewriting (grappler), partial runs, callables.
+
+Rules: placement happens once, on the full graph, when a session is created or extended. Pruning, partitioning and
+registering happen once per signature of (feeds, fetches, targets). A step then costs one `run_graph` per task.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dtflab.graph import device_spec, errors
+from dtflab.graph.node import Node
+from dtflab.runtime.clock import REAL, Clock
+from dtflab.runtime.console import say
+from dtflab.runtime.partition import partition
+from dtflab.runtime.placer import Placer, place
+from dtflab.runtime.prune import prune
+from dtflab.runtime.runner import Step
+from dtflab.runtime.step_stats import StepStatsCollector
+
+if TYPE_CHECKING:
+    from dtflab.runtime.transport import WorkerInterface
+
+_random = random.SystemRandom()
+
+
+class Master:
+    """The master service of one task.
+
+    `workers` gives, per task of the cluster, a function that returns its worker; `task` is the master's own. `new_step`
+    makes the runner of a step; tests put a seeded one here.
+    """
+
+    def __init__(
+        self, task: str, workers: Mapping[str, Callable[[], WorkerInterface]], clock: Clock = REAL,
+        new_step: Callable[..., Step] = Step,
+    ) -> None:  # fmt: skip
+        self.task = task
+        self.clock = clock
+        self.new_step = new_step
+        self._workers = workers
+        self._sessions: dict[str, MasterSession] = {}
+        self._lock = threading.Lock()
+
+    def create_session(self, nodes: Sequence[Node], config: Any = None, placer: Placer | None = None) -> str:
+        """Open a session on a graph, on all tasks that the config's device filters let through."""
+        handle = f"{_random.getrandbits(64):016x}"
+        workers = {}
+        for task, worker in self._workers.items():
+            if _passes(task, self.task, config):
+                workers[task] = worker()
+        session = MasterSession(handle, self, workers, config, placer)
+        session.extend(nodes)
+        with self._lock:
+            self._sessions[handle] = session
+        return handle
+
+    def session(self, handle: str) -> MasterSession:
+        """The session of a handle; AbortedError if it was closed, reset, or belongs to another life of this master."""
+        try:
+            return self._sessions[handle]
+        except KeyError:
+            raise errors.AbortedError(
+                None, None, f"Session {handle} is not found. Possibly, this master has restarted, or the session was reset."
+            ) from None
+
+    def extend_session(self, handle: str, nodes: Sequence[Node]) -> None:
+        """Add nodes to a session's graph."""
+        self.session(handle).extend(nodes)
+
+    def run_step(
+        self,
+        handle: str,
+        feeds: Sequence[tuple[str, Any]],
+        fetches: Sequence[str],
+        targets: Sequence[str],
+        options: Any = None,
+        metadata: Any = None,
+    ) -> list[Any]:
+        """Run one step of a session; see MasterInterface."""
+        return self.session(handle).run_step(feeds, fetches, targets, options, metadata)
+
+    def close_session(self, handle: str) -> None:
+        """Release a session and its partitions. Variables stay."""
+        with self._lock:
+            session = self._sessions.pop(handle, None)
+        if session is not None:
+            session.close()
+
+    def reset(self, containers: Sequence[str]) -> None:
+        """Close all sessions of this master and empty containers on every task."""
+        for handle in list(self._sessions):
+            self.close_session(handle)
+        for worker in self._workers.values():
+            worker().cleanup_all(containers)
+
+    def list_devices(self, handle: str) -> list[Any]:
+        """DeviceAttributes of every device of a session."""
+        return self.session(handle).devices
+
+
+def _passes(task: str, own_task: str, config: Any) -> bool:
+    """True if the session's device filters leave `task` in; the master's own task always stays."""
+    filters = list(config.device_filters) if config is not None else []
+    return not filters or task == own_task or any(device_spec.matches(f, task) for f in filters)
+
+
+class _Signature:
+    """A pruned, partitioned and registered kind of step: the graph handle of its part on each task."""
+
+    def __init__(self, handles: dict[str, str], parts: dict[str, list[Node]]) -> None:
+        self.handles = handles
+        self.parts = parts
+
+
+class MasterSession:
+    """One client's graph on the cluster."""
+
+    def __init__(
+        self, handle: str, master: Master, workers: Mapping[str, WorkerInterface], config: Any, placer: Placer | None
+    ) -> None:
+        self.handle = handle
+        self._master = master
+        self._workers = workers
+        self._config = config
+        self._placer = placer or place
+        self._nodes: dict[str, Node] = {}
+        self._signatures: dict[tuple[Any, ...], _Signature] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+        self.devices = [device for worker in workers.values() for device in worker.get_status()]
+        self._incarnations = {device.name: device.incarnation for device in self.devices}
+        own = self._incarnations[f"{master.task}/device:CPU:0"]
+        for worker in workers.values():
+            worker.create_worker_session(handle, master.task, own)
+
+    def extend(self, nodes: Sequence[Node]) -> None:
+        """Take new nodes and place the full graph; what was placed before stays where it is."""
+        with self._lock:
+            placed = {name: node.device for name, node in self._nodes.items()}
+            graph = {**self._nodes, **{node.name: node for node in nodes}}
+            soft = bool(self._config is not None and self._config.allow_soft_placement)
+            where = self._placer(
+                list(graph.values()), list(self._incarnations), self._master.task,
+                allow_soft_placement=soft, placed=placed,
+            )  # fmt: skip
+            placed_nodes = {name: node.replace(device=where[name]) for name, node in graph.items()}
+            if self._config is not None and self._config.log_device_placement:
+                _log_placement([node for node in placed_nodes.values() if node.name not in self._nodes])
+            self._nodes = placed_nodes
+
+    def run_step(
+        self, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str], targets: Sequence[str], options: Any, metadata: Any
+    ) -> list[Any]:
+        """Run one step: start a partition per task, drive it, collect the fetched values."""
+        if self._closed:
+            raise errors.CancelledError(None, None, "Session has been closed.")
+        key = (tuple(name for name, _ in feeds), tuple(fetches), tuple(targets))
+        signature = self._signatures.get(key) or self._register(key)
+        step = self._new_step(options)
+        results: list[Any] = [None] * len(fetches)
+        args = [value for _, value in feeds]
+        try:
+            for task, graph_handle in signature.handles.items():
+                own = task == self._master.task
+                self._workers[task].run_graph(
+                    self.handle, graph_handle, step, args if own else (), results if own else None
+                )
+            step.drive()
+        finally:
+            if len(signature.handles) > 1 or step.error is not None:
+                for task in signature.handles:
+                    self._workers[task].cleanup_graph(step.step_id, step.error)
+        self._report(step, signature, options, metadata)
+        return results
+
+    def _new_step(self, options: Any) -> Step:
+        timeout_ms = (options.timeout_in_ms if options is not None else 0) or (
+            self._config.operation_timeout_in_ms if self._config is not None else 0
+        )
+        traced = options is not None and options.trace_level > 0
+        return self._master.new_step(
+            _random.getrandbits(62),
+            self._master.clock,
+            timeout=timeout_ms / 1000 if timeout_ms > 0 else None,
+            trace=StepStatsCollector(self._master.clock) if traced else None,
+        )
+
+    def _register(self, key: tuple[tuple[str, ...], ...]) -> _Signature:
+        """Prune, partition and register the graph for one signature."""
+        client_device = f"{self._master.task}/device:CPU:0"
+        with self._lock:
+            if key in self._signatures:
+                return self._signatures[key]
+            nodes = prune(self._nodes, *key, client_device)
+            parts = partition(nodes, lambda node: device_spec.task_name(node.device), self._incarnations)
+            handles = {task: self._workers[task].register_graph(self.handle, part) for task, part in parts.items()}
+            self._signatures[key] = _Signature(handles, parts)
+            return self._signatures[key]
+
+    def _report(self, step: Step, signature: _Signature, options: Any, metadata: Any) -> None:
+        if metadata is None:
+            return
+        metadata.Clear()
+        if step.trace is not None:
+            step.trace.write(metadata.step_stats)
+        if options is not None and options.output_partition_graphs:
+            from dtflab.graph.graph_def import nodes_to_proto
+
+            for part in signature.parts.values():
+                metadata.partition_graphs.add().CopyFrom(nodes_to_proto(part))
+
+    def close(self) -> None:
+        """Refuse new steps, let go of partitions and kernel state on every task."""
+        with self._lock:
+            self._closed = True
+        for signature in self._signatures.values():
+            for task, graph_handle in signature.handles.items():
+                _ignoring_lost_tasks(self._workers[task].deregister_graph, self.handle, graph_handle)
+        for worker in self._workers.values():
+            _ignoring_lost_tasks(worker.delete_worker_session, self.handle)
+
+
+def _ignoring_lost_tasks(call: Callable[..., None], *args: Any) -> None:
+    """A task that is gone has nothing left to release."""
+    try:
+        call(*args)
+    except (errors.UnavailableError, errors.AbortedError, errors.CancelledError):
+        pass
+
+
+def _log_placement(nodes: Sequence[Node]) -> None:
+    for node in nodes:
+        say(f"{node.name}: ({node.op}): {node.device}")

@@ -1,0 +1,91 @@
+"""Prune: the part of the graph that one kind of step needs.
+
+Stands for `core/graph/subgraph.cc` (RewriteGraphForExecution). Feeds and fetches become `_Arg` and `_Retval` nodes on
+the client's device, as in TensorFlow's local sessions; so the rest of the step knows only ordinary nodes.
+
+Rule: a pure function; it runs per signature of (feeds, fetches, targets), after placement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dtflab.graph import errors
+from dtflab.graph.node import Edge, Node, make_node
+
+
+def prune(
+    nodes: Mapping[str, Node], feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], device: str
+) -> list[Node]:
+    """The nodes needed to compute tensors `fetches` and run operations `targets` when tensors `feeds` are given.
+
+    Names are `op:index` for tensors, `op` for operations; `device` is where the client's values come and go.
+    Raises InvalidArgumentError for an unknown feed, NotFoundError for an unknown fetch or target.
+    """
+    fed = _feed_nodes(nodes, feeds, device)
+    kept: list[Node] = []
+    wanted = []
+    for i, name in enumerate(fetches):
+        edge = fed_or_self(fed, _edge(nodes, name, "FetchOutputs"))
+        op, index = _split(name)
+        dtype = nodes[op].output_types[index].base_dtype
+        kept.append(make_node(f"_retval_{op}_{index}_{i}", "_Retval", [edge], device=device, T=dtype, index=i))
+        wanted.append(edge[0])
+    for name in targets:
+        if name not in nodes:
+            raise errors.NotFoundError(None, None, f"PruneForTargets: Some target nodes not found: {name}")
+        wanted.append(name)
+    arguments = {node.name: node for node in fed.values()}
+    return _reachable(nodes, arguments, fed, wanted) + kept
+
+
+def fed_or_self(fed: Mapping[Edge, Node], edge: Edge) -> Edge:
+    """Where a consumer of `edge` gets its value: from the feed if there is one."""
+    return (fed[edge].name, 0) if edge in fed else edge
+
+
+def _feed_nodes(nodes: Mapping[str, Node], feeds: Sequence[str], device: str) -> dict[Edge, Node]:
+    fed = {}
+    for i, name in enumerate(feeds):
+        op, index = _edge(nodes, name, "FeedInputs")
+        dtype = nodes[op].output_types[index].base_dtype
+        fed[op, index] = make_node(f"_arg_{op}_{index}_{i}", "_Arg", device=device, T=dtype, index=i)
+    return fed
+
+
+def _reachable(
+    nodes: Mapping[str, Node], arguments: Mapping[str, Node], fed: Mapping[Edge, Node], wanted: Sequence[str]
+) -> list[Node]:
+    """All that `wanted` depends on, with fed edges cut, in the order of the graph."""
+    found: dict[str, Node] = {}
+    stack = list(wanted)
+    while stack:
+        name = stack.pop()
+        if name in found:
+            continue
+        node = arguments.get(name) or _cut(nodes[name], nodes, fed)
+        found[name] = node
+        stack += [source for source, _ in node.inputs]
+        stack += node.controls
+    return [found[n] for n in arguments if n in found] + [found[n] for n in nodes if n in found]
+
+
+def _cut(node: Node, nodes: Mapping[str, Node], fed: Mapping[Edge, Node]) -> Node:
+    """`node` with its fed inputs taken from the feeds; waiting for a fed placeholder means nothing."""
+    if not fed:
+        return node
+    controls = [c for c in node.controls if not (nodes[c].op.startswith("Placeholder") and (c, 0) in fed)]
+    return node.replace(inputs=[fed_or_self(fed, edge) for edge in node.inputs], controls=controls)
+
+
+def _split(name: str) -> Edge:
+    op, _, index = name.partition(":")
+    return op, int(index or 0)
+
+
+def _edge(nodes: Mapping[str, Node], name: str, who: str) -> Edge:
+    op, index = _split(name)
+    if op in nodes and index < len(nodes[op].output_types):
+        return op, index
+    kind = errors.NotFoundError if who == "FetchOutputs" else errors.InvalidArgumentError
+    raise kind(None, None, f"{who}: unable to find tensor {name} in the session's graph.")

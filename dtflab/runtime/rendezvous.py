@@ -1,0 +1,180 @@
+"""Rendezvous: a table of keys where the first of send and recv waits for the other.
+
+Stands for `core/framework/rendezvous.h` and `base_rendezvous_mgr.cc`. Left out: buffers handed over by reference
+between GPUs.
+
+Rules: a key is used by one producer and one consumer, once per step; the consumer may ask before or after; a
+producer never blocks; nobody waits on a thread, the consumer leaves a callback. Across tasks the consumer pulls:
+it asks the producer's task (`RecvTensor`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from dtflab.graph import errors
+
+
+class _Dead:
+    """The value of an edge whose producer was not taken (a branch of a Switch)."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<dead>"
+
+
+DEAD = _Dead()
+
+Done = Callable[[Any, Exception | None], None]  # done(value or DEAD, error)
+
+
+Key = tuple[str, int, str, str]  # (send device, its incarnation, recv device, tensor name)
+
+
+def full_key(key: Key, frame_iter: str) -> str:
+    """The key as it stands in the table and on the wire; `frame_iter` is `0:0` outside of loops."""
+    send_device, incarnation, recv_device, tensor_name = key
+    return f"{send_device};{incarnation:016x};{recv_device};{tensor_name};{frame_iter}"
+
+
+def parse_key(text: str) -> tuple[Key, str]:
+    """The fields of a full key and its `frame:iter`; InvalidArgumentError for anything else."""
+    try:
+        send_device, incarnation, recv_device, tensor_name, frame_iter = text.split(";")
+        return (send_device, int(incarnation, 16), recv_device, tensor_name), frame_iter
+    except ValueError:
+        raise errors.InvalidArgumentError(None, None, f"Invalid rendezvous key: {text}") from None
+
+
+class Rendezvous:
+    """The table of one step in one task."""
+
+    __slots__ = ("_error", "_lock", "_table")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._table: dict[str, tuple[bool, Any]] = {}  # key → (is a value, the value or the waiter's callback)
+        self._error: Exception | None = None
+
+    def send(self, key: str, value: Any) -> None:
+        """Publish `value` under `key`; never blocks."""
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            entry = self._table.pop(key, None)
+            if entry is None:
+                self._table[key] = (True, value)
+                return
+        is_value, done = entry
+        if is_value:
+            raise errors.AbortedError(None, None, f"Duplicated send: {key}")
+        done(value, None)
+
+    def recv_async(self, key: str, done: Done) -> None:
+        """Call `done(value, None)` when `key` was sent, or `done(None, error)` when the step is aborted."""
+        with self._lock:
+            error = self._error
+            entry = None if error else self._table.pop(key, None)
+            if error is None and entry is None:
+                self._table[key] = (False, done)
+                return
+        if error is not None:
+            done(None, error)
+            return
+        assert entry is not None
+        is_value, value = entry
+        if not is_value:
+            raise errors.AbortedError(None, None, f"Duplicated recv: {key}")
+        done(value, None)
+
+    def abort(self, error: Exception) -> None:
+        """Every waiter, now and later, gets `error`."""
+        with self._lock:
+            if self._error is not None:
+                return
+            self._error = error
+            waiters = [entry for is_value, entry in self._table.values() if not is_value]
+            self._table.clear()
+        for done in waiters:
+            done(None, error)
+
+    def waiting(self) -> list[str]:
+        """Keys that somebody asked for and nobody has sent yet."""
+        with self._lock:
+            return [key for key, (is_value, _) in self._table.items() if not is_value]
+
+
+class RendezvousMgr:
+    """The rendezvous of a task, by step. A consumer's request may come before the step itself."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._steps: dict[int, Rendezvous] = {}
+        self._ended: dict[int, None] = {}  # a late RecvTensor must not make a step anew
+
+    def find(self, step_id: int) -> Rendezvous:
+        """The rendezvous of that step, made on first use; aborted if the step has ended."""
+        with self._lock:
+            found = self._steps.get(step_id)
+            if found is None:
+                found = Rendezvous()
+                if step_id in self._ended:
+                    found._error = errors.AbortedError(None, None, f"Step {step_id} has ended.")
+                else:
+                    self._steps[step_id] = found
+            return found
+
+    def peek(self, step_id: int) -> Rendezvous | None:
+        return self._steps.get(step_id)
+
+    def cleanup(self, step_id: int, error: Exception | None = None) -> None:
+        """Forget the step; whoever still waits in it gets `error`."""
+        with self._lock:
+            found = self._steps.pop(step_id, None)
+            self._ended[step_id] = None
+            while len(self._ended) > 4096:
+                del self._ended[next(iter(self._ended))]
+        if found is not None:
+            found.abort(error or errors.AbortedError(None, None, f"Step {step_id} has ended."))
+
+    def waiting(self) -> list[tuple[int, str]]:
+        """(step, key) of every consumer that waits here."""
+        with self._lock:
+            steps = list(self._steps.items())
+        return [(step_id, key) for step_id, rendezvous in steps for key in rendezvous.waiting()]
+
+
+class StepRendezvous:
+    """What the kernels of one step in one task see: values are sent here, and pulled from wherever they are made.
+
+    `pull(task, key, done)` asks another task.
+    """
+
+    __slots__ = ("_find", "_local", "_prefix", "_pull")
+
+    def __init__(self, task: str, find: Callable[[], Rendezvous], pull: Callable[[str, str, Done], None]) -> None:
+        self._prefix = task + "/device:"
+        self._find = find
+        self._local: Rendezvous | None = None
+        self._pull = pull
+
+    @property
+    def local(self) -> Rendezvous:
+        if self._local is None:
+            self._local = self._find()
+        return self._local
+
+    def send(self, key: Key, frame_iter: str, value: Any) -> None:
+        """Publish a value made on a device of this task."""
+        self.local.send(full_key(key, frame_iter), value)
+
+    def recv_async(self, key: Key, frame_iter: str, done: Done) -> None:
+        """Get a value from the task whose device makes it."""
+        send_device = key[0]
+        if send_device.startswith(self._prefix):
+            self.local.recv_async(full_key(key, frame_iter), done)
+        else:
+            self._pull(send_device.partition("/device:")[0], full_key(key, frame_iter), done)

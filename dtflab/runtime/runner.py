@@ -1,0 +1,162 @@
+"""Runner: who lets the nodes of a step run, and when. The seam below the executor.
+
+Stands for `Executor::Args::Runner` and the step state around it in `graph_mgr.cc` and `master_session.cc`.
+
+Rules: all bookkeeping of a step happens on one thread, the one that calls `drive`; other threads only post to the
+inbox. A node that waits for something (a `_Recv`, a queue, another task) holds no thread: it is a number in
+`in_flight` and a post that will come. The first error of a step cancels the rest.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from dtflab.graph import errors
+from dtflab.runtime.clock import REAL, Clock
+from dtflab.runtime.devices import BLAS
+
+
+class Work(Protocol):
+    """Something with nodes that are ready to run: an iteration of a frame of a partition."""
+
+    def process(self) -> None: ...
+
+
+class Step:
+    """One step, as the process that drives it sees it: what is ready, what is awaited, the first error.
+
+    `timeout` is in seconds; `trace` is a list that receives step statistics, or None.
+    """
+
+    def __init__(
+        self, step_id: int, clock: Clock = REAL, timeout: float | None = None, trace: list[Any] | None = None
+    ) -> None:
+        self.step_id = step_id
+        self.clock = clock
+        self.trace = trace
+        self.error: Exception | None = None
+        self.in_flight = 0
+        self._deadline = None if timeout is None else clock.now() + timeout
+        self._queue: deque[Work] = deque()
+        self._inbox: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self._wake: Any = None
+        self._on_cancel: list[Callable[[Exception], Any]] = []
+        self._abandoned = False
+
+    # -- called on the driving thread ---------------------------------------------------------------------
+
+    def enqueue(self, work: Work) -> None:
+        """`work` has ready nodes."""
+        self._queue.append(work)
+
+    def order(self, ready: deque[int]) -> Callable[[], int]:
+        """How the next ready node of a deque is picked: first in, first out."""
+        return ready.popleft
+
+    @property
+    def idle(self) -> bool:
+        """Nothing else is ready or on its way: a costly kernel gains nothing from another thread."""
+        return not self._queue and not self._inbox and not self.in_flight
+
+    def expect(self) -> None:
+        """One more post will come."""
+        self.in_flight += 1
+
+    def on_cancel(self, callback: Callable[[Exception], Any]) -> None:
+        """Call `callback(error)` when the step fails; at once if it already has."""
+        if self.error is not None:
+            callback(self.error)
+        else:
+            self._on_cancel.append(callback)
+
+    def fail(self, error: Exception) -> None:
+        """The first error stays; nothing new is started, and all that waits is told to stop."""
+        if self.error is not None:
+            return
+        self.error = error
+        self._queue.clear()
+        for callback in self._on_cancel:
+            callback(error)
+
+    def drive(self) -> None:
+        """Run the step to its end on this thread; raises its first error.
+
+        A KeyboardInterrupt abandons the step: what it waited for is cancelled, late posts are dropped.
+        """
+        try:
+            with BLAS.step(), np.errstate(all="ignore"):
+                self._loop()
+        except BaseException:
+            self._abandoned = True
+            self.fail(errors.CancelledError(None, None, "Step was interrupted."))
+            raise
+        if self.error is not None:
+            raise self.error
+
+    def _loop(self) -> None:
+        queue, inbox = self._queue, self._inbox
+        while True:
+            if queue:
+                self._next(queue).process()
+            elif inbox:
+                function, args = inbox.popleft()
+                self.in_flight -= 1
+                function(*args)
+            elif self.in_flight:
+                self._wait()
+            else:
+                return
+
+    def _next(self, queue: deque[Work]) -> Work:
+        return queue.popleft()
+
+    def _wait(self) -> None:
+        """Sleep until something is posted or the deadline passes."""
+        if self._wake is None:
+            self._wake = self.clock.event()
+        self._wake.clear()
+        if self._inbox:  # posted before the poster could see the event
+            return
+        timeout = None
+        if self._deadline is not None and self.error is None:
+            timeout = max(0.0, self._deadline - self.clock.now())
+        if not self._wake.wait(timeout):
+            self.fail(errors.DeadlineExceededError(None, None, "Timed out waiting for the step to finish."))
+
+    # -- called on any thread -----------------------------------------------------------------------------
+
+    def post(self, function: Callable[..., Any], *args: Any) -> None:
+        """What was expected has come: the driving thread will call `function(*args)`."""
+        if self._abandoned:
+            return
+        self._inbox.append((function, args))
+        if self._wake is not None:
+            self._wake.set()
+
+
+class SeededStep(Step):
+    """A step that picks the next ready node by a seeded random generator.
+
+    For tests: any order that the graph allows must give the same values, and none may deadlock. It is also the proof
+    that nothing above this seam depends on the order in which threads or time would run the nodes.
+    """
+
+    def __init__(self, step_id: int, *args: Any, seed: int = 0, **kwargs: Any) -> None:
+        super().__init__(step_id, *args, **kwargs)
+        self._random = random.Random(seed)
+
+    def order(self, ready: deque[int]) -> Callable[[], int]:
+        def pick() -> int:
+            ready.rotate(self._random.randrange(len(ready)))
+            return ready.popleft()
+
+        return pick
+
+    def _next(self, queue: deque[Work]) -> Work:
+        queue.rotate(self._random.randrange(len(queue)))
+        return queue.popleft()

@@ -1,0 +1,313 @@
+"""Session: the client. Fetches and feeds become one RunStep; new nodes of the graph go to the master first.
+
+Stands for `python/client/session.py` and `session_factory`. Left out: partial runs, callables (their own issue).
+
+Rules: there is one path. `Session()` is the client of a cluster of one task in this process; a target names another
+cluster, and only the transport differs. What a client is given is its own: writing into a fetched array, or later into
+an array that was fed, changes nothing in the cluster.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import dtypes, errors, scopes
+from dtflab.graph.array_value import as_array
+from dtflab.graph.graph import Graph
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.runtime import transport
+from dtflab.runtime.fetches import Fetches
+from dtflab.runtime.placer import Placer
+
+
+class BaseSession:
+    """A client's connection to a master, with the graph that it runs."""
+
+    def __init__(
+        self, target: str = "", graph: Graph | None = None, config: Any = None, placer: Placer | None = None
+    ) -> None:
+        """Connect to `target`: '' for this process, `grpc://host:port` or `server.target` for a cluster.
+
+        `config` is a ConfigProto. `placer` replaces the simple placer, for local and in-process targets.
+        Raises NotFoundError for an unknown kind of target, TypeError for arguments of another type.
+        """
+        target = _checked_target(target)
+        if graph is not None and not isinstance(graph, Graph):
+            raise TypeError(f"Argument `graph` must be a tf.Graph, but got \"{type(graph).__name__}\"")
+        _check_config(config)
+        self._graph = graph if graph is not None else scopes.get_default_graph()
+        self._target = target
+        self._config = config
+        self._lock = threading.Lock()
+        self._sent = 0
+        self._closed = False
+        self._fetch_cache: dict[Any, Fetches] = {}
+        self._contexts: list[Any] = []
+        self._master = transport.master_for(target, config)
+        self._placer = placer
+        self._handle: str | None = None
+        self._handle = self._create()
+
+    def _create(self) -> str:
+        nodes = self._graph.nodes()
+        try:
+            handle = self._master.create_session(nodes, self._config, self._placer)
+        except errors.OpError as error:
+            raise self._explained(error) from None
+        self._sent = len(nodes)
+        return handle
+
+    @property
+    def graph(self) -> Graph:
+        return self._graph
+
+    @property
+    def graph_def(self) -> Any:
+        return self._graph.as_graph_def()
+
+    @property
+    def sess_str(self) -> str:
+        return self._target
+
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        """Run what `fetches` needs, once, and return their values in the same structure.
+
+        `fetches` is a tensor, an operation (its value is None), a name, or nested lists, tuples, dicts, namedtuples of
+        these. `feed_dict` gives tensors other values. `options` is a RunOptions, `run_metadata` a RunMetadata that is
+        filled. Raises a class of `tf.errors`; RuntimeError on a closed session.
+        """
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        if self._graph.version == 0:
+            raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
+        feeds = _Feeds(self._graph, feed_dict) if feed_dict else _NO_FEEDS
+        wanted = self._resolve(fetches)
+        tensors = [t for t in wanted.tensors if t not in feeds.values] if feeds.values else wanted.tensors
+        if not tensors and not wanted.targets:
+            values: list[Any] = []
+        else:
+            values = self._run_step(feeds, tensors, wanted.targets, options, run_metadata)
+        if len(tensors) != len(wanted.tensors):
+            given = dict(zip(tensors, values, strict=True))
+            values = [given[t] if t in given else _own(feeds.values[t]) for t in wanted.tensors]
+        return wanted.rebuild(values)
+
+    def _resolve(self, fetches: Any) -> Fetches:
+        """The resolved fetch; a plain tensor or operation is remembered, that is what loops ask for."""
+        if not isinstance(fetches, Tensor | Operation):
+            key: Any = tuple(fetches) if type(fetches) is list else None
+            if key is None or not all(isinstance(f, Tensor | Operation) for f in key):
+                return Fetches(self._graph, fetches)
+        else:
+            key = fetches
+        found = self._fetch_cache.get(key)
+        if found is None:
+            found = self._fetch_cache[key] = Fetches(self._graph, fetches)
+        return found
+
+    def _run_step(
+        self, feeds: _Feeds, tensors: Sequence[Tensor], targets: Sequence[Operation], options: Any, run_metadata: Any
+    ) -> list[Any]:
+        try:
+            self._extend()
+            values = self._master.run_step(
+                self._handle or "",
+                [(tensor.name, value) for tensor, value in feeds.values.items()],
+                [t.name for t in tensors],
+                [op.name for op in targets],
+                options,
+                run_metadata,
+            )
+        except errors.OpError as error:
+            raise self._explained(error) from None
+        return [_own(value) for value in values]
+
+    def _extend(self) -> None:
+        """Send the nodes that were added since the last run."""
+        if self._sent == self._graph.version:
+            return
+        with self._lock:
+            nodes = self._graph.nodes(self._sent)
+            if nodes:
+                self._master.extend_session(self._handle or "", nodes)
+                self._sent += len(nodes)
+
+    def _explained(self, error: errors.OpError) -> errors.OpError:
+        """The error with the operation it names and the user's line that made it."""
+        named = re.search(r"\[\[\{\{node ([^}]+)\}\}\]\](?: on (\S+))?", error.message)
+        if named is None:
+            return error
+        op = self._graph._ops.get(named[1])
+        explained = type(error)(op.node_def if op is not None else error.node_def, op, error.message)
+        explained.device = named[2]
+        explained.experimental_payloads = error.experimental_payloads
+        return explained
+
+    def list_devices(self) -> list[Any]:
+        """The devices of the session: name, device_type, memory_limit_bytes, incarnation."""
+        return [_DeviceAttributes(d) for d in self._master.list_devices(self._handle or "")]
+
+    def close(self) -> None:
+        """Release the session. Variables on a cluster stay; those of a local session go with it."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        if self._handle is not None:
+            self._master.close_session(self._handle)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None and not sys.is_finalizing():
+            try:
+                self.close()
+            except Exception:  # the cluster may be long gone, and nobody could catch this
+                return
+
+    def as_default(self) -> Any:
+        """A context manager that makes this the default session of the thread; it is not closed at the end."""
+        return scopes.default_session_stack.entered(self)
+
+
+class Session(BaseSession):
+    """A session that a `with` block opens and closes; inside, it and its graph are the defaults."""
+
+    def __enter__(self) -> Session:
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        contexts = [self._graph.as_default(), self.as_default()]
+        for context in contexts:
+            context.__enter__()
+        self._contexts.append(contexts)
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        for context in reversed(self._contexts.pop()):
+            context.__exit__(*exc)
+        self.close()
+
+    @staticmethod
+    def reset(target: str, containers: Sequence[str] | None = None, config: Any = None) -> None:
+        """Empty resource containers (all if none is named) on the cluster of `target`, and close its sessions."""
+        transport.master_for(_checked_target(target), config).reset(list(containers or ()))
+
+
+class InteractiveSession(BaseSession):
+    """A session that makes itself and its graph the defaults at once, for a prompt."""
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        super().__init__(target, graph, config)
+        self._contexts = [self._graph.as_default()] if graph is not None else []
+        self._contexts.append(self.as_default())
+        for context in self._contexts:
+            context.__enter__()
+
+    def close(self) -> None:
+        """Release the session and stop being the default."""
+        super().close()
+        while self._contexts:
+            self._contexts.pop().__exit__(None, None, None)
+
+
+class _DeviceAttributes:
+    """A device as `Session.list_devices` shows it."""
+
+    def __init__(self, message: Any) -> None:
+        self.name: str = message.name
+        self.device_type: str = message.device_type
+        self.memory_limit_bytes: int = message.memory_limit
+        self.incarnation: int = message.incarnation
+
+    def __repr__(self) -> str:
+        return f"_DeviceAttributes({self.name}, {self.device_type}, {self.memory_limit_bytes}, {self.incarnation})"
+
+
+class _Feeds:
+    """A feed dictionary, checked: tensor → array of its dtype."""
+
+    def __init__(self, graph: Graph | None, feed_dict: Any) -> None:
+        self.values: dict[Tensor, Any] = {}
+        for key, value in (feed_dict or {}).items():
+            for tensor, part in _expanded(key, value):
+                self._add(graph, tensor, part)
+
+    def _add(self, graph: Any, key: Any, value: Any) -> None:
+        try:
+            tensor = graph.as_graph_element(key, allow_tensor=True, allow_operation=False)
+        except (TypeError, ValueError, KeyError) as error:
+            raise TypeError(f"Cannot interpret feed_dict key as Tensor: {error.args[0]}") from None
+        if isinstance(value, Tensor):
+            raise TypeError(
+                "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include Python scalars, "
+                f"strings, lists, numpy ndarrays. For reference, the tensor object was {value} which was passed to "
+                f"the feed with key {key}."
+            )
+        if not graph.is_feedable(tensor):
+            raise ValueError(f"Tensor {tensor.name} may not be fed.")
+        array = _to_feed(tensor, value)
+        if not tensor.shape.is_compatible_with(array.shape):
+            raise ValueError(
+                f"Cannot feed value of shape {array.shape} for Tensor {tensor.name}, which has shape {tensor.shape}"
+            )
+        self.values[tensor] = array
+
+
+_NO_FEEDS = _Feeds(None, None)
+
+
+def _expanded(key: Any, value: Any) -> list[tuple[Any, Any]]:
+    """A tuple of tensors is fed a tuple of values."""
+    if isinstance(key, tuple):
+        if not isinstance(value, tuple | list) or len(value) != len(key):
+            raise ValueError(f"Feed key {key} is a tuple: it needs as many values, got {value!r}.")
+        return [pair for k, v in zip(key, value, strict=True) for pair in _expanded(k, v)]
+    return [(key, value)]
+
+
+def _to_feed(tensor: Tensor, value: Any) -> Any:
+    """A copy of `value` in the tensor's dtype; the client may change its own array afterwards."""
+    dtype = tensor.dtype.base_dtype
+    if dtype == dtypes.resource:
+        return value
+    if dtype == dtypes.string:
+        return as_array(value, dtype)
+    if isinstance(value, int) and not isinstance(value, bool) and dtype.is_integer:
+        if not dtype.min <= value <= dtype.max:
+            raise TypeError(
+                f"Type of feed value {value} with type <class 'int'> is not compatible with Tensor type "
+                f"{dtype.as_numpy_dtype}. Try explicitly setting the type of the feed tensor to a larger type."
+            )
+    return np.array(value, dtype=dtype.as_numpy_dtype)
+
+
+def _own(value: Any) -> Any:
+    """A value that belongs to the client alone."""
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.ndim == 0:
+        return value[()]
+    return value.copy()
+
+
+def _checked_target(target: Any) -> str:
+    if target is None:
+        return ""
+    if isinstance(target, bytes):
+        return target.decode()
+    if not isinstance(target, str):
+        raise TypeError(f"Argument `target` must be a string, but got \"{type(target).__name__}\"")
+    return target
+
+
+def _check_config(config: Any) -> None:
+    if config is None:
+        return
+    from dtflab.protos.config_pb2 import ConfigProto
+
+    if not isinstance(config, ConfigProto):
+        raise TypeError(f"Argument `config` must be a tf.ConfigProto, but got \"{type(config).__name__}\"")

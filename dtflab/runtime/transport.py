@@ -1,0 +1,106 @@
+"""The seam between client, master and worker: what each may ask of the other, wherever it is.
+
+Stands for `master_interface.h`, `worker_interface.h` and `session_factory.h`. In one process the callee's own methods
+are called; between processes a stub turns each call into an RPC (`cluster/grpc_transport.py`).
+
+Rule: this room defines the protocols and knows no implementation; transports register themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dtflab.graph import errors
+
+if TYPE_CHECKING:
+    from dtflab.graph.node import Node
+    from dtflab.runtime.rendezvous import Done
+    from dtflab.runtime.runner import Step
+
+
+class MasterInterface(Protocol):
+    """What a client asks of the master of its session."""
+
+    def create_session(self, nodes: Sequence[Node], config: Any, placer: Any = None) -> str:
+        """Open a session on a graph; returns its handle."""
+
+    def extend_session(self, handle: str, nodes: Sequence[Node]) -> None:
+        """Add nodes to the session's graph."""
+
+    def run_step(
+        self,
+        handle: str,
+        feeds: Sequence[tuple[str, Any]],
+        fetches: Sequence[str],
+        targets: Sequence[str],
+        options: Any = None,
+        metadata: Any = None,
+    ) -> list[Any]:
+        """Run one step: values of `fetches` (tensor names), after the operations `targets` have run."""
+
+    def close_session(self, handle: str) -> None: ...
+
+    def reset(self, containers: Sequence[str]) -> None:
+        """Close all sessions and empty the containers (all of them if none is named) on every task."""
+
+    def list_devices(self, handle: str) -> list[Any]:
+        """DeviceAttributes of all devices of the session."""
+
+
+class WorkerInterface(Protocol):
+    """What a master, or another worker, asks of a worker."""
+
+    def get_status(self) -> list[Any]:
+        """DeviceAttributes of the worker's devices."""
+
+    def create_worker_session(self, session: str, master_task: str, master_incarnation: int) -> None: ...
+
+    def delete_worker_session(self, session: str) -> None: ...
+
+    def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
+        """Keep a partition, ready to run; returns its graph handle."""
+
+    def deregister_graph(self, session: str, graph_handle: str) -> None: ...
+
+    def run_graph(
+        self, session: str, graph_handle: str, step: Step, args: Sequence[Any] = (), results: list[Any] | None = None
+    ) -> None:
+        """Start a registered partition as part of `step`; returns before it has run."""
+
+    def recv_tensor(self, step_id: int, key: str, done: Done) -> None:
+        """Call `done(value, error)` when the value of `key` is there."""
+
+    def cleanup_graph(self, step_id: int, error: Exception | None = None) -> None:
+        """The step is over: forget what is left of it."""
+
+    def cleanup_all(self, containers: Sequence[str]) -> None:
+        """Empty resource containers."""
+
+
+Connect = Callable[[str, Any], MasterInterface]
+_schemes: dict[str, Connect] = {}
+
+
+def register_scheme(scheme: str, connect: Connect) -> None:
+    """Sessions whose target begins with `scheme://` get their master from `connect(target, config)`."""
+    _schemes[scheme] = connect
+
+
+def master_for(target: str, config: Any) -> MasterInterface:
+    """The master behind a session target; NotFoundError for a scheme nobody registered."""
+    scheme, separator, _ = target.partition("://")
+    if not separator and target:
+        raise errors.NotFoundError(
+            None,
+            None,
+            f"No session factory registered for the given session options: target: {target!r}. "
+            "Use '' for a local session, or server.target / 'grpc://host:port' for a cluster.",
+        )
+    connect = _schemes.get(scheme)
+    if connect is None:
+        known = ", ".join(sorted(s + "://" for s in _schemes if s))
+        raise errors.NotFoundError(
+            None, None, f"No session factory registered for target {target!r}. Known: '' (local), {known}."
+        )
+    return connect(target, config)

@@ -1,0 +1,90 @@
+"""Worker: one per task. Registers partitions, runs them, hands tensors to other workers.
+
+Stands for `core/distributed_runtime/worker.cc`. Left out: collectives, partial runs.
+
+Rule: no method waits. `run_graph` starts executors on the caller's step; `recv_tensor` leaves a callback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dtflab.graph import errors
+from dtflab.runtime.graph_mgr import GraphMgr, StepContext
+from dtflab.runtime.rendezvous import Done, RendezvousMgr, StepRendezvous
+from dtflab.runtime.transport import WorkerInterface
+
+if TYPE_CHECKING:
+    from dtflab.graph.node import Node
+    from dtflab.runtime.devices import Device
+    from dtflab.runtime.runner import Step
+
+
+class Worker:
+    """The worker service of `task` (`/job:worker/replica:0/task:1`), with its devices and all state on them.
+
+    `peers(task)` gives the worker of another task of the cluster.
+    """
+
+    def __init__(self, task: str, devices: Sequence[Device], peers: Callable[[str], WorkerInterface]) -> None:
+        self.task = task
+        self.devices = list(devices)
+        self.graphs = GraphMgr(devices)
+        self.rendezvous = RendezvousMgr()
+        self._peers = peers
+        self._kernel_states: dict[str, dict[str, Any]] = {}  # by session
+
+    def get_status(self) -> list[Any]:
+        """DeviceAttributes of this task's devices."""
+        return [device.attributes() for device in self.devices]
+
+    def create_worker_session(self, session: str, master_task: str, master_incarnation: int) -> None:
+        """Begin to keep kernel state for a session."""
+        self._kernel_states.setdefault(session, {})
+
+    def delete_worker_session(self, session: str) -> None:
+        """Forget the kernel state of a session; its variables stay."""
+        self._kernel_states.pop(session, None)
+
+    def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
+        """Bind a partition to this task's devices; returns its graph handle."""
+        return self.graphs.register(nodes)
+
+    def deregister_graph(self, session: str, graph_handle: str) -> None:
+        self.graphs.deregister(graph_handle)
+
+    def run_graph(
+        self, session: str, graph_handle: str, step: Step, args: Sequence[Any] = (), results: list[Any] | None = None
+    ) -> None:
+        """Start a partition as part of `step`, whose driver then runs it."""
+        step_id = step.step_id
+        rendezvous = StepRendezvous(
+            self.task,
+            lambda: self._rendezvous_of(step),
+            lambda task, key, done: self._peers(task).recv_tensor(step_id, key, done),
+        )
+        state = self._kernel_states.setdefault(session, {})
+        for executor in self.graphs.executors(graph_handle):
+            executor.start(step, StepContext(step, executor.device, rendezvous, state, args, results))
+
+    def _rendezvous_of(self, step: Step) -> Any:
+        rendezvous = self.rendezvous.find(step.step_id)
+        step.on_cancel(rendezvous.abort)
+        return rendezvous
+
+    def recv_tensor(self, step_id: int, key: str, done: Done) -> None:
+        """Another task pulls a value that is made here, perhaps before the step has begun here."""
+        try:
+            self.rendezvous.find(step_id).recv_async(key, done)
+        except errors.OpError as error:
+            done(None, error)
+
+    def cleanup_graph(self, step_id: int, error: Exception | None = None) -> None:
+        """The step is over, or failed with `error`: whoever still waits in it is told."""
+        self.rendezvous.cleanup(step_id, error)
+
+    def cleanup_all(self, containers: Sequence[str]) -> None:
+        """Empty resource containers on all devices."""
+        for device in self.devices:
+            device.resources.cleanup(containers)
