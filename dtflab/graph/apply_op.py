@@ -8,6 +8,7 @@ inside it (a Python 2 becomes the constant `add/y`), infer the attributes from t
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,8 +37,11 @@ def apply_op(op_type: str, name: str | None = None, /, **arguments: Any) -> Any:
     with name_scope(name or op_type) as scope:
         attrs = {a: v for a, v in arguments.items() if a in op_def.attrs and v is not None}
         attrs = {a: _checked_attr(op_def.attrs[a], v, op_def) for a, v in attrs.items()}
-        inputs = _convert_inputs(op_def, arguments, attrs)
-        op = graph.create_op(op_type, inputs, name=scope, attrs=attrs)
+        inputs, references = _convert_inputs(op_def, arguments, attrs)
+        with contextlib.ExitStack() as stack:
+            for reference in references:  # whoever writes a variable stands beside it
+                stack.enter_context(graph.colocate_with(reference))
+            op = graph.create_op(op_type, inputs, name=scope, attrs=attrs)
     return outputs_of(op)
 
 
@@ -60,8 +64,12 @@ def outputs_of(op: Operation) -> Any:
     return grouped
 
 
-def _convert_inputs(op_def: OpDef, arguments: dict[str, Any], attrs: dict[str, Any]) -> list[Tensor]:
+def _convert_inputs(
+    op_def: OpDef, arguments: dict[str, Any], attrs: dict[str, Any]
+) -> tuple[list[Tensor], list[Tensor]]:
+    """The inputs as tensors, and those of them that the op takes by reference."""
     inputs: list[Tensor] = []
+    references: list[Tensor] = []
     inferred_from: dict[str, str] = {}
     for arg in op_def.inputs:
         if arg.name not in arguments:
@@ -78,7 +86,8 @@ def _convert_inputs(op_def: OpDef, arguments: dict[str, Any], attrs: dict[str, A
                     f"'{op_def.name}' Op requires that input '{arg.name}' be a mutable tensor (e.g.: a tf.Variable)"
                 )
         inputs += tensors
-    return inputs
+        references += tensors if arg.is_ref else []
+    return inputs, references
 
 
 def _convert_one(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from dtflab.graph import dtypes, errors
+from dtflab.graph import dtypes, gradients
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant_value, convert_to_tensor
 from dtflab.graph.op_registry import Op, no_gradient, op
@@ -20,6 +20,7 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, device, name_scope
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
+from dtflab.ops.messages import invalid
 from dtflab.ops.summarize import summarize_value
 
 
@@ -136,6 +137,9 @@ def tuple(
             raise ValueError(f"'tensors' must have at least one Tensor. Received: {tensors}.")
         gate = group(*sorted(set(gating), key=lambda o: o._id))
         return [_gated(t, gate) for t in members]
+
+
+gradients.gate = tuple
 
 
 def _operation(element: Operation | Tensor) -> Operation:
@@ -353,7 +357,7 @@ class Assert_(Op):
         def check(condition, *data):
             if not condition:
                 said = " ".join(f"[{summarize_value(value, node['summarize'])}]" for value in data)
-                raise errors.InvalidArgumentError(None, None, f"assertion failed: {said}")
+                raise invalid(f"assertion failed: {said}")
 
         return check
 
@@ -393,9 +397,7 @@ class CheckNumerics(Op):
                     for word, found in (("Inf", xp.isinf(tensor).any()), ("NaN", xp.isnan(tensor).any()))
                     if found
                 ]
-                raise errors.InvalidArgumentError(
-                    None, None, f"{node['message'].decode()} : Tensor had {' and '.join(kinds)} values"
-                )
+                raise invalid(f"{node['message'].decode()} : Tensor had {' and '.join(kinds)} values")
             return tensor
 
         return check

@@ -1,0 +1,67 @@
+"""Writing rows of an array by index: what all Scatter* ops of both variable families do.
+
+Stands for `core/kernels/scatter_functor.h`. Left out: scatter_nd.
+
+Rule: duplicates count. `add` at the same row twice adds twice; `update` keeps the last. An index out of range
+is an error before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.messages import invalid, shape_text
+
+_UFUNCS = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "min": "minimum", "max": "maximum",
+}  # fmt: skip
+
+
+def writer(how: str, xp: Any) -> Callable[[Any, Any, Any, Any], Any]:
+    """A function (old, out, indices, updates) → new, written into `out` if given, else a copy of `old`."""
+    ufunc = getattr(xp, _UFUNCS[how]) if how in _UFUNCS else None
+
+    def write(old: Any, out: Any, indices: Any, updates: Any) -> Any:
+        _check(old, indices, updates)
+        new = old.copy() if out is None else out
+        if ufunc is None:
+            new[indices] = updates
+        elif how == "div" and new.dtype.kind in "iu":
+            xp.floor_divide.at(new, indices, updates)
+        else:
+            ufunc.at(new, indices, updates)
+        return new
+
+    return write
+
+
+def _check(params: Any, indices: Any, updates: Any) -> None:
+    if params.ndim == 0:
+        raise invalid(f"params must be at least 1-D, got shape {shape_text(params.shape)}")
+    if updates.ndim and updates.shape != indices.shape + params.shape[1:]:
+        raise invalid(
+            "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], "
+            f"got updates.shape {shape_text(updates.shape)}, indices.shape {shape_text(indices.shape)}, "
+            f"params.shape {shape_text(params.shape)}"
+        )
+    check_range(indices, params.shape[0])
+
+
+def check_range(indices: Any, limit: int) -> None:
+    """InvalidArgumentError that names the first index outside [0, limit)."""
+    wrong = (indices < 0) | (indices >= limit)
+    if wrong.any():
+        where = tuple(int(i) for i in np.argwhere(wrong)[0])
+        at = f"[{','.join(map(str, where))}]" if where else ""
+        raise invalid(f"indices{at} = {indices[where]} is not in [0, {limit})")
+
+
+def check_static(params: TensorShape, indices: TensorShape, updates: TensorShape) -> None:
+    """ValueError where the graph already shows that the shapes can't fit."""
+    rows = params.with_rank_at_least(1)[1:]
+    if updates.ndims != 0:
+        updates.merge_with(indices.concatenate(rows))
