@@ -27,9 +27,8 @@ _VALID_CONTAINER = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_./-]*$|^$")
 class _ControlDependencies:
     """One `control_dependencies` block: its operations and everything made inside it."""
 
-    def __init__(self, ops: list[Operation], clears: bool) -> None:
+    def __init__(self, ops: list[Operation]) -> None:
         self.ops = ops
-        self.clears = clears  # control_dependencies(None) hides the blocks around it
         self.made_inside: set[Operation] = set()
 
 
@@ -76,58 +75,65 @@ class Graph:
         `dtypes`, `input_types`, `op_def` are accepted for TF1's signature: the registered interface decides.
         """
         op_class = op_registry.get(op_type)
-        full = op_class.op_def.with_defaults(attrs or {})
+        full = op_class.op_def.with_defaults(_complete(op_class.op_def, inputs, attrs or {}))
         with self._lock:
             self._check_not_finalized()
-            op = self._add(op_class, self._op_name(name or op_type), inputs, full)
-            self._apply_scopes(op, compute_device)
-        if compute_shapes:
-            infer_shapes(op)
+            op = self._new_op(op_class, self._op_name(name or op_type), inputs, full)
+            if compute_shapes:
+                infer_shapes(op)
+            self._add(op)
+            if compute_device:
+                self._devices.apply(op)
+            self._apply_scopes(op)
         return op
 
     def _op_name(self, name: str) -> str:
-        if name.endswith("/"):  # a scope that the caller opened for exactly this op
-            name = name[:-1]
-            if name in self._ops:
-                name = self.unique_name(name)
-        else:
-            name = self.unique_name(name)
+        # A name that ends in "/" is a scope that the caller opened for exactly this op.
+        name = name[:-1] if name.endswith("/") else self.unique_name(name)
         if not VALID_OP_NAME.match(name):
             raise ValueError(f"'{name}' is not a valid node name")
+        if name in self._ops:
+            raise ValueError(f"Duplicate node name in graph: '{name}'")
         return name
 
-    def _add(
+    def _new_op(
         self, op_class: type[op_registry.Op], name: str, inputs: Sequence[Tensor], attrs: dict[str, Any]
     ) -> Operation:
+        """An operation that is not yet in the graph, so that an error in its shapes leaves no trace."""
         for tensor in inputs:
             if tensor.graph is not self:
-                raise ValueError(f"Tensor {tensor} must be from the same graph as the operation '{name}' that uses it.")
+                raise ValueError(
+                    f"Tensor {tensor} must be from the same graph as the operation '{name}' that uses it."
+                )
         op = Operation(self, name, op_class, inputs, self._control_inputs_for(inputs), attrs)
         op._id = len(self._order)
         op._control_flow_context = self._control_flow_context
-        self._ops[name] = op
-        self._order.append(op)
         return op
+
+    def _add(self, op: Operation) -> None:
+        self._ops[op.name] = op
+        self._order.append(op)
+        for tensor in op.inputs:
+            tensor._consumers.append(op)
+        for block in self._control_stack:
+            block.made_inside.add(op)
 
     def _import_op(
         self, op_class: type[op_registry.Op], name: str, inputs: Sequence[Tensor], attrs: dict[str, Any], device: str
     ) -> Operation:
         """Add an operation under exactly this name, its shapes and final device still to come."""
         self._check_not_finalized()
-        op = self._add(op_class, name, inputs, attrs)
+        op = self._new_op(op_class, name, inputs, attrs)
         op.device = device
+        self._add(op)
         self._names_in_use.setdefault(name.lower(), 1)
-        self._apply_scopes(op, compute_device=False)
+        self._apply_scopes(op)
         return op
 
-    def _apply_scopes(self, op: Operation, compute_device: bool) -> None:
+    def _apply_scopes(self, op: Operation) -> None:
         override = self._gradient_overrides.get(op.type)
         if override:
             op.attrs["_gradient_op_type"] = override.encode()
-        for block in self._control_stack:
-            block.made_inside.add(op)
-        if compute_device:
-            self._devices.apply(op)
         if self._colocation_stack:
             groups: list[bytes] = []
             with_device = next((c for c in reversed(self._colocation_stack) if c.device), None)
@@ -143,14 +149,13 @@ class Graph:
 
     def _control_inputs_for(self, inputs: Sequence[Tensor]) -> list[Operation]:
         """The control inputs that the enclosing blocks add, less those an input already waits for."""
+        if not self._control_stack:
+            return []
         producers = {t.op for t in inputs}
         controls: dict[Operation, None] = {}
-        for block in reversed(self._control_stack):
-            if not block.made_inside.isdisjoint(producers):
-                continue
-            controls.update(dict.fromkeys(op for op in block.ops if op not in producers))
-            if block.clears:
-                break
+        for block in self._control_stack:
+            if block.made_inside.isdisjoint(producers):
+                controls.update(dict.fromkeys(op for op in block.ops if op not in producers))
         return list(controls)
 
     def _touch(self, op: Operation) -> None:
@@ -300,9 +305,12 @@ class Graph:
         if name:
             if not isinstance(name, str):
                 raise TypeError(f"name for name_scope must be a string, got {name!r}.")
-            valid = _VALID_SCOPE_NAME if self._name_stack else VALID_OP_NAME
+            valid, kind = (_VALID_SCOPE_NAME, "") if self._name_stack else (VALID_OP_NAME, "root ")
             if not valid.match(name):
-                raise ValueError(f"'{name}' is not a valid root scope name. A root scope name has to match the following pattern: {valid.pattern}")
+                raise ValueError(
+                    f"'{name}' is not a valid {kind}scope name. "
+                    f"A {kind}scope name has to match the following pattern: {valid.pattern}"
+                )
         old = self._name_stack
         if not name:
             new = ""
@@ -333,23 +341,26 @@ class Graph:
     @contextlib.contextmanager
     def control_dependencies(self, control_inputs: Sequence[Any] | None) -> Iterator[None]:
         """Operations made inside run after `control_inputs`; None removes the blocks around it."""
+        stack, context = self._control_stack, self._control_flow_context
         if control_inputs is None:
-            block = _ControlDependencies([], clears=True)
+            self._control_stack, self._control_flow_context = [], None
         else:
-            ops: dict[Operation, None] = {}
-            for item in control_inputs:
-                element = self.as_graph_element(getattr(item, "_control_input", item))
-                ops[element.op if isinstance(element, Tensor) else element] = None
-            block = _ControlDependencies(list(ops), clears=False)
-        self._control_stack.append(block)
-        context, self._control_flow_context = self._control_flow_context, (
-            None if block.clears else self._control_flow_context
-        )
+            ops = dict.fromkeys(self._control_op(item) for item in control_inputs)
+            for op in ops:
+                # TensorFlow 2 leaves this mark, which nothing reads, so that graphs can be compared with its own.
+                op.attrs["_has_manual_control_dependencies"] = True
+            self._control_stack = [*stack, _ControlDependencies(list(ops))]
         try:
             yield
         finally:
-            self._control_stack.remove(block)
-            self._control_flow_context = context
+            self._control_stack, self._control_flow_context = stack, context
+
+    def _control_op(self, item: Any) -> Operation:
+        """The operation to wait for: a variable's own for a variable, so that it need not be read."""
+        if not isinstance(item, Tensor | Operation):
+            item = getattr(item, "op", item)
+        element = self.as_graph_element(item)
+        return element.op if isinstance(element, Tensor) else element
 
     @contextlib.contextmanager
     def container(self, container_name: str) -> Iterator[str]:
@@ -444,6 +455,22 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<dtflab Graph: {len(self._order)} operations>"
+
+
+def _complete(op_def: op_registry.OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> dict[str, Any]:
+    """`attrs` as a TF1 program may give them: AttrValue messages, or without the types that the inputs tell."""
+    from dtflab.graph import attr_value
+    from dtflab.protos.attr_value_pb2 import AttrValue
+
+    attrs = {
+        name: attr_value.read(value, op_def.attrs.get(name)) if isinstance(value, AttrValue) else value
+        for name, value in attrs.items()
+    }
+    if not any(arg.is_list for arg in op_def.inputs):
+        for arg, tensor in zip(op_def.inputs, inputs, strict=False):
+            if arg.type_attr:
+                attrs.setdefault(arg.type_attr, tensor.dtype.base_dtype)
+    return attrs
 
 
 def infer_shapes(op: Operation) -> None:

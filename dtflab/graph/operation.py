@@ -167,8 +167,7 @@ class Operation:
         self.line = users_line()
         self.outputs = [Tensor(self, i, t) for i, t in enumerate(op_class.op_def.output_types(attrs))]
         self._control_flow_context: Any = None
-        for tensor in self.inputs:
-            tensor._consumers.append(self)
+        self._id = -1
 
     @property
     def op_def(self) -> op_registry.OpDef:
