@@ -1,0 +1,158 @@
+// Opens a notebook in a running JupyterLab as a person would, runs all cells, and reports what can be seen, as JSON on
+// stdout. It judges nothing: test_browser.py does.
+//
+//     node open_notebook.mjs URL TOKEN NOTEBOOK SHOTS      (CHROMIUM=path of the browser)
+//
+// Found the hard way: «Run All» before the kernel is connected does nothing, so the status bar is asked first; `body`
+// counts as hidden; in a timeout a screenshot says more than the message.
+import { chromium } from 'playwright-core';
+
+const [, , url, token, notebook, shots] = process.argv;
+const WIDTH = 1280;
+const name = notebook.replace(/\.ipynb$/, '');
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM,
+  args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking', '--no-first-run'],
+});
+const page = await browser.newPage({ viewport: { width: WIDTH, height: 1400 } });
+const noise = []; // what the browser's console and network complain about
+page.on('pageerror', error => noise.push(`uncaught: ${error.message}`));
+page.on('console', line => line.type() === 'error' && noise.push(`console: ${line.text()}`));
+page.on('requestfailed', request => noise.push(`request failed: ${request.url()} ${request.failure()?.errorText}`));
+
+try {
+  await page.goto(`${url}lab/tree/${notebook}?token=${token}&reset`, { waitUntil: 'domcontentloaded' });
+  await page.waitForSelector('#jp-main-statusbar :text("| Idle")', { timeout: 90_000 });
+  const started = Date.now();
+  await menu('Run', 'Run All Cells');
+  await page.waitForFunction(allCellsRan, null, { timeout: 180_000, polling: 100 });
+  const report = { seconds: (Date.now() - started) / 1000, noise, themes: {} };
+  for (const theme of ['Light', 'Dark']) {
+    await menu('Settings', 'Theme', `JupyterLab ${theme}`);
+    await page.waitForSelector(`body[data-jp-theme-light="${theme === 'Light'}"]`, { state: 'attached' });
+    await showEverything();
+    report.themes[theme.toLowerCase()] = await page.evaluate(whatIsSeen);
+    await page.screenshot({ path: `${shots}/${name}-${theme.toLowerCase()}.png` });
+  }
+  console.log(JSON.stringify(report));
+} catch (error) {
+  await page.screenshot({ path: `${shots}/${name}-failed.png` });
+  throw new Error(`${error.message}\nseen then: ${shots}/${name}-failed.png\nbrowser's complaints: ${noise.join('\n')}`);
+} finally {
+  await browser.close();
+}
+
+async function menu(bar, ...items) {
+  await page.click(`.lm-MenuBar-itemLabel:text-is("${bar}")`);
+  for (const item of items.slice(0, -1)) await page.hover(`.lm-Menu-itemLabel:text-is("${item}")`);
+  await page.click(`.lm-Menu-itemLabel:text-is("${items.at(-1)}")`);
+}
+
+// Makes the window as tall as the notebook, so that every output is drawn, then waits until it is.
+async function showEverything() {
+  const height = await page.evaluate(() => {
+    const bottoms = [...document.querySelectorAll('.jp-Cell')].map(cell => cell.getBoundingClientRect().bottom);
+    return document.querySelector('.jp-WindowedPanel-outer').scrollTop + Math.max(...bottoms);
+  });
+  await page.setViewportSize({ width: WIDTH, height: Math.min(Math.ceil(height) + 60, 12_000) });
+  await page.evaluate(async () => {
+    await document.fonts.ready;
+    await Promise.all([...document.querySelectorAll('.jp-OutputArea img')].map(image => image.decode().catch(() => {})));
+    for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
+  });
+  await page.waitForTimeout(500); // a theme's colours fade in
+}
+
+// ---- the rest runs in the page ----
+
+// True when every code cell has its number, or when nothing has been running for two seconds: an error stops the rest.
+function allCellsRan() {
+  const prompts = [...document.querySelectorAll('.jp-Notebook .jp-CodeCell .jp-InputPrompt')].map(p => p.textContent);
+  const numbered = prompts.filter(text => /^\[\d+\]:$/.test(text)).length;
+  if (!numbered || prompts.includes('[*]:')) window.lastBusy = Date.now();
+  return numbered && (numbered === prompts.length || Date.now() - window.lastBusy > 2000);
+}
+
+function whatIsSeen() {
+  const outputs = [...document.querySelectorAll('.jp-Notebook .jp-OutputArea-output')];
+  const text = kind => outputs.filter(output => output.dataset.mimeType === kind).map(output => output.innerText);
+  const all = selector => outputs.flatMap(output => [...output.querySelectorAll(selector)]);
+  const outermost = all('svg').filter(svg => !svg.parentElement.closest('svg') && svg.clientWidth > 48);
+  return {
+    background: getComputedStyle(document.querySelector('.jp-Notebook')).backgroundColor,
+    stdout: text('application/vnd.jupyter.stdout'),
+    stderr: text('application/vnd.jupyter.stderr'), // tracebacks too
+    notRun: [...document.querySelectorAll('.jp-CodeCell')].filter(c => c.innerText.startsWith('[ ]')).map(c => c.innerText),
+    notShown: text('text/plain').filter(shown => /^<Figure size|widget|untrusted/i.test(shown)),
+    svgs: outermost.map(describeSvg),
+    images: all('img').map(image => ({
+      type: /^data:([^;,]*)/.exec(image.src)?.[1] ?? image.src,
+      size: [image.clientWidth, image.clientHeight],
+      drawn: image.complete && image.naturalWidth > 0,
+    })),
+  };
+
+  function describeSvg(svg) {
+    const frame = svg.getBoundingClientRect();
+    const shapes = [...svg.querySelectorAll('rect, path, circle, ellipse, line, polygon, polyline')].filter(isSeen);
+    const texts = [...svg.querySelectorAll('text')].filter(isSeen);
+    const boxes = texts.map(t => t.getBoundingClientRect());
+    const outside = box => box.left < frame.left - 2 || box.right > frame.right + 2 || box.top < frame.top - 2 || box.bottom > frame.bottom + 2;
+    const faint = texts.map((t, i) => [t.textContent, contrast(t, boxes[i])]).filter(([, ratio]) => ratio < 3);
+    const overlapping = boxes.flatMap((a, i) => boxes.slice(i + 1).map((b, j) => [i, i + 1 + j, shared(a, b)]));
+    return {
+      label: svg.getAttribute('aria-label') ?? svg.querySelector('title')?.textContent ?? '',
+      size: [frame.width, frame.height],
+      shapes: shapes.length,
+      texts: texts.map(t => t.textContent),
+      outside: texts.filter((_, i) => outside(boxes[i])).map(t => t.textContent),
+      overlapping: overlapping.filter(o => o[2] > 0.3).map(([i, j]) => [texts[i].textContent, texts[j].textContent]),
+      faint: faint.map(([label, ratio]) => `${label} (${ratio.toFixed(1)}:1)`),
+    };
+  }
+
+  function isSeen(element) {
+    const { width, height } = element.getBoundingClientRect();
+    const style = getComputedStyle(element);
+    return width + height > 0 && style.visibility === 'visible' && style.display !== 'none' && style.opacity > 0;
+  }
+
+  // The part of the smaller box that the other one covers.
+  function shared(a, b) {
+    const width = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const height = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    return width > 0 && height > 0 ? (width * height) / Math.min(a.width * a.height, b.width * b.height) : 0;
+  }
+
+  // WCAG contrast of a text against what is painted below its middle.
+  function contrast(text, box) {
+    const below = document.elementsFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2);
+    const layers = [...below.filter(e => !text.contains(e)).map(paint).filter(c => c && c[3] > 0.05), [255, 255, 255, 1]];
+    const opaque = layers.findIndex(c => c[3] > 0.99);
+    const ground = layers.slice(0, opaque + 1).reduceRight((under, over) => blend(over, under));
+    const [high, low] = [luminance(blend(paint(text), ground)), luminance(ground)].sort((a, b) => b - a);
+    return (high + 0.05) / (low + 0.05);
+  }
+
+  function paint(element) {
+    const style = getComputedStyle(element);
+    const shape = element instanceof SVGElement && element.localName !== 'svg';
+    const colour = rgba(shape ? style.fill : style.backgroundColor);
+    return colour && [...colour.slice(0, 3), colour[3] * style.opacity * (shape ? style.fillOpacity : 1)];
+  }
+
+  function rgba(colour) {
+    const numbers = colour.startsWith('rgb') && colour.match(/[\d.]+/g)?.map(Number);
+    return numbers ? [...numbers.slice(0, 3), numbers[3] ?? 1] : null;
+  }
+
+  function blend(over, under) {
+    return [0, 1, 2].map(i => over[i] * over[3] + under[i] * (1 - over[3])).concat(1);
+  }
+
+  function luminance(colour) {
+    const [r, g, b] = colour.map(c => (c / 255 <= 0.03928 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  }
+}

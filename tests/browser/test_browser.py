@@ -1,0 +1,119 @@
+"""What a person sees: notebooks in a real JupyterLab in Chromium, all cells run, in light and dark theme."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import v4
+
+from tests.browser.lab import jupyter_lab
+from tests.house import ROOT
+
+HERE = Path(__file__).parent
+SHOTS = HERE / "shots"  # look at them; not in git
+
+CHROMIUM = os.environ.get("CHROMIUM") or next(
+    filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None
+)
+HOW_TO_GET = {
+    "Chromium": (CHROMIUM, "apt install chromium"),
+    "Node": (shutil.which("node"), "apt install nodejs npm"),
+    "playwright-core": (
+        (HERE / "node_modules" / "playwright-core").exists(),
+        "npm install --prefix tests/browser",
+    ),
+}
+MISSING = [f"{tool} ({how})" for tool, (there, how) in HOW_TO_GET.items() if not there]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"missing: {', '.join(MISSING)}")
+
+
+@pytest.fixture(scope="module")
+def look(tmp_path_factory):
+    """Runs a copy of a notebook in the browser; gives what open_notebook.mjs saw."""
+    folder, work = tmp_path_factory.mktemp("notebooks"), tmp_path_factory.mktemp("work")
+    SHOTS.mkdir(exist_ok=True)
+    with jupyter_lab(folder, work) as lab:
+
+        def open_notebook(notebook: Path) -> dict:
+            shutil.copy(notebook, folder)
+            command = ["node", HERE / "open_notebook.mjs", lab.url, lab.token, notebook.name, SHOTS]
+            environment = os.environ | {"CHROMIUM": CHROMIUM}
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+            assert done.returncode == 0, done.stderr
+            return json.loads(done.stdout)
+
+        yield open_notebook
+
+
+def complaints(report: dict) -> list[str]:
+    """All that is wrong with what was seen; it says which picture, in which theme."""
+    found = list(report["noise"])
+    for theme, seen in report["themes"].items():
+        for kind in ("stderr", "notRun", "notShown"):
+            found += [f"{theme}: {kind}: {text}" for text in seen[kind]]
+        found += [f"{theme}: image not drawn: {image}" for image in seen["images"] if not image["drawn"]]
+        # Lab shows image/svg+xml as an <img>, where black stays black in the dark theme; text/html can follow it.
+        found += [f"{theme}: SVG as an <img>" for image in seen["images"] if image["type"] == "image/svg+xml"]
+        for svg in seen["svgs"]:
+            for kind in ("outside", "overlapping", "faint"):
+                found += [f"{theme}: {svg['label']!r}: text {kind}: {text}" for text in svg[kind]]
+            if not (svg["shapes"] and svg["texts"] and min(svg["size"]) > 40):
+                found.append(f"{theme}: {svg['label']!r}: an empty picture, {svg}")
+    return found
+
+
+def brightness(seen: dict) -> float:
+    return sum(map(float, re.findall(r"[\d.]+", seen["background"])[:3])) / 3
+
+
+@pytest.mark.timeout(400)
+def test_welcome(look, record_property):
+    report = look(ROOT / "notebooks" / "00_welcome.ipynb")
+    record_property("run all, seconds", report["seconds"])
+    assert complaints(report) == []
+    light, dark = report["themes"]["light"], report["themes"]["dark"]
+    assert brightness(light) > 200 and brightness(dark) < 60
+    assert len(light["svgs"]) + len(light["images"]) >= 2, "placement and timeline"
+    assert len(dark["svgs"]) == len(light["svgs"]) and len(dark["images"]) == len(light["images"])
+    assert re.search(r"test accuracy 0\.9[5-9]", "\n".join(light["stdout"]))
+
+
+BAD = """
+import sys
+from IPython.display import HTML, display
+print("oh", file=sys.stderr)
+display(HTML('''<svg width="300" height="100" aria-label="bad">
+  <rect width="300" height="60" fill="#eee"/><text x="10" y="30" fill="#ddd">faint</text>
+  <text x="10" y="80" fill="gray">one</text><text x="12" y="80" fill="gray">two</text>
+  <text x="280" y="50" fill="black">outside</text></svg>'''))
+display(HTML('<svg width="300" height="100" aria-label="empty"></svg>'))
+display(HTML('<img src="data:image/png;base64,AAAA">'))
+1 / 0
+"""
+WRONG = [
+    "stderr: oh",
+    "ZeroDivisionError",
+    "notRun: ",
+    "image not drawn",
+    "'empty': an empty picture",
+    "faint: faint (1.",
+    "overlapping: ['one', 'two']",
+    "outside: outside",
+]
+
+
+@pytest.mark.timeout(400)
+def test_a_bad_notebook_is_seen_to_be_bad(look, tmp_path):
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    cells = [v4.new_code_cell(BAD), v4.new_code_cell("'not run'")]
+    nbformat.write(v4.new_notebook(cells=cells, metadata=kernel), tmp_path / "bad.ipynb")
+    found = "\n".join(line for line in complaints(look(tmp_path / "bad.ipynb")) if line.startswith("light"))
+    for part in WRONG:
+        assert part in found, f"{part!r} not in\n{found}"

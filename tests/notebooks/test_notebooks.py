@@ -1,0 +1,72 @@
+"""Every notebook is fresh, carries no outputs, and runs through without an error or a word on stderr."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbclient
+import nbformat
+import pytest
+from nbformat import v4
+
+from tests.house import ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+ALL = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def run(*command: str | Path, **how: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, **how)
+
+
+def complaints(notebook: nbformat.NotebookNode) -> list[str]:
+    """What a reader should not see: errors, and any word on stderr (it also costs points under nbgrader)."""
+    found = []
+    for number, cell in enumerate(notebook.cells):
+        for output in cell.get("outputs", []):
+            if output.output_type == "error":
+                found.append(f"cell {number}: {output.ename}: {output.evalue}")
+            elif output.output_type == "stream" and output.name == "stderr":
+                found.append(f"cell {number}: stderr: {output.text}")
+    return found
+
+
+def test_there_is_a_welcome():
+    assert "00_welcome" in [path.stem for path in NOTEBOOKS]
+
+
+def test_notebooks_are_what_their_sources_say():
+    done = run("notebooks/build.py", "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@ALL
+def test_the_hook_that_strips_outputs_finds_nothing_to_strip(path):
+    text = path.read_text(encoding="utf-8")
+    assert run("-m", "nbstripout", "--keep-id", input=text).stdout == text
+
+
+@ALL
+@pytest.mark.timeout(300)
+def test_runs_clean(path, tmp_path):
+    notebook = nbformat.read(path, as_version=4)
+    nbclient.NotebookClient(
+        notebook,
+        timeout=120,
+        allow_errors=True,
+        resources={"metadata": {"path": tmp_path}},
+    ).execute()
+    assert complaints(notebook) == []
+    assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
+
+
+def test_complaints_are_found():
+    outputs = [
+        v4.new_output("stream", name="stdout", text="fine"),
+        v4.new_output("stream", name="stderr", text="oh"),
+        v4.new_output("error", ename="ValueError", evalue="no", traceback=[]),
+    ]
+    cells = [v4.new_markdown_cell("# Title"), v4.new_code_cell("…", outputs=outputs)]
+    assert complaints(v4.new_notebook(cells=cells)) == ["cell 1: stderr: oh", "cell 1: ValueError: no"]
