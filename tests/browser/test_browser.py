@@ -59,7 +59,7 @@ def complaints(report: dict) -> list[str]:
         for kind in ("stderr", "notRun", "notShown"):
             found += [f"{theme}: {kind}: {text}" for text in seen[kind]]
         found += [f"{theme}: image not drawn: {image}" for image in seen["images"] if not image["drawn"]]
-        # Lab shows image/svg+xml as an <img>, where black stays black in the dark theme; text/html can follow it.
+        # Lab shows image/svg+xml as an <img>, black on dark in the dark theme; text/html follows.
         found += [f"{theme}: SVG as an <img>" for image in seen["images"] if image["type"] == "image/svg+xml"]
         for svg in seen["svgs"]:
             for kind in ("outside", "overlapping", "faint"):
