@@ -117,6 +117,8 @@ class _Signature:
     def __init__(self, handles: dict[str, str], parts: dict[str, list[Node]]) -> None:
         self.handles = handles
         self.parts = parts
+        devices = {node.device for part in parts.values() for node in part}
+        self.transfers = len(devices) > 1  # then its steps leave a rendezvous behind
 
 
 class MasterSession:
@@ -166,6 +168,9 @@ class MasterSession:
         step = self._new_step(options)
         results: list[Any] = [None] * len(fetches)
         args = [value for _, value in feeds]
+        tasks = [self._workers[task] for task in signature.handles]
+        if len(tasks) > 1:
+            step.on_cancel(lambda error: _cleanup(tasks, step.step_id, error))
         try:
             for task, graph_handle in signature.handles.items():
                 own = task == self._master.task
@@ -174,9 +179,8 @@ class MasterSession:
                 )
             step.drive()
         finally:
-            if len(signature.handles) > 1 or step.error is not None:
-                for task in signature.handles:
-                    self._workers[task].cleanup_graph(step.step_id, step.error)
+            if signature.transfers:
+                _cleanup(tasks, step.step_id, step.error)
         self._report(step, signature, options, metadata)
         return results
 
@@ -225,6 +229,11 @@ class MasterSession:
                 _ignoring_lost_tasks(self._workers[task].deregister_graph, self.handle, graph_handle)
         for worker in self._workers.values():
             _ignoring_lost_tasks(worker.delete_worker_session, self.handle)
+
+
+def _cleanup(workers: Sequence[WorkerInterface], step_id: int, error: Exception | None) -> None:
+    for worker in workers:
+        worker.cleanup_graph(step_id, error)
 
 
 def _ignoring_lost_tasks(call: Callable[..., None], *args: Any) -> None:

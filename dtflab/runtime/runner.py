@@ -139,6 +139,15 @@ class Step:
             self._wake.set()
 
 
+    def cancel(self, error: Exception) -> None:
+        """Fail the step from any thread."""
+        self.post(self._cancelled, error)
+
+    def _cancelled(self, error: Exception) -> None:
+        self.in_flight += 1  # nobody expected this post
+        self.fail(error)
+
+
 class SeededStep(Step):
     """A step that picks the next ready node by a seeded random generator.
 

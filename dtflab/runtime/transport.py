@@ -68,8 +68,8 @@ class WorkerInterface(Protocol):
     ) -> None:
         """Start a registered partition as part of `step`; returns before it has run."""
 
-    def recv_tensor(self, step_id: int, key: str, done: Done) -> None:
-        """Call `done(value, error)` when the value of `key` is there."""
+    def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], Any] | None:
+        """Call `done(value, error)` when the value of `key` is there; may return what gives up waiting."""
 
     def cleanup_graph(self, step_id: int, error: Exception | None = None) -> None:
         """The step is over: forget what is left of it."""

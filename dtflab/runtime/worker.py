@@ -58,11 +58,10 @@ class Worker:
         self, session: str, graph_handle: str, step: Step, args: Sequence[Any] = (), results: list[Any] | None = None
     ) -> None:
         """Start a partition as part of `step`, whose driver then runs it."""
-        step_id = step.step_id
         rendezvous = StepRendezvous(
             self.task,
             lambda: self._rendezvous_of(step),
-            lambda task, key, done: self._peers(task).recv_tensor(step_id, key, done),
+            lambda task, key, done: self._pull(step, task, key, done),
         )
         state = self._kernel_states.setdefault(session, {})
         for executor in self.graphs.executors(graph_handle):
@@ -72,6 +71,11 @@ class Worker:
         rendezvous = self.rendezvous.find(step.step_id)
         step.on_cancel(rendezvous.abort)
         return rendezvous
+
+    def _pull(self, step: Step, task: str, key: str, done: Done) -> None:
+        give_up = self._peers(task).recv_tensor(step.step_id, key, done)
+        if give_up is not None:
+            step.on_cancel(lambda error: give_up())
 
     def recv_tensor(self, step_id: int, key: str, done: Done) -> None:
         """Another task pulls a value that is made here, perhaps before the step has begun here."""
