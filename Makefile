@@ -11,7 +11,7 @@ help: ## what there is
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 lab: .venv/.lab ## open notebooks/00_welcome.ipynb in JupyterLab; ARGS="--no-browser --port 8899" goes to it
-	$(BIN)/jupyter lab $(ROOT) notebooks/00_welcome.ipynb $(ARGS)
+	$(BIN)/jupyter lab $(ROOT) --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00_welcome.ipynb $(ARGS)
 
 test: lint types ## lint, types, and every test; ARGS="-k placer" goes to pytest
 	$(BIN)/python -m pytest $(ARGS)
