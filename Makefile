@@ -49,6 +49,6 @@ clean: ## remove .venv and what runs left behind
 
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "dtflab needs Python 3.11 or newer, $(PYTHON) is older; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	  echo "dtflab needs Python 3.11 or newer, and $(PYTHON) is not; for example: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; \
 	  echo "This Python cannot make a virtual environment; on Debian or Ubuntu: apt install python3-venv"; exit 1; }
