@@ -75,7 +75,7 @@ class Pool:
     """
 
     def __init__(self, clock: Clock = REAL, name: str = "pool", limit: int | None = None, idle: float = 10.0) -> None:
-        self._clock = clock
+        self.clock = clock
         self._name = name
         self._limit = limit
         self._idle_seconds = idle
@@ -92,10 +92,10 @@ class Pool:
                 self._idle.pop().set()
             elif self._limit is None or self._size < self._limit:
                 self._size += 1
-                self._clock.spawn(self._work, name=f"{self._name}-{self._size}")
+                self.clock.spawn(self._work, name=f"{self._name}-{self._size}")
 
     def _work(self) -> None:
-        wake = self._clock.event()
+        wake = self.clock.event()
         while True:
             with self._lock:
                 task = self._tasks.popleft() if self._tasks else None

@@ -93,10 +93,14 @@ class Master:
         if session is not None:
             session.close()
 
-    def reset(self, containers: Sequence[str]) -> None:
-        """Close all sessions of this master and empty containers on every task."""
+    def close(self) -> None:
+        """Close all sessions."""
         for handle in list(self._sessions):
             self.close_session(handle)
+
+    def reset(self, containers: Sequence[str]) -> None:
+        """Close all sessions of this master and empty containers on every task."""
+        self.close()
         for worker in self._workers.values():
             worker().cleanup_all(containers)
 

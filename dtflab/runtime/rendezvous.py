@@ -140,6 +140,11 @@ class RendezvousMgr:
         if found is not None:
             found.abort(error or errors.AbortedError(None, None, f"Step {step_id} has ended."))
 
+    def abort_all(self, error: Exception) -> None:
+        """The task ends: everybody who waits here gets `error`."""
+        for step_id in list(self._steps):
+            self.cleanup(step_id, error)
+
     def waiting(self) -> list[tuple[int, str]]:
         """(step, key) of every consumer that waits here."""
         with self._lock:

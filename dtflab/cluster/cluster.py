@@ -1,0 +1,254 @@
+"""Cluster: many tasks at once, whoever starts them.
+
+    with dtflab.Cluster(ps=1, worker=2) as cluster:
+        sess = tf.Session(cluster.target)
+
+Rule: one object over all engines; the target is all that a program sees of the difference.
+"""
+
+from __future__ import annotations
+
+import atexit
+import html
+import itertools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.process import ProcessTask, free_addresses
+from dtflab.cluster.server import Server
+from dtflab.graph.graph import Graph
+from dtflab.runtime.clock import REAL, Clock
+
+_numbers = itertools.count(1)
+_alive: weakref.WeakSet[Cluster] = weakref.WeakSet()
+
+
+class RunningTask(Protocol):
+    """A task as its engine knows it."""
+
+    name: str
+    address: str
+    target: str
+
+    @property
+    def state(self) -> str: ...
+    def stop(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+class InProcessTask:
+    """A task in this process."""
+
+    def __init__(self, spec: ClusterSpec, job: str, index: int, config: Any, listen: bool, clock: Clock) -> None:
+        self.server = Server(spec, job, index, config=config, listen=listen, clock=clock)
+        self.name = self.server.task.name
+        self.address = self.server.task.address
+        self.target = self.server.target
+
+    @property
+    def state(self) -> str:
+        return "stopped" if self.server.task.stopped else "running"
+
+    def stop(self) -> None:
+        """End the task."""
+        self.server.stop()
+
+    kill = stop
+
+
+class Client:
+    """What `Cluster.run` gives to a worker function: which task it is the client of, and how to reach it."""
+
+    def __init__(self, cluster: Cluster, job: str, index: int) -> None:
+        self.cluster = cluster
+        self.job = job
+        self.index = index
+        self.target = cluster.target_of(job, index)
+        self.device = f"/job:{job}/task:{index}"
+        self.is_chief = index == 0
+        self.cluster_spec = cluster.spec
+
+    def should_stop(self) -> bool:
+        """True once another client has failed: finish early."""
+        return self.cluster._stopping.is_set()
+
+    def __repr__(self) -> str:
+        return f"<client of {self.device}>"
+
+
+class Cluster:
+    """Tasks of a distributed TensorFlow program: `Cluster(ps=1, worker=2)` or `Cluster({"ps": [...], ...})`.
+
+    A job is a number of tasks or a list of addresses. `engine` says where tasks live: "inprocess", objects of this
+    process whose addresses are only names (`listen=True` binds loopback ports too), or "process", one OS process each.
+    `timeout` is how long a task may take to come up, in seconds; UnavailableError names the one that did not.
+    """
+
+    def __init__(
+        self,
+        spec: Any = None,
+        *,
+        engine: str = "inprocess",
+        config: Any = None,
+        listen: bool = False,
+        name: str | None = None,
+        timeout: float = 60.0,
+        **jobs: Any,
+    ) -> None:
+        if engine not in ("inprocess", "process"):
+            raise ValueError(f"Unknown engine {engine!r}: choose 'inprocess' or 'process'.")
+        self.engine = engine
+        self.name = name or f"cluster{next(_numbers)}"
+        self.clock: Clock = REAL
+        self.spec = _spec(spec, jobs, self.name, with_ports=listen or engine == "process")
+        self._stopping = self.clock.event()
+        self.tasks: list[RunningTask] = []
+        try:
+            self._start(config, listen, timeout)
+        except BaseException:
+            self.stop()
+            raise
+        _alive.add(self)
+
+    def _start(self, config: Any, listen: bool, timeout: float) -> None:
+        for job in self.spec.jobs:
+            for index in self.spec.task_indices(job):
+                if self.engine == "process":
+                    self.tasks.append(ProcessTask(self.spec, job, index, config))
+                else:
+                    self.tasks.append(InProcessTask(self.spec, job, index, config, listen, self.clock))
+        for task in self.tasks:
+            if isinstance(task, ProcessTask):
+                task.wait_ready(timeout)
+
+    def task(self, job: str, index: int = 0) -> RunningTask:
+        """One task; ValueError if the cluster has no such."""
+        wanted = f"/job:{job}/replica:0/task:{index}"
+        for task in self.tasks:
+            if task.name == wanted:
+                return task
+        raise ValueError(f"{self.name} has no task {wanted}; it has {', '.join(t.name for t in self.tasks)}.")
+
+    def target_of(self, job: str, index: int = 0) -> str:
+        """The session target of one task."""
+        return self.task(job, index).target
+
+    @property
+    def target(self) -> str:
+        """The session target of the first worker, or of the first task if there is no job `worker`."""
+        return self.target_of("worker") if "worker" in self.spec.jobs else self.tasks[0].target
+
+    def run(self, worker_fn: Callable[[Client], Any], job: str = "worker", grace: float = 10.0) -> list[Any]:
+        """Call `worker_fn(client)` once per task of `job`, each in a thread with a graph of its own.
+
+        Returns the results in the order of tasks. The first error is raised once the other clients have ended, or after
+        `grace` seconds; they can ask `client.should_stop()`.
+        """
+        self._stopping.clear()
+        clients = [Client(self, job, index) for index in self.spec.task_indices(job)]
+        results: list[Any] = [None] * len(clients)
+        failures: list[tuple[Client, BaseException]] = []
+
+        def run_one(number: int, client: Client) -> None:
+            try:
+                with Graph().as_default():
+                    results[number] = worker_fn(client)
+            except BaseException as error:
+                failures.append((client, error))
+                self._stopping.set()
+
+        threads = [
+            self.clock.spawn(run_one, i, client, name=f"client {client.device}") for i, client in enumerate(clients)
+        ]
+        try:
+            self._await(threads, grace)
+        except KeyboardInterrupt:
+            self._stopping.set()
+            raise
+        if failures:
+            client, error = failures[0]
+            error.add_note(f"(raised in the client of {client.device})")
+            raise error
+        return results
+
+    def _await(self, threads: Sequence[Any], grace: float) -> None:
+        """Wait for all clients; for those beside a failed one only `grace` seconds longer."""
+        deadline = None
+        while any(thread.is_alive() for thread in threads):
+            if self._stopping.is_set():
+                deadline = deadline or self.clock.now() + grace
+                if self.clock.now() > deadline:
+                    return
+            next(t for t in threads if t.is_alive()).join(0.05)
+
+    def kill(self, job: str, index: int = 0) -> None:
+        """End one task at once, as a crash would."""
+        self.task(job, index).kill()
+
+    def stop(self) -> None:
+        """End all tasks. Variables are gone; nothing is left running."""
+        for task in self.tasks:
+            task.stop()
+        _alive.discard(self)
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.stop()
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """(task, address, state) of every task."""
+        return [(task.name, task.address, task.state) for task in self.tasks]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{self.spec.num_tasks(job)} {job}" for job in self.spec.jobs)
+        states = {state for _, _, state in self.rows()}
+        return f"<Cluster {self.name}: {counts}; {self.engine}; {', '.join(sorted(states))}>"
+
+    def status(self) -> str:
+        """A line per task."""
+        return "\n".join([repr(self), *(f"  {name}  {address}  {state}" for name, address, state in self.rows())])
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr>{''.join(f'<td style=text-align:left>{html.escape(cell)}</td>' for cell in row)}</tr>"
+            for row in self.rows()
+        )
+        head = "".join(f"<th style=text-align:left>{title}</th>" for title in ("task", "address", "state"))
+        return f"<p><b>{html.escape(self.name)}</b> ({self.engine})</p><table><tr>{head}</tr>{cells}</table>"
+
+
+def _spec(spec: Any, jobs: dict[str, Any], name: str, with_ports: bool) -> ClusterSpec:
+    """The cluster's addresses: those given, loopback ports, or names in this process."""
+    if spec is not None:
+        if jobs:
+            raise ValueError("Give either a cluster spec or jobs by name, not both.")
+        return ClusterSpec(spec)
+    if not jobs:
+        raise ValueError("A cluster needs at least one task: Cluster(ps=1, worker=2).")
+    members: dict[str, list[str]] = {}
+    for job, tasks in jobs.items():
+        if isinstance(tasks, bool) or not isinstance(tasks, int | list | tuple):
+            raise TypeError(f"Job {job!r} needs a number of tasks or a list of addresses, not {tasks!r}.")
+        if isinstance(tasks, int):
+            if tasks < 0:
+                raise ValueError(f"Job {job!r} can't have {tasks} tasks.")
+            tasks = free_addresses(tasks) if with_ports else [f"{job}-{i}.{name}:2222" for i in range(tasks)]
+        if tasks:
+            members[job] = list(tasks)
+    if not members:
+        raise ValueError("A cluster needs at least one task: Cluster(ps=1, worker=2).")
+    return ClusterSpec(members)
+
+
+def stop_all() -> None:
+    """Stop every cluster of this process; registered for its end."""
+    for cluster in list(_alive):
+        cluster.stop()
+
+
+atexit.register(stop_all)
+

@@ -1,0 +1,95 @@
+"""The tasks of this process, by address, and the wire between them that is no wire.
+
+A task's address is a name: `machine-a.example.com:2222` needs no such machine while the task lives in this process. Calls
+go straight to the other task's methods; what crosses is recorded here with its size, so that the wire can be looked at.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dtflab.graph import errors
+
+if TYPE_CHECKING:
+    from dtflab.cluster.task import Task
+    from dtflab.runtime.rendezvous import Done
+    from dtflab.runtime.worker import Worker
+
+_tasks: dict[str, Task] = {}
+_lock = threading.Lock()
+
+
+def publish(address: str, task: Task) -> None:
+    """Make `task` reachable under `address`; UnknownError, as TensorFlow gives, if another task has it."""
+    with _lock:
+        if address in _tasks:
+            raise errors.UnknownError(
+                None,
+                None,
+                f"Could not start server: address {address} is already in use by {_tasks[address].name} in this process. "
+                "Stop that server or cluster first (`server.stop()`, `cluster.stop()`), or choose another address.",
+            )
+        _tasks[address] = task
+
+
+def withdraw(address: str, task: Task) -> None:
+    """Take the name back."""
+    with _lock:
+        if _tasks.get(address) is task:
+            del _tasks[address]
+
+
+def find(address: str) -> Task | None:
+    """The task of this process that has that address."""
+    return _tasks.get(address)
+
+
+class Call(NamedTuple):
+    """One call between tasks, as the wire would have seen it; `nbytes` is the tensor data that it carried."""
+
+    at: float
+    method: str
+    source: str
+    target: str
+    nbytes: int
+    detail: str
+
+
+calls: deque[Call] = deque(maxlen=10_000)
+
+
+class Peer:
+    """Another task's worker, seen from `source`: its methods, with what crosses recorded."""
+
+    def __init__(self, source: str, task: Task) -> None:
+        self._source = source
+        self.task = task
+
+    def __getattr__(self, method: str) -> Any:
+        return getattr(self._worker(), method)
+
+    def _worker(self) -> Worker:
+        if self.task.stopped:
+            raise errors.UnavailableError(
+                None, None, f"Task {self.task.name} at {self.task.address} was stopped. Start it again, or a new cluster."
+            )
+        return self.task.worker
+
+    def _record(self, method: str, nbytes: int, detail: str) -> None:
+        calls.append(Call(self.task.clock.now(), method, self._source, self.task.name, nbytes, detail))
+
+    def run_graph(self, session: str, graph_handle: str, step: Any, args: Any = (), results: Any = None) -> None:
+        """Start the worker's part of a step, on the caller's thread."""
+        self._record("RunGraph", 0, graph_handle)
+        self._worker().run_graph(session, graph_handle, step, args, results)
+
+    def recv_tensor(self, step_id: int, key: str, done: Done) -> None:
+        """Pull a value out of the worker's rendezvous."""
+
+        def arrived(value: Any, error: Exception | None) -> None:
+            self._record("RecvTensor", getattr(value, "nbytes", 0), key)
+            done(value, error)
+
+        self._worker().recv_tensor(step_id, key, arrived)

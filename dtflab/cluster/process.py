@@ -1,0 +1,129 @@
+"""The process engine: one operating system process per task, gRPC on loopback.
+
+A child lives as long as its standard input is open. So it ends with its parent whatever happens to that: `stop`, an
+exception, the end of a kernel, a kill.
+
+Run as `python -m dtflab.cluster.process`, this module is the child.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import socket
+import subprocess
+import sys
+from collections import deque
+from typing import Any
+
+from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.graph import errors
+from dtflab.protos.config_pb2 import ConfigProto
+from dtflab.protos.tensorflow_server_pb2 import ServerDef
+from dtflab.runtime.clock import REAL
+
+_READY = "dtflab task is ready"
+
+
+class ProcessTask:
+    """A task in a process of its own."""
+
+    def __init__(self, spec: ClusterSpec, job: str, index: int, config: ConfigProto | None = None) -> None:
+        self.name = f"/job:{job}/replica:0/task:{index}"
+        self.address = spec.task_address(job, index)
+        self.target = f"grpc://{self.address}"
+        self.log: deque[str] = deque(maxlen=1000)
+        definition = ServerDef(
+            cluster=spec.as_cluster_def(), job_name=job, task_index=index, protocol="grpc", default_session_config=config
+        )
+        self._ready = REAL.event()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "dtflab.cluster.process", base64.b64encode(definition.SerializeToString()).decode()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"},
+        )
+        self._reader = REAL.spawn(self._read, name=f"log of {self.name}")
+
+    def _read(self) -> None:
+        """Keep what the child prints; the last line ends it."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.strip() == _READY:
+                self._ready.set()
+            else:
+                self.log.append(line.rstrip("\n"))
+        self._ready.set()
+
+    def wait_ready(self, timeout: float) -> None:
+        """Return when the task serves; UnavailableError with its last words if it does not come up."""
+        in_time = self._ready.wait(timeout)
+        if in_time and self.state == "running":
+            return
+        why = f"did not start within {timeout:g} s" if not in_time else f"ended with status {self._process.poll()}"
+        words = "\n".join(list(self.log)[-15:]) or "(it printed nothing)"
+        raise errors.UnavailableError(
+            None,
+            None,
+            f"Task {self.name} at {self.address} {why}. Is another program using that address? Its last lines:\n{words}",
+        )
+
+    @property
+    def state(self) -> str:
+        return "running" if self._process.poll() is None else f"ended ({self._process.returncode})"
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def stop(self) -> None:
+        """Ask the process to end, and make it end."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.close()
+        except BrokenPipeError:
+            pass  # it has ended already
+        try:
+            self._process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._close()
+
+    def kill(self) -> None:
+        """End the process at once, as a crash would."""
+        self._process.kill()
+        self._process.wait()
+
+    def _close(self) -> None:
+        self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+def free_addresses(count: int) -> list[str]:
+    """Addresses on this machine's loopback that nobody uses now."""
+    sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
+    addresses = [f"localhost:{s.getsockname()[1]}" for s in sockets]
+    for s in sockets:
+        s.close()
+    return addresses
+
+
+def _main(encoded: str) -> Any:
+    """Be the task that the encoded ServerDef describes, until standard input ends."""
+    from dtflab.cluster.server import Server
+
+    server = Server(ServerDef.FromString(base64.b64decode(encoded)))
+    print(_READY, flush=True)
+    try:
+        sys.stdin.read()
+    except KeyboardInterrupt:  # Ctrl-C in a terminal reaches the children too; the parent decides
+        sys.stdin.read()
+    server.stop()
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])

@@ -1,0 +1,189 @@
+"""tf.train.Server: a task of a cluster, and how others reach it.
+
+Stands for `python/training/server_lib.py` and `grpc_server_lib.cc`.
+
+Rules: an address on this machine's loopback is bound at once (port 0 picks a free one), so that other processes can join.
+Any other address is a name inside this process, said in one line, unless `insecure=True` or TLS `credentials` are given:
+nothing listens to the world by accident.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import weakref
+from typing import Any
+
+from dtflab.cluster import inprocess
+from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.task import Task
+from dtflab.graph import errors
+from dtflab.protos.cluster_pb2 import ClusterDef
+from dtflab.protos.config_pb2 import ConfigProto
+from dtflab.protos.tensorflow_server_pb2 import ServerDef
+from dtflab.runtime.clock import REAL, Clock
+from dtflab.runtime.console import say
+
+_running: weakref.WeakSet[Server] = weakref.WeakSet()
+
+
+class Server:
+    """One task of a cluster: its master and worker services, its devices, its variables.
+
+    `server_or_cluster_def` is a ServerDef, ClusterDef, ClusterSpec or dict. `bind` is the address to listen on when it is
+    not the task's own; `credentials` are grpc server credentials, `insecure=True` allows plain text off loopback.
+    Raises ValueError for a job or task that the cluster does not have, UnknownError for an address in use.
+    """
+
+    def __init__(
+        self,
+        server_or_cluster_def: Any,
+        job_name: str | None = None,
+        task_index: int | None = None,
+        protocol: str | None = None,
+        config: ConfigProto | None = None,
+        start: bool = True,
+        *,
+        bind: str | None = None,
+        insecure: bool = False,
+        credentials: Any = None,
+        listen: bool = True,
+        clock: Clock = REAL,
+    ) -> None:
+        self._server_def = _make_server_def(server_or_cluster_def, job_name, task_index, protocol, config)
+        definition = self._server_def
+        self._job, self._index = definition.job_name, definition.task_index
+        self._clock = clock
+        self._bind, self._insecure, self._credentials, self._listen = bind, insecure, credentials, listen
+        self._service: Any = None
+        self._address = ""
+        self._stopped = clock.event()
+        self.task = self._make_task()
+        if start:
+            self.start()
+
+    def _make_task(self) -> Task:
+        definition = self._server_def
+        return Task(
+            ClusterSpec(definition.cluster), self._job, self._index, definition.default_session_config, self._clock
+        )
+
+    def start(self) -> None:
+        """Begin to serve; a started server stays as it is."""
+        if self._address:
+            return
+        if self._stopped.is_set():
+            raise errors.FailedPreconditionError(None, None, "A stopped server can't be started again: make a new one.")
+        address = self.task.address
+        wanted = self._bind or address
+        if self._listen and (_is_loopback(wanted) or self._insecure or self._credentials is not None):
+            address = self._serve(wanted, address)
+        elif self._listen:
+            say(
+                f"{self.task.name}: {address} is a name in this process (nothing listens there). Pass insecure=True or "
+                "credentials=… to bind it, so that other machines can join."
+            )
+        inprocess.publish(address, self.task)
+        self._address = address
+        _running.add(self)
+
+    def _serve(self, wanted: str, address: str) -> str:
+        from dtflab.cluster import grpc_transport
+
+        if inprocess.find(wanted) is not None:
+            inprocess.publish(wanted, self.task)  # raises, and says who has it
+        self._service = grpc_transport.serve(self.task, wanted, self._credentials)
+        if address.endswith(":0"):
+            host = address.rpartition(":")[0]
+            address = f"{host}:{self._service.port}"
+        return address
+
+    @property
+    def target(self) -> str:
+        """What a Session takes to use this server as its master."""
+        return f"grpc://{self._address or self.task.address}"
+
+    @property
+    def server_def(self) -> ServerDef:
+        return self._server_def
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait until the server is stopped (TensorFlow waits for ever), or `timeout` seconds. Ctrl-C ends it."""
+        self._stopped.wait(timeout)
+
+    def stop(self) -> None:
+        """End the task: its address is free again, its variables are gone. TensorFlow has no such thing."""
+        if self._stopped.is_set():
+            return
+        self._stopped.set()
+        if self._address:
+            inprocess.withdraw(self._address, self.task)
+        if self._service is not None:
+            self._service.stop(0)
+        self.task.close()
+
+    @staticmethod
+    def create_local_server(config: ConfigProto | None = None, start: bool = True) -> Server:
+        """A cluster of one task, `/job:local/task:0`, on a free port of this machine."""
+        return Server({"local": ["localhost:0"]}, protocol="grpc", config=config, start=start)
+
+    def __repr__(self) -> str:
+        state = "stopped" if self._stopped.is_set() else "running" if self._address else "not started"
+        return f"<Server {self.task.name} at {self._address or self.task.address}, {state}>"
+
+
+def _make_server_def(
+    source: Any, job_name: str | None, task_index: int | None, protocol: str | None, config: ConfigProto | None
+) -> ServerDef:
+    """The ServerDef that the arguments describe; one job or one task need not be named."""
+    definition = ServerDef()
+    if isinstance(source, ServerDef):
+        definition.CopyFrom(source)
+    elif isinstance(source, ClusterDef | ClusterSpec | dict):
+        definition.cluster.CopyFrom(ClusterSpec(source).as_cluster_def())
+    else:
+        raise TypeError(
+            f"Argument `server_or_cluster_def` must be a tf.train.ServerDef, tf.train.ClusterDef, "
+            f"tf.train.ClusterSpec or dict, but got \"{type(source).__name__}\"."
+        )
+    if job_name is not None:
+        definition.job_name = job_name
+    if task_index is not None:
+        definition.task_index = task_index
+    if protocol is not None:
+        definition.protocol = protocol
+    if config is not None:
+        definition.default_session_config.MergeFrom(config)
+    if not definition.job_name:
+        if len(definition.cluster.job) != 1:
+            raise ValueError("Must specify an explicit job_name when the cluster has more than one job.")
+        definition.job_name = definition.cluster.job[0].name
+    _check_member(definition)
+    definition.protocol = definition.protocol or "grpc"
+    return definition
+
+
+def _check_member(definition: ServerDef) -> None:
+    spec = ClusterSpec(definition.cluster)
+    if definition.job_name not in spec.jobs:
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f'Job "{definition.job_name}" was not defined in cluster; its jobs are {", ".join(sorted(spec.jobs))}.',
+        )
+    if definition.task_index not in spec.task_indices(definition.job_name):
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f'Task {definition.task_index} was not defined in job "{definition.job_name}", which has '
+            f"{spec.num_tasks(definition.job_name)} task(s).",
+        )
+
+
+def _is_loopback(address: str) -> bool:
+    host = address.rpartition(":")[0].strip("[]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

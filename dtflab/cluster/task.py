@@ -1,0 +1,114 @@
+"""Task: one member of a cluster, with its devices, its worker and its master.
+
+Stands for `grpc_server_lib.cc` without the network. A Task is the same thing whether it lives in a notebook, in a process
+of its own, or in virtual time.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from dtflab.cluster import inprocess
+from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.graph import errors
+from dtflab.runtime.clock import REAL, Clock
+from dtflab.runtime.console import say
+from dtflab.runtime.local import make_devices
+from dtflab.runtime.master import Master
+from dtflab.runtime.timeouts import timeouts
+from dtflab.runtime.worker import Worker
+
+
+class Task:
+    """`/job:<job>/replica:0/task:<index>` of the cluster that `spec` describes."""
+
+    def __init__(self, spec: ClusterSpec, job: str, index: int, config: Any = None, clock: Clock = REAL) -> None:
+        self.spec = spec
+        self.name = _name(job, index)
+        self.clock = clock
+        self.address = spec.task_address(job, index)
+        self.devices = make_devices(job, index, config, clock)
+        self.worker = Worker(self.name, self.devices, self._peer)
+        self._addresses = {_name(j, i): spec.task_address(j, i) for j in spec.jobs for i in spec.task_indices(j)}
+        self.master = Master(self.name, {task: functools.partial(self.reach, task) for task in self._addresses}, clock)
+        self._peers: dict[str, Any] = {}
+        self.stopped = False
+
+    def _peer(self, task: str) -> Any:
+        """The worker of another task, as it was reached before."""
+        return self._peers.get(task) or self.reach(task)
+
+    def reach(self, task: str) -> Any:
+        """The worker of `task`; waits for it to come up.
+
+        Says every `timeouts.notice` seconds which task is missing; UnavailableError after `timeouts.tasks`.
+        """
+        if task == self.name:
+            return self.worker
+        address = self._addresses.get(task)
+        if address is None:
+            raise errors.InvalidArgumentError(
+                None, None, f"{self.name} knows no task {task}; its cluster has {', '.join(self._addresses)}."
+            )
+        found = inprocess.find(address)
+        known = self._peers.get(task)
+        if found is not None:
+            if not isinstance(known, inprocess.Peer) or known.task is not found:
+                self._peers[task] = inprocess.Peer(self.name, found)
+            return self._peers[task]
+        if known is None or isinstance(known, inprocess.Peer):
+            known = self._stub(task, address)
+        await_task(known.get_status, task, address, self.clock, timeouts.tasks, lambda: inprocess.find(address))
+        if inprocess.find(address) is not None:
+            return self.reach(task)
+        self._peers[task] = known
+        return known
+
+    def _stub(self, task: str, address: str) -> Any:
+        from dtflab.cluster.grpc_transport import WorkerStub
+
+        return WorkerStub(task, address)
+
+    def close(self) -> None:
+        """End the task: what runs here fails, connections and state are let go."""
+        self.stopped = True
+        gone = errors.UnavailableError(None, None, f"Task {self.name} at {self.address} was stopped.")
+        self.worker.rendezvous.abort_all(gone)
+        self.master.close()
+        for peer in self._peers.values():
+            close = getattr(peer, "close", None)
+            if close is not None:
+                close()
+        self._peers.clear()
+        self.worker.cleanup_all([])
+
+
+def _name(job: str, index: int) -> str:
+    return f"/job:{job}/replica:0/task:{index}"
+
+
+def await_task(
+    ask: Callable[[], Any], task: str, address: str, clock: Clock, seconds: float, appeared: Callable[[], Any]
+) -> None:
+    """Ask until the task answers, or until it `appeared` in this process."""
+    start = reminded = clock.now()
+    while not appeared():
+        try:
+            ask()
+            return
+        except errors.UnavailableError as error:
+            last = error
+        now = clock.now()
+        if now - start > seconds:
+            raise errors.UnavailableError(
+                None,
+                None,
+                f"Task {task} at {address} did not answer within {seconds:g} s. Is it started, and is that its "
+                f"address? Start it with tf.train.Server(cluster_spec, job_name=…, task_index=…). ({last.message})",
+            )
+        if now - reminded >= timeouts.notice:
+            reminded = now
+            say(f"CreateSession still waiting for response from worker: {task} at {address}")
+        clock.sleep(min(0.05, seconds))

@@ -1,0 +1,28 @@
+"""How long a program waits for a task of its cluster before it is told what is wrong. Seconds.
+
+TensorFlow waits for ever. `dtflab.timeouts.tasks = 20` changes a value; the environment's `DTFLAB_TIMEOUT_TASKS` sets it.
+"""
+
+from __future__ import annotations
+
+import os
+
+
+class Timeouts:
+    """Waiting times: `connect` for a session's target, `tasks` for the others, `notice` between two reminders."""
+
+    def __init__(self) -> None:
+        self.connect = _from_environment("CONNECT", 10.0)
+        self.tasks = _from_environment("TASKS", 300.0)
+        self.notice = _from_environment("NOTICE", 5.0)
+
+
+def _from_environment(name: str, default: float) -> float:
+    text = os.environ.get(f"DTFLAB_TIMEOUT_{name}", "")
+    try:
+        return float(text) if text else default
+    except ValueError:
+        raise ValueError(f"DTFLAB_TIMEOUT_{name} must be a number of seconds, not {text!r}") from None
+
+
+timeouts = Timeouts()
