@@ -44,7 +44,7 @@ clean: ## remove .venv and what runs left behind
 .venv/.test: EXTRAS := lab,tensorflow,dev
 .venv/.lab .venv/.test: pyproject.toml | $(BIN)/pip
 	$(BIN)/pip install --quiet --editable '.[$(EXTRAS)]'
-	$(BIN)/jupyter labextension disable --level=sys_prefix @jupyterlab/apputils-extension:announcements
+	$(BIN)/jupyter labextension disable --level=sys_prefix @jupyterlab/apputils-extension:announcements 2>/dev/null # no pop-up over the first notebook
 	touch $@
 
 $(BIN)/pip:
