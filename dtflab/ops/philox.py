@@ -38,7 +38,7 @@ _BLOCK = 8192  # counters worked on at a time: all ten rounds stay in the cache
 
 
 def philox_once(key: int, counter: int) -> list[int]:
-    """The four words for one counter: the algorithm as it is written down, and the fast way to a few numbers."""
+    """The four words for one counter: the algorithm as written down, and the fast way to a few numbers."""
     x0, x1, x2, x3 = (counter >> shift & _MASK32 for shift in (0, 32, 64, 96))
     k0, k1 = key & _MASK32, key >> 32 & _MASK32
     for _ in range(10):

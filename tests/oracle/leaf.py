@@ -16,4 +16,5 @@ def outcome(call: Callable[[], Any]) -> tuple[str, str]:
     except Exception as error:
         value = error
     text = f"raises {value}" if isinstance(value, Exception) else repr(value)
+    text = text.replace("''could not", "'' could not")  # TF forgot a blank
     return type(value).__name__, OURS_OR_THEIRS.sub("", text)

@@ -20,8 +20,8 @@ ATTRIBUTES = (
 ).split()
 
 NAMES = """
-    float double half float_ref double_ref half_ref float32_ref bool boolean str string bytes object int long uint
-    f4 <f4 >f4 i8 S complex bfloat16 resource resource_ref variant qint8 Float32 DT_FLOAT float16
+    float double half float_ref double_ref half_ref float32_ref bool boolean str string bytes object int long
+    uint f4 <f4 >f4 i8 S complex bfloat16 resource resource_ref variant qint8 Float32 DT_FLOAT float16
 """.split()
 CONVERTIBLE = [
     *[0, 1, 7, 101, 99, True, 1.0, 3.0, 2.5, np.int64(3), np.str_("half"), b"half", None, [1], object()],
