@@ -151,32 +151,41 @@ class DeviceSpec:
 @functools.lru_cache(maxsize=4096)
 def _parse_request(spec: str) -> DeviceName:
     """The fields of a user's string. Forgiving, as TF's Python is: the leading slash may be missing."""
-    name = DeviceName()
+    job: str | None = None
+    replica: str | None = None
+    task: str | None = None
+    device: tuple[str | None, int | None] = (None, None)
     for part in spec.split("/"):
         match part.split(":"):
             case ["", *_]:  # before the leading slash, or between two
                 pass
             case ["job", job]:
-                name = name._replace(job=job)
+                pass
             case ["replica", replica]:
-                name = name._replace(replica=int(replica))
+                pass
             case ["task", task]:
-                name = name._replace(task=int(task))
+                pass
             case ["device", kind, index]:
-                name = _with_device(spec, name, kind, index)
+                device = _device(spec, device, kind, index)
             case [kind, *index] if kind.upper() in _SHORT_TYPES and len(index) < 2:
-                name = _with_device(spec, name, kind.upper(), index[0] if index else "*")
+                device = _device(spec, device, kind.upper(), index[0] if index else "*")
             case [attribute, *_]:
                 raise ValueError(
                     f"Unknown attribute '{attribute}' is encountered while parsing the device spec: '{spec}'."
                 )
-    return name
+    return DeviceName(job, _number(replica), _number(task), *device)
 
 
-def _with_device(spec: str, name: DeviceName, kind: str, index: str) -> DeviceName:
-    if name.type is not None:
+def _device(
+    spec: str, earlier: tuple[str | None, int | None], kind: str, index: str
+) -> tuple[str | None, int | None]:
+    if earlier[0] is not None:
         raise ValueError(f"Multiple device types are not allowed while parsing the device spec: {spec}.")
-    return name._replace(type=kind, id=None if index == "*" else int(index))
+    return kind, None if index == "*" else int(index)
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)
 
 
 def canonical_name(device: str | DeviceSpec | None) -> str:
