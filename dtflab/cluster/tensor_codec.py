@@ -1,0 +1,285 @@
+"""Tensors on the wire: values of the runtime ⇄ TensorProto, and whole requests and answers that hold some.
+
+Stands for `core/distributed_runtime/{tensor_coding,rpc/grpc_tensor_coding}.cc` and `Tensor::FromProto`.
+Left out: variants, DMA.
+The rule it obeys: elements are copied as seldom as can be. protobuf would copy a large tensor three times on
+each side, so `serialize` joins the array's own memory to the message around it, and `parse` gives read-only
+views of the bytes that arrived (measured with 1 MB: 32 µs for 1.1 ms, 34 µs for 51 µs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError, Message
+
+from dtflab.graph import dtypes, errors
+from dtflab.graph.dtypes import DType
+from dtflab.graph.tensor_proto import listed_values, make_tensor_proto, repeat_last
+from dtflab.ops.resource import ResourceHandle
+from dtflab.protos.resource_handle_pb2 import ResourceHandleProto
+from dtflab.protos.tensor_pb2 import TensorProto
+
+Buffer = Any  # bytes, a memoryview or a byte array: what b"".join takes
+Array = np.ndarray[Any, Any]
+
+_LARGE = 1 << 15  # bytes; with less, protobuf's copies are cheaper than steps of Python
+_LISTED = {dtypes.string, dtypes.resource, dtypes.int4, dtypes.uint4, dtypes.int2, dtypes.uint2}
+_TENSOR_CONTENT = 4  # field number in TensorProto
+_NAME, _TENSOR = 1, 2  # field numbers in NamedTensorProto
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types
+
+
+# ---- one tensor ----
+
+
+def to_proto(value: Any) -> TensorProto:
+    """A value of the runtime (array, NumPy scalar, bytes, resource handle) as a message."""
+    array, dtype = _array(value)
+    if dtype not in _LISTED:
+        proto = _header(array, dtype)
+        proto.tensor_content = array.tobytes()
+    elif dtype == dtypes.string:
+        proto = _header(array, dtype)
+        proto.string_val.extend(item.encode() if isinstance(item, str) else item for item in array.flat)
+    elif dtype == dtypes.resource:
+        proto = _header(array, dtype)
+        proto.resource_handle_val.extend(map(handle_to_proto, array.flat))
+    else:
+        proto = make_tensor_proto(array, dtype)  # narrow integers: their bits are no contract
+    return proto
+
+
+def from_proto(proto: Any) -> Any:
+    """The value in a message: a read-only array, or a handle.
+
+    Raises InvalidArgumentError if shape, dtype and elements contradict each other.
+    """
+    return _value(proto, proto.tensor_content)
+
+
+def handle_to_proto(handle: ResourceHandle) -> ResourceHandleProto:
+    return ResourceHandleProto(
+        device=handle.device, container=handle.container, name=handle.name, maybe_type_name=handle.type_name
+    )
+
+
+def handle_from_proto(proto: Any) -> ResourceHandle:
+    """A handle keeps its name only: what else TensorFlow put into it means nothing outside its device."""
+    return ResourceHandle(proto.device, proto.container, proto.name, proto.maybe_type_name)
+
+
+def _array(value: Any) -> tuple[Array, DType]:
+    if isinstance(value, ResourceHandle | bytes | str):  # NumPy would take them apart or cut zeros off
+        array = np.empty((), object)
+        array[()] = value
+    else:
+        array = np.asarray(value)
+    if array.dtype == object and array.size and isinstance(array.flat[0], ResourceHandle):
+        return array, dtypes.resource
+    return array, dtypes.as_dtype(array.dtype)
+
+
+def _header(array: Array, dtype: DType) -> TensorProto:
+    """All of the message but the elements."""
+    proto = TensorProto()
+    proto.dtype = dtype.as_datatype_enum  # type: ignore[assignment]  # an enum field takes any number
+    proto.tensor_shape.SetInParent()
+    for size in array.shape:
+        proto.tensor_shape.dim.add().size = size
+    return proto
+
+
+def _value(proto: Any, content: Buffer) -> Any:
+    shape = [dim.size for dim in proto.tensor_shape.dim]
+    try:
+        dtype = dtypes.as_dtype(proto.dtype).base_dtype
+        if proto.tensor_shape.unknown_rank or any(size < 0 for size in shape):
+            raise ValueError(f"its shape {shape or 'of unknown rank'} is not fully known")
+        array = _elements(proto, dtype, shape, content)
+    except (TypeError, ValueError, IndexError, KeyError) as error:
+        raise errors.InvalidArgumentError(None, None, f"Cannot parse tensor from proto: {error}") from error
+    if dtype == dtypes.resource and not shape:
+        return array[()]
+    array.flags.writeable = False
+    return array
+
+
+def _elements(proto: Any, dtype: DType, shape: list[int], content: Buffer) -> Array:
+    if dtype == dtypes.variant:
+        raise TypeError("dtflab has no variants (tensor lists, optionals, data sets)")
+    if dtype in (dtypes.string, dtypes.resource):
+        return _objects(proto, dtype, shape, content)
+    if not len(content):
+        return repeat_last(listed_values(proto, dtype), shape)
+    array = np.frombuffer(content, dtype.as_numpy_dtype).reshape(shape)
+    return array if array.flags.aligned else array.copy()
+
+
+def _objects(proto: Any, dtype: DType, shape: list[int], content: Buffer) -> Array:
+    """Strings or handles; TensorFlow's workers send them as `tensor_content`: all lengths, then all bytes."""
+    if not len(content):
+        values = list(proto.string_val if dtype == dtypes.string else proto.resource_handle_val)
+    else:
+        values = _strings(memoryview(content), int(np.prod(shape, dtype=np.int64)))
+        if dtype == dtypes.resource:
+            values = [ResourceHandleProto.FromString(one) for one in values]
+    if dtype == dtypes.resource:
+        values = [handle_from_proto(one) for one in values]
+    array = np.empty(len(values), object)
+    for i, value in enumerate(values):  # one by one: a handle is a tuple, which NumPy would take apart
+        array[i] = value
+    return repeat_last(array, shape)
+
+
+def _strings(content: memoryview, count: int) -> list[bytes]:
+    lengths, position = [], 0
+    for _ in range(count):
+        length, position = _read_varint(content, position)
+        lengths.append(length)
+    if position + sum(lengths) != len(content):
+        raise ValueError(f"{count} strings do not fill its {len(content)} bytes")
+    strings = []
+    for length in lengths:
+        strings.append(bytes(content[position : position + length]))
+        position += length
+    return strings
+
+
+# ---- messages with tensors in them ----
+
+
+def serialize(message: Message, field: str, tensors: Iterable[Any]) -> bytes:
+    """`message` as bytes, with `tensors` added to its field `field`.
+
+    They are (name, value) pairs for a field of NamedTensorProto, plain values for one of TensorProto.
+    """
+    descriptor = message.DESCRIPTOR.fields_by_name[field]
+    pieces: list[Buffer] = [message.SerializeToString()]
+    for tensor in tensors:
+        if _is_named(descriptor):
+            body = [*_field(_NAME, [tensor[0].encode()]), *_field(_TENSOR, _pieces(tensor[1]))]
+        else:
+            body = _pieces(tensor)
+        pieces += _field(descriptor.number, body)
+    return b"".join(pieces)
+
+
+def parse(kind: type[Message], data: bytes, field: str) -> tuple[Any, list[Any]]:
+    """The inverse: the message without its field `field`, and what was in that.
+
+    Raises DecodeError for bytes that are no such message, InvalidArgumentError for a tensor that is none.
+    """
+    descriptor = kind.DESCRIPTOR.fields_by_name[field]
+    if len(data) < _LARGE:
+        return _parse_small(kind.FromString(data), descriptor)
+    view = memoryview(data)
+    inside: list[memoryview] = []
+    outside: list[memoryview] = []
+    for number, wire_type, start, value_start, end in _fields(view):
+        if number == descriptor.number and wire_type == _BYTES:
+            inside.append(view[value_start:end])
+        else:
+            outside.append(view[start:end])
+    message = kind.FromString(b"".join(outside))
+    return message, list(map(_parse_named if _is_named(descriptor) else _parse_tensor, inside))
+
+
+def _parse_small(message: Any, descriptor: Any) -> tuple[Any, list[Any]]:
+    if descriptor.is_repeated:
+        protos = getattr(message, descriptor.name)
+    else:
+        protos = [getattr(message, descriptor.name)] if message.HasField(descriptor.name) else []
+    if _is_named(descriptor):
+        tensors = [(one.name, from_proto(one.tensor)) for one in protos]
+    else:
+        tensors = [from_proto(one) for one in protos]
+    message.ClearField(descriptor.name)
+    return message, tensors
+
+
+def _is_named(descriptor: Any) -> bool:
+    return bool(descriptor.message_type.name == "NamedTensorProto")
+
+
+def _pieces(value: Any) -> list[Buffer]:
+    """A TensorProto as buffers that, joined, are its bytes; a large array is one of them."""
+    array, dtype = _array(value)
+    if array.nbytes < _LARGE or dtype in _LISTED:
+        return [to_proto(value).SerializeToString()]
+    elements = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return [_header(array, dtype).SerializeToString(), *_field(_TENSOR_CONTENT, [elements])]
+
+
+def _field(number: int, body: list[Buffer]) -> list[Buffer]:
+    return [_varint(number << 3 | _BYTES) + _varint(sum(map(len, body))), *body]
+
+
+def _parse_named(view: memoryview) -> tuple[str, Any]:
+    name, value = "", None
+    for number, _, _, value_start, end in _fields(view):
+        if number == _NAME:
+            name = str(view[value_start:end], "utf-8")
+        elif number == _TENSOR:
+            value = _parse_tensor(view[value_start:end])
+    return name, value
+
+
+def _parse_tensor(view: memoryview) -> Any:
+    content: Buffer = b""
+    rest: list[memoryview] = []
+    for number, _, start, value_start, end in _fields(view):
+        if number == _TENSOR_CONTENT:
+            content = view[value_start:end]
+        else:
+            rest.append(view[start:end])
+    return _value(TensorProto.FromString(b"".join(rest)), content)
+
+
+def _fields(view: memoryview) -> Iterator[tuple[int, int, int, int, int]]:
+    """The fields of a message: number, wire type, where it starts, where its value does, where it ends."""
+    position, size = 0, len(view)
+    while position < size:
+        start = position
+        try:
+            key, position = _read_varint(view, position)
+            wire_type = key & 7
+            value_start = position
+            if wire_type == _BYTES:
+                length, value_start = _read_varint(view, position)
+                position = value_start + length
+            elif wire_type == _VARINT:
+                _, position = _read_varint(view, position)
+            elif wire_type in (_FIXED64, _FIXED32):
+                position += 8 if wire_type == _FIXED64 else 4
+            else:
+                raise DecodeError(f"no wire type {wire_type}")
+        except IndexError:
+            position = size + 1
+        if position > size:
+            raise DecodeError("the message is cut off")
+        yield key >> 3, wire_type, start, value_start, position
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _read_varint(view: memoryview, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = view[position]
+        position += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, position
+        shift += 7
+        if shift > 63:
+            raise DecodeError("a number of more than 64 bits")
