@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
-import secrets
+import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -140,7 +140,7 @@ class PhiloxStream:
 
     def __init__(self, seed: int = 0, seed2: int = 0) -> None:
         if seed == 0 and seed2 == 0:
-            seed, seed2 = secrets.randbits(64), secrets.randbits(64)
+            seed, seed2 = int.from_bytes(os.urandom(8)), int.from_bytes(os.urandom(8))
         self._key = seed & _MASK64  # negative seeds are two's complement
         self._counter = (seed2 & _MASK64) << 64
         self._lock = threading.Lock()
