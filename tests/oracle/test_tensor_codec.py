@@ -18,6 +18,8 @@ from dtflab.graph import dtypes, errors
 from dtflab.graph.tensor_proto import make_tensor_proto
 from dtflab.protos.tensor_pb2 import TensorProto
 
+pytestmark = pytest.mark.usefixtures("eager")
+
 ALL_DTYPES = [d for d in map(dtypes.DType, range(1, 34)) if d not in (dtypes.resource, dtypes.variant)]
 NUMERIC = [d for d in ALL_DTYPES if d.is_numeric and not d.is_quantized]
 
