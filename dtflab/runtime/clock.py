@@ -74,7 +74,7 @@ class Pool:
     number of threads where the tasks only compute.
     """
 
-    def __init__(self, clock: Clock = REAL, name: str = "pool", limit: int | None = None, idle: float = 10.0) -> None:
+    def __init__(self, clock: Clock = REAL, name: str = "pool", limit: int | None = None, idle: float = 2.0) -> None:
         self.clock = clock
         self._name = name
         self._limit = limit

@@ -161,6 +161,12 @@ class MasterSession:
                 _log_placement([node for node in placed_nodes.values() if node.name not in self._nodes])
             self._nodes = placed_nodes
 
+    def placed(self, fetches: Sequence[str] = (), targets: Sequence[str] = ()) -> list[Node]:
+        """The placed graph, or the part of it that `fetches` and `targets` need."""
+        if not fetches and not targets:
+            return list(self._nodes.values())
+        return prune(self._nodes, (), fetches, targets, f"{self._master.task}/device:CPU:0")
+
     def run_step(
         self, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str], targets: Sequence[str], options: Any, metadata: Any
     ) -> list[Any]:

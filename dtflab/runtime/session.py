@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,10 +21,20 @@ import numpy as np
 from dtflab.graph import dtypes, errors, scopes
 from dtflab.graph.array_value import as_array
 from dtflab.graph.graph import Graph
+from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.runtime import transport
 from dtflab.runtime.fetches import Fetches
 from dtflab.runtime.placer import Placer
+
+
+_sessions: list[weakref.ref[BaseSession]] = []
+
+
+def last_session() -> BaseSession | None:
+    """The newest session that is still open."""
+    _sessions[:] = [ref for ref in _sessions if (found := ref()) is not None and not found._closed]
+    return _sessions[-1]() if _sessions else None
 
 
 class BaseSession:
@@ -53,6 +64,7 @@ class BaseSession:
         self._placer = placer
         self._handle: str | None = None
         self._handle = self._create()
+        _sessions.append(weakref.ref(self))
 
     def _create(self) -> str:
         nodes = self._graph.nodes()
@@ -148,6 +160,20 @@ class BaseSession:
         explained.device = named[2]
         explained.experimental_payloads = error.experimental_payloads
         return explained
+
+    def placed_nodes(self, fetches: Any = None) -> list[Node]:
+        """The nodes of the session's graph with the devices they were placed on; only those of `fetches` if given.
+
+        NotImplementedError for a master in another process, which does not tell.
+        """
+        self._extend()
+        master = self._master
+        if not hasattr(master, "session"):
+            raise NotImplementedError("Only a master in this process tells its placement; trace a run instead.")
+        wanted = self._resolve(fetches) if fetches is not None else None
+        if wanted is None:
+            return master.session(self._handle).placed()
+        return master.session(self._handle).placed([t.name for t in wanted.tensors], [o.name for o in wanted.targets])
 
     def list_devices(self) -> list[Any]:
         """The devices of the session: name, device_type, memory_limit_bytes, incarnation."""

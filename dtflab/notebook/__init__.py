@@ -1,0 +1,30 @@
+"""In the notebook: magics, the cluster panel, and how objects of the library show themselves there.
+
+`%load_ext dtflab` comes here. Everything the magics do can be done from plain Python with the same names.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def load(ipython: Any) -> None:
+    """Register the magics and the rich view of a Cluster; loading twice changes nothing."""
+    from dtflab.cluster.cluster import Cluster
+    from dtflab.notebook.magics import DtfMagics
+    from dtflab.notebook.panel import panel_bundle
+
+    ipython.register_magics(DtfMagics(ipython))
+    ipython.display_formatter.mimebundle_formatter.for_type(Cluster, panel_bundle)
+
+
+def unload(ipython: Any) -> None:
+    """Stop all clusters of this kernel and take the magics away."""
+    from dtflab.cluster.cluster import Cluster, stop_all
+    from dtflab.notebook.magics import DtfMagics
+
+    stop_all()
+    for kind, names in DtfMagics.magics.items():
+        for name in names:
+            ipython.magics_manager.magics[kind].pop(name, None)
+    ipython.display_formatter.mimebundle_formatter.type_printers.pop(Cluster, None)

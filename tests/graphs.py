@@ -1,0 +1,123 @@
+"""Random graphs for the laws: a recipe is data, and is built again for every way of running it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import hypothesis.strategies as st
+import numpy as np
+
+import dtflab as tf
+from dtflab.graph.apply_op import apply_op
+
+KINDS = ("const", "add", "mul", "neg", "matmul", "cond", "split", "loop", "variable")
+
+
+class Line(NamedTuple):
+    """One step of a recipe: what to make, of which earlier values, where, and after what."""
+
+    kind: str
+    a: int
+    b: int
+    place: int
+    after: int | None
+
+
+def lines() -> st.SearchStrategy[Line]:
+    number = st.integers(0, 30)
+    return st.builds(Line, st.sampled_from(KINDS), number, number, st.integers(0, 5), st.none() | number)
+
+
+recipes = st.lists(lines(), min_size=2, max_size=14)
+
+
+class Built(NamedTuple):
+    graph: tf.Graph
+    values: list[tf.Tensor]
+    initializers: list[tf.Operation]
+
+
+def build(recipe: list[Line], device: Callable[[int], str]) -> Built:
+    """The graph of a recipe with its nodes on `device(place)`."""
+    graph = tf.Graph()
+    values: list[tf.Tensor] = []
+    initializers: list[tf.Operation] = []
+    with graph.as_default():
+        for number, line in enumerate(recipe):
+            after = [values[line.after % len(values)]] if line.after is not None and values else []
+            with tf.device(device(line.place)), tf.control_dependencies(after):
+                values.append(_make(line, number, values, initializers, device))
+    return Built(graph, values, initializers)
+
+
+def _make(line, number, values, initializers, device):
+    def earlier(index):
+        return values[index % len(values)] if values else _constant(index)
+
+    a, b = earlier(line.a), earlier(line.b)
+    match line.kind:
+        case "const":
+            return _constant(number)
+        case "add":
+            return tf.add(a, b)
+        case "mul":
+            return tf.multiply(a, b)
+        case "neg":
+            return tf.negative(a)
+        case "matmul":
+            return tf.tanh(tf.matmul(a, b))
+        case "split":
+            return tf.concat(tf.split(a, 2, axis=0)[::-1], axis=0)
+        case "cond":
+            return _cond(a, b, line, device)
+        case "loop":
+            return _loop(a, line, number, device)
+        case "variable":
+            variable = tf.Variable(_constant(number).op.get_attr("value"), name=f"v{number}")
+            with tf.control_dependencies(None):
+                initializers.append(variable.initializer)
+            return tf.add(variable, a)
+    raise AssertionError(line.kind)
+
+
+def _constant(seed: int) -> tf.Tensor:
+    return tf.constant(np.random.default_rng(seed).standard_normal((2, 2)).astype(np.float32))
+
+
+def _cond(a, b, line, device):
+    """A conditional whose branches are elsewhere: what is not taken is dead on both sides of the crossing."""
+    no, yes = apply_op("Switch", data=a, pred=bool(line.b % 2))
+    with tf.device(device(line.place + 1)):
+        yes = tf.add(yes, b)
+    with tf.device(device(line.place + 2)):
+        no = tf.negative(no)
+    return apply_op("Merge", inputs=[no, yes])[0]
+
+
+def _loop(a, line, number, device):
+    """A loop of `b % 4` turns with its body on another device."""
+    frame = f"loop{number}"
+    turns = tf.constant(line.b % 4)
+    i = apply_op("Enter", data=tf.constant(0), frame_name=frame)
+    x = apply_op("Enter", data=a, frame_name=frame)
+    limit = apply_op("Enter", data=turns, frame_name=frame, is_constant=True)
+    i = apply_op("Merge", inputs=[i, i])[0]
+    x = apply_op("Merge", inputs=[x, x])[0]
+    go_on = apply_op("LoopCond", input=tf.less(i, limit))
+    _, i_in = apply_op("Switch", data=i, pred=go_on)
+    x_out, x_in = apply_op("Switch", data=x, pred=go_on)
+    with tf.control_dependencies(None), tf.device(device(line.place + 1)):
+        x_next = tf.tanh(tf.negative(x_in))
+    with tf.control_dependencies(None):
+        i_next = tf.add(i_in, tf.ones_like(i_in))
+    i.op._update_input(1, apply_op("NextIteration", data=i_next))
+    x.op._update_input(1, apply_op("NextIteration", data=x_next))
+    return apply_op("Exit", data=x_out)
+
+
+def run(built: Built, session: tf.Session) -> list[np.ndarray]:
+    """All values of a built graph, in one step."""
+    if built.initializers:
+        session.run(built.initializers)
+    return session.run(built.values)
