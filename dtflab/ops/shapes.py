@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.graph.tensor_shape import TensorShape, broadcast_shape
+from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
 
 
 def unchanged(op: Any) -> list[TensorShape]:
@@ -26,8 +26,8 @@ def none(op: Any) -> list[TensorShape]:
 
 
 def broadcast(op: Any) -> list[TensorShape]:
-    """NumPy broadcasting of the first two inputs; ValueError names both shapes."""
-    return [broadcast_shape(op.inputs[0].shape, op.inputs[1].shape)]
+    """NumPy broadcasting of the first two inputs; ValueError says which sizes do not fit."""
+    return [infer_broadcast(op.inputs[0].shape, op.inputs[1].shape)]
 
 
 def merged(op: Any) -> list[TensorShape]:

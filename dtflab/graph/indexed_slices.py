@@ -1,0 +1,172 @@
+"""IndexedSlices: the gradient of a gather, as rows and where they belong instead of a mostly zero array.
+
+Stands for `python/framework/indexed_slices.py`. Left out: type specs, composite tensors.
+
+Rule: an op that takes a tensor takes IndexedSlices too, and then gets the dense array (`UnsortedSegmentSum`, since
+rows may repeat); what can keep them sparse looks for the class.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import (
+    constant_value,
+    constant_value_as_shape,
+    convert_to_tensor,
+    register_tensor_conversion_function,
+)
+from dtflab.graph.dtypes import DType
+from dtflab.graph.graph import Graph
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.tensor_shape import TensorShape
+
+_LARGE = 100_000_000  # elements
+
+
+class IndexedSlices:
+    """The slices `values[i]` of a larger tensor, at its rows `indices[i]`; `dense_shape` is that tensor's shape."""
+
+    def __init__(self, values: Tensor, indices: Tensor, dense_shape: Tensor | None = None) -> None:
+        self._values = values
+        self._indices = indices
+        self._dense_shape = dense_shape
+
+    @property
+    def values(self) -> Tensor:
+        """The slices, one per entry of `indices`."""
+        return self._values
+
+    @property
+    def indices(self) -> Tensor:
+        """Which row of the dense tensor each slice belongs to; rows may repeat."""
+        return self._indices
+
+    @property
+    def dense_shape(self) -> Tensor | None:
+        """The shape of the dense tensor, or None if nobody needs it."""
+        return self._dense_shape
+
+    @property
+    def shape(self) -> TensorShape:
+        """What is known of the dense shape."""
+        return TensorShape(None) if self._dense_shape is None else constant_value_as_shape(self._dense_shape)
+
+    def get_shape(self) -> TensorShape:
+        """Same as `.shape`."""
+        return self.shape
+
+    @property
+    def name(self) -> str:
+        return self._values.name
+
+    @property
+    def device(self) -> str:
+        return self._values.device
+
+    @property
+    def op(self) -> Operation:
+        return self._values.op
+
+    @property
+    def dtype(self) -> DType:
+        return self._values.dtype
+
+    @property
+    def graph(self) -> Graph:
+        return self._values.graph
+
+    @property
+    def _control_input(self) -> Operation:
+        """What waits for these slices waits for their values."""
+        return self._values.op
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> IndexedSlices:
+        """IndexedSlices of `function(values)`, `function(indices)` and `function(dense_shape)`."""
+        shape = self._dense_shape
+        return IndexedSlices(
+            function(self._values), function(self._indices), None if shape is None else function(shape)
+        )
+
+    def consumers(self) -> list[Operation]:
+        """The operations that take the values as an input."""
+        return self._values.consumers()
+
+    def __neg__(self) -> IndexedSlices:
+        return IndexedSlices(apply_op("Neg", x=self._values), self._indices, self._dense_shape)
+
+    def __str__(self) -> str:
+        shape = "" if self._dense_shape is None else f", dense_shape={self._dense_shape}"
+        return f"IndexedSlices(indices={self._indices}, values={self._values}{shape})"
+
+
+class IndexedSlicesValue(NamedTuple):
+    """What a session gives for fetched IndexedSlices."""
+
+    values: Any
+    indices: Any
+    dense_shape: Any
+
+
+def dense(value: Any) -> Any:
+    """`value`, as a dense tensor if it is IndexedSlices."""
+    if not isinstance(value, IndexedSlices):
+        return value
+    return _to_tensor(value, warn=False)
+
+
+def _to_tensor(
+    value: IndexedSlices, dtype: Any = None, name: str | None = None, as_ref: bool = False, warn: bool = True
+) -> Tensor:
+    if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):
+        raise ValueError(
+            f"Incompatible tensor conversion requested to `dtype` {dtypes.as_dtype(dtype).name} for IndexedSlices "
+            f"({value}) with dtype {value.dtype.name}"
+        )
+    if value.dense_shape is None:
+        raise ValueError(
+            f"Tensor conversion requested for IndexedSlices for argument `value` without dense_shape: {value}"
+        )
+    shape = constant_value(value.dense_shape)
+    if warn and shape is not None and np.prod(shape, dtype=np.int64) >= _LARGE:
+        warnings.warn(
+            f"Converting sparse IndexedSlices to a dense Tensor with {np.prod(shape, dtype=np.int64)} elements. "
+            "This may consume a large amount of memory.",
+            stacklevel=2,
+        )
+    rows = value.dense_shape[0]  # type: ignore[index]  # the ops give Tensor its operators
+    result: Tensor = apply_op(
+        "UnsortedSegmentSum", name, data=value.values, segment_ids=value.indices, num_segments=rows
+    )
+    return result
+
+
+register_tensor_conversion_function(IndexedSlices, _to_tensor)
+
+
+def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: str | None = None) -> Any:
+    """`value` as it is if it is a Tensor or IndexedSlices, else converted to a Tensor."""
+    if not isinstance(value, Tensor | IndexedSlices):
+        return convert_to_tensor(value, dtype, name)
+    if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):
+        raise ValueError(
+            f"Incompatible tensor conversion requested to `dtype` {dtypes.as_dtype(dtype).name} for `value` "
+            f"({value}) with dtype {value.dtype.name}."
+        )
+    return value
+
+
+def convert_n_to_tensor_or_indexed_slices(
+    values: Iterable[Any], dtype: Any = None, name: str | None = None
+) -> list[Any]:
+    """The values as Tensors or IndexedSlices; None stays None."""
+    return [
+        None if v is None else convert_to_tensor_or_indexed_slices(v, dtype, name and f"{name}_{i}")
+        for i, v in enumerate(values)
+    ]

@@ -1,0 +1,131 @@
+"""What element-wise ops share: their types, and how one line defines an op of one input.
+
+Stands for `core/kernels/cwise_ops_common.h`. Holds no op itself.
+
+Rule: where NumPy's ufunc does exactly what TensorFlow does, the kernel *is* the ufunc, with no Python around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.op_registry import Op, op
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import control_dependencies
+from dtflab.ops import shapes
+
+FLOAT = "{bfloat16, half, float, double}"
+FLOAT_COMPLEX = "{bfloat16, half, float, double, complex64, complex128}"
+SIGNED = "{bfloat16, half, float, double, int8, int16, int32, int64}"
+SIGNED_COMPLEX = "{bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}"
+
+Bind = Callable[[Any, Any], Callable[..., Any]]  # (node, xp) -> kernel
+Grad = Callable[..., list[Any]]  # (op, *dys) -> one tensor or None per input
+UnaryFunction = Callable[..., Tensor]
+
+
+def ufunc(name: str) -> Bind:
+    """The kernel is that function of the array module."""
+    return lambda node, xp: getattr(xp, name)
+
+
+def unary(
+    op_name: str, types: str, kernel: str | Bind, grad: Grad | None, summary: str, result: str = "T"
+) -> UnaryFunction:
+    """Register the op `op_name(x: T) -> (y: T)` and return its Python function `f(x, name=None)`.
+
+    `kernel` is the name of a ufunc or a `bind` rule; `grad` None means that TensorFlow has no gradient for the op.
+    """
+    members = {
+        "__doc__": summary,
+        "infer": shapes.unchanged,
+        "bind": ufunc(kernel) if isinstance(kernel, str) else kernel,
+        "grad": grad,
+    }
+    op(f"{op_name}(x: T) -> (y: {result})\nT: {types}")(type(op_name, (Op,), members))
+
+    def function(x: Any, name: str | None = None) -> Tensor:
+        result: Tensor = apply_op(op_name, name, x=x)
+        return result
+
+    function.__name__ = function.__qualname__ = op_name.lower()
+    function.__doc__ = summary
+    return function
+
+
+def from_input(rule: Callable[[Tensor, Tensor], Any]) -> Grad:
+    """The gradient `rule(x, dy)`, for complex numbers with the conjugate of x.
+
+    Nothing of it runs before `dy` is there, as in TensorFlow: what would wait in memory meanwhile is made later.
+    """
+    from dtflab.ops import casting
+
+    def grad(op: Any, dy: Any) -> list[Any]:
+        with control_dependencies([dy]):
+            return [rule(casting.conj(op.inputs[0]), dy)]
+
+    return grad
+
+
+def from_output(rule: Callable[[Tensor, Tensor], Any]) -> Grad:
+    """The gradient `rule(y, dy)`, from the op's output; otherwise as `from_input`."""
+    from dtflab.ops import casting
+
+    def grad(op: Any, dy: Any) -> list[Any]:
+        with control_dependencies([dy]):
+            return [rule(casting.conj(op.outputs[0]), dy)]
+
+    return grad
+
+
+def reduce_to_inputs(x: Tensor, y: Tensor, dx: Any, dy: Any) -> list[Any]:
+    """Sum the gradients of a broadcasting op's inputs over the axes along which each input was repeated."""
+    if dx is None and dy is None:
+        return [None, None]
+    from dtflab.ops import array, reduction, repeating, reshaping
+
+    x_shape, y_shape = array.shape(x), array.shape(y)
+    axes = _repeated_axes(x, y)
+    if axes is None:
+        x_axes, y_axes = repeating.broadcast_gradient_args(x_shape, y_shape)
+        reduce_x = reduce_y = True
+    else:
+        x_axes, y_axes = axes
+        x_rank, y_rank = x.shape.ndims, y.shape.ndims
+        assert x_rank is not None and y_rank is not None  # else _repeated_axes had not known
+        reduce_x, reduce_y = bool(x_axes) or x_rank < y_rank, bool(y_axes) or y_rank < x_rank
+
+    def reduced(grad: Any, shape: Tensor, axes: Any, needed: bool) -> Any:
+        if grad is None or not needed:
+            return grad
+        return reshaping.reshape(reduction.reduce_sum(grad, axes, keepdims=True), shape)
+
+    return [reduced(dx, x_shape, x_axes, reduce_x), reduced(dy, y_shape, y_axes, reduce_y)]
+
+
+def _repeated_axes(x: Tensor, y: Tensor) -> tuple[list[int], list[int]] | None:
+    """The axes of the result along which x and y were repeated, or None if the static shapes do not tell."""
+    if x.shape.ndims is None or y.shape.ndims is None:
+        return None
+    x_dims, y_dims = x.shape.as_list(), y.shape.as_list()
+    rank = max(len(x_dims), len(y_dims))
+    x_dims = [1] * (rank - len(x_dims)) + x_dims
+    y_dims = [1] * (rank - len(y_dims)) + y_dims
+    x_axes, y_axes = [], []
+    for axis, (a, b) in enumerate(zip(x_dims, y_dims)):
+        if a == 1 and b != 1:
+            x_axes.append(axis)
+        elif b == 1 and a != 1:
+            y_axes.append(axis)
+        elif a is None or b is None:
+            return None
+    return x_axes, y_axes
+
+
+def same_static_shapes(*tensors: Any) -> bool:
+    """True if all are tensors (no IndexedSlices) of one fully known shape."""
+    if not all(isinstance(t, Tensor) for t in tensors):
+        return False
+    return tensors[0].shape.is_fully_defined() and all(t.shape == tensors[0].shape for t in tensors)

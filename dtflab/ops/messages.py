@@ -1,0 +1,42 @@
+"""How TensorFlow words its errors: shapes as `[2,?]`, dtypes as `float`; and arguments with two names.
+
+Stands for `TensorShape::DebugString`, `DataTypeString` and `deprecated_argument_lookup`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtflab.graph import errors
+from dtflab.graph.dtypes import DType
+
+_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
+
+
+def invalid(message: str) -> errors.InvalidArgumentError:
+    """The error of a kernel that was given values it can't work with; the executor adds the node."""
+    return errors.InvalidArgumentError(None, None, message)
+
+
+def shape_text(shape: Any) -> str:
+    """`[2,?]` for a TensorShape, a tuple of sizes, or anything with a `shape`."""
+    dims = shape if isinstance(shape, tuple | list) else getattr(shape, "shape", shape)
+    if hasattr(dims, "as_list"):
+        if dims.ndims is None:
+            return "<unknown>"
+        dims = dims.as_list()
+    return "[" + ",".join("?" if d is None else str(int(d)) for d in dims) + "]"
+
+
+def dtype_text(dtype: DType) -> str:
+    """The name that a dtype has in C++: `float`, `double`, `half`, else its own."""
+    return _NAMES.get(dtype.base_dtype.name, dtype.base_dtype.name)
+
+
+def renamed(new_name: str, new: Any, old_name: str, old: Any) -> Any:
+    """The value of an argument that may be given under its old name; ValueError if under both."""
+    if old is None:
+        return new
+    if new is not None:
+        raise ValueError(f"Cannot specify both '{old_name}' and '{new_name}'.")
+    return old

@@ -1,0 +1,304 @@
+"""Rows that are added up, interleaved or told apart by a vector of numbers.
+
+Stands for `core/kernels/segment_reduction_ops.cc`, `dynamic_stitch_op.cc`, `dynamic_partition_op.cc`,
+`unique_op.cc`, `listdiff_op.cc` and their Python. Left out: the other reductions over segments.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import constant_value, convert_to_tensor
+from dtflab.graph.indexed_slices import IndexedSlices
+from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import name_scope
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import array, gathering, joining, logic, math, reduction, reshaping
+from dtflab.ops import constant as constants
+from dtflab.ops.messages import invalid, shape_text
+
+_NUMBERS = (
+    "{float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, "
+    "uint16, complex128, half, uint32, uint64}"
+)
+
+
+@op(f"""UnsortedSegmentSum(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> (output: T)
+        T: {_NUMBERS}
+        Tindices: {{int16, int32, int64}}
+        Tnumsegments: {{int32, int64}} = int32""")
+class UnsortedSegmentSum(Op):
+    """output[i] is the sum of the rows whose segment is i; rows of negative segments are dropped."""
+
+    def infer(op):
+        data, ids, count = op.inputs[0].shape, op.inputs[1].shape, constant_value(op.inputs[2])
+        if ids.ndims is None:
+            return [TensorShape(None)]
+        if data.ndims is not None:
+            data[: ids.ndims].assert_is_compatible_with(ids)
+        return [TensorShape([None if count is None else int(count)]).concatenate(data[ids.ndims :])]
+
+    def bind(node, xp):
+        dtype = node["T"].as_numpy_dtype
+
+        def kernel(data, ids, count):
+            if np.shape(data)[: np.ndim(ids)] != np.shape(ids):
+                raise invalid(
+                    f"data.shape = {shape_text(data)} does not start with segment_ids.shape = {shape_text(ids)}"
+                )
+            rows = data.reshape(-1, *np.shape(data)[np.ndim(ids) :])
+            flat = ids.reshape(-1)
+            if (flat >= count).any():
+                at = int((flat >= count).argmax())
+                raise invalid(f"segment_ids[{at}] = {flat[at]} is out of range [0, {int(count)})")
+            if (flat < 0).any():
+                rows, flat = rows[flat >= 0], flat[flat >= 0]
+            out = xp.zeros((int(count), *rows.shape[1:]), dtype)
+            xp.add.at(out, flat, rows)
+            return out
+
+        return kernel
+
+    def flops(node, ins, outs):
+        return elements(ins[0])
+
+    def grad(op, dy):
+        return [_gather_dropping_negatives(dy, op.inputs[1]), None, None]
+
+
+def _gather_dropping_negatives(params: Tensor, ids: Tensor) -> Tensor:
+    """The rows of params that ids names, zeros for negative ids."""
+    gathered = gathering.gather(params, math.maximum(ids, constants.zeros_like(ids)))
+    positive = logic.greater_equal(ids, 0)
+    shape = array.shape(positive)
+    missing = array.rank(gathered) - array.rank(positive)  # type: ignore[operator]
+    positive = reshaping.reshape(
+        positive, joining.concat([shape, constants.ones([missing], shape.dtype)], axis=0)
+    )
+    positive = positive & constants.ones_like(gathered, dtypes.bool)  # type: ignore[operator]
+    return logic.where_v2(positive, gathered, constants.zeros_like(gathered))
+
+
+def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The sums of the rows of `data` with the same id."""
+    return apply_op("UnsortedSegmentSum", name, data=data, segment_ids=segment_ids, num_segments=num_segments)
+
+
+@op(f"""SegmentSum(data: T, segment_ids: Tindices) -> (output: T)
+        T: {_NUMBERS}
+        Tindices: {{int32, int64}}""")
+class SegmentSum(Op):
+    """As UnsortedSegmentSum, for ids in rising order, as many segments as the last id says."""
+
+    def infer(op):
+        op.inputs[1].shape.assert_has_rank(1)
+        return [TensorShape([None]).concatenate(op.inputs[0].shape.with_rank_at_least(1)[1:])]
+
+    def bind(node, xp):
+        def kernel(data, ids):
+            if len(ids) != len(data):
+                raise invalid("segment_ids should be the same size as dimension 0 of input.")
+            if (ids[1:] < ids[:-1]).any() or (ids[:1] < 0).any():
+                raise invalid("segment ids are not increasing")
+            out = xp.zeros((int(ids[-1]) + 1 if len(ids) else 0, *data.shape[1:]), data.dtype)
+            xp.add.at(out, ids, data)
+            return out
+
+        return kernel
+
+    def flops(node, ins, outs):
+        return elements(ins[0])
+
+    def grad(op, dy):
+        return [gathering.gather(dy, op.inputs[1]), None]
+
+
+def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The sums of the rows of `data` with the same id; ids rise."""
+    return apply_op("SegmentSum", name, data=data, segment_ids=segment_ids)
+
+
+# -- interleaving ------------------------------------------------------------------------------------------
+
+
+@op("""DynamicStitch(indices: N * int32, data: N * T) -> (merged: T)
+       N: int >= 1
+       T: type""")
+class DynamicStitch(Op):
+    """merged[indices[k][i]] = data[k][i]; the last one wins."""
+
+    def infer(op):
+        n = len(op.inputs) // 2
+        indices, data = op.inputs[:n], op.inputs[n:]
+        values = [constant_value(t) for t in indices]
+        rows = None
+        if all(v is not None for v in values):
+            rows = max((int(v.max()) for v in values if v is not None and v.size), default=-1) + 1
+        rest = TensorShape(None)
+        for i, d in zip(indices, data):
+            if i.shape.ndims is not None:
+                d.shape[: i.shape.ndims].assert_is_compatible_with(i.shape)
+                rest = rest.merge_with(d.shape[i.shape.ndims :])
+        return [TensorShape([rows]).concatenate(rest)]
+
+    def bind(node, xp):
+        n, dtype = node["N"], node["T"].as_numpy_dtype
+
+        def kernel(*inputs):
+            indices, data = inputs[:n], inputs[n:]
+            rest = np.shape(data[0])[np.ndim(indices[0]) :]
+            rows = max((int(i.max()) for i in indices if i.size), default=-1) + 1
+            merged = xp.zeros((rows, *rest), dtype)
+            for i, d in zip(indices, data):
+                if np.shape(d) != np.shape(i) + rest:
+                    raise invalid(f"data shape {shape_text(d)} does not fit indices shape {shape_text(i)}")
+                merged[i] = d
+            return merged
+
+        return kernel
+
+    def flops(node, ins, outs):
+        return 0
+
+    def grad(op, dy):
+        indices = op.inputs[: len(op.inputs) // 2]
+        if isinstance(dy, IndexedSlices):
+            rows = array.shape(op.outputs[0])[0]  # type: ignore[index]
+            dy = unsorted_segment_sum(dy.values, dy.indices, rows)
+        return [None] * len(indices) + [gathering.gather(dy, i) for i in indices]
+
+
+def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
+    """One tensor out of several: `merged[indices[k][i]] = data[k][i]`."""
+    return apply_op("DynamicStitch", name, indices=indices, data=data)
+
+
+@op("""DynamicPartition(data: T, partitions: int32) -> (outputs: num_partitions * T)
+       num_partitions: int >= 1
+       T: type""")
+class DynamicPartition(Op):
+    """The rows of data, dealt out to outputs: row i goes to number partitions[i]."""
+
+    def infer(op):
+        data, partitions = (t.shape for t in op.inputs)
+        if partitions.ndims is None:
+            return [TensorShape(None)] * len(op.outputs)
+        data[: partitions.ndims].assert_is_compatible_with(partitions)
+        return [TensorShape([None]).concatenate(data[partitions.ndims :])] * len(op.outputs)
+
+    def bind(node, xp):
+        count = node["num_partitions"]
+
+        def kernel(data, partitions):
+            if (partitions < 0).any() or (partitions >= count).any():
+                bad = partitions[(partitions < 0) | (partitions >= count)][0]
+                raise invalid(f"partitions = {bad} is not in [0, {count})")
+            return [data[partitions == k] for k in range(count)]
+
+        return kernel
+
+    def flops(node, ins, outs):
+        return 0
+
+    def grad(op, *dys):
+        data, partitions = op.inputs
+        shape = array.shape(partitions)
+        positions = reshaping.reshape(constants.range(reduction.reduce_prod(shape)), shape)
+        dealt = dynamic_partition(positions, partitions, op.get_attr("num_partitions"))
+        back = dynamic_stitch(dealt, list(dys))
+        return [reshaping.reshape(back, array.shape(data)), None]
+
+
+def dynamic_partition(
+    data: Any, partitions: Any, num_partitions: int, name: str | None = None
+) -> list[Tensor]:
+    """The rows of `data`, dealt out: row i goes to output `partitions[i]`."""
+    return apply_op("DynamicPartition", name, data=data, partitions=partitions, num_partitions=num_partitions)
+
+
+# -- sets --------------------------------------------------------------------------------------------------
+
+
+@op("""ListDiff(x: T, y: T) -> (out: T, idx: out_idx)
+       T: type
+       out_idx: {int32, int64} = int32""")
+class ListDiff(Op):
+    """The elements of x that are not in y, in their order, and where they stood."""
+
+    def infer(op):
+        return [TensorShape([None]), TensorShape([None])]
+
+    def bind(node, xp):
+        dtype = node["out_idx"].as_numpy_dtype
+
+        def kernel(x, y):
+            kept = np.flatnonzero([v not in y for v in x] if x.dtype == object else ~np.isin(x, y))
+            return x[kept], kept.astype(dtype)
+
+        return kernel
+
+
+def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None) -> Any:
+    """The elements of `x` that are not in `y`, and where they stood."""
+    return apply_op("ListDiff", name, x=x, y=y, out_idx=index_dtype)
+
+
+@op("""Unique(x: T) -> (y: T, idx: out_idx)
+       T: type
+       out_idx: {int32, int64} = int32""")
+class Unique(Op):
+    """The distinct elements in the order in which they first occur, and for each element which it is."""
+
+    def infer(op):
+        op.inputs[0].shape.assert_has_rank(1)
+        return [TensorShape([None]), op.inputs[0].shape]
+
+    def bind(node, xp):
+        dtype = node["out_idx"].as_numpy_dtype
+
+        def kernel(x):
+            if np.ndim(x) != 1:
+                raise invalid("unique expects a 1D vector.")
+            seen: dict[Any, int] = {}
+            idx = np.array([seen.setdefault(v, len(seen)) for v in x.tolist()], dtype)
+            first = np.zeros(len(seen), np.int64)
+            first[idx[::-1]] = np.arange(len(idx))[::-1]
+            return x[first], idx
+
+        return kernel
+
+
+def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
+    """The distinct elements of the vector `x`, and for each element which of them it is."""
+    return apply_op("Unique", name, x=x, out_idx=out_idx)
+
+
+def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any = None) -> Tensor:
+    """The elements (or rows) of `tensor` where `mask` is true."""
+    with name_scope(name, None, [tensor, mask]):
+        tensor = convert_to_tensor(tensor, name="tensor")
+        mask = convert_to_tensor(mask, name="mask")
+        ndims = mask.shape.ndims
+        if ndims == 0:
+            raise ValueError("mask cannot be scalar.")
+        if ndims is None:
+            raise ValueError(
+                "Number of mask dimensions must be specified, even if some dimensions are None.  E.g. shape=[None] is "
+                "ok, but shape=None is not."
+            )
+        axis = 0 if axis is None else int(axis)
+        static = tensor.shape
+        static[axis : axis + ndims].assert_is_compatible_with(mask.shape)
+        size = apply_op("Prod", input=array.shape(tensor)[axis : axis + ndims], reduction_indices=[0])
+        shape = joining.concat([array.shape(tensor)[:axis], [size], array.shape(tensor)[axis + ndims :]], 0)
+        tensor = reshaping.reshape(tensor, shape)
+        rows = static[axis : axis + ndims].num_elements()
+        tensor.set_shape(static[:axis].concatenate([rows]).concatenate(static[axis + ndims :]))
+        mask = reshaping.reshape(mask, [-1])
+        indices = reshaping.squeeze(logic.where_v2(mask), axis=[1])
+        return gathering.gather(tensor, indices, axis=axis)
