@@ -140,6 +140,10 @@ class Cluster:
         """The session target of the first worker, or of the first task if there is no job `worker`."""
         return self.target_of("worker") if "worker" in self.spec.jobs else self.tasks[0].target
 
+    def client(self, job: str, index: int = 0) -> Client:
+        """What a program of that task needs to know: target, device, cluster spec."""
+        return Client(self, job, index)
+
     def run(self, worker_fn: Callable[[Client], Any], job: str = "worker", grace: float = 10.0) -> list[Any]:
         """Call `worker_fn(client)` once per task of `job`, each in a thread with a graph of its own.
 
@@ -147,7 +151,7 @@ class Cluster:
         `grace` seconds; they can ask `client.should_stop()`.
         """
         self._stopping.clear()
-        clients = [Client(self, job, index) for index in self.spec.task_indices(job)]
+        clients = [self.client(job, index) for index in self.spec.task_indices(job)]
         results: list[Any] = [None] * len(clients)
         failures: list[tuple[Client, BaseException]] = []
 

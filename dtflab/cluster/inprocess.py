@@ -77,6 +77,9 @@ class Peer:
             )
         return self.task.worker
 
+    def close(self) -> None:
+        """Nothing to let go of: there is no wire."""
+
     def _record(self, method: str, nbytes: int, detail: str) -> None:
         calls.append(Call(self.task.clock.now(), method, self._source, self.task.name, nbytes, detail))
 
