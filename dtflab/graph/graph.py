@@ -376,7 +376,7 @@ class Graph:
         """Operations made inside share the device of `op`."""
         if op is None and not ignore_existing:
             raise ValueError("Trying to reset colocation (op is None) but ignore_existing is not True")
-        element = None if op is None else self.as_graph_element(op)
+        element = None if op is None else self.as_graph_element(getattr(op, "handle", op))
         target = element.op if isinstance(element, Tensor) else element
         # A device block around us must not fight with the op that we join, so none applies inside.
         devices, self._devices = self._devices, DeviceStack()

@@ -23,6 +23,7 @@ from dtflab.ops import shapes
 from dtflab.ops.cell import Cell
 from dtflab.ops.control_flow import free
 from dtflab.ops.messages import dtype_text, invalid, shape_text
+from dtflab.ops.state import counter
 
 DEFAULT_CONTAINER = "localhost"
 VARIABLE_TYPE = "tensorflow::Var"
@@ -308,3 +309,16 @@ class AssignAddVariableOp(_AssignUpdate):
        dtype: type""")
 class AssignSubVariableOp(_AssignUpdate):
     ufunc = "subtract"
+
+
+@op("""ResourceCountUpTo(resource: resource) -> (output: T)
+       limit: int
+       T: {int32, int64}""")
+class ResourceCountUpTo(Op):
+    stateful = True
+    needs_ctx = True
+    infer = shapes.scalar
+
+    def bind(node, xp):
+        count = counter(node["limit"])
+        return lambda ctx, handle: count(find(ctx, handle))

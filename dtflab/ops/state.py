@@ -177,21 +177,26 @@ class CountUpTo(Op):
         return [operation.inputs[0].shape.with_rank(0)]
 
     def bind(node, xp):
-        limit = node["limit"]
+        return counter(node["limit"])
 
-        def count(cell):
-            def compute(old, out):
-                nonlocal before
-                if old >= limit:
-                    raise errors.OutOfRangeError(None, None, f"Reached limit of {limit}")
-                before = old.copy()
-                return old + old.dtype.type(1)
 
-            before = None
-            cell.update(compute)
-            return before
+def counter(limit: int) -> Callable[[Cell], Any]:
+    """A kernel that adds 1 to a variable and gives its value before, until that is `limit`."""
 
-        return count
+    def count(cell: Cell) -> Any:
+        before = None
+
+        def compute(old: Any, out: Any) -> Any:
+            nonlocal before
+            if old >= limit:
+                raise errors.OutOfRangeError(None, None, f"Reached limit of {limit}")
+            before = old.copy()
+            return old + old.dtype.type(1)
+
+        cell.update(compute)
+        return before
+
+    return count
 
 
 # -- scatters -----------------------------------------------------------------------------------------
@@ -347,3 +352,7 @@ scatter_mul = _scatter("Mul", False)
 scatter_div = _scatter("Div", False)
 scatter_min = _scatter("Min", False)
 scatter_max = _scatter("Max", False)
+
+SCATTERS = (
+    scatter_update, scatter_add, scatter_sub, scatter_mul, scatter_div, scatter_min, scatter_max,
+)  # fmt: skip

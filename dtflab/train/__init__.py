@@ -1,0 +1,1 @@
+"""Training: optimizers, the global step, and where the variables of a replicated model go."""

@@ -1,0 +1,70 @@
+"""The global step: the variable that counts how often the model was updated, by all workers together.
+
+Stands for `python/training/training_util.py`. Left out: the cached read that hooks share.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from dtflab.graph import dtypes
+from dtflab.graph.graph import Graph
+from dtflab.graph.graph_keys import GraphKeys
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import get_default_graph
+from dtflab.ops import constant
+from dtflab.ops.variable import Variable, VariableAggregation
+
+
+def global_step(sess: Any, global_step_tensor: Any) -> int:
+    """The number of steps done, as a Python integer."""
+    return int(sess.run(global_step_tensor))
+
+
+def get_global_step(graph: Graph | None = None) -> Any:
+    """The global step of `graph`, or None: the one in its collection, else the tensor `global_step:0`."""
+    graph = graph or get_default_graph()
+    found = graph.get_collection(GraphKeys.GLOBAL_STEP)
+    if len(found) > 1:
+        logging.getLogger("tensorflow").error("Multiple tensors in global_step collection.")
+        return None
+    try:
+        step = found[0] if found else graph.get_tensor_by_name("global_step:0")
+    except KeyError:
+        return None
+    assert_global_step(step)
+    return step
+
+
+def create_global_step(graph: Graph | None = None) -> Variable:
+    """Make the global step of `graph`; ValueError if it has one."""
+    graph = graph or get_default_graph()
+    if get_global_step(graph) is not None:
+        raise ValueError('"global_step" already exists.')
+    with graph.as_default(), graph.name_scope(None):
+        return Variable(
+            lambda: constant.zeros([], dtypes.int64),
+            name=GraphKeys.GLOBAL_STEP,
+            trainable=False,
+            collections=[GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP],
+            aggregation=VariableAggregation.ONLY_FIRST_REPLICA,
+        )
+
+
+def get_or_create_global_step(graph: Graph | None = None) -> Any:
+    """The global step of `graph`, made if there is none."""
+    graph = graph or get_default_graph()
+    step = get_global_step(graph)
+    return create_global_step(graph) if step is None else step
+
+
+def assert_global_step(global_step_tensor: Any) -> None:
+    """TypeError unless it is an integer scalar, as a variable or a tensor."""
+    if not isinstance(global_step_tensor, Variable | Tensor):
+        raise TypeError(f'Existing "global_step" must be a Variable or Tensor: {global_step_tensor}.')
+    dtype, shape = global_step_tensor.dtype, global_step_tensor.shape
+    if not dtype.base_dtype.is_integer:
+        raise TypeError(f'Existing "global_step" does not have integer type: {dtype}')
+    if shape.ndims != 0 and shape.is_fully_defined():
+        raise TypeError(f'Existing "global_step" is not scalar: {shape}')
