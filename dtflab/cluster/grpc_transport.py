@@ -1,0 +1,311 @@
+"""gRPC: the wire between processes. Stubs call from here, `serve` answers here.
+
+Stands for `rpc/grpc_channel.cc`, `grpc_util.h` and `grpc_server_lib.cc` of `core/distributed_runtime`. Left
+out: response caching, compression.
+
+Rules: this is the only file that imports grpc. A message is as large as it needs to be. A call that is
+answered here has a thread of its own, and there is always another one. An error crosses as TensorFlow's:
+canonical code and text; one that is only the connection's says whose.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent import futures
+from typing import Any, cast
+
+from google.protobuf.message import DecodeError
+
+# Before grpc is imported: else every fork of a notebook (`!ls`) writes to stderr.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+
+import grpc
+
+from dtflab.cluster import stubs
+from dtflab.cluster.services import MasterService, WorkerService
+from dtflab.graph import errors
+from dtflab.runtime.clock import Clock, Pool
+
+_MASTER, _WORKER = "/tensorflow.MasterService/", "/tensorflow.WorkerService/"
+_UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+_CHANNEL_OPTIONS = [
+    *_UNLIMITED,
+    ("grpc.enable_http_proxy", 0),  # tasks reach each other directly
+    ("grpc.max_metadata_size", 1 << 20),  # where the text of an error travels
+    # A task that is started, or started again, is found soon.
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+]
+_SERVER_OPTIONS = [*_UNLIMITED, ("grpc.so_reuseport", 0)]  # a port has one owner
+_METADATA = (("tf-rpc", "1"),)
+_MAX_TEXT = 3000  # TensorFlow's limit; metadata has 8 KiB
+_STATUS = {status.value[0]: status for status in grpc.StatusCode}
+
+
+# -- calling ------------------------------------------------------------------------------------------------
+
+
+class _Connection:
+    """The channel to one address, shared by all stubs of this process, closed with the last of them."""
+
+    def __init__(self, address: str, credentials: Any) -> None:
+        self.address = address
+        self.task = ""  # who lives there, once it has said so
+        if credentials is None:
+            self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
+        else:
+            self._channel = grpc.secure_channel(address, credentials, _CHANNEL_OPTIONS)
+        self._methods: dict[str, Any] = {}
+        weakref.finalize(self, self._channel.close)
+
+    def method(self, path: str) -> Any:
+        """The callable of one method, bytes to bytes."""
+        found = self._methods.get(path)
+        if found is None:
+            found = self._methods[path] = self._channel.unary_unary(path)
+        return found
+
+
+_connections: weakref.WeakValueDictionary[tuple[str, Any], _Connection] = weakref.WeakValueDictionary()
+_connections_lock = threading.Lock()
+
+
+def _connect(address: str, credentials: Any) -> _Connection:
+    with _connections_lock:
+        found = _connections.get((address, credentials))
+        if found is None:
+            found = _connections[address, credentials] = _Connection(address, credentials)
+        return found
+
+
+class _Wire:
+    """One stub's way to an address (stubs.Wire)."""
+
+    def __init__(self, address: str, credentials: Any, who: str = "") -> None:
+        self.address = address
+        self._who = who
+        self._connection: _Connection | None = _connect(address, credentials)
+
+    @property
+    def task(self) -> str:
+        return self._connection.task if self._connection is not None else self._who
+
+    @task.setter
+    def task(self, name: str) -> None:
+        self._open().task = name
+
+    def close(self) -> None:
+        self._connection = None
+
+    def _open(self) -> _Connection:
+        if self._connection is None:
+            raise errors.CancelledError(None, None, f"The connection to {self._peer()} was closed.")
+        return self._connection
+
+    def call(self, path: str, request: bytes, timeout: float | None = None) -> bytes:
+        try:
+            return cast(bytes, self._open().method(path)(request, timeout=timeout, metadata=_METADATA))
+        except grpc.RpcError as error:
+            raise self._error(error) from None
+
+    def start(
+        self, path: str, request: bytes, done: Callable[[bytes, errors.OpError | None], Any] | None = None
+    ) -> Callable[[], Any]:
+        call = self._open().method(path).future(request)
+        if done is not None:
+            call.add_done_callback(lambda call: done(*self._result(call)))
+        return cast(Callable[[], Any], call.cancel)
+
+    def _result(self, call: Any) -> tuple[bytes, errors.OpError | None]:
+        """What a call that has ended gave."""
+        try:
+            return call.result(), None
+        except grpc.RpcError as error:
+            return b"", self._error(error)
+        except grpc.FutureCancelledError:
+            return b"", errors.CancelledError(None, None, f"The call to {self._peer()} was cancelled.")
+
+    def _error(self, error: Any) -> errors.OpError:
+        """The class of `errors` for a failed call."""
+        code, text = error.code().value[0], error.details() or ""
+        # A lost connection is grpc's own message; an unavailable task further away has its name in it.
+        if code == errors.UNAVAILABLE and "/job:" not in text:
+            text = (
+                f"{self._peer()} does not answer ({text}). Is it still running? If it was started again, "
+                "make a new session, and initialize or restore the variables that lived there."
+            )
+        return errors.from_code(code, text)
+
+    def _peer(self) -> str:
+        who = self._who or self.task
+        return f"Task {who} at {self.address}" if who else f"The server at {self.address}"
+
+
+class MasterStub(stubs.MasterStub):
+    """The master at an address, for a client of another process."""
+
+    def __init__(self, address: str, credentials: Any = None) -> None:
+        super().__init__(_Wire(address, credentials))
+
+
+class WorkerStub(stubs.WorkerStub):
+    """The worker `task` at an address, for a master or worker of another process."""
+
+    def __init__(self, task: str, address: str, credentials: Any = None) -> None:
+        super().__init__(task, _Wire(address, credentials, task))
+
+
+# -- answering ----------------------------------------------------------------------------------------------
+
+
+class _Executor(futures.Executor):
+    """The pool of the house in the form that grpc wants."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._pool = Pool(clock, name="grpc")
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> futures.Future[Any]:
+        future: futures.Future[Any] = futures.Future()
+
+        def run() -> None:
+            try:
+                future.set_result(function(*args, **kwargs))
+            except BaseException as error:
+                future.set_exception(error)
+
+        self._pool.submit(run)
+        return future
+
+
+class _Call:
+    """A call that is being answered, as its service sees it (services.Call)."""
+
+    def __init__(self, context: grpc.ServicerContext) -> None:
+        self._context = context
+        self._callbacks: list[Callable[[errors.OpError], Any]] | None = None
+        self._lock = threading.Lock()
+        self._why: errors.OpError | None = None
+        self._over = False
+
+    def on_end(self, callback: Callable[[errors.OpError], Any]) -> None:
+        with self._lock:
+            first = self._callbacks is None
+            self._callbacks = self._callbacks or []
+            self._callbacks.append(callback)
+            why = self._why
+        if why is not None:
+            callback(why)
+        elif first and not self._context.add_callback(self._gone):
+            self._gone()
+
+    def _gone(self) -> None:
+        self.end(errors.CancelledError(None, None, "The caller has cancelled the call, or is gone."))
+
+    def end(self, why: errors.OpError) -> None:
+        """Wake whoever works for this call, unless it is answered."""
+        with self._lock:
+            if self._over or self._why is not None:
+                return
+            self._why = why
+            callbacks = self._callbacks or []
+        for callback in callbacks:
+            callback(why)
+
+    def answered(self) -> None:
+        with self._lock:
+            self._over = True
+
+
+class Serving:
+    """A task's services on a port, from `serve` until `stop`."""
+
+    def __init__(self, task: Any, address: str, credentials: Any) -> None:
+        self._task = task
+        self._address = address
+        self._calls: set[_Call] = set()
+        handlers: dict[str, Any] = {
+            prefix + name: grpc.unary_unary_rpc_method_handler(self._handler(name, method))
+            for prefix, service in ((_MASTER, MasterService(task)), (_WORKER, WorkerService(task)))
+            for name, method in service.methods().items()
+        }
+        self._server = grpc.server(
+            cast(Any, _Executor(task.master.clock)), [_Handlers(handlers)], options=_SERVER_OPTIONS
+        )
+        self.port = self._bind(address, credentials)
+        self._server.start()
+
+    def _bind(self, address: str, credentials: Any) -> int:
+        host, _, port = address.rpartition(":")
+        if host == "localhost":  # one family: else a busy port of the other goes unnoticed
+            address = f"127.0.0.1:{port}"
+        try:
+            if credentials is not None:
+                return self._server.add_secure_port(address, credentials)
+            return self._server.add_insecure_port(address)
+        except RuntimeError:
+            raise errors.UnknownError(
+                None,
+                None,
+                f"Could not start gRPC server: {self._task.name} can't have {self._address}. Is another "
+                "program using that port, or is it not an address of this machine? Port 0 is a free one.",
+            ) from None
+
+    def _handler(self, name: str, method: Callable[[bytes, Any], bytes]) -> Callable[[bytes, Any], bytes]:
+        def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
+            call = _Call(context)
+            self._calls.add(call)
+            try:
+                return method(data, call)
+            except Exception as error:
+                code, text = _status(name, error)
+                context.set_code(_STATUS[code])
+                context.set_details(text)
+                return b""
+            finally:
+                call.answered()
+                self._calls.discard(call)
+
+        return handle
+
+    def stop(self, grace: float | None = None) -> None:
+        """Take no more calls, end those that wait with an error that says why, return when all have ended."""
+        ended = self._server.stop(max(grace or 0.0, 1.0))
+        why = errors.UnavailableError(None, None, f"Task {self._task.name} at {self._address} was stopped.")
+        for call in list(self._calls):
+            call.end(why)
+        ended.wait()
+
+
+class _Handlers(grpc.GenericRpcHandler):
+    """Path → handler."""
+
+    def __init__(self, handlers: dict[str, Any]) -> None:
+        self._handlers = handlers
+
+    def service(self, handler_call_details: Any) -> Any:
+        return self._handlers.get(handler_call_details.method)
+
+
+def _status(name: str, error: Exception) -> tuple[int, str]:
+    """What the caller is told of an error: canonical code and text."""
+    if isinstance(error, errors.OpError):
+        code, text = error.error_code, error.message
+    elif isinstance(error, DecodeError | UnicodeDecodeError):
+        code, text = errors.INVALID_ARGUMENT, f"Unable to parse the request of {name}: {error}"
+    elif isinstance(error, MemoryError):
+        code, text = errors.RESOURCE_EXHAUSTED, f"Out of memory in {name}: {error}"
+    else:
+        code, text = errors.INTERNAL, f"{type(error).__name__} in {name}: {error}"
+    if len(text) > _MAX_TEXT:
+        text = text[:_MAX_TEXT] + "… [truncated]"
+    return (code if code in _STATUS else errors.UNKNOWN), text
+
+
+def serve(task: Any, address: str, credentials: Any = None) -> Serving:
+    """Answer for `task` at `address`, over TLS if credentials are given; UnknownError if it is in use."""
+    return Serving(task, address, credentials)

@@ -1,0 +1,83 @@
+"""Graphs that came over the wire: GraphDef → Nodes, checked before anything is done with them.
+
+Stands for the checks in `core/graph/graph_constructor.cc`. Programs in this process are checked while they
+are written; what arrives may have been written by anything.
+
+Rule: an error names the node and what is wrong with it, in TensorFlow's words.
+"""
+
+from __future__ import annotations
+
+import graphlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dtflab.graph import errors, op_registry
+from dtflab.graph.graph_def import nodes_from_proto
+from dtflab.graph.node import Node
+
+_NAME = re.compile(r"[A-Za-z0-9._][A-Za-z0-9_.\\/>-]*\Z")  # TensorFlow's for graphs between master and worker
+
+
+def nodes_of(graph_def: Any, known: Mapping[str, Node] | None = None) -> list[Node]:
+    """The nodes of a GraphDef that adds to `known` nodes; InvalidArgumentError if it can't be run."""
+    nodes = nodes_from_proto(graph_def)
+    graph = dict(known or {})
+    for node in nodes:
+        if not _NAME.match(node.name):
+            raise _invalid(f"Illegal op name '{node.name}'")
+        if known and node.name in known:
+            raise _invalid(
+                f"GraphDef argument to Extend includes node '{node.name}', which was created by a previous "
+                "call to Create or Extend in this session."
+            )
+        if node.name in graph:
+            raise _invalid(f"Node '{node.name}' is not unique")
+        graph[node.name] = node
+    for node in nodes:
+        _check_edges(node, graph)
+    _check_order(nodes, graph)
+    return nodes
+
+
+def _check_edges(node: Node, graph: Mapping[str, Node]) -> None:
+    for name in node.controls:
+        if name not in graph:
+            raise _invalid(f"Node '{node.name}': Unknown input node '^{name}'")
+    expected = op_registry.get(node.op).op_def.input_types(node.attrs)
+    for i, ((name, index), wanted) in enumerate(zip(node.inputs, expected, strict=True)):
+        source = graph.get(name)
+        if source is None:
+            text = name if index == 0 else f"{name}:{index}"
+            raise _invalid(f"Node '{node.name}': Unknown input node '{text}'")
+        if index >= len(source.output_types):
+            raise _invalid(
+                f"Node '{node.name}': Connecting to invalid output {index} of source node {name} which has "
+                f"{len(source.output_types)} outputs."
+            )
+        given = source.output_types[index]
+        if not wanted.is_compatible_with(given):
+            raise _invalid(
+                f"Input {i} of node {node.name} was passed {given.name} from {name}:{index} incompatible "
+                f"with expected {wanted.name}."
+            )
+
+
+def _check_order(nodes: Sequence[Node], graph: Mapping[str, Node]) -> None:
+    """Only a NextIteration may lead back, to the Merge of its loop."""
+    sources: dict[str, list[str]] = {}
+    for node in nodes:
+        before = [*node.controls, *(name for name, _ in node.inputs)]
+        if node.op in ("Merge", "RefMerge"):
+            before = [name for name in before if "NextIteration" not in graph[name].op]
+        sources[node.name] = before
+    try:
+        graphlib.TopologicalSorter(sources).prepare()
+    except graphlib.CycleError as error:
+        cycle = error.args[1][1:]
+        raise _invalid(f"{len(cycle)} nodes in a cycle: {', '.join(cycle[:5])}") from None
+
+
+def _invalid(message: str) -> errors.InvalidArgumentError:
+    return errors.InvalidArgumentError(None, None, message)

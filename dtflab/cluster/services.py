@@ -1,0 +1,407 @@
+"""The services of a task: a message becomes a call of its master or worker, and the result a message.
+
+Stands for `rpc/grpc_master_service.cc` and `rpc/grpc_worker_service.cc`. Left out: partial runs, collectives,
+sessions with a cluster or state of their own.
+
+Rules: messages are TensorFlow's (`protos/`). A method takes the bytes of a request and gives those of the
+answer, or raises a class of `errors`; it may wait, for it has a thread of its own. Who waits is woken when
+the call ends.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from dtflab.cluster.incoming import nodes_of
+from dtflab.cluster.tensor_codec import parse, serialize
+from dtflab.graph import device_spec, errors
+from dtflab.graph.node import Node, by_name
+from dtflab.protos import master_pb2 as master_messages
+from dtflab.protos import worker_pb2 as worker_messages
+from dtflab.protos.config_pb2 import CallableOptions
+from dtflab.runtime.rendezvous import DEAD
+from dtflab.runtime.step_stats import StepStatsCollector
+
+
+class Call(Protocol):
+    """A call that is being answered."""
+
+    def on_end(self, callback: Callable[[errors.OpError], Any]) -> None:
+        """Call `callback(why)` if the caller gives up or the task stops; at once if that has happened."""
+
+
+Method = Callable[[bytes, Call], bytes]
+
+
+class MasterService:
+    """`tensorflow.MasterService` of a task."""
+
+    def __init__(self, task: Any) -> None:
+        self._task = task
+        self._master = task.master
+        self._lock = threading.Lock()
+        self._graphs: dict[str, _Growing] = {}  # by session
+        self._callables: dict[tuple[str, int], CallableOptions] = {}
+        self._numbers = itertools.count(1)
+
+    def methods(self) -> Mapping[str, Method]:
+        """Method name → its function."""
+        return {
+            "CreateSession": self._create_session,
+            "ExtendSession": self._extend_session,
+            "PartialRunSetup": self._partial_run_setup,
+            "RunStep": self._run_step,
+            "CloseSession": self._close_session,
+            "ListDevices": self._list_devices,
+            "Reset": self._reset,
+            "MakeCallable": self._make_callable,
+            "RunCallable": self._run_callable,
+            "ReleaseCallable": self._release_callable,
+        }
+
+    def _create_session(self, data: bytes, call: Call) -> bytes:
+        request = master_messages.CreateSessionRequest.FromString(data)
+        nodes = nodes_of(request.graph_def)
+        handle = self._master.create_session(nodes, request.config)
+        self._graphs[handle] = _Growing(nodes)
+        call.on_end(lambda why: self._forget(handle))  # nobody will ever know the handle
+        return master_messages.CreateSessionResponse(
+            session_handle=handle, graph_version=0
+        ).SerializeToString()
+
+    def _extend_session(self, data: bytes, call: Call) -> bytes:
+        request = master_messages.ExtendSessionRequest.FromString(data)
+        graph = self._graph(request.session_handle)
+        with graph.lock:
+            expected = request.current_graph_version
+            if graph.version != expected:
+                raise errors.AbortedError(
+                    None, None, f"Current version is {graph.version} but caller expected {expected}."
+                )
+            nodes = nodes_of(request.graph_def, graph.nodes)
+            self._master.extend_session(request.session_handle, nodes)
+            graph.extend(nodes)
+        return master_messages.ExtendSessionResponse(new_graph_version=graph.version).SerializeToString()
+
+    def _graph(self, handle: str) -> _Growing:
+        self._master.session(handle)  # raises for a handle that is none
+        return self._graphs.setdefault(handle, _Growing(()))
+
+    def _run_step(self, data: bytes, call: Call) -> bytes:
+        request, feeds = parse(master_messages.RunStepRequest, data, "feed")
+        response = master_messages.RunStepResponse()
+        try:
+            if request.partial_run_handle:
+                raise _no_partial_runs()
+            if not request.fetch and not request.target:
+                raise errors.InvalidArgumentError(
+                    None, None, "Must specify at least one target to fetch or execute."
+                )
+            values = self._run(request, request, feeds, request.options, response.metadata, call)
+        except errors.OpError as error:
+            if not request.store_errors_in_response_body:
+                raise
+            return _failed(master_messages.RunStepResponse(), error)
+        return serialize(response, "tensor", zip(request.fetch, values, strict=True))
+
+    def _run(
+        self,
+        request: Any,
+        wanted: Any,
+        feeds: Sequence[tuple[str, Any]],
+        options: Any,
+        metadata: Any,
+        call: Call,
+    ) -> list[Any]:
+        traced = options.trace_level or options.output_partition_graphs
+        values: list[Any] = self._master.run_step(
+            request.session_handle,
+            feeds,
+            list(wanted.fetch),
+            list(wanted.target),
+            options,
+            metadata if traced else None,
+            watch=lambda step: call.on_end(step.cancel),
+        )
+        return values
+
+    def _partial_run_setup(self, data: bytes, call: Call) -> bytes:
+        raise _no_partial_runs()
+
+    def _close_session(self, data: bytes, call: Call) -> bytes:
+        handle = master_messages.CloseSessionRequest.FromString(data).session_handle
+        self._master.session(handle)
+        self._forget(handle)
+        return master_messages.CloseSessionResponse().SerializeToString()
+
+    def _forget(self, handle: str) -> None:
+        self._graphs.pop(handle, None)
+        for key in [key for key in list(self._callables) if key[0] == handle]:
+            self._callables.pop(key, None)
+        self._master.close_session(handle)
+
+    def _list_devices(self, data: bytes, call: Call) -> bytes:
+        handle = master_messages.ListDevicesRequest.FromString(data).session_handle
+        devices = self._master.list_devices(handle) if handle else self._task.worker.get_status()
+        response = master_messages.ListDevicesResponse()
+        for device in devices:
+            own = device_spec.task_name(device.name) == self._task.name
+            (response.local_device if own else response.remote_device).append(device)
+        return response.SerializeToString()
+
+    def _reset(self, data: bytes, call: Call) -> bytes:
+        request = master_messages.ResetRequest.FromString(data)
+        self._graphs.clear()
+        self._callables.clear()
+        self._master.reset(list(request.container))
+        return master_messages.ResetResponse().SerializeToString()
+
+    def _make_callable(self, data: bytes, call: Call) -> bytes:
+        request = master_messages.MakeCallableRequest.FromString(data)
+        self._master.session(request.session_handle)
+        if request.options.tensor_connection:
+            raise errors.UnimplementedError(None, None, "dtflab's callables have no tensor connections.")
+        with self._lock:
+            number = next(self._numbers)
+            self._callables[request.session_handle, number] = request.options
+        return master_messages.MakeCallableResponse(handle=number).SerializeToString()
+
+    def _run_callable(self, data: bytes, call: Call) -> bytes:
+        request, feeds = parse(master_messages.RunCallableRequest, data, "feed")
+        wanted = self._callable(request)
+        if len(feeds) != len(wanted.feed):
+            raise errors.InvalidArgumentError(
+                None, None, f"Expected {len(wanted.feed)} feed tensors, but got {len(feeds)}."
+            )
+        named = list(zip(wanted.feed, feeds, strict=True))
+        response = master_messages.RunCallableResponse()
+        values = self._run(request, wanted, named, wanted.run_options, response.metadata, call)
+        return serialize(response, "fetch", values)
+
+    def _callable(self, request: Any) -> CallableOptions:
+        try:
+            return self._callables[request.session_handle, request.handle]
+        except KeyError:
+            raise errors.InvalidArgumentError(
+                None, None, f"No such callable handle: {request.handle}"
+            ) from None
+
+    def _release_callable(self, data: bytes, call: Call) -> bytes:
+        request = master_messages.ReleaseCallableRequest.FromString(data)
+        self._callable(request)
+        self._callables.pop((request.session_handle, request.handle), None)
+        return master_messages.ReleaseCallableResponse().SerializeToString()
+
+
+class _Growing:
+    """The graph of a session as its client sent it so far."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.lock = threading.Lock()
+        self.version = 0
+        self.nodes = by_name(nodes)
+
+    def extend(self, nodes: Sequence[Node]) -> None:
+        self.nodes.update(by_name(nodes))
+        self.version += 1
+
+
+class WorkerService:
+    """`tensorflow.WorkerService` of a task."""
+
+    def __init__(self, task: Any) -> None:
+        self._task = task
+        self._worker = task.worker
+        self._clock = task.master.clock
+        self._lock = threading.Lock()
+        self._sessions: dict[str, _WorkerSession] = {}
+
+    def methods(self) -> Mapping[str, Method]:
+        """Method name → its function."""
+        return {
+            "GetStatus": self._get_status,
+            "CreateWorkerSession": self._create_worker_session,
+            "DeleteWorkerSession": self._delete_worker_session,
+            "RegisterGraph": self._register_graph,
+            "DeregisterGraph": self._deregister_graph,
+            "RunGraph": self._run_graph,
+            "CleanupGraph": self._cleanup_graph,
+            "CleanupAll": self._cleanup_all,
+            "RecvTensor": self._recv_tensor,
+            "MarkRecvFinished": _nothing(worker_messages.MarkRecvFinishedResponse()),
+            "Logging": _nothing(worker_messages.LoggingResponse()),
+            "Tracing": _unimplemented("Tracing: run a step with RunOptions.FULL_TRACE instead."),
+            "RecvBuf": _unimplemented(_NO_COLLECTIVES),
+            "CompleteGroup": _unimplemented(_NO_COLLECTIVES),
+            "CompleteInstance": _unimplemented(_NO_COLLECTIVES),
+            "GetStepSequence": _unimplemented(_NO_COLLECTIVES),
+        }
+
+    def _get_status(self, data: bytes, call: Call) -> bytes:
+        return worker_messages.GetStatusResponse(
+            device_attributes=self._worker.get_status()
+        ).SerializeToString()
+
+    def _create_worker_session(self, data: bytes, call: Call) -> bytes:
+        request = worker_messages.CreateWorkerSessionRequest.FromString(data)
+        if request.isolate_session_state or request.server_def.cluster.job:
+            raise errors.UnimplementedError(
+                None, None, "dtflab's sessions use the cluster and the state of their server."
+            )
+        master, incarnation = request.master_task, request.master_incarnation
+        with self._lock:
+            lost = [
+                h for h, s in self._sessions.items() if s.master == master and s.incarnation != incarnation
+            ]
+            self._sessions.setdefault(request.session_handle, _WorkerSession(master, incarnation))
+        for handle in lost if master else ():  # that master has restarted, and will not close them any more
+            self._delete(handle)
+        self._worker.create_worker_session(request.session_handle, master, incarnation)
+        return worker_messages.CreateWorkerSessionResponse().SerializeToString()
+
+    def _delete_worker_session(self, data: bytes, call: Call) -> bytes:
+        self._delete(worker_messages.DeleteWorkerSessionRequest.FromString(data).session_handle)
+        return worker_messages.DeleteWorkerSessionResponse().SerializeToString()
+
+    def _delete(self, handle: str) -> None:
+        with self._lock:
+            session = self._sessions.pop(handle, None)
+        for graph_handle in session.graphs if session is not None else ():
+            self._worker.deregister_graph(handle, graph_handle)
+        self._worker.delete_worker_session(handle)
+
+    def _session(self, request: Any) -> _WorkerSession:
+        session = self._sessions.get(request.session_handle)
+        if session is None:
+            raise errors.AbortedError(
+                None,
+                None,
+                f"Session handle is not found: {request.session_handle}. Possibly this worker "
+                f'("{self._task.name}") just restarted.',
+            )
+        return session
+
+    def _register_graph(self, data: bytes, call: Call) -> bytes:
+        request = worker_messages.RegisterGraphRequest.FromString(data)
+        session = self._session(request)
+        graph_handle = self._worker.register_graph(request.session_handle, nodes_of(request.graph_def))
+        session.graphs[graph_handle] = None
+        return worker_messages.RegisterGraphResponse(graph_handle=graph_handle).SerializeToString()
+
+    def _deregister_graph(self, data: bytes, call: Call) -> bytes:
+        request = worker_messages.DeregisterGraphRequest.FromString(data)
+        self._session(request).graphs.pop(request.graph_handle, None)
+        self._worker.deregister_graph(request.session_handle, request.graph_handle)
+        return worker_messages.DeregisterGraphResponse().SerializeToString()
+
+    def _run_graph(self, data: bytes, call: Call) -> bytes:
+        request, sent = parse(worker_messages.RunGraphRequest, data, "send")
+        response = worker_messages.RunGraphResponse()
+        try:
+            self._session(request)
+            if request.is_partial:
+                raise _no_partial_runs()
+            received = self._drive(request, sent, response, call)
+        except errors.OpError as error:
+            if not request.store_errors_in_response_body:
+                raise
+            return _failed(worker_messages.RunGraphResponse(), error)
+        return serialize(response, "recv", received)
+
+    def _drive(
+        self, request: Any, sent: Sequence[tuple[str, Any]], response: Any, call: Call
+    ) -> list[tuple[str, Any]]:
+        """Run a registered partition on this thread; the values that the master asked for with it."""
+        trace = StepStatsCollector(self._clock) if request.exec_opts.record_timeline else None
+        step = self._task.master.new_step(request.step_id, self._clock, trace=trace)
+        call.on_end(step.cancel)
+        for key, value in sent:
+            self._worker.rendezvous.find(request.step_id).send(key, value)
+        self._worker.run_graph(request.session_handle, request.graph_handle, step)
+        step.drive()
+        if trace is not None:
+            trace.write(response.step_stats)
+        received = []
+        for key in request.recv_key:
+            value = self._awaited(request.step_id, key, call)
+            if value is DEAD:
+                raise errors.InvalidArgumentError(None, None, f"The tensor returned for {key} was not valid.")
+            received.append((key, value))
+        return received
+
+    def _recv_tensor(self, data: bytes, call: Call) -> bytes:
+        request = worker_messages.RecvTensorRequest.FromString(data)
+        if request.rendezvous_key.count(";") != 4:
+            raise errors.InvalidArgumentError(None, None, f"Invalid rendezvous key: {request.rendezvous_key}")
+        value = self._awaited(request.step_id, request.rendezvous_key, call)
+        response = worker_messages.RecvTensorResponse()
+        if value is DEAD:
+            response.is_dead = True
+            return response.SerializeToString()
+        return serialize(response, "tensor", [value])
+
+    def _awaited(self, step_id: int, key: str, call: Call) -> Any:
+        """The value of a key, as soon as it is there. The thread waits; there is always another one."""
+        arrived = self._clock.event()
+        answers: list[tuple[Any, Exception | None]] = []
+
+        def done(value: Any, error: Exception | None = None) -> None:
+            answers.append((value, error))
+            arrived.set()
+
+        self._worker.recv_tensor(step_id, key, done)
+        if not answers:
+            call.on_end(lambda why: done(None, why))
+            arrived.wait()
+        value, error = answers[0]
+        if error is not None:
+            raise error
+        return value
+
+    def _cleanup_graph(self, data: bytes, call: Call) -> bytes:
+        self._worker.cleanup_graph(worker_messages.CleanupGraphRequest.FromString(data).step_id)
+        return worker_messages.CleanupGraphResponse().SerializeToString()
+
+    def _cleanup_all(self, data: bytes, call: Call) -> bytes:
+        self._worker.cleanup_all(list(worker_messages.CleanupAllRequest.FromString(data).container))
+        return worker_messages.CleanupAllResponse().SerializeToString()
+
+
+class _WorkerSession:
+    """A master's session on this task."""
+
+    def __init__(self, master: str, incarnation: int) -> None:
+        self.master = master
+        self.incarnation = incarnation
+        self.graphs: dict[str, None] = {}
+
+
+_NO_COLLECTIVES = "dtflab has no collective operations yet: use parameter servers, or Send and Recv."
+
+
+def _no_partial_runs() -> errors.UnimplementedError:
+    return errors.UnimplementedError(None, None, "dtflab has no partial runs: use Session.run.")
+
+
+def _unimplemented(text: str) -> Method:
+    def method(data: bytes, call: Call) -> bytes:
+        raise errors.UnimplementedError(None, None, text)
+
+    return method
+
+
+def _nothing(response: Any) -> Method:
+    """A method that has nothing to do."""
+    answer: bytes = response.SerializeToString()
+    return lambda data, call: answer
+
+
+def _failed(response: Any, error: errors.OpError) -> bytes:
+    """An OK answer that carries an error, as TensorFlow's clients and masters ask for."""
+    response.status_code = error.error_code
+    response.status_error_message = error.message
+    data: bytes = response.SerializeToString()
+    return data

@@ -1,0 +1,253 @@
+"""Stubs: a master or a worker of another process, with the methods that it would have in this one.
+
+Stands for `rpc/grpc_remote_master.cc` and `rpc/grpc_remote_worker.cc`. Left out: collectives, partial runs.
+
+Rules: messages are TensorFlow's (`protos/`), so the other end may be a TensorFlow process. Only `run_step`,
+and what happens once per session, waits for its answer; what happens in a step (`run_graph`, `recv_tensor`)
+leaves a callback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dtflab.cluster.tensor_codec import parse, serialize
+from dtflab.graph import device_spec, errors
+from dtflab.graph.graph_def import nodes_to_proto
+from dtflab.protos import master_pb2 as master_messages
+from dtflab.protos import worker_pb2 as worker_messages
+from dtflab.runtime.rendezvous import DEAD, Done
+
+if TYPE_CHECKING:
+    from dtflab.graph.node import Node
+    from dtflab.runtime.runner import Step
+
+_SLACK = 2.0  # seconds that a master has to answer that time is up, before its client stops waiting
+
+
+class Wire(Protocol):
+    """The way to one address."""
+
+    address: str
+    task: str  # who lives there, as far as known
+
+    def call(self, path: str, request: bytes, timeout: float | None = None) -> bytes:
+        """Ask and wait for the answer; raises a class of `errors`."""
+
+    def start(
+        self, path: str, request: bytes, done: Callable[[bytes, errors.OpError | None], Any] | None = None
+    ) -> Callable[[], Any]:
+        """Ask; `done(answer, error)` comes later, on any thread. The result gives up waiting."""
+
+    def close(self) -> None: ...
+
+
+class MasterStub:
+    """The master at the end of a wire, for a client (transport.MasterInterface)."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._versions: dict[str, int] = {}
+        self._timeouts: dict[str, int] = {}  # operation_timeout_in_ms of each session
+
+    def _call(self, method: str, request: Any, timeout: float | None = None) -> bytes:
+        data = request if isinstance(request, bytes) else request.SerializeToString()
+        return self._wire.call(f"/tensorflow.MasterService/{method}", data, timeout)
+
+    def create_session(self, nodes: Sequence[Node], config: Any = None, placer: Any = None) -> str:
+        """Open a session on a graph; ValueError for a `placer`, which can't travel."""
+        if placer is not None:
+            raise ValueError(
+                "Session(placer=…) works for local and in-process targets; other servers place by themselves."
+            )
+        request = master_messages.CreateSessionRequest(
+            graph_def=nodes_to_proto(nodes), config=config, target=f"grpc://{self._wire.address}"
+        )
+        response = master_messages.CreateSessionResponse.FromString(self._call("CreateSession", request))
+        handle = response.session_handle
+        self._versions[handle] = response.graph_version
+        self._timeouts[handle] = config.operation_timeout_in_ms if config is not None else 0
+        return handle
+
+    def extend_session(self, handle: str, nodes: Sequence[Node]) -> None:
+        """Add nodes to the session's graph."""
+        request = master_messages.ExtendSessionRequest(
+            session_handle=handle,
+            graph_def=nodes_to_proto(nodes),
+            current_graph_version=self._versions.get(handle, 0),
+        )
+        response = master_messages.ExtendSessionResponse.FromString(self._call("ExtendSession", request))
+        self._versions[handle] = response.new_graph_version
+
+    def run_step(
+        self,
+        handle: str,
+        feeds: Sequence[tuple[str, Any]],
+        fetches: Sequence[str],
+        targets: Sequence[str],
+        options: Any = None,
+        metadata: Any = None,
+    ) -> list[Any]:
+        """Run one step and wait for it. A Ctrl-C while waiting ends the step there, too."""
+        request = master_messages.RunStepRequest(
+            session_handle=handle,
+            fetch=fetches,
+            target=targets,
+            options=options,
+            store_errors_in_response_body=True,
+        )
+        ms = (options.timeout_in_ms if options is not None else 0) or self._timeouts.get(handle, 0)
+        timeout = ms / 1000 + _SLACK if ms > 0 else None
+        data = self._call("RunStep", serialize(request, "feed", feeds), timeout)
+        response, tensors = parse(master_messages.RunStepResponse, data, "tensor")
+        _raise_stored(response)
+        if metadata is not None:
+            metadata.CopyFrom(response.metadata)
+        values = dict(tensors)
+        return [values[name] for name in fetches]
+
+    def close_session(self, handle: str) -> None:
+        """Release the session there."""
+        self._versions.pop(handle, None)
+        self._timeouts.pop(handle, None)
+        self._call("CloseSession", master_messages.CloseSessionRequest(session_handle=handle))
+
+    def reset(self, containers: Sequence[str]) -> None:
+        """Close all sessions there and empty containers."""
+        self._call("Reset", master_messages.ResetRequest(container=containers))
+
+    def list_devices(self, handle: str) -> list[Any]:
+        """DeviceAttributes of all devices of the session."""
+        data = self._call("ListDevices", master_messages.ListDevicesRequest(session_handle=handle))
+        response = master_messages.ListDevicesResponse.FromString(data)
+        return [*response.local_device, *response.remote_device]
+
+    def close(self) -> None:
+        """Let the wire go; later calls raise CancelledError."""
+        self._wire.close()
+
+
+class WorkerStub:
+    """The worker `task` at the end of a wire, for a master or another worker (transport.WorkerInterface)."""
+
+    def __init__(self, task: str, wire: Wire) -> None:
+        self.task = task
+        self._wire = wire
+
+    def _call(self, method: str, request: Any, timeout: float | None = None) -> bytes:
+        return self._wire.call(f"/tensorflow.WorkerService/{method}", request.SerializeToString(), timeout)
+
+    def _start(self, method: str, request: Any, done: Any = None) -> Callable[[], Any]:
+        return self._wire.start(f"/tensorflow.WorkerService/{method}", request.SerializeToString(), done)
+
+    def get_status(self, timeout: float = 5.0) -> list[Any]:
+        """DeviceAttributes of its devices; UnavailableError if it does not answer in time."""
+        try:
+            data = self._call("GetStatus", worker_messages.GetStatusRequest(), timeout)
+        except errors.DeadlineExceededError:
+            raise errors.UnavailableError(
+                None, None, f"Task {self.task} at {self._wire.address} did not answer in {timeout:g} s."
+            ) from None
+        devices = list(worker_messages.GetStatusResponse.FromString(data).device_attributes)
+        if devices:
+            self._wire.task = device_spec.task_name(devices[0].name)
+        return devices
+
+    def create_worker_session(self, session: str, master_task: str, master_incarnation: int) -> None:
+        """Announce a session."""
+        incarnation = master_incarnation - (master_incarnation >> 63 << 64)  # the field is signed
+        request = worker_messages.CreateWorkerSessionRequest(
+            session_handle=session, master_task=master_task, master_incarnation=incarnation
+        )
+        self._call("CreateWorkerSession", request)
+
+    def delete_worker_session(self, session: str) -> None:
+        """End a session."""
+        self._call("DeleteWorkerSession", worker_messages.DeleteWorkerSessionRequest(session_handle=session))
+
+    def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
+        """Send a partition; returns its handle there."""
+        request = worker_messages.RegisterGraphRequest(
+            session_handle=session, graph_def=nodes_to_proto(nodes), create_worker_session_called=True
+        )
+        data = self._call("RegisterGraph", request)
+        return worker_messages.RegisterGraphResponse.FromString(data).graph_handle
+
+    def deregister_graph(self, session: str, graph_handle: str) -> None:
+        """Forget a partition."""
+        request = worker_messages.DeregisterGraphRequest(
+            session_handle=session, graph_handle=graph_handle, create_worker_session_called=True
+        )
+        self._call("DeregisterGraph", request)
+
+    def run_graph(
+        self,
+        session: str,
+        graph_handle: str,
+        step: Step,
+        args: Sequence[Any] = (),
+        results: list[Any] | None = None,
+    ) -> None:
+        """Begin a partition there; the step hears of its end. Feeds and fetches stay with the master."""
+        request = worker_messages.RunGraphRequest(
+            session_handle=session,
+            graph_handle=graph_handle,
+            step_id=step.step_id,
+            create_worker_session_called=True,
+            store_errors_in_response_body=True,
+        )
+        request.exec_opts.record_timeline = step.trace is not None
+        step.expect()
+        cancel = self._start("RunGraph", request, lambda *answer: step.post(self._ran, step, *answer))
+        step.on_cancel(lambda error: cancel())
+
+    def _ran(self, step: Step, data: bytes, error: errors.OpError | None) -> None:
+        """The partition has ended (called by the thread that drives the step)."""
+        try:
+            if error is not None:
+                raise error
+            response = worker_messages.RunGraphResponse.FromString(data)
+            _raise_stored(response)
+        except errors.OpError as failed:
+            if self.task not in failed.message:
+                failed.message = f"From {self.task}:\n{failed.message}"
+            step.fail(failed)
+        else:
+            trace: Any = step.trace
+            if trace is not None:
+                trace.merge(response.step_stats)
+
+    def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], Any]:
+        """Pull a value; the result gives up waiting."""
+
+        def arrived(data: bytes, error: errors.OpError | None) -> None:
+            tensors: list[Any] = []
+            try:
+                if error is None:
+                    response, tensors = parse(worker_messages.RecvTensorResponse, data, "tensor")
+                    tensors = [DEAD] if response.is_dead else tensors
+            except errors.OpError as unreadable:
+                error = unreadable
+            done(tensors[0] if tensors else None, error)
+
+        request = worker_messages.RecvTensorRequest(step_id=step_id, rendezvous_key=key)
+        return self._start("RecvTensor", request, arrived)
+
+    def cleanup_graph(self, step_id: int, error: Exception | None = None) -> None:
+        """Say that a step is over, and do not wait for an answer."""
+        self._start("CleanupGraph", worker_messages.CleanupGraphRequest(step_id=step_id))
+
+    def cleanup_all(self, containers: Sequence[str]) -> None:
+        """Empty resource containers there."""
+        self._call("CleanupAll", worker_messages.CleanupAllRequest(container=containers))
+
+    def close(self) -> None:
+        """Let the wire go; later calls raise CancelledError."""
+        self._wire.close()
+
+
+def _raise_stored(response: Any) -> None:
+    """The error inside an OK answer."""
+    if response.status_code:
+        raise errors.from_code(response.status_code, response.status_error_message)
