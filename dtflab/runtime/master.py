@@ -82,9 +82,10 @@ class Master:
         targets: Sequence[str],
         options: Any = None,
         metadata: Any = None,
+        watch: Callable[[Step], Any] | None = None,
     ) -> list[Any]:
-        """Run one step of a session; see MasterInterface."""
-        return self.session(handle).run_step(feeds, fetches, targets, options, metadata)
+        """Run one step of a session; see MasterInterface. `watch(step)` is called before it begins, to cancel it."""
+        return self.session(handle).run_step(feeds, fetches, targets, options, metadata, watch)
 
     def close_session(self, handle: str) -> None:
         """Release a session and its partitions. Variables stay."""
@@ -168,14 +169,17 @@ class MasterSession:
         return prune(self._nodes, (), fetches, targets, f"{self._master.task}/device:CPU:0")
 
     def run_step(
-        self, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str], targets: Sequence[str], options: Any, metadata: Any
-    ) -> list[Any]:
+        self, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str], targets: Sequence[str], options: Any, metadata: Any,
+        watch: Callable[[Step], Any] | None = None,
+    ) -> list[Any]:  # fmt: skip
         """Run one step: start a partition per task, drive it, collect the fetched values."""
         if self._closed:
             raise errors.CancelledError(None, None, "Session has been closed.")
         key = (tuple(name for name, _ in feeds), tuple(fetches), tuple(targets))
         signature = self._signatures.get(key) or self._register(key)
         step = self._new_step(options)
+        if watch is not None:
+            watch(step)
         results: list[Any] = [None] * len(fetches)
         args = [value for _, value in feeds]
         tasks = [self._workers[task] for task in signature.handles]
