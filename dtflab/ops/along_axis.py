@@ -14,11 +14,12 @@ import numpy as np
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant_value, convert_to_tensor
-from dtflab.graph.op_registry import Op, elements, no_gradient, op
+from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import casting, division, shapes
+from dtflab.ops.elementwise import no_slope
 from dtflab.ops.messages import invalid, renamed, shape_text
 
 _TYPES = (
@@ -30,7 +31,7 @@ _TYPES = (
 class _ArgExtreme(Op):
     """What ArgMax and ArgMin share."""
 
-    grad = no_gradient
+    grad = no_slope
 
     def infer(op):
         shape, axis = op.inputs[0].shape, constant_value(op.inputs[1])

@@ -60,8 +60,6 @@ class Const(Op):
 class _Fed(Op):
     """What the placeholders share: the value comes from outside, or not at all."""
 
-    grad = no_gradient
-
     def infer(op):
         return [op.get_attr("shape")]
 

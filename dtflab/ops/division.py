@@ -15,11 +15,11 @@ from typing import Any
 from dtflab.graph import dtypes, errors
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor
-from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.ops import casting, shapes, unary
-from dtflab.ops.elementwise import reduce_to_inputs
+from dtflab.ops.elementwise import no_slope, reduce_to_inputs
 from dtflab.ops.messages import dtype_text, invalid
 
 _DIVISIBLE = "{bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}"
@@ -97,7 +97,7 @@ class TruncateDiv(Op):
 
     infer = shapes.broadcast
     bind = _truncated
-    grad = no_gradient
+    grad = no_slope
 
 
 @op(f"""FloorDiv(x: T, y: T) -> (z: T)
@@ -106,7 +106,7 @@ class FloorDiv(Op):
     """x / y, rounded down."""
 
     infer = shapes.broadcast
-    grad = no_gradient
+    grad = no_slope
 
     def bind(node, xp):
         if node["T"].is_integer:

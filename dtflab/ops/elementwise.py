@@ -55,6 +55,11 @@ def unary(
     return function
 
 
+def no_slope(op: Any, *dys: Any) -> list[None]:
+    """The gradient of a step function: none, wherever it has one."""
+    return [None] * len(op.inputs)
+
+
 def from_input(rule: Callable[[Tensor, Tensor], Any]) -> Grad:
     """The gradient `rule(x, dy)`, for complex numbers with the conjugate of x.
 

@@ -71,13 +71,12 @@ class _Equality(Op):
 
     def infer(op):
         x, y = op.inputs[0].shape, op.inputs[1].shape
-        if op.get_attr("incompatible_shape_error"):
-            return [infer_broadcast(x, y)]
         try:
-            shape = infer_broadcast(x, y)
+            return [infer_broadcast(x, y)]
         except ValueError:
-            return [TensorShape([])]
-        return [shape if shape.is_fully_defined() else TensorShape(None)]
+            if op.get_attr("incompatible_shape_error"):
+                raise
+            return [TensorShape([])]  # they are not equal, then
 
 
 def _equality(ufunc_name: str, otherwise: bool) -> Callable[[Any, Any], Callable[..., Any]]:
@@ -194,8 +193,6 @@ class SelectV2(Op):
 uint16, complex128, half, uint32, uint64, bool} = bool""")
 class Where(Op):
     """The coordinates of the elements that are true, or not 0, one per row."""
-
-    grad = no_gradient
 
     def infer(op):
         return [TensorShape([None, op.inputs[0].shape.ndims])]

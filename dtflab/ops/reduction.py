@@ -16,7 +16,7 @@ import numpy as np
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, constant_value, convert_to_tensor
-from dtflab.graph.op_registry import Op, elements, no_gradient, op
+from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, device, name_scope
 from dtflab.graph.tensor_shape import TensorShape
@@ -290,16 +290,10 @@ class Min(_Reduction):
     grad = _extreme_grad
 
 
-class _Logical(_Reduction):
-    """What All and Any share."""
-
-    grad = no_gradient
-
-
 @op("""All(input: bool, reduction_indices: Tidx) -> (output: bool)
        keep_dims: bool = false
        Tidx: {int32, int64} = int32""")
-class All(_Logical):
+class All(_Reduction):
     """Whether all elements over the given axes are true."""
 
     def bind(node, xp):
@@ -311,7 +305,7 @@ class All(_Logical):
 @op("""Any(input: bool, reduction_indices: Tidx) -> (output: bool)
        keep_dims: bool = false
        Tidx: {int32, int64} = int32""")
-class Any_(_Logical):
+class Any_(_Reduction):
     """Whether any element over the given axes is true."""
 
     def bind(node, xp):

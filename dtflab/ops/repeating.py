@@ -129,6 +129,12 @@ def broadcast_gradient_args(s0: Any, s1: Any, name: str | None = None) -> list[T
     return apply_op("BroadcastGradientArgs", name, s0=s0, s1=s1)
 
 
+def _times(size: int | None, multiple: int | None) -> int | None:
+    if 0 in (size, multiple):
+        return 0
+    return None if size is None or multiple is None else size * multiple
+
+
 @op("""Tile(input: T, multiples: Tmultiples) -> (output: T)
        T: type
        Tmultiples: {int32, int64} = int32""")
@@ -143,7 +149,7 @@ class Tile(Op):
         ndims = shape.ndims if shape.ndims is not None else multiples.ndims
         dims = shape.with_rank(ndims).as_list()
         times = multiples.with_rank(ndims).as_list()
-        return [TensorShape([None if d is None or m is None else d * m for d, m in zip(dims, times)])]
+        return [TensorShape([_times(d, m) for d, m in zip(dims, times)])]
 
     def bind(node, xp):
         def kernel(x, multiples):

@@ -213,7 +213,7 @@ class _Permuted(Op):
             ndims = shape.ndims if shape.ndims is not None else length
             return [TensorShape(None if ndims is None else [None] * ndims)]
         if shape.ndims is None:
-            return [TensorShape([None] * perm.size)]
+            return [TensorShape([None] * perm.size if perm.size else None)]  # as TensorFlow has it
         if shape.ndims != perm.size:
             raise ValueError(f"Dimension must be {shape.ndims} but is {perm.size}")
         return [TensorShape([shape.as_list()[i] for i in perm])]
@@ -255,7 +255,13 @@ class Transpose(_Permuted):
 class ConjugateTranspose(_Permuted):
     """The complex conjugate of Transpose."""
 
+    aliasing = True
+
     def bind(node, xp):
+        if not node["T"].is_complex:
+            return lambda x, perm: _permute(xp, x, perm)
+        if not node["T"].is_complex:
+            return lambda x, perm: _permute(xp, x, perm)
         return lambda x, perm: xp.conjugate(_permute(xp, x, perm))
 
     def grad(op, dy):

@@ -29,6 +29,7 @@ from dtflab.ops.elementwise import (
     Grad,
     from_input,
     from_output,
+    no_slope,
     ufunc,
     unary,
 )
@@ -72,13 +73,13 @@ def _c(y: Any) -> Any:
 
 tanh_grad = _gradient_op(
     "TanhGrad",
-    lambda xp, y, dy: dy * (1 - xp.square(_c(y))),
+    lambda xp, y, dy: dy * (1 - xp.square(y)),
     _second(lambda y, dy, dz: [dz * -2.0 * casting.conj(dy) * y, tanh_grad(y, dz)]),
     "dy * (1 - y²), the gradient of y = tanh(x).",
 )
 sigmoid_grad = _gradient_op(
     "SigmoidGrad",
-    lambda xp, y, dy: dy * _c(y) * (1 - _c(y)),
+    lambda xp, y, dy: dy * y * (1 - y),
     _second(lambda y, dy, dz: _sigmoid_second(y, casting.conj(dy), dz)),
     "dy * y * (1 - y), the gradient of y = sigmoid(x).",
 )
@@ -266,11 +267,11 @@ _sign_op = unary(
     lambda op, dy: [constants.zeros_like(op.inputs[0])],
     "-1, 0 or 1, as x is.",
 )
-floor = unary("Floor", FLOAT, "floor", no_gradient, "The largest whole number not above x.")
-ceil = unary("Ceil", FLOAT, "ceil", no_gradient, "The smallest whole number not below x.")
-rint = unary("Rint", FLOAT, "rint", no_gradient, "The whole number next to x, the even one of two.")
+floor = unary("Floor", FLOAT, "floor", no_slope, "The largest whole number not above x.")
+ceil = unary("Ceil", FLOAT, "ceil", no_slope, "The smallest whole number not below x.")
+rint = unary("Rint", FLOAT, "rint", no_slope, "The whole number next to x, the even one of two.")
 _round_op = unary(
-    "Round", SIGNED_COMPLEX, _round, no_gradient, "The whole number next to x, the even one of two."
+    "Round", SIGNED_COMPLEX, _round, no_slope, "The whole number next to x, the even one of two."
 )
 is_nan = unary("IsNan", FLOAT, "isnan", None, "Where x is not a number.", result="bool")
 is_inf = unary("IsInf", FLOAT, "isinf", None, "Where x is infinite.", result="bool")
