@@ -66,8 +66,10 @@ def _mismatch(a: Any, b: Any) -> Exception:
 
 
 def _product_flops(node: Any, ins: Any, outs: Any) -> int:
-    inner = ins[0].shape[0 if node["transpose_a"] else 1] if len(ins[0].shape) == 2 else 1
-    return 2 * elements(outs[0]) * int(inner)
+    """From the inputs alone: it is asked before the product is made."""
+    if len(ins[0].shape) != 2 or len(ins[1].shape) != 2:
+        return 0  # the kernel will say what is wrong
+    return 2 * elements(ins[0]) * int(ins[1].shape[0 if node["transpose_b"] else 1])
 
 
 @op("""MatMul(a: T, b: T) -> (product: T)
@@ -143,7 +145,9 @@ class _BatchProduct(Op):
         return kernel
 
     def flops(node, ins, outs):
-        return 2 * elements(outs[0]) * int(ins[0].shape[-2 if node["adj_x"] else -1])
+        if len(ins[1].shape) < 2:
+            return 0
+        return 2 * elements(ins[0]) * int(ins[1].shape[-2 if node["adj_y"] else -1])
 
     def grad(op, dy):
         x, y = op.inputs
