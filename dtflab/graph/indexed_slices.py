@@ -2,8 +2,8 @@
 
 Stands for `python/framework/indexed_slices.py`. Left out: type specs, composite tensors.
 
-Rule: an op that takes a tensor takes IndexedSlices too, and then gets the dense array (`UnsortedSegmentSum`, since
-rows may repeat); what can keep them sparse looks for the class.
+Rule: an op that takes a tensor takes IndexedSlices too, and then gets the dense array (`UnsortedSegmentSum`,
+since rows may repeat); what can keep them sparse looks for the class.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LARGE = 100_000_000  # elements
 
 
 class IndexedSlices:
-    """The slices `values[i]` of a larger tensor, at its rows `indices[i]`; `dense_shape` is that tensor's shape."""
+    """The slices `values[i]` of a larger tensor, of shape `dense_shape`, at its rows `indices[i]`."""
 
     def __init__(self, values: Tensor, indices: Tensor, dense_shape: Tensor | None = None) -> None:
         self._values = values
@@ -126,8 +126,8 @@ def _to_tensor(
 ) -> Tensor:
     if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):
         raise ValueError(
-            f"Incompatible tensor conversion requested to `dtype` {dtypes.as_dtype(dtype).name} for IndexedSlices "
-            f"({value}) with dtype {value.dtype.name}"
+            f"Incompatible tensor conversion requested to `dtype` {dtypes.as_dtype(dtype).name} for "
+            f"IndexedSlices ({value}) with dtype {value.dtype.name}"
         )
     if value.dense_shape is None:
         raise ValueError(
@@ -136,8 +136,8 @@ def _to_tensor(
     shape = constant_value(value.dense_shape)
     if warn and shape is not None and np.prod(shape, dtype=np.int64) >= _LARGE:
         warnings.warn(
-            f"Converting sparse IndexedSlices to a dense Tensor with {np.prod(shape, dtype=np.int64)} elements. "
-            "This may consume a large amount of memory.",
+            "Converting sparse IndexedSlices to a dense Tensor with "
+            f"{np.prod(shape, dtype=np.int64)} elements. This may consume a large amount of memory.",
             stacklevel=2,
         )
     rows = value.dense_shape[0]  # type: ignore[index]  # the ops give Tensor its operators

@@ -21,11 +21,7 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import casting, division, shapes
 from dtflab.ops.elementwise import no_slope
 from dtflab.ops.messages import invalid, renamed, shape_text
-
-_TYPES = (
-    "{float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, quint8, qint32, "
-    "qint16, quint16, bool}"
-)
+from dtflab.ops.type_sets import NUMBER, REAL_QUANTIZED_BOOL
 
 
 class _ArgExtreme(Op):
@@ -70,7 +66,7 @@ def _arg_extreme(function: str) -> Callable[[Any, Any], Callable[..., Any]]:
 
 
 @op(f"""ArgMax(input: T, dimension: Tidx) -> (output: output_type)
-        T: {_TYPES}
+        T: {REAL_QUANTIZED_BOOL}
         Tidx: {{int16, int32, int64}} = int32
         output_type: {{int16, uint16, int32, int64}} = int64""")
 class ArgMax(_ArgExtreme):
@@ -80,7 +76,7 @@ class ArgMax(_ArgExtreme):
 
 
 @op(f"""ArgMin(input: T, dimension: Tidx) -> (output: output_type)
-        T: {_TYPES}
+        T: {REAL_QUANTIZED_BOOL}
         Tidx: {{int32, int64}} = int32
         output_type: {{int32, int64}} = int64""")
 class ArgMin(_ArgExtreme):
@@ -137,8 +133,7 @@ def arg_min(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: s
 
 _SCAN = (
     "(x: T, axis: Tidx) -> (out: T)\nexclusive: bool = false\nreverse: bool = false\n"
-    "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, "
-    "uint16, complex128, half, uint32, uint64}\nTidx: {int32, int64} = int32"
+    f"T: {NUMBER}\nTidx: {{int32, int64}} = int32"
 )
 
 
@@ -211,5 +206,5 @@ def cumsum(
 def cumprod(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """Running products along `axis`; `exclusive` leaves out the element itself, `reverse` starts at the end."""
+    """Running products along `axis`; `exclusive` and `reverse` as in `cumsum`."""
     return _scanned("Cumprod", x, axis, exclusive, reverse, name)

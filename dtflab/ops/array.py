@@ -182,7 +182,7 @@ def shape(input: Any, name: str | None = None, out_type: Any = None) -> Tensor:
 def shape_internal(
     input: Any, name: str | None = None, optimize: bool = True, out_type: Any = None
 ) -> Tensor:
-    """As `shape`; `optimize=False` always makes the op, and no `out_type` TensorFlow's name for the constant."""
+    """As `shape`; `optimize=False` always makes the op; without `out_type` the constant has a longer name."""
     with name_scope(name, "Shape", [input]) as scope:
         input = convert_to_tensor(input)
         if optimize and input.shape.is_fully_defined():
@@ -233,8 +233,8 @@ class EnsureShape(_PassOn):
         def kernel(x):
             if not expected.is_compatible_with(np.shape(x)):
                 raise invalid(
-                    f"Shape of tensor {node.inputs[0][0]} {shape_text(x)} is not compatible with expected shape "
-                    f"{shape_text(expected)}."
+                    f"Shape of tensor {node.inputs[0][0]} {shape_text(x)} is not compatible with expected "
+                    f"shape {shape_text(expected)}."
                 )
             return x
 
@@ -251,6 +251,7 @@ def convert_to_int_tensor(value: Any, name: str, dtype: Any = dtypes.int32) -> T
     tensor = convert_to_tensor(value, name=name)
     if not tensor.dtype.is_integer:
         raise TypeError(
-            f"Argument `tensor` (name: {name}) must be of type integer. Received {tensor} of dtype {tensor.dtype}"
+            f"Argument `tensor` (name: {name}) must be of type integer. "
+            f"Received {tensor} of dtype {tensor.dtype}"
         )
     return casting.cast(tensor, dtype)

@@ -131,8 +131,8 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
             or not real.dtype.is_floating
         ):
             raise TypeError(
-                f"The `real` and `imag` components have incorrect types: {real.dtype.name} {imag.dtype.name}. "
-                f"They must be consistent, and one of {[dtypes.float32, dtypes.float64]}"
+                f"The `real` and `imag` components have incorrect types: {real.dtype.name} "
+                f"{imag.dtype.name}. They must be consistent, and one of {[dtypes.float32, dtypes.float64]}"
             )
         out = dtypes.complex64 if real.dtype.size == 4 else dtypes.complex128
         return apply_op("Complex", scope, real=real, imag=imag, Tout=out)

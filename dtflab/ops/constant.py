@@ -1,9 +1,10 @@
 """Values that stand in the graph or are fed into it: constants, placeholders, fills, ranges.
 
-Stands for `core/kernels/constant_op.cc`, `sequence_ops.cc` and the creating half of `python/ops/array_ops.py`.
-Left out: ImmutableConst, sparse placeholders.
+Stands for `core/kernels/constant_op.cc`, `sequence_ops.cc` and the creating half of
+`python/ops/array_ops.py`. Left out: ImmutableConst, sparse placeholders.
 
-Rule: a shape that is known when the graph is built gives a `Const`, an unknown one a `Fill`, as in TensorFlow.
+Rule: a shape that is known when the graph is built gives a `Const`, an unknown one a `Fill`, as in
+TensorFlow.
 """
 
 from __future__ import annotations
@@ -29,13 +30,10 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, casting, joining, logic, math, reduction, repeating, reshaping, shapes, slicing
-from dtflab.ops.elementwise import FLOAT
 from dtflab.ops.messages import dtype_text, invalid, shape_text
+from dtflab.ops.type_sets import FLOAT, REAL_COMPLEX_BOOL
 
-__all__ = [
-    "constant", "fill", "linspace", "ones", "ones_like", "placeholder", "placeholder_with_default", "range", "zeros",
-    "zeros_like",
-]  # fmt: skip
+_REEXPORTED = constant
 
 
 @op("""Const() -> (output: dtype)
@@ -132,9 +130,8 @@ class ZerosLike(Op):
         return xp.zeros_like
 
 
-@op("""OnesLike(x: T) -> (y: T)
-       T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64, complex64, \
-complex128, bool}""")
+@op(f"""OnesLike(x: T) -> (y: T)
+        T: {REAL_COMPLEX_BOOL}""")
 class OnesLike(Op):
     """Ones in the shape of x."""
 

@@ -21,8 +21,7 @@ from dtflab.graph.scopes import name_scope
 from dtflab.ops import casting, shapes, unary
 from dtflab.ops.elementwise import no_slope, reduce_to_inputs
 from dtflab.ops.messages import dtype_text, invalid
-
-_DIVISIBLE = "{bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}"
+from dtflab.ops.type_sets import REAL_COMPLEX
 
 
 def _whole(divide: Callable[[Any, Any], Any], xp: Any) -> Callable[[Any, Any], Any]:
@@ -59,7 +58,7 @@ def _quotient_grad(op: Any, dz: Any, divide: Callable[..., Tensor]) -> list[Any]
 
 
 @op(f"""Div(x: T, y: T) -> (z: T)
-        T: {_DIVISIBLE}""")
+        T: {REAL_COMPLEX}""")
 class Div(Op):
     """x / y; of whole numbers the whole part."""
 
@@ -73,7 +72,7 @@ class Div(Op):
 
 
 @op(f"""RealDiv(x: T, y: T) -> (z: T)
-        T: {_DIVISIBLE}""")
+        T: {REAL_COMPLEX}""")
 class RealDiv(Op):
     """x / y, for numbers that have fractions."""
 
@@ -91,7 +90,7 @@ class RealDiv(Op):
 
 
 @op(f"""TruncateDiv(x: T, y: T) -> (z: T)
-        T: {_DIVISIBLE}""")
+        T: {REAL_COMPLEX}""")
 class TruncateDiv(Op):
     """The whole part of x / y, rounded towards zero."""
 
@@ -101,7 +100,7 @@ class TruncateDiv(Op):
 
 
 @op(f"""FloorDiv(x: T, y: T) -> (z: T)
-        T: {_DIVISIBLE}""")
+        T: {REAL_COMPLEX}""")
 class FloorDiv(Op):
     """x / y, rounded down."""
 

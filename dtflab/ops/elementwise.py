@@ -2,7 +2,8 @@
 
 Stands for `core/kernels/cwise_ops_common.h`. Holds no op itself.
 
-Rule: where NumPy's ufunc does exactly what TensorFlow does, the kernel *is* the ufunc, with no Python around it.
+Rule: where NumPy's ufunc does exactly what TensorFlow does, the kernel *is* the ufunc, with no Python around
+it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,6 @@ from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.ops import shapes
-
-FLOAT = "{bfloat16, half, float, double}"
-FLOAT_COMPLEX = "{bfloat16, half, float, double, complex64, complex128}"
-SIGNED = "{bfloat16, half, float, double, int8, int16, int32, int64}"
-SIGNED_COMPLEX = "{bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}"
 
 Bind = Callable[[Any, Any], Callable[..., Any]]  # (node, xp) -> kernel
 Grad = Callable[..., list[Any]]  # (op, *dys) -> one tensor or None per input
@@ -36,7 +32,7 @@ def unary(
 ) -> UnaryFunction:
     """Register the op `op_name(x: T) -> (y: T)` and return its Python function `f(x, name=None)`.
 
-    `kernel` is the name of a ufunc or a `bind` rule; `grad` None means that TensorFlow has no gradient for the op.
+    `kernel` is the name of a ufunc or a `bind` rule; `grad` None means that TensorFlow has no gradient.
     """
     members = {
         "__doc__": summary,
@@ -63,7 +59,7 @@ def no_slope(op: Any, *dys: Any) -> list[None]:
 def from_input(rule: Callable[[Tensor, Tensor], Any]) -> Grad:
     """The gradient `rule(x, dy)`, for complex numbers with the conjugate of x.
 
-    Nothing of it runs before `dy` is there, as in TensorFlow: what would wait in memory meanwhile is made later.
+    Nothing of it runs before `dy` is there, as in TensorFlow: what would wait in memory is made later.
     """
     from dtflab.ops import casting
 

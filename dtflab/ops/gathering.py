@@ -1,7 +1,7 @@
 """Rows by index: gather, its inverse, and one-hot vectors.
 
-Stands for `core/kernels/gather_op.cc`, `gather_nd_op.cc`, `scatter_nd_op.cc`, `one_hot_op.cc` and their parts of
-`python/ops/array_ops.py` and `array_grad.py`. Left out: what GPUs do with a bad index.
+Stands for `core/kernels/gather_op.cc`, `gather_nd_op.cc`, `scatter_nd_op.cc`, `one_hot_op.cc` and their parts
+of `python/ops/array_ops.py` and `array_grad.py`. Left out: what GPUs do with a bad index.
 
 Rule: an index out of range is an error that names it. The gradient of a gather along the rows stays sparse.
 """
@@ -81,10 +81,8 @@ class GatherV2(Op):
         if not -params.ndims <= axis < params.ndims:
             raise ValueError(f"Shape must be at least rank {int(axis) + 1} but is rank {params.ndims}")
         axis = int(axis) % params.ndims
-        start = params[:batch].merge_with(indices[:batch])
-        return [
-            start.concatenate(params[batch:axis]).concatenate(indices[batch:]).concatenate(params[axis + 1 :])
-        ]
+        params[:batch].assert_is_compatible_with(indices[:batch])
+        return [params[:axis].concatenate(indices[batch:]).concatenate(params[axis + 1 :])]
 
     def bind(node, xp):
         batch_dims = node["batch_dims"]
@@ -112,9 +110,10 @@ class GatherV2(Op):
         batch = op.get_attr("batch_dims")
         if batch < 0 and indices.shape.ndims is None:
             raise ValueError(
-                "Currently, it is unsupported to take the gradient of tf.gather when batch_dims < 0 and the rank of "
-                "the indices is unknown. Please pass a positive batch_dims or use tf.ensure_shape to update the shape "
-                f"of indices when calling tf.gather. Got batch_dims={batch} and indices={indices}"
+                "Currently, it is unsupported to take the gradient of tf.gather when batch_dims < 0 and the "
+                "rank of the indices is unknown. Please pass a positive batch_dims or use tf.ensure_shape to "
+                "update the shape of indices when calling tf.gather. "
+                f"Got batch_dims={batch} and indices={indices}"
             )
         if constant_value(axis) == 0:
             return [_sparse_rows(dy, indices, params_shape, size), None, None]
@@ -197,7 +196,7 @@ def gather(
     axis: Any = None,
     batch_dims: int = 0,
 ) -> Tensor:
-    """The slices of `params` along `axis` that `indices` names; of a variable the rows, read where it lives."""
+    """The slices of `params` along `axis` that `indices` names; a variable's rows are read where it lives."""
     del validate_indices  # always
     axis = batch_dims if axis is None else axis
     static = constant_value(axis) if isinstance(axis, Tensor) else axis
@@ -214,7 +213,7 @@ def gather(
 
 
 def _coordinates(indices: Any, shape: tuple[int, ...], what: str) -> tuple[Any, ...]:
-    """`indices`, whose last axis is a position, as NumPy wants them; an error names the first that is outside."""
+    """`indices`, whose last axis is a position, as NumPy wants them; an error names the first one outside."""
     depth = indices.shape[-1]
     if depth > len(shape):
         raise invalid(
@@ -225,7 +224,8 @@ def _coordinates(indices: Any, shape: tuple[int, ...], what: str) -> tuple[Any, 
         where = tuple(int(i) for i in np.argwhere(wrong)[0])
         text = ",".join(map(str, where))
         raise invalid(
-            f"indices[{text}] = {shape_text(tuple(indices[where]))} does not index into {what} shape {shape_text(shape)}"
+            f"indices[{text}] = {shape_text(tuple(indices[where]))} does not index into {what} shape "
+            f"{shape_text(shape)}"
         )
     return tuple(np.moveaxis(indices, -1, 0))
 
@@ -244,7 +244,8 @@ class GatherNd(Op):
         depth = indices[-1].value
         if params.ndims is not None and depth > params.ndims:
             raise ValueError(
-                f"indices.shape[-1] must be <= params.rank, but saw indices shape: {indices} and params shape: {params}"
+                f"indices.shape[-1] must be <= params.rank, but saw indices shape: {indices} "
+                f"and params shape: {params}"
             )
         return [indices[:-1].concatenate(params[depth:])]
 
@@ -355,9 +356,14 @@ class OneHot(Op):
 
 
 def one_hot(
-    indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: int | None = None, dtype: Any = None,
+    indices: Any,
+    depth: Any,
+    on_value: Any = None,
+    off_value: Any = None,
+    axis: int | None = None,
+    dtype: Any = None,
     name: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Vectors of length `depth` that are `on_value` (1) at the index and `off_value` (0) elsewhere."""
     with name_scope(name, "one_hot", [indices, depth, on_value, off_value, axis, dtype]) as scope:
         wanted = None if dtype is None else dtypes.as_dtype(dtype)
@@ -373,7 +379,6 @@ def one_hot(
         on = convert_to_tensor(1, wanted, name="on_value") if on is None else on
         off = convert_to_tensor(0, wanted, name="off_value") if off is None else off
         if on.dtype.base_dtype != off.dtype.base_dtype:
-            raise TypeError(
-                f"dtype {on.dtype.base_dtype} of on_value does not match dtype {off.dtype.base_dtype} of off_value"
-            )
+            text = f"dtype {on.dtype.base_dtype} of on_value does not match dtype {off.dtype.base_dtype}"
+            raise TypeError(f"{text} of off_value")
         return apply_op("OneHot", scope, indices=indices, depth=depth, on_value=on, off_value=off, axis=axis)

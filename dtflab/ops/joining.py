@@ -1,7 +1,7 @@
 """Several arrays to one and back: concat and split, stack and unstack.
 
-Stands for `core/kernels/concat_op.cc`, `split_op.cc`, `split_v_op.cc`, `pack_op.cc`, `unpack_op.cc` and their parts
-of `python/ops/array_ops.py`, `array_ops_stack.py` and `array_grad.py`. Left out: ParallelConcat.
+Stands for `core/kernels/concat_op.cc`, `split_op.cc`, `split_v_op.cc`, `pack_op.cc`, `unpack_op.cc` and their
+parts of `python/ops/array_ops.py`, `array_ops_stack.py` and `array_grad.py`. Left out: ParallelConcat.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
         values = [values]
     if len(values) > 1:
         return apply_op("ConcatV2", name, values=values, axis=axis)
-    with name_scope(name) as scope:
+    with name_scope(name):
         convert_to_tensor(axis, dtypes.int32, name="concat_dim").shape.assert_has_rank(0)
         return array.identity(values[0], name=name)
 
@@ -312,8 +312,9 @@ class SplitV(Op):
             parts = _filled_sizes(sizes.tolist(), value.shape[axis])
             if sum(parts) != value.shape[axis] or min(parts) < 0:
                 raise invalid(
-                    "Determined shape must either match input shape along split_dim exactly if fully specified, or be "
-                    f"less than the size of the input along split_dim if not fully specified.  Got: {sum(parts)}"
+                    "Determined shape must either match input shape along split_dim exactly if fully "
+                    "specified, or be less than the size of the input along split_dim if not fully "
+                    f"specified.  Got: {sum(parts)}"
                 )
             return xp.split(value, np.cumsum(parts[:-1]), axis)
 

@@ -25,8 +25,8 @@ from dtflab.ops import constant as constants
 from dtflab.ops import shapes, unary
 from dtflab.ops.elementwise import reduce_to_inputs, ufunc
 from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.type_sets import INTEGER, NUMBER_BOOL
 
-_BITS = "{int8, int16, int32, int64, uint8, uint16, uint32, uint64}"
 BinaryFunction = Callable[..., Tensor]
 
 
@@ -52,10 +52,14 @@ greater_equal = _binary("GreaterEqual(x: T, y: T) -> (z: bool)\nT: realnumbertyp
 logical_and = _binary("LogicalAnd(x: bool, y: bool) -> (z: bool)", "logical_and", "x and y")
 logical_or = _binary("LogicalOr(x: bool, y: bool) -> (z: bool)", "logical_or", "x or y")
 bitwise_and = _binary(
-    f"BitwiseAnd(x: T, y: T) -> (z: T)\nT: {_BITS}", "bitwise_and", "The bits set in x and y."
+    f"BitwiseAnd(x: T, y: T) -> (z: T)\nT: {INTEGER}", "bitwise_and", "The bits set in x and y."
 )
-bitwise_or = _binary(f"BitwiseOr(x: T, y: T) -> (z: T)\nT: {_BITS}", "bitwise_or", "The bits set in x or y.")
-bitwise_xor = _binary(f"BitwiseXor(x: T, y: T) -> (z: T)\nT: {_BITS}", "bitwise_xor", "The bits that differ.")
+bitwise_or = _binary(
+    f"BitwiseOr(x: T, y: T) -> (z: T)\nT: {INTEGER}", "bitwise_or", "The bits set in x or y."
+)
+bitwise_xor = _binary(
+    f"BitwiseXor(x: T, y: T) -> (z: T)\nT: {INTEGER}", "bitwise_xor", "The bits that differ."
+)
 
 
 def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
@@ -65,7 +69,7 @@ def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
 
 
 class _Equality(Op):
-    """What Equal and NotEqual share: they take every dtype, and shapes that do not fit may count as different."""
+    """What Equal and NotEqual share: every dtype; shapes that do not fit may count as different."""
 
     grad = no_gradient
 
@@ -147,9 +151,8 @@ class Select(Op):
     def bind(node, xp):
         def kernel(condition, t, e):
             if t.shape != e.shape:
-                raise invalid(
-                    f"'then' and 'else' must have the same size, but received: {shape_text(t)} vs. {shape_text(e)}"
-                )
+                text = f"{shape_text(t)} vs. {shape_text(e)}"
+                raise invalid(f"'then' and 'else' must have the same size, but received: {text}")
             if condition.shape != t.shape and condition.ndim == 1 and t.ndim > 1 and len(condition) == len(t):
                 condition = condition.reshape((-1,) + (1,) * (t.ndim - 1))
             elif condition.shape != t.shape and condition.ndim:
@@ -188,9 +191,8 @@ class SelectV2(Op):
         return [None, dt, de]
 
 
-@op("""Where(input: T) -> (index: int64)
-       T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, \
-uint16, complex128, half, uint32, uint64, bool} = bool""")
+@op(f"""Where(input: T) -> (index: int64)
+        T: {NUMBER_BOOL} = bool""")
 class Where(Op):
     """The coordinates of the elements that are true, or not 0, one per row."""
 
@@ -214,7 +216,7 @@ def _where(op_type: str, condition: Any, x: Any, y: Any, name: str | None) -> Te
 
 
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
-    """x where `condition` holds, else y, all of one shape; without x and y the coordinates of what is true."""
+    """x where `condition` holds, else y, all of one shape; without both the coordinates of what is true."""
     return _where("Select", condition, x, y, name)
 
 

@@ -1,7 +1,8 @@
 """Element-wise arithmetic of two (or n) tensors, with NumPy's broadcasting.
 
 Stands for the binary part of `core/ops/math_ops.cc`, `core/kernels/cwise_op_*.cc`, `aggregate_ops.cc`,
-`python/ops/math_ops.py` and `math_grad.py`. Division stands in `division.py`. Left out: special functions of two arguments.
+`python/ops/math_ops.py` and `math_grad.py`. Division stands in `division.py`.
+Left out: special functions of two arguments.
 
 Rule: both operands have one dtype, and so has the result; mixed ones are a TypeError when the graph is built.
 """
@@ -24,8 +25,7 @@ from dtflab.ops import array, casting, logic, shapes, unary
 from dtflab.ops import constant as constants
 from dtflab.ops.elementwise import reduce_to_inputs, same_static_shapes, ufunc
 from dtflab.ops.messages import invalid, shape_text
-
-_ORDERED = "{bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64}"
+from dtflab.ops.type_sets import FLOAT, NUMBER_VARIANT, REAL, REAL_COMPLEX, SIGNED_COMPLEX
 
 
 class _Sum(Op):
@@ -50,9 +50,8 @@ class Add(_Sum):
         return lambda x, y: np.asarray(np.add(x, y), object)
 
 
-@op("""AddV2(x: T, y: T) -> (z: T)
-       T: {bfloat16, half, float, double, uint8, uint16, uint32, uint64, int8, int16, int32, int64, complex64, \
-complex128}""")
+@op(f"""AddV2(x: T, y: T) -> (z: T)
+        T: {REAL_COMPLEX}""")
 class AddV2(_Sum):
     """x + y"""
 
@@ -65,9 +64,8 @@ def add(x: Any, y: Any, name: str | None = None) -> Tensor:
         return apply_op("Add" if x.dtype.base_dtype == dtypes.string else "AddV2", scope, x=x, y=y)
 
 
-@op("""Sub(x: T, y: T) -> (z: T)
-       T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, int64, complex64, complex128, uint32, \
-uint64}""")
+@op(f"""Sub(x: T, y: T) -> (z: T)
+        T: {REAL_COMPLEX}""")
 class Sub(Op):
     """x - y"""
 
@@ -84,9 +82,8 @@ def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:
     return apply_op("Sub", name, x=x, y=y)
 
 
-@op("""Mul(x: T, y: T) -> (z: T)
-       T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, \
-complex128}""")
+@op(f"""Mul(x: T, y: T) -> (z: T)
+        T: {REAL_COMPLEX}""")
 class Mul(Op):
     """x * y"""
 
@@ -119,8 +116,8 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
 # -- powers and extremes ---------------------------------------------------------------------------------
 
 
-@op("""Pow(x: T, y: T) -> (z: T)
-       T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}""")
+@op(f"""Pow(x: T, y: T) -> (z: T)
+        T: {SIGNED_COMPLEX}""")
 class Pow(Op):
     """x to the power of y"""
 
@@ -162,7 +159,7 @@ def _extreme_grad(op: Any, dz: Any, first_wins: Callable[..., Tensor]) -> list[A
 
 
 @op(f"""Maximum(x: T, y: T) -> (z: T)
-        T: {_ORDERED}""")
+        T: {REAL}""")
 class Maximum(Op):
     """The larger of x and y."""
 
@@ -174,7 +171,7 @@ class Maximum(Op):
 
 
 @op(f"""Minimum(x: T, y: T) -> (z: T)
-        T: {_ORDERED}""")
+        T: {REAL}""")
 class Minimum(Op):
     """The smaller of x and y."""
 
@@ -222,8 +219,8 @@ def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
     return apply_op("SquaredDifference", name, x=x, y=y)
 
 
-@op("""Atan2(y: T, x: T) -> (z: T)
-       T: {bfloat16, half, float, double}""")
+@op(f"""Atan2(y: T, x: T) -> (z: T)
+        T: {FLOAT}""")
 class Atan2(Op):
     """The angle of the point (x, y), in radians."""
 
@@ -245,15 +242,10 @@ def atan2(y: Any, x: Any, name: str | None = None) -> Tensor:
 
 # -- sums of many ----------------------------------------------------------------------------------------
 
-_SUMMABLE = (
-    "{float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, "
-    "uint16, complex128, half, uint32, uint64"
-)
-
 
 @op(f"""AddN(inputs: N * T) -> (sum: T)
         N: int >= 1
-        T: {_SUMMABLE}, variant}}""")
+        T: {NUMBER_VARIANT}""")
 class AddN(Op):
     """The sum of tensors of one shape."""
 
@@ -306,7 +298,7 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
         raise ValueError("inputs must be a list of at least one Tensor with the same dtype and shape")
     if tensor_dtype is not None and tensor_dtype != tensors[0].dtype:
         raise TypeError(
-            f"The `tensor_dtype` argument is {tensor_dtype}, but `input` is of type {tensors[0].dtype}. These must be "
-            "equal. Try casting the input to the desired type."
+            f"The `tensor_dtype` argument is {tensor_dtype}, but `input` is of type {tensors[0].dtype}. "
+            "These must be equal. Try casting the input to the desired type."
         )
     return add_n(tensors, name=name)

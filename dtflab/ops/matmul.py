@@ -23,6 +23,7 @@ from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
 from dtflab.ops import array, casting, reduction, repeating, reshaping
 from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.type_sets import FLOAT_COMPLEX
 
 
 def _product_shape(op: Any) -> TensorShape:
@@ -104,6 +105,7 @@ def _mat_mul(
 
 # -- batches -----------------------------------------------------------------------------------------------
 
+_BATCHED = FLOAT_COMPLEX[:-1] + ", int16, int32, int64, uint8, uint16, uint32, uint64}"
 _BATCH_ATTRS = "adj_x: bool = false\nadj_y: bool = false\ngrad_x: bool = false\ngrad_y: bool = false"
 
 
@@ -191,7 +193,7 @@ class BatchMatMul(_BatchProduct):
 
 
 @op(f"""BatchMatMulV2(x: T, y: T) -> (output: T)
-        T: {{bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}}
+        T: {_BATCHED}
         {_BATCH_ATTRS}""")
 class BatchMatMulV2(_BatchProduct):
     """The products of two stacks of matrices, with broadcasting."""
@@ -233,8 +235,8 @@ def matmul(
         if a.shape.ndims is None or a.shape.ndims > 2 or b.shape.ndims is None or b.shape.ndims > 2:
             a, b = casting.conj(a) if transpose_a else a, casting.conj(b) if transpose_b else b
             return apply_op(
-                "BatchMatMulV2", scope, x=a, y=b, adj_x=adjoint_a or transpose_a, adj_y=adjoint_b or transpose_b,
-                grad_x=grad_a, grad_y=grad_b,
+                "BatchMatMulV2", scope, x=a, y=b,
+                adj_x=adjoint_a or transpose_a, adj_y=adjoint_b or transpose_b, grad_x=grad_a, grad_y=grad_b,
             )  # fmt: skip
         a, b = casting.conj(a) if adjoint_a else a, casting.conj(b) if adjoint_b else b
         return _mat_mul(

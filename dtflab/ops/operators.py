@@ -2,8 +2,8 @@
 
 Stands for `python/framework/override_binary_operator.py` and `python/ops/tensor_math_operator_overrides.py`.
 
-Rule: names are TensorFlow's: `a * 2` is the op `mul` with the constant `mul/y`. `==` and `!=` compare the tensors
-themselves, as in TF1.
+Rule: names are TensorFlow's: `a * 2` is the op `mul` with the constant `mul/y`. `==` and `!=` compare the
+tensors themselves, as in TF1.
 """
 
 from __future__ import annotations

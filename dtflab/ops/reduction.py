@@ -38,15 +38,7 @@ from dtflab.ops import (
     constant as constants,
 )
 from dtflab.ops.messages import invalid, renamed
-
-_NUMBERS = (
-    "{float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, "
-    "uint16, complex128, half, uint32, uint64}"
-)
-_ORDERED = (
-    "{float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, quint8, qint32, "
-    "qint16, quint16}"
-)
+from dtflab.ops.type_sets import NUMBER, REAL_QUANTIZED
 
 
 def _interface(name: str, types: str) -> str:
@@ -138,7 +130,7 @@ def _sum_grad(op: Any, dy: Any) -> Tensor:
 
 
 def reduced_shape(input_shape: Any, axes: Any) -> Any:
-    """The shape that stays, with 1 for the reduced axes, when an array of `input_shape` is reduced over `axes`."""
+    """`input_shape` with 1 for the reduced axes: a static array where both arguments are known."""
     static_shape, static_axes = constant_value(input_shape), constant_value(axes)
     if static_shape is not None and static_axes is not None:
         kept = np.array(static_shape, np.int32)
@@ -154,7 +146,7 @@ def reduced_shape(input_shape: Any, axes: Any) -> Any:
     )
 
 
-@op(_interface("Sum", _NUMBERS))
+@op(_interface("Sum", NUMBER))
 class Sum(_Reduction):
     """The sum over the given axes."""
 
@@ -164,7 +156,7 @@ class Sum(_Reduction):
         return [_sum_grad(op, dy), None]
 
 
-@op(_interface("Mean", _NUMBERS))
+@op(_interface("Mean", NUMBER))
 class Mean(_Reduction):
     """The mean over the given axes; of whole numbers the whole part."""
 
@@ -206,7 +198,7 @@ class Mean(_Reduction):
         return [division.truediv(total, casting.cast(count, total.dtype)), None]
 
 
-@op(_interface("Prod", _NUMBERS))
+@op(_interface("Prod", NUMBER))
 class Prod(_Reduction):
     """The product over the given axes."""
 
@@ -274,7 +266,7 @@ def _extreme_grad(op: Any, dy: Any) -> list[Any]:
     return [division.divide(chosen, count) * dy, None]
 
 
-@op(_interface("Max", _ORDERED))
+@op(_interface("Max", REAL_QUANTIZED))
 class Max(_Reduction):
     """The largest element over the given axes."""
 
@@ -282,7 +274,7 @@ class Max(_Reduction):
     grad = _extreme_grad
 
 
-@op(_interface("Min", _ORDERED))
+@op(_interface("Min", REAL_QUANTIZED))
 class Min(_Reduction):
     """The smallest element over the given axes."""
 

@@ -20,6 +20,7 @@ from dtflab.graph.tensor_shape import TensorShape, broadcast_shape, infer_broadc
 from dtflab.ops import array, casting, joining, reduction, reshaping, segments, shapes, slicing
 from dtflab.ops import constant as constants
 from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.type_sets import REAL_COMPLEX_BOOL
 
 
 @op("""BroadcastTo(input: T, shape: Tidx) -> (output: T)
@@ -154,9 +155,8 @@ class Tile(Op):
     def bind(node, xp):
         def kernel(x, multiples):
             if len(multiples) != np.ndim(x):
-                raise invalid(
-                    f"Expected multiples argument to be a vector of length {np.ndim(x)} but got length {len(multiples)}"
-                )
+                text = f"a vector of length {np.ndim(x)} but got length {len(multiples)}"
+                raise invalid(f"Expected multiples argument to be {text}")
             times = multiples.tolist()
             if max(times, default=1) == 1 == min(times, default=1):
                 return x
@@ -247,10 +247,9 @@ def pad(
     return apply_op("PadV2", name, input=tensor, paddings=paddings, constant_values=constant_values)
 
 
-@op("""ReverseV2(tensor: T, axis: Tidx) -> (output: T)
-       Tidx: {int32, int64} = int32
-       T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, half, float, double, complex64, \
-complex128, string}""")
+@op(f"""ReverseV2(tensor: T, axis: Tidx) -> (output: T)
+        Tidx: {{int32, int64}} = int32
+        T: {REAL_COMPLEX_BOOL[:-1]}, string}}""")
 class ReverseV2(Op):
     """The input, back to front along the given axes."""
 

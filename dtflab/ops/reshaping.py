@@ -228,9 +228,8 @@ def _permute(xp: Any, x: Any, perm: Any) -> Any:
     except ValueError:
         missing = sorted(set(builtins.range(np.ndim(x))) - {int(p) % max(np.ndim(x), 1) for p in perm})
         if len(perm) != np.ndim(x):
-            raise invalid(
-                f"transpose expects a vector of size {np.ndim(x)}. But input(1) is a vector of size {len(perm)}"
-            ) from None
+            text = f"a vector of size {np.ndim(x)}. But input(1) is a vector of size {len(perm)}"
+            raise invalid(f"transpose expects {text}") from None
         raise invalid(f"{missing[0]} is missing from {{{','.join(map(str, perm))}}}.") from None
 
 

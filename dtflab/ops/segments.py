@@ -21,15 +21,11 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, gathering, joining, logic, math, reduction, reshaping
 from dtflab.ops import constant as constants
 from dtflab.ops.messages import invalid, shape_text
-
-_NUMBERS = (
-    "{float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, "
-    "uint16, complex128, half, uint32, uint64}"
-)
+from dtflab.ops.type_sets import NUMBER
 
 
 @op(f"""UnsortedSegmentSum(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> (output: T)
-        T: {_NUMBERS}
+        T: {NUMBER}
         Tindices: {{int16, int32, int64}}
         Tnumsegments: {{int32, int64}} = int32""")
 class UnsortedSegmentSum(Op):
@@ -48,9 +44,8 @@ class UnsortedSegmentSum(Op):
 
         def kernel(data, ids, count):
             if np.shape(data)[: np.ndim(ids)] != np.shape(ids):
-                raise invalid(
-                    f"data.shape = {shape_text(data)} does not start with segment_ids.shape = {shape_text(ids)}"
-                )
+                text = f"segment_ids.shape = {shape_text(ids)}"
+                raise invalid(f"data.shape = {shape_text(data)} does not start with {text}")
             rows = data.reshape(-1, *np.shape(data)[np.ndim(ids) :])
             flat = ids.reshape(-1)
             if (flat >= count).any():
@@ -90,7 +85,7 @@ def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: s
 
 
 @op(f"""SegmentSum(data: T, segment_ids: Tindices) -> (output: T)
-        T: {_NUMBERS}
+        T: {NUMBER}
         Tindices: {{int32, int64}}""")
 class SegmentSum(Op):
     """As UnsortedSegmentSum, for ids in rising order, as many segments as the last id says."""
@@ -288,8 +283,8 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
             raise ValueError("mask cannot be scalar.")
         if ndims is None:
             raise ValueError(
-                "Number of mask dimensions must be specified, even if some dimensions are None.  E.g. shape=[None] is "
-                "ok, but shape=None is not."
+                "Number of mask dimensions must be specified, even if some dimensions are None.  "
+                "E.g. shape=[None] is ok, but shape=None is not."
             )
         axis = 0 if axis is None else int(axis)
         static = tensor.shape

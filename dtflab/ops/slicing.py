@@ -3,8 +3,8 @@
 Stands for `core/kernels/slice_op.cc`, `strided_slice_op.cc`, `core/util/strided_slice_op.cc` and
 `python/ops/tensor_getitem_override.py`. Left out: assignment to slices of variables.
 
-Rule: a StridedSlice is NumPy's basic indexing in other words; one function turns its masks into that index, for
-the shape rule, the kernel and the gradient alike.
+Rule: a StridedSlice is NumPy's basic indexing in other words; one function turns its masks into that index,
+for the shape rule, the kernel and the gradient alike.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class Slice(Op):
             begin, size = begin.tolist(), size.tolist()
             if not len(begin) == len(size) == np.ndim(x):
                 raise invalid(
-                    f"Expected begin and size arguments to be 1-D tensors of size {np.ndim(x)}, but got shapes "
-                    f"[{len(begin)}] and [{len(size)}] instead."
+                    f"Expected begin and size arguments to be 1-D tensors of size {np.ndim(x)}, "
+                    f"but got shapes [{len(begin)}] and [{len(size)}] instead."
                 )
             for axis, (b, s, dim) in enumerate(zip(begin, size, x.shape)):
                 if not 0 <= b <= dim:
@@ -256,8 +256,9 @@ def strided_slice(
     if strides is None:
         strides = constants.ones_like(begin)
     return apply_op(
-        "StridedSlice", name, input=input_, begin=begin, end=end, strides=strides, begin_mask=begin_mask,
-        end_mask=end_mask, ellipsis_mask=ellipsis_mask, new_axis_mask=new_axis_mask, shrink_axis_mask=shrink_axis_mask,
+        "StridedSlice", name, input=input_, begin=begin, end=end, strides=strides,
+        begin_mask=begin_mask, end_mask=end_mask, ellipsis_mask=ellipsis_mask, new_axis_mask=new_axis_mask,
+        shrink_axis_mask=shrink_axis_mask,
     )  # fmt: skip
 
 
@@ -297,8 +298,8 @@ class StridedSliceGrad(Op):
 
 _INDEX_DTYPES = (dtypes.int16, dtypes.int32, dtypes.int64)
 _INDEX_ERROR = (
-    "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors are valid "
-    "indices"
+    "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors "
+    "are valid indices"
 )
 
 

@@ -1,7 +1,7 @@
-"""Element-wise ops of one input: the op, its kernel, its gradient and its Python function, a line or two each.
+"""Element-wise ops of one input, a line or two each: the op, its kernel, its gradient, its function.
 
-Stands for the unary part of `core/ops/math_ops.cc` and `core/kernels/cwise_op_*.cc`, `python/ops/math_ops.py` and
-`math_grad.py`. Left out: Bessel, gamma and other special functions (Erf and Erfc are here).
+Stands for the unary part of `core/ops/math_ops.cc` and `core/kernels/cwise_op_*.cc`, `python/ops/math_ops.py`
+and `math_grad.py`. Left out: Bessel, gamma and other special functions (Erf and Erfc are here).
 
 Rule: gradients are TensorFlow's, op by op, so that the graphs are the same.
 """
@@ -22,10 +22,6 @@ from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.ops import casting, shapes
 from dtflab.ops import constant as constants
 from dtflab.ops.elementwise import (
-    FLOAT,
-    FLOAT_COMPLEX,
-    SIGNED,
-    SIGNED_COMPLEX,
     Grad,
     from_input,
     from_output,
@@ -33,12 +29,13 @@ from dtflab.ops.elementwise import (
     ufunc,
     unary,
 )
+from dtflab.ops.type_sets import FLOAT, FLOAT_COMPLEX, INTEGER, REAL_COMPLEX, SIGNED, SIGNED_COMPLEX
 
 # -- gradient ops: what the backward pass of a function is made of, as one op -----------------------------
 
 
 def _gradient_op(op_name: str, kernel: Callable[..., Any], grad: Grad, summary: str) -> Callable[..., Tensor]:
-    """Register `op_name(y, dy) -> z`, where y is the output of the function and `kernel(xp, y, dy)` its gradient."""
+    """Register `op_name(y, dy) -> z`: `kernel(xp, y, dy)` is the gradient of the function that gave y."""
     members = {
         "__doc__": summary,
         "infer": shapes.unchanged,
@@ -145,10 +142,7 @@ def _sigmoid(node: Any, xp: Any) -> Callable[..., Any]:
     return kernel
 
 
-square = unary(
-    "Square", "{bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, "
-    "complex128}", "square", from_input(_square_grad), "x²",
-)  # fmt: skip
+square = unary("Square", REAL_COMPLEX, "square", from_input(_square_grad), "x²")
 sqrt = unary("Sqrt", FLOAT_COMPLEX, "sqrt", lambda op, dy: [sqrt_grad(op.outputs[0], dy)], "The square root.")
 rsqrt = unary("Rsqrt", FLOAT_COMPLEX, _rsqrt, lambda op, dy: [rsqrt_grad(op.outputs[0], dy)], "1 / sqrt(x)")
 exp = unary("Exp", FLOAT_COMPLEX, "exp", from_output(lambda y, dy: dy * y), "e to the power of x.")
@@ -321,8 +315,8 @@ def logical_not(x: Any, name: str | None = None) -> Tensor:
     return apply_op("LogicalNot", name, x=x)
 
 
-@op("""Invert(x: T) -> (y: T)
-       T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}""")
+@op(f"""Invert(x: T) -> (y: T)
+        T: {INTEGER}""")
 class Invert(Op):
     """All bits of x, the other way round."""
 
