@@ -197,11 +197,11 @@ class SeluGrad(Op):
 
 
 def _exponential(operation: Any, dz: Any, op_type: str, zero: Any) -> list[Tensor]:
-    from dtflab.ops import constant, math, selecting
+    from dtflab.ops import constant, logic
 
     dy, y = operation.inputs
     again = apply_op(op_type, None, gradients=dz, outputs=y)
-    return [again, selecting.where(math.less(y, zero), dz * dy, constant.zeros_like(y))]
+    return [again, logic.where(logic.less(y, zero), dz * dy, constant.zeros_like(y))]
 
 
 # -- smooth -------------------------------------------------------------------------------------------

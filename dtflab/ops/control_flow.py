@@ -1,4 +1,4 @@
-"""Order and choice: NoOp, group, tuple; Switch, Merge and the frame ops of loops; Assert and CheckNumerics.
+"""Order and choice: NoOp, group, tuple; Switch, Merge and the frame ops of loops.
 
 Stands for `control_flow_ops.cc` in `core/ops` and `core/kernels`, `control_flow_ops.py` and
 `control_flow_grad.py` in `python/ops`. Left out: `cond`, `while_loop` and their contexts; Abort.
@@ -12,16 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from dtflab.graph import dtypes, gradients
+from dtflab.graph import gradients
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant_value, convert_to_tensor
+from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, device, name_scope
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.messages import invalid
-from dtflab.ops.summarize import summarize_value
 
 
 def same(node: Any, xp: Any) -> Callable[[Any], Any]:
@@ -339,75 +337,3 @@ class RefIdentity(Op):
 
     def grad(operation, dy):
         return [dy]
-
-
-# -- checks --------------------------------------------------------------------------------------------
-
-
-@op("""Assert(condition: bool, data: T) -> ()
-       T: list(type) >= 1
-       summarize: int = 3""")
-class Assert_(Op):
-    stateful = True
-    infer = shapes.none
-    flops = free
-    grad = no_gradient
-
-    def bind(node, xp):
-        def check(condition, *data):
-            if not condition:
-                said = " ".join(f"[{summarize_value(value, node['summarize'])}]" for value in data)
-                raise invalid(f"assertion failed: {said}")
-
-        return check
-
-
-def Assert(
-    condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None
-) -> Operation:
-    """An operation that fails with InvalidArgumentError, showing `data`, if `condition` is false.
-
-    It runs only if something depends on it: `with tf.control_dependencies([tf.Assert(...)]):`.
-    """
-    # TensorFlow guards floating-point data by a `cond`, to spare a copy from a GPU. Without `cond` the bare
-    # op stands there; a condition that the graph knows to be true needs none at all.
-    with name_scope(name, "Assert", [condition, *data]):
-        tensors = [convert_to_tensor(value) for value in data]
-        if not all(t.dtype in (dtypes.string, dtypes.int32) for t in tensors):
-            condition = convert_to_tensor(condition, name="Condition")
-            known = constant_value(condition)
-            if known is not None and known:
-                return no_op(name="AssertGuard")
-        return apply_op("Assert", "Assert", condition=condition, data=tensors, summarize=summarize)
-
-
-@op("""CheckNumerics(tensor: T) -> (output: T)
-       T: {bfloat16, half, float, double}
-       message: string""")
-class CheckNumerics(Op):
-    stateful = True
-    aliasing = True
-    infer = shapes.unchanged
-
-    def bind(node, xp):
-        def check(tensor):
-            if not xp.isfinite(tensor).all():
-                kinds = [
-                    word
-                    for word, found in (("Inf", xp.isinf(tensor).any()), ("NaN", xp.isnan(tensor).any()))
-                    if found
-                ]
-                raise invalid(f"{node['message'].decode()} : Tensor had {' and '.join(kinds)} values")
-            return tensor
-
-        return check
-
-    def grad(operation, dy):
-        told = operation.get_attr("message").decode()
-        message = f"Not a number (NaN) or infinity (Inf) values detected in gradient. {told}"
-        return [check_numerics(dy, message)]
-
-
-def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
-    """`tensor`, or InvalidArgumentError with `message` if an element is infinite or no number."""
-    return apply_op("CheckNumerics", name, tensor=tensor, message=message)

@@ -10,6 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import constant
+from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import scatter
@@ -47,9 +51,23 @@ class ResourceGather(Op):
         return gather
 
     def grad(operation, dy):
-        from dtflab.ops.gradient_rows import rows_of_variable
+        return [_rows(operation, dy), None]
 
-        return [rows_of_variable(operation, dy), None]
+
+def _rows(operation: Any, dy: Any) -> IndexedSlices:
+    """The gradient of a gather: rows of the variable, as many as there are indices."""
+    from dtflab.ops import array, joining, reshaping
+
+    handle, indices = operation.inputs
+    known = declared(handle)
+    if known is not None and known[0].is_fully_defined():
+        params_shape = constant(known[0].as_list(), dtypes.int32)
+    else:
+        params_shape = apply_op("VariableShape", None, input=handle, out_type=dtypes.int32)
+    count = reshaping.expand_dims(array.size(indices), 0)
+    values_shape = joining.concat([count, params_shape[1:]], 0)
+    values = reshaping.reshape(dy, values_shape)
+    return IndexedSlices(values, reshaping.reshape(indices, count), params_shape)
 
 
 class _ResourceScatter(Op):

@@ -114,7 +114,7 @@ def report_uninitialized_variables(
     var_list: Sequence[Any] | None = None, name: str = "report_uninitialized_variables"
 ) -> Tensor:
     """A string vector: the names of those of `var_list` (all) that have no value."""
-    from dtflab.ops import masking
+    from dtflab.ops import segments
 
     if var_list is None:
         var_list = _all_or_found()
@@ -125,4 +125,4 @@ def report_uninitialized_variables(
                 return constant([], dtype=dtypes.string)
             missing = apply_op("LogicalNot", None, x=apply_op("Pack", "stack", values=states))
             names = constant([v.op.name for v in var_list])
-            return masking.boolean_mask(names, missing)
+            return segments.boolean_mask(names, missing)

@@ -1,0 +1,59 @@
+"""The namespace `tf.nn`: activations, softmax and cross entropies, layers."""
+
+from __future__ import annotations
+
+from dtflab.ops.activations import (
+    elu,
+    leaky_relu,
+    relu,
+    relu6,
+    selu,
+    softplus,
+    softsign,
+)
+from dtflab.ops.bias import bias_add
+from dtflab.ops.cross_entropy import (
+    log_softmax,
+    sigmoid_cross_entropy_with_logits,
+    softmax,
+    softmax_cross_entropy_with_logits,
+    softmax_cross_entropy_with_logits_v2,
+    sparse_softmax_cross_entropy_with_logits,
+)
+from dtflab.ops.nn import (
+    crelu,
+    dropout,
+    l2_loss,
+    l2_normalize,
+    relu_layer,
+    xw_plus_b,
+)
+from dtflab.ops.ranking import in_top_k, top_k
+from dtflab.ops.unary import sigmoid, tanh
+
+__all__ = [
+    "bias_add",
+    "crelu",
+    "dropout",
+    "elu",
+    "in_top_k",
+    "l2_loss",
+    "l2_normalize",
+    "leaky_relu",
+    "log_softmax",
+    "relu",
+    "relu6",
+    "relu_layer",
+    "selu",
+    "sigmoid",
+    "sigmoid_cross_entropy_with_logits",
+    "softmax",
+    "softmax_cross_entropy_with_logits",
+    "softmax_cross_entropy_with_logits_v2",
+    "softplus",
+    "softsign",
+    "sparse_softmax_cross_entropy_with_logits",
+    "tanh",
+    "top_k",
+    "xw_plus_b",
+]
