@@ -118,6 +118,17 @@ class Tensor:
         """Install `function` as Tensor's method `operator` (`__add__`, `__getitem__`, …)."""
         setattr(Tensor, operator, function)
 
+    if TYPE_CHECKING:  # what `ops/operators.py` installs
+
+        def _binary(self, other: Any) -> Tensor: ...
+        def _unary(self) -> Tensor: ...
+
+        __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = _binary
+        __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = _binary
+        __rmatmul__ = __and__ = __or__ = __xor__ = __rand__ = __ror__ = __rxor__ = _binary
+        __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = _binary
+        __neg__ = __abs__ = __invert__ = _unary
+
 
 def _session_for(session: Any, graph: Graph, what: str) -> Any:
     from dtflab.graph import scopes
