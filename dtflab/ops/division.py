@@ -41,7 +41,7 @@ def _truncated(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
     if node["T"].is_integer:
         return _whole(lambda x, y: xp.floor_divide(x - xp.fmod(x, y), y), xp)
     if node["T"].is_complex:
-        return xp.divide  # type: ignore[no-any-return]
+        return xp.divide
     return lambda x, y: xp.trunc(xp.divide(x, y))
 
 

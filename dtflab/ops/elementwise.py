@@ -110,10 +110,8 @@ def _repeated_axes(x: Tensor, y: Tensor) -> tuple[list[int], list[int]] | None:
     """The axes of the result along which x and y were repeated, or None if the static shapes do not tell."""
     if x.shape.ndims is None or y.shape.ndims is None:
         return None
-    x_dims, y_dims = x.shape.as_list(), y.shape.as_list()
-    rank = max(len(x_dims), len(y_dims))
-    x_dims = [1] * (rank - len(x_dims)) + x_dims
-    y_dims = [1] * (rank - len(y_dims)) + y_dims
+    rank = max(x.shape.ndims, y.shape.ndims)
+    x_dims, y_dims = ([1] * (rank - len(t.shape)) + t.shape.as_list() for t in (x, y))
     x_axes, y_axes = [], []
     for axis, (a, b) in enumerate(zip(x_dims, y_dims)):
         if a == 1 and b != 1:

@@ -185,7 +185,7 @@ def _with_batch_offsets(params_shape: Tensor, indices: Tensor, batch_dims: int) 
             [repeating.tile([1], [dim - 1]), [size], repeating.tile([1], [array.rank(indices) - dim])], axis=0
         )
         result += reshaping.reshape(offsets, shape)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def gather(

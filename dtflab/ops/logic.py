@@ -87,7 +87,7 @@ def _equality(ufunc_name: str, otherwise: bool) -> Callable[[Any, Any], Callable
     def bind(node: Any, xp: Any) -> Callable[..., Any]:
         compare = getattr(np if node["T"] == dtypes.string else xp, ufunc_name)
         if node["incompatible_shape_error"]:
-            return compare  # type: ignore[no-any-return]
+            return compare
 
         def kernel(x: Any, y: Any) -> Any:
             try:

@@ -261,7 +261,7 @@ def _fused_steps(node: Any, xp: Any) -> list[Callable[[Any], Any]]:
     alpha = np.float32(node["leakyrelu_alpha"])
     known: dict[bytes, Callable[[Any], Any]] = {
         b"Relu": lambda x: xp.maximum(x, x.dtype.type(0)),
-        b"Relu6": lambda x: xp.clip(x, x.dtype.type(0), x.dtype.type(6)),
+        b"Relu6": lambda x: xp.minimum(xp.maximum(x, x.dtype.type(0)), x.dtype.type(6)),
         b"Elu": lambda x: xp.where(x < 0, xp.expm1(x), x),
         b"LeakyRelu": lambda x: xp.where(x < 0, x * x.dtype.type(alpha), x),
         b"Tanh": xp.tanh,

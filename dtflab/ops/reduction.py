@@ -388,7 +388,7 @@ def reduce_variance(
         means = reduce_mean(x, axis=axis, keepdims=True)
         if means.dtype.is_integer:
             raise TypeError(f"Input must be either real or complex. Received integer type {means.dtype}.")
-        diff = x - means  # type: ignore[operator]  # the ops give Tensor its operators
+        diff = x - means
         if diff.dtype.is_complex:
             squares = casting.real(math.multiply(casting.conj(diff), diff))
         else:

@@ -71,11 +71,11 @@ def _gather_dropping_negatives(params: Tensor, ids: Tensor) -> Tensor:
     gathered = gathering.gather(params, math.maximum(ids, constants.zeros_like(ids)))
     positive = logic.greater_equal(ids, 0)
     shape = array.shape(positive)
-    missing = array.rank(gathered) - array.rank(positive)  # type: ignore[operator]
+    missing = array.rank(gathered) - array.rank(positive)
     positive = reshaping.reshape(
         positive, joining.concat([shape, constants.ones([missing], shape.dtype)], axis=0)
     )
-    positive = positive & constants.ones_like(gathered, dtypes.bool)  # type: ignore[operator]
+    positive = positive & constants.ones_like(gathered, dtypes.bool)
     return logic.where_v2(positive, gathered, constants.zeros_like(gathered))
 
 
@@ -163,7 +163,7 @@ class DynamicStitch(Op):
     def grad(op, dy):
         indices = op.inputs[: len(op.inputs) // 2]
         if isinstance(dy, IndexedSlices):
-            rows = array.shape(op.outputs[0])[0]  # type: ignore[index]
+            rows = array.shape(op.outputs[0])[0]
             dy = unsorted_segment_sum(dy.values, dy.indices, rows)
         return [None] * len(indices) + [gathering.gather(dy, i) for i in indices]
 

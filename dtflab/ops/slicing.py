@@ -320,7 +320,7 @@ def getitem(tensor: Any, key: Any, var: Any = None) -> Tensor:
     begin: list[Any] = []
     end: list[Any] = []
     strides: list[Any] = []
-    masks = dict.fromkeys(_MASKS, 0)
+    masks: dict[str, Any] = dict.fromkeys(_MASKS, 0)
     for i, part in enumerate(key if isinstance(key, list | tuple) else [key]):
         bounds, where = _bounds(part)
         for mask in where:
@@ -334,7 +334,8 @@ def getitem(tensor: Any, key: Any, var: Any = None) -> Tensor:
         packed = [joining.stack(values) for values in (begin, end, strides)]
         if any(p.dtype == dtypes.int64 for p in packed):
             packed = [p if p.dtype == dtypes.int64 else casting.cast(p, dtypes.int64) for p in packed]
-        return strided_slice(tensor, *packed, var=var, name=scope, **masks)
+        first, last, step = packed
+        return strided_slice(tensor, first, last, step, var=var, name=scope, **masks)
 
 
 def _bounds(part: Any) -> tuple[tuple[Any, Any, Any], list[str]]:

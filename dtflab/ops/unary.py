@@ -23,6 +23,7 @@ from dtflab.ops import casting, shapes
 from dtflab.ops import constant as constants
 from dtflab.ops.elementwise import (
     Grad,
+    UnaryFunction,
     from_input,
     from_output,
     no_slope,
@@ -68,37 +69,37 @@ def _c(y: Any) -> Any:
     return y.conj() if y.dtype.kind == "c" else y
 
 
-tanh_grad = _gradient_op(
+tanh_grad: UnaryFunction = _gradient_op(
     "TanhGrad",
     lambda xp, y, dy: dy * (1 - xp.square(y)),
     _second(lambda y, dy, dz: [dz * -2.0 * casting.conj(dy) * y, tanh_grad(y, dz)]),
     "dy * (1 - y²), the gradient of y = tanh(x).",
 )
-sigmoid_grad = _gradient_op(
+sigmoid_grad: UnaryFunction = _gradient_op(
     "SigmoidGrad",
     lambda xp, y, dy: dy * y * (1 - y),
     _second(lambda y, dy, dz: _sigmoid_second(y, casting.conj(dy), dz)),
     "dy * y * (1 - y), the gradient of y = sigmoid(x).",
 )
-sqrt_grad = _gradient_op(
+sqrt_grad: UnaryFunction = _gradient_op(
     "SqrtGrad",
     lambda xp, y, dy: dy * y.dtype.type(0.5) / _c(y),
     lambda op, dz: _sqrt_second(op, dz),
     "dy * 0.5 / y, the gradient of y = sqrt(x).",
 )
-rsqrt_grad = _gradient_op(
+rsqrt_grad: UnaryFunction = _gradient_op(
     "RsqrtGrad",
     lambda xp, y, dy: dy * y.dtype.type(-0.5) * _c(y) * xp.square(_c(y)),
     _second(lambda y, dy, dz: [-1.5 * casting.conj(dz) * dy * square(y), rsqrt_grad(y, dz)]),
     "dy * -0.5 * y³, the gradient of y = 1 / sqrt(x).",
 )
-reciprocal_grad = _gradient_op(
+reciprocal_grad: UnaryFunction = _gradient_op(
     "ReciprocalGrad",
     lambda xp, y, dy: -dy * xp.square(_c(y)),
     _second(lambda y, dy, dz: [casting.conj(dz) * -2.0 * dy * y, reciprocal_grad(y, dz)]),
     "-dy * y², the gradient of y = 1 / x.",
 )
-inv_grad = _gradient_op(
+inv_grad: UnaryFunction = _gradient_op(
     "InvGrad",
     lambda xp, y, dy: -dy * xp.square(_c(y)),
     _second(lambda y, dy, dz: [casting.conj(dz) * -2.0 * dy * y, reciprocal_grad(y, dz)]),
@@ -142,7 +143,7 @@ def _sigmoid(node: Any, xp: Any) -> Callable[..., Any]:
     return kernel
 
 
-square = unary("Square", REAL_COMPLEX, "square", from_input(_square_grad), "x²")
+square: UnaryFunction = unary("Square", REAL_COMPLEX, "square", from_input(_square_grad), "x²")
 sqrt = unary("Sqrt", FLOAT_COMPLEX, "sqrt", lambda op, dy: [sqrt_grad(op.outputs[0], dy)], "The square root.")
 rsqrt = unary("Rsqrt", FLOAT_COMPLEX, _rsqrt, lambda op, dy: [rsqrt_grad(op.outputs[0], dy)], "1 / sqrt(x)")
 exp = unary("Exp", FLOAT_COMPLEX, "exp", from_output(lambda y, dy: dy * y), "e to the power of x.")
@@ -211,7 +212,7 @@ def _tan_grad(x: Tensor, dy: Tensor) -> Tensor:
 
 
 sin = unary("Sin", FLOAT_COMPLEX, "sin", from_input(lambda x, dy: dy * cos(x)), "The sine of x in radians.")
-cos = unary(
+cos: UnaryFunction = unary(
     "Cos", FLOAT_COMPLEX, "cos", from_input(lambda x, dy: -dy * sin(x)), "The cosine of x in radians."
 )
 tan = unary("Tan", FLOAT_COMPLEX, "tan", from_input(_tan_grad), "The tangent of x in radians.")
@@ -219,7 +220,9 @@ asin = unary("Asin", FLOAT_COMPLEX, "arcsin", from_input(_arc(1)), "The angle wh
 acos = unary("Acos", FLOAT_COMPLEX, "arccos", from_input(_arc(-1)), "The angle whose cosine is x.")
 atan = unary("Atan", FLOAT_COMPLEX, "arctan", from_input(_one_by("Add")), "The angle whose tangent is x.")
 sinh = unary("Sinh", FLOAT_COMPLEX, "sinh", from_input(lambda x, dy: dy * cosh(x)), "The hyperbolic sine.")
-cosh = unary("Cosh", FLOAT_COMPLEX, "cosh", from_input(lambda x, dy: dy * sinh(x)), "The hyperbolic cosine.")
+cosh: UnaryFunction = unary(
+    "Cosh", FLOAT_COMPLEX, "cosh", from_input(lambda x, dy: dy * sinh(x)), "The hyperbolic cosine."
+)
 asinh = unary(
     "Asinh", FLOAT_COMPLEX, "arcsinh", from_output(lambda y, dy: dy / cosh(y)), "The inverse of sinh."
 )
