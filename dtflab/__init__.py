@@ -107,6 +107,7 @@ from dtflab.ops.casting import (
     to_int32 as to_int32,
     to_int64 as to_int64,
 )
+from dtflab.ops.checks import Assert as Assert, check_numerics as check_numerics
 from dtflab.ops.constant import (
     fill as fill,
     linspace as linspace,
@@ -118,13 +119,8 @@ from dtflab.ops.constant import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
-from dtflab.ops.control_flow import (
-    Assert as Assert,
-    check_numerics as check_numerics,
-    group as group,
-    no_op as no_op,
-    tuple as tuple,
-)
+from dtflab.ops.control_flow import group as group, no_op as no_op, tuple as tuple
+from dtflab.ops.debug import Print as Print
 from dtflab.ops.division import (
     div as div,
     div_no_nan as div_no_nan,
@@ -139,6 +135,18 @@ from dtflab.ops.division import (
     truncatemod as truncatemod,
 )
 from dtflab.ops.gathering import gather as gather, gather_nd as gather_nd, one_hot as one_hot, scatter_nd as scatter_nd
+from dtflab.ops.initializers import (
+    constant_initializer as constant_initializer,
+    glorot_normal_initializer as glorot_normal_initializer,
+    glorot_uniform_initializer as glorot_uniform_initializer,
+    ones_initializer as ones_initializer,
+    random_normal_initializer as random_normal_initializer,
+    random_uniform_initializer as random_uniform_initializer,
+    truncated_normal_initializer as truncated_normal_initializer,
+    uniform_unit_scaling_initializer as uniform_unit_scaling_initializer,
+    variance_scaling_initializer as variance_scaling_initializer,
+    zeros_initializer as zeros_initializer,
+)
 from dtflab.ops.joining import concat as concat, split as split, stack as stack, unstack as unstack
 from dtflab.ops.logic import (
     equal as equal,
@@ -166,6 +174,7 @@ from dtflab.ops.math import (
     squared_difference as squared_difference,
     subtract as subtract,
 )
+from dtflab.ops.matmul import matmul as matmul, matvec as matvec
 from dtflab.ops.random import (
     random_normal as random_normal,
     random_shuffle as random_shuffle,

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.server import Server
+from dtflab.protos.cluster_pb2 import ClusterDef, JobDef
+from dtflab.protos.tensorflow_server_pb2 import ServerDef
 from dtflab.train.device_setter import replica_device_setter
 from dtflab.train.gradient_descent import GradientDescentOptimizer
 from dtflab.train.optimizer import Optimizer
@@ -14,8 +18,13 @@ from dtflab.train.training_util import (
 )
 
 __all__ = [
+    "ClusterDef",
+    "ClusterSpec",
     "GradientDescentOptimizer",
+    "JobDef",
     "Optimizer",
+    "Server",
+    "ServerDef",
     "assert_global_step",
     "create_global_step",
     "get_global_step",
