@@ -230,7 +230,7 @@ def _bytes(value: Any) -> bytes:
 
 _CONVERT_ATTR: dict[str, Any] = {
     "int": _int,
-    "float": float,
+    "float": op_registry.single,
     "bool": bool,
     "string": _bytes,
     "type": lambda v: dtypes.as_dtype(v).base_dtype,

@@ -18,6 +18,7 @@ from dtflab.graph import op_registry
 from dtflab.graph.device_stack import DeviceStack
 from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.tensor_shape import TensorShape
 
 VALID_OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 _VALID_SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
@@ -484,4 +485,9 @@ def infer_shapes(op: Operation) -> None:
 
 
 def _shapes_text(op: Operation) -> str:
-    return f"with input shapes: {', '.join(str(t.shape).replace('(', '[').replace(')', ']') for t in op.inputs)}."
+    def text(shape: TensorShape) -> str:
+        if shape.ndims is None:
+            return "<unknown>"
+        return f"[{','.join('?' if d is None else str(d) for d in shape.as_list())}]"
+
+    return f"with input shapes: {', '.join(text(t.shape) for t in op.inputs)}."

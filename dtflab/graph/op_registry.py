@@ -23,6 +23,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
 
@@ -106,6 +108,7 @@ class Op:
     aliasing = False  # an output may be a view of an input
     needs_ctx = False  # the kernel takes the step context first
     is_async = False  # the kernel takes the step context first and a `done` callback last
+    control_flow = ""  # switch, merge, enter, exit, next_iteration or loop_cond: run by the executor itself
     allows_uninitialized_input = False  # a reference input may be a variable without a value
     blas = False  # runs inside BLAS: its threads are set by runtime/devices from its shape
     grad: Callable[..., Sequence[Any]] | None = None
@@ -181,8 +184,8 @@ def names() -> list[str]:
 
 _SIGNATURE = re.compile(r"\s*(\w+)\s*\((.*?)\)\s*->\s*\((.*?)\)\s*\Z", re.S)
 _NUMBER_TYPES = (
-    "float, double, int64, int32, uint8, uint16, int16, int8, complex64, complex128, qint8, quint8, qint32, "
-    "half, uint32, uint64, bfloat16"
+    "float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+    "quint16, uint16, complex128, half, uint32, uint64"
 )
 _REAL_NUMBER_TYPES = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
 _QUANTIZED_TYPES = "qint8, quint8, qint32, qint16, quint16"
@@ -261,6 +264,11 @@ def _parse_default(kind: str, text: str) -> Any:
     return _DEFAULT_PARSERS[kind](text)
 
 
+def single(value: Any) -> float:
+    """A float attribute is a float32, here as on the wire: 0.1 is 0.10000000149011612."""
+    return float(np.float32(value))
+
+
 def _parse_shape(text: str) -> Any:
     from dtflab.graph.tensor_shape import TensorShape
 
@@ -272,8 +280,8 @@ def _parse_shape(text: str) -> Any:
 _DEFAULT_PARSERS: dict[str, Callable[[str], Any]] = {
     "bool": lambda s: s == "true",
     "int": int,
-    "float": float,
-    "string": lambda s: s[1:-1].encode(),
+    "float": single,
+    "string": lambda s: s[1:-1].replace("\\n", "\n").encode(),
     "type": dtypes.as_dtype,
     "shape": _parse_shape,
 }

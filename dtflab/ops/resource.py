@@ -16,7 +16,7 @@ import numpy as np
 
 from dtflab.graph import errors
 from dtflab.graph.dtypes import DType
-from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
@@ -126,6 +126,7 @@ class VarHandlesOp(Op):
 class VarIsInitializedOp(Op):
     stateful = True
     needs_ctx = True
+    grad = no_gradient
     infer = shapes.scalar
     flops = free
 
@@ -222,6 +223,7 @@ class ReadVariablesOp(Op):
 class VariableShape(Op):
     stateful = True
     needs_ctx = True
+    grad = no_gradient
     flops = free
 
     def infer(operation):

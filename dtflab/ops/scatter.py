@@ -31,12 +31,20 @@ def writer(how: str, xp: Any) -> Callable[[Any, Any, Any, Any], Any]:
         if ufunc is None:
             new[indices] = updates
         elif how == "div" and new.dtype.kind in "iu":
-            xp.floor_divide.at(new, indices, updates)
+            _divide_integers(xp, new, indices, updates)
         else:
             ufunc.at(new, indices, updates)
         return new
 
     return write
+
+
+def _divide_integers(xp: Any, new: Any, indices: Any, updates: Any) -> None:
+    """Division that rounds towards zero, as in C; NumPy's own rounds down."""
+    signs, sizes = xp.sign(new), xp.abs(new)
+    xp.multiply.at(signs, indices, xp.sign(updates))
+    xp.floor_divide.at(sizes, indices, xp.abs(updates))
+    new[...] = signs * sizes
 
 
 def _check(params: Any, indices: Any, updates: Any) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.graph.op_registry import Op, op
 from dtflab.ops import shapes
 
 ROOT = "0:0"  # frame:iteration outside of all loops
@@ -21,7 +21,6 @@ class Arg(Op):
 
     stateful = True
     needs_ctx = True
-    grad = no_gradient
 
     def bind(node: Any, xp: Any) -> Any:  # type: ignore[override]
         index = node["index"]
