@@ -1,0 +1,110 @@
+"""Picture: a drawing with a sentence that says what it shows and a table of its data, in every form a reader needs.
+
+In a notebook it is HTML without scripts: the drawing follows the theme, and a table stands behind a toggle. A
+notebook that is not trusted loses inline SVG and styles; what remains then, and only then, is the drawing as an image.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dtflab.viz.palette import STYLE, STYLE_ALONE
+from dtflab.viz.svg import Markup, join, tag
+
+_MARGIN = 14.0
+# `hidden` is lifted by the style; where styles are removed, the image is shown in place of the drawing.
+_PAGE_STYLE = (
+    ".dtf-picture{overflow-x:auto}.dtf-drawing[hidden]{display:block!important}.dtf-still{display:none}"
+    ".dtf-picture summary{cursor:pointer;font-size:12px;width:max-content}"
+    ".dtf-picture table{font-size:12px}.dtf-picture th,.dtf-picture td{text-align:left!important}"
+)
+
+
+class Picture:
+    """A drawing: `.svg` is the standalone file, `.save(path)` writes it, a notebook shows it, `print` its data."""
+
+    def __init__(
+        self,
+        drawing: Markup,
+        size: tuple[float, float],
+        style: str,
+        sentence: str,
+        tables: Sequence[tuple[str, Sequence[str], Sequence[Sequence[Any]]]],
+        text: str,
+    ) -> None:
+        """`drawing` is SVG in a page of `size`; `tables` are title, heads and rows; `text` is the plain form."""
+        self._drawing, self._size, self._style = drawing, size, style
+        self.sentence = sentence
+        self.tables = tables
+        self.text = text
+
+    @property
+    def svg(self) -> str:
+        """The drawing as a file of its own: any viewer, a README, print."""
+        return '<?xml version="1.0" encoding="UTF-8"?>\n' + self._svg(alone=True) + "\n"
+
+    @property
+    def html(self) -> str:
+        """The drawing and its data for a page or a notebook; no scripts, nothing loaded."""
+        still = base64.b64encode(self._svg(alone=True).encode()).decode()
+        parts = [
+            tag("style", Markup(_PAGE_STYLE)),
+            tag("div", self._svg(alone=False), class_="dtf-drawing", hidden=""),
+            tag("img", src=f"data:image/svg+xml;base64,{still}", alt=self.sentence, class_="dtf-still"),
+            tag("details", tag("summary", "Data as a table"), *(_table(*table) for table in self.tables)),
+        ]
+        return tag("div", *parts, class_="dtf-picture")
+
+    def save(self, path: str | Path) -> None:
+        """Write `.svg` or `.html`, as the name says."""
+        forms = {".svg": lambda: self.svg, ".html": lambda: _PAGE.format(self.html)}
+        form = forms.get(Path(path).suffix.lower())
+        if form is None:
+            raise ValueError(f"a picture is saved as .svg or .html, not {Path(path).name!r}")
+        Path(path).write_text(form(), encoding="utf-8")
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": self.text, "text/html": self.html}
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _svg(self, alone: bool) -> Markup:
+        width, height = self._size[0] + 2 * _MARGIN, self._size[1] + 2 * _MARGIN
+        style = STYLE + self._style + (STYLE_ALONE if alone else "")
+        return tag(
+            "svg",
+            tag("style", Markup(style)),
+            tag("rect", width=width, height=height, rx=8, class_="card"),
+            tag("g", self._drawing, transform=f"translate({_MARGIN:g} {_MARGIN:g})"),
+            xmlns="http://www.w3.org/2000/svg",
+            class_="dtf alone" if alone else "dtf",
+            role="img",
+            aria_label=self.sentence,
+            width=width,
+            height=height,
+            viewBox=f"0 0 {width:g} {height:g}",
+        )
+
+
+_PAGE = '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>dtflab</title>\n<body>{}</body></html>\n'
+
+
+def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> Markup:
+    head = tag("tr", *(tag("th", h, scope="col") for h in heads))
+    body = join(tag("tr", *(tag("td", cell) for cell in row)) for row in rows)
+    return tag("table", tag("caption", title), tag("thead", head), tag("tbody", body))
+
+
+def text_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Columns of text, numbers to the right."""
+    cells = [[str(cell) for cell in row] for row in [heads, *rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
+    right = [all(isinstance(row[i], int | float) for row in rows) and rows for i in range(len(heads))]
+    lines = (
+        "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right)).rstrip() for row in cells
+    )
+    return "\n".join(lines)

@@ -1,0 +1,283 @@
+"""The picture of placement: every op in the colour of its device, in the boxes of its name scopes.
+
+What a learner should see at once: which ops share a device, and which tensors have to travel. So lines between ops
+of one device are thin and grey, and those that cross devices are thick, in the colour of the device that sends.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dtflab.viz import marks
+from dtflab.viz.digraph import Edge, Op, edges_of, ops_of
+from dtflab.viz.layout import Box, Cluster, Layout, Rect, layout
+from dtflab.viz.palette import Look, in_order, look
+from dtflab.viz.picture import Picture, text_table
+from dtflab.viz.scopes import Block, blocks
+from dtflab.viz.svg import Markup, Point, arrow_head, join, line_path, plural, shorten, tag, text_width
+
+BOX_HEIGHT, LABEL_ROOM, LEAST_BOX = 26.0, 116.0, 56.0
+MOST_BADGES = 3
+PAGES, PAGE_HEIGHT = (64, 54, 46, 40, 35, 31, 28, 25, 22, 18, 14, 10), 960.0  # boxes to try, until the drawing is no higher
+SPARE = 40.0  # pixels by which a drawing may be too wide
+
+_STYLE = (
+    ".dtf .box{fill:var(--bg);stroke-width:1.4}.dtf .scope{fill:var(--soft);fill-opacity:.05;stroke:var(--rule)}"
+    ".dtf .e{stroke:var(--edge);stroke-width:1.1;fill:none}.dtf .x{stroke-width:2.2;fill:none}"
+    ".dtf .c{stroke-dasharray:3 3}.dtf .h{fill:var(--edge)}.dtf .more{fill:var(--bg);stroke-width:1;stroke-opacity:.6}"
+)
+
+
+def placement(
+    graph: Any = None,
+    placement: Mapping[str, str] | None = None,
+    *,
+    max_boxes: int | None = None,
+    width: float = 880,
+    title: str = "Placement",
+) -> Picture:
+    """Picture the devices of a graph's ops.
+
+    `graph` is what `digraph` takes: a Graph, a GraphDef, Nodes or fetches; `placement` maps names of ops to devices.
+    Name scopes are opened down to about `max_boxes` boxes, without it to as many as fit on a page; closed ones say how
+    many ops they hold.
+    """
+    if max_boxes is not None and max_boxes < 1:
+        raise ValueError(f"max_boxes must be at least 1, not {max_boxes}")
+    ops = ops_of(graph, placement)
+    view = _on_a_page(ops, width) if max_boxes is None else _View(ops, max_boxes, width)
+    return Picture(*view.draw(title), _STYLE, _sentence(view), _tables(view), _text(view))
+
+
+def _on_a_page(ops: Sequence[Op], width: float) -> _View:
+    """The view with the most boxes that is about one page high, found by halving."""
+    low, high = 0, len(PAGES)
+    views = [_View(ops, PAGES[0], width)]
+    while low + 1 < high and not views[0].fits:
+        middle = (low + high) // 2
+        view = _View(ops, PAGES[middle], width)
+        low, high = (low, middle) if view.fits else (middle, high)
+        views.append(view)
+    return max(views, key=lambda view: (view.fits, len(view.seen) if view.fits else -view.layout.height))
+
+
+@dataclasses.dataclass
+class _Seen:
+    """A visible box: what it says, the looks of its ops by their number, and the room that takes."""
+
+    block: Block
+    label: str
+    count: str
+    looks: list[tuple[Look, int]]
+    width: float
+
+    @property
+    def badges(self) -> list[Look]:
+        return [look for look, _ in self.looks[:MOST_BADGES]]
+
+
+class _View:
+    """Data, boxes and layout of one picture."""
+
+    def __init__(self, ops: Sequence[Op], most: int, width: float) -> None:
+        self.ops = {op.name: op for op in ops}
+        self.edges = edges_of(ops)
+        links = [(edge.source, edge.target) for edge in self.edges]
+        root = blocks(list(self.ops), links, most, {op.name: op.device for op in ops})
+        self.width = width
+        self.by_device = Counter(op.device for op in ops)
+        self.devices = in_order(self.by_device)
+        self.seen = {block.key: self._seen(block) for block in root.visible()}
+        home = {name: block.key for block in root.visible() for name in block.ops}
+        self.bundles: dict[tuple[str, str], list[Edge]] = {}
+        for edge in self.edges:
+            a, b = home[edge.source], home[edge.target]
+            if a != b:
+                self.bundles.setdefault((a, b), []).append(edge)
+        self.titles: dict[str, tuple[str, Block]] = {}
+        self.layout: Layout = layout(self._cluster(root), self.bundles, width)
+
+    def _seen(self, block: Block) -> _Seen:
+        counted = Counter(self.ops[name].device for name in block.ops)
+        looks = sorted(((look(d), n) for d, n in counted.items()), key=lambda pair: (-pair[1], pair[0].device))
+        label = shorten(block.label, LABEL_ROOM)
+        count = "" if len(block.ops) == 1 else plural(len(block.ops), "op")
+        width = sum(marks.badge_width(one) for one, _ in looks[:MOST_BADGES]) + 8 + text_width(label) + 10
+        width += text_width(count, 11) + 8 if count else 0
+        return _Seen(block, label, count, looks, math.ceil(max(width, LEAST_BOX)))
+
+    def _cluster(self, block: Block) -> Cluster:
+        children = tuple(
+            self._cluster(child) if child.is_open else Box(child.key, self.seen[child.key].width, BOX_HEIGHT)
+            for child in block.children
+        )
+        label = shorten(block.label, LABEL_ROOM + 60, 11, bold=True)
+        self.titles[block.key] = (label, block)
+        return Cluster(block.key, children, math.ceil(text_width(label, 11, bold=True)) + 2)
+
+    @property
+    def fits(self) -> bool:
+        return self.layout.height <= PAGE_HEIGHT and self.layout.width <= self.width + SPARE
+
+    def crossing(self) -> list[Edge]:
+        return [edge for edge in self.edges if edge.kind == "transfer"]
+
+    # -- drawing ----------------------------------------------------------------------------------------
+
+    def draw(self, title: str) -> tuple[Markup, tuple[float, float]]:
+        width = max(self.layout.width, min(self.width, 640.0))
+        entries = [(look(d), plural(self.by_device[d], "op")) for d in self.devices]
+        devices, height = marks.legend(entries, width, 30)
+        kinds = {edge.kind for edges in self.bundles.values() for edge in edges}
+        samples, more = marks.line_legend([_LINES[k] for k in _LINES if k in kinds], width, 30 + height)
+        top = 30 + height + more + 10
+        left = (width - self.layout.width) / 2
+        graph = tag("g", self._clusters(), self._lines(), self._boxes(), transform=f"translate({left:g} {top:g})")
+        drawing = join([marks.heading(title, _summary(self)), devices, samples, graph])
+        return drawing, (width, top + self.layout.height)
+
+    def _clusters(self) -> Markup:
+        parts = []
+        for key, r in self.layout.clusters.items():
+            label, block = self.titles[key]
+            parts.append(
+                tag(
+                    "g",
+                    tag("title", f"{_full_name(block)}: {plural(len(block.ops), 'op')}"),
+                    tag("rect", x=r.x, y=r.y, width=r.width, height=r.height, rx=8, class_="scope"),
+                    tag("text", label, x=r.x + 9, y=r.y + 14, class_="s11 b soft"),
+                )
+            )
+        return join(parts)
+
+    def _boxes(self) -> Markup:
+        return join(self._box(self.seen[key], rect) for key, rect in self.layout.boxes.items())
+
+    def _box(self, seen: _Seen, r: Rect) -> Markup:
+        one = seen.looks[0][0]
+        stroke = one.colour.line if len(seen.looks) == 1 else "var(--edge)"
+        shape = {"width": r.width, "height": r.height, "rx": 4, "stroke": stroke}
+        parts = [tag("title", self._tooltip(seen))]
+        if seen.count:
+            parts.append(tag("rect", x=r.x + 3, y=r.y + 3, class_="more", **shape))
+        parts.append(tag("rect", x=r.x, y=r.y, class_="box", **shape))
+        if len(seen.looks) == 1:
+            tint = {"fill": one.colour.fill, "fill_opacity": 0.13, "stroke": "none"}
+            parts.append(tag("rect", x=r.x, y=r.y, **{**shape, **tint}))
+        x = r.x
+        for badge_look in seen.badges:
+            parts.append(marks.badge(badge_look, x, r.y, r.height))
+            x += marks.badge_width(badge_look)
+        parts.append(tag("text", seen.label, x=x + 8, y=r.y + 17))
+        if seen.count:
+            parts.append(tag("text", seen.count, x=r.right - 8, y=r.y + 17, class_="s11 soft end"))
+        return tag("g", *parts)
+
+    def _tooltip(self, seen: _Seen) -> str:
+        names = [f"{name} = {self.ops[name].op}" for name in seen.block.ops[:12]]
+        names += [f"… and {len(seen.block.ops) - 12} more"] if len(seen.block.ops) > 12 else []
+        where = ", ".join(f"{n} on {one.label}" if len(seen.looks) > 1 else one.device or one.label for one, n in seen.looks)
+        lines = {self.ops[name].line for name in seen.block.ops[:1]} - {""}
+        return "\n".join([*names, where, *lines])
+
+    def _lines(self) -> Markup:
+        """Grey lines first, then those that cross devices, which are never hidden."""
+        plain, crossing = [], []
+        for pair, edges in self.bundles.items():
+            kinds = {edge.kind for edge in edges}
+            line = self._line(self.layout.lines[pair], edges, kinds)
+            (crossing if "transfer" in kinds else plain).append(line)
+        return join([*plain, *crossing])
+
+    def _line(self, points: Sequence[Point], edges: Sequence[Edge], kinds: set[str]) -> Markup:
+        tip, back = points[-1], points[-2]
+        if "transfer" in kinds:
+            source = next(edge.source for edge in edges if edge.kind == "transfer")
+            colour = look(self.ops[source].device).colour.line
+            short = _shortened(points, 5)
+            body = tag("path", d=line_path(short, 7), class_="x", stroke=colour)
+            head = tag("path", d=arrow_head(tip, back, 8), fill=colour)
+        else:
+            body = tag("path", d=line_path(_shortened(points, 4), 6), class_="e c" if kinds == {"control"} else "e")
+            head = tag("path", d=arrow_head(tip, back, 6), class_="h")
+        return tag("g", tag("title", "\n".join(map(self._edge_text, edges[:8]))), body, head)
+
+    def _edge_text(self, edge: Edge) -> str:
+        a, b = (look(self.ops[name].device).label for name in (edge.source, edge.target))
+        return f"{edge.tensor} → {edge.target}" + (f" ({a} → {b})" if edge.kind == "transfer" else "")
+
+
+def _tip(size: float, **attrs: str) -> Markup:
+    return tag("path", d=arrow_head((28, 9), (0, 9), size), **attrs)
+
+
+_GREY = join([tag("path", d="M0 9H22", class_="e"), _tip(6, class_="h")])
+_DASHED = join([tag("path", d="M0 9H22", class_="e c"), _tip(6, class_="h")])
+_THICK = join([tag("path", d="M0 9H22", class_="x", style="stroke:var(--fg)"), _tip(8, style="fill:var(--fg)")])
+_LINES = {
+    "data": (_GREY, "tensor, stays on its device"),
+    "transfer": (_THICK, "tensor, sent to another device (in the sender's colour)"),
+    "control": (_DASHED, "order only"),
+}
+
+
+def _shortened(points: Sequence[Point], by: float) -> list[Point]:
+    """The line without its last pixels, which the arrow head covers."""
+    (x, y), (bx, by_) = points[-1], points[-2]
+    far = math.dist(points[-1], points[-2]) or 1.0
+    share = min(by / far, 1.0)
+    return [*points[:-1], (x + (bx - x) * share, y + (by_ - y) * share)]
+
+
+def _full_name(block: Block) -> str:
+    return block.key.partition("\0")[0]
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+
+
+def _summary(view: _View) -> str:
+    sent = {(e.tensor, view.ops[e.target].device) for e in view.crossing()}
+    text = f"{plural(len(view.ops), 'op')} on {plural(len(view.devices), 'device')}"
+    return text + (f", {plural(len(sent), 'tensor')} sent between them" if len(view.devices) > 1 else "")
+
+
+def _sentence(view: _View) -> str:
+    counts = ", ".join(f"{look(d).label} {plural(view.by_device[d], 'op')}" for d in view.devices)
+    return f"Graph of {_summary(view)}: {counts}."
+
+
+def _tables(view: _View) -> list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]]:
+    ops = sorted(view.ops.values(), key=lambda op: view.devices.index(op.device))
+    rows = [[look(op.device).label, op.name, op.op, op.device] for op in ops]
+    sent = [
+        [e.tensor, look(view.ops[e.source].device).label, look(view.ops[e.target].device).label, e.target]
+        for e in view.crossing()
+    ]
+    tables: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = [
+        ("Ops by device", ("device", "op", "type", "full name of the device"), rows)
+    ]
+    if sent:
+        tables.append(("Tensors sent between devices", ("tensor", "from", "to", "used by"), sent))
+    return tables
+
+
+def _text(view: _View) -> str:
+    rows = []
+    for device in view.devices:
+        names = [op.name for op in view.ops.values() if op.device == device]
+        rows.append([device or "(not placed)", len(names), _listed(names)])
+    return _summary(view) + "\n" + text_table(("device", "ops", "names"), rows)
+
+
+def _listed(names: Iterable[str], room: int = 100) -> str:
+    text, names = "", list(names)
+    for i, name in enumerate(names):
+        if len(text) + len(name) > room and i:
+            return f"{text}, … {len(names) - i} more"
+        text += (", " if text else "") + name
+    return text

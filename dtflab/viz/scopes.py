@@ -1,0 +1,185 @@
+"""Name scopes as a tree of blocks, opened as far as a picture has room.
+
+A block is an op, a closed group of ops, or an open one whose children are seen. Opening starts with the smallest
+groups near the root, so that a picture of a large graph shows its outline, then details as there is room.
+
+Rule: the children of every open block form an acyclic graph, if that of the ops is one. Where a scope is left and
+entered again (`a/x -> b -> a/y`) it is shown in two parts, `a` and `a (2)`; else some edge would run backwards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from dtflab.viz import ranks
+
+HEAD_DEPTH = 3  # a group named after its first op, as a variable with its reads, is opened as if it lay deeper
+
+
+@dataclasses.dataclass(eq=False)
+class Block:
+    """An op or a group. `ops` are the names of all ops in it, `children` what is seen of it when it is open."""
+
+    key: str
+    label: str
+    ops: list[str]
+    children: list[Block] = dataclasses.field(default_factory=list)
+    is_open: bool = False
+
+    def visible(self) -> Iterator[Block]:
+        """The boxes that are drawn: what is not open, in order."""
+        if not self.is_open:
+            yield self
+        for child in self.children if self.is_open else ():
+            yield from child.visible()
+
+
+def blocks(
+    names: Sequence[str], edges: Iterable[tuple[str, str]], most: int, kind_of: Mapping[str, str] | None = None
+) -> Block:
+    """The tree of blocks over the ops, open down to about `most` visible boxes; of mixed kinds first."""
+    root = _tree(names)
+    root.is_open = True
+    _open(root, most, kind_of or {})
+    after: dict[str, list[str]] = {name: [] for name in names}
+    for source, target in dict.fromkeys(edges):
+        after[source].append(target)
+    closing = ranks.back_edges(names, after)
+    forward = {a: [b for b in targets if (a, b) not in closing] for a, targets in after.items()}
+    _untangle(root, ranks.topological(names, forward), forward)
+    return root
+
+
+# -- the tree ------------------------------------------------------------------------------------------------
+
+
+def _tree(names: Sequence[str]) -> Block:
+    root = Block("", "", list(names))
+    scopes = {name[: i + 1] for name in names for i, letter in enumerate(name) if letter == "/"}
+    at: dict[str, Block] = {"": root}
+    for name in names:
+        scope, parts = "", name.split("/")
+        for part in parts[:-1]:
+            scope, above = f"{scope}{part}/", scope
+            if scope not in at:
+                at[scope] = Block(scope, part, [])
+                at[above].children.append(at[scope])
+            at[scope].ops.append(name)
+        if name + "/" in scopes:
+            scope = name + "/"
+            if scope not in at:
+                at[scope] = Block(scope, parts[-1], [])
+                at["/".join([*parts[:-1], ""])].children.append(at[scope])
+            at[scope].ops.append(name)
+            at[scope].children.insert(0, Block(name, parts[-1], [name]))
+        else:
+            at["/".join([*parts[:-1], ""])].children.append(Block(name, parts[-1], [name]))
+    for block in list(root.children):
+        _shorten_chains(block)
+    return root
+
+
+def _shorten_chains(block: Block) -> None:
+    """A scope with a single child is only a longer name."""
+    while len(block.children) == 1:
+        (child,) = block.children
+        block.key, block.label, block.children = child.key, f"{block.label}/{child.label}", child.children
+    for child in block.children:
+        _shorten_chains(child)
+
+
+def _open(root: Block, most: int, kind_of: Mapping[str, str]) -> None:
+    """Level by level, the smallest groups first, groups of equal size together, so that what is alike looks alike.
+
+    Where a level does not fit whole, nothing deeper is opened.
+    """
+    seen = len(root.children)
+    waiting: dict[int, dict[int, list[Block]]] = {}  # by level, by number of children
+
+    def offer(block: Block, depth: int) -> None:
+        for child in block.children:
+            if child.children:
+                mixed = len({kind_of.get(op) for op in child.ops}) > 1
+                level = depth - mixed + (HEAD_DEPTH if _is_head(child) else 0)
+                waiting.setdefault(level, {}).setdefault(len(child.children), []).append(child)
+
+    offer(root, 1)
+    while waiting:
+        depth = min(waiting)
+        for size, alike in sorted(waiting.pop(depth).items()):
+            if seen + (size - 1) * len(alike) > most:
+                return
+            seen += (size - 1) * len(alike)
+            for block in alike:
+                block.is_open = True
+                offer(block, depth + 1)
+
+
+def _is_head(block: Block) -> bool:
+    return block.ops[0] + "/" == block.key
+
+
+# -- cycles between blocks -----------------------------------------------------------------------------------
+
+
+def _untangle(block: Block, order: Sequence[str], after: Mapping[str, Sequence[str]]) -> None:
+    """Split children that depend on each other both ways, here and in all open blocks below."""
+    if not block.is_open:
+        return
+    home = {op: i for i, child in enumerate(block.children) for op in child.ops}
+    tangled = _tangled(block, home, after)
+    if tangled:
+        part_of = _parts([op for op in order if home.get(op) in tangled], home, after)
+        block.children = [piece for child in block.children for piece in _pieces(child, part_of)]
+    for child in block.children:
+        _untangle(child, order, after)
+
+
+def _tangled(block: Block, home: Mapping[str, int], after: Mapping[str, Sequence[str]]) -> set[int]:
+    """Children on cycles, or between cycles: what is left when first and last ones are taken away repeatedly."""
+    children = range(len(block.children))
+    links = {
+        (home[a], home[b]) for a in block.ops for b in after[a] if b in home and home[a] != home[b]
+    }  # fmt: skip
+    left = set(children)
+    while True:
+        inner = {(a, b) for a, b in links if a in left and b in left}
+        keep = {a for a, _ in inner} & {b for _, b in inner}
+        if keep == left or not keep:
+            return keep
+        left = keep
+
+
+def _parts(ops: Sequence[str], home: Mapping[str, int], after: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """The part of its block that an op belongs to: one more for every step back to an earlier block before it."""
+    rank: dict[int, int] = {}
+    for op in ops:
+        rank.setdefault(home[op], len(rank))
+    part = dict.fromkeys(ops, 0)
+    for op in ops:
+        for target in after[op]:
+            if target in part:
+                back = rank[home[target]] < rank[home[op]]
+                part[target] = max(part[target], part[op] + back)
+    return part
+
+
+def _pieces(block: Block, part_of: Mapping[str, int]) -> list[Block]:
+    parts = sorted({part_of[op] for op in block.ops if op in part_of})
+    if len(parts) < 2:
+        return [block]
+    pieces = (_restricted(block, {op for op in block.ops if part_of.get(op) == part}, part) for part in parts)
+    return [
+        dataclasses.replace(piece, label=piece.label + (f" ({number})" if number > 1 else ""))
+        for number, piece in enumerate(pieces, 1)
+        if piece
+    ]
+
+
+def _restricted(block: Block, ops: set[str], part: int) -> Block | None:
+    mine = [op for op in block.ops if op in ops]
+    if not mine or len(mine) == len(block.ops):
+        return block if mine else None
+    children = [piece for child in block.children if (piece := _restricted(child, ops, part))]
+    return Block(f"{block.key}\0{part}", block.label, mine, children, block.is_open and bool(children))

@@ -1,0 +1,122 @@
+"""A step's trace as plain data: what ran, when, where, and which tensors crossed devices.
+
+Reads TensorFlow's StepStats (or a RunMetadata that holds one), as dtflab and real TensorFlow write it; a transfer
+is the node `RecvTensor` on the receiving device, whose label says size, tensor, source and destination.
+Times are microseconds since the start of the step. Clocks of different machines are taken at their word.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+_TRANSFER = re.compile(r"(?:\[(?P<bytes>\d+)B\] )?(?:\[[^]]*\] )?(?P<tensor>.+) from (?P<source>\S+) to (?P<target>\S+)")
+_EDGE_NUMBER = re.compile(r"^edge_\d+_")
+_LABEL = re.compile(r"^(?P<name>\S+) = (?P<op>\w+)\(")
+_HIDDEN = {"_SOURCE", "_SINK"}
+
+
+class Event(NamedTuple):
+    """A kernel that ran."""
+
+    name: str
+    op: str
+    device: str
+    thread: str
+    start: float
+    end: float
+    bytes: int
+
+    @property
+    def duration(self) -> float:
+        return self.end - self.start
+
+
+class Transfer(NamedTuple):
+    """A tensor that went from one device to another; from asking for it (`start`) to having it."""
+
+    tensor: str
+    source: str
+    device: str
+    start: float
+    end: float
+    bytes: int
+
+    @property
+    def duration(self) -> float:
+        return self.end - self.start
+
+    @property
+    def producer(self) -> str:
+        """The op whose output this is."""
+        return self.tensor.partition(":")[0]
+
+
+class Trace(NamedTuple):
+    """One step. `total` is its length: from the first start to the last end."""
+
+    events: list[Event]
+    transfers: list[Transfer]
+    total: float
+
+    def devices(self) -> set[str]:
+        return {e.device for e in self.events} | {d for t in self.transfers for d in (t.source, t.device)}
+
+
+def read(step: Any) -> Trace:
+    """The trace in a RunMetadata or StepStats; ValueError, saying how to get one, if nothing was recorded."""
+    stats = getattr(step, "step_stats", step)
+    if not hasattr(stats, "dev_stats"):
+        raise TypeError(f"a RunMetadata or StepStats is needed, not {type(step).__name__}")
+    nodes = [(d, n) for d in stats.dev_stats for n in d.node_stats if n.node_name not in _HIDDEN]
+    if not nodes:
+        raise ValueError(
+            "the trace is empty: run the step with options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE) "
+            "and run_metadata=tf.RunMetadata()"
+        )
+    zero = min(_start(n) for _, n in nodes)
+    events, transfers = [], []
+    for device, node in nodes:
+        transfer = _transfer(node, device.device, zero)
+        if transfer:
+            transfers.append(transfer)
+        else:
+            events.append(_event(node, device, zero))
+    total = max(one.end for one in [*events, *transfers])
+    if total <= 0:
+        raise ValueError("the trace has no length: all its times are equal, so there is nothing to draw")
+    events.sort(key=lambda e: (e.start, e.end))
+    transfers.sort(key=lambda t: (t.start, t.end, t.tensor))
+    return Trace(events, transfers, total)
+
+
+def _start(node: Any) -> float:
+    """Microseconds, as an exact difference of integers needs: nanoseconds where they were written."""
+    nanos: int = node.all_start_nanos or node.all_start_micros * 1000
+    return nanos / 1000
+
+
+def _span(node: Any, zero: float) -> tuple[float, float]:
+    start = _start(node) - zero
+    nanos = node.all_end_rel_nanos or node.op_end_rel_nanos
+    micros = node.all_end_rel_micros or node.op_end_rel_micros
+    return start, start + max(nanos / 1000 if nanos else micros, 0.0)
+
+
+def _transfer(node: Any, device: str, zero: float) -> Transfer | None:
+    match = _TRANSFER.match(node.timeline_label) if node.node_name == "RecvTensor" else None
+    if match is None:
+        return None
+    tensor = _EDGE_NUMBER.sub("", match["tensor"])
+    return Transfer(tensor, match["source"], device, *_span(node, zero), int(match["bytes"] or _bytes(node)))
+
+
+def _event(node: Any, device: Any, zero: float) -> Event:
+    match = _LABEL.match(node.timeline_label)
+    thread = device.thread_names.get(node.thread_id) or f"thread {node.thread_id}"
+    op = match["op"] if match else node.timeline_label or node.node_name
+    return Event(node.node_name, op, device.device, thread, *_span(node, zero), _bytes(node))
+
+
+def _bytes(node: Any) -> int:
+    return sum(o.tensor_description.allocation_description.requested_bytes for o in node.output)
