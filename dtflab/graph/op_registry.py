@@ -18,6 +18,7 @@ grammar (what `REGISTER_OP` takes), and everything else about it stands in the c
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -75,6 +76,11 @@ class OpDef:
     outputs: tuple[ArgDef, ...] = ()
     attrs: dict[str, AttrDef] = field(default_factory=dict)
 
+    @functools.cached_property
+    def argument_names(self) -> frozenset[str]:
+        """What `apply_op` may be given: names of inputs and attributes."""
+        return frozenset([*(arg.name for arg in self.inputs), *self.attrs])
+
     def input_types(self, attrs: dict[str, Any]) -> list[DType]:
         return [t for arg in self.inputs for t in arg.types(attrs)]
 
@@ -105,6 +111,7 @@ class Op:
 
     op_def: OpDef
     stateful = False  # keeps state between steps: never folded, shared, or assumed equal to its twin
+    checks = False  # may fail on purpose: runs even if nobody reads its value
     aliasing = False  # an output may be a view of an input
     needs_ctx = False  # the kernel takes the step context first
     is_async = False  # the kernel takes the step context first and a `done` callback last
@@ -243,7 +250,11 @@ def _parse_attr(line: str) -> AttrDef:
 
 
 def _kind_and_allowed(text: str) -> tuple[str, tuple[Any, ...] | None]:
-    sets = {"numbertype": _NUMBER_TYPES, "realnumbertype": _REAL_NUMBER_TYPES, "quantizedtype": _QUANTIZED_TYPES}
+    sets = {
+        "numbertype": _NUMBER_TYPES,
+        "realnumbertype": _REAL_NUMBER_TYPES,
+        "quantizedtype": _QUANTIZED_TYPES,
+    }
     if text in sets:
         return "type", _types(sets[text])
     if not text.startswith("{"):
@@ -274,7 +285,9 @@ def _parse_shape(text: str) -> Any:
 
     if text == "unknown":
         return TensorShape(None)
-    return TensorShape([None if d.strip() in ("?", "-1") else int(d) for d in text[1:-1].split(",") if d.strip()])
+    return TensorShape(
+        [None if d.strip() in ("?", "-1") else int(d) for d in text[1:-1].split(",") if d.strip()]
+    )
 
 
 _DEFAULT_PARSERS: dict[str, Callable[[str], Any]] = {

@@ -224,6 +224,8 @@ def rank(input: Any, name: str | None = None) -> Tensor:
 class EnsureShape(_PassOn):
     """The input, checked when it runs to have the given (partly known) shape."""
 
+    checks = True
+
     def infer(op):
         return [op.inputs[0].shape.merge_with(op.get_attr("shape"))]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dtflab.graph import errors
+from dtflab.graph import errors, op_registry
 from dtflab.graph.node import Edge, Node, make_node
 
 
@@ -36,7 +36,34 @@ def prune(
             raise errors.NotFoundError(None, None, f"PruneForTargets: Some target nodes not found: {name}")
         wanted.append(name)
     arguments = {node.name: node for node in fed.values()}
-    return _reachable(nodes, arguments, fed, wanted) + kept
+    return _without_unread(_reachable(nodes, arguments, fed, wanted) + kept, set(targets))
+
+
+def _without_unread(nodes: Sequence[Node], targets: set[str]) -> list[Node]:
+    """Nodes whose value nobody reads, only waits for, become NoOps that wait for their inputs.
+
+    TensorFlow's dependency optimizer (grappler) does it too. Gradients are full of them: what a layer would send back to
+    the data costs as much as the layer, and `tf.tuple` merely waits for it.
+    """
+    readers = {node.name: 0 for node in nodes}
+    for node in nodes:
+        for source, _ in node.inputs:
+            readers[source] += 1
+    result = []
+    for node in reversed(nodes):
+        if not readers[node.name] and node.name not in targets and _only_computes(node):
+            for source, _ in node.inputs:
+                readers[source] -= 1
+            waits = dict.fromkeys([source for source, _ in node.inputs] + node.controls)
+            node = make_node(node.name, "NoOp", controls=list(waits), device=node.device)
+        result.append(node)
+    return result[::-1]
+
+
+def _only_computes(node: Node) -> bool:
+    """True if a node that nobody reads makes no difference."""
+    op = op_registry.get(node.op)
+    return bool(node.output_types and node.inputs) and not (op.stateful or op.control_flow or op.checks)
 
 
 def fed_or_self(fed: Mapping[Edge, Node], edge: Edge) -> Edge:
