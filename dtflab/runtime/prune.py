@@ -63,7 +63,8 @@ def _without_unread(nodes: Sequence[Node], targets: set[str]) -> list[Node]:
 def _only_computes(node: Node) -> bool:
     """True if a node that nobody reads makes no difference."""
     op = op_registry.get(node.op)
-    return bool(node.output_types and node.inputs) and not (op.stateful or op.control_flow or op.checks)
+    writes = any(dtype._is_ref_dtype for dtype in op.op_def.input_types(node.attrs))
+    return bool(node.output_types and node.inputs) and not (op.stateful or op.control_flow or op.checks or writes)
 
 
 def fed_or_self(fed: Mapping[Edge, Node], edge: Edge) -> Edge:
