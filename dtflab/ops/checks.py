@@ -57,7 +57,7 @@ def Assert(
             known = constant_value(condition)
             if known is not None and known:
                 return no_op(name="AssertGuard")
-        return apply_op("Assert", "Assert", condition=condition, data=tensors, summarize=summarize)
+        return apply_op("Assert", "Assert", condition=condition, data=list(data), summarize=summarize)
 
 
 @op("""CheckNumerics(tensor: T) -> (output: T)

@@ -198,10 +198,9 @@ class ResourceVariable(Variable):
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Rows of the value."""
         with name_scope("Gather" if name is None else name) as scope:
-            value = apply_op(
+            return apply_op(
                 "ResourceGather", scope, resource=self._handle, indices=indices, dtype=self._dtype
             )
-        return apply_op("Identity", None, input=value)
 
     def is_initialized(self, name: str | None = None) -> Tensor:
         """A bool scalar: whether the variable has a value."""
