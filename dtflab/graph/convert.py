@@ -81,6 +81,8 @@ def _from_python(value: Any, dtype: DType | None, name: str | None) -> Tensor:
     if isinstance(value, list | tuple) and _contains_tensor(value):
         return _pack(value, dtype, name or "packed")
     if isinstance(value, list | tuple) and any(isinstance(v, Dimension) for v in value):
+        if dtype is None:
+            raise TypeError(f"Failed to convert elements of {value} to Tensor. Consider casting them to integers.")
         return constant([int(v) for v in value], dtype or dtypes.int32, name=name or "Const")
     return constant(value, dtype, name=name or "Const")
 
@@ -102,18 +104,32 @@ def _contains_tensor(value: Any) -> bool:
 
 def _pack(values: Sequence[Any], dtype: DType | None, name: str) -> Tensor:
     """A list with tensors among its items as one `Pack`, nested lists first."""
+    inferred = next((t.dtype.base_dtype for t in _tensors_in(values)), None)
+    if dtype is not None and dtype != inferred:
+        values = _cast_tensors(values, dtype)
+    packed: Tensor = _packed(values, dtype or inferred, name)
+    return packed
+
+
+def _packed(values: Sequence[Any], dtype: DType | None, name: str) -> Any:
+    """The Pack of `values`; a list without tensors stays a list, though it uses up the name as in TensorFlow."""
     from dtflab.graph.apply_op import apply_op
 
-    if dtype is None:
-        dtype = next((t.dtype.base_dtype for t in _tensors_in(values)), None)
     with name_scope(name) as scope:
-        parts = []
-        for i, item in enumerate(values):
-            if isinstance(item, list | tuple) and _contains_tensor(item):
-                parts.append(_pack(item, dtype, str(i)))
-            else:
-                parts.append(convert_to_tensor(item, dtype, name=str(i)))
-        return apply_op("Pack", scope, values=parts)
+        parts = [_packed(v, dtype, str(i)) if isinstance(v, list | tuple) else v for i, v in enumerate(values)]
+        if not any(map(_contains_tensor, parts)):
+            return parts
+        return apply_op("Pack", scope, values=[convert_to_tensor(p, dtype, str(i)) for i, p in enumerate(parts)])
+
+
+def _cast_tensors(values: Any, dtype: DType) -> Any:
+    from dtflab.graph.apply_op import apply_op
+
+    if isinstance(values, list | tuple):
+        return [_cast_tensors(v, dtype) for v in values]
+    if isinstance(values, Tensor) and values.dtype.base_dtype != dtype:
+        return apply_op("Cast", x=values, DstT=dtype)
+    return values
 
 
 def _tensors_in(values: Any) -> list[Any]:

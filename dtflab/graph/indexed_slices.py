@@ -140,7 +140,7 @@ def _to_tensor(
             f"{np.prod(shape, dtype=np.int64)} elements. This may consume a large amount of memory.",
             stacklevel=2,
         )
-    rows = value.dense_shape[0]  # type: ignore[index]  # the ops give Tensor its operators
+    rows = value.dense_shape[0]
     result: Tensor = apply_op(
         "UnsortedSegmentSum", name, data=value.values, segment_ids=value.indices, num_segments=rows
     )

@@ -7,6 +7,7 @@ from dtflab.ops import (  # noqa: F401
     bias,
     casting,
     checks,
+    clipping,
     constant,
     control_flow,
     cross_entropy,

@@ -114,9 +114,7 @@ def argmin(
 ) -> Tensor:
     """The index of the smallest element along `axis` (by default 0); the first, if several are."""
     axis = renamed("axis", axis, "dimension", dimension)
-    return apply_op(
-        "ArgMin", name, input=input, dimension=0 if axis is None else axis, output_type=output_type
-    )
+    return apply_op("ArgMin", name, input=input, dimension=0 if axis is None else axis, output_type=output_type)
 
 
 def arg_max(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
@@ -145,9 +143,7 @@ def _scan(ufunc_name: str, start: int) -> Callable[[Any, Any], Callable[..., Any
 
         def kernel(x: Any, axis: Any) -> Any:
             if not -np.ndim(x) <= axis < np.ndim(x):
-                raise invalid(
-                    f"ScanOp: Expected scan axis in the range [{-np.ndim(x)}, {np.ndim(x)}), but got {axis}"
-                )
+                raise invalid(f"ScanOp: Expected scan axis in the range [{-np.ndim(x)}, {np.ndim(x)}), but got {axis}")
             along_last = xp.moveaxis(x, int(axis), -1)[..., ::step]
             out = xp.empty_like(along_last)
             if node["exclusive"]:
@@ -196,15 +192,11 @@ def _scanned(op_type: str, x: Any, axis: Any, exclusive: bool, reverse: bool, na
         return apply_op(op_type, scope, x=x, axis=axis, exclusive=exclusive, reverse=reverse)
 
 
-def cumsum(
-    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
-) -> Tensor:
+def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
     """Running sums along `axis`; `exclusive` leaves out the element itself, `reverse` starts at the end."""
     return _scanned("Cumsum", x, axis, exclusive, reverse, name)
 
 
-def cumprod(
-    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
-) -> Tensor:
+def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
     """Running products along `axis`; `exclusive` and `reverse` as in `cumsum`."""
     return _scanned("Cumprod", x, axis, exclusive, reverse, name)

@@ -179,9 +179,7 @@ def shape(input: Any, name: str | None = None, out_type: Any = None) -> Tensor:
     return shape_internal(input, name, out_type=dtypes.int32 if out_type is None else out_type)
 
 
-def shape_internal(
-    input: Any, name: str | None = None, optimize: bool = True, out_type: Any = None
-) -> Tensor:
+def shape_internal(input: Any, name: str | None = None, optimize: bool = True, out_type: Any = None) -> Tensor:
     """As `shape`; `optimize=False` always makes the op; without `out_type` the constant has a longer name."""
     with name_scope(name, "Shape", [input]) as scope:
         input = convert_to_tensor(input)
@@ -253,7 +251,6 @@ def convert_to_int_tensor(value: Any, name: str, dtype: Any = dtypes.int32) -> T
     tensor = convert_to_tensor(value, name=name)
     if not tensor.dtype.is_integer:
         raise TypeError(
-            f"Argument `tensor` (name: {name}) must be of type integer. "
-            f"Received {tensor} of dtype {tensor.dtype}"
+            f"Argument `tensor` (name: {name}) must be of type integer. Received {tensor} of dtype {tensor.dtype}"
         )
     return casting.cast(tensor, dtype)

@@ -186,7 +186,7 @@ def _filled(what: str, shape: Any, dtype: DType, name: str | None) -> Tensor:
     with name_scope(name, what, [shape]) as scope:
         if not isinstance(shape, Tensor):
             try:
-                if np.prod(shape) < 1000:
+                if np.prod(shape) < 1000 and np.ndim(shape):
                     return constant(value, dtype, shape, name=scope)
             except (TypeError, NotImplementedError):
                 pass  # a tensor, or a size that is not known, is among the sizes
@@ -278,9 +278,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
         return apply_op("Range", scope, start=start, limit=limit, delta=delta)
 
 
-def _convert_range(
-    value: builtins.range, dtype: Any = None, name: str | None = None, as_ref: bool = False
-) -> Tensor:
+def _convert_range(value: builtins.range, dtype: Any = None, name: str | None = None, as_ref: bool = False) -> Tensor:
     return range(value.start, value.stop, value.step, dtype=dtype, name=name or "range")
 
 

@@ -80,9 +80,7 @@ class RealDiv(Op):
 
     def bind(node, xp):
         if node["T"].is_integer:
-            raise errors.NotFoundError(
-                None, None, f"RealDiv has no kernel for {dtype_text(node['T'])}: cast first."
-            )
+            raise errors.NotFoundError(None, None, f"RealDiv has no kernel for {dtype_text(node['T'])}: cast first.")
         return xp.divide
 
     def grad(op, dz):
@@ -110,9 +108,7 @@ class FloorDiv(Op):
     def bind(node, xp):
         if node["T"].is_integer:
             return _whole(xp.floor_divide, xp)
-        return lambda x, y: xp.floor(
-            xp.divide(x, y)
-        )  # NumPy's own goes by the remainder: 1 // 0.1 is 9 there
+        return lambda x, y: xp.floor(xp.divide(x, y))  # NumPy's own goes by the remainder: 1 // 0.1 is 9 there
 
 
 @op("""DivNoNan(x: T, y: T) -> (z: T)

@@ -111,7 +111,7 @@ def _repeated_axes(x: Tensor, y: Tensor) -> tuple[list[int], list[int]] | None:
     if x.shape.ndims is None or y.shape.ndims is None:
         return None
     rank = max(x.shape.ndims, y.shape.ndims)
-    x_dims, y_dims = ([1] * (rank - len(t.shape)) + t.shape.as_list() for t in (x, y))
+    x_dims, y_dims = ([*[1] * (rank - len(t.shape)), *t.shape.as_list()] for t in (x, y))
     x_axes, y_axes = [], []
     for axis, (a, b) in enumerate(zip(x_dims, y_dims)):
         if a == 1 and b != 1:

@@ -216,9 +216,7 @@ def _coordinates(indices: Any, shape: tuple[int, ...], what: str) -> tuple[Any, 
     """`indices`, whose last axis is a position, as NumPy wants them; an error names the first one outside."""
     depth = indices.shape[-1]
     if depth > len(shape):
-        raise invalid(
-            f"index innermost dimension length must be <= {what} rank; saw: {depth} vs. {len(shape)}"
-        )
+        raise invalid(f"index innermost dimension length must be <= {what} rank; saw: {depth} vs. {len(shape)}")
     wrong = ((indices < 0) | (indices >= np.array(shape[:depth], indices.dtype))).any(-1)
     if np.any(wrong):
         where = tuple(int(i) for i in np.argwhere(wrong)[0])
@@ -244,8 +242,7 @@ class GatherNd(Op):
         depth = indices[-1].value
         if params.ndims is not None and depth > params.ndims:
             raise ValueError(
-                f"indices.shape[-1] must be <= params.rank, but saw indices shape: {indices} "
-                f"and params shape: {params}"
+                f"indices.shape[-1] must be <= params.rank, but saw indices shape: {indices} and params shape: {params}"
             )
         return [indices[:-1].concatenate(params[depth:])]
 
@@ -299,9 +296,7 @@ class ScatterNd(Op):
         return [None, gather_nd(dy, op.inputs[0]), None]
 
 
-def scatter_nd(
-    indices: Any, updates: Any, shape: Any, name: str | None = None, bad_indices_policy: Any = ""
-) -> Tensor:
+def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None, bad_indices_policy: Any = "") -> Tensor:
     """Zeros of `shape`, with `updates` added at the positions in `indices`."""
     return apply_op(
         "ScatterNd",
@@ -329,9 +324,7 @@ class OneHot(Op):
         indices, depth = op.inputs[0].shape, constant_value(op.inputs[1])
         axis = op.get_attr("axis")
         if depth is not None and depth < 0:
-            raise ValueError(
-                f"Dimension size, given by scalar input 1, must be non-negative but is {int(depth)}"
-            )
+            raise ValueError(f"Dimension size, given by scalar input 1, must be non-negative but is {int(depth)}")
         if indices.ndims is None:
             return [TensorShape(None)]
         dims = indices.as_list()
@@ -343,14 +336,10 @@ class OneHot(Op):
 
         def kernel(indices, depth, on_value, off_value):
             if not -1 <= axis <= np.ndim(indices):
-                raise invalid(
-                    f"Expected axis to be -1 or between [0, {np.ndim(indices)}).  But received: {axis}"
-                )
+                raise invalid(f"Expected axis to be -1 or between [0, {np.ndim(indices)}).  But received: {axis}")
             at = axis if axis >= 0 else np.ndim(indices)
             places = xp.arange(int(depth)).reshape((-1,) + (1,) * (np.ndim(indices) - at))
-            return xp.where(xp.expand_dims(indices, at) == places, on_value, off_value).astype(
-                dtype, copy=False
-            )
+            return xp.where(xp.expand_dims(indices, at) == places, on_value, off_value).astype(dtype, copy=False)
 
         return kernel
 
@@ -371,9 +360,7 @@ def one_hot(
         off = None if off_value is None else convert_to_tensor(off_value, dtype_hint=wanted)
         for value, which in ((on, "on_value"), (off, "off_value")):
             if value is not None and wanted is not None and value.dtype.base_dtype != wanted:
-                raise TypeError(
-                    f"dtype {value.dtype.base_dtype} of {which} does not match dtype parameter {dtype}"
-                )
+                raise TypeError(f"dtype {value.dtype.base_dtype} of {which} does not match dtype parameter {dtype}")
         given = on if on is not None else off
         wanted = wanted or (dtypes.float32 if given is None else given.dtype.base_dtype)
         on = convert_to_tensor(1, wanted, name="on_value") if on is None else on

@@ -63,9 +63,7 @@ def _concatenate(xp: Any, arrays: Any, axis: Any) -> Any:
             text = f"[{-ndim}, {ndim}), but got {int(axis)}"
             raise invalid(f"ConcatOp : Expected concatenating dimensions in the range {text}") from None
         texts = ", ".join(map(shape_text, arrays))
-        raise invalid(
-            f"ConcatOp : Dimension sizes of inputs should match except along axis {axis}: {texts}"
-        ) from None
+        raise invalid(f"ConcatOp : Dimension sizes of inputs should match except along axis {axis}: {texts}") from None
 
 
 @op("""ConcatV2(values: N * T, axis: Tidx) -> (output: T)
@@ -163,9 +161,7 @@ def _rows_of(dy: IndexedSlices, sizes: list[Tensor], axis: Tensor) -> list[Any]:
     grads = []
     for size in sizes:
         end = start + casting.cast(gathering.gather(size, axis), dy.indices.dtype)
-        own = reshaping.squeeze(
-            logic.where(logic.logical_and(dy.indices >= start, dy.indices < end)), axis=[1]
-        )
+        own = reshaping.squeeze(logic.where(logic.logical_and(dy.indices >= start, dy.indices < end)), axis=[1])
         rows = gathering.gather(dy.indices, own) - start
         grads.append(IndexedSlices(gathering.gather(dy.values, own), rows, size))
         start = end
@@ -210,9 +206,7 @@ def _split_shapes(op: Any, value: Tensor, axis: Any, sizes: list[int | None]) ->
         return [TensorShape([None] * value.shape.ndims)] * len(sizes)
     ndims = value.shape.ndims
     if not -ndims <= axis < ndims:
-        raise ValueError(
-            f"Dimension size, given by scalar input, must be in range [{-ndims}, {ndims}) but got {axis}"
-        )
+        raise ValueError(f"Dimension size, given by scalar input, must be in range [{-ndims}, {ndims}) but got {axis}")
     dims = value.shape.as_list()
     before, after = dims[: int(axis) % ndims], dims[int(axis) % ndims + 1 :]
     return [TensorShape([*before, size, *after]) for size in sizes]
@@ -230,11 +224,7 @@ class Split(Op):
         axis, value = constant_value(op.inputs[0]), op.inputs[1]
         count = op.get_attr("num_split")
         size = None
-        if (
-            axis is not None
-            and value.shape.ndims is not None
-            and -value.shape.ndims <= axis < value.shape.ndims
-        ):
+        if axis is not None and value.shape.ndims is not None and -value.shape.ndims <= axis < value.shape.ndims:
             size = value.shape.as_list()[int(axis)]
         if size is not None and size % count:
             raise ValueError(f"Dimension size must be evenly divisible by {count} but is {size}")
@@ -291,19 +281,13 @@ class SplitV(Op):
         if sizes is None:
             return _split_shapes(op, value, axis, [None] * count)
         total = None
-        if (
-            axis is not None
-            and value.shape.ndims is not None
-            and -value.shape.ndims <= axis < value.shape.ndims
-        ):
+        if axis is not None and value.shape.ndims is not None and -value.shape.ndims <= axis < value.shape.ndims:
             total = value.shape.as_list()[int(axis)]
         parts: list[Any] = [int(s) for s in sizes]
         if total is not None:
             parts = _filled_sizes(parts, total)
             if sum(parts) != total or min(parts) < 0:
-                raise ValueError(
-                    f"can't split axis of size {total} into pieces of size {shape_text(tuple(sizes))}"
-                )
+                raise ValueError(f"can't split axis of size {total} into pieces of size {shape_text(tuple(sizes))}")
         return _split_shapes(op, value, axis, [None if p == -1 else p for p in parts])
 
     def bind(node, xp):
@@ -378,9 +362,7 @@ class Pack(Op):
             try:
                 return xp.stack(values, axis)
             except ValueError:
-                raise invalid(
-                    f"Shapes of all inputs must match: {', '.join(map(shape_text, values))}"
-                ) from None
+                raise invalid(f"Shapes of all inputs must match: {', '.join(map(shape_text, values))}") from None
 
         return kernel
 

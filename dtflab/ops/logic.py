@@ -51,15 +51,9 @@ greater = _binary("Greater(x: T, y: T) -> (z: bool)\nT: realnumbertype", "greate
 greater_equal = _binary("GreaterEqual(x: T, y: T) -> (z: bool)\nT: realnumbertype", "greater_equal", "x >= y")
 logical_and = _binary("LogicalAnd(x: bool, y: bool) -> (z: bool)", "logical_and", "x and y")
 logical_or = _binary("LogicalOr(x: bool, y: bool) -> (z: bool)", "logical_or", "x or y")
-bitwise_and = _binary(
-    f"BitwiseAnd(x: T, y: T) -> (z: T)\nT: {INTEGER}", "bitwise_and", "The bits set in x and y."
-)
-bitwise_or = _binary(
-    f"BitwiseOr(x: T, y: T) -> (z: T)\nT: {INTEGER}", "bitwise_or", "The bits set in x or y."
-)
-bitwise_xor = _binary(
-    f"BitwiseXor(x: T, y: T) -> (z: T)\nT: {INTEGER}", "bitwise_xor", "The bits that differ."
-)
+bitwise_and = _binary(f"BitwiseAnd(x: T, y: T) -> (z: T)\nT: {INTEGER}", "bitwise_and", "The bits set in x and y.")
+bitwise_or = _binary(f"BitwiseOr(x: T, y: T) -> (z: T)\nT: {INTEGER}", "bitwise_or", "The bits set in x or y.")
+bitwise_xor = _binary(f"BitwiseXor(x: T, y: T) -> (z: T)\nT: {INTEGER}", "bitwise_xor", "The bits that differ.")
 
 
 def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
@@ -200,9 +194,7 @@ class Where(Op):
         return [TensorShape([None, op.inputs[0].shape.ndims])]
 
     def bind(node, xp):
-        return lambda x: (
-            xp.stack(xp.nonzero(x), axis=1) if np.ndim(x) else np.zeros((int(x != 0), 0), np.int64)
-        )
+        return lambda x: xp.stack(xp.nonzero(x), axis=1) if np.ndim(x) else np.zeros((int(x != 0), 0), np.int64)
 
 
 def _where(op_type: str, condition: Any, x: Any, y: Any, name: str | None) -> Tensor:

@@ -154,9 +154,7 @@ class _BatchProduct(Op):
     def grad(op, dy):
         x, y = op.inputs
         adj_x, adj_y = op.get_attr("adj_x"), op.get_attr("adj_y")
-        marks: list[dict[str, Any]] = (
-            [{}, {}] if op.type == "BatchMatMul" else [{"grad_a": True}, {"grad_b": True}]
-        )
+        marks: list[dict[str, Any]] = [{}, {}] if op.type == "BatchMatMul" else [{"grad_a": True}, {"grad_b": True}]
         if adj_x:
             dx = matmul(y, dy, adjoint_a=adj_y, adjoint_b=True, **marks[0])
         else:
@@ -226,12 +224,8 @@ def matmul(
                 )
         a = convert_to_tensor(a, name="a")
         b = convert_to_tensor(b, dtype_hint=a.dtype.base_dtype, name="b")
-        if output_type is not None and any(
-            dtypes.as_dtype(output_type) != t.dtype.base_dtype for t in (a, b)
-        ):
-            raise NotImplementedError(
-                "tf.matmul with an output_type other than its inputs' is not in dtflab."
-            )
+        if output_type is not None and any(dtypes.as_dtype(output_type) != t.dtype.base_dtype for t in (a, b)):
+            raise NotImplementedError("tf.matmul with an output_type other than its inputs' is not in dtflab.")
         if a.shape.ndims is None or a.shape.ndims > 2 or b.shape.ndims is None or b.shape.ndims > 2:
             a, b = casting.conj(a) if transpose_a else a, casting.conj(b) if transpose_b else b
             return apply_op(
@@ -244,9 +238,7 @@ def matmul(
         )
 
 
-def matvec(
-    a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, name: str | None = None
-) -> Tensor:
+def matvec(a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, name: str | None = None) -> Tensor:
     """The matrix `a` times the vector `b`."""
     with name_scope(name, "MatVec", [a, b]):
         output = matmul(a, reshaping.expand_dims(b, axis=-1), transpose_a=transpose_a, adjoint_a=adjoint_a)

@@ -20,7 +20,7 @@ def invalid(message: str) -> errors.InvalidArgumentError:
 
 def shape_text(shape: Any) -> str:
     """`[2,?]` for a TensorShape, a tuple of sizes, or anything with a `shape`."""
-    dims = shape if isinstance(shape, tuple | list) else getattr(shape, "shape", shape)
+    dims: Any = shape if isinstance(shape, tuple | list) else getattr(shape, "shape", shape)
     if hasattr(dims, "as_list"):
         if dims.ndims is None:
             return "<unknown>"

@@ -141,9 +141,7 @@ def reduced_shape(input_shape: Any, axes: Any) -> Any:
     axes = (axes + rank) % rank
     axes_shape = array.shape(axes)
     all_axes = constants.range(rank)
-    return segments.dynamic_stitch(
-        [all_axes, axes], [input_shape, constants.ones(axes_shape, input_shape.dtype)]
-    )
+    return segments.dynamic_stitch([all_axes, axes], [input_shape, constants.ones(axes_shape, input_shape.dtype)])
 
 
 @op(_interface("Sum", NUMBER))
@@ -289,9 +287,7 @@ class All(_Reduction):
     """Whether all elements over the given axes are true."""
 
     def bind(node, xp):
-        return _over_axes(
-            lambda x, axes, keep: xp.logical_and.reduce(x, axes, None, None, keep), node["keep_dims"]
-        )
+        return _over_axes(lambda x, axes, keep: xp.logical_and.reduce(x, axes, None, None, keep), node["keep_dims"])
 
 
 @op("""Any(input: bool, reduction_indices: Tidx) -> (output: bool)
@@ -301,9 +297,7 @@ class Any_(_Reduction):
     """Whether any element over the given axes is true."""
 
     def bind(node, xp):
-        return _over_axes(
-            lambda x, axes, keep: xp.logical_or.reduce(x, axes, None, None, keep), node["keep_dims"]
-        )
+        return _over_axes(lambda x, axes, keep: xp.logical_or.reduce(x, axes, None, None, keep), node["keep_dims"])
 
 
 # -- functions -------------------------------------------------------------------------------------------
@@ -379,9 +373,7 @@ def reduce_logsumexp(
         return _known_scalar(math.add(result, shift, name=scope), axis, keepdims)
 
 
-def reduce_variance(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Tensor:
+def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """The variance over `axis`."""
     with name_scope(name or "reduce_variance"):
         x = convert_to_tensor(input_tensor)
@@ -396,9 +388,7 @@ def reduce_variance(
         return reduce_mean(squares, axis=axis, keepdims=keepdims)
 
 
-def reduce_std(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
-) -> Tensor:
+def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """The standard deviation over `axis`."""
     with name_scope(name or "reduce_std"):
         x = convert_to_tensor(input_tensor)

@@ -42,9 +42,7 @@ class BroadcastTo(Op):
             try:
                 return xp.broadcast_to(x, shape.tolist())
             except ValueError:
-                raise invalid(
-                    f"Incompatible shapes: {shape_text(x)} vs. {shape_text(shape.tolist())}"
-                ) from None
+                raise invalid(f"Incompatible shapes: {shape_text(x)} vs. {shape_text(shape.tolist())}") from None
 
         return kernel
 
@@ -81,9 +79,7 @@ class BroadcastArgs(Op):
             try:
                 return np.array(np.broadcast_shapes(tuple(s0), tuple(s1)), dtype)
             except ValueError:
-                raise invalid(
-                    f"Incompatible shapes: {shape_text(s0.tolist())} vs. {shape_text(s1.tolist())}"
-                ) from None
+                raise invalid(f"Incompatible shapes: {shape_text(s0.tolist())} vs. {shape_text(s1.tolist())}") from None
 
         return kernel
 
@@ -261,9 +257,7 @@ class ReverseV2(Op):
             try:
                 return xp.flip(x, tuple(axis.tolist()))
             except ValueError as error:
-                raise invalid(
-                    f"'axis'[...] is out of valid range [-{np.ndim(x)}, {np.ndim(x) - 1}]: {error}"
-                ) from None
+                raise invalid(f"'axis'[...] is out of valid range [-{np.ndim(x)}, {np.ndim(x) - 1}]: {error}") from None
 
         return kernel
 

@@ -128,9 +128,7 @@ class ExpandDims(Op):
     def bind(node, xp):
         def kernel(x, dim):
             if not -np.ndim(x) - 1 <= dim <= np.ndim(x):
-                raise invalid(
-                    f"Tried to expand dim index {int(dim)} for tensor with {np.ndim(x)} dimensions."
-                )
+                raise invalid(f"Tried to expand dim index {int(dim)} for tensor with {np.ndim(x)} dimensions.")
             return xp.expand_dims(x, int(dim))
 
         return kernel
@@ -164,9 +162,7 @@ class Squeeze(Op):
         if shape.ndims is None or (not named and None in shape.as_list()):
             return [TensorShape(None)]
         dims = shape.as_list()
-        gone = {_checked_axis(axis, shape.ndims) for axis in named} or {
-            i for i, d in enumerate(dims) if d == 1
-        }
+        gone = {_checked_axis(axis, shape.ndims) for axis in named} or {i for i, d in enumerate(dims) if d == 1}
         for axis in gone:
             if dims[axis] not in (1, None):
                 raise ValueError(f"Can not squeeze dim[{axis}], expected a dimension of 1, got {dims[axis]}")
@@ -290,13 +286,10 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
         perm: Any
         if ndims is None:
             rank = array.rank(a)
-            perm = joining.concat(
-                (apply_op("Range", start=0, limit=rank - 2, delta=1), [rank - 1, rank - 2]), 0
-            )
+            perm = joining.concat((apply_op("Range", start=0, limit=rank - 2, delta=1), [rank - 1, rank - 2]), 0)
         elif ndims < 2:
             raise ValueError(
-                "Argument `a` should be a (batch) matrix with rank >= 2. "
-                f"Received `a` = {a} with shape: {a.shape}"
+                f"Argument `a` should be a (batch) matrix with rank >= 2. Received `a` = {a} with shape: {a.shape}"
             )
         else:
             perm = [*builtins.range(ndims - 2), ndims - 1, ndims - 2]

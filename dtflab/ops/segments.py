@@ -72,9 +72,7 @@ def _gather_dropping_negatives(params: Tensor, ids: Tensor) -> Tensor:
     positive = logic.greater_equal(ids, 0)
     shape = array.shape(positive)
     missing = array.rank(gathered) - array.rank(positive)
-    positive = reshaping.reshape(
-        positive, joining.concat([shape, constants.ones([missing], shape.dtype)], axis=0)
-    )
+    positive = reshaping.reshape(positive, joining.concat([shape, constants.ones([missing], shape.dtype)], axis=0))
     positive = positive & constants.ones_like(gathered, dtypes.bool)
     return logic.where_v2(positive, gathered, constants.zeros_like(gathered))
 
@@ -209,9 +207,7 @@ class DynamicPartition(Op):
         return [reshaping.reshape(back, array.shape(data)), None]
 
 
-def dynamic_partition(
-    data: Any, partitions: Any, num_partitions: int, name: str | None = None
-) -> list[Tensor]:
+def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list[Tensor]:
     """The rows of `data`, dealt out: row i goes to output `partitions[i]`."""
     return apply_op("DynamicPartition", name, data=data, partitions=partitions, num_partitions=num_partitions)
 

@@ -113,9 +113,7 @@ def _index(attrs: Any, begin: Any, end: Any, strides: Any, shape: Any) -> tuple[
     if ellipsis_mask & (ellipsis_mask - 1):
         raise ValueError("Multiple ellipses in slice spec not allowed")
     not_axes = ellipsis_mask | new_axis_mask
-    count = sum(
-        not not_axes >> i & 1 for i in range(len(begin))
-    )  # axes of the input that the entries stand for
+    count = sum(not not_axes >> i & 1 for i in range(len(begin)))  # axes of the input that the entries stand for
     if count > len(shape):
         raise ValueError(f"Index out of range using input dim {len(shape)}; input has only {len(shape)} dims")
     index: list[Any] = []
@@ -176,12 +174,7 @@ def _slice_size(size: int | None, part: Any) -> int | None:
     if size is not None:
         return len(range(*part.indices(size)))
     start, stop = part.start, part.stop
-    if (
-        start is not None
-        and stop is not None
-        and (start < 0) == (stop < 0)
-        and (stop - start) * part.step <= 0
-    ):
+    if start is not None and stop is not None and (start < 0) == (stop < 0) and (stop - start) * part.step <= 0:
         return 0
     return None
 

@@ -147,20 +147,14 @@ square: UnaryFunction = unary("Square", REAL_COMPLEX, "square", from_input(_squa
 sqrt = unary("Sqrt", FLOAT_COMPLEX, "sqrt", lambda op, dy: [sqrt_grad(op.outputs[0], dy)], "The square root.")
 rsqrt = unary("Rsqrt", FLOAT_COMPLEX, _rsqrt, lambda op, dy: [rsqrt_grad(op.outputs[0], dy)], "1 / sqrt(x)")
 exp = unary("Exp", FLOAT_COMPLEX, "exp", from_output(lambda y, dy: dy * y), "e to the power of x.")
-expm1 = unary(
-    "Expm1", FLOAT_COMPLEX, "expm1", from_input(lambda x, dy: _times_exp(x, dy)), "exp(x) - 1, exact near 0."
-)
+expm1 = unary("Expm1", FLOAT_COMPLEX, "expm1", from_input(lambda x, dy: _times_exp(x, dy)), "exp(x) - 1, exact near 0.")
 log = unary("Log", FLOAT_COMPLEX, "log", from_input(lambda x, dy: _over(dy, x)), "The natural logarithm.")
-log1p = unary(
-    "Log1p", FLOAT_COMPLEX, "log1p", from_input(lambda x, dy: _over(dy, 1 + x)), "log(1 + x), exact near 0."
-)
+log1p = unary("Log1p", FLOAT_COMPLEX, "log1p", from_input(lambda x, dy: _over(dy, 1 + x)), "log(1 + x), exact near 0.")
 reciprocal = unary(
     "Reciprocal", SIGNED_COMPLEX, "reciprocal", lambda op, dy: [reciprocal_grad(op.outputs[0], dy)], "1 / x"
 )
 inv = unary("Inv", SIGNED_COMPLEX, "reciprocal", lambda op, dy: [reciprocal_grad(op.outputs[0], dy)], "1 / x")
-tanh = unary(
-    "Tanh", FLOAT_COMPLEX, "tanh", from_output(lambda y, dy: tanh_grad(y, dy)), "The hyperbolic tangent."
-)
+tanh = unary("Tanh", FLOAT_COMPLEX, "tanh", from_output(lambda y, dy: tanh_grad(y, dy)), "The hyperbolic tangent.")
 _sigmoid_op = unary(
     "Sigmoid", FLOAT_COMPLEX, _sigmoid, from_output(lambda y, dy: sigmoid_grad(y, dy)), "1 / (1 + exp(-x))"
 )
@@ -223,12 +217,8 @@ sinh = unary("Sinh", FLOAT_COMPLEX, "sinh", from_input(lambda x, dy: dy * cosh(x
 cosh: UnaryFunction = unary(
     "Cosh", FLOAT_COMPLEX, "cosh", from_input(lambda x, dy: dy * sinh(x)), "The hyperbolic cosine."
 )
-asinh = unary(
-    "Asinh", FLOAT_COMPLEX, "arcsinh", from_output(lambda y, dy: dy / cosh(y)), "The inverse of sinh."
-)
-acosh = unary(
-    "Acosh", FLOAT_COMPLEX, "arccosh", from_output(lambda y, dy: dy / sinh(y)), "The inverse of cosh."
-)
+asinh = unary("Asinh", FLOAT_COMPLEX, "arcsinh", from_output(lambda y, dy: dy / cosh(y)), "The inverse of sinh.")
+acosh = unary("Acosh", FLOAT_COMPLEX, "arccosh", from_output(lambda y, dy: dy / sinh(y)), "The inverse of cosh.")
 atanh = unary("Atanh", FLOAT_COMPLEX, "arctanh", from_input(_one_by("Sub")), "The inverse of tanh.")
 
 
@@ -267,9 +257,7 @@ _sign_op = unary(
 floor = unary("Floor", FLOAT, "floor", no_slope, "The largest whole number not above x.")
 ceil = unary("Ceil", FLOAT, "ceil", no_slope, "The smallest whole number not below x.")
 rint = unary("Rint", FLOAT, "rint", no_slope, "The whole number next to x, the even one of two.")
-_round_op = unary(
-    "Round", SIGNED_COMPLEX, _round, no_slope, "The whole number next to x, the even one of two."
-)
+_round_op = unary("Round", SIGNED_COMPLEX, _round, no_slope, "The whole number next to x, the even one of two.")
 is_nan = unary("IsNan", FLOAT, "isnan", None, "Where x is not a number.", result="bool")
 is_inf = unary("IsInf", FLOAT, "isinf", None, "Where x is infinite.", result="bool")
 is_finite = unary("IsFinite", FLOAT, "isfinite", None, "Where x is a number and finite.", result="bool")
