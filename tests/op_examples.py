@@ -902,3 +902,16 @@ def count_up_to(v: Values) -> list[Example]:
 @examples("ResourceCountUpTo")
 def resource_count_up_to(v: Values) -> list[Example]:
     return [v(Var(np.array(3, v.dtype.as_numpy_dtype)), limit=5, T=v.dtype)]
+
+
+@examples("StringFormat")
+def string_format(v: Values) -> list[Example]:
+    values = [np.array([1.5, -2, 3, 4, 5], np.float32), np.array([[1, 2], [3, 4]], np.int32), np.array(True)]
+    found = [
+        v([value], template="<%s>") for value in [*values, np.array([b"a", b"b"], object), np.array(2.25)]
+    ]
+    return [
+        *found,
+        v(values, template="%s, %s; %s", summarize=2),
+        v(values[:1], template="{}", placeholder="{}", summarize=-1),
+    ]

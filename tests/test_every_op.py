@@ -263,13 +263,18 @@ def differentiable(name: str) -> bool:
     return grad is not None and grad is not no_gradient
 
 
+# Their second output is a derivative already, which TensorFlow does not differentiate by the labels.
+DIFFERENTIABLE_OUTPUTS = {"SoftmaxCrossEntropyWithLogits": 1, "SparseSoftmaxCrossEntropyWithLogits": 1}
+
+
 class Derivative:
     """An example in float64 with the gradient of a weighted sum of its outputs."""
 
     def __init__(self, name: str, example: Example) -> None:
         self.feeds: dict[Tensor, np.ndarray] = {}
         self.built = build(name, example, "f", self._source)
-        self.ys = [t for t in self.built.op.outputs if t.dtype.is_floating or t.dtype.is_complex]
+        outputs = self.built.op.outputs[: DIFFERENTIABLE_OUTPUTS.get(name)]
+        self.ys = [t for t in outputs if t.dtype.is_floating or t.dtype.is_complex]
         random = np.random.default_rng(len(example.inputs))
         values = evaluate(self.ys, self.feeds)
         self.weights = [_weights(random, y.dtype, np.shape(v)) for y, v in zip(self.ys, values, strict=True)]

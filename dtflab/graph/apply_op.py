@@ -29,6 +29,11 @@ def apply_op(op_type: str, name: str | None = None, /, **arguments: Any) -> Any:
     argument, the op and the types.
     """
     op_def = op_registry.get(op_type).op_def
+    unknown = arguments.keys() - op_def.argument_names
+    if unknown:
+        raise TypeError(
+            f"apply_op() got unexpected keyword arguments for op '{op_type}': {', '.join(sorted(unknown))}"
+        )
     inputs_given = [v for a in op_def.inputs if isinstance(v := arguments.get(a.name), Tensor)]
     graph = graph_of(inputs_given)
     if graph is not get_default_graph():
@@ -73,7 +78,9 @@ def _convert_inputs(
     inferred_from: dict[str, str] = {}
     for arg in op_def.inputs:
         if arg.name not in arguments:
-            raise TypeError(f"No argument for input {arg.name} found in {sorted(arguments)} for Op '{op_def.name}'")
+            raise TypeError(
+                f"No argument for input {arg.name} found in {sorted(arguments)} for Op '{op_def.name}'"
+            )
         value = arguments[arg.name]
         if arg.is_list:
             tensors = _convert_list(op_def, arg, value, attrs, inferred_from)
@@ -94,9 +101,13 @@ def _convert_one(
     op_def: OpDef, arg: ArgDef, value: Any, attrs: dict[str, Any], inferred_from: dict[str, str]
 ) -> Tensor:
     wanted = arg.type or attrs.get(arg.type_attr)
-    default = op_def.attrs[arg.type_attr].default if arg.type_attr else None
+    attr = op_def.attrs.get(arg.type_attr)
     try:
-        tensor = convert_to_tensor(value, wanted, name=arg.name, preferred_dtype=default, as_ref=arg.is_ref)
+        if wanted is None and attr is not None and attr.allowed is not None:
+            tensor = _convert_to_allowed(arg, attr, value)
+        else:
+            default = attr.default if attr is not None else None
+            tensor = convert_to_tensor(value, wanted, arg.name, preferred_dtype=default, as_ref=arg.is_ref)
     except (TypeError, ValueError) as error:
         raise _type_error(op_def, arg, value, wanted, inferred_from, error) from None
     if arg.type_attr and arg.type_attr not in attrs:
@@ -105,8 +116,24 @@ def _convert_one(
     return tensor
 
 
+def _convert_to_allowed(arg: ArgDef, attr: AttrDef, value: Any) -> Tensor:
+    """The value in its own dtype if the op takes that one, else in the attribute's default."""
+    try:
+        tensor = convert_to_tensor(value, name=arg.name, as_ref=arg.is_ref)
+        if tensor.dtype.base_dtype in (attr.allowed or ()):
+            return tensor
+    except TypeError:
+        pass  # a list of Dimensions, say, needs a dtype
+    return convert_to_tensor(value, name=arg.name, preferred_dtype=attr.default, as_ref=arg.is_ref)
+
+
 def _type_error(
-    op_def: OpDef, arg: ArgDef, value: Any, wanted: DType | None, inferred_from: dict[str, str], error: Exception
+    op_def: OpDef,
+    arg: ArgDef,
+    value: Any,
+    wanted: DType | None,
+    inferred_from: dict[str, str],
+    error: Exception,
 ) -> Exception:
     """What TensorFlow says when an input can't be converted."""
     if wanted is None:
@@ -134,7 +161,9 @@ def _convert_list(
     if not isinstance(values, list | tuple):
         raise TypeError(f"Expected list for '{arg.name}' argument to '{op_def.name}' Op, not {values!r}.")
     if arg.type_list_attr:
-        tensors = [convert_to_tensor(v, name=f"{arg.name}_{i}", as_ref=arg.is_ref) for i, v in enumerate(values)]
+        tensors = [
+            convert_to_tensor(v, name=f"{arg.name}_{i}", as_ref=arg.is_ref) for i, v in enumerate(values)
+        ]
         types = [t.dtype.base_dtype for t in tensors]
         if attrs.setdefault(arg.type_list_attr, types) != types:
             raise TypeError(
@@ -195,7 +224,9 @@ def _checked_attr(attr: AttrDef, value: Any, op_def: OpDef) -> Any:
     """An attribute value in its stored form, checked against the interface."""
     if attr.type.startswith("list("):
         if not isinstance(value, list | tuple):
-            raise TypeError(f"Expected list for attr {attr.name} of Op '{op_def.name}', obtained {type(value).__name__} instead.")
+            raise TypeError(
+                f"Expected list for attr {attr.name} of Op '{op_def.name}', obtained {type(value).__name__} instead."
+            )
         one = AttrDef(attr.name, attr.type[5:-1], allowed=attr.allowed)
         return [_checked_attr(one, v, op_def) for v in value]
     value = _CONVERT_ATTR.get(attr.type, lambda v: v)(value)

@@ -115,21 +115,6 @@ def _top_grad(operation: Any, dy: Any) -> list[Tensor]:
     return [reshaping.reshape(spread, in_shape), constant.zeros([], dtypes.int32)]
 
 
-@op("""TopK(input: T) -> (values: T, indices: int32)
-       k: int >= 0
-       sorted: bool = true
-       T: realnumbertype""")
-class TopK(Op):
-    def infer(op):
-        return _top_shape(op, op.get_attr("k"))
-
-    def bind(node, xp):
-        return lambda values: _top(xp, values, node["k"], np.int32)
-
-    def grad(op, dy, _):
-        return _top_grad(op, dy)[:1]
-
-
 @op("""TopKV2(input: T, k: Tk) -> (values: T, indices: index_type)
        sorted: bool = true
        T: realnumbertype

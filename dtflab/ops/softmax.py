@@ -206,5 +206,5 @@ def _through_logits(operation: Operation, d_loss: Any, d_backprop: Any) -> Tenso
     softmax = apply_op("Softmax", None, logits=operation.inputs[0])
     row = apply_op("ExpandDims", None, input=d_backprop, dim=1)
     column = apply_op("ExpandDims", None, input=softmax, dim=2)
-    inner = apply_op("Squeeze", None, input=apply_op("BatchMatMulV2", "MatMul", x=row, y=column), axis=[1])
+    inner = apply_op("Squeeze", None, input=apply_op("BatchMatMulV2", "MatMul", x=row, y=column), squeeze_dims=[1])
     return dx + (d_backprop - inner) * softmax
