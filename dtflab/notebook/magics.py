@@ -11,7 +11,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from dtflab import viz
 from dtflab.cluster.cluster import Cluster
 from dtflab.graph import scopes
-from dtflab.protos.config_pb2 import RunMetadata, RunOptions
+from dtflab.protos.config_pb2 import RunMetadata
 from dtflab.runtime.session import BaseSession, last_session
 
 
@@ -86,7 +86,7 @@ class DtfMagics(Magics):
         %dtf_placement loss
         """
         args = parse_argstring(self.dtf_placement, line)
-        return viz.placement(self._session(args.session), self._value(args.fetches))
+        return viz.placement(self._session(args.session).placed_nodes(self._value(args.fetches)))
 
     @magic_arguments()
     @argument("fetches", nargs="*", help="a RunMetadata, or tensors or operations to run once, traced")
@@ -105,11 +105,8 @@ class DtfMagics(Magics):
             raise UsageError("Name what to run: %dtf_timeline train_op, or a RunMetadata of a traced run.")
         if isinstance(fetches, RunMetadata):
             return viz.timeline(fetches)
-        metadata = RunMetadata()
-        options = RunOptions(trace_level=RunOptions.FULL_TRACE)
         feed = self._value([args.feed]) if args.feed else None
-        self._session(args.session).run(fetches, feed, options=options, run_metadata=metadata)
-        return viz.timeline(metadata)
+        return viz.timeline(self._session(args.session).trace(fetches, feed))
 
     def _value(self, words: list[str]) -> Any:
         """The value of a Python expression in the user's namespace; None for no words."""

@@ -161,6 +161,14 @@ class BaseSession:
         explained.experimental_payloads = error.experimental_payloads
         return explained
 
+    def trace(self, fetches: Any, feed_dict: Any = None) -> Any:
+        """Run `fetches` once and return the RunMetadata that says what ran when; `dtflab.viz.timeline` draws it."""
+        from dtflab.protos.config_pb2 import RunMetadata, RunOptions
+
+        metadata = RunMetadata()
+        self.run(fetches, feed_dict, RunOptions(trace_level=RunOptions.FULL_TRACE), metadata)
+        return metadata
+
     def placed_nodes(self, fetches: Any = None) -> list[Node]:
         """The nodes of the session's graph with the devices they were placed on; only those of `fetches` if given.
 
