@@ -108,9 +108,10 @@ for index, history in enumerate(histories):
 
 # %%
 tf.viz.curve(
-    {f"worker {i}": ([step for step, _ in h[::10]], [value for _, value in h[::10]]) for i, h in enumerate(histories)},
-    xlabel="global step",
-    ylabel="loss on its own batch",
+    range(0, 600, 10),
+    {f"worker {i}": [value for _, value in history[::10]] for i, history in enumerate(histories)},
+    xlabel="step of the worker",
+    ylabel="loss on its batch",
 )
 
 # %% [markdown]

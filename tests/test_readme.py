@@ -1,0 +1,34 @@
+"""The README's program runs as printed, fits on a slide, and draws the picture that stands below it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+from tests import house
+from tests.house import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROGRAM = re.search(r"```python\n(.*?)```", README, re.S)[1]
+
+
+def told(svg: str) -> set[str]:
+    """What a picture's tooltips name: ops and transfers, without their times."""
+    return set(re.findall(r"<title>(\S+)", svg))
+
+
+def test_program_fits_on_a_slide():
+    assert len([line for line in PROGRAM.splitlines() if line.strip()]) <= 15
+
+
+def test_program_draws_the_picture(tmp_path):
+    done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    drawn = told((tmp_path / "timeline.svg").read_text(encoding="utf-8"))
+    assert drawn == told((ROOT / "docs" / "timeline.svg").read_text(encoding="utf-8"))
+    assert len(drawn) > 20
+
+
+def test_readme_names_the_chapter():
+    assert re.findall(r"^\d\. \[`(\w+)`\]", README, re.M) == house.order().chapter
