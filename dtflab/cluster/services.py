@@ -68,9 +68,7 @@ class MasterService:
         handle = self._master.create_session(nodes, request.config)
         self._graphs[handle] = _Growing(nodes)
         call.on_end(lambda why: self._forget(handle))  # nobody will ever know the handle
-        return master_messages.CreateSessionResponse(
-            session_handle=handle, graph_version=0
-        ).SerializeToString()
+        return master_messages.CreateSessionResponse(session_handle=handle, graph_version=0).SerializeToString()
 
     def _extend_session(self, data: bytes, call: Call) -> bytes:
         request = master_messages.ExtendSessionRequest.FromString(data)
@@ -97,9 +95,7 @@ class MasterService:
             if request.partial_run_handle:
                 raise _no_partial_runs()
             if not request.fetch and not request.target:
-                raise errors.InvalidArgumentError(
-                    None, None, "Must specify at least one target to fetch or execute."
-                )
+                raise errors.InvalidArgumentError(None, None, "Must specify at least one target to fetch or execute.")
             values = self._run(request, request, feeds, request.options, response.metadata, call)
         except errors.OpError as error:
             if not request.store_errors_in_response_body:
@@ -185,9 +181,7 @@ class MasterService:
         try:
             return self._callables[request.session_handle, request.handle]
         except KeyError:
-            raise errors.InvalidArgumentError(
-                None, None, f"No such callable handle: {request.handle}"
-            ) from None
+            raise errors.InvalidArgumentError(None, None, f"No such callable handle: {request.handle}") from None
 
     def _release_callable(self, data: bytes, call: Call) -> bytes:
         request = master_messages.ReleaseCallableRequest.FromString(data)
@@ -241,9 +235,7 @@ class WorkerService:
         }
 
     def _get_status(self, data: bytes, call: Call) -> bytes:
-        return worker_messages.GetStatusResponse(
-            device_attributes=self._worker.get_status()
-        ).SerializeToString()
+        return worker_messages.GetStatusResponse(device_attributes=self._worker.get_status()).SerializeToString()
 
     def _create_worker_session(self, data: bytes, call: Call) -> bytes:
         request = worker_messages.CreateWorkerSessionRequest.FromString(data)
@@ -253,9 +245,7 @@ class WorkerService:
             )
         master, incarnation = request.master_task, request.master_incarnation
         with self._lock:
-            lost = [
-                h for h, s in self._sessions.items() if s.master == master and s.incarnation != incarnation
-            ]
+            lost = [h for h, s in self._sessions.items() if s.master == master and s.incarnation != incarnation]
             self._sessions.setdefault(request.session_handle, _WorkerSession(master, incarnation))
         for handle in lost if master else ():  # that master has restarted, and will not close them any more
             self._delete(handle)
@@ -311,9 +301,7 @@ class WorkerService:
             return _failed(worker_messages.RunGraphResponse(), error)
         return serialize(response, "recv", received)
 
-    def _drive(
-        self, request: Any, sent: Sequence[tuple[str, Any]], response: Any, call: Call
-    ) -> list[tuple[str, Any]]:
+    def _drive(self, request: Any, sent: Sequence[tuple[str, Any]], response: Any, call: Call) -> list[tuple[str, Any]]:
         """Run a registered partition on this thread; the values that the master asked for with it."""
         trace = StepStatsCollector(self._clock) if request.exec_opts.record_timeline else None
         step = self._task.master.new_step(request.step_id, self._clock, trace=trace)
