@@ -130,23 +130,15 @@ class RefVariable(Variable):
         result = state.assign(self._variable, value, use_locking=use_locking, name=name)
         return result if read_value else result.op
 
-    def assign_add(
-        self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
-    ) -> Any:
+    def assign_add(self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True) -> Any:
         """Add to the value; the result holds the sum."""
         result = state.assign_add(self._variable, delta, use_locking=use_locking, name=name)
         return result if read_value else result.op
 
-    def assign_sub(
-        self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
-    ) -> Any:
+    def assign_sub(self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True) -> Any:
         """Subtract from the value; the result holds the difference."""
         result = state.assign_sub(self._variable, delta, use_locking=use_locking, name=name)
         return result if read_value else result.op
-
-    def count_up_to(self, limit: int) -> Tensor:
-        """The value before adding 1; OutOfRangeError once `limit` is reached."""
-        return state.count_up_to(self._variable, limit)
 
 
 def _scatter(function: Any) -> Any:

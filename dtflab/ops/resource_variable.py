@@ -43,6 +43,10 @@ class ResourceVariable(Variable):
     _graph_element: Tensor
     _cached_value: Tensor | None = None
     _validate_shape = True
+    _NO_VALUE = (
+        "The `initial_value` arg to `tf.Variable` must be specified except when you are not providing a "
+        "`variable_def`. You provided neither."
+    )
 
     def _create(self, initial_value: Any, validate_shape: bool, name: Any, dtype: Any, shape: Any) -> None:
         from_function = callable(initial_value)
@@ -112,9 +116,7 @@ class ResourceVariable(Variable):
         self._initializer_op = find(variable_def.initializer_name)
         given = variable_def.initial_value_name
         self._initial_value = find(given) if given else None
-        snapshot = find(
-            variable_def.snapshot_name or f"{variable_def.variable_name[:-2]}/Read/ReadVariableOp:0"
-        )
+        snapshot = find(variable_def.snapshot_name or f"{variable_def.variable_name[:-2]}/Read/ReadVariableOp:0")
         self._cached_value = None if snapshot.op.type == "ReadVariableOp" else snapshot
         while snapshot.op.type != "ReadVariableOp":
             snapshot = snapshot.op.inputs[0]
@@ -198,9 +200,7 @@ class ResourceVariable(Variable):
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Rows of the value."""
         with name_scope("Gather" if name is None else name) as scope:
-            return apply_op(
-                "ResourceGather", scope, resource=self._handle, indices=indices, dtype=self._dtype
-            )
+            return apply_op("ResourceGather", scope, resource=self._handle, indices=indices, dtype=self._dtype)
 
     def is_initialized(self, name: str | None = None) -> Tensor:
         """A bool scalar: whether the variable has a value."""
@@ -215,9 +215,7 @@ class ResourceVariable(Variable):
     def _lazy_read(self, operation: Operation) -> _UnreadVariable:
         return _UnreadVariable(self, operation)
 
-    def assign(
-        self, value: Any, use_locking: bool | None = None, name: Any = None, read_value: bool = True
-    ) -> Any:
+    def assign(self, value: Any, use_locking: bool | None = None, name: Any = None, read_value: bool = True) -> Any:
         """Replace the value; the result holds the new one."""
         with self._handle.graph.as_default(), self._in_order():
             tensor = convert_to_tensor(value, self._dtype)
@@ -228,9 +226,7 @@ class ResourceVariable(Variable):
                     "incompatible."
                 )
             validate = self._validate_shape and self._shape.is_fully_defined()
-            done = apply_op(
-                "AssignVariableOp", name, resource=self._handle, value=tensor, validate_shape=validate
-            )
+            done = apply_op("AssignVariableOp", name, resource=self._handle, value=tensor, validate_shape=validate)
             return self._lazy_read(done) if read_value else done
 
     def _update(self, op_type: str, delta: Any, name: Any, read_value: bool) -> Any:
@@ -239,21 +235,13 @@ class ResourceVariable(Variable):
             done = apply_op(op_type, name, resource=self._handle, value=tensor)
         return self._lazy_read(done) if read_value else done
 
-    def assign_add(
-        self, delta: Any, use_locking: bool | None = None, name: Any = None, read_value: bool = True
-    ) -> Any:
+    def assign_add(self, delta: Any, use_locking: bool | None = None, name: Any = None, read_value: bool = True) -> Any:
         """Add to the value; the result holds the sum."""
         return self._update("AssignAddVariableOp", delta, name, read_value)
 
-    def assign_sub(
-        self, delta: Any, use_locking: bool | None = None, name: Any = None, read_value: bool = True
-    ) -> Any:
+    def assign_sub(self, delta: Any, use_locking: bool | None = None, name: Any = None, read_value: bool = True) -> Any:
         """Subtract from the value; the result holds the difference."""
         return self._update("AssignSubVariableOp", delta, name, read_value)
-
-    def count_up_to(self, limit: int) -> Tensor:
-        """The value before adding 1; OutOfRangeError once `limit` is reached."""
-        return apply_op("ResourceCountUpTo", None, resource=self._handle, limit=limit, T=self._dtype)
 
 
 class _UnreadVariable(ResourceVariable):

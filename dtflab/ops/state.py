@@ -132,9 +132,7 @@ class _DenseUpdate(Op):
         def update(cell: Cell, value: Any) -> Cell:
             def compute(old: Any, out: Any) -> Any:
                 if old.shape != value.shape:
-                    raise errors.InvalidArgumentError(
-                        None, None, "Parameters and update must be the same size"
-                    )
+                    raise errors.InvalidArgumentError(None, None, "Parameters and update must be the same size")
                 return ufunc(old, value, out=out) if out is not None else ufunc(old, value)
 
             cell.update(compute)
@@ -296,9 +294,7 @@ def assign(
 ) -> Any:
     """Give a variable a new value; the result holds that value once it is assigned."""
     if is_ref(ref):
-        return apply_op(
-            "Assign", name, ref=ref, value=value, validate_shape=validate_shape, use_locking=use_locking
-        )
+        return apply_op("Assign", name, ref=ref, value=value, validate_shape=validate_shape, use_locking=use_locking)
     return ref.assign(value, name=name)
 
 
@@ -325,7 +321,9 @@ def is_variable_initialized(ref: Any, name: str | None = None) -> Tensor:
 
 def count_up_to(ref: Any, limit: int, name: str | None = None) -> Tensor:
     """The variable's value before adding 1 to it; OutOfRangeError once it has reached `limit`."""
-    return apply_op("CountUpTo", name, ref=ref, limit=limit)
+    if is_ref(ref):
+        return apply_op("CountUpTo", name, ref=ref, limit=limit)
+    return apply_op("ResourceCountUpTo", name, resource=ref.handle, limit=limit, T=ref.dtype)
 
 
 def _scatter(how: str, default_locking: bool) -> Callable[..., Any]:
@@ -333,9 +331,7 @@ def _scatter(how: str, default_locking: bool) -> Callable[..., Any]:
         ref: Any, indices: Any, updates: Any, use_locking: bool = default_locking, name: str | None = None
     ) -> Any:
         if is_ref(ref):
-            return apply_op(
-                f"Scatter{how}", name, ref=ref, indices=indices, updates=updates, use_locking=use_locking
-            )
+            return apply_op(f"Scatter{how}", name, ref=ref, indices=indices, updates=updates, use_locking=use_locking)
         updates = convert_to_tensor(updates, ref.dtype)
         done = apply_op(f"ResourceScatter{how}", name, resource=ref.handle, indices=indices, updates=updates)
         return ref._lazy_read(done)

@@ -76,6 +76,7 @@ class Variable:
 
     __array_priority__ = 100  # numpy hands mixed arithmetic to us
 
+    _NO_VALUE = "initial_value must be specified."
     _initial_value: Tensor | None
     _initializer_op: Operation
     _trainable: bool
@@ -118,7 +119,7 @@ class Variable:
             self._init_from_proto(variable_def, import_scope)
             return
         if initial_value is None:
-            raise ValueError("initial_value must be specified.")
+            raise ValueError(self._NO_VALUE)
         if constraint is not None and not callable(constraint):
             raise ValueError("The `constraint` argument must be a callable.")
         self._set_policies(synchronization, aggregation, trainable)
@@ -204,13 +205,17 @@ class Variable:
     def _as_graph_element(self) -> Tensor:
         raise NotImplementedError
 
+    def count_up_to(self, limit: int) -> Tensor:
+        """The value before adding 1 to it; OutOfRangeError once `limit` is reached."""
+        from dtflab.ops import state
+
+        return state.count_up_to(self, limit)
+
     def load(self, value: Any, session: Any = None) -> None:
         """Set the value from Python, without new operations in the graph."""
         session = session or get_default_session()
         if session is None:
-            raise ValueError(
-                "Either session argument should be provided or default session should be established"
-            )
+            raise ValueError("Either session argument should be provided or default session should be established")
         session.run(self.initializer, {self.initializer.inputs[1]: value})
 
     @property
