@@ -109,8 +109,8 @@ def _loop(a, line, number, device):
     x_out, x_in = apply_op("Switch", data=x, pred=go_on)
     with tf.control_dependencies(None), tf.device(device(line.place + 1)):
         x_next = tf.tanh(tf.negative(x_in))
-    with tf.control_dependencies(None):
-        i_next = tf.add(i_in, tf.ones_like(i_in))
+    with tf.control_dependencies(None), tf.control_dependencies([i_in]):
+        i_next = tf.add(i_in, tf.constant(1))
     i.op._update_input(1, apply_op("NextIteration", data=i_next))
     x.op._update_input(1, apply_op("NextIteration", data=x_next))
     return apply_op("Exit", data=x_out)

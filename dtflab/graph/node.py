@@ -43,6 +43,10 @@ class Node:
         """A copy with other fields."""
         return dataclasses.replace(self, **changes)
 
+    def sources(self) -> list[str]:
+        """Names of the nodes that this one waits for, each once."""
+        return list(dict.fromkeys([name for name, _ in self.inputs] + self.controls))
+
     def colocated_with(self) -> list[str]:
         """Names of the nodes whose device this one must share (`_class` attr, entries `loc:@name`)."""
         return [c[5:].decode() for c in self.attrs.get("_class", ()) if c.startswith(b"loc:@")]

@@ -46,8 +46,9 @@ class NoOp(Op):
 
 @op("ControlTrigger() -> ()")
 class ControlTrigger(Op):
-    """A NoOp that in TensorFlow runs even if its control inputs are dead: used by gradients of loops."""
+    """A NoOp that runs even if its control inputs are dead: used by gradients of loops."""
 
+    control_flow = "control_trigger"
     infer = shapes.none
     flops = free
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from dtflab.graph import errors, op_registry
 from dtflab.graph.node import Node
+from dtflab.ops.cell import Cell
 from dtflab.runtime import frames
 from dtflab.runtime.rendezvous import DEAD
 
@@ -171,16 +172,19 @@ class Iteration:
                         ready.append(consumer)
         except Exception as error:
             self._fail(n, error)
-        if self.frame is not None:
-            self.frame.settle()
+        else:
+            if self.frame is not None:
+                self.frame.settle()
 
     def _run(self, n: int) -> None:
         """Run one ready node, whatever is special about it."""
         kernel, first, last, mode, _, _ = self.executor.items[n]
-        if n in self.dead and not mode & TRANSFER:
-            self.propagate_dead(n)
-            return
         args = self.inputs[first:last]
+        if n in self.dead:
+            if not mode & TRANSFER:
+                self.propagate_dead(n)
+                return
+            args = [DEAD] * len(args)  # what a _Send tells the other side
         self.inputs[first:last] = [None] * (last - first)
         if mode & CONTROL_FLOW:
             frames.run(self, n, kernel(*args))
@@ -203,7 +207,9 @@ class Iteration:
         step.expect()
 
         def done(value: Any, error: Exception | None = None) -> None:
-            step.post(self._finished, n, started, value, error)
+            if error is None and value is not DEAD:
+                self._record(n, started, value)
+            step.post(self._finished, n, value, error)
 
         try:
             self.executor.items[n].kernel(self.ctx, *args, done)
@@ -220,13 +226,14 @@ class Iteration:
             try:
                 with np.errstate(all="ignore"):
                     value, error = kernel(*args), None
+                self._record(n, started, value)
             except Exception as raised:
                 value, error = None, raised
-            step.post(self._finished, n, started, value, error)
+            step.post(self._finished, n, value, error)
 
         self.executor.device.pool.submit(task)
 
-    def _finished(self, n: int, started: float, value: Any, error: Exception | None) -> None:
+    def _finished(self, n: int, value: Any, error: Exception | None) -> None:
         """An asynchronous node is done (called by the driving thread)."""
         self.in_flight -= 1
         if self.step.error is not None:
@@ -234,7 +241,6 @@ class Iteration:
         if error is not None:
             self._fail(n, error)
             return
-        self._record(n, started, value)
         self.propagate(n, value)
         if self.ready:
             self.enqueue()
@@ -265,17 +271,17 @@ class Iteration:
             self.deliver(targets, DEAD)
         self.deliver_controls(item.controls, alive=False)
 
-    def deliver(self, targets: Iterable[tuple[int, int]], value: Any) -> None:
-        """Put `value` on edges of this iteration."""
+    def deliver(self, targets: Iterable[tuple[int, int]], value: Any, for_good: bool = False) -> None:
+        """Put `value` on edges of this iteration; dead `for_good` means that a Merge need not wait for another."""
         for slot, consumer in targets:
             if value is DEAD:
-                self._deliver_dead(consumer)
+                self._deliver_dead(consumer, for_good)
             else:
                 self.inputs[slot] = value
                 self._count(consumer)
 
-    def _deliver_dead(self, consumer: int) -> None:
-        if self.executor.control_flow[consumer] == "merge":
+    def _deliver_dead(self, consumer: int, for_good: bool) -> None:
+        if self.executor.control_flow[consumer] == "merge" and not for_good:
             # A Merge is dead when all its inputs are, and only then counts as served.
             item = self.executor.items[consumer]
             self.dead_counts[consumer] = self.dead_counts.get(consumer, 0) + 1
@@ -287,7 +293,7 @@ class Iteration:
     def deliver_controls(self, consumers: Iterable[int], alive: bool) -> None:
         """The node that these consumers waited for has finished, or will never run."""
         for consumer in consumers:
-            if not alive and self.executor.control_flow[consumer] != "merge":
+            if not alive and self.executor.control_flow[consumer] not in frames.IMMORTAL:
                 self.dead.add(consumer)
             self._count(consumer)
 
@@ -329,14 +335,15 @@ def _arguments(*args: Any) -> Any:
 
 def _reading(kernel: Callable[..., Any], positions: list[int], offset: int) -> Callable[..., Any]:
     """`kernel` with the variables among its inputs read when it starts."""
-    if positions == [0] and not offset:
+    if positions == [0] and not offset and kernel is not _arguments:
         return lambda cell, *rest: kernel(cell.read(), *rest)
     where = [p + offset for p in positions]
 
     def reading(*args: Any) -> Any:
         values = list(args)
         for p in where:
-            values[p] = values[p].read()
+            if isinstance(values[p], Cell):  # not so at a dead input of a Merge or a _Send
+                values[p] = values[p].read()
         return kernel(*values)
 
     return reading

@@ -25,13 +25,16 @@ if TYPE_CHECKING:
     from dtflab.runtime.executor import Iteration
 
 
+IMMORTAL = ("merge", "control_trigger")  # they run even if what they only wait for is dead
+
+
 class Frame:
     """One entry of one loop: its living iterations, and what it still waits for."""
 
     def __init__(self, parent: Iteration, name: bytes, enters: int, parallel: int) -> None:
         self.parent = parent
         self.name = name
-        self.id = hash64(f"{parent.ctx.frame_id};{parent.number};{name.decode()}".encode())
+        self.id = _combine(parent.ctx.frame_id, _combine(parent.number, hash64(name)))
         self.enters_to_come = enters
         self.parallel = max(1, parallel)
         self.invariants: list[tuple[int, Any]] = []  # (Enter node, value) that every iteration gets
@@ -128,6 +131,8 @@ def run(iteration: Iteration, n: int, args: Sequence[Any]) -> None:
     elif kind == "next_iteration":
         assert iteration.frame is not None
         iteration.frame.advance(iteration, n, args[0])
+    elif kind == "control_trigger":
+        iteration.deliver_controls(iteration.executor.items[n].controls, alive=True)
     else:  # loop_cond
         _deliver_outputs(iteration, n, args[0])
 
@@ -157,14 +162,10 @@ def _enter(iteration: Iteration, n: int, value: Any) -> None:
 def _deliver_outputs(iteration: Iteration, n: int, *values: Any) -> None:
     """Put the outputs of node `n`, which ran elsewhere, on edges of `iteration`."""
     item = iteration.executor.items[n]
-    if values[0] is DEAD:
-        merges = [c for _, c in item.targets[0] if iteration.executor.control_flow[c] == "merge"]
-        if iteration.executor.control_flow[n] == "enter":
-            # A loop on the untaken branch of a conditional: its Merge gets no second value that could be dead too.
-            for merge in merges:
-                iteration.dead_counts[merge] = iteration.executor.items[merge].last
+    # A loop on the untaken branch of a conditional: its Merge gets no second value that could be dead too.
+    for_good = iteration.executor.control_flow[n] == "enter"
     for targets, value in zip(item.targets, values, strict=True):
-        iteration.deliver(targets, value)
+        iteration.deliver(targets, value, for_good)
     iteration.deliver_controls(item.controls, alive=values[0] is not DEAD)
 
 
@@ -173,6 +174,11 @@ def _is_over(iteration: Iteration) -> bool:
 
 
 _M, _MASK = 0xC6A4A7935BD1E995, (1 << 64) - 1
+
+
+def _combine(a: int, b: int) -> int:
+    """TensorFlow's Hash64Combine."""
+    return a ^ (b + 0x9E3779B97F4A7800 + (a << 10) + (a >> 4)) & _MASK
 
 
 def hash64(data: bytes, seed: int = 0xDECAFCAFFE) -> int:

@@ -18,9 +18,10 @@ from dtflab.graph import device_spec, errors
 from dtflab.graph.node import Node
 from dtflab.runtime.clock import REAL, Clock
 from dtflab.runtime.console import say
-from dtflab.runtime.partition import partition
+from dtflab.runtime.partition import partition, spread_loops
 from dtflab.runtime.placer import Placer, place
 from dtflab.runtime.prune import prune
+from dtflab.runtime.rendezvous import DEAD
 from dtflab.runtime.runner import Step
 from dtflab.runtime.step_stats import StepStatsCollector
 
@@ -142,7 +143,8 @@ class MasterSession:
         self._lock = threading.Lock()
         self._closed = False
         self.devices = [device for worker in workers.values() for device in worker.get_status()]
-        self._incarnations = {device.name: device.incarnation for device in self.devices}
+        # Unsigned in this message; attributes of nodes, where they go, are signed.
+        self._incarnations = {d.name: d.incarnation - (d.incarnation >> 63 << 64) for d in self.devices}
         own = self._incarnations[f"{master.task}/device:CPU:0"]
         for worker in workers.values():
             worker.create_worker_session(handle, master.task, own)
@@ -180,7 +182,7 @@ class MasterSession:
         step = self._new_step(options)
         if watch is not None:
             watch(step)
-        results: list[Any] = [None] * len(fetches)
+        results: list[Any] = [DEAD] * len(fetches)
         args = [value for _, value in feeds]
         tasks = [self._workers[task] for task in signature.handles]
         if len(tasks) > 1:
@@ -195,6 +197,11 @@ class MasterSession:
         finally:
             if signature.transfers:
                 _cleanup(tasks, step.step_id, step.error)
+        for i, value in enumerate(results):
+            if value is DEAD:
+                raise errors.InvalidArgumentError(
+                    None, None, f"Retval[{i}] does not have value: {fetches[i]} is on a branch that was not taken."
+                )
         self._report(step, signature, options, metadata)
         return results
 
@@ -216,7 +223,7 @@ class MasterSession:
         with self._lock:
             if key in self._signatures:
                 return self._signatures[key]
-            nodes = prune(self._nodes, *key, client_device)
+            nodes = spread_loops(prune(self._nodes, *key, client_device))
             parts = partition(nodes, lambda node: device_spec.task_name(node.device), self._incarnations)
             handles = {task: self._workers[task].register_graph(self.handle, part) for task, part in parts.items()}
             self._signatures[key] = _Signature(handles, parts)

@@ -1,24 +1,27 @@
 """Partition: a placed graph → one graph per place, with a `_Send`/`_Recv` pair on every edge that crosses.
 
-Stands for `core/graph/graph_partition.cc`. Used twice, as in TensorFlow: the master cuts by task, each worker cuts its
-part by device.
+Stands for `core/graph/graph_partition.cc`. `partition` is used twice, as in TensorFlow: the master cuts by task, each
+worker cuts its part by device. Before that, once, the master calls `spread_loops`.
 
-Rules: a pure function. One pair per (tensor, destination device), however many consumers. A control edge crosses as an
-empty tensor. In a loop that spans places, each place that receives gets a small loop of its own (`_control_loops`),
-driven by the loop's condition, so that its `_Recv` nodes run once per iteration.
+Rules: pure functions. One pair per (tensor, destination device), however many consumers. A control edge crosses as an
+empty tensor. In a loop that spans devices, each device that receives gets a small loop of its own, driven by the real
+loop's condition, whose Merge ticks once per iteration: a `_Recv` in the loop waits for that tick.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes, op_registry
+from dtflab.graph import dtypes, errors, op_registry
 from dtflab.graph.node import Node, by_name, make_node
 
 Frames = tuple[bytes, ...]  # names of the loops around a node, outermost first
+
+_TICK = "_cloop"  # TensorFlow's prefix: its workers know the nodes of a control loop by it, and so do ours
 
 
 def partition(
@@ -26,67 +29,52 @@ def partition(
 ) -> dict[str, list[Node]]:
     """Split placed nodes by `location(node)`; `incarnations` of devices go into the keys of the crossings."""
     locations = {node.name: location(node) for node in nodes}
-    if len(set(locations.values())) == 1:
-        return {next(iter(locations.values())): list(nodes)}
-    return _Partitioning(nodes, location, locations, incarnations).parts
+    if len(set(locations.values())) <= 1:
+        return {place: list(nodes) for place in set(locations.values())}
+    cut = _Cut(nodes, locations, incarnations)
+    for node in nodes:
+        cut.add(node)
+    return cut.parts
 
 
-class _Partitioning:
+class _Cut:
     """The parts as they grow."""
 
     def __init__(
-        self,
-        nodes: Sequence[Node],
-        location: Callable[[Node], str],
-        locations: dict[str, str],
-        incarnations: Mapping[str, int],
+        self, nodes: Sequence[Node], locations: Mapping[str, str], incarnations: Mapping[str, int]
     ) -> None:
-        self.location = location
         self.locations = locations
         self.incarnations = incarnations
         self.sources = by_name(nodes)
-        self.parts: dict[str, list[Node]] = {place: [] for place in dict.fromkeys(locations.values())}
-        self.received: dict[tuple[str, int, str, Frames], str] = {}  # (tensor, destination device) → its _Recv
-        self.frames = frames_of(nodes)
-        self.loops: dict[tuple[Frames, str], str] = {}  # (loop, device) → the Merge that ticks there
-        self.edges = 0
-        for node in nodes:
-            self._add(node)
+        self.parts: dict[str, list[Node]] = {place: [] for place in locations.values()}
+        self.received: dict[tuple[str, int, str], str] = {}  # (tensor, destination device) → its _Recv
 
-    def _add(self, node: Node) -> None:
+    def add(self, node: Node) -> None:
         """Put a node into its part, with the edges that cross replaced by receives."""
         here = self.locations[node.name]
-        frames = self.frames.get(node.name, ())
-        inputs = []
+        ticks = [name for name in node.controls if name.startswith(_TICK)]
+        inputs, controls = [], []
         for source, output in node.inputs:
             crosses = self.locations[source] != here
-            inputs.append((self._receive(source, output, node.device, frames), 0) if crosses else (source, output))
-        controls = []
+            inputs.append((self._receive(source, output, node, ticks), 0) if crosses else (source, output))
         for source in node.controls:
             crosses = self.locations[source] != here
-            controls.append(self._receive(source, -1, node.device, frames) if crosses else source)
+            controls.append(self._receive(source, -1, node, ticks) if crosses else source)
         self.parts[here].append(node.replace(inputs=inputs, controls=list(dict.fromkeys(controls))))
 
-    def _new(self, node: Node) -> str:
-        place = self.location(node)
-        self.locations[node.name] = place
-        self.sources[node.name] = node
-        self.parts.setdefault(place, []).append(node)
-        return node.name
-
-    def _receive(self, source: str, output: int, device: str, frames: Frames) -> str:
-        """The name of the `_Recv` on `device` of that tensor; output -1 is «has finished»."""
-        key = (source, output, device, frames)
+    def _receive(self, source: str, output: int, consumer: Node, ticks: list[str]) -> str:
+        """The name of the `_Recv` on the consumer's device of that tensor; output -1 is «has finished»."""
+        key = (source, output, consumer.device)
         if key not in self.received:
-            self.received[key] = self._cross(source, output, device, frames)
+            self.received[key] = self._cross(*key, self.locations[consumer.name], ticks)
         return self.received[key]
 
-    def _cross(self, source: str, output: int, device: str, frames: Frames) -> str:
+    def _cross(self, source: str, output: int, device: str, place: str, ticks: list[str]) -> str:
         producer = self.sources[source]
-        self.edges += 1
-        tensor_name = f"edge_{self.edges}_{source}"
-        # The names of the two ends say where they lead; so a part that is cut again can't meet them twice.
-        name = f"{source}/_{'done' if output < 0 else output}_to{device}"
+        there = self.parts[self.locations[source]]
+        tensor_name = f"edge_{len(self.received)}_{source}"
+        # The names of the two ends say where they lead, so a part that is cut again can't meet them twice.
+        name = f"{source}/to{_word(device)}/{'done' if output < 0 else output}"
         attrs: dict[str, Any] = {
             "tensor_name": tensor_name.encode(),
             "send_device": producer.device.encode(),
@@ -94,81 +82,145 @@ class _Partitioning:
             "recv_device": device.encode(),
         }
         if output < 0:
-            dtype, edge = dtypes.float32, (self._signal(name, producer), 0)
+            there.append(_empty(f"{name}/signal", producer))
+            dtype, edge = dtypes.float32, (f"{name}/signal", 0)
         else:
             dtype, edge = producer.output_types[output].base_dtype, (source, output)
-        self._new(make_node(f"{name}/send", "_Send", [edge], device=producer.device, T=dtype, **attrs))
-        tick = [self._loop_on(device, frames)] if frames else []
-        return self._new(make_node(f"{name}/recv", "_Recv", [], tick, device, tensor_type=dtype, **attrs))
+        there.append(make_node(f"{name}/send", "_Send", [edge], device=producer.device, T=dtype, **attrs))
+        self.parts[place].append(make_node(f"{name}/recv", "_Recv", [], ticks, device, tensor_type=dtype, **attrs))
+        return f"{name}/recv"
 
-    def _signal(self, name: str, producer: Node) -> str:
-        """An empty tensor that exists once `producer` has finished."""
-        value = np.zeros(0, np.float32)
-        return self._new(
-            make_node(f"{name}/signal", "Const", [], [producer.name], producer.device, value=value, dtype=dtypes.float32)
-        )
 
-    def _loop_on(self, device: str, frames: Frames) -> str:
+def _word(device: str) -> str:
+    """A device as part of a node's name."""
+    return re.sub("[^A-Za-z0-9]+", "_", device)
+
+
+def _empty(name: str, producer: Node) -> Node:
+    """An empty tensor that exists once `producer` has finished."""
+    value = np.zeros(0, np.float32)
+    return make_node(name, "Const", [], [producer.name], producer.device, value=value, dtype=dtypes.float32)
+
+
+# -- loops that span devices --------------------------------------------------------------------------------
+
+
+def spread_loops(nodes: Sequence[Node]) -> list[Node]:
+    """The graph made ready to be cut: each device that receives something inside a loop learns of its iterations."""
+    frames = frames_of(nodes)
+    if not any(frames.values()) or len({node.device for node in nodes}) == 1:
+        return list(nodes)
+    devices = _control_flow_devices(nodes)
+    nodes = [node.replace(device=devices[node.name]) for node in nodes]
+    loops = _Loops(nodes, frames)
+    ready = []
+    for node in nodes:
+        inside = frames[node.name]
+        if inside and any(devices[source] != node.device for source in node.sources()):
+            node = node.replace(controls=[*node.controls, loops.tick(inside, node.device)])
+        ready.append(node)
+    return ready + loops.added
+
+
+def _control_flow_devices(nodes: Sequence[Node]) -> dict[str, str]:
+    """Where nodes really run: Switch and Exit beside their input, Enter and NextIteration beside their only consumer.
+
+    So a Merge never waits for a NextIteration of another device, which in the first iteration would never come.
+    """
+    sources = by_name(nodes)
+    consumers: dict[str, list[Node]] = {}
+    for node in nodes:
+        for source, _ in node.inputs:
+            consumers.setdefault(source, []).append(node)
+
+    def device(node: Node) -> str:
+        while op_registry.get(node.op).control_flow in ("switch", "exit"):
+            node = sources[node.inputs[0][0]]
+        if node.op in ("Enter", "NextIteration", "RefNextIteration") and len(consumers.get(node.name, ())) == 1:
+            node = consumers[node.name][0]
+        return node.device
+
+    return {node.name: device(node) for node in nodes}
+
+
+class _Loops:
+    """The control loops, made when first asked for: Enter → Merge → Switch → NextIteration → Merge."""
+
+    def __init__(self, nodes: Sequence[Node], frames: Mapping[str, Frames]) -> None:
+        self.added: list[Node] = []
+        self._ticks: dict[tuple[Frames, str], str] = {}
+        self._conditions = {frames[node.name]: node.name for node in nodes if node.op == "LoopCond"}
+        self._parallel = {
+            node.attrs["frame_name"]: node.attrs["parallel_iterations"]
+            for node in nodes
+            if op_registry.get(node.op).control_flow == "enter"
+        }
+
+    def tick(self, frames: Frames, device: str) -> str:
         """The Merge on `device` that runs once per iteration of the innermost of `frames`."""
-        if (frames, device) not in self.loops:
-            self._control_loop(device, frames)
-        return self.loops[frames, device]
+        if (frames, device) not in self._ticks:
+            self._ticks[frames, device] = self._make(frames, device)
+        return self._ticks[frames, device]
 
-    def _control_loop(self, device: str, frames: Frames) -> None:
-        """Enter → Merge → Switch → NextIteration → Merge, with the condition of the real loop."""
-        condition, enter_attrs = self._loop_facts(frames)
-        name = f"_loop_{len(self.loops)}_on{device}"
-        outer = [self._loop_on(device, frames[:-1])] if len(frames) > 1 else []
-        zero = np.zeros((), np.int32)
-        const = self._new(make_node(f"{name}/const", "Const", [], outer, device, value=zero, dtype=dtypes.int32))
-        enter = self._new(make_node(f"{name}/enter", "Enter", [(const, 0)], device=device, T=dtypes.int32,
-                                    frame_name=frames[-1], parallel_iterations=enter_attrs["parallel_iterations"]))  # fmt: skip
-        merge = f"{name}/merge"
-        self.loops[frames, device] = merge
-        self._new(make_node(merge, "Merge", [(enter, 0), (f"{name}/next", 0)], device=device, T=dtypes.int32, N=2))
-        there = self.location(self.sources[merge])
-        if self.locations[condition] == there:
-            predicate = (condition, 0)
-        else:
-            predicate = (self._receive(condition, 0, device, frames), 0)
-        switch = self._new(make_node(f"{name}/switch", "Switch", [(merge, 0), predicate], device=device, T=dtypes.int32))
-        self._new(make_node(f"{name}/next", "NextIteration", [(switch, 1)], device=device, T=dtypes.int32))
-
-    def _loop_facts(self, frames: Frames) -> tuple[str, dict[str, Any]]:
-        """The LoopCond of a loop, and the attributes of one of its Enters."""
-        condition = next(n for n, f in self.frames.items() if f == frames and self.sources[n].op == "LoopCond")
-        enter = next(
-            node
-            for node in self.sources.values()
-            if node.op in ("Enter", "RefEnter") and node.attrs["frame_name"] == frames[-1]
-        )
-        return condition, enter.attrs
+    def _make(self, frames: Frames, device: str) -> str:
+        outer = self.tick(frames[:-1], device) if len(frames) > 1 else ""
+        name = f"{_TICK}{len(self._ticks)}{_word(device)}"
+        if not outer:
+            outer, zero = f"{name}/const", np.zeros((), np.int32)
+            self.added.append(make_node(outer, "Const", device=device, value=zero, dtype=dtypes.int32))
+        kind: dict[str, Any] = {"device": device, "T": dtypes.int32}
+        self.added += [
+            make_node(f"{name}/enter", "Enter", [(outer, 0)], frame_name=frames[-1],
+                      parallel_iterations=self._parallel[frames[-1]], **kind),
+            make_node(f"{name}/merge", "Merge", [(f"{name}/enter", 0), (f"{name}/next", 0)], N=2, **kind),
+            make_node(f"{name}/switch", "Switch", [(f"{name}/merge", 0), (self._conditions[frames], 0)],
+                      [f"{name}/merge"], **kind),
+            make_node(f"{name}/next", "NextIteration", [(f"{name}/switch", 1)], **kind),
+        ]  # fmt: skip
+        return f"{name}/merge"
 
 
 def frames_of(nodes: Sequence[Node]) -> dict[str, Frames]:
-    """The loops inside which each node runs; empty if the graph has no loop. An Enter runs outside its loop."""
+    """The loops inside which each node runs. An Enter runs outside its loop, an Exit inside.
+
+    Raises InvalidArgumentError where a value comes into a loop, or out of it, by another way.
+    """
     kinds = {node.name: op_registry.get(node.op).control_flow for node in nodes}
+    frames: dict[str, Frames] = {node.name: () for node in nodes}
     if "enter" not in kinds.values():
-        return {}
+        return frames
+    graph = by_name(nodes)
     consumers: dict[str, list[str]] = {node.name: [] for node in nodes}
     for node in nodes:
-        for source in {source for source, _ in node.inputs} | set(node.controls):
+        for source in node.sources():
             consumers[source].append(node.name)
-    sources = by_name(nodes)
-    frames: dict[str, Frames] = {node.name: () for node in nodes if not node.inputs and not node.controls}
-    stack = list(frames)
-    while stack:
-        name = stack.pop()
-        inner = frames[name]
+
+    def after(name: str) -> Frames:
+        """The loops that a node's outputs are in."""
         if kinds[name] == "enter":
-            inner = (*inner, sources[name].attrs["frame_name"])
-        elif kinds[name] == "exit":
-            inner = inner[:-1]
+            return (*frames[name], graph[name].attrs["frame_name"])
+        return frames[name][:-1] if kinds[name] == "exit" else frames[name]
+
+    stack = [name for name, kind in kinds.items() if kind == "enter"]
+    while stack:
+        inner = after(name := stack.pop())
         for consumer in consumers[name]:
-            # A node may also have inputs from outside of its loop by way of invariants only, so the deepest wins.
-            if consumer not in frames or len(inner) > len(frames[consumer]):
+            if len(inner) > len(frames[consumer]):
                 frames[consumer] = inner
                 stack.append(consumer)
+    for node in nodes:
+        for source in node.sources():
+            if after(source) != frames[node.name]:
+                raise _different_frames(node.name, frames[node.name], source, after(source))
     return frames
 
 
+def _different_frames(node: str, frames: Frames, source: str, others: Frames) -> errors.OpError:
+    here, there = ((loops[-1].decode() if loops else "") for loops in (frames, others))
+    return errors.InvalidArgumentError(
+        None,
+        None,
+        f"{{{{node {node}}}}} has inputs from different frames. It is in frame '{here}', the input {{{{node {source}}}}} "
+        f"is in frame '{there}'. Values come into a loop by Enter and leave it by Exit; a constant of the body needs a "
+        f"control input from the body.\n\t [[{{{{node {node}}}}}]]",
+    )

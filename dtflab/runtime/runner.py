@@ -52,7 +52,8 @@ class Step:
 
     def enqueue(self, work: Work) -> None:
         """`work` has ready nodes."""
-        self._queue.append(work)
+        if self.error is None:
+            self._queue.append(work)
 
     def order(self, ready: deque[int]) -> Callable[[], int]:
         """How the next ready node of a deque is picked: first in, first out."""
@@ -101,12 +102,13 @@ class Step:
     def _loop(self) -> None:
         queue, inbox = self._queue, self._inbox
         while True:
-            if queue:
-                self._next(queue).process()
-            elif inbox:
+            if inbox:
                 function, args = inbox.popleft()
                 self.in_flight -= 1
                 function(*args)
+            elif queue:
+                if self._deadline is None or not self._expired():
+                    self._next(queue).process()
             elif self.in_flight:
                 self._wait()
             else:
@@ -122,11 +124,17 @@ class Step:
         self._wake.clear()
         if self._inbox:  # posted before the poster could see the event
             return
-        timeout = None
-        if self._deadline is not None and self.error is None:
-            timeout = max(0.0, self._deadline - self.clock.now())
-        if not self._wake.wait(timeout):
-            self.fail(errors.DeadlineExceededError(None, None, "Timed out waiting for the step to finish."))
+        if self._deadline is None or self.error is not None:
+            self._wake.wait()
+        elif not self._wake.wait(max(0.0, self._deadline - self.clock.now())):
+            self._expired()
+
+    def _expired(self) -> bool:
+        """True once the deadline has passed; then the step has failed."""
+        if self._deadline is None or self.clock.now() < self._deadline:
+            return False
+        self.fail(errors.DeadlineExceededError(None, None, "Timed out waiting for the step to finish."))
+        return True
 
     # -- called on any thread -----------------------------------------------------------------------------
 
