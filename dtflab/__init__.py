@@ -8,9 +8,8 @@ The rooms, lower ones first; a lower one never imports an upper one:
 
 One step of a session, in the order in which `runtime/` is read:
 `session` → `master` → `placer` → `prune` → `partition` → `worker` → `graph_mgr` → `executor` → `rendezvous`.
-Beside the chapter: `fetches` (what a client may ask for), `local` (the cluster of one task), `frames` (loops), `runner` and
-`clock` (the seam below the executor), `transport` (the seam between tasks), `devices`, `resources`, `step_stats`,
-`console` and `timeouts`.
+Beside the chapter: `local` (the cluster of one task), `frames` (loops), `runner` and `clock` (the seam below the
+executor), `transport` (the seam between tasks), `devices`, `resources`, `step_stats` and `console`.
 """
 
 from __future__ import annotations
@@ -96,6 +95,7 @@ from dtflab.ops.array import (
     stop_gradient as stop_gradient,
 )
 from dtflab.ops.casting import (
+    angle as angle,
     cast as cast,
     complex as complex,
     conj as conj,
@@ -108,6 +108,13 @@ from dtflab.ops.casting import (
     to_int64 as to_int64,
 )
 from dtflab.ops.checks import Assert as Assert, check_numerics as check_numerics
+from dtflab.ops.clipping import (
+    clip_by_average_norm as clip_by_average_norm,
+    clip_by_global_norm as clip_by_global_norm,
+    clip_by_norm as clip_by_norm,
+    clip_by_value as clip_by_value,
+    global_norm as global_norm,
+)
 from dtflab.ops.constant import (
     fill as fill,
     linspace as linspace,
@@ -120,7 +127,7 @@ from dtflab.ops.constant import (
     zeros_like as zeros_like,
 )
 from dtflab.ops.control_flow import group as group, no_op as no_op, tuple as tuple
-from dtflab.ops.debug import Print as Print
+from dtflab.ops.debug import Print as Print, print_ as print
 from dtflab.ops.division import (
     div as div,
     div_no_nan as div_no_nan,
@@ -148,6 +155,15 @@ from dtflab.ops.initializers import (
     zeros_initializer as zeros_initializer,
 )
 from dtflab.ops.joining import concat as concat, split as split, stack as stack, unstack as unstack
+from dtflab.ops.linalg import (
+    eye as eye,
+    matrix_diag as matrix_diag,
+    matrix_diag_part as matrix_diag_part,
+    matrix_set_diag as matrix_set_diag,
+    norm as norm,
+    tensordot as tensordot,
+    trace as trace,
+)
 from dtflab.ops.logic import (
     equal as equal,
     greater as greater,
@@ -293,12 +309,12 @@ from dtflab.ops.variables import (
     trainable_variables as trainable_variables,
     variables_initializer as variables_initializer,
 )
-from dtflab.runtime import local as _local  # noqa: F401 - the sessions without a target
+from dtflab.runtime import local as _local, transport as _transport  # noqa: F401 - sessions without a target
 from dtflab.runtime.session import InteractiveSession as InteractiveSession, Session as Session
-from dtflab.runtime.timeouts import timeouts as timeouts
 
 __version__ = "0.1.0"
 newaxis = None
+lin_space = linspace
 
 # What is loaded when it is first used: name → (module, attribute), or the module itself.
 _LAZY = {
@@ -309,11 +325,20 @@ _LAZY = {
     "MetaGraphDef": "dtflab.protos.meta_graph_pb2",
     "NodeDef": "dtflab.protos.node_def_pb2",
     "Cluster": "dtflab.cluster.cluster",
+    "timeouts": "dtflab.cluster.timeouts",
     "datasets": "",
     "nn": "",
     "train": "",
     "viz": "",
 }  # fmt: skip
+
+
+def _cluster_master(target: str, config: _Any) -> _Any:
+    """The master behind `grpc://…`; the rooms that know of clusters are loaded by the first such session."""
+    return _importlib.import_module("dtflab.cluster.connect").master_at(target, config)
+
+
+_transport.register_scheme("grpc", _cluster_master)
 
 
 def __getattr__(name: str) -> _Any:

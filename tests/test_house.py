@@ -47,7 +47,8 @@ def test_a_page_of_the_chapter_never_imports_an_earlier_one():
     chapter = house.order().chapter
     for page, stem in enumerate(chapter):
         path = PACKAGE / "runtime" / f"{stem}.py"
-        earlier = {f"dtflab.runtime.{before}" for before in chapter[:page]}
+        # A graph is cut twice, by task and then by device, so `partition` is met again in `graph_mgr`.
+        earlier = {f"dtflab.runtime.{before}" for before in chapter[:page] if before != "partition"}
         loaded = {
             name for name in house.imports_when_loaded(path) if {name, name.rpartition(".")[0]} & earlier
         }

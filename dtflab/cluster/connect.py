@@ -6,9 +6,8 @@ from typing import Any
 
 from dtflab.cluster import inprocess
 from dtflab.cluster.task import await_task
-from dtflab.runtime import transport
 from dtflab.runtime.clock import REAL
-from dtflab.runtime.timeouts import timeouts
+from dtflab.cluster.timeouts import timeouts
 
 
 def master_at(target: str, config: Any) -> Any:
@@ -22,6 +21,3 @@ def master_at(target: str, config: Any) -> Any:
     worker = WorkerStub("behind the session's target", address)
     await_task(worker.get_status, "behind the session's target", address, REAL, timeouts.connect, lambda: None)
     return MasterStub(address)
-
-
-transport.register_scheme("grpc", master_at)

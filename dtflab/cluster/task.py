@@ -17,7 +17,7 @@ from dtflab.runtime.clock import REAL, Clock
 from dtflab.runtime.console import say
 from dtflab.runtime.local import make_devices
 from dtflab.runtime.master import Master
-from dtflab.runtime.timeouts import timeouts
+from dtflab.cluster.timeouts import timeouts
 from dtflab.runtime.worker import Worker
 
 

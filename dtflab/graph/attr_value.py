@@ -156,13 +156,16 @@ def _read_list(message: Any, field: str) -> list[Any]:
 
 
 def _read_undeclared(message: Any, field: str | None) -> Any:
-    if field == "list":
-        filled = message.list.ListFields()
-        if len(filled) == 1:
-            return _read_list(message.list, filled[0][0].name)
-    elif field is not None and field != "placeholder":
-        value = getattr(message, field)
-        return _FROM_FIELD[field](value) if field in _FROM_FIELD else value
+    try:
+        if field == "list":
+            filled = message.list.ListFields()
+            if len(filled) == 1:
+                return _read_list(message.list, filled[0][0].name)
+        elif field is not None and field != "placeholder":
+            value = getattr(message, field)
+            return _FROM_FIELD[field](value) if field in _FROM_FIELD else value
+    except (TypeError, ValueError):  # a note of its writer, such as grappler's shapes with symbols for sizes
+        pass
     return AttrValue.FromString(message.SerializeToString())
 
 

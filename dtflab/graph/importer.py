@@ -13,7 +13,8 @@ import heapq
 from collections.abc import Sequence
 from typing import Any
 
-from dtflab.graph import errors, graph_def as graph_defs, op_registry
+from dtflab.graph import errors, op_registry
+from dtflab.graph import graph_def as graph_defs
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.graph import VALID_OP_NAME, Graph, infer_shapes
 from dtflab.graph.node import Edge, Node

@@ -16,15 +16,11 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import (
-    constant_value,
-    constant_value_as_shape,
-    convert_to_tensor,
-    register_tensor_conversion_function,
-)
+from dtflab.graph.convert import convert_to_tensor, register_tensor_conversion_function
 from dtflab.graph.dtypes import DType
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.static_value import constant_value, constant_value_as_shape
 from dtflab.graph.tensor_shape import TensorShape
 
 _LARGE = 100_000_000  # elements

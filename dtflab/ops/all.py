@@ -15,6 +15,7 @@ from dtflab.ops import (  # noqa: F401
     division,
     gathering,
     joining,
+    linalg,
     logic,
     math,
     matmul,

@@ -13,10 +13,11 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant_value, convert_to_tensor
+from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
+from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import casting, division, shapes
 from dtflab.ops.elementwise import no_slope
@@ -30,7 +31,7 @@ class _ArgExtreme(Op):
     grad = no_slope
 
     def infer(op):
-        shape, axis = op.inputs[0].shape, constant_value(op.inputs[1])
+        shape, axis = op.inputs[0].shape, folded_value(op.inputs[1])
         if shape.ndims is None:
             return [TensorShape(None)]
         if shape.ndims <= 1:

@@ -21,7 +21,7 @@ from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops import casting, shapes
+from dtflab.ops import shapes
 from dtflab.ops.messages import invalid, shape_text
 
 
@@ -253,4 +253,4 @@ def convert_to_int_tensor(value: Any, name: str, dtype: Any = dtypes.int32) -> T
         raise TypeError(
             f"Argument `tensor` (name: {name}) must be of type integer. Received {tensor} of dtype {tensor.dtype}"
         )
-    return casting.cast(tensor, dtype)
+    return apply_op("Cast", x=tensor, DstT=dtype)  # even where it changes nothing, as in TensorFlow

@@ -13,10 +13,11 @@ from typing import Any
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant_value, convert_to_tensor
+from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import name_scope
+from dtflab.graph.static_value import constant_value
 from dtflab.ops import shapes
 from dtflab.ops.control_flow import free, no_op
 from dtflab.ops.messages import invalid

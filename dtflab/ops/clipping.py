@@ -156,6 +156,6 @@ def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Ten
         count = casting.cast(array.size(t), dtypes.float32)
         axes = constants.range(array.rank(t))
         inverse = unary.rsqrt(reduction.reduce_sum(t * t, axes))
-        scale = math.minimum(inverse * count, constant(1.0) / clip_norm)
-        result: Tensor = array.identity(t * clip_norm * scale, name=scope)
+        scaled = t * clip_norm * math.minimum(inverse * count, constant(1.0) / clip_norm)
+        result: Tensor = array.identity(scaled, name=scope)
         return result

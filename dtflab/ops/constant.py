@@ -17,17 +17,12 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import (
-    constant,
-    constant_value,
-    constant_value_as_shape,
-    convert_to_tensor,
-    register_tensor_conversion_function,
-)
+from dtflab.graph.convert import constant, convert_to_tensor, register_tensor_conversion_function
 from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
+from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, casting, joining, logic, math, reduction, repeating, reshaping, shapes, slicing
 from dtflab.ops.messages import dtype_text, invalid, shape_text
@@ -149,10 +144,10 @@ class Fill(Op):
     """An array of shape `dims`, all of it `value`."""
 
     def infer(op):
-        dims = constant_value(op.inputs[0])
+        dims = folded_value(op.inputs[0])
         if dims is not None and (dims < 0).any():
             raise ValueError("Fill dimensions must be >= 0")
-        return [constant_value_as_shape(op.inputs[0])]
+        return [folded_shape(op.inputs[0])]
 
     def bind(node, xp):
         dtype = node["T"].as_numpy_dtype
@@ -234,7 +229,7 @@ class Range(Op):
     grad = no_gradient
 
     def infer(op):
-        values = [constant_value(t) for t in op.inputs]
+        values = [folded_value(t) for t in op.inputs]
         if any(v is None for v in values):
             return [TensorShape([None])]
         return [TensorShape([_range_length(*values, error=ValueError)])]
@@ -294,7 +289,7 @@ class LinSpace(Op):
     grad = no_gradient
 
     def infer(op):
-        num = constant_value(op.inputs[2])
+        num = folded_value(op.inputs[2])
         if num is not None and num <= 0:
             raise ValueError(f"Requires num > 0: {num}")
         return [TensorShape([None if num is None else int(num)])]

@@ -13,9 +13,10 @@ from typing import Any
 
 from dtflab.graph import dtypes, errors
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant_value, convert_to_tensor
+from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
+from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, casting, joining, logic, math, reshaping, slicing, unary
 from dtflab.ops import constant as constants

@@ -14,11 +14,12 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant_value, constant_value_as_shape, convert_to_tensor
+from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.indexed_slices import IndexedSlices, dense
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, name_scope
+from dtflab.graph.static_value import constant_value, folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, casting, joining, reshaping, segments
 from dtflab.ops import constant as constants
@@ -71,7 +72,7 @@ class GatherV2(Op):
     """The slices of params along an axis that the indices name; the first `batch_dims` axes go together."""
 
     def infer(op):
-        params, indices, axis = op.inputs[0].shape, op.inputs[1].shape, constant_value(op.inputs[2])
+        params, indices, axis = op.inputs[0].shape, op.inputs[1].shape, folded_value(op.inputs[2])
         batch = op.get_attr("batch_dims")
         if params.ndims is None or indices.ndims is None:
             return [TensorShape(None)]
@@ -277,7 +278,7 @@ class ScatterNd(Op):
     """Zeros, with the updates added at positions."""
 
     def infer(op):
-        return [constant_value_as_shape(op.inputs[2])]
+        return [folded_shape(op.inputs[2])]
 
     def bind(node, xp):
         dtype = node["T"].as_numpy_dtype
@@ -321,7 +322,7 @@ class OneHot(Op):
     grad = no_gradient
 
     def infer(op):
-        indices, depth = op.inputs[0].shape, constant_value(op.inputs[1])
+        indices, depth = op.inputs[0].shape, folded_value(op.inputs[1])
         axis = op.get_attr("axis")
         if depth is not None and depth < 0:
             raise ValueError(f"Dimension size, given by scalar input 1, must be non-negative but is {int(depth)}")

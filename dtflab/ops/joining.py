@@ -13,11 +13,12 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant, constant_value, convert_to_tensor
+from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
+from dtflab.graph.static_value import constant_value, folded_value
 from dtflab.graph.tensor_shape import Dimension, TensorShape
 from dtflab.ops import array, casting, gathering, logic, math, reshaping, slicing
 from dtflab.ops import constant as constants
@@ -74,7 +75,7 @@ class ConcatV2(Op):
     """The values one after the other along an axis."""
 
     def infer(op):
-        return _concat_shape(op, op.inputs[:-1], constant_value(op.inputs[-1]))
+        return _concat_shape(op, op.inputs[:-1], folded_value(op.inputs[-1]))
 
     def bind(node, xp):
         return lambda *values: _concatenate(xp, values[:-1], values[-1])
@@ -90,7 +91,7 @@ class Concat(Op):
     """ConcatV2 with its arguments the other way round."""
 
     def infer(op):
-        return _concat_shape(op, op.inputs[1:], constant_value(op.inputs[0]))
+        return _concat_shape(op, op.inputs[1:], folded_value(op.inputs[0]))
 
     def bind(node, xp):
         return lambda axis, *values: _concatenate(xp, values, axis)
@@ -221,7 +222,7 @@ class Split(Op):
     aliasing = True
 
     def infer(op):
-        axis, value = constant_value(op.inputs[0]), op.inputs[1]
+        axis, value = folded_value(op.inputs[0]), op.inputs[1]
         count = op.get_attr("num_split")
         size = None
         if axis is not None and value.shape.ndims is not None and -value.shape.ndims <= axis < value.shape.ndims:
@@ -276,8 +277,8 @@ class SplitV(Op):
     aliasing = True
 
     def infer(op):
-        value, axis, count = op.inputs[0], constant_value(op.inputs[2]), op.get_attr("num_split")
-        sizes = constant_value(op.inputs[1])
+        value, axis, count = op.inputs[0], folded_value(op.inputs[2]), op.get_attr("num_split")
+        sizes = folded_value(op.inputs[1])
         if sizes is None:
             return _split_shapes(op, value, axis, [None] * count)
         total = None

@@ -16,11 +16,12 @@ import numpy as np
 
 from dtflab.graph import dtypes, random_seed
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant_value_as_shape, convert_to_tensor
+from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
+from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape, dimension_value
 from dtflab.ops import shapes
 from dtflab.ops.messages import invalid
@@ -51,7 +52,7 @@ class _RandomNumbers(Op):
 
     @staticmethod
     def infer(operation: Any) -> list[TensorShape]:
-        return [constant_value_as_shape(operation.inputs[0])]
+        return [folded_shape(operation.inputs[0])]
 
     @classmethod
     def bind(cls, node: Any, xp: Any) -> Callable[[Any, Any], Any]:

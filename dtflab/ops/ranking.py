@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant_value
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
+from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.messages import invalid
 
@@ -122,7 +120,7 @@ def _top_grad(operation: Any, dy: Any) -> list[Tensor]:
        index_type: {int16, int32, int64} = int32""")
 class TopKV2(Op):
     def infer(op):
-        k = constant_value(op.inputs[1])
+        k = folded_value(op.inputs[1])
         return _top_shape(op, None if k is None else int(k))
 
     def bind(node: Any, xp: Any) -> Callable[[Any, Any], Any]:

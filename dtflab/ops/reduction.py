@@ -15,10 +15,11 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant, constant_value, convert_to_tensor
+from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, device, name_scope
+from dtflab.graph.static_value import constant_value, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import (
     along_axis,
@@ -64,7 +65,7 @@ class _Reduction(Op):
     """What the reductions share."""
 
     def infer(op):
-        shape, axes = op.inputs[0].shape, constant_value(op.inputs[1])
+        shape, axes = op.inputs[0].shape, folded_value(op.inputs[1])
         keep = op.get_attr("keep_dims")
         if shape.ndims is None:
             return [TensorShape(None)]

@@ -12,10 +12,11 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant, constant_value, constant_value_as_shape
+from dtflab.graph.convert import constant
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
+from dtflab.graph.static_value import constant_value_as_shape, folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape, broadcast_shape, infer_broadcast
 from dtflab.ops import array, casting, joining, reduction, reshaping, segments, shapes, slicing
 from dtflab.ops import constant as constants
@@ -32,7 +33,7 @@ class BroadcastTo(Op):
     aliasing = True
 
     def infer(op):
-        target = constant_value_as_shape(op.inputs[1])
+        target = folded_shape(op.inputs[1])
         if target.ndims is not None and op.inputs[0].shape.ndims is not None:
             infer_broadcast(op.inputs[0].shape, target)  # a ValueError where it can't be
         return [target]
@@ -140,7 +141,7 @@ class Tile(Op):
 
     def infer(op):
         shape = op.inputs[0].shape
-        multiples = constant_value_as_shape(op.inputs[1])
+        multiples = folded_shape(op.inputs[1])
         if shape.ndims is None and multiples.ndims is None:
             return [TensorShape(None)]
         ndims = shape.ndims if shape.ndims is not None else multiples.ndims
@@ -195,7 +196,7 @@ class _Pad(Op):
 
     def infer(op):
         op.inputs[1].shape.assert_is_compatible_with([op.inputs[0].shape.ndims, 2])
-        return [_padded(op.inputs[0].shape, constant_value(op.inputs[1]))]
+        return [_padded(op.inputs[0].shape, folded_value(op.inputs[1]))]
 
     def bind(node, xp):
         dtype = node["T"].as_numpy_dtype

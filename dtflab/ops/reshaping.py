@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant_value, constant_value_as_shape, convert_to_tensor
+from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.indexed_slices import dense
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
+from dtflab.graph.static_value import constant_value, folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array
 from dtflab.ops.messages import invalid, renamed, shape_text
@@ -33,7 +34,7 @@ class Reshape(Op):
     aliasing = True
 
     def infer(op):
-        new = constant_value_as_shape(op.inputs[1])
+        new = folded_shape(op.inputs[1])
         old = op.inputs[0].shape.num_elements()
         if new.ndims is None or old is None:
             return [new]
@@ -112,7 +113,7 @@ class ExpandDims(Op):
     aliasing = True
 
     def infer(op):
-        axis = constant_value(op.inputs[1])
+        axis = folded_value(op.inputs[1])
         shape = op.inputs[0].shape
         if shape.ndims is None:
             return [TensorShape(None)]
@@ -203,7 +204,7 @@ class _Permuted(Op):
     """What Transpose and its conjugate share."""
 
     def infer(op):
-        shape, perm = op.inputs[0].shape, constant_value(op.inputs[1])
+        shape, perm = op.inputs[0].shape, folded_value(op.inputs[1])
         length = op.inputs[1].shape.with_rank(1)[0].value
         if perm is None:
             ndims = shape.ndims if shape.ndims is not None else length

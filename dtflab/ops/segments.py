@@ -12,11 +12,12 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant_value, convert_to_tensor
+from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
+from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, gathering, joining, logic, math, reduction, reshaping
 from dtflab.ops import constant as constants
@@ -32,7 +33,7 @@ class UnsortedSegmentSum(Op):
     """output[i] is the sum of the rows whose segment is i; rows of negative segments are dropped."""
 
     def infer(op):
-        data, ids, count = op.inputs[0].shape, op.inputs[1].shape, constant_value(op.inputs[2])
+        data, ids, count = op.inputs[0].shape, op.inputs[1].shape, folded_value(op.inputs[2])
         if ids.ndims is None:
             return [TensorShape(None)]
         if data.ndims is not None:
@@ -128,7 +129,7 @@ class DynamicStitch(Op):
     def infer(op):
         n = len(op.inputs) // 2
         indices, data = op.inputs[:n], op.inputs[n:]
-        values = [constant_value(t) for t in indices]
+        values = [folded_value(t) for t in indices]
         rows = None
         if all(v is not None for v in values):
             rows = max((int(v.max()) for v in values if v is not None and v.size), default=-1) + 1

@@ -17,10 +17,11 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant, constant_value, constant_value_as_shape, convert_to_tensor
+from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
+from dtflab.graph.static_value import constant_value, folded_shape, folded_value
 from dtflab.graph.tensor_shape import Dimension, TensorShape
 from dtflab.ops import array, casting, joining, repeating, reshaping, segments
 from dtflab.ops import constant as constants
@@ -38,8 +39,8 @@ class Slice(Op):
     def infer(op):
         shape, begin, sizes = (
             op.inputs[0].shape,
-            constant_value(op.inputs[1]),
-            constant_value_as_shape(op.inputs[2]),
+            folded_value(op.inputs[1]),
+            folded_shape(op.inputs[2]),
         )
         ndims = shape.ndims if shape.ndims is not None else sizes.ndims
         if ndims is None:
@@ -47,7 +48,7 @@ class Slice(Op):
         if ndims is None:
             return [TensorShape(None)]
         dims, sizes = shape.with_rank(ndims).as_list(), sizes.with_rank(ndims).as_list()
-        static = constant_value(op.inputs[2])
+        static = folded_value(op.inputs[2])
         result = []
         for axis, (dim, size) in enumerate(zip(dims, sizes)):
             first = None if begin is None else int(begin[axis])
@@ -195,7 +196,7 @@ class StridedSlice(Op):
         count = next((n for t in op.inputs[1:] if (n := t.shape.with_rank(1)[0].value) is not None), None)
         if x.ndims is None or count is None:
             return [TensorShape(None)]
-        values = [constant_value(t) for t in op.inputs[1:]]
+        values = [folded_value(t) for t in op.inputs[1:]]
         bounds = ([None] * count if v is None else v.tolist() for v in values)
         return [_slice_shape(x, _index(op.attrs, *bounds, x.as_list()))]
 
@@ -263,7 +264,7 @@ class StridedSliceGrad(Op):
     """Zeros of the given shape, with dy where a strided slice was taken."""
 
     def infer(op):
-        return [constant_value_as_shape(op.inputs[0])]
+        return [folded_shape(op.inputs[0])]
 
     def bind(node, xp):
         attrs, dtype = node.attrs, node["T"].as_numpy_dtype

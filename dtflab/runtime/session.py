@@ -24,7 +24,7 @@ from dtflab.graph.graph import Graph
 from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.runtime import transport
-from dtflab.runtime.fetches import Fetches
+from dtflab.graph.fetches import Fetches
 from dtflab.runtime.placer import Placer
 
 

@@ -8,7 +8,6 @@ Rule: this room defines the protocols and knows no implementation; transports re
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -98,8 +97,6 @@ def master_for(target: str, config: Any) -> MasterInterface:
             f"No session factory registered for the given session options: target: {target!r}. "
             "Use '' for a local session, or server.target / 'grpc://host:port' for a cluster.",
         )
-    if scheme == "grpc" and scheme not in _schemes:
-        importlib.import_module("dtflab.cluster.connect")  # registers itself
     connect = _schemes.get(scheme)
     if connect is None:
         known = ", ".join(sorted(s + "://" for s in _schemes if s))

@@ -1,0 +1,14 @@
+"""Data → picture: placement, timeline, curves, and the graph as a networkx DiGraph. No notebook is needed.
+
+Read `picture`, then `placement` and `timeline`; `layout`, `level`, `column`, `ranks` and `scopes` decide where boxes
+stand, `palette`, `marks` and `svg` how they look. Everything is a pure function of its arguments; matplotlib and
+networkx are loaded by the functions that need them.
+"""
+
+from dtflab.viz.curves import curve
+from dtflab.viz.digraph import critical_path, digraph
+from dtflab.viz.picture import Picture
+from dtflab.viz.placement import placement
+from dtflab.viz.timeline import timeline
+
+__all__ = ["placement", "timeline", "curve", "digraph", "critical_path", "Picture"]

@@ -143,9 +143,12 @@ class Column:
             _spread(row, [0.0] * len(row), [0.001] * len(row), width)
         around = self._neighbours()
         for sweep in range(SWEEPS):
+            before = [slot.x for row in self.rows for slot in row]
             for row in self.rows if sweep % 2 == 0 else reversed(self.rows):
                 wishes, weights = zip(*(_wish(slot, around[slot]) for slot in row)) if row else ((), ())
                 _spread(row, wishes, weights, width)
+            if all(abs(slot.x - x) < 0.5 for slot, x in zip(itertools.chain(*self.rows), before)):
+                break
 
     def _neighbours(self) -> dict[Slot, list[_Pull]]:
         around: dict[Slot, list[_Pull]] = {slot: [] for row in self.rows for slot in row}
@@ -318,10 +321,11 @@ class _Pull(NamedTuple):
 def _wish(slot: Slot, pulls: list[_Pull]) -> tuple[float, float]:
     if slot.kind == "title":
         return 0.0, 1e6
-    total = sum(p.weight for p in pulls)
-    if not total:
-        return slot.x, 0.01
-    return sum(p.weight * (p.slot.x + p.shift) for p in pulls) / total, total
+    place = total = 0.0
+    for other, shift, weight in pulls:
+        place += weight * (other.x + shift)
+        total += weight
+    return (place / total, total) if total else (slot.x, 0.01)
 
 
 def _between(a: Slot, b: Slot) -> float:

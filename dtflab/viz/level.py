@@ -182,7 +182,7 @@ class Level:
         for child in self.cluster.children:
             if isinstance(child, Box):
                 self.slots[child.key] = Slot("box", child.key, child.width, child.height)
-            else:
+            elif child.key not in self.insides or self.insides[child.key].rising != [rising[child.key]]:
                 level = Level(child, nets, room, inside=True, rising=rising[child.key])
                 self.insides[child.key] = level
                 self.slots[child.key] = level.as_slot()

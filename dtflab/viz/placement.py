@@ -15,6 +15,7 @@ from typing import Any
 from dtflab.viz import marks
 from dtflab.viz.digraph import Edge, Op, edges_of, ops_of
 from dtflab.viz.layout import Box, Cluster, Layout, Rect, layout
+from dtflab.viz.names import readable
 from dtflab.viz.palette import Look, in_order, look
 from dtflab.viz.picture import Picture, text_table
 from dtflab.viz.scopes import Block, blocks
@@ -104,7 +105,10 @@ class _View:
     def _seen(self, block: Block) -> _Seen:
         counted = Counter(self.ops[name].device for name in block.ops)
         looks = sorted(((look(d), n) for d, n in counted.items()), key=lambda pair: (-pair[1], pair[0].device))
-        label = shorten(block.label, LABEL_ROOM)
+        (name, *others), label = block.ops, block.label
+        if not others and readable(name) != name:
+            label = readable(name)
+        label = shorten(label, LABEL_ROOM)
         count = "" if len(block.ops) == 1 else plural(len(block.ops), "op")
         width = sum(marks.badge_width(one) for one, _ in looks[:MOST_BADGES]) + 8 + text_width(label) + 10
         width += text_width(count, 11) + 8 if count else 0

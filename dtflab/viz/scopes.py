@@ -10,6 +10,7 @@ entered again (`a/x -> b -> a/y`) it is shown in two parts, `a` and `a (2)`; els
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dtflab.viz import ranks
@@ -39,15 +40,17 @@ def blocks(
     names: Sequence[str], edges: Iterable[tuple[str, str]], most: int, kind_of: Mapping[str, str] | None = None
 ) -> Block:
     """The tree of blocks over the ops, open down to about `most` visible boxes; of mixed kinds first."""
-    root = _tree(names)
-    root.is_open = True
-    _open(root, most, kind_of or {})
     after: dict[str, list[str]] = {name: [] for name in names}
     for source, target in dict.fromkeys(edges):
         after[source].append(target)
     closing = ranks.back_edges(names, after)
     forward = {a: [b for b in targets if (a, b) not in closing] for a, targets in after.items()}
-    _untangle(root, ranks.topological(names, forward), forward)
+    order = ranks.topological(names, forward)
+    root = _tree(names)
+    root.is_open = True
+    _bundle(root, order, most)
+    _open(root, most, kind_of or {})
+    _untangle(root, order, forward)
     return root
 
 
@@ -87,6 +90,22 @@ def _shorten_chains(block: Block) -> None:
         block.key, block.label, block.children = child.key, f"{block.label}/{child.label}", child.children
     for child in block.children:
         _shorten_chains(child)
+
+
+def _bundle(root: Block, order: Sequence[str], most: int) -> None:
+    """Ops without a scope, if there are too many to be seen, in bundles of neighbours."""
+    loose = {child.key: child for child in root.children if not child.children}
+    if len(root.children) <= most or len(loose) < 2:
+        return
+    places = max(1, most - (len(root.children) - len(loose)))
+    size = math.ceil(len(loose) / places)
+    ordered = [loose[name] for name in order if name in loose]
+    bundles = []
+    for start in range(0, len(ordered), size):
+        members = ordered[start : start + size]
+        label = f"{members[0].label} … {members[-1].label}" if len(members) > 1 else members[0].label
+        bundles.append(Block(members[0].key + "\0", label, [op for member in members for op in member.ops]))
+    root.children = [child for child in root.children if child.children] + bundles
 
 
 def _open(root: Block, most: int, kind_of: Mapping[str, str]) -> None:

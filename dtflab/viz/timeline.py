@@ -13,19 +13,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from dtflab.viz import marks, trace
+from dtflab.viz.names import readable, shorter
 from dtflab.viz.palette import Look, in_order, look
 from dtflab.viz.picture import Picture, text_table
 from dtflab.viz.svg import Markup, Point, arrow_head, byte_size, hatch_path, join, number, plural, shorten, tag, text_width
 from dtflab.viz.trace import Event, Trace, Transfer
 
-ROW, RECEIVE_ROW, BAND_GAP, BAND_PADDING = 22.0, 17.0, 10.0, 6.0
+ROW, NAMES_ROW, RECEIVE_ROW, BAND_GAP, BAND_PADDING = 22.0, 14.0, 17.0, 10.0, 6.0
 IDLE_ROOM, LABEL_GAP, LEAST_BAR = 70.0, 12.0, 1.5
+LEAST_NAMED, NAME_ROOM = 4.0, 90.0  # pixels of a bar that deserves a name below it, and of that name
 MOST_TABLE_ROWS = 1000
 
 _STYLE = (
-    ".dtf .band{fill:var(--soft);fill-opacity:.06}.dtf .grid{stroke:var(--rule);stroke-width:1}"
+    ".dtf .band{fill:var(--soft);fill-opacity:.06}.dtf .grid{stroke:var(--soft);stroke-opacity:.22}"
     ".dtf .wait{fill-opacity:.16;stroke-width:1}.dtf .wire{fill:none;stroke-width:1.5;stroke-opacity:.85}"
-    ".dtf .stripe{stroke-width:1;stroke-opacity:.3}.dtf .gauge{fill:var(--soft);fill-opacity:.16}"
+    ".dtf .stripe{stroke-width:1;stroke-opacity:.3}.dtf .halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-opacity:.75;stroke-linejoin:round}"
 )
 
 Span = TypeVar("Span", Event, Transfer)
@@ -43,7 +45,10 @@ def timeline(step: Any, *, width: float = 880, title: str = "Timeline") -> Pictu
 
 @dataclasses.dataclass
 class _Row:
-    """Bars that do not overlap. `label` stands beside the first row of a thread, `idle` is of the whole thread."""
+    """Bars that do not overlap, with names below for which there is no room inside.
+
+    `label` stands beside the first row of a thread, `idle` is of the whole thread.
+    """
 
     label: str
     y: float
@@ -51,6 +56,7 @@ class _Row:
     idle: float | None = None
     events: list[Event] = dataclasses.field(default_factory=list)
     transfers: list[Transfer] = dataclasses.field(default_factory=list)
+    names: list[tuple[float, str]] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
@@ -95,8 +101,8 @@ class _View:
             label = thread if len(threads) > 1 else ""
             for i, packed in enumerate(self._packed(mine) or [[]]):
                 idle = self._idle(mine) if label and i == 0 else None
-                rows.append(_Row("" if i else label, y, ROW, idle, events=packed))
-                y += ROW
+                rows.append(_Row("" if i else label, y, ROW, idle, packed, names=self._names(packed)))
+                y += ROW + (NAMES_ROW if rows[-1].names else 0)
         received = [transfer for transfer in self.trace.transfers if transfer.device == device]
         y += 4 if received else 0
         for i, arriving in enumerate(self._packed(received)):
@@ -115,6 +121,27 @@ class _View:
             else:
                 row.append(span)
         return rows
+
+    def _inside(self, event: Event) -> str | None:
+        """The longest form of an op's name that its bar has room for."""
+        room = self._extent(event)[1] - 8
+        return next((name for name in [*shorter(event.name), event.op] if text_width(name, 11) <= room), None)
+
+    def _names(self, events: Sequence[Event]) -> list[tuple[float, str]]:
+        """Names below the bars, of the longest ops first, for as long as they do not touch."""
+        named: list[tuple[float, str]] = []
+        taken: list[tuple[float, float]] = []
+        for event in sorted(events, key=lambda e: (-e.duration, e.start)):
+            x, width = self._extent(event)
+            if width < LEAST_NAMED or self._inside(event):
+                continue
+            name = shorten(readable(event.name).rpartition("/")[2], NAME_ROOM, 11)
+            half = text_width(name, 11) / 2
+            middle = max(self.left + half, min(x + width / 2, self.right - half))
+            if all(middle + half + 6 <= low or high + 6 <= middle - half for low, high in taken):
+                named.append((middle, name))
+                taken.append((middle - half, middle + half))
+        return sorted(named)
 
     def _idle(self, events: Iterable[Event]) -> float:
         """The share of the step in which none of the events was running."""
@@ -143,11 +170,7 @@ class _View:
             marks.badge(band.look, LABEL_GAP, y + 2),
             tag("text", band.look.label, x=LABEL_GAP + marks.badge_width(band.look) + 6, y=y + 15, class_="b"),
         ]
-        return join([*parts, *self._gauge(y, band.idle, "b")])
-
-    def _gauge(self, y: float, idle: float, weight: str) -> list[Markup]:
-        text = f"{idle:.0%} idle".replace("%", " %")
-        return [tag("text", text, x=self.width - LABEL_GAP, y=y + 15, class_=f"s11 end {weight}")]
+        return join([*parts, _idle_text(self.width - LABEL_GAP, y, band.idle, "b")])
 
     def _grid(self) -> Markup:
         unit, name = _unit(self.trace.total)
@@ -189,31 +212,30 @@ class _View:
     def _words(self, band: _Band) -> Markup:
         parts: list[Markup] = []
         for row in band.rows:
-            first = row is band.rows[0]
-            if row.label and not first:
-                parts.append(tag("text", row.label, x=self.left - LABEL_GAP, y=row.y + row.height / 2 + 4, class_="s11 soft end"))
+            y = row.y + row.height / 2 + 4
+            if row.label and row is not band.rows[0]:
+                parts.append(tag("text", row.label, x=self.left - LABEL_GAP, y=y, class_="s11 soft end"))
+            if row.idle is not None and row is not band.rows[0]:
+                parts.append(_idle_text(self.width - LABEL_GAP, row.y, row.idle, "soft"))
             for event in row.events:
-                parts += self._name(event, row, band.look)
-            for transfer in row.transfers:
-                parts += self._freight(transfer, row)
+                name = self._inside(event)
+                x, width = self._extent(event)
+                ink = f"fill:{band.look.colour.ink}"
+                if name:
+                    parts.append(tag("text", name, x=x + width / 2, y=y, class_="s11 mid", style=ink))
+            parts += [tag("text", n, x=x, y=y + 16, class_="s11 soft mid halo") for x, n in row.names]
+            parts += [self._freight(transfer, row) for transfer in row.transfers]
         return join(parts)
 
-    def _name(self, event: Event, row: _Row, one: Look) -> list[Markup]:
-        x, width = self._extent(event)
-        for name in (event.name, event.name.rpartition("/")[2], event.op):
-            if text_width(name, 11) <= width - 8:
-                ink = f"fill:{one.colour.ink}"
-                return [tag("text", name, x=x + width / 2, y=row.y + row.height / 2 + 4, class_="s11 mid", style=ink)]
-        return []
-
-    def _freight(self, transfer: Transfer, row: _Row) -> list[Markup]:
+    def _freight(self, transfer: Transfer, row: _Row) -> Markup:
         x, width = self._extent(transfer)
         size = byte_size(transfer.bytes)
-        name = shorten(transfer.producer, width - 22 - text_width(size, 11), 11)
-        text = f"{name} {size}" if len(name) > 3 else size
-        if text_width(text, 11) > width - 14:
-            return []
-        return [tag("text", text, x=x + 5, y=row.y + row.height / 2 + 4, class_="s11 halo")]
+        name = transfer.producer.removesuffix("/read")
+        texts = [*(f"{short}  {size}" for short in shorter(name)), size]
+        text = next((text for text in texts if text_width(text, 11) <= width - 12), None)
+        if text is None:
+            return join([])
+        return tag("text", text, x=x + 5, y=row.y + row.height / 2 + 4, class_="s11 halo")
 
     # -- arrows -----------------------------------------------------------------------------------------
 
@@ -249,6 +271,10 @@ class _View:
                     x, width = self._extent(event)
                     return x + width, row
         return self.x(transfer.start), band.rows[0]
+
+
+def _idle_text(x: float, y: float, idle: float, class_: str) -> Markup:
+    return tag("text", f"{100 * idle:.0f} % idle", x=x, y=y + 15, class_=f"s11 end {class_}")
 
 
 def _xy(point: Point) -> str:
@@ -296,7 +322,7 @@ def duration(micros: float) -> str:
 
 
 def _event_text(event: Event) -> str:
-    return f"{event.name} = {event.op}\n{duration(event.duration)}, from {duration(event.start)} to {duration(event.end)}"
+    return f"{readable(event.name)} = {event.op}\n{duration(event.duration)}, from {duration(event.start)} to {duration(event.end)}"
 
 
 def _transfer_text(transfer: Transfer) -> str:
