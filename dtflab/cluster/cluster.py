@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from dtflab.cluster import inprocess
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.process import ProcessTask, free_addresses
 from dtflab.cluster.server import Server
@@ -206,6 +207,21 @@ class Cluster:
     def rows(self) -> list[tuple[str, str, str]]:
         """(task, address, state) of every task."""
         return [(task.name, task.address, task.state) for task in self.tasks]
+
+    def waits(self) -> list[str]:
+        """Who waits for what, now, among the tasks of this process: a line per tensor that was asked for and not made."""
+        lines = []
+        for task in self.tasks:
+            if isinstance(task, InProcessTask):
+                for step_id, key in task.server.task.worker.rendezvous.waiting():
+                    _, _, receiver, tensor, _ = key.split(";")
+                    lines.append(f"{receiver} waits for {tensor}, which {task.name} owes it (step {step_id})")
+        return lines
+
+    def calls(self) -> list[inprocess.Call]:
+        """The latest calls between the tasks of this process, as a wire would have carried them, oldest first."""
+        calls = [list(task.server.task.calls) for task in self.tasks if isinstance(task, InProcessTask)]
+        return sorted(itertools.chain.from_iterable(calls))
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.spec.num_tasks(job)} {job}" for job in self.spec.jobs)

@@ -7,7 +7,6 @@ go straight to the other task's methods; what crosses is recorded here with its 
 from __future__ import annotations
 
 import threading
-from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtflab.graph import errors
@@ -57,9 +56,6 @@ class Call(NamedTuple):
     detail: str
 
 
-calls: deque[Call] = deque(maxlen=10_000)
-
-
 class Peer:
     """Another task's worker, seen from `source`: its methods, with what crosses recorded."""
 
@@ -81,7 +77,7 @@ class Peer:
         """Nothing to let go of: there is no wire."""
 
     def _record(self, method: str, nbytes: int, detail: str) -> None:
-        calls.append(Call(self.task.clock.now(), method, self._source, self.task.name, nbytes, detail))
+        self.task.calls.append(Call(self.task.clock.now(), method, self._source, self.task.name, nbytes, detail))
 
     def run_graph(self, session: str, graph_handle: str, step: Any, args: Any = (), results: Any = None) -> None:
         """Start the worker's part of a step, on the caller's thread."""

@@ -7,6 +7,7 @@ of its own, or in virtual time.
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,7 @@ class Task:
         self._addresses = {_name(j, i): spec.task_address(j, i) for j in spec.jobs for i in spec.task_indices(j)}
         self.master = Master(self.name, {task: functools.partial(self.reach, task) for task in self._addresses}, clock)
         self._peers: dict[str, Any] = {}
+        self.calls: deque[inprocess.Call] = deque(maxlen=10_000)  # what other tasks of this process asked of this one
         self.stopped = False
 
     def _peer(self, task: str) -> Any:
