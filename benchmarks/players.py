@@ -1,0 +1,77 @@
+"""Players: the processes in which the libraries run, one each, and how they are asked.
+
+Run as `python -m benchmarks.players LIBRARY`, this module is such a process: it reads the name of a workload per line,
+measures it once more, and answers with a line of JSON. So two libraries take turns without seeing each other's threads.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+# "bare" is what a workload costs without any of the two: NumPy, or gRPC, by hand.
+MODULES = {"dtflab": "dtflab", "TensorFlow": "tensorflow.compat.v1", "bare": ""}
+
+
+class Player:
+    """A library in a process of its own."""
+
+    def __init__(self, library: str) -> None:
+        self.library = library
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.players", library],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "1", "CUDA_VISIBLE_DEVICES": ""},
+        )
+
+    def measure(self, workload: str) -> list[float]:
+        """One value per row of the workload; what it needs is set up the first time."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        print(workload, file=self._process.stdin, flush=True)
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"{self.library} ended while it ran {workload!r}; see above")
+        values: list[float] = json.loads(answer)
+        return values
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def load(library: str) -> Any:
+    """The library's TF1 namespace; None for `bare`."""
+    if not MODULES[library]:
+        return None
+    tf = importlib.import_module(MODULES[library])
+    tf.disable_v2_behavior()
+    return tf
+
+
+def _play(library: str) -> None:
+    """Answer until standard input ends."""
+    from benchmarks.workloads import WORKLOADS
+
+    answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
+    tf = load(library)
+    ready: dict[str, Callable[[], Any]] = {}
+    for name in map(str.strip, sys.stdin):
+        if name not in ready:
+            workload = WORKLOADS[name]
+            ready[name] = workload.bare() if tf is None else workload.prepare(tf)
+        print(json.dumps(list(ready[name]())), file=answers, flush=True)
+    answers.flush()
+    os._exit(0)  # TensorFlow's servers can't be stopped
+
+
+if __name__ == "__main__":
+    _play(sys.argv[1])

@@ -1,0 +1,284 @@
+"""Workloads: what is measured, written once for both libraries.
+
+A workload is a function of the library's TF1 namespace that sets everything up and returns `measure`; each call of that is
+one more measurement, and gives one value per row. Where there is a floor below both libraries, `bare` measures that:
+NumPy or gRPC by hand.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.servers import ServerProcess, free_addresses
+
+Measure = Callable[[], Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Rows of the table (name → unit), how they are measured, and how often."""
+
+    rows: dict[str, str]
+    prepare: Callable[[Any], Measure]
+    rounds: int
+    bare: Callable[[], Measure] | None = None
+
+
+WORKLOADS: dict[str, Workload] = {}
+
+
+def workload(name: str, rows: dict[str, str], rounds: int = 5, bare: Callable[[], Measure] | None = None) -> Any:
+    """Decorator: what follows is the workload `name`."""
+
+    def register(prepare: Callable[[Any], Measure]) -> Callable[[Any], Measure]:
+        WORKLOADS[name] = Workload(rows, prepare, rounds, bare)
+        return prepare
+
+    return register
+
+
+def per_call(function: Callable[[], Any], calls: int) -> float:
+    """Seconds per call."""
+    start = time.perf_counter()
+    for _ in range(calls):
+        function()
+    return (time.perf_counter() - start) / calls
+
+
+# ---- starting -----------------------------------------------------------------------------------------------
+
+_IMPORT = """
+import time; start = time.perf_counter()
+import {module}
+seconds = time.perf_counter() - start
+import resource; print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def _import(module: str) -> Measure:
+    def measure() -> list[float]:
+        command = [sys.executable, "-c", _IMPORT.format(module=module)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return [float(word) for word in done.stdout.split()]
+
+    return measure
+
+
+@workload(
+    "import", {"import, fresh interpreter": "s", "resident memory after it": "MB"}, bare=lambda: _import("numpy")
+)
+def importing(tf: Any) -> Measure:
+    return _import(tf.__name__)
+
+
+def _step_on_all(tf: Any, target: str, spec: dict[str, list[str]]) -> None:
+    """A session and a step that needs every task."""
+    with tf.Graph().as_default():
+        parts = []
+        for job, addresses in spec.items():
+            for index in range(len(addresses)):
+                with tf.device(f"/job:{job}/task:{index}"):
+                    parts.append(tf.random_uniform([]))  # TensorFlow would fold constants together
+        total = tf.add_n(parts)
+        with tf.Session(target) as session:
+            session.run(total)
+
+
+@workload("start-threads", {"3 servers in one process, first step on all": "s"})
+def start_in_one_process(tf: Any) -> Measure:
+    def measure() -> list[float]:
+        addresses = free_addresses(3)
+        spec = {"ps": addresses[:1], "worker": addresses[1:]}
+        start = time.perf_counter()
+        servers = [tf.train.Server(spec, job_name=job, task_index=i) for job in spec for i in range(len(spec[job]))]
+        _step_on_all(tf, servers[1].target, spec)
+        seconds = time.perf_counter() - start
+        for server in servers:
+            if hasattr(server, "stop"):
+                server.stop()
+        return [seconds]
+
+    return measure
+
+
+@workload("start-processes", {"3 processes, first step on all": "s"}, rounds=3)
+def start_processes(tf: Any) -> Measure:
+    def measure() -> list[float]:
+        addresses = free_addresses(3)
+        spec = {"ps": addresses[:1], "worker": addresses[1:]}
+        start = time.perf_counter()
+        servers = [ServerProcess(tf.__name__, spec, job, i) for job in spec for i in range(len(spec[job]))]
+        targets = [server.wait() for server in servers]
+        _step_on_all(tf, targets[1], spec)
+        seconds = time.perf_counter() - start
+        for server in servers:
+            server.stop()
+        return [seconds]
+
+    return measure
+
+
+# ---- one small step -----------------------------------------------------------------------------------------
+
+
+def _scalar_add(tf: Any, target: str = "") -> Callable[[], float]:
+    """The latency in µs of `session.run(x + 1, {x: 2})`, the best of some batches."""
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [])
+        y = x + 1.0
+        session = tf.Session(target)
+        feed = {x: 2.0}
+    assert session.run(y, feed) == 3.0
+    return lambda: 1e6 * min(per_call(lambda: session.run(y, feed), 100) for _ in range(10))
+
+
+@workload("scalar-local", {"scalar add, feed and fetch, local session": "µs"})
+def scalar_local(tf: Any) -> Measure:
+    run = _scalar_add(tf)
+    return lambda: [run()]
+
+
+@workload("scalar-server", {"same, server in this process": "µs", "same, through the wire": "µs"})
+def scalar_same_process(tf: Any) -> Measure:
+    server = tf.train.Server.create_local_server()
+    # dtflab calls a server of its own process directly; by another name of its address it does not recognize it.
+    targets = [server.target, server.target.replace("localhost", "127.0.0.1")]
+    runs = [_scalar_add(tf, target) for target in targets]
+    measure = lambda: [run() for run in runs]  # noqa: E731
+    measure.server = server  # type: ignore[attr-defined]  # as long as it is measured
+    return measure
+
+
+def _echo() -> Measure:
+    import grpc
+
+    server = ServerProcess("", {}, "", 0)
+    call = grpc.insecure_channel(f"127.0.0.1:{server.wait()}").unary_unary("/benchmarks.Echo/Echo")
+    request = bytes(150)  # as much as RunStep has here
+    call(request)
+    return lambda: [1e6 * min(per_call(lambda: call(request), 100) for _ in range(10))]
+
+
+@workload("scalar-process", {"same, server in another process": "µs"}, bare=_echo)
+def scalar_other_process(tf: Any) -> Measure:
+    server = ServerProcess(tf.__name__, {"local": free_addresses(1)}, "local", 0)
+    run = _scalar_add(tf, server.wait())
+    return lambda: [run()]
+
+
+# ---- training -----------------------------------------------------------------------------------------------
+
+
+def _data(size: int, batch: int) -> tuple[Any, Any]:
+    """Inputs and one-hot labels."""
+    random = np.random.RandomState(0)
+    return random.rand(batch, size).astype(np.float32), np.eye(10, dtype=np.float32)[random.randint(0, 10, batch)]
+
+
+def _mlp(tf: Any, size: int, hidden: int) -> tuple[Any, Any, Any]:
+    """Placeholders and the training op of a network with one hidden layer."""
+    x, labels = tf.placeholder(tf.float32, [None, size]), tf.placeholder(tf.float32, [None, 10])
+    w1 = tf.Variable(tf.truncated_normal([size, hidden], stddev=0.05, seed=1))
+    b1 = tf.Variable(tf.zeros([hidden]))
+    w2 = tf.Variable(tf.truncated_normal([hidden, 10], stddev=0.05, seed=2))
+    b2 = tf.Variable(tf.zeros([10]))
+    logits = tf.matmul(tf.nn.relu(tf.matmul(x, w1) + b1), w2) + b2
+    loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits))
+    return x, labels, tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+
+
+def _numpy_mlp() -> Measure:
+    """The same arithmetic by hand."""
+    x, labels = _data(784, 100)
+    random = np.random.RandomState(1)
+    w1, b1 = random.randn(784, 100).astype(np.float32) * np.float32(0.05), np.zeros(100, np.float32)
+    w2, b2 = random.randn(100, 10).astype(np.float32) * np.float32(0.05), np.zeros(10, np.float32)
+    rate = np.float32(0.1)
+
+    def step() -> None:
+        nonlocal w1, b1, w2, b2
+        hidden = np.maximum(x @ w1 + b1, 0)
+        logits = hidden @ w2 + b2
+        exp = np.exp(logits - logits.max(1, keepdims=True))
+        d_logits = (exp / exp.sum(1, keepdims=True) - labels) / np.float32(100)
+        d_hidden = (d_logits @ w2.T) * (hidden > 0)
+        w2 -= rate * (hidden.T @ d_logits)
+        b2 -= rate * d_logits.sum(0)
+        w1 -= rate * (x.T @ d_hidden)
+        b1 -= rate * d_hidden.sum(0)
+
+    return lambda: [1 / min(per_call(step, 50) for _ in range(6))]
+
+
+@workload("mlp", {"MLP 784-100-10, batch 100, SGD": "steps/s"}, bare=_numpy_mlp)
+def mlp(tf: Any) -> Measure:
+    with tf.Graph().as_default():
+        x, labels, train = _mlp(tf, 784, 100)
+        session = tf.Session()
+        session.run(tf.global_variables_initializer())
+    feed = dict(zip((x, labels), _data(784, 100), strict=True))
+    return lambda: [1 / min(per_call(lambda: session.run(train, feed), 50) for _ in range(6))]
+
+
+@workload("ps", {"MLP 64-32-10, batch 32, 1 ps + 2 workers in one process": "steps/s"})
+def ps_training(tf: Any) -> Measure:
+    """Between-graph replication: each worker has its own graph and thread, the variables are on the ps."""
+    addresses = free_addresses(3)
+    spec = {"ps": addresses[:1], "worker": addresses[1:]}
+    servers = [tf.train.Server(spec, job_name=job, task_index=i) for job in spec for i in range(len(spec[job]))]
+    steps = [_ps_client(tf, spec, servers[1 + index].target, index) for index in (0, 1)]
+
+    def measure() -> list[float]:
+        threads = [threading.Thread(target=per_call, args=(step, 300)) for step in steps]
+        start = time.perf_counter()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return [300 * len(threads) / (time.perf_counter() - start)]
+
+    return measure
+
+
+def _ps_client(tf: Any, spec: dict[str, list[str]], target: str, index: int) -> Callable[[], Any]:
+    with tf.Graph().as_default():
+        with tf.device(tf.train.replica_device_setter(cluster=spec, worker_device=f"/job:worker/task:{index}")):
+            x, labels, train = _mlp(tf, 64, 32)
+        session = tf.Session(target)
+        if index == 0:
+            session.run(tf.global_variables_initializer())
+    feed = dict(zip((x, labels), _data(64, 32), strict=True))
+    session.run(train, feed)
+    return lambda: session.run(train, feed)
+
+
+# ---- large graphs -------------------------------------------------------------------------------------------
+
+
+@workload(
+    "graph", {"building 5,000 ops": "s", "their gradients": "s", "the first run of both": "s"}, rounds=2
+)
+def graph(tf: Any) -> Measure:
+    def measure() -> list[float]:
+        with tf.Graph().as_default():
+            times = [time.perf_counter()]
+            x = y = tf.placeholder(tf.float32, [])
+            while len(tf.get_default_graph().get_operations()) < 5000:
+                y = tf.tanh(y * 0.5 + x)
+            times.append(time.perf_counter())
+            (slope,) = tf.gradients(y, x)
+            times.append(time.perf_counter())
+            with tf.Session() as session:
+                session.run([y, slope], {x: 0.5})
+            times.append(time.perf_counter())
+        return [end - start for start, end in zip(times, times[1:], strict=False)]
+
+    return measure
