@@ -1,0 +1,372 @@
+"""Diagonals of matrices and what stands on them: eye, trace, norm; and tensordot.
+
+Stands for `core/kernels/matrix_diag_op.cc`, `matrix_set_diag_op.cc`, `python/ops/linalg_ops.py` and `tensordot` in
+`python/ops/math_ops.py`. Left out: decompositions and solvers, the spectral norm, the older MatrixDiag ops.
+
+Rule: `k` counts diagonals from the main one, upwards; a band of several is stored as rows, the uppermost first, padded
+on the side that `align` says (`RIGHT_LEFT`: those above the main diagonal stand right, those below left).
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.op_registry import Op, op
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import name_scope
+from dtflab.graph.static_value import folded_value
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import array, casting, gathering, joining, logic, math, reduction, reshaping, segments, shapes, unary
+from dtflab.ops import constant as constants
+from dtflab.ops.matmul import matmul
+from dtflab.ops.messages import invalid, renamed, shape_text
+
+_ALIGN = "align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'"
+
+
+def _band(k: Any) -> tuple[int, int]:
+    """The lowest and the uppermost diagonal that `k` names."""
+    ks = np.asarray(k).reshape(-1).tolist()
+    if len(ks) not in (1, 2) or ks[0] > ks[-1]:
+        raise ValueError(f"diag_index must have one or two elements, the first not larger than the last: {ks}")
+    return ks[0], ks[-1]
+
+
+def _longest(rows: int, cols: int, low: int, high: int) -> int:
+    """The length of the longest diagonal of a band."""
+    return min(rows + min(high, 0), cols - max(low, 0))
+
+
+def _places(rows: int, cols: int, low: int, high: int, align: bytes) -> Iterator[tuple[int, Any, Any, Any]]:
+    """Of each diagonal of a band: its row in storage, where in that row it stands, its rows and columns."""
+    longest = _longest(rows, cols, low, high)
+    upper_left, lower_left = (side == "LEFT" for side in align.decode().split("_"))
+    for d in builtins.range(high, low - 1, -1):
+        length = min(rows + min(d, 0), cols - max(d, 0))
+        left = (d >= 0 and upper_left) or (d <= 0 and lower_left)
+        start = 0 if left else longest - length
+        steps = np.arange(length)
+        yield high - d, slice(start, start + length), steps - min(d, 0), steps + max(d, 0)
+
+
+def _as_band(diagonal: Any, low: int, high: int) -> Any:
+    return diagonal[..., None, :] if low == high else diagonal
+
+
+def _checked_band(k: Any, rows: int, cols: int) -> tuple[int, int]:
+    try:
+        low, high = _band(k)
+    except ValueError as error:
+        raise invalid(str(error)) from None
+    for d in (low, high):
+        if not (-rows < d < cols or d == 0):
+            raise invalid(f"diag_index {d} is out of bound for a {rows}x{cols} matrix")
+    return low, high
+
+
+@op(f"""MatrixDiagV3(diagonal: T, k: int32, num_rows: int32, num_cols: int32, padding_value: T) -> (output: T)
+        T: type
+        {_ALIGN}""")
+class MatrixDiagV3(Op):
+    """Matrices with the given diagonals."""
+
+    def infer(op):
+        diagonal = op.inputs[0].shape
+        values = [folded_value(t) for t in op.inputs[1:4]]
+        if diagonal.ndims is None or any(v is None for v in values):
+            return [TensorShape(None)]
+        low, high = _band(values[0])
+        batch = diagonal[:-1] if low == high else diagonal[:-2]
+        longest = diagonal[-1].value
+        if longest is None:
+            return [batch.concatenate([None, None])]
+        return [batch.concatenate(_matrix_size(longest, low, high, int(values[1]), int(values[2])))]
+
+    def bind(node, xp):
+        align, dtype = node["align"], node["T"].as_numpy_dtype
+
+        def kernel(diagonal, k, num_rows, num_cols, padding):
+            low, high = _band(k)
+            band = _as_band(diagonal, low, high)
+            rows, cols = _matrix_size(band.shape[-1], low, high, int(num_rows), int(num_cols))
+            if band.shape[-1] != _longest(rows, cols, low, high) or band.shape[-2] != high - low + 1:
+                raise invalid(f"The diagonals {shape_text(diagonal)} do not fit a {rows}x{cols} matrix.")
+            out = xp.full((*band.shape[:-2], rows, cols), padding, dtype)
+            for row, place, i, j in _places(rows, cols, low, high, align):
+                out[..., i, j] = band[..., row, place]
+            return out
+
+        return kernel
+
+    def grad(op, dy):
+        return [matrix_diag_part(dy, k=op.inputs[1], align=op.get_attr("align"))] + [None] * 4
+
+
+def _matrix_size(longest: int, low: int, high: int, rows: int, cols: int) -> tuple[int, int]:
+    """The size of the matrix, where -1 leaves it to the diagonals."""
+    least_rows, least_cols = longest - min(high, 0), longest + max(low, 0)
+    if rows == cols == -1:
+        return (max(least_rows, least_cols),) * 2
+    return least_rows if rows == -1 else rows, least_cols if cols == -1 else cols
+
+
+@op(f"""MatrixDiagPartV3(input: T, k: int32, padding_value: T) -> (diagonal: T)
+        T: type
+        {_ALIGN}""")
+class MatrixDiagPartV3(Op):
+    """The diagonals of matrices."""
+
+    def infer(op):
+        shape, k = op.inputs[0].shape.with_rank_at_least(2), folded_value(op.inputs[1])
+        if shape.ndims is None or k is None:
+            return [TensorShape(None)]
+        low, high = _band(k)
+        rows, cols = shape.as_list()[-2:]
+        longest = None if rows is None or cols is None else _longest(rows, cols, low, high)
+        return [shape[:-2].concatenate([longest] if low == high else [high - low + 1, longest])]
+
+    def bind(node, xp):
+        align, dtype = node["align"], node["T"].as_numpy_dtype
+
+        def kernel(x, k, padding):
+            rows, cols = x.shape[-2:]
+            low, high = _checked_band(k, rows, cols)
+            out = xp.full((*x.shape[:-2], high - low + 1, _longest(rows, cols, low, high)), padding, dtype)
+            for row, place, i, j in _places(rows, cols, low, high, align):
+                out[..., row, place] = x[..., i, j]
+            return out[..., 0, :] if low == high else out
+
+        return kernel
+
+    def grad(op, dy):
+        x, k = op.inputs[:2]
+        align = op.get_attr("align")
+        size = x.shape[-2:]
+        if size.is_fully_defined():
+            rows, cols = size.as_list()
+            return [matrix_diag(dy, k=k, num_rows=rows, num_cols=cols, align=align), None, None]
+        return [matrix_set_diag(constants.zeros_like(x), dy, k=k, align=align), None, None]
+
+
+@op(f"""MatrixSetDiagV3(input: T, diagonal: T, k: int32) -> (output: T)
+        T: type
+        {_ALIGN}""")
+class MatrixSetDiagV3(Op):
+    """Matrices, with other diagonals."""
+
+    infer = shapes.unchanged
+
+    def bind(node, xp):
+        align = node["align"]
+
+        def kernel(x, diagonal, k):
+            rows, cols = x.shape[-2:]
+            low, high = _checked_band(k, rows, cols)
+            band = _as_band(diagonal, low, high)
+            out = x.copy()
+            for row, place, i, j in _places(rows, cols, low, high, align):
+                out[..., i, j] = band[..., row, place]
+            return out
+
+        return kernel
+
+    def grad(op, dy):
+        _, diagonal, k = op.inputs
+        align = op.get_attr("align")
+        dx = matrix_set_diag(dy, constants.zeros_like(diagonal), k=k, align=align)
+        return [dx, matrix_diag_part(dy, k=k, align=align), None]
+
+
+def matrix_diag(
+    diagonal: Any, name: str = "diag", k: Any = 0, num_rows: Any = -1, num_cols: Any = -1, padding_value: Any = 0,
+    align: Any = "RIGHT_LEFT",
+) -> Tensor:  # fmt: skip
+    """Matrices that have `diagonal` as their k-th diagonal and `padding_value` elsewhere."""
+    if isinstance(diagonal, Tensor) and diagonal.dtype.base_dtype == dtypes.bool:
+        padding_value = bool(padding_value)
+    return apply_op(
+        "MatrixDiagV3", name, diagonal=diagonal, k=k, num_rows=num_rows, num_cols=num_cols,
+        padding_value=padding_value, align=align,
+    )  # fmt: skip
+
+
+def matrix_diag_part(
+    input: Any, name: str = "diag_part", k: Any = 0, padding_value: Any = 0, align: Any = "RIGHT_LEFT"
+) -> Tensor:
+    """The k-th diagonal of each matrix."""
+    if isinstance(input, Tensor) and input.dtype.base_dtype == dtypes.bool:
+        padding_value = bool(padding_value)
+    return apply_op("MatrixDiagPartV3", name, input=input, k=k, padding_value=padding_value, align=align)
+
+
+def matrix_set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, align: Any = "RIGHT_LEFT") -> Tensor:
+    """The matrices `input` with `diagonal` as their k-th diagonal."""
+    return apply_op("MatrixSetDiagV3", name, input=input, diagonal=diagonal, k=k, align=align)
+
+
+def eye(
+    num_rows: Any,
+    num_columns: Any = None,
+    batch_shape: Any = None,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
+) -> Tensor:
+    """Ones on the diagonal, zeros elsewhere."""
+    with name_scope(name, "eye", [num_rows, num_columns, batch_shape]):
+        square = num_columns is None or (num_rows is num_columns if isinstance(num_rows, Tensor) else False)
+        num_columns = num_rows if num_columns is None else num_columns
+        batch: Any = [] if batch_shape is None else batch_shape
+        size: Any
+        if isinstance(num_rows, Tensor) or isinstance(num_columns, Tensor):
+            size = math.minimum(num_rows, num_columns)
+        else:
+            square = num_rows == num_columns
+            size = min(int(num_rows), int(num_columns))
+        if isinstance(batch, Tensor) or isinstance(size, Tensor):
+            batch = convert_to_tensor(batch, dtypes.int32, name="shape")
+            diagonal_shape: Any = joining.concat((batch, [size]), axis=0)
+            shape: Any = None if square else joining.concat((batch, [num_rows, num_columns]), axis=0)
+        else:
+            diagonal_shape = [*batch, size]
+            shape = [*batch, num_rows, num_columns]
+        diagonal = constants.ones(diagonal_shape, dtype)
+        if square:
+            return matrix_diag(diagonal)
+        return matrix_set_diag(constants.zeros(shape, dtype), diagonal)
+
+
+def trace(x: Any, name: str | None = None) -> Tensor:
+    """The sum of the main diagonal of each matrix."""
+    with name_scope(name, "Trace", [x]) as scope:
+        return reduction.reduce_sum(matrix_diag_part(convert_to_tensor(x, name="x")), [-1], name=scope)
+
+
+def norm(
+    tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool | None = None, name: str | None = None,
+    keep_dims: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """The norm of vectors (`axis` is None or an int) or matrices (`axis` is a pair)."""
+    keepdims = bool(renamed("keepdims", keepdims, "keep_dims", keep_dims))
+    of_matrix = isinstance(axis, tuple | list) and len(axis) == 2
+    if not of_matrix and not (axis is None or isinstance(axis, int)):
+        raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
+    supported = ["euclidean", "fro", 1, np.inf] if of_matrix else ["euclidean", 1, 2, np.inf]
+    if ord not in supported and (of_matrix or isinstance(ord, str) or ord <= 0):
+        raise ValueError(f"'ord' must be a supported {'matrix' if of_matrix else 'vector'} norm, got {ord}")
+    axes = tuple(axis) if of_matrix else None if axis is None else (axis,)
+    with name_scope(name, "norm", [tensor]):
+        x = convert_to_tensor(tensor)
+        result = _kept_norm(x, ord, axes, of_matrix)
+        return result if keepdims else reshaping.squeeze(result, None if axes is None else list(axes))
+
+
+def _kept_norm(x: Tensor, ord: Any, axes: Any, of_matrix: bool) -> Tensor:
+    """The norm, with its axes kept."""
+    first = None if axes is None else axes[0]
+    if ord in ("fro", "euclidean", 2):
+        return unary.sqrt(reduction.reduce_sum(x * casting.conj(x), axes, keepdims=True))
+    result = unary.abs(x)
+    if ord == 1:
+        result = reduction.reduce_sum(result, first, keepdims=True)
+        return reduction.reduce_max(result, axes[-1], keepdims=True) if of_matrix else result
+    if ord == np.inf:
+        result = reduction.reduce_sum(result, axes[1], keepdims=True) if of_matrix else result
+        return reduction.reduce_max(result, first, keepdims=True)
+    return math.pow(reduction.reduce_sum(math.pow(result, ord), axes, keepdims=True), 1.0 / ord)
+
+
+# -- tensordot ---------------------------------------------------------------------------------------------
+
+
+def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
+    """The sum of products over axes of `a` and `b`: the last and first `axes`, or those in a pair of lists."""
+    with name_scope(name, "Tensordot", [a, b, axes]) as scope:
+        a, b = convert_to_tensor(a, name="a"), convert_to_tensor(b, name="b")
+        a_axes, b_axes = _contracted(a, axes)
+        a_matrix, a_free, a_static = _as_matrix(a, a_axes, flipped=False)
+        b_matrix, b_free, b_static = _as_matrix(b, b_axes, flipped=True)
+        product = matmul(a_matrix, b_matrix)
+        if isinstance(a_free, list) and isinstance(b_free, list):
+            if product.shape.is_fully_defined() and product.shape.as_list() == a_free + b_free:
+                return product
+            return reshaping.reshape(product, a_free + b_free, name=scope)
+        a_free, b_free = convert_to_tensor(a_free, dtypes.int32), convert_to_tensor(b_free, dtypes.int32)
+        product = reshaping.reshape(product, joining.concat([a_free, b_free], 0), name=scope)
+        if a_static is not None and b_static is not None:
+            product.set_shape(a_static + b_static)
+        return product
+
+
+def _contracted(a: Tensor, axes: Any) -> tuple[Any, Any]:
+    """The axes of a and of b to sum over."""
+    if isinstance(axes, int | np.integer):
+        if axes < 0:
+            raise ValueError(f"`axes` must be at least 0. Received: {axes}.")
+        ndims = a.shape.ndims
+        if ndims is None:
+            rank = array.rank(a)
+            return constants.range(rank - axes, rank, dtype=dtypes.int32), constants.range(axes, dtype=dtypes.int32)
+        if axes > ndims:
+            raise ValueError(f"`axes` must not be larger than the number of dimensions of tensor {a}.  Received {axes}")
+        return list(builtins.range(ndims - axes, ndims)), list(builtins.range(axes))
+    if isinstance(axes, list | tuple):
+        if len(axes) != 2:
+            raise ValueError(f"`axes` must be an integer or have length 2. Received {axes}.")
+        a_axes, b_axes = ([x] if isinstance(x, int | np.integer) else x for x in axes)
+        if len(a_axes) != len(b_axes):
+            raise ValueError(f"Different number of contraction axes `a` and `b`, {len(a_axes)} != {len(b_axes)}.")
+        return a_axes, b_axes
+    axes = convert_to_tensor(axes, dtypes.int32, name="axes")
+    return axes[0], axes[1]
+
+
+def _as_matrix(a: Tensor, axes: Any, flipped: bool) -> tuple[Tensor, Any, Any]:
+    """`a` as a matrix, its free axes before (or after) those to sum over; and the sizes of the free ones."""
+    if not a.shape.is_fully_defined() or not isinstance(axes, list | tuple):
+        return _as_matrix_later(a, axes, flipped)
+    dims: list[Any] = a.shape.as_list()
+    axes = [i % len(dims) for i in axes]
+    free = [i for i in builtins.range(len(dims)) if i not in axes]
+    free_dims = [dims[i] for i in free]
+    shape = [int(np.prod(free_dims)), int(np.prod([dims[i] for i in axes]))]
+    perm = [*axes, *free] if flipped else [*free, *axes]
+    shape = shape[::-1] if flipped else shape
+    if perm != list(builtins.range(len(dims))):
+        a = reshaping.transpose(a, perm)
+    if a.shape.as_list() != shape:
+        a = reshaping.reshape(a, shape)
+    return a, free_dims, free_dims
+
+
+def _as_matrix_later(a: Tensor, axes: Any, flipped: bool) -> tuple[Tensor, Any, Any]:
+    """The same with sizes that only the step knows."""
+    static = None
+    free: Any
+    if a.shape.ndims is not None and isinstance(axes, list | tuple):
+        dims = a.shape.as_list()
+        axes = [i % len(dims) for i in axes]
+        free = [i for i in builtins.range(len(dims)) if i not in axes]
+        static = [dims[i] for i in free]
+        axes = convert_to_tensor(axes, dtypes.int32, name="axes")
+        free = convert_to_tensor(free, dtypes.int32, name="free")
+        shape = array.shape(a)
+    else:
+        shape = array.shape(a)
+        rank = array.rank(a)
+        axes = convert_to_tensor(axes, dtypes.int32, name="axes")
+        axes = logic.where(axes >= 0, axes, axes + rank)
+        free, _ = segments.setdiff1d(constants.range(rank), axes, dtypes.int32)
+    free_dims, axes_dims = gathering.gather(shape, free), gathering.gather(shape, axes)
+    free_size, axes_size = reduction.reduce_prod(free_dims), reduction.reduce_prod(axes_dims)
+    if flipped:
+        perm, size = joining.concat([axes, free], 0), joining.stack([axes_size, free_size])
+    else:
+        perm, size = joining.concat([free, axes], 0), joining.stack([free_size, axes_size])
+    return reshaping.reshape(reshaping.transpose(a, perm), size), free_dims, static
