@@ -68,9 +68,7 @@ class Values:
         if kind.is_floating or kind.is_complex:
             whole = whole + self.random.uniform(0.15, 0.4, shape)
             if kind.is_complex:
-                whole = whole + 1j * (
-                    self.random.integers(low, high, shape) + self.random.uniform(0.15, 0.4, shape)
-                )
+                whole = whole + 1j * (self.random.integers(low, high, shape) + self.random.uniform(0.15, 0.4, shape))
         return np.asarray(whole).astype(kind.as_numpy_dtype)
 
     def positive(self, *shape: int) -> np.ndarray:
@@ -135,11 +133,7 @@ def dtypes_of(op_def: op_registry.OpDef) -> list[DType]:
         fixed = op_def.inputs[0].type if op_def.inputs else None
         return [dtypes.float32 if fixed in (None, dtypes.resource) else fixed]
     allowed = _ANY if attr.allowed is None else attr.allowed
-    return [
-        d
-        for d in allowed
-        if not d.is_quantized and d.is_numpy_compatible and d.size != 0 or d == dtypes.string
-    ]
+    return [d for d in allowed if not d.is_quantized and d.is_numpy_compatible and d.size != 0 or d == dtypes.string]
 
 
 def examples_of(op: str, dtype: DType) -> list[Example]:
@@ -308,8 +302,11 @@ def select_v2(v: Values) -> list[Example]:
 
 @examples("ClipByValue")
 def clip_by_value(v: Values) -> list[Example]:
+    if v.dtype.is_complex:
+        return []  # which of two complex numbers is smaller?
     one = np.ones((), v.dtype.as_numpy_dtype)
-    return [v(v.array(2, 3), one, one + one), v(v.array(2, 3), v.array(2, 3), v.array(2, 3))]
+    crossing = v(v.array(2, 3), v.array(2, 3), v.array(2, 3), smooth=False)
+    return [v(v.array(2, 3), one, one + one), v(v.array(2, 3), v.array(2, 3) * 0, v.positive(2, 3)), crossing]
 
 
 @examples("Cast")
@@ -328,9 +325,7 @@ def cast(v: Values) -> list[Example]:
 def bitcast(v: Values) -> list[Example]:
     if v.dtype.is_bool:
         return []
-    same = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.int32, 8: dtypes.int64, 16: dtypes.complex128}[
-        v.dtype.size
-    ]
+    same = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.int32, 8: dtypes.int64, 16: dtypes.complex128}[v.dtype.size]
     found = [v(v.array(2, 3), type=same)]
     if v.dtype.size > 1:
         found.append(v(v.array(2, 3), type=dtypes.uint8))
@@ -374,8 +369,7 @@ def matmul(v: Values) -> list[Example]:
 def fused_matmul(v: Values) -> list[Example]:
     functions: list[list[str]] = [[], ["Relu"], ["Relu6"], ["Elu"], ["LeakyRelu"], ["Tanh"], ["Sigmoid"]]
     found = [
-        v(v.array(2, 3), v.array(3, 4), [v.array(4)], fused_ops=["BiasAdd", *f], leakyrelu_alpha=0.3)
-        for f in functions
+        v(v.array(2, 3), v.array(3, 4), [v.array(4)], fused_ops=["BiasAdd", *f], leakyrelu_alpha=0.3) for f in functions
     ]
     turned = {"fused_ops": ["BiasAdd"], "transpose_a": True, "transpose_b": True}
     return [*found, v(v.array(3, 2), v.array(4, 3), [v.array(4)], **turned)]
@@ -427,9 +421,7 @@ def arg_extreme(v: Values) -> list[Example]:
 @examples("Cumsum", "Cumprod")
 def cumulative(v: Values) -> list[Example]:
     flags = [(e, r) for e in (False, True) for r in (False, True)]
-    return [
-        v(v.array(2, 3), np.array(a, np.int32), exclusive=e, reverse=r) for e, r in flags for a in (0, -1)
-    ]
+    return [v(v.array(2, 3), np.array(a, np.int32), exclusive=e, reverse=r) for e, r in flags for a in (0, -1)]
 
 
 @examples("SegmentSum", "SegmentMean", "SegmentMax", "SegmentMin", "SegmentProd")
@@ -543,16 +535,12 @@ def concat_v2(v: Values) -> list[Example]:
 @examples("ConcatOffset")
 def concat_offset(v: Values) -> list[Example]:
     kind = np.int32
-    return [
-        v(np.array(1, np.int32), [np.array([2, 3], kind), np.array([2, 5], kind), np.array([2, 1], kind)])
-    ]
+    return [v(np.array(1, np.int32), [np.array([2, 3], kind), np.array([2, 5], kind), np.array([2, 1], kind)])]
 
 
 @examples("Split")
 def split(v: Values) -> list[Example]:
-    return [
-        v(np.array(a, np.int32), v.array(4, 6), num_split=n) for a, n in ((0, 2), (1, 3), (-1, 2), (0, 1))
-    ]
+    return [v(np.array(a, np.int32), v.array(4, 6), num_split=n) for a, n in ((0, 2), (1, 3), (-1, 2), (0, 1))]
 
 
 @examples("SplitV")
@@ -597,9 +585,7 @@ STRIDES: list[tuple[list[int], list[int], list[int], dict[str, int]]] = [
 
 @examples("StridedSlice")
 def strided_slice(v: Values) -> list[Example]:
-    return [
-        v(v.array(2, 3), *(np.array(x, np.int32) for x in (b, e, s)), **masks) for b, e, s, masks in STRIDES
-    ]
+    return [v(v.array(2, 3), *(np.array(x, np.int32) for x in (b, e, s)), **masks) for b, e, s, masks in STRIDES]
 
 
 @examples("StridedSliceGrad")
@@ -616,9 +602,7 @@ def strided_slice_grad(v: Values) -> list[Example]:
 
 @examples("Gather")
 def gather(v: Values) -> list[Example]:
-    return [v(v.array(4, 3), v.index(4, 2, dtype=t)) for t in (np.int32, np.int64)] + [
-        v(v.array(4), v.index(4, 2, 2))
-    ]
+    return [v(v.array(4, 3), v.index(4, 2, dtype=t)) for t in (np.int32, np.int64)] + [v(v.array(4), v.index(4, 2, 2))]
 
 
 @examples("GatherV2")
@@ -653,11 +637,7 @@ def scatter_nd(v: Values) -> list[Example]:
 
 @examples("Tile")
 def tile(v: Values) -> list[Example]:
-    return [
-        v(v.array(2, 3), np.array(m, t))
-        for m in ([1, 1], [2, 1], [2, 3], [0, 1])
-        for t in (np.int32, np.int64)
-    ]
+    return [v(v.array(2, 3), np.array(m, t)) for m in ([1, 1], [2, 1], [2, 3], [0, 1]) for t in (np.int32, np.int64)]
 
 
 @examples("BroadcastTo")
@@ -672,9 +652,7 @@ def broadcast_to(v: Values) -> list[Example]:
 @examples("Pad")
 def pad(v: Values) -> list[Example]:
     return [
-        v(v.array(2, 3), np.array(p, t))
-        for p in ([[1, 0], [0, 2]], [[0, 0], [0, 0]])
-        for t in (np.int32, np.int64)
+        v(v.array(2, 3), np.array(p, t)) for p in ([[1, 0], [0, 2]], [[0, 0], [0, 0]]) for t in (np.int32, np.int64)
     ]
 
 
@@ -854,9 +832,7 @@ def random_order(v: Values) -> list[Example]:
 # -- state: the first input is a variable ------------------------------------------------------------------------------
 
 
-@examples(
-    "Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"
-)
+@examples("Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 def assign(v: Values) -> list[Example]:
     return [v(Var(v.array(2, 3)), v.array(2, 3)), v(Var(v.array()), v.array())]
 
@@ -907,11 +883,44 @@ def resource_count_up_to(v: Values) -> list[Example]:
 @examples("StringFormat")
 def string_format(v: Values) -> list[Example]:
     values = [np.array([1.5, -2, 3, 4, 5], np.float32), np.array([[1, 2], [3, 4]], np.int32), np.array(True)]
-    found = [
-        v([value], template="<%s>") for value in [*values, np.array([b"a", b"b"], object), np.array(2.25)]
-    ]
+    found = [v([value], template="<%s>") for value in [*values, np.array([b"a", b"b"], object), np.array(2.25)]]
     return [
         *found,
         v(values, template="%s, %s; %s", summarize=2),
         v(values[:1], template="{}", placeholder="{}", summarize=-1),
     ]
+
+
+def _bands() -> list[tuple[int, int, int]]:
+    """(lowest, highest, length of the longest) diagonals of a 3 by 4 matrix."""
+    return [(0, 0, 3), (1, 1, 3), (-1, -1, 2), (-1, 1, 3), (0, 2, 3), (-2, -1, 2)]
+
+
+_ALIGNMENTS = ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
+
+
+@examples("MatrixDiagV3")
+def matrix_diag_v3(v: Values) -> list[Example]:
+    rows, cols, free = np.array(3, np.int32), np.array(4, np.int32), np.array(-1, np.int32)
+    found = [v(v.array(2, 3), np.array(0, np.int32), free, free, v.array())]
+    for low, high, longest in _bands():
+        stored = v.array(2, longest) if low == high else v.array(2, high - low + 1, longest)
+        k = np.array([low, high], np.int32) if low != high else np.array(low, np.int32)
+        found += [v(stored, k, rows, cols, v.array(), align=a) for a in _ALIGNMENTS]
+    return found
+
+
+@examples("MatrixDiagPartV3")
+def matrix_diag_part_v3(v: Values) -> list[Example]:
+    ks = [np.array([low, high], np.int32) for low, high, _ in _bands()] + [np.array(1, np.int32)]
+    return [v(v.array(2, 3, 4), k, v.array(), align=a) for k in ks for a in _ALIGNMENTS]
+
+
+@examples("MatrixSetDiagV3")
+def matrix_set_diag_v3(v: Values) -> list[Example]:
+    found = [v(v.array(3, 4), v.array(3), np.array(0, np.int32))]
+    for low, high, longest in _bands():
+        if low != high:
+            stored = v.array(high - low + 1, longest)
+            found += [v(v.array(3, 4), stored, np.array([low, high], np.int32), align=a) for a in _ALIGNMENTS]
+    return found

@@ -136,7 +136,7 @@ def gradients(
         first = walk.first_gradients(ys, starts)
         walk.count_pending(ys, xs)
         walk.back(ys, first, xs, [s.op for s in stops])
-        return [walk.result(x, unconnected) for x in xs]
+    return [walk.result(x, unconnected) for x in xs]  # zeros are made outside of the scope, as in TensorFlow
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -233,8 +233,9 @@ class _Import:
         op = self.graph._import_op(
             op_registry.get(node.op), self.names[node.name], inputs, attrs, node.device
         )
-        own = [self._control(name) for name in node.controls]
-        op.control_inputs = list(dict.fromkeys(own + op.control_inputs))
+        # All blocks around the import count, also where an input waits already: so does TensorFlow here.
+        around = [control for block in self.graph._control_stack for control in block.ops]
+        op.control_inputs = list(dict.fromkeys([*map(self._control, node.controls), *around]))
         self.ops[node.name] = op
         if loops:
             op.outputs[1]._shape = TensorShape([])

@@ -51,7 +51,7 @@ class ClipByValue(Op):
                 if bound.shape not in ((), t.shape):
                     text = f"shape of {shape_text(t)}, but got {shape_text(bound)}"
                     raise invalid(f"clip_value_min and clip_value_max must be either of size 1 or have the {text}")
-            return xp.minimum(xp.maximum(t, low), high)
+            return xp.maximum(xp.minimum(t, high), low)  # of bounds that cross, the lower one holds
 
         return kernel
 
