@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 HERE = Path(__file__).parent
 SETTINGS = {
-    # The news pop-up would cover outputs; cells outside the window would not be drawn.
+    # The news pop-up would cover outputs; cells outside the window would not be drawn; room below the last cell
+    # as high as the window would let the first ones be scrolled out of any window, however high.
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
-    "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
+    "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none", "scrollPastEnd": False},
 }
 
 

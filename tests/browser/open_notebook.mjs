@@ -49,17 +49,24 @@ async function menu(bar, ...items) {
   await page.click(`.lm-Menu-itemLabel:text-is("${items.at(-1)}")`);
 }
 
-// Makes the window as tall as the notebook, so that every output is drawn, then waits until it is.
+// Makes the window as tall as the notebook, so that every output is drawn, and goes to its top, since running has
+// scrolled it to its end; then waits until all is still.
 async function showEverything() {
   const height = await page.evaluate(() => {
+    const panel = document.querySelector('.jp-WindowedPanel-outer');
     const bottoms = [...document.querySelectorAll('.jp-Cell')].map(cell => cell.getBoundingClientRect().bottom);
-    return document.querySelector('.jp-WindowedPanel-outer').scrollTop + Math.max(...bottoms);
+    return panel.scrollTop + Math.max(...bottoms);
   });
   await page.setViewportSize({ width: WIDTH, height: Math.min(Math.ceil(height) + 60, 12_000) });
   await page.evaluate(async () => {
+    const panel = document.querySelector('.jp-WindowedPanel-outer');
     await document.fonts.ready;
     await Promise.all([...document.querySelectorAll('.jp-OutputArea img')].map(image => image.decode().catch(() => {})));
-    for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
+    for (let still = 0; still < 5; ) {
+      still = panel.scrollTop === 0 ? still + 1 : 0;
+      panel.scrollTop = 0;
+      await new Promise(requestAnimationFrame);
+    }
   });
   await page.waitForTimeout(500); // a theme's colours fade in
 }
@@ -79,6 +86,7 @@ function whatIsSeen() {
   const text = kind => outputs.filter(output => output.dataset.mimeType === kind).map(output => output.innerText);
   const all = selector => outputs.flatMap(output => [...output.querySelectorAll(selector)]);
   const outermost = all('svg').filter(svg => !svg.parentElement.closest('svg') && svg.clientWidth > 48);
+  const shown = all('img').filter(image => getComputedStyle(image).display !== 'none');
   return {
     background: getComputedStyle(document.querySelector('.jp-Notebook')).backgroundColor,
     stdout: text('application/vnd.jupyter.stdout'),
@@ -86,10 +94,11 @@ function whatIsSeen() {
     notRun: [...document.querySelectorAll('.jp-CodeCell')].filter(c => c.innerText.startsWith('[ ]')).map(c => c.innerText),
     notShown: text('text/plain').filter(shown => /^<Figure size|widget|untrusted/i.test(shown)),
     svgs: outermost.map(describeSvg),
-    images: all('img').map(image => ({
+    images: shown.map(image => ({
       type: /^data:([^;,]*)/.exec(image.src)?.[1] ?? image.src,
       size: [image.clientWidth, image.clientHeight],
       drawn: image.complete && image.naturalWidth > 0,
+      inWindow: inWindow(image),
     })),
   };
 
@@ -104,12 +113,20 @@ function whatIsSeen() {
     return {
       label: svg.getAttribute('aria-label') ?? svg.querySelector('title')?.textContent ?? '',
       size: [frame.width, frame.height],
+      inWindow: inWindow(svg),
       shapes: shapes.length,
       texts: texts.map(t => t.textContent),
       outside: texts.filter((_, i) => outside(boxes[i])).map(t => t.textContent),
       overlapping: overlapping.filter(o => o[2] > 0.3).map(([i, j]) => [texts[i].textContent, texts[j].textContent]),
       faint: faint.map(([label, ratio]) => `${label} (${ratio.toFixed(1)}:1)`),
     };
+  }
+
+  // Nothing can be said of the colours of what is not on the screen.
+  function inWindow(element) {
+    const box = element.getBoundingClientRect();
+    const cells = document.querySelector('.jp-WindowedPanel-outer').getBoundingClientRect();
+    return box.top >= cells.top && box.bottom <= cells.bottom && box.left >= cells.left && box.right <= cells.right;
   }
 
   function isSeen(element) {
@@ -125,21 +142,38 @@ function whatIsSeen() {
     return width > 0 && height > 0 ? (width * height) / Math.min(a.width * a.height, b.width * b.height) : 0;
   }
 
-  // WCAG contrast of a text against what is painted below its middle.
+  // WCAG contrast of a text against what is painted below it. Of 21 points the fourth worst counts: a thin line that
+  // passes behind a word leaves it readable, a text that is half on another colour is not.
   function contrast(text, box) {
-    const below = document.elementsFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2);
-    const layers = [...below.filter(e => !text.contains(e)).map(paint).filter(c => c && c[3] > 0.05), [255, 255, 255, 1]];
+    const points = [0.25, 0.5, 0.75].flatMap(v => [...Array(7).keys()].map(i => [(i + 0.5) / 7, v]));
+    const ratios = points.map(([u, v]) => contrastAt(text, box.left + u * box.width, box.top + v * box.height));
+    return ratios.sort((a, b) => a - b)[3];
+  }
+
+  function contrastAt(text, x, y) {
+    const below = document.elementsFromPoint(x, y).filter(e => !text.contains(e));
+    const layers = [...below.flatMap(e => paints(e, x, y)).filter(c => c && c[3] > 0.05), [255, 255, 255, 1]];
     const opaque = layers.findIndex(c => c[3] > 0.99);
     const ground = layers.slice(0, opaque + 1).reduceRight((under, over) => blend(over, under));
-    const [high, low] = [luminance(blend(paint(text), ground)), luminance(ground)].sort((a, b) => b - a);
+    const [high, low] = [luminance(blend(faded(text, 'fill'), ground)), luminance(ground)].sort((a, b) => b - a);
     return (high + 0.05) / (low + 0.05);
   }
 
-  function paint(element) {
-    const style = getComputedStyle(element);
-    const shape = element instanceof SVGElement && element.localName !== 'svg';
-    const colour = rgba(shape ? style.fill : style.backgroundColor);
-    return colour && [...colour.slice(0, 3), colour[3] * style.opacity * (shape ? style.fillOpacity : 1)];
+  // What an element paints at a point, uppermost first.
+  function paints(element, x, y) {
+    if (!(element instanceof SVGElement)) return [rgba(getComputedStyle(element).backgroundColor)];
+    if (!(element instanceof SVGGeometryElement)) return [];
+    const point = new DOMPoint(x, y).matrixTransform(element.getScreenCTM().inverse());
+    return [
+      element.isPointInStroke(point) && faded(element, 'stroke'),
+      element.isPointInFill(point) && faded(element, 'fill'),
+    ];
+  }
+
+  function faded(shape, part) {
+    const style = getComputedStyle(shape);
+    const colour = rgba(style[part]);
+    return colour && [...colour.slice(0, 3), colour[3] * style.opacity * style[`${part}Opacity`]];
   }
 
   function rgba(colour) {

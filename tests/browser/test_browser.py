@@ -59,8 +59,9 @@ def complaints(report: dict) -> list[str]:
         for kind in ("stderr", "notRun", "notShown"):
             found += [f"{theme}: {kind}: {text}" for text in seen[kind]]
         found += [f"{theme}: image not drawn: {image}" for image in seen["images"] if not image["drawn"]]
-        # Lab shows image/svg+xml as an <img>, black on dark in the dark theme; text/html follows.
+        # Lab shows image/svg+xml as an <img>, which knows nothing of the theme; inline in text/html it follows.
         found += [f"{theme}: SVG as an <img>" for image in seen["images"] if image["type"] == "image/svg+xml"]
+        found += [f"{theme}: not in the window: {one}" for one in seen["images"] + seen["svgs"] if not one["inWindow"]]
         for svg in seen["svgs"]:
             for kind in ("outside", "overlapping", "faint"):
                 found += [f"{theme}: {svg['label']!r}: text {kind}: {text}" for text in svg[kind]]
