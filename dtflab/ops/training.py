@@ -36,7 +36,9 @@ def _descend(xp: Any) -> Callable[[Cell, Any, Any], None]:
                     f"{shape_text(old.shape)} {shape_text(delta.shape)}"
                 )
             change = xp.multiply(delta, alpha)
-            return xp.subtract(old, change, out=out) if out is not None else xp.subtract(old, change)
+            if change.ndim == 0:
+                return xp.subtract(old, change)
+            return xp.subtract(old, change, out=change if out is None else out)
 
         cell.update(compute)
 

@@ -1,0 +1,116 @@
+"""tf.nn: facts that hold without TensorFlow beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dtflab as tf
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default() as graph:
+        yield graph
+
+
+def run(*tensors, feeds=None):
+    with tf.Session() as session:
+        values = session.run(list(tensors), feeds)
+    return values[0] if len(values) == 1 else values
+
+
+def test_softmax_does_not_overflow():
+    probabilities = run(tf.nn.softmax([[1000.0, 1000.0], [-1000.0, 0.0]]))
+    np.testing.assert_allclose(probabilities, [[0.5, 0.5], [0.0, 1.0]])
+    np.testing.assert_allclose(run(tf.nn.log_softmax([[0.0, -1000.0]])), [[0.0, -1000.0]])
+
+
+def test_softmax_along_each_axis():
+    x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
+    for axis in (0, 1, 2, -1, -3):
+        e = np.exp(x)
+        expected = e / e.sum(axis=axis, keepdims=True)
+        np.testing.assert_allclose(run(tf.nn.softmax(x, axis=axis)), expected, rtol=1e-5)
+
+
+def test_dense_and_sparse_cross_entropy_agree():
+    logits = tf.constant(np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32))
+    labels = tf.constant([0, 2, 1, 1, 0])
+    dense = tf.nn.softmax_cross_entropy_with_logits(labels=tf.one_hot(labels, 3), logits=logits)
+    sparse = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    a, b = run(dense, sparse)
+    np.testing.assert_allclose(a, b, rtol=1e-5)
+    da, db = run(*tf.gradients(dense, logits), *tf.gradients(sparse, logits))
+    np.testing.assert_allclose(da, db, atol=1e-6)
+
+
+def test_labels_get_no_gradient_in_the_old_function():
+    logits, labels = tf.constant([[1.0, 2.0]]), tf.constant([[0.5, 0.5]])
+    old = tf.nn.softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    new = tf.nn.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits)
+    assert tf.gradients(old, labels) == [None]
+    assert tf.gradients(new, labels) != [None]
+
+
+def test_second_derivative_of_a_cross_entropy():
+    x = tf.constant([[0.3, -0.2, 0.9]], tf.float64)
+    loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[1], logits=x)
+    (first,) = tf.gradients(loss, x)
+    (second,) = tf.gradients(first[0, 0], x)
+    p = np.exp([0.3, -0.2, 0.9]) / np.exp([0.3, -0.2, 0.9]).sum()
+    np.testing.assert_allclose(run(second), [[p[0] - p[0] ** 2, -p[0] * p[1], -p[0] * p[2]]])
+
+
+def test_dropout_keeps_the_mean():
+    kept = run(tf.nn.dropout(tf.ones([100, 100]), 0.8, seed=1))
+    assert set(np.unique(kept)) == {0.0, 1.25}
+    assert abs(kept.mean() - 1.0) < 0.02
+
+
+def test_dropout_refuses():
+    with pytest.raises(ValueError, match="rate"):
+        tf.nn.dropout([1.0])
+    with pytest.raises(ValueError, match=r"\[0, 1\)"):
+        tf.nn.dropout([1.0], rate=1.5)
+    with pytest.raises(ValueError, match="floating"):
+        tf.nn.dropout([1], 0.5)
+    with pytest.raises(ValueError, match="Cannot specify both"):
+        tf.nn.dropout([1.0], keep_prob=0.5, rate=0.5)
+
+
+def test_top_k_takes_the_first_of_equals():
+    values, indices = tf.nn.top_k([[1.0, 3.0, 3.0, 2.0]], 3)
+    v, i = run(values, indices)
+    assert v.tolist() == [[3.0, 3.0, 2.0]]
+    assert i.tolist() == [[1, 2, 3]]
+
+
+def test_top_k_gradient_goes_where_the_values_were():
+    x = tf.constant([[1.0, 5.0, 3.0], [9.0, 7.0, 8.0]])
+    values, _ = tf.nn.top_k(x, 2)
+    (dx,) = tf.gradients(values * [[1.0, 2.0]], x)
+    assert run(dx).tolist() == [[0.0, 1.0, 2.0], [1.0, 0.0, 2.0]]
+
+
+def test_in_top_k_counts_ties_and_refuses_infinities():
+    predictions = [[0.1, 0.5, 0.5, 0.2]] * 2 + [[1.0, np.inf, 0.0, 0.0]]
+    assert run(tf.nn.in_top_k(predictions, [2, 3, 0], 2)).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("name", ["relu", "relu6", "elu", "selu", "softplus", "softsign", "leaky_relu", "crelu"])
+def test_activations_keep_short_floats(name):
+    for dtype in (tf.float16, tf.bfloat16):
+        y = getattr(tf.nn, name)(tf.constant([-1.0, 0.5, 2.0], dtype))
+        assert y.dtype == dtype
+        assert run(y).dtype == dtype.as_numpy_dtype
+
+
+def test_bias_of_images_with_channels_first():
+    images = np.zeros((2, 3, 4, 5), np.float32)
+    out = tf.nn.bias_add(images, [1.0, 2.0, 3.0], data_format="NCHW")
+    assert run(out)[1, :, 2, 2].tolist() == [1.0, 2.0, 3.0]
+    (db,) = tf.gradients(out, out.op.inputs[1])
+    assert run(db).tolist() == [40.0, 40.0, 40.0]
+    with pytest.raises(ValueError, match="data_format"):
+        tf.nn.bias_add(images, [1.0], data_format="CN")
