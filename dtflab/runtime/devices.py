@@ -64,7 +64,7 @@ class Device:
 def _with_blas_threads(node: Node, op: type[op_registry.Op], kernel: Callable[..., Any]) -> Callable[..., Any]:
     def run(*arrays: Any) -> Any:
         many = op.flops(node, arrays, ()) >= ALL_CORES_FLOPS
-        BLAS.enter(BLAS.cores if many else 1)
+        BLAS.enter(all_cores=many)
         try:
             return kernel(*arrays)
         finally:
@@ -82,7 +82,7 @@ class BlasThreads:
 
     def __init__(self) -> None:
         self._changed = threading.Condition(threading.Lock())
-        self._set: Callable[[int], Any] | None = None
+        self._libraries: list[Any] | None = None
         self._current = 0
         self._running = 0
         self._steps = 0
@@ -91,28 +91,28 @@ class BlasThreads:
     def _load(self) -> None:
         import threadpoolctl
 
-        libraries = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
-        self.cores = self._current = max((lib.num_threads for lib in libraries), default=1)
-        self._set = libraries[0].set_num_threads if libraries else lambda number: None
+        self._libraries = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
+        self.cores = self._current = max((lib.num_threads for lib in self._libraries), default=1)
 
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:
         """Around the driving of a step."""
         with self._changed:
-            if self._set is None:
-                self._load()
             self._steps += 1
         try:
             yield
         finally:
             with self._changed:
                 self._steps -= 1
-                if not self._steps and not self._running:
+                if not self._steps and not self._running and self._libraries is not None:
                     self._use(self.cores)
 
-    def enter(self, threads: int) -> None:
-        """Begin a kernel that wants that many threads."""
+    def enter(self, all_cores: bool) -> None:
+        """Begin a kernel that wants all cores, or one."""
         with self._changed:
+            if self._libraries is None:
+                self._load()
+            threads = self.cores if all_cores else 1
             while self._running and self._current != threads:
                 self._changed.wait()
             self._use(threads)
@@ -126,8 +126,9 @@ class BlasThreads:
                 self._changed.notify_all()
 
     def _use(self, threads: int) -> None:
-        if threads != self._current and self._set is not None:
-            self._set(threads)
+        if threads != self._current:
+            for library in self._libraries or ():
+                library.set_num_threads(threads)
             self._current = threads
 
 
