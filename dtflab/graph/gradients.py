@@ -389,9 +389,7 @@ def _shape_of(tensor: Tensor) -> Tensor:
 
 def _zeros_like(x: Tensor) -> Tensor:
     if x.dtype == dtypes.resource:
-        raise ValueError(
-            f"The shape of the variable behind {x} is not known; its unconnected gradient can't be zero."
-        )
+        return _zeros_of_variable(x)
     with name_scope("zeros_like") as scope:
         if not x.shape.is_fully_defined():
             return apply_op("ZerosLike", scope, x=x)
@@ -401,6 +399,19 @@ def _zeros_like(x: Tensor) -> Tensor:
             return constant(zero, x.dtype, shape=x.shape, name=scope)
         dims = constant(x.shape.as_list(), dtypes.int32, name="shape_as_tensor")
         return apply_op("Fill", scope, dims=dims, value=constant(zero, x.dtype))
+
+
+def _zeros_of_variable(handle: Tensor) -> Tensor:
+    """Zeros in the shape of a resource variable."""
+    if handle.op.type != "VarHandleOp":
+        raise ValueError(f"The variable behind {handle} is not known; its unconnected gradient can't be zero.")
+    shape, dtype = handle.op.attrs["shape"], handle.op.attrs["dtype"]
+    if shape.is_fully_defined():
+        dims = constant(shape.as_list(), dtypes.int32)
+    else:
+        dims = apply_op("VariableShape", None, input=handle)
+    with name_scope("zeros") as scope:
+        return apply_op("Fill", scope, dims=dims, value=constant(0, dtype))
 
 
 def _identity(grad: Any, name: str) -> Any:

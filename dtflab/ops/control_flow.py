@@ -15,6 +15,7 @@ from typing import Any
 from dtflab.graph import gradients
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, device, name_scope
@@ -123,7 +124,8 @@ def tuple(
     """The same tensors, each available only when all of them (and `control_inputs`) have been computed."""
     with name_scope(name, "tuple", tensors):
         members = [
-            t if t is None or isinstance(t, Operation | Tensor) else convert_to_tensor(t) for t in tensors
+            t if t is None or isinstance(t, Operation | Tensor | IndexedSlices) else convert_to_tensor(t)
+            for t in tensors
         ]
         gating = [_operation(t) for t in members if t is not None]
         for control in control_inputs or ():
@@ -141,13 +143,15 @@ def tuple(
 gradients.gate = tuple
 
 
-def _operation(element: Operation | Tensor) -> Operation:
-    return element.op if isinstance(element, Tensor) else element
+def _operation(element: Any) -> Operation:
+    return element if isinstance(element, Operation) else element.op
 
 
 def _gated(member: Any, gate: Operation) -> Any:
     if isinstance(member, Tensor):
         return with_dependencies([gate], member)
+    if isinstance(member, IndexedSlices):
+        return IndexedSlices(with_dependencies([gate], member.values), member.indices, member.dense_shape)
     if member is None:
         return None
     with control_dependencies([gate]):

@@ -215,6 +215,36 @@ def gradients_in_all_their_forms(tf):
     tf.gradients(tf.maximum(x, 0.5) / tf.sqrt(x) - tf.log(x) ** 2, x)
 
 
+@program
+def gradients_that_stay_sparse(tf):
+    a, b = tf.placeholder(tf.float32, [3, 2], name="a"), tf.placeholder(tf.float32, [2, 2], name="b")
+    joined = tf.gather(tf.concat([a, b], 0), [0, 4, 3])
+    tf.gradients(joined, [a, b], gate_gradients=True)
+    tf.gradients(joined, [a, b], gate_gradients=True, colocate_gradients_with_ops=True)
+    y, z = tf.gather(a, [0]) + tf.gather(a, [1]), tf.gather(a, tf.constant([1], tf.int64))
+    tf.gradients([y, z], [a], gate_gradients=True)
+    tf.gradients([y, z], [a], grad_ys=[y, None])
+    v = tf.Variable(tf.ones([3, 2]), use_resource=True)
+    read = tf.gather(v, [0]) + tf.gather(v, [1])
+    (slices,) = tf.gradients(read, [v])
+    tf.gradients(slices.values, [v])
+    tf.gradients(read + v[:1], [v])
+    tf.gradients(tf.ones([2]), [v], unconnected_gradients="zero")
+    tf.gradients([tf.split(v * 2, 2, axis=1)[0]], [v])
+
+
+@program
+def gradients_of_other_dtypes(tf):
+    x = tf.placeholder(tf.float32, [2], name="x")
+    c = tf.complex(x, x * 2)
+    tf.gradients(tf.real(c * tf.conj(c)), x)
+    tf.gradients(c, x, grad_ys=[c])
+    tf.gradients(tf.nn.top_k(x, 1)[0], x)
+    tf.gradients(tf.cast(tf.cast(x, tf.int32), tf.float32) * x, x)
+    tf.gradients([x, x * 2, x], [x, x])
+    tf.gradients(tf.cast(x, tf.float64) ** 3, x)
+
+
 def test_static_shapes_are_exported_alike():
     def shapes(tf):
         perceptron(tf, True)
