@@ -75,7 +75,7 @@ _MOST_FOLDED = 1000
 
 def _told_by_shape(tensor: Tensor) -> Array | None:
     """The value of a constant, or of an op that asks for a shape which is known."""
-    rule = _SHAPE_RULES.get(tensor.op.type)
+    rule = _SHAPE_RULES.get(tensor.op.type) or _SIZE_RULES.get(tensor.op.type)
     return rule(tensor) if rule is not None else None
 
 
@@ -97,6 +97,28 @@ def _size(tensor: Tensor) -> Array | None:
 def _rank(tensor: Tensor) -> Array | None:
     rank = tensor.op.inputs[0].shape.ndims
     return None if rank is None else np.array(rank, np.int32)
+
+
+def _sliced_size(tensor: Tensor) -> Array | None:
+    """`tf.shape(x)[i]`, where that one size is known."""
+    attrs = tensor.op.attrs
+    if attrs["shrink_axis_mask"] != 1 or any(attrs[f"{m}_mask"] for m in ("begin", "end", "ellipsis", "new_axis")):
+        return None
+    begin = folded_value(tensor.op.inputs[1])
+    return None if begin is None or len(begin) != 1 else _one_size(tensor, int(begin[0]))
+
+
+def _unpacked_size(tensor: Tensor) -> Array | None:
+    return _one_size(tensor, tensor.value_index)
+
+
+def _one_size(tensor: Tensor, index: int) -> Array | None:
+    source = tensor.op.inputs[0].op
+    shape = source.inputs[0].shape if source.type == "Shape" else TensorShape(None)
+    if shape.ndims is None or not -shape.ndims <= index < shape.ndims:
+        return None
+    size = shape.as_list()[index]
+    return None if size is None else np.array(size, tensor.dtype.as_numpy_dtype)
 
 
 def _is_foldable(op: Operation) -> bool:
@@ -146,6 +168,7 @@ _SHAPE_RULES: dict[str, Callable[[Tensor], Array | None]] = {
     "Size": _size,
     "Rank": _rank,
 }
+_SIZE_RULES: dict[str, Callable[[Tensor], Array | None]] = {"StridedSlice": _sliced_size, "Unpack": _unpacked_size}
 _PYTHON_RULES: dict[str, Callable[[Tensor], Array | None]] = {
     **{op: rule for op, rule in _SHAPE_RULES.items() if op != "ShapeN"},
     **dict.fromkeys(("Range", "Cast", "Concat", "ConcatV2", "Split", "Equal", "NotEqual"), _by_kernel),

@@ -19,7 +19,7 @@ from dtflab.graph.indexed_slices import dense
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
-from dtflab.graph.static_value import constant_value, folded_shape, folded_value
+from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array
 from dtflab.ops.messages import invalid, renamed, shape_text
@@ -34,11 +34,10 @@ class Reshape(Op):
     aliasing = True
 
     def infer(op):
-        new = folded_shape(op.inputs[1])
-        old = op.inputs[0].shape.num_elements()
-        if new.ndims is None or old is None:
+        old, new = op.inputs[0].shape, folded_shape(op.inputs[1])
+        if old.ndims is None or new.ndims is None:
             return [new]
-        return [_with_free_size(op, new, old)]
+        return [_reshaped(old.as_list(), new.as_list())]
 
     def bind(node, xp):
         def kernel(x, shape):
@@ -62,25 +61,29 @@ class Reshape(Op):
         return [reshape(dense(dy), target), None]
 
 
-def _with_free_size(op: Any, new: TensorShape, old: int) -> TensorShape:
-    """`new` with its -1 filled in; ValueError if the elements do not fit."""
-    dims = new.as_list()
-    known = int(np.prod([d for d in dims if d is not None], dtype=np.int64))
-    value = constant_value(op.inputs[1])
-    if None not in dims:
-        if known != old:
+def _reshaped(old: list[int | None], new: list[int | None]) -> TensorShape:
+    """`new` with its one open size filled in; ValueError if the elements can't fit."""
+    old_size, new_size = (int(np.prod([d for d in dims if d is not None], dtype=np.int64)) for dims in (old, new))
+    if None not in old and None not in new and old_size != new_size:
+        text = f"shape {shape_text(new)} ({new_size} elements)"
+        raise ValueError(f"Cannot reshape a tensor with {old_size} elements to {text}")
+    if new.count(None) == 1 and None not in old:
+        if new_size == 0 and old_size:
             raise ValueError(
-                f"Cannot reshape a tensor with {old} elements to shape {shape_text(new)} ({known} elements)"
+                f"Cannot reshape a tensor with {old_size} elements to shape {shape_text(new)} (0 elements)"
             )
-        return new
-    if dims.count(None) > 1 or value is None:
-        return new
-    if known == 0 or old % known:
-        raise ValueError(
-            f"Cannot reshape a tensor with {old} elements to shape {shape_text(tuple(value))}: "
-            f"it needs a multiple of {known} elements, and not 0"
-        )
-    return TensorShape([old // known if d is None else d for d in dims])
+        if new_size:
+            free = _divided(old_size, new_size)
+            return TensorShape([free if d is None else d for d in new])
+    if old.count(None) == 1 and None not in new and old_size:
+        _divided(new_size, old_size)
+    return TensorShape(new)
+
+
+def _divided(size: int, by: int) -> int:
+    if size % by:
+        raise ValueError(f"Dimension size must be evenly divisible by {by} but is {size}")
+    return size // by
 
 
 def _reshape_error(x: Any, shape: list[int]) -> Exception:
