@@ -38,9 +38,7 @@ class Edge(NamedTuple):
     kind: Kind
 
 
-def digraph(
-    graph: Any = None, placement: Mapping[str, str] | None = None, step_stats: Any = None
-) -> networkx.DiGraph:
+def digraph(graph: Any = None, placement: Mapping[str, str] | None = None, step_stats: Any = None) -> networkx.DiGraph:
     """A networkx DiGraph of ops.
 
     `graph` is a Graph (default: the default graph), a GraphDef, a list of Nodes, or fetches: tensors and operations,

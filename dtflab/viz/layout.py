@@ -15,7 +15,8 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dtflab.viz import ranks
-from dtflab.viz.level import OUT, Box, Cluster, Drawing, Net, Piece, Rect, folded
+from dtflab.viz.level import folded
+from dtflab.viz.shapes import OUT, Box, Cluster, Drawing, Net, Piece, Rect
 from dtflab.viz.svg import Point
 
 __all__ = ["Box", "Cluster", "Layout", "Rect", "layout"]
@@ -46,6 +47,7 @@ def layout(root: Cluster, edges: Iterable[tuple[str, str]], width: float = 880.0
 
 
 # -- nets ----------------------------------------------------------------------------------------------------
+
 
 def _paths(root: Cluster) -> dict[str, list[str]]:
     """For every box the keys from the root's child down to itself, with the root's key in front."""

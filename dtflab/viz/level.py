@@ -15,81 +15,16 @@ import math
 from collections.abc import Mapping, Sequence
 
 from dtflab.viz import ranks
-from dtflab.viz.column import GAP, TRACK, Column, Side, Slot, assign_tracks
+from dtflab.viz.column import Column
+from dtflab.viz.shapes import OUT, Box, Cluster, Drawing, Nets, Rect
+from dtflab.viz.slots import GAP, Side, Slot
 from dtflab.viz.svg import Point
+from dtflab.viz.tracks import TRACK, assign_tracks
 
 TITLE_HEIGHT, BORDER = 19.0, 10.0  # of a cluster: the band of its title; what lies left and right of its rows
 GUTTER = 13.0  # on either side of a gutter's tracks
 TALL, MOST_COLUMNS = 620.0, 4  # folding starts above TALL
 FOLD_COST, OVER_COST = 80.0, 5.0  # in pixels of height: one more column; a pixel beyond the width
-OUT = "\0out"  # the target of a net that leaves its cluster
-
-Piece = tuple[str, str, str]  # a line within one cluster: cluster, source of its net, child that it goes to or OUT
-
-
-@dataclasses.dataclass(frozen=True)
-class Box:
-    """A rectangle to be placed."""
-
-    key: str
-    width: float
-    height: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Cluster:
-    """Boxes and clusters to be drawn within one frame. `title` is the width of its title."""
-
-    key: str
-    children: tuple[Box | Cluster, ...]
-    title: float = 0.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Rect:
-    """A placed rectangle."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    @property
-    def right(self) -> float:
-        return self.x + self.width
-
-    @property
-    def bottom(self) -> float:
-        return self.y + self.height
-
-    def overlaps(self, other: Rect) -> bool:
-        across = self.x < other.right and other.x < self.right
-        return across and self.y < other.bottom and other.y < self.bottom
-
-    def holds(self, other: Rect) -> bool:
-        across = self.x <= other.x and other.right <= self.right
-        return across and self.y <= other.y and other.bottom <= self.bottom
-
-
-@dataclasses.dataclass
-class Drawing:
-    """What all levels together put on the page."""
-
-    boxes: dict[str, Rect] = dataclasses.field(default_factory=dict)
-    clusters: dict[str, Rect] = dataclasses.field(default_factory=dict)
-    pieces: dict[Piece, list[Point]] = dataclasses.field(default_factory=dict)
-    rising: set[str] = dataclasses.field(default_factory=set)
-
-
-@dataclasses.dataclass
-class Net:
-    """The edges of one source as one level sees them: from a child, or from outside, to children or out."""
-
-    origin: str | None
-    targets: dict[str, bool] = dataclasses.field(default_factory=dict)  # child or OUT -> closes a cycle
-
-
-Nets = Mapping[str, Mapping[str, Net]]  # by cluster, by source
 
 
 def folded(root: Cluster, nets: Nets, width: float) -> Level:
@@ -127,10 +62,6 @@ class _Riser:
     def span(self) -> tuple[float, float]:
         ys = self.lefts + self.rights
         return -math.inf if self.over else min(ys), max(ys)
-
-    def straight(self) -> bool:
-        low, high = self.span()
-        return high - low < 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -283,9 +214,7 @@ class Level:
         over = list(dict.fromkeys(d.net for d in self.detours if d.out[0] != d.into[0]))
         self.over = {net: TRACK * (i + 1) for i, net in enumerate(over)}
         top = TRACK * (len(over) + 1) if over else 0.0
-        self.tops = [
-            top + (tall - column.height if number % 2 else 0.0) for number, column in enumerate(self.columns)
-        ]
+        self.tops = [top + (tall - column.height if number % 2 else 0.0) for number, column in enumerate(self.columns)]
         self.risers: list[dict[str, _Riser]] = [{} for _ in self.columns]
         for detour in self.detours:
             for (gutter, side), y in zip((detour.out, detour.into), self._ends(detour)):
@@ -342,7 +271,9 @@ class Level:
 
     def _straight_line(self, source: str, origin: str | None, target: str, number: int) -> list[Point]:
         column = self.columns[number]
-        start, row = (self.slots[origin], self.place[origin][1] + self.inside) if origin else (self.ports[source, True], 0)
+        start, row = (
+            (self.slots[origin], self.place[origin][1] + self.inside) if origin else (self.ports[source, True], 0)
+        )
         if target == OUT:
             return column.line(source, start, row, self.ports[source, False], len(column.rows) - 1)
         return column.line(source, start, row, self.slots[target], self.place[target][1] + self.inside)

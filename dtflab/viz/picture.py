@@ -14,6 +14,8 @@ from typing import Any
 from dtflab.viz.palette import STYLE, STYLE_ALONE
 from dtflab.viz.svg import Markup, join, tag
 
+Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]  # title, heads, rows
+
 _MARGIN = 14.0
 # `hidden` is lifted by the style; where styles are removed, the image is shown in place of the drawing.
 _PAGE_STYLE = (
@@ -32,10 +34,10 @@ class Picture:
         size: tuple[float, float],
         style: str,
         sentence: str,
-        tables: Sequence[tuple[str, Sequence[str], Sequence[Sequence[Any]]]],
+        tables: Sequence[Table],
         text: str,
     ) -> None:
-        """`drawing` is SVG in a page of `size`; `tables` are title, heads and rows; `text` is the plain form."""
+        """`drawing` is SVG in a page of `size`; `tables` its data; `text` is the plain form."""
         self._drawing, self._size, self._style = drawing, size, style
         self.sentence = sentence
         self.tables = tables

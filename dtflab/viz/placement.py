@@ -17,14 +17,18 @@ from dtflab.viz.digraph import Edge, Op, edges_of, ops_of
 from dtflab.viz.layout import Box, Cluster, Layout, Rect, layout
 from dtflab.viz.names import readable
 from dtflab.viz.palette import Look, in_order, look
-from dtflab.viz.picture import Picture, text_table
+from dtflab.viz.picture import Picture, Table, text_table
 from dtflab.viz.scopes import Block, blocks
-from dtflab.viz.svg import Markup, Point, arrow_head, join, line_path, plural, shorten, tag, text_width
+from dtflab.viz.svg import Markup, Point, arrow_head, join, line_path, shorten, tag, text_width
+from dtflab.viz.units import plural
 
 BOX_HEIGHT, LABEL_ROOM, LEAST_BOX = 26.0, 116.0, 56.0
 MOST_BADGES = 3
-PAGES, PAGE_HEIGHT = (64, 54, 46, 40, 35, 31, 28, 25, 22, 18, 14, 10), 960.0  # boxes to try, until the drawing is no higher
-SPARE = 40.0  # pixels by which a drawing may be too wide
+PAGES, PAGE_HEIGHT = (
+    (64, 54, 46, 40, 35, 31, 28, 25, 22, 18, 14, 10),
+    960.0,
+)  # boxes to try, until the drawing is no higher
+SPARE = 60.0  # pixels by which a drawing may be too wide
 
 _STYLE = (
     ".dtf .box{fill:var(--bg);stroke-width:1.4}.dtf .scope{fill:var(--soft);fill-opacity:.05;stroke:var(--rule)}"
@@ -184,13 +188,16 @@ class _View:
     def _tooltip(self, seen: _Seen) -> str:
         names = [f"{name} = {self.ops[name].op}" for name in seen.block.ops[:12]]
         names += [f"… and {len(seen.block.ops) - 12} more"] if len(seen.block.ops) > 12 else []
-        where = ", ".join(f"{n} on {one.label}" if len(seen.looks) > 1 else one.device or one.label for one, n in seen.looks)
+        where = ", ".join(
+            f"{n} on {one.label}" if len(seen.looks) > 1 else one.device or one.label for one, n in seen.looks
+        )
         lines = {self.ops[name].line for name in seen.block.ops[:1]} - {""}
         return "\n".join([*names, where, *lines])
 
     def _lines(self) -> Markup:
         """Grey lines first, then those that cross devices, which are never hidden."""
-        plain, crossing = [], []
+        plain: list[Markup] = []
+        crossing: list[Markup] = []
         for pair, edges in self.bundles.items():
             kinds = {edge.kind for edge in edges}
             line = self._line(self.layout.lines[pair], edges, kinds)
@@ -255,16 +262,14 @@ def _sentence(view: _View) -> str:
     return f"Graph of {_summary(view)}: {counts}."
 
 
-def _tables(view: _View) -> list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]]:
+def _tables(view: _View) -> list[Table]:
     ops = sorted(view.ops.values(), key=lambda op: view.devices.index(op.device))
     rows = [[look(op.device).label, op.name, op.op, op.device] for op in ops]
     sent = [
         [e.tensor, look(view.ops[e.source].device).label, look(view.ops[e.target].device).label, e.target]
         for e in view.crossing()
     ]
-    tables: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = [
-        ("Ops by device", ("device", "op", "type", "full name of the device"), rows)
-    ]
+    tables: list[Table] = [("Ops by device", ("device", "op", "type", "full name of the device"), rows)]
     if sent:
         tables.append(("Tensors sent between devices", ("tensor", "from", "to", "used by"), sent))
     return tables

@@ -55,9 +55,7 @@ def topological(keys: Sequence[K], after: Edges[K]) -> list[K]:
     return done
 
 
-def assign_rows(
-    keys: Sequence[K], after: Edges[K], width_of: Callable[[K], float], limit: float
-) -> dict[K, int]:
+def assign_rows(keys: Sequence[K], after: Edges[K], width_of: Callable[[K], float], limit: float) -> dict[K, int]:
     """A row for every key: below all it depends on, near those who need it, no row wider than `limit`."""
     order = topological(keys, after)
     before: dict[K, list[K]] = {key: [] for key in keys}
@@ -114,9 +112,7 @@ def _sort_row(rows: list[list[K]], r: int, links: Links[K], down: bool, fixed: f
         else:
             pulls[upper].append(place[lower] + at_lower - at_upper / 2)
     scale = max(len(place), 1) / max(len(rows[r]), 1)
-    wish = {
-        key: sum(pulls[key]) / len(pulls[key]) if pulls[key] else i * scale for i, key in enumerate(rows[r])
-    }
+    wish = {key: sum(pulls[key]) / len(pulls[key]) if pulls[key] else i * scale for i, key in enumerate(rows[r])}
     rows[r].sort(key=lambda key: (key not in fixed, wish[key]))
 
 

@@ -46,11 +46,18 @@ def blocks(
     closing = ranks.back_edges(names, after)
     forward = {a: [b for b in targets if (a, b) not in closing] for a, targets in after.items()}
     order = ranks.topological(names, forward)
-    root = _tree(names)
-    root.is_open = True
-    _bundle(root, order, most)
-    _open(root, most, kind_of or {})
-    _untangle(root, order, forward)
+    room = most
+    while room:  # untangling adds boxes
+        root = _tree(names)
+        root.is_open = True
+        _bundle(root, order, room)
+        _open(root, room, kind_of or {})
+        _untangle(root, order, forward)
+        if sum(1 for _ in root.visible()) <= most * 1.25:
+            return root
+        room //= 2
+    root = Block("", "", list(names), [Block(name, name, [name]) for name in names], is_open=True)
+    _bundle(root, order, most)  # scopes that are all mixed up tell nothing
     return root
 
 

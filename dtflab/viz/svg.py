@@ -25,9 +25,7 @@ class Markup(str):
 def tag(name: str, *children: Any, **attrs: Any) -> Markup:
     """`<name attrs>children</name>`; `class_` is class, `font_size` is font-size, None attributes are left out."""
     written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"'
-        for key, value in attrs.items()
-        if value is not None
+        f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"' for key, value in attrs.items() if value is not None
     )
     inside = "".join(_child(child) for child in children)
     return Markup(f"<{name}{written}>{inside}</{name}>" if inside else f"<{name}{written}/>")
@@ -129,17 +127,3 @@ def shorten(text: str, room: float, size: float = 12.0, bold: bool = False) -> s
         if text_width(short, size, bold) <= room:
             return short
     return "…" if text_width("…", size, bold) <= room else ""
-
-
-def byte_size(count: float) -> str:
-    """`512 B`, `25.6 kB`, `1.2 MB`: decimal units, as link speeds have."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 999.5 or unit == "GB":
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 99.95 else f"{count:.1f} {unit}"
-        count /= 1000
-    raise AssertionError("unreachable")
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 op`, `1,200 ops`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

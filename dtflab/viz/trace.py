@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-_TRANSFER = re.compile(r"(?:\[(?P<bytes>\d+)B\] )?(?:\[[^]]*\] )?(?P<tensor>.+) from (?P<source>\S+) to (?P<target>\S+)")
+_TRANSFER = re.compile(
+    r"(?:\[(?P<bytes>\d+)B\] )?(?:\[[^]]*\] )?(?P<tensor>.+) from (?P<source>\S+) to (?P<target>\S+)"
+)
 _EDGE_NUMBER = re.compile(r"^edge_\d+_")
 _LABEL = re.compile(r"^(?P<name>\S+) = (?P<op>\w+)\(")
 _HIDDEN = {"_SOURCE", "_SINK"}
@@ -75,14 +77,15 @@ def read(step: Any) -> Trace:
             "and run_metadata=tf.RunMetadata()"
         )
     zero = min(_start(n) for _, n in nodes)
-    events, transfers = [], []
+    events: list[Event] = []
+    transfers: list[Transfer] = []
     for device, node in nodes:
         transfer = _transfer(node, device.device, zero)
         if transfer:
             transfers.append(transfer)
         else:
             events.append(_event(node, device, zero))
-    total = max(one.end for one in [*events, *transfers])
+    total = max([*(e.end for e in events), *(t.end for t in transfers)])
     if total <= 0:
         raise ValueError("the trace has no length: all its times are equal, so there is nothing to draw")
     events.sort(key=lambda e: (e.start, e.end))

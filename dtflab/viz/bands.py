@@ -1,0 +1,153 @@
+"""Where the bars of a timeline go: a band for each device, in it rows for its threads and for what it received.
+
+Geometry only, so that it can be tested as numbers; `timeline` draws it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from dtflab.viz import marks
+from dtflab.viz.names import readable, shorter
+from dtflab.viz.palette import Look, in_order, look
+from dtflab.viz.svg import shorten, text_width
+from dtflab.viz.trace import Event, Trace, Transfer
+
+ROW, NAMES_ROW, RECEIVE_ROW, BAND_GAP, BAND_PADDING = 22.0, 14.0, 17.0, 10.0, 6.0
+IDLE_ROOM, LABEL_GAP, LEAST_BAR = 70.0, 12.0, 1.5
+LEAST_NAMED, NAME_ROOM = 4.0, 90.0  # pixels of a bar that deserves a name below it, and of that name
+
+Span = TypeVar("Span", Event, Transfer)
+
+
+@dataclasses.dataclass
+class Row:
+    """Bars that do not overlap, with names below for which there is no room inside.
+
+    `label` stands beside the first row of a thread, `idle` is of the whole thread.
+    """
+
+    label: str
+    y: float
+    height: float
+    idle: float | None = None
+    events: list[Event] = dataclasses.field(default_factory=list)
+    transfers: list[Transfer] = dataclasses.field(default_factory=list)
+    names: list[tuple[float, str]] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Band:
+    """A device and its rows."""
+
+    look: Look
+    idle: float
+    y: float
+    height: float
+    rows: list[Row]
+
+
+class Bands:
+    """A trace, laid out on a page of some width."""
+
+    def __init__(self, step: Trace, width: float) -> None:
+        self.trace, self.width = step, width
+        devices = in_order(step.devices())
+        labels = [marks.badge_width(look(d)) + 6 + text_width(look(d).label, 12, bold=True) for d in devices]
+        threads = {event.thread for event in step.events}
+        labels += [marks.BADGE_HEIGHT + 16 + text_width(name, 11) for name in [*threads, "receives"]]
+        self.left = math.ceil(max(labels) + 2 * LABEL_GAP)
+        self.right = width - IDLE_ROOM
+        self.bands: list[Band] = []
+        y = 0.0
+        for device in devices:
+            self.bands.append(self._make(device, y))
+            y += self.bands[-1].height + BAND_GAP
+        self.height = y - BAND_GAP
+
+    def x(self, time: float) -> float:
+        return self.left + time / self.trace.total * (self.right - self.left)
+
+    def _make(self, device: str, top: float) -> Band:
+        events = [event for event in self.trace.events if event.device == device]
+        rows: list[Row] = []
+        y = top + BAND_PADDING
+        threads = sorted({event.thread for event in events})
+        y += ROW if len(threads) > 1 else 0  # the device's label gets a row of its own
+        for thread in threads or [""]:
+            mine = [event for event in events if event.thread == thread]
+            label = thread if len(threads) > 1 else ""
+            for i, packed in enumerate(self._packed(mine) or [[]]):
+                idle = self._idle(mine) if label and i == 0 else None
+                rows.append(Row("" if i else label, y, ROW, idle, packed, names=self._names(packed)))
+                y += ROW + (NAMES_ROW if rows[-1].names else 0)
+        received = [transfer for transfer in self.trace.transfers if transfer.device == device]
+        y += 4 if received else 0
+        for i, arriving in enumerate(self._packed(received)):
+            rows.append(Row("" if i else "receives", y, RECEIVE_ROW, transfers=arriving))
+            y += RECEIVE_ROW
+        return Band(look(device), self._idle(events), top, y + BAND_PADDING - top, rows)
+
+    def _packed(self, spans: Sequence[Span]) -> list[list[Span]]:
+        """As few rows as hold the bars without overlap; what overlaps by less than a pixel does not."""
+        rows: list[list[Span]] = []
+        for span in spans:
+            free = (row for row in rows if self.x(row[-1].end) <= self.x(span.start) + 0.75)
+            row = next(free, None)
+            if row is None:
+                rows.append([span])
+            else:
+                row.append(span)
+        return rows
+
+    def name_inside(self, event: Event) -> str | None:
+        """The longest form of an op's name that its bar has room for."""
+        room = self.extent(event)[1] - 8
+        return next((name for name in [*shorter(event.name), event.op] if text_width(name, 11) <= room), None)
+
+    def _names(self, events: Sequence[Event]) -> list[tuple[float, str]]:
+        """Names below the bars, of the longest ops first, for as long as they do not touch."""
+        named: list[tuple[float, str]] = []
+        taken: list[tuple[float, float]] = []
+        for event in sorted(events, key=lambda e: (-e.duration, e.start)):
+            x, width = self.extent(event)
+            if width < LEAST_NAMED or self.name_inside(event):
+                continue
+            name = shorten(readable(event.name).rpartition("/")[2], NAME_ROOM, 11)
+            half = text_width(name, 11) / 2
+            middle = max(self.left + half, min(x + width / 2, self.right - half))
+            if all(middle + half + 6 <= low or high + 6 <= middle - half for low, high in taken):
+                named.append((middle, name))
+                taken.append((middle - half, middle + half))
+        return sorted(named)
+
+    def _idle(self, events: Iterable[Event]) -> float:
+        """The share of the step in which none of the events was running."""
+        busy, reached = 0.0, 0.0
+        for event in sorted(events, key=lambda e: e.start):
+            busy += max(0.0, event.end - max(event.start, reached))
+            reached = max(reached, event.end)
+        return 1 - busy / self.trace.total
+
+    def extent(self, span: Event | Transfer) -> tuple[float, float]:
+        x, end = self.x(span.start), self.x(span.end)
+        width = end - x - (1.0 if end - x > 4 else 0.0)
+        return min(x, self.right - LEAST_BAR), max(width, LEAST_BAR)
+
+    def arrival(self, transfer: Transfer) -> Row:
+        """The row in which the wait for a transfer stands."""
+        band = next(b for b in self.bands if b.look.device == transfer.device)
+        return next(row for row in band.rows if transfer in row.transfers)
+
+    def origin(self, transfer: Transfer) -> tuple[float, Row]:
+        """Where a transfer comes from: the end of the op that made it, or its device's first row."""
+        band = next(b for b in self.bands if b.look.device == transfer.source)
+        for row in band.rows:
+            for event in row.events:
+                if event.name == transfer.producer:
+                    x, width = self.extent(event)
+                    return x + width, row
+        return self.x(transfer.start), band.rows[0]

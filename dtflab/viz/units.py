@@ -1,0 +1,39 @@
+"""Numbers with their units, as people write them. Every number that is shown has one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+
+def byte_size(count: float) -> str:
+    """`512 B`, `25.6 kB`, `1.2 MB`: decimal units, as link speeds have."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 999.5 or unit == "GB":
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 99.95 else f"{count:.1f} {unit}"
+        count /= 1000
+    raise AssertionError("unreachable")
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 op`, `1,200 ops`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def time_unit(total: float) -> tuple[float, str]:
+    """Microseconds in the unit that gives readable numbers, and its name."""
+    return (1.0, "µs") if total < 1000 else (1e3, "ms") if total < 1e6 else (1e6, "s")
+
+
+def ticks(total: float, most: float) -> Iterator[float]:
+    rough = total / max(most, 1)
+    power = 10 ** math.floor(math.log10(rough))
+    step = next(power * k for k in (1, 2, 2.5, 5, 10) if power * k >= rough)
+    yield from (round(i * step, 12) for i in range(int(total / step) + 1))
+
+
+def duration(micros: float) -> str:
+    """`0.8 µs`, `214 µs`, `2.23 ms`, `1.50 s`."""
+    unit, name = time_unit(micros)
+    value = micros / unit
+    return f"{value:.{0 if value >= 99.5 else 1 if value >= 9.95 else 2}f} {name}"
