@@ -16,6 +16,7 @@ from typing import Any
 from dtflab.graph import errors, op_registry
 from dtflab.graph import graph_def as graph_defs
 from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.device_spec import DeviceSpec
 from dtflab.graph.graph import VALID_OP_NAME, Graph, infer_shapes
 from dtflab.graph.node import Edge, Node
 from dtflab.graph.operation import Operation, Tensor
@@ -296,7 +297,8 @@ class _Import:
         others = [name for name in others if name != op.name]
         if others:
             joined = (self.graph._ops.get(name) for name in others)
-            op.device = next((other.device for other in joined if other is not None and other.device), "")
+            device = next((other.device for other in joined if other is not None and other.device), "")
+            op.device = DeviceSpec.from_string(device).to_string()
         else:
             self.graph._devices.apply(op)
 
