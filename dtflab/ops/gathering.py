@@ -339,8 +339,10 @@ class OneHot(Op):
             if not -1 <= axis <= np.ndim(indices):
                 raise invalid(f"Expected axis to be -1 or between [0, {np.ndim(indices)}).  But received: {axis}")
             at = axis if axis >= 0 else np.ndim(indices)
-            places = xp.arange(int(depth)).reshape((-1,) + (1,) * (np.ndim(indices) - at))
-            return xp.where(xp.expand_dims(indices, at) == places, on_value, off_value).astype(dtype, copy=False)
+            shape = indices.shape
+            places = xp.arange(int(depth)).reshape((-1,) + (1,) * (len(shape) - at))
+            hits = indices.reshape((*shape[:at], 1, *shape[at:])) == places
+            return xp.where(hits, on_value, off_value).astype(dtype, copy=False)
 
         return kernel
 

@@ -82,12 +82,17 @@ class _Reduction(Op):
 
 def _over_axes(reduce: Callable[..., Any], keep: bool) -> Callable[[Any, Any], Any]:
     """The kernel that calls `reduce(x, axes, keepdims)`."""
+    seen: tuple[Any, int, tuple[int, ...]] = (None, 0, ())  # of the last call: nearly always the same constant
 
     def kernel(x: Any, indices: Any) -> Any:
-        try:
-            axes = _axes(indices, np.ndim(x))
-        except ValueError as error:
-            raise invalid(str(error)) from None
+        nonlocal seen
+        last, ndim, axes = seen
+        if indices is not last or x.ndim != ndim:
+            try:
+                axes = _axes(indices, x.ndim)
+            except ValueError as error:
+                raise invalid(str(error)) from None
+            seen = (indices, x.ndim, axes)
         return reduce(x, axes, keep)
 
     return kernel

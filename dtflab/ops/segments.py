@@ -25,6 +25,18 @@ from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.type_sets import NUMBER
 
 
+def add_rows(out: Any, ids: Any, rows: Any, xp: Any) -> Any:
+    """Add each of `rows` to the row of `out` (contiguous, its own) that `ids` names; the result is `out`."""
+    width = out[:1].size
+    if out.ndim == 1 or width == 0:
+        xp.add.at(out, ids, rows)
+        return out
+    # NumPy has a fast loop for one axis only: three times as fast as adding rows.
+    places = ids[:, None].astype(np.int64) * width + xp.arange(width)
+    xp.add.at(out.reshape(-1), places.reshape(-1), rows.reshape(-1))
+    return out
+
+
 @op(f"""UnsortedSegmentSum(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> (output: T)
         T: {NUMBER}
         Tindices: {{int16, int32, int64}}
@@ -54,9 +66,7 @@ class UnsortedSegmentSum(Op):
                 raise invalid(f"segment_ids[{at}] = {flat[at]} is out of range [0, {int(count)})")
             if (flat < 0).any():
                 rows, flat = rows[flat >= 0], flat[flat >= 0]
-            out = xp.zeros((int(count), *rows.shape[1:]), dtype)
-            xp.add.at(out, flat, rows)
-            return out
+            return add_rows(xp.zeros((int(count), *rows.shape[1:]), dtype), flat, rows, xp)
 
         return kernel
 
@@ -99,9 +109,8 @@ class SegmentSum(Op):
                 raise invalid("segment_ids should be the same size as dimension 0 of input.")
             if (ids[1:] < ids[:-1]).any() or (ids[:1] < 0).any():
                 raise invalid("segment ids are not increasing")
-            out = xp.zeros((int(ids[-1]) + 1 if len(ids) else 0, *data.shape[1:]), data.dtype)
-            xp.add.at(out, ids, data)
-            return out
+            count = int(ids[-1]) + 1 if len(ids) else 0
+            return add_rows(xp.zeros((count, *data.shape[1:]), data.dtype), ids, data, xp)
 
         return kernel
 
