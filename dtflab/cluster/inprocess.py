@@ -64,7 +64,8 @@ class Peer:
         self.task = task
 
     def __getattr__(self, method: str) -> Any:
-        return getattr(self._worker(), method)
+        """The worker's method; as over a wire, it is the call that fails when the task is gone."""
+        return lambda *args, **kwargs: getattr(self._worker(), method)(*args, **kwargs)
 
     def _worker(self) -> Worker:
         if self.task.stopped:
