@@ -16,9 +16,7 @@ def evaluate(tensors: Sequence[Tensor], feeds: Mapping[Tensor, Any] | None = Non
     for op in _in_order([t.op for t in tensors if t not in values], values):
         with np.errstate(all="ignore"):
             results = kernel(op)(*(values[t] for t in op.inputs))
-        values.update(
-            (t, v) for t, v in zip(op.outputs, as_outputs(op, results), strict=True) if t not in values
-        )
+        values.update((t, v) for t, v in zip(op.outputs, as_outputs(op, results), strict=True) if t not in values)
     return [values[t] for t in tensors]
 
 

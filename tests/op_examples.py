@@ -133,7 +133,7 @@ def dtypes_of(op_def: op_registry.OpDef) -> list[DType]:
         fixed = op_def.inputs[0].type if op_def.inputs else None
         return [dtypes.float32 if fixed in (None, dtypes.resource) else fixed]
     allowed = _ANY if attr.allowed is None else attr.allowed
-    return [d for d in allowed if not d.is_quantized and d.is_numpy_compatible and d.size != 0 or d == dtypes.string]
+    return [d for d in allowed if d == dtypes.string or (d.size and not d.is_quantized)]
 
 
 def examples_of(op: str, dtype: DType) -> list[Example]:
@@ -198,8 +198,8 @@ def leaky_relu(v: Values) -> list[Example]:
 
 
 @examples(
-    "Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference", "MulNoNan", "DivNoNan", "Less", "LessEqual",
-    "Greater", "GreaterEqual", "LogicalAnd", "LogicalOr", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Atan2",
+    "Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference", "MulNoNan", "DivNoNan", "Less",
+    "LessEqual", "Greater", "GreaterEqual", "LogicalAnd", "LogicalOr", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Atan2",
 )  # fmt: skip
 def binary(v: Values) -> list[Example]:
     shapes = [

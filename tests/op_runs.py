@@ -134,11 +134,7 @@ def session_of(graph: tf.Graph) -> tf.Session:
 
 @functools.cache
 def _cpu_kernels(op_type: str) -> list[Any]:
-    return [
-        k
-        for k in kernels.get_registered_kernels_for_op(op_type).kernel
-        if k.device_type in ("CPU", "DEFAULT")
-    ]
+    return [k for k in kernels.get_registered_kernels_for_op(op_type).kernel if k.device_type in ("CPU", "DEFAULT")]
 
 
 # Kernels that are registered and refuse when they run; the shape rule of Range does.

@@ -14,7 +14,8 @@ import pytest
 
 pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as tf
-from tensorflow.python.framework import op_def_registry, ops as tf_ops
+from tensorflow.python.framework import op_def_registry
+from tensorflow.python.framework import ops as tf_ops
 
 import dtflab
 from dtflab.graph import dtypes, op_registry
@@ -282,13 +283,10 @@ class Derivative:
         values = evaluate(self.ys, self.feeds)
         self.weights = [_weights(random, y.dtype, np.shape(v)) for y, v in zip(self.ys, values, strict=True)]
         self.dys = [
-            constant(w, y.dtype, name=f"dy_{i}")
-            for i, (w, y) in enumerate(zip(self.weights, self.ys, strict=True))
+            constant(w, y.dtype, name=f"dy_{i}") for i, (w, y) in enumerate(zip(self.weights, self.ys, strict=True))
         ]
         self.xs = [t for t in self.feeds if t.dtype.is_floating or t.dtype.is_complex]
-        self.dxs = [
-            g if g is None else convert_to_tensor(g) for g in dtflab.gradients(self.ys, self.xs, self.dys)
-        ]
+        self.dxs = [g if g is None else convert_to_tensor(g) for g in dtflab.gradients(self.ys, self.xs, self.dys)]
 
     def _source(self, array: np.ndarray, name: str) -> Tensor:
         if array.dtype.kind not in "fc":
@@ -313,9 +311,7 @@ def by_differences(
     result = np.zeros(feeds[x].shape)
 
     def total(moved):
-        return sum(
-            float(np.sum(w * v)) for w, v in zip(weights, evaluate(ys, {**feeds, x: moved}), strict=True)
-        )
+        return sum(float(np.sum(w * v)) for w, v in zip(weights, evaluate(ys, {**feeds, x: moved}), strict=True))
 
     for at in np.ndindex(result.shape):
         up, down = np.array(feeds[x]), np.array(feeds[x])
@@ -329,9 +325,7 @@ def with_gradient(name: str, dtype: DType) -> list[Example]:
     """The examples in `dtype` that both libraries can differentiate."""
     if dtype not in dtypes_of(op_registry.get(name).op_def):
         return []
-    found = [
-        e for e in examples_of(name, dtype) if e.gradient and not any(isinstance(v, Var) for v in e.inputs)
-    ]
+    found = [e for e in examples_of(name, dtype) if e.gradient and not any(isinstance(v, Var) for v in e.inputs)]
     with Graph().as_default():
         return [e for i, e in enumerate(found) if tensorflow_runs(build(name, e, f"trial{i}").op)]
 
@@ -415,9 +409,7 @@ def compare_gradients(d: Derivative, theirs: tf.Graph) -> list[str]:
     if [g is None for g in expected] != [g is None for g in d.dxs]:
         return [f"{d.built}: gradients {d.dxs}, TensorFlow {expected}"]
     with session_of(theirs) as session:
-        values = session.run(
-            [g for g in expected if g is not None], {element(x): v for x, v in d.feeds.items()}
-        )
+        values = session.run([g for g in expected if g is not None], {element(x): v for x, v in d.feeds.items()})
     dxs = [g for g in d.dxs if g is not None]
     found = evaluate(dxs, d.feeds)
     wrong = [difference(a, b, t.dtype, 10) for a, b, t in zip(found, values, dxs, strict=True)]

@@ -31,9 +31,7 @@ def apply_op(op_type: str, name: str | None = None, /, **arguments: Any) -> Any:
     op_def = op_registry.get(op_type).op_def
     unknown = arguments.keys() - op_def.argument_names
     if unknown:
-        raise TypeError(
-            f"apply_op() got unexpected keyword arguments for op '{op_type}': {', '.join(sorted(unknown))}"
-        )
+        raise TypeError(f"apply_op() got unexpected keyword arguments for op '{op_type}': {', '.join(sorted(unknown))}")
     inputs_given = [v for a in op_def.inputs if isinstance(v := arguments.get(a.name), Tensor)]
     graph = graph_of(inputs_given)
     if graph is not get_default_graph():
@@ -78,9 +76,7 @@ def _convert_inputs(
     inferred_from: dict[str, str] = {}
     for arg in op_def.inputs:
         if arg.name not in arguments:
-            raise TypeError(
-                f"No argument for input {arg.name} found in {sorted(arguments)} for Op '{op_def.name}'"
-            )
+            raise TypeError(f"No argument for input {arg.name} found in {sorted(arguments)} for Op '{op_def.name}'")
         value = arguments[arg.name]
         if arg.is_list:
             tensors = _convert_list(op_def, arg, value, attrs, inferred_from)
@@ -161,9 +157,7 @@ def _convert_list(
     if not isinstance(values, list | tuple):
         raise TypeError(f"Expected list for '{arg.name}' argument to '{op_def.name}' Op, not {values!r}.")
     if arg.type_list_attr:
-        tensors = [
-            convert_to_tensor(v, name=f"{arg.name}_{i}", as_ref=arg.is_ref) for i, v in enumerate(values)
-        ]
+        tensors = [convert_to_tensor(v, name=f"{arg.name}_{i}", as_ref=arg.is_ref) for i, v in enumerate(values)]
         types = [t.dtype.base_dtype for t in tensors]
         if attrs.setdefault(arg.type_list_attr, types) != types:
             raise TypeError(
@@ -190,7 +184,8 @@ def _convert_list(
     minimum = op_def.attrs[arg.number_attr].minimum
     if minimum is not None and count < minimum:
         raise ValueError(
-            f"List argument '{arg.name}' to '{op_def.name}' Op with length {count} shorter than minimum length {minimum}."
+            f"List argument '{arg.name}' to '{op_def.name}' Op with length {count} shorter than minimum length "
+            f"{minimum}."
         )
     if arg.type_attr and arg.type_attr not in attrs and tensors:
         attrs[arg.type_attr] = tensors[0].dtype.base_dtype
@@ -239,9 +234,7 @@ def _checked_attr(attr: AttrDef, value: Any, op_def: OpDef) -> Any:
             f"(Op '{op_def.name}')"
         )
     if attr.minimum is not None and attr.type == "int" and value < attr.minimum:
-        raise ValueError(
-            f"Attr '{attr.name}' of '{op_def.name}' Op passed {value} less than minimum {attr.minimum}."
-        )
+        raise ValueError(f"Attr '{attr.name}' of '{op_def.name}' Op passed {value} less than minimum {attr.minimum}.")
     return value
 
 

@@ -191,13 +191,9 @@ def check(attr: AttrDef, value: Any) -> None:
                 )
     if attr.minimum is not None:
         if isinstance(value, list) and len(value) < attr.minimum:
-            raise ValueError(
-                f"Length for attr '{attr.name}' of {len(value)} must be at least minimum {attr.minimum}"
-            )
+            raise ValueError(f"Length for attr '{attr.name}' of {len(value)} must be at least minimum {attr.minimum}")
         if isinstance(value, int) and value < attr.minimum:
-            raise ValueError(
-                f"Value for attr '{attr.name}' of {value} must be at least minimum {attr.minimum}"
-            )
+            raise ValueError(f"Value for attr '{attr.name}' of {value} must be at least minimum {attr.minimum}")
 
 
 def _shown(value: Any) -> str:

@@ -49,7 +49,8 @@ def convert_to_tensor(
         return _checked(value, wanted, name)
     for base_type, conversion in _conversions:
         if isinstance(value, base_type):
-            return conversion(value, dtype=wanted, name=name, as_ref=as_ref)
+            converted: Tensor = conversion(value, dtype=wanted, name=name, as_ref=as_ref)
+            return converted
     if wanted is None and hint is not None:
         try:
             return _from_python(value, dtypes.as_dtype(hint).base_dtype, name)
@@ -138,7 +139,9 @@ def _tensors_in(values: Any) -> list[Any]:
     return [values] if hasattr(values, "dtype") and _contains_tensor(values) else []
 
 
-def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const", verify_shape: bool = False) -> Tensor:
+def constant(
+    value: Any, dtype: Any = None, shape: Any = None, name: str = "Const", verify_shape: bool = False
+) -> Tensor:
     """A tensor whose value stands in the graph.
 
     `shape` may be larger than the value: the last element fills the rest. Raises TypeError for a value that does

@@ -121,9 +121,7 @@ def gradients(
     except ValueError:
         raise ValueError(f"Unknown value for unconnected_gradients: '{unconnected_gradients}'") from None
     if aggregation_method not in (None, 0, 1, 2):
-        raise ValueError(
-            f"Invalid `aggregation_method` specified {aggregation_method}. Accepted values are [0, 1, 2]."
-        )
+        raise ValueError(f"Invalid `aggregation_method` specified {aggregation_method}. Accepted values are [0, 1, 2].")
     ys, stops = _as_list(ys), _as_list(stop_gradients)
     xs = [x if isinstance(x, Tensor) else getattr(x, "handle", x) for x in _as_list(xs)]
     starts = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
@@ -156,9 +154,7 @@ class _Walk:
         self.colocate = colocate
         self.gate = gate
         self.method = method
-        self.pending: dict[
-            Operation, int
-        ] = {}  # gradients that an operation between ys and xs still waits for
+        self.pending: dict[Operation, int] = {}  # gradients that an operation between ys and xs still waits for
         self.reached: set[Operation] = set()  # what depends on an x
         self.arrived: dict[Operation, list[Any]] = {}  # per output: the gradients so far, later their sum
 
@@ -250,9 +246,7 @@ class _Walk:
 
     def _sum(self, op: Operation, grads: list[Gradient]) -> Gradient:
         if not all(isinstance(g, Tensor | IndexedSlices) for g in grads):
-            raise TypeError(
-                f"Invalid gradient {grads}. Gradients have to be either all Tensors or all IndexedSlices"
-            )
+            raise TypeError(f"Invalid gradient {grads}. Gradients have to be either all Tensors or all IndexedSlices")
         if len(grads) < 2:
             return grads[0] if grads else None
         if not all(isinstance(g, Tensor) for g in grads):
@@ -265,7 +259,7 @@ class _Walk:
                 total = _add_n([total, grad])
             return total
 
-    def _add_by_device(self, grads: Sequence[Tensor]) -> Tensor:
+    def _add_by_device(self, grads: Sequence[Tensor]) -> Any:
         """Partial sums where the gradients are, then the sum of these."""
         on_device: dict[str, list[Tensor]] = {}
         for grad in grads:
@@ -358,9 +352,7 @@ def _check_start(y: Tensor, grad: Any) -> None:
     real, given = y.dtype.is_floating or y.dtype.is_integer, grad.dtype.is_floating or grad.dtype.is_integer
     text = f"Gradient type {grad.dtype.name} generated for"
     if real and not given:
-        raise TypeError(
-            f"{text} real or integer-valued tensor {y} with type {y.dtype.name} must be real or integer"
-        )
+        raise TypeError(f"{text} real or integer-valued tensor {y} with type {y.dtype.name} must be real or integer")
     if y.dtype.is_complex and not grad.dtype.is_complex:
         raise TypeError(f"{text} complex-valued tensor {y} with type {y.dtype.name} must be real")
     if y.dtype == dtypes.resource and grad.dtype == dtypes.resource:
@@ -372,7 +364,7 @@ def _check_start(y: Tensor, grad: Any) -> None:
 # -- the few graph pieces that the walk itself adds -------------------------------------------------------------
 
 
-def _ones_like(y: Tensor, name: str) -> Tensor:
+def _ones_like(y: Tensor, name: str) -> Any:
     if y.dtype.is_complex:
         raise TypeError(f"Gradients of complex tensors ({y}) must set grad_ys (y.dtype = {y.dtype.name})")
     shape = _shape_of(y)
@@ -380,14 +372,14 @@ def _ones_like(y: Tensor, name: str) -> Tensor:
         return apply_op("Fill", scope, dims=shape, value=constant(1, y.dtype))
 
 
-def _shape_of(tensor: Tensor) -> Tensor:
+def _shape_of(tensor: Tensor) -> Any:
     """The shape as a tensor: a constant where it is known."""
     if tensor.shape.is_fully_defined():
         return constant(tensor.shape.as_list(), dtypes.int32, name="Shape")
     return apply_op("Shape", "Shape", input=tensor)
 
 
-def _zeros_like(x: Tensor) -> Tensor:
+def _zeros_like(x: Tensor) -> Any:
     if x.dtype == dtypes.resource:
         return _zeros_of_variable(x)
     with name_scope("zeros_like") as scope:
@@ -401,7 +393,7 @@ def _zeros_like(x: Tensor) -> Tensor:
         return apply_op("Fill", scope, dims=dims, value=constant(zero, x.dtype))
 
 
-def _zeros_of_variable(handle: Tensor) -> Tensor:
+def _zeros_of_variable(handle: Tensor) -> Any:
     """Zeros in the shape of a resource variable."""
     if handle.op.type != "VarHandleOp":
         raise ValueError(f"The variable behind {handle} is not known; its unconnected gradient can't be zero.")
@@ -425,7 +417,7 @@ def _identity(grad: Any, name: str) -> Any:
     )
 
 
-def _add_n(grads: Sequence[Any]) -> Tensor:
+def _add_n(grads: Sequence[Any]) -> Any:
     return grads[0] if len(grads) == 1 else apply_op("AddN", None, inputs=list(grads))
 
 
@@ -435,9 +427,7 @@ def sum_of_slices(grads: Sequence[Any]) -> Any:
         return _add_n(grads)
     indices = [g.indices for g in grads]
     if len({i.dtype for i in indices}) > 1:
-        indices = [
-            apply_op("Cast", None, x=i, DstT=dtypes.int64) if i.dtype == dtypes.int32 else i for i in indices
-        ]
+        indices = [apply_op("Cast", None, x=i, DstT=dtypes.int64) if i.dtype == dtypes.int32 else i for i in indices]
     values = apply_op("ConcatV2", "concat", values=[g.values for g in grads], axis=0)
     return IndexedSlices(values, apply_op("ConcatV2", "concat", values=indices, axis=0), grads[0].dense_shape)
 

@@ -103,9 +103,7 @@ class Graph:
         """An operation that is not yet in the graph, so that an error in its shapes leaves no trace."""
         for tensor in inputs:
             if tensor.graph is not self:
-                raise ValueError(
-                    f"Tensor {tensor} must be from the same graph as the operation '{name}' that uses it."
-                )
+                raise ValueError(f"Tensor {tensor} must be from the same graph as the operation '{name}' that uses it.")
         op = Operation(self, name, op_class, inputs, self._control_inputs_for(inputs), attrs)
         op._id = len(self._order)
         op._control_flow_context = self._control_flow_context
@@ -197,13 +195,15 @@ class Graph:
         """The operation of that name; KeyError if there is none."""
         if not isinstance(name, str):
             raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
-        return self.as_graph_element(name, allow_tensor=False, allow_operation=True)
+        op: Operation = self.as_graph_element(name, allow_tensor=False, allow_operation=True)
+        return op
 
     def get_tensor_by_name(self, name: str) -> Tensor:
         """The tensor of that name, `op:index`; KeyError if there is none."""
         if not isinstance(name, str):
             raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
-        return self.as_graph_element(name, allow_tensor=True, allow_operation=False)
+        tensor: Tensor = self.as_graph_element(name, allow_tensor=True, allow_operation=False)
+        return tensor
 
     def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
         """The Tensor or Operation that `obj` is, names, or stands for (a variable's value)."""

@@ -136,9 +136,7 @@ def _read_inputs(message: NodeDef) -> tuple[list[Edge], list[str]]:
         if text.startswith("^"):
             controls.append(text[1:])
         elif controls:
-            raise _invalid(
-                f"Node '{message.name}': Control dependencies must come after regular dependencies"
-            )
+            raise _invalid(f"Node '{message.name}': Control dependencies must come after regular dependencies")
         else:
             name, colon, index = text.rpartition(":")
             inputs.append((name, int(index)) if colon and index.isdigit() else (text, 0))

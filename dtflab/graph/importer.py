@@ -69,9 +69,7 @@ def _checked_map(input_map: Any) -> dict[str, Any]:
     if not isinstance(input_map, dict):
         raise TypeError(f"Argument `input_map` must be a dictionary. Obtained {type(input_map).__name__}")
     if not all(isinstance(key, str | bytes) for key in input_map):
-        raise TypeError(
-            f"All keys for argument `input_map` must be strings. Obtained keys: {list(input_map)}"
-        )
+        raise TypeError(f"All keys for argument `input_map` must be strings. Obtained keys: {list(input_map)}")
     return {_text(key): value for key, value in input_map.items()}
 
 
@@ -108,11 +106,7 @@ def _remove_default_attrs(message: GraphDef, producer_op_list: Any) -> None:
             continue
         for key in list(node.attr):
             attr = producer[node.op].get(key)
-            if (
-                key in op_registry.get(node.op).op_def.attrs
-                or attr is None
-                or not attr.HasField("default_value")
-            ):
+            if key in op_registry.get(node.op).op_def.attrs or attr is None or not attr.HasField("default_value"):
                 continue
             if node.attr[key].SerializeToString(deterministic=True) == attr.default_value.SerializeToString(
                 deterministic=True
@@ -187,9 +181,7 @@ class _Import:
                     raise graph_defs._invalid(f"Node '{node.name}': Unknown input node '^{name}'")
             for name in node.colocated_with():
                 if name not in self.by_name:
-                    raise graph_defs._invalid(
-                        f"Node '{node.name}' expects to be colocated with unknown node '{name}'"
-                    )
+                    raise graph_defs._invalid(f"Node '{node.name}' expects to be colocated with unknown node '{name}'")
 
     def _check_edge(self, node: Node, name: str, index: int) -> None:
         source = self.by_name.get(name)
@@ -214,9 +206,7 @@ class _Import:
             raise ValueError(f"Requested return tensor '{name}' not found in graph def")
         count = len(self.by_name[edge[0]].output_types)
         if edge[1] >= count:
-            raise ValueError(
-                f"Invalid return output {edge[1]} of node '{edge[0]}', which has {count} output(s)"
-            )
+            raise ValueError(f"Invalid return output {edge[1]} of node '{edge[0]}', which has {count} output(s)")
         return edge
 
     def _make(self, node: Node) -> None:
@@ -231,9 +221,7 @@ class _Import:
         shapes = attrs.pop("_output_shapes", None)
         if "_class" in attrs:
             attrs["_class"] = [self._renamed_class(c) for c in attrs["_class"]]
-        op = self.graph._import_op(
-            op_registry.get(node.op), self.names[node.name], inputs, attrs, node.device
-        )
+        op = self.graph._import_op(op_registry.get(node.op), self.names[node.name], inputs, attrs, node.device)
         # All blocks around the import count, also where an input waits already: so does TensorFlow here.
         around = [control for block in self.graph._control_stack for control in block.ops]
         op.control_inputs = list(dict.fromkeys([*map(self._control, node.controls), *around]))
@@ -244,7 +232,7 @@ class _Import:
             infer_shapes(op)
         self._merge_shapes(op, shapes)
 
-    def _input(self, edge: Edge) -> Tensor | None:
+    def _input(self, edge: Edge) -> Any:
         if edge in self.tensors:
             self.used.add(edge)
             return self.tensors[edge]
@@ -314,13 +302,9 @@ class _Import:
     def _check_map_used(self) -> None:
         """A key that nothing uses is an error only if the GraphDef does not have it."""
         missing = [f"{n}:{i}" for n, i in self.tensors if not self._has(n, i) and (n, i) not in self.used]
-        missing += [
-            f"^{name}" for name in self.controls if name not in self.by_name and name not in self.used
-        ]
+        missing += [f"^{name}" for name in self.controls if name not in self.by_name and name not in self.used]
         if missing:
-            raise ValueError(
-                f"Attempted to map inputs that were not found in graph_def: [{', '.join(missing)}]"
-            )
+            raise ValueError(f"Attempted to map inputs that were not found in graph_def: [{', '.join(missing)}]")
 
     def _has(self, name: str, index: int) -> bool:
         node = self.by_name.get(name)
@@ -375,7 +359,5 @@ def _topological(nodes: list[Node], by_name: dict[str, Node], mapped: dict[Edge,
                 heapq.heappush(ready, j)
     if len(order) < len(nodes):
         stuck = [nodes[i].name for i, count in enumerate(waiting) if count][:5]
-        raise graph_defs._invalid(
-            f"{len(nodes) - len(order)} nodes in a cycle, among them {', '.join(stuck)}"
-        )
+        raise graph_defs._invalid(f"{len(nodes) - len(order)} nodes in a cycle, among them {', '.join(stuck)}")
     return order

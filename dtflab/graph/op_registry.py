@@ -285,9 +285,7 @@ def _parse_shape(text: str) -> Any:
 
     if text == "unknown":
         return TensorShape(None)
-    return TensorShape(
-        [None if d.strip() in ("?", "-1") else int(d) for d in text[1:-1].split(",") if d.strip()]
-    )
+    return TensorShape([None if d.strip() in ("?", "-1") else int(d) for d in text[1:-1].split(",") if d.strip()])
 
 
 _DEFAULT_PARSERS: dict[str, Callable[[str], Any]] = {

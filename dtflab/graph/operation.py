@@ -38,7 +38,7 @@ def users_line() -> tuple[CodeType, int] | None:
 class Tensor:
     """One output of an Operation: a value that will exist when a session runs it."""
 
-    __slots__ = ("__weakref__", "_shape", "op", "value_index", "dtype", "_consumers")
+    __slots__ = ("__weakref__", "_consumers", "_shape", "dtype", "op", "value_index")
     __array_priority__ = 100  # numpy hands mixed arithmetic to us
 
     def __init__(self, op: Operation, value_index: int, dtype: DType) -> None:
@@ -154,8 +154,19 @@ class Operation:
     """A node of a Graph: an op type, its input tensors, its attributes, the device it asks for."""
 
     __slots__ = (
-        "__weakref__", "graph", "name", "type", "op_class", "inputs", "control_inputs", "outputs", "device", "attrs",
-        "line", "_id", "_control_flow_context",
+        "__weakref__",
+        "_control_flow_context",
+        "_id",
+        "attrs",
+        "control_inputs",
+        "device",
+        "graph",
+        "inputs",
+        "line",
+        "name",
+        "op_class",
+        "outputs",
+        "type",
     )  # fmt: skip
 
     def __init__(

@@ -116,7 +116,7 @@ def graph_of(values: Sequence[Any]) -> Graph:
     return found or get_default_graph()
 
 
-class name_scope:  # noqa: N801 - TF1's name
+class name_scope:
     """`with tf.name_scope(name, default_name, values) as scope:` names inside begin with `scope`."""
 
     def __init__(self, name: str | None, default_name: str | None = None, values: Sequence[Any] | None = None) -> None:

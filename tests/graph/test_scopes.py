@@ -65,7 +65,7 @@ def test_gradient_override_marks_operations(graph):
 
 
 def test_device_function_that_returns_nothing_says_what_to_return(graph):
-    with scopes.device(lambda op: None), pytest.raises(TypeError, match="must return a device string, not None.*'x'"):
+    with scopes.device(lambda op: None), pytest.raises(TypeError, match=r"must return a device string, not None.*'x'"):
         no_op(name="x")
 
 

@@ -306,7 +306,7 @@ def what_a_tensor_is_not(tf):
     k = tf.constant([1.0, 2.0], name="k")
     calls = [lambda: bool(k), lambda: len(k), lambda: list(k), lambda: float(k), lambda: int(k), lambda: [1][k]]
     calls += [lambda: 1 in k, lambda: k(), lambda: k.missing, lambda: k.eval(), lambda: k.op.run()]
-    return [*map(tried, calls), k == k, hash(k) == hash(k), {k: 1}[k], repr(k), str(k), k.name, k.value_index]  # noqa: PLR0124
+    return [*map(tried, calls), k == k, hash(k) == hash(k), {k: 1}[k], repr(k), str(k), k.name, k.value_index]
 
 
 @program

@@ -10,7 +10,8 @@ import tensorflow.compat.v1 as real_tf
 from google.protobuf import text_format
 
 import dtflab
-from dtflab.graph import errors, graph_def as graph_defs
+from dtflab.graph import errors
+from dtflab.graph import graph_def as graph_defs
 from tests.oracle.graph_defs import both, nodes
 from tests.oracle.test_graph import facts, tried
 
@@ -75,9 +76,7 @@ def test_same_operations(run):
     assert ours == theirs
 
 
-@pytest.mark.parametrize(
-    "elements", [["c:0", "d", "e"], [b"a", "a:0", "a:0"], ("e:0",), [], None, "ab"], ids=str
-)
+@pytest.mark.parametrize("elements", [["c:0", "d", "e"], [b"a", "a:0", "a:0"], ("e:0",), [], None, "ab"], ids=str)
 def test_same_return_elements(elements):
     def run(tf):
         found = tf.import_graph_def(sample(tf), {"a:0": tf.ones([2], name="mapped")}, elements)
@@ -188,7 +187,10 @@ def test_messages_say_what_is_wrong():
             (REFUSED["unknown op"], "Op type not registered 'Foo'"),
             (REFUSED["cycle"], "2 nodes in a cycle, among them a, b"),
             (REFUSED["unknown input"], "Node 'a': Unknown input node 'zz'"),
-            (REFUSED["too few inputs"], "expected inputs 'float32' do not match 0 inputs.*signature=input:T -> output:T"),
+            (
+                REFUSED["too few inputs"],
+                "expected inputs 'float32' do not match 0 inputs.*signature=input:T -> output:T",
+            ),
             (REFUSED["attribute of another kind"], "value with type 'int' when 'type' expected.*node p"),
         ]:
             with pytest.raises((ValueError, errors.NotFoundError), match=match):
@@ -287,7 +289,7 @@ def test_functions_are_kept_and_named():
         double(real_tf.constant(1.0))
     message = theirs.as_graph_def()
     assert message.library.function
-    with pytest.raises(errors.UnimplementedError, match="calls a function.*disable_v2_behavior"):
+    with pytest.raises(errors.UnimplementedError, match=r"calls a function.*disable_v2_behavior"):
         dtflab.import_graph_def(message)
     del message.node[:]
     with dtflab.Graph().as_default() as ours:

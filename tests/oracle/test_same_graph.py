@@ -108,7 +108,7 @@ def devices_and_functions(tf):
         with tf.device(None), tf.name_scope("free"):
             c = a + b
         with tf.colocate_with(b):
-            c * 2.0  # noqa: B018
+            c * 2.0
     with tf.device(tf.DeviceSpec(job="worker", task=0)), tf.device("/gpu:1"):
         tf.reduce_max(c)
 
@@ -145,7 +145,7 @@ def slices_and_shapes(tf):
 def arithmetic_with_python_numbers(tf):
     x = tf.placeholder(tf.float64, [2, 2], name="x")
     k = tf.placeholder(tf.int32, [2], name="k")
-    [x + 1, 1 - x, x * 2.5, 3 / x, x**2, -x, abs(x), x // 2, x % 3, x @ x, x > 0, 1 <= x, np.float64(2) * x]
+    [x + 1, 1 - x, x * 2.5, 3 / x, x**2, -x, abs(x), x // 2, x % 3, x @ x, x > 0, x <= 1, np.float64(2) * x]
     [k + 1, k // 2, k % 2, k / 2, ~(k > 1), (k > 0) & (k < 5), (k > 0) | (k < 5), tf.div(k, 2), tf.cast(k, tf.float32)]
     tf.add(x, x, name="sum"), tf.reduce_mean(x, 0), tf.reduce_sum(x, axis=[0, 1], keepdims=True)
 
