@@ -209,7 +209,7 @@ class Cluster:
         return [(task.name, task.address, task.state) for task in self.tasks]
 
     def waits(self) -> list[str]:
-        """Who waits for what, now, among the tasks of this process: a line per tensor that was asked for and not made."""
+        """Who waits for what now, among the tasks of this process: a line per tensor asked for and not made yet."""
         lines = []
         for task in self.tasks:
             if isinstance(task, InProcessTask):

@@ -6,8 +6,8 @@ from typing import Any
 
 from dtflab.cluster import inprocess
 from dtflab.cluster.task import await_task
-from dtflab.runtime.clock import REAL
 from dtflab.cluster.timeouts import timeouts
+from dtflab.runtime.clock import REAL
 
 
 def master_at(target: str, config: Any) -> Any:

@@ -1,7 +1,8 @@
 """The tasks of this process, by address, and the wire between them that is no wire.
 
-A task's address is a name: `machine-a.example.com:2222` needs no such machine while the task lives in this process. Calls
-go straight to the other task's methods; what crosses is recorded here with its size, so that the wire can be looked at.
+A task's address is a name: `machine-a.example.com:2222` needs no such machine while the task lives in this process.
+Calls go straight to the other task's methods; what crosses is recorded with its size, so that the wire can be looked
+at.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ def publish(address: str, task: Task) -> None:
             raise errors.UnknownError(
                 None,
                 None,
-                f"Could not start server: address {address} is already in use by {_tasks[address].name} in this process. "
-                "Stop that server or cluster first (`server.stop()`, `cluster.stop()`), or choose another address.",
+                f"Could not start server: address {address} is already in use by {_tasks[address].name} in this process. Stop "
+                "that server or cluster first (`server.stop()`, `cluster.stop()`), or choose another address.",
             )
         _tasks[address] = task
 
@@ -70,7 +71,7 @@ class Peer:
     def _worker(self) -> Worker:
         if self.task.stopped:
             raise errors.UnavailableError(
-                None, None, f"Task {self.task.name} at {self.task.address} was stopped. Start it again, or a new cluster."
+                None, None, f"Task {self.task.name} at {self.task.address} was stopped. Start a new cluster."
             )
         return self.task.worker
 

@@ -9,6 +9,7 @@ Run as `python -m dtflab.cluster.process`, this module is the child.
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import socket
 import subprocess
@@ -34,7 +35,11 @@ class ProcessTask:
         self.target = f"grpc://{self.address}"
         self.log: deque[str] = deque(maxlen=1000)
         definition = ServerDef(
-            cluster=spec.as_cluster_def(), job_name=job, task_index=index, protocol="grpc", default_session_config=config
+            cluster=spec.as_cluster_def(),
+            job_name=job,
+            task_index=index,
+            protocol="grpc",
+            default_session_config=config,
         )
         self._ready = REAL.event()
         self._process = subprocess.Popen(
@@ -67,7 +72,7 @@ class ProcessTask:
         raise errors.UnavailableError(
             None,
             None,
-            f"Task {self.name} at {self.address} {why}. Is another program using that address? Its last lines:\n{words}",
+            f"Task {self.name} at {self.address} {why}. Does another program use that address? Its last lines:\n{words}",
         )
 
     @property
@@ -81,10 +86,8 @@ class ProcessTask:
     def stop(self) -> None:
         """Ask the process to end, and make it end."""
         assert self._process.stdin is not None
-        try:
+        with contextlib.suppress(BrokenPipeError):  # it has ended already
             self._process.stdin.close()
-        except BrokenPipeError:
-            pass  # it has ended already
         try:
             self._process.wait(timeout=2)
         except subprocess.TimeoutExpired:

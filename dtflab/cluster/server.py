@@ -2,9 +2,9 @@
 
 Stands for `python/training/server_lib.py` and `grpc_server_lib.cc`.
 
-Rules: an address on this machine's loopback is bound at once (port 0 picks a free one), so that other processes can join.
-Any other address is a name inside this process, said in one line, unless `insecure=True` or TLS `credentials` are given:
-nothing listens to the world by accident.
+Rules: an address on this machine's loopback is bound at once (port 0 picks a free one), so that other processes can
+join. Any other address is a name inside this process, said in one line, unless `insecure=True` or TLS `credentials` are
+given: nothing listens to the world by accident.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _running: weakref.WeakSet[Server] = weakref.WeakSet()
 class Server:
     """One task of a cluster: its master and worker services, its devices, its variables.
 
-    `server_or_cluster_def` is a ServerDef, ClusterDef, ClusterSpec or dict. `bind` is the address to listen on when it is
-    not the task's own; `credentials` are grpc server credentials, `insecure=True` allows plain text off loopback.
+    `server_or_cluster_def` is a ServerDef, ClusterDef, ClusterSpec or dict. `bind` is the address to listen on when it
+    is not the task's own; `credentials` are grpc server credentials, `insecure=True` allows plain text off loopback.
     Raises ValueError for a job or task that the cluster does not have, UnknownError for an address in use.
     """
 

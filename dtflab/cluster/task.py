@@ -1,7 +1,7 @@
 """Task: one member of a cluster, with its devices, its worker and its master.
 
-Stands for `grpc_server_lib.cc` without the network. A Task is the same thing whether it lives in a notebook, in a process
-of its own, or in virtual time.
+Stands for `grpc_server_lib.cc` without the network. A Task is the same thing whether it lives in a notebook, in a
+process of its own, or in virtual time.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.timeouts import timeouts
 from dtflab.graph import errors
 from dtflab.runtime.clock import REAL, Clock
 from dtflab.runtime.console import say
 from dtflab.runtime.local import make_devices
 from dtflab.runtime.master import Master
-from dtflab.cluster.timeouts import timeouts
 from dtflab.runtime.worker import Worker
 
 
