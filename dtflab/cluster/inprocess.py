@@ -28,8 +28,8 @@ def publish(address: str, task: Task) -> None:
             raise errors.UnknownError(
                 None,
                 None,
-                f"Could not start server: address {address} is already in use by {_tasks[address].name} in this process. Stop "
-                "that server or cluster first (`server.stop()`, `cluster.stop()`), or choose another address.",
+                f"Could not start server: address {address} is in use by {_tasks[address].name}, in this process. "
+                "Stop that server or cluster first (`server.stop()`, `cluster.stop()`), or choose another address.",
             )
         _tasks[address] = task
 

@@ -72,7 +72,7 @@ class ProcessTask:
         raise errors.UnavailableError(
             None,
             None,
-            f"Task {self.name} at {self.address} {why}. Does another program use that address? Its last lines:\n{words}",
+            f"Task {self.name} at {self.address} {why}. Is its address taken? Its last lines:\n{words}",
         )
 
     @property
