@@ -12,13 +12,15 @@ from typing import TypeVar
 
 from dtflab.viz import marks
 from dtflab.viz.names import readable, shorter
-from dtflab.viz.palette import Look, in_order, look
+from dtflab.viz.palette import Look, in_order, look, natural
 from dtflab.viz.svg import shorten, text_width
 from dtflab.viz.trace import Event, Trace, Transfer
 
 ROW, NAMES_ROW, RECEIVE_ROW, BAND_GAP, BAND_PADDING = 22.0, 14.0, 17.0, 10.0, 6.0
 IDLE_ROOM, LABEL_GAP, LEAST_BAR = 70.0, 12.0, 1.5
+LEAST_WIDTH = 400.0
 LEAST_NAMED, NAME_ROOM = 4.0, 90.0  # pixels of a bar that deserves a name below it, and of that name
+LEAST_CUT = 48.0  # pixels in which a name cut short still says something
 
 Span = TypeVar("Span", Event, Transfer)
 
@@ -54,6 +56,8 @@ class Bands:
     """A trace, laid out on a page of some width."""
 
     def __init__(self, step: Trace, width: float) -> None:
+        if width < LEAST_WIDTH:
+            raise ValueError(f"a timeline needs {LEAST_WIDTH:g} pixels of width, not {width:g}")
         self.trace, self.width = step, width
         devices = in_order(step.devices())
         labels = [marks.badge_width(look(d)) + 6 + text_width(look(d).label, 12, bold=True) for d in devices]
@@ -75,7 +79,7 @@ class Bands:
         events = [event for event in self.trace.events if event.device == device]
         rows: list[Row] = []
         y = top + BAND_PADDING
-        threads = sorted({event.thread for event in events})
+        threads = sorted({event.thread for event in events}, key=natural)
         y += ROW if len(threads) > 1 else 0  # the device's label gets a row of its own
         for thread in threads or [""]:
             mine = [event for event in events if event.thread == thread]
@@ -104,9 +108,11 @@ class Bands:
         return rows
 
     def name_inside(self, event: Event) -> str | None:
-        """The longest form of an op's name that its bar has room for."""
+        """The longest form of an op's name that its bar has room for, cut if need be."""
         room = self.extent(event)[1] - 8
-        return next((name for name in [*shorter(event.name), event.op] if text_width(name, 11) <= room), None)
+        cut = shorten(readable(event.name).rpartition("/")[2], room, 11) if room >= LEAST_CUT else ""
+        forms = [*shorter(event.name), event.op, cut]
+        return next((name for name in forms if name and text_width(name, 11) <= room), None)
 
     def _names(self, events: Sequence[Event]) -> list[tuple[float, str]]:
         """Names below the bars, of the longest ops first, for as long as they do not touch."""

@@ -32,6 +32,7 @@ from dtflab.viz.tracks import TRACK, assign_tracks
 FREE_CHANNEL, BEFORE_TRACKS, AFTER_TRACKS = 22.0, 9.0, 13.0  # heights; an arrow head fits after the last track
 SWEEPS, SNAP = 24, 12.0
 PULL = (2.0, 1.0, 6.0)  # of a line between boxes, a box and a lane, two lanes: long lines are to be straight
+ARROW = 8.0  # the last pixels of a line are straight, for its arrow head
 PADDING = 9.0  # between the border of a cluster and what it holds
 
 
@@ -204,10 +205,12 @@ class Column:
             hop = self.hops[channel][net]
             slot = target if channel == target_row else next(s for s in hop.below if s.kind == "lane" and s.key == net)
             x = slot.inlet(net)
-            if hop.track is not None and points and abs(points[-1][0] - x) > 0.01:
+            if not points:
+                points.append((x, self.track_y(channel, hop)))
+            elif hop.track is not None:
                 y = self.track_y(channel, hop)
                 points += [(points[-1][0], y), (x, y)]
-            elif hop.track is not None and not points:
-                points.append((x, self.track_y(channel, hop)))
+            else:
+                points += [(points[-1][0], self.channel_y[channel]), (x, self.row_y[channel] - ARROW)]
         points.append((target.inlet(net), self.slot_y(target_row, target)))
         return points

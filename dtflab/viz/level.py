@@ -285,18 +285,22 @@ class Level:
         x = slot.outlet(detour.net)
         points = [self._page(a, (x, column.slot_y(row + self.inside, slot) + slot.height))]
         points.append((self.lefts[a] + x, from_y))
-        out, into = (self._track_x(gutter, detour.net) for gutter, _ in (detour.out, detour.into))
-        points.append((out, from_y))
-        if detour.out[0] != detour.into[0]:
-            points += [(out, self.over[detour.net]), (into, self.over[detour.net])]
-        points.append((into, to_y))
+        points += self._gutter_line(detour, from_y, to_y)
         slot, column = self.slots[detour.target], self.columns[b]
         x = slot.inlet(detour.net)
         points.append((self.lefts[b] + x, to_y))
         return [*points, self._page(b, (x, column.slot_y(target_row + self.inside, slot)))]
 
-    def _track_x(self, gutter: int, net: str) -> float:
-        return self.gutters[gutter] + TRACK * (self.risers[gutter][net].track or 0)
+    def _gutter_line(self, detour: _Detour, from_y: float, to_y: float) -> list[Point]:
+        a, b = detour.out[0], detour.into[0]
+        risers = self.risers[a][detour.net], self.risers[b][detour.net]
+        out, into = (self.gutters[g] + TRACK * (riser.track or 0) for g, riser in zip((a, b), risers, strict=True))
+        if a != b:
+            return [(out, from_y), (out, self.over[detour.net]), (into, self.over[detour.net]), (into, to_y)]
+        if risers[0].track is None:
+            back = 1 if detour.out[1] == "right" else -1
+            return [(out - back * TRACK, from_y), (out + back * TRACK, to_y)]
+        return [(out, from_y), (into, to_y)]
 
 
 def _even_parts(heights: Sequence[float], count: int) -> list[int]:

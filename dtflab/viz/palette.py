@@ -86,10 +86,11 @@ def _shifted(job: str) -> tuple[Colour, ...]:
 
 def in_order(devices: Iterable[str]) -> list[str]:
     """Devices as people list them: parameter servers, then the rest, numbers as numbers."""
-    return sorted(set(devices), key=lambda d: (not d, "/job:ps/" not in d, _natural(d)))
+    return sorted(set(devices), key=lambda d: (not d, "/job:ps/" not in d, natural(d)))
 
 
-def _natural(text: str) -> list[tuple[int, str]]:
+def natural(text: str) -> list[tuple[int, str]]:
+    """A key that sorts numbers within names as numbers."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
 
 

@@ -28,6 +28,7 @@ PAGES, PAGE_HEIGHT = (
     (64, 54, 46, 40, 35, 31, 28, 25, 22, 18, 14, 10),
     960.0,
 )  # boxes to try, until the drawing is no higher
+LEAST_WIDTH = 700.0  # the legend's
 SPARE = 60.0  # pixels by which a drawing may be too wide
 
 _STYLE = (
@@ -137,7 +138,7 @@ class _View:
     # -- drawing ----------------------------------------------------------------------------------------
 
     def draw(self, title: str) -> tuple[Markup, tuple[float, float]]:
-        width = max(self.layout.width, min(self.width, 640.0))
+        width = max(self.layout.width, min(self.width, LEAST_WIDTH))
         entries = [(look(d), plural(self.by_device[d], "op")) for d in self.devices]
         devices, height = marks.legend(entries, width, 30)
         kinds = {edge.kind for edges in self.bundles.values() for edge in edges}

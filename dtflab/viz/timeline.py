@@ -19,6 +19,7 @@ from dtflab.viz.trace import Event, Trace, Transfer
 from dtflab.viz.units import byte_size, duration, plural, ticks, time_unit
 
 MOST_TABLE_ROWS = 1000
+MANY_BARS = 2000  # in one row; from here on, those hidden behind others are left out
 
 _STYLE = (
     ".dtf .band{fill:var(--soft);fill-opacity:.06}.dtf .grid{stroke:var(--soft);stroke-opacity:.22}"
@@ -89,7 +90,7 @@ def _bars(bands: Bands, band: Band) -> Markup:
         drawn = 0.0
         for event in row.events:
             x, width = bands.extent(event)
-            if x + width > drawn + 0.5:  # else nothing of it would be seen
+            if len(row.events) < MANY_BARS or x + width > drawn + 0.5:  # else nothing of it would be seen
                 parts.append(_bar(event, row, band.look, x, width))
                 drawn = x + width
         parts += [_wait(bands, transfer, row) for transfer in row.transfers]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 TRACK = 7.0  # between parallel lines
+SLANT = 4.0  # a step to the side as small as this is drawn as a slant, without a track
 
 
 class Bend(Protocol):
@@ -22,7 +23,7 @@ class Bend(Protocol):
 
 def is_straight(bend: Bend) -> bool:
     low, high = bend.span()
-    return high - low < 0.5
+    return high - low <= SLANT
 
 
 def assign_tracks(bends: Sequence[Bend]) -> int:
