@@ -96,28 +96,41 @@ def _cond(a, b, line, device):
 
 
 def _loop(a, line, number, device):
-    """A loop of `b % 4` turns with its body on another device."""
+    """A loop of `b % 4` turns with its body on another device; in the body a conditional, a loop, or neither."""
     frame = f"loop{number}"
     turns = tf.constant(line.b % 4)
-    i = apply_op("Enter", data=tf.constant(0), frame_name=frame)
-    x = apply_op("Enter", data=a, frame_name=frame)
+    x = apply_op("Enter", data=a, frame_name=frame, parallel_iterations=1 + line.a % 3)
+    i = apply_op("Enter", data=tf.constant(0), frame_name=frame, parallel_iterations=1 + line.a % 3)
     limit = apply_op("Enter", data=turns, frame_name=frame, is_constant=True)
-    i = apply_op("Merge", inputs=[i, i])[0]
-    x = apply_op("Merge", inputs=[x, x])[0]
-    go_on = apply_op("LoopCond", input=tf.less(i, limit))
-    _, i_in = apply_op("Switch", data=i, pred=go_on)
-    x_out, x_in = apply_op("Switch", data=x, pred=go_on)
-    with tf.control_dependencies(None), tf.device(device(line.place + 1)):
-        x_next = tf.tanh(tf.negative(x_in))
-    with tf.control_dependencies(None), tf.control_dependencies([i_in]):
-        i_next = tf.add(i_in, tf.constant(1))
-    i.op._update_input(1, apply_op("NextIteration", data=i_next))
-    x.op._update_input(1, apply_op("NextIteration", data=x_next))
-    return apply_op("Exit", data=x_out)
+    with tf.control_dependencies(None):
+        i = apply_op("Merge", inputs=[i, i])[0]
+        x = apply_op("Merge", inputs=[x, x])[0]
+        go_on = apply_op("LoopCond", input=tf.less(i, limit))
+        i_in = tf.identity(apply_op("Switch", data=i, pred=go_on)[1])  # dead after the last turn
+        x_out, x_in = apply_op("Switch", data=x, pred=go_on)
+        with tf.device(device(line.place + 1)):
+            x_next = _body(x_in, i_in, line, frame, device)
+        with tf.control_dependencies([i_in]):
+            i_next = tf.add(i_in, tf.constant(1))
+        i.op._update_input(1, apply_op("NextIteration", data=i_next))
+        x.op._update_input(1, apply_op("NextIteration", data=x_next))
+        return apply_op("Exit", data=x_out)
+
+
+def _body(x, i, line, frame, device):
+    inner = line._replace(place=line.place + 1, b=line.b // 4)
+    match line.a % 4 if frame.count("/") < 2 else 0:
+        case 1:
+            with tf.control_dependencies([i]):
+                return _cond(x, tf.negative(x), inner, device)
+        case 2:
+            with tf.control_dependencies([i]):
+                return _loop(x, inner._replace(a=line.a // 4), f"{frame}/inner", device)
+    return tf.tanh(tf.negative(x))
 
 
 def run(built: Built, session: tf.Session) -> list[np.ndarray]:
     """All values of a built graph, in one step."""
     if built.initializers:
         session.run(built.initializers)
-    return session.run(built.values)
+    return session.run(built.values, options=tf.RunOptions(timeout_in_ms=20_000))

@@ -13,7 +13,8 @@ from dtflab.runtime import local, transport
 from dtflab.runtime.runner import SeededStep
 from tests.graphs import build, recipes, run
 
-TASKS = ("/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1")
+TWO_CPUS = tf.ConfigProto(device_count={"CPU": 2})
+PLACES = [f"/job:{task}/cpu:{i}" for task in ("ps/task:0", "worker/task:0", "worker/task:1") for i in (0, 1)]
 
 
 def one_device(recipe):
@@ -22,13 +23,21 @@ def one_device(recipe):
         return run(built, session)
 
 
+def on_cluster(cluster, recipe):
+    built = build(recipe, lambda place: PLACES[place % 6])
+    with tf.Session(cluster.target, graph=built.graph) as session:
+        found = run(built, session)
+    tf.Session.reset(cluster.target)
+    return found
+
+
 def assert_same(expected, found):
     for a, b in zip(expected, found, strict=True):
         np.testing.assert_array_equal(a, b, strict=True)
 
 
-@settings(max_examples=150, deadline=None)
-@given(recipes)
+@settings(max_examples=500)
+@given(recipe=recipes)
 def test_many_devices_of_one_task(recipe):
     built = build(recipe, lambda place: f"/cpu:{place % 3}")
     with tf.Session(graph=built.graph, config=tf.ConfigProto(device_count={"CPU": 3})) as session:
@@ -37,32 +46,26 @@ def test_many_devices_of_one_task(recipe):
 
 @pytest.fixture(scope="module")
 def in_process():
-    with tf.Cluster(ps=1, worker=2) as cluster:
+    with tf.Cluster(ps=1, worker=2, config=TWO_CPUS) as cluster:
         yield cluster
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=500)
 @given(recipe=recipes)
 def test_tasks_of_one_process(in_process, recipe):
-    built = build(recipe, lambda place: TASKS[place % 3])
-    with tf.Session(in_process.target, graph=built.graph) as session:
-        assert_same(one_device(recipe), run(built, session))
-    tf.Session.reset(in_process.target)
+    assert_same(one_device(recipe), on_cluster(in_process, recipe))
 
 
 @pytest.fixture(scope="module")
 def processes():
-    with tf.Cluster(ps=1, worker=2, engine="process") as cluster:
+    with tf.Cluster(ps=1, worker=2, engine="process", config=TWO_CPUS) as cluster:
         yield cluster
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150)
 @given(recipe=recipes)
 def test_tasks_in_processes_of_their_own(processes, recipe):
-    built = build(recipe, lambda place: TASKS[place % 3])
-    with tf.Session(processes.target, graph=built.graph) as session:
-        assert_same(one_device(recipe), run(built, session))
-    tf.Session.reset(processes.target)
+    assert_same(one_device(recipe), on_cluster(processes, recipe))
 
 
 def seeded_master(target, config):
@@ -75,7 +78,7 @@ def seeded_master(target, config):
 transport.register_scheme("seeded", seeded_master)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200)
 @given(recipe=recipes)
 def test_any_order_that_the_graph_allows(recipe):
     expected = one_device(recipe)
