@@ -365,6 +365,12 @@ def matmul(v: Values) -> list[Example]:
     return [*found, v(v.array(3, 2), v.array(4, 3), transpose_a=True, transpose_b=True)]
 
 
+@examples("_UnaryOpsComposition")
+def unary_ops_composition(v: Values) -> list[Example]:
+    names = ([b"Square"], [b"Tanh", b"Neg", b"Exp"], [b"Abs", b"Sqrt", b"Relu", b"Log1p", b"Sigmoid"])
+    return [v(v.array(2, 3), op_names=list(n)) for n in names]
+
+
 @examples("_FusedMatMul")
 def fused_matmul(v: Values) -> list[Example]:
     functions: list[list[str]] = [[], ["Relu"], ["Relu6"], ["Elu"], ["LeakyRelu"], ["Tanh"], ["Sigmoid"]]

@@ -17,8 +17,7 @@ from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
-from dtflab.ops import constant as constants
-from dtflab.ops import division, elementwise, logic, shapes, unary
+from dtflab.ops import constant as constants, division, elementwise, logic, shapes, unary
 from dtflab.ops.messages import dtype_text
 
 _DIFFERENTIABLE = {

@@ -22,17 +22,15 @@ from dtflab.graph.scopes import colocate_with, name_scope
 from dtflab.ops import (
     array,
     casting,
-    joining,
+    constant as constants,
     logic,
     math,
     reduction,
     repeating,
     reshaping,
     shapes,
+    stacking,
     unary,
-)
-from dtflab.ops import (
-    constant as constants,
 )
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.type_sets import NUMBER
@@ -124,7 +122,7 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
             if value is not None:
                 with colocate_with(value):
                     halves.append(apply_op("L2Loss", t=value))
-        half = reduction.reduce_sum(joining.stack(halves))
+        half = reduction.reduce_sum(stacking.stack(halves))
         return unary.sqrt(half * constant(2.0, half.dtype), name="global_norm")
 
 

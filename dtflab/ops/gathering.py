@@ -21,8 +21,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, name_scope
 from dtflab.graph.static_value import constant_value, folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops import array, casting, joining, reshaping, segments
-from dtflab.ops import constant as constants
+from dtflab.ops import array, casting, constant as constants, joining, reshaping, segments
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.scatter import check_range
 

@@ -1,7 +1,7 @@
-"""Several arrays to one and back: concat and split, stack and unstack.
+"""Several arrays to one along an axis, and back: concat and split.
 
-Stands for `core/kernels/concat_op.cc`, `split_op.cc`, `split_v_op.cc`, `pack_op.cc`, `unpack_op.cc` and their
-parts of `python/ops/array_ops.py`, `array_ops_stack.py` and `array_grad.py`. Left out: ParallelConcat.
+Stands for `core/kernels/concat_op.cc`, `split_op.cc`, `split_v_op.cc` and their parts of `python/ops/array_ops.py` and
+`array_grad.py`. Left out: ParallelConcat.
 """
 
 from __future__ import annotations
@@ -20,11 +20,8 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value, folded_value
 from dtflab.graph.tensor_shape import Dimension, TensorShape
-from dtflab.ops import array, casting, gathering, logic, math, reshaping, slicing
-from dtflab.ops import constant as constants
+from dtflab.ops import array, casting, constant as constants, gathering, logic, math, reshaping, slicing, stacking
 from dtflab.ops.messages import invalid, shape_text
-
-# -- along an axis that is there ---------------------------------------------------------------------------
 
 
 def _concat_shape(op: Any, values: Any, axis: Any) -> list[TensorShape]:
@@ -109,7 +106,7 @@ def _concat_grad(values: Any, axis: Tensor, dy: Any) -> list[Any]:
         return _concat_grad_sparse(values, axis, positive_axis, dy)
     sizes = _input_shapes(values)
     if len(sizes) > 16:  # TensorFlow found one Split faster than that many Slices
-        along = slicing.slice(stack(sizes, axis=1), [positive_axis, 0], [1, -1])
+        along = slicing.slice(stacking.stack(sizes, axis=1), [positive_axis, 0], [1, -1])
         return split(dy, reshaping.squeeze(along), positive_axis)
     offsets = apply_op("ConcatOffset", concat_dim=positive_axis, shape=sizes)
     return [slicing.slice(dy, begin, size) for begin, size in zip(offsets, sizes)]
@@ -329,108 +326,3 @@ def split(
     if num is None:
         raise ValueError(f"Cannot infer argument `num` from shape {num_or_size_splits}")
     return apply_op("SplitV", name, value=value, size_splits=sizes, split_dim=axis, num_split=num)
-
-
-# -- along a new axis --------------------------------------------------------------------------------------
-
-
-@op("""Pack(values: N * T) -> (output: T)
-       N: int >= 1
-       T: type
-       axis: int = 0""")
-class Pack(Op):
-    """The values side by side along a new axis."""
-
-    def infer(op):
-        shape = op.inputs[0].shape
-        for tensor in op.inputs[1:]:
-            shape = shape.merge_with(tensor.shape)
-        if shape.ndims is None:
-            return [shape]
-        axis = op.get_attr("axis")
-        if not -shape.ndims - 1 <= axis <= shape.ndims:
-            raise ValueError(f"axis = {axis} not in [{-shape.ndims - 1}, {shape.ndims + 1})")
-        dims = shape.as_list()
-        dims.insert(axis if axis >= 0 else axis + shape.ndims + 1, len(op.inputs))
-        return [TensorShape(dims)]
-
-    def bind(node, xp):
-        axis, dtype = node["axis"], node["T"].as_numpy_dtype
-
-        def kernel(*values):
-            if not np.ndim(values[0]):  # sizes and counts, mostly: three times as fast as `stack`
-                return xp.array(values, dtype)
-            try:
-                return xp.stack(values, axis)
-            except ValueError:
-                raise invalid(f"Shapes of all inputs must match: {', '.join(map(shape_text, values))}") from None
-
-        return kernel
-
-    def grad(op, dy):
-        return unstack(dy, num=op.get_attr("N"), axis=op.get_attr("axis"))
-
-
-def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
-    """The values side by side along a new axis."""
-    if axis == 0:
-        try:
-            return convert_to_tensor(values, name=name)
-        except (TypeError, ValueError, NotImplementedError):
-            pass  # then the values one by one
-    ndims = convert_to_tensor(values[0], name=name).shape.ndims
-    if ndims is not None and not -ndims - 1 <= axis <= ndims:
-        raise ValueError(f"Argument `axis` = {axis} not in range [{-ndims - 1}, {ndims + 1})")
-    return apply_op("Pack", name, values=values, axis=axis)
-
-
-@op("""Unpack(value: T) -> (output: num * T)
-       num: int >= 0
-       T: type
-       axis: int = 0""")
-class Unpack(Op):
-    """The slices of the value along an axis, one by one."""
-
-    aliasing = True
-
-    def infer(op):
-        shape, axis, num = op.inputs[0].shape, op.get_attr("axis"), op.get_attr("num")
-        if shape.ndims is None:
-            return [shape] * num
-        if not -shape.ndims <= axis < shape.ndims:
-            raise ValueError(f"axis = {axis} not in [{-shape.ndims}, {shape.ndims})")
-        dims = shape.as_list()
-        size = dims.pop(axis)
-        if size not in (None, num):
-            raise ValueError(f"Dimension must be {num} but is {size}")
-        return [TensorShape(dims)] * num
-
-    def bind(node, xp):
-        axis, num = node["axis"], node["num"]
-
-        def kernel(value):
-            if not -np.ndim(value) <= axis < np.ndim(value) or value.shape[axis] != num:
-                raise invalid(f"Input shape axis {axis} must equal {num}, got shape {shape_text(value)}")
-            return list(xp.moveaxis(value, axis, 0))
-
-        return kernel
-
-    def flops(node, ins, outs):
-        return 0
-
-    def grad(op, *dys):
-        return [stack(dys, axis=op.get_attr("axis"))]
-
-
-def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Tensor]:
-    """The slices of `value` along `axis`, one by one."""
-    if num is None:
-        value = convert_to_tensor(value)
-        ndims = value.shape.ndims
-        if ndims is not None:
-            if not -ndims <= axis < ndims:
-                raise ValueError(f"Argument `axis` = {axis} not in range [{-ndims}, {ndims})")
-            num = value.shape[axis].value
-        if num is None:
-            raise ValueError(f"Cannot infer argument `num` from shape {value.shape}")
-    return apply_op("Unpack", name, value=value, num=num, axis=axis)

@@ -21,8 +21,7 @@ from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
-from dtflab.ops import constant as constants
-from dtflab.ops import shapes, unary
+from dtflab.ops import constant as constants, shapes, unary
 from dtflab.ops.elementwise import reduce_to_inputs, ufunc
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.type_sets import INTEGER, NUMBER_BOOL

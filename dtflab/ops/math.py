@@ -21,8 +21,7 @@ from dtflab.graph.indexed_slices import IndexedSlices, convert_n_to_tensor_or_in
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
-from dtflab.ops import array, casting, logic, shapes, unary
-from dtflab.ops import constant as constants
+from dtflab.ops import array, casting, constant as constants, logic, shapes, unary
 from dtflab.ops.elementwise import reduce_to_inputs, same_static_shapes, ufunc
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.type_sets import FLOAT, NUMBER_VARIANT, REAL, REAL_COMPLEX, SIGNED_COMPLEX

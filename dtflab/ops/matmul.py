@@ -1,10 +1,9 @@
-"""Products of matrices, alone and in batches, and MatMul fused with what follows it.
+"""Products of matrices, alone and in batches.
 
-Stands for `core/kernels/matmul_op_impl.h`, `matmul_op_fused.cc`, `matmul` in `python/ops/math_ops.py`, and
+Stands for `core/kernels/matmul_op_impl.h`, `matmul` in `python/ops/math_ops.py`, and
 `math_grad.py`. Left out: sparse products, BatchMatMulV3's mixed types.
 
-Rule: the product is one call of BLAS, transposed operands are views. The fused ops are never made here: a
-TensorFlow master makes them out of ours.
+Rule: the product is one call of BLAS, and a transposed operand is a view.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes, errors
+from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, elements, op
@@ -26,7 +25,8 @@ from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.type_sets import FLOAT_COMPLEX
 
 
-def _product_shape(op: Any) -> TensorShape:
+def product_shape(op: Any) -> TensorShape:
+    """The static shape of the product of two matrices."""
     a, b = op.inputs[0].shape.with_rank(2), op.inputs[1].shape.with_rank(2)
     ta, tb = op.get_attr("transpose_a"), op.get_attr("transpose_b")
     inner_a, inner_b = a[0 if ta else 1], b[1 if tb else 0]
@@ -35,7 +35,7 @@ def _product_shape(op: Any) -> TensorShape:
     return TensorShape([a[1 if ta else 0], b[0 if tb else 1]])
 
 
-def _product(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
+def product(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
     """a @ b for matrices; the short floats are multiplied in float32."""
     ta, tb, dtype = node["transpose_a"], node["transpose_b"], node["T"]
     short = dtype.as_numpy_dtype if dtype in (dtypes.bfloat16, dtypes.float16) else None
@@ -66,7 +66,8 @@ def _mismatch(a: Any, b: Any) -> Exception:
     return invalid(f"Matrix size-incompatible: In[0]: {shape_text(a)}, In[1]: {shape_text(b)}")
 
 
-def _product_flops(node: Any, ins: Any, outs: Any) -> int:
+def product_flops(node: Any, ins: Any, outs: Any) -> int:
+    """A multiplication and an addition per term."""
     """From the inputs alone: it is asked before the product is made."""
     if len(ins[0].shape) != 2 or len(ins[1].shape) != 2:
         return 0  # the kernel will say what is wrong
@@ -83,11 +84,11 @@ class MatMul(Op):
     """The product of two matrices."""
 
     blas = True
-    bind = _product
-    flops = _product_flops
+    bind = product
+    flops = product_flops
 
     def infer(op):
-        return [_product_shape(op)]
+        return [product_shape(op)]
 
     def grad(op, dy):
         ta, tb = op.get_attr("transpose_a"), op.get_attr("transpose_b")
@@ -243,73 +244,3 @@ def matvec(a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, n
     with name_scope(name, "MatVec", [a, b]):
         output = matmul(a, reshaping.expand_dims(b, axis=-1), transpose_a=transpose_a, adjoint_a=adjoint_a)
         return reshaping.squeeze(output, axis=-1)
-
-
-# -- fused by a TensorFlow master --------------------------------------------------------------------------
-
-
-def _fused_steps(node: Any, xp: Any) -> list[Callable[[Any], Any]]:
-    """What follows the product and the added bias, one function each."""
-    alpha = np.float32(node["leakyrelu_alpha"])
-    known: dict[bytes, Callable[[Any], Any]] = {
-        b"Relu": lambda x: xp.maximum(x, x.dtype.type(0)),
-        b"Relu6": lambda x: xp.minimum(xp.maximum(x, x.dtype.type(0)), x.dtype.type(6)),
-        b"Elu": lambda x: xp.where(x < 0, xp.expm1(x), x),
-        b"LeakyRelu": lambda x: xp.where(x < 0, x * x.dtype.type(alpha), x),
-        b"Tanh": xp.tanh,
-        b"Sigmoid": lambda x: xp.reciprocal(xp.exp(-x) + x.dtype.type(1)),
-    }
-    first, *rest = node["fused_ops"]
-    unknown = [name for name in rest if name not in known]
-    if first != b"BiasAdd" or unknown:
-        text = ", ".join(name.decode() for name in node["fused_ops"])
-        raise errors.UnimplementedError(None, None, f"Fusion is not implemented: [{text}]")
-    return [known[name] for name in rest]
-
-
-class _Fused(Op):
-    """What the fused products share: a product, a bias, and functions of the sum."""
-
-    blas = True
-    grad = None
-    flops = _product_flops
-
-    def infer(op):
-        return [_product_shape(op)]
-
-    def bind(node, xp):
-        product, steps = _product(node, xp), _fused_steps(node, xp)
-
-        def kernel(a, b, bias, *rest):
-            y = product(a, b)
-            y += bias
-            for step in steps:
-                y = step(y)
-            return y
-
-        return kernel
-
-
-@op("""_FusedMatMul(a: T, b: T, args: num_args * T) -> (product: T)
-       transpose_a: bool = false
-       transpose_b: bool = false
-       T: {bfloat16, half, float}
-       num_args: int >= 0
-       fused_ops: list(string) = []
-       epsilon: float = 0.0001
-       leakyrelu_alpha: float = 0.2""")
-class FusedMatMul(_Fused):
-    """MatMul, BiasAdd and an activation in one op."""
-
-
-@op("""_MklNativeFusedMatMul(a: T, b: T, args: num_args * T) -> (product: T)
-       is_filter_const: bool = false
-       transpose_a: bool = false
-       transpose_b: bool = false
-       T: {bfloat16, float, half}
-       num_args: int >= 0
-       fused_ops: list(string) = []
-       epsilon: float = 0.0001
-       leakyrelu_alpha: float = 0.2""")
-class MklNativeFusedMatMul(_Fused):
-    """The same, as TensorFlow names it where oneDNN does the work."""

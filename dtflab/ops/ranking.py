@@ -32,9 +32,7 @@ def _in_top_k(xp: Any, predictions: Any, targets: Any, k: int) -> Any:
     if targets.ndim != 1:
         raise invalid("targets must be 1-dimensional")
     if len(predictions) != len(targets):
-        raise invalid(
-            f"First dimension of predictions {len(predictions)} must match length of targets {len(targets)}"
-        )
+        raise invalid(f"First dimension of predictions {len(predictions)} must match length of targets {len(targets)}")
     classes = predictions.shape[1]
     known = (targets >= 0) & (targets < classes)
     of_target = predictions[xp.arange(len(targets)), xp.where(known, targets, 0)]
@@ -97,12 +95,12 @@ def _top(xp: Any, values: Any, k: int, index_type: Any) -> tuple[Any, Any]:
 
 def _top_grad(operation: Any, dy: Any) -> list[Tensor]:
     """dy put back where the values were taken; a zero for the indices."""
-    from dtflab.ops import array, casting, constant, gathering, joining, reduction, reshaping
+    from dtflab.ops import array, casting, constant, gathering, reduction, reshaping, stacking
 
     in_shape = array.shape(operation.inputs[0])
     taken_shape = array.shape(operation.outputs[1])
     taken = gathering.gather(casting.cast(taken_shape, dtypes.int64), array.size(taken_shape) - 1)
-    rows = reshaping.reshape(operation.outputs[1], joining.stack([-1, taken]))
+    rows = reshaping.reshape(operation.outputs[1], stacking.stack([-1, taken]))
     width = gathering.gather(casting.cast(in_shape, dtypes.int64), array.size(in_shape) - 1)
     count = casting.cast(array.shape(rows)[0], dtypes.int64)
     starts = reshaping.expand_dims(constant.range(0, count * width, width), -1)
@@ -131,8 +129,6 @@ class TopKV2(Op):
         return _top_grad(op, dy)
 
 
-def top_k(
-    input: Any, k: Any = 1, sorted: bool = True, index_type: Any = dtypes.int32, name: str | None = None
-) -> Any:
+def top_k(input: Any, k: Any = 1, sorted: bool = True, index_type: Any = dtypes.int32, name: str | None = None) -> Any:
     """The k largest values along the last dimension, and where they are."""
     return apply_op("TopKV2", name, input=input, k=k, sorted=sorted, index_type=index_type)

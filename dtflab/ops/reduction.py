@@ -18,25 +18,21 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import colocate_with, device, name_scope
+from dtflab.graph.scopes import colocate_with, device
 from dtflab.graph.static_value import constant_value, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import (
     along_axis,
     array,
     casting,
+    constant as constants,
     division,
     gathering,
     joining,
     logic,
-    math,
     repeating,
     reshaping,
     segments,
-    unary,
-)
-from dtflab.ops import (
-    constant as constants,
 )
 from dtflab.ops.messages import invalid, renamed
 from dtflab.ops.type_sets import NUMBER, REAL_QUANTIZED
@@ -331,7 +327,7 @@ def _reducer(op_type: str, summary: str) -> Callable[..., Tensor]:
         axis = renamed("axis", axis, "reduction_indices", reduction_indices)
         keepdims = bool(renamed("keepdims", keepdims, "keep_dims", keep_dims))
         indices = _reduction_dims(input_tensor, axis)
-        return _known_scalar(
+        return known_scalar(
             apply_op(op_type, name, input=input_tensor, reduction_indices=indices, keep_dims=keepdims),
             axis,
             keepdims,
@@ -342,7 +338,8 @@ def _reducer(op_type: str, summary: str) -> Callable[..., Tensor]:
     return reduce
 
 
-def _known_scalar(output: Tensor, axis: Any, keepdims: bool) -> Tensor:
+def known_scalar(output: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    """`output`, known to be a scalar if all axes were reduced."""
     if axis is None and not keepdims and not output.shape.is_fully_defined():
         output.set_shape(())
     return output
@@ -355,67 +352,3 @@ reduce_max = _reducer("Max", "The largest element")
 reduce_min = _reducer("Min", "The smallest element")
 reduce_all = _reducer("All", "Whether all elements are true")
 reduce_any = _reducer("Any", "Whether any element is true")
-
-
-def reduce_logsumexp(
-    input_tensor: Any,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-) -> Tensor:
-    """log(sum(exp(x))) over `axis`, computed so that large elements do not overflow."""
-    axis = renamed("axis", axis, "reduction_indices", reduction_indices)
-    keepdims = bool(renamed("keepdims", keepdims, "keep_dims", keep_dims))
-    with name_scope(name, "ReduceLogSumExp", [input_tensor]) as scope:
-        raw_max = reduce_max(input_tensor, axis=axis, keepdims=True)
-        finite = apply_op("SelectV2", condition=unary.is_finite(raw_max), t=raw_max, e=0)
-        shift = array.stop_gradient(finite)
-        shifted = unary.exp(math.subtract(input_tensor, shift))
-        result = unary.log(reduce_sum(shifted, axis=axis, keepdims=keepdims))
-        if not keepdims:
-            shift = reshaping.reshape(shift, apply_op("Shape", input=result))
-        return _known_scalar(math.add(result, shift, name=scope), axis, keepdims)
-
-
-def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-    """The variance over `axis`."""
-    with name_scope(name or "reduce_variance"):
-        x = convert_to_tensor(input_tensor)
-        means = reduce_mean(x, axis=axis, keepdims=True)
-        if means.dtype.is_integer:
-            raise TypeError(f"Input must be either real or complex. Received integer type {means.dtype}.")
-        diff = x - means
-        if diff.dtype.is_complex:
-            squares = casting.real(math.multiply(casting.conj(diff), diff))
-        else:
-            squares = unary.square(diff)
-        return reduce_mean(squares, axis=axis, keepdims=keepdims)
-
-
-def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-    """The standard deviation over `axis`."""
-    with name_scope(name or "reduce_std"):
-        x = convert_to_tensor(input_tensor)
-        return unary.sqrt(reduce_variance(x, axis=axis, keepdims=keepdims))
-
-
-def count_nonzero(
-    input_tensor: Any = None,
-    axis: Any = None,
-    keepdims: bool | None = None,
-    dtype: Any = dtypes.int64,
-    name: str | None = None,
-    reduction_indices: Any = None,
-    keep_dims: bool | None = None,
-    input: Any = None,
-) -> Tensor:
-    """How many elements over `axis` are not 0."""
-    keepdims = bool(renamed("keepdims", keepdims, "keep_dims", keep_dims))
-    axis = renamed("axis", axis, "reduction_indices", reduction_indices)
-    with name_scope(name, "count_nonzero", [input_tensor]):
-        x = convert_to_tensor(renamed("input", input, "input_tensor", input_tensor), name="input")
-        if x.dtype != dtypes.bool:
-            x = logic.not_equal(x, constants.zeros([], x.dtype))
-        return casting.cast(reduce_sum(casting.cast(x, dtypes.int64), axis=axis, keepdims=keepdims), dtype)

@@ -18,8 +18,18 @@ from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import constant_value_as_shape, folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape, broadcast_shape, infer_broadcast
-from dtflab.ops import array, casting, joining, reduction, reshaping, segments, shapes, slicing
-from dtflab.ops import constant as constants
+from dtflab.ops import (
+    array,
+    casting,
+    constant as constants,
+    joining,
+    reduction,
+    reshaping,
+    segments,
+    shapes,
+    slicing,
+    stacking,
+)
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.type_sets import REAL_COMPLEX_BOOL
 
@@ -168,7 +178,7 @@ class Tile(Op):
     def grad(op, dy):
         x, multiples = op.inputs
         x_shape = array.shape(x, out_type=multiples.dtype)
-        split = reshaping.reshape(reshaping.transpose(joining.stack([multiples, x_shape])), [-1])
+        split = reshaping.reshape(reshaping.transpose(stacking.stack([multiples, x_shape])), [-1])
         axes = constants.range(0, array.size(split), 2)
         if isinstance(dy, IndexedSlices):
             rows = casting.cast(x_shape[0], dy.indices.dtype)
@@ -213,7 +223,7 @@ class _Pad(Op):
 
     def grad(op, dy):
         x, paddings = op.inputs[:2]
-        before = slicing.slice(paddings, [0, 0], joining.stack([array.rank(x), 1]))
+        before = slicing.slice(paddings, [0, 0], stacking.stack([array.rank(x), 1]))
         begin = reshaping.reshape(before, [-1])
         dx = slicing.slice(dy, begin, array.shape(x, out_type=begin.dtype))
         return [dx] + [None] * (len(op.inputs) - 1)

@@ -19,8 +19,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops import array, gathering, joining, logic, math, reduction, reshaping
-from dtflab.ops import constant as constants
+from dtflab.ops import array, constant as constants, gathering, joining, logic, math, reduction, reshaping
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.type_sets import NUMBER
 

@@ -23,8 +23,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value, folded_shape, folded_value
 from dtflab.graph.tensor_shape import Dimension, TensorShape
-from dtflab.ops import array, casting, joining, repeating, reshaping, segments
-from dtflab.ops import constant as constants
+from dtflab.ops import array, casting, constant as constants, joining, repeating, reshaping, segments, stacking
 from dtflab.ops.messages import invalid, shape_text
 
 
@@ -85,7 +84,7 @@ class Slice(Op):
         x, begin = op.inputs[:2]
         rank = array.rank(x)
         size = array.shape(op.outputs[0], out_type=begin.dtype)
-        column = joining.stack([rank, 1])
+        column = stacking.stack([rank, 1])
         before = reshaping.reshape(begin, column)
         after = reshaping.reshape(array.shape(x, out_type=begin.dtype) - size - begin, column)
         return [repeating.pad(dy, joining.concat([before, after], 1)), None, None]
@@ -325,7 +324,7 @@ def getitem(tensor: Any, key: Any, var: Any = None) -> Tensor:
         if not begin:
             empty = constant([], dtypes.int32)
             return strided_slice(tensor, empty, empty, empty, var=var, name=scope, **masks)
-        packed = [joining.stack(values) for values in (begin, end, strides)]
+        packed = [stacking.stack(values) for values in (begin, end, strides)]
         if any(p.dtype == dtypes.int64 for p in packed):
             packed = [p if p.dtype == dtypes.int64 else casting.cast(p, dtypes.int64) for p in packed]
         first, last, step = packed

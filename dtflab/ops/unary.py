@@ -19,8 +19,7 @@ from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
-from dtflab.ops import casting, shapes
-from dtflab.ops import constant as constants
+from dtflab.ops import casting, constant as constants, shapes
 from dtflab.ops.elementwise import (
     Grad,
     UnaryFunction,

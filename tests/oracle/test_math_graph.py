@@ -18,6 +18,7 @@ def unary(name: str) -> Program:
     return lambda tf: (getattr(tf, name)(tf.constant([1.5, 0.25])), getattr(tf, name)(0.5, name="named"))
 
 
+PAIR = (0.5, 1.0)
 UNARY = [
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1",
     "floor", "is_finite", "is_inf", "is_nan", "log", "log1p", "negative", "reciprocal", "rint", "round", "rsqrt",
@@ -48,7 +49,7 @@ def test_binary(name):
 
 OPERATORS: dict[str, Program] = {
     "add whole": lambda x: (x + x, x + 1, 1 + x),
-    "add": lambda x: (x + x, x + 1, 1 + x, x + np.float32(2), np.ones(2, np.float32) + x, x + (1.0, 2.0)),
+    "add": lambda x: (x + x, x + 1, 1 + x, x + np.float32(2), np.ones(2, np.float32) + x, x + PAIR),
     "sub": lambda x: (x - x, x - 1, 1 - x),
     "mul": lambda x: (x * x, x * 2, 2 * x),
     "truediv": lambda x: (x / x, x / 2, 2 / x),
@@ -321,7 +322,7 @@ def test_within_scopes():
         x = tf.placeholder(tf.float32, [None, 4], name="x")
         with tf.name_scope("layer"):
             w = tf.ones([4, 2], name="w")
-            y = tf.matmul(x, w) + (0.5, 1.0)
+            y = tf.matmul(x, w) + PAIR
             with tf.name_scope("loss"), tf.device("/cpu:0"):
                 loss = tf.reduce_mean(tf.square(y - 1.0), name="loss")
         with tf.control_dependencies([loss]), tf.name_scope(None):

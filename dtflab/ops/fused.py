@@ -1,0 +1,108 @@
+"""Ops that no program writes: a TensorFlow master makes them out of others before it sends a graph.
+
+Stands for `core/kernels/matmul_op_fused.cc`, `unary_ops_composition.cc` and what `core/grappler/optimizers/remapper.cc`
+and `arithmetic_optimizer.cc` make of MLPs. Left out: the fusions of convolutions and normalisations, quantized ones.
+
+Rule: a fusion computes what its parts compute; one that is not known here says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import errors, op_registry
+from dtflab.graph.op_registry import Op, elements, op
+from dtflab.ops import shapes
+from dtflab.ops.matmul import product, product_flops, product_shape
+
+
+def _fused_steps(node: Any, xp: Any) -> list[Callable[[Any], Any]]:
+    """What follows the product and the added bias, one function each."""
+    alpha = np.float32(node["leakyrelu_alpha"])
+    known: dict[bytes, Callable[[Any], Any]] = {
+        b"Relu": lambda x: xp.maximum(x, x.dtype.type(0)),
+        b"Relu6": lambda x: xp.minimum(xp.maximum(x, x.dtype.type(0)), x.dtype.type(6)),
+        b"Elu": lambda x: xp.where(x < 0, xp.expm1(x), x),
+        b"LeakyRelu": lambda x: xp.where(x < 0, x * x.dtype.type(alpha), x),
+        b"Tanh": xp.tanh,
+        b"Sigmoid": lambda x: xp.reciprocal(xp.exp(-x) + x.dtype.type(1)),
+    }
+    first, *rest = node["fused_ops"]
+    unknown = [name for name in rest if name not in known]
+    if first != b"BiasAdd" or unknown:
+        text = ", ".join(name.decode() for name in node["fused_ops"])
+        raise errors.UnimplementedError(None, None, f"Fusion is not implemented: [{text}]")
+    return [known[name] for name in rest]
+
+
+class _Fused(Op):
+    """What the fused products share: a product, a bias, and functions of the sum."""
+
+    blas = True
+    grad = None
+    flops = product_flops
+
+    def infer(op):
+        return [product_shape(op)]
+
+    def bind(node, xp):
+        multiply, steps = product(node, xp), _fused_steps(node, xp)
+
+        def kernel(a, b, bias, *rest):
+            y = multiply(a, b)
+            y += bias
+            for step in steps:
+                y = step(y)
+            return y
+
+        return kernel
+
+
+@op("""_FusedMatMul(a: T, b: T, args: num_args * T) -> (product: T)
+       transpose_a: bool = false
+       transpose_b: bool = false
+       T: {bfloat16, half, float}
+       num_args: int >= 0
+       fused_ops: list(string) = []
+       epsilon: float = 0.0001
+       leakyrelu_alpha: float = 0.2""")
+class FusedMatMul(_Fused):
+    """MatMul, BiasAdd and an activation in one op."""
+
+
+@op("""_MklNativeFusedMatMul(a: T, b: T, args: num_args * T) -> (product: T)
+       is_filter_const: bool = false
+       transpose_a: bool = false
+       transpose_b: bool = false
+       T: {bfloat16, float, half}
+       num_args: int >= 0
+       fused_ops: list(string) = []
+       epsilon: float = 0.0001
+       leakyrelu_alpha: float = 0.2""")
+class MklNativeFusedMatMul(_Fused):
+    """The same, as TensorFlow names it where oneDNN does the work."""
+
+
+@op("""_UnaryOpsComposition(x: T) -> (y: T)
+       T: {float, half, double}
+       op_names: list(string)""")
+class UnaryOpsComposition(Op):
+    """One element-wise op after the other."""
+
+    infer = shapes.unchanged
+
+    def bind(node, xp):
+        steps = [op_registry.get(name.decode()).bind(node, xp) for name in node["op_names"]]
+
+        def kernel(x):
+            for step in steps:
+                x = step(x)
+            return x
+
+        return kernel
+
+    def flops(node, ins, outs):
+        return len(node["op_names"]) * elements(outs[0])
