@@ -59,7 +59,7 @@ class Fetches:
 
     def _map_sequence(self, fetch: Sequence[Any]) -> Rebuild:
         parts = [self._map(f) for f in fetch]
-        make: Callable[[list[Any]], Any] = type(fetch)  # type: ignore[assignment]
+        make: Callable[[list[Any]], Any] = type(fetch)
         if hasattr(fetch, "_fields"):
             named = type(fetch)
             make = lambda values: named(*values)  # noqa: E731

@@ -169,7 +169,7 @@ def _sparse_cross_entropy(logits: Tensor, labels: Tensor, name: str | None) -> T
 def _check_sparse_shapes(labels: TensorShape, logits: TensorShape) -> None:
     if logits.ndims == 0:
         raise ValueError("`logits` cannot be a scalar.")
-    if None not in (logits.ndims, labels.ndims) and labels.ndims != logits.ndims - 1:
+    if logits.ndims is not None and labels.ndims not in (None, logits.ndims - 1):
         raise ValueError(
             "`labels.shape.rank` must equal `logits.shape.rank - 1`. Received: labels.shape="
             f"{labels} of rank {labels.ndims} and logits.shape={logits} of rank {logits.ndims}"

@@ -214,7 +214,7 @@ class PhiloxStream:
         """Numbers of which every group needs one counter."""
 
         def numbers(counter: int, groups: int) -> NDArray[Any]:
-            return convert(philox(self._key, counter, np.arange(groups, dtype=np.uint64)))  # type: ignore[no-any-return]
+            return convert(philox(self._key, counter, np.arange(groups, dtype=np.uint64)))
 
         return self._fill(shape, dtype, numbers, 1)
 

@@ -87,8 +87,8 @@ class RefVariable(Variable):
             initializer_name=strip_scope(self.initializer.name, export_scope),
             snapshot_name=strip_scope(self._snapshot.name, export_scope),
             trainable=self.trainable,
-            synchronization=self.synchronization.value,
-            aggregation=self.aggregation.value,
+            synchronization=self.synchronization.value,  # type: ignore[arg-type]
+            aggregation=self.aggregation.value,  # type: ignore[arg-type]
         )
 
     def _as_graph_element(self) -> Tensor:

@@ -136,8 +136,8 @@ class ResourceVariable(Variable):
             snapshot_name=strip_scope(snapshot.name, export_scope),
             is_resource=True,
             trainable=self.trainable,
-            synchronization=self.synchronization.value,
-            aggregation=self.aggregation.value,
+            synchronization=self.synchronization.value,  # type: ignore[arg-type]
+            aggregation=self.aggregation.value,  # type: ignore[arg-type]
         )
 
     def _as_graph_element(self) -> Tensor:

@@ -22,7 +22,7 @@ class Arg(Op):
     stateful = True
     needs_ctx = True
 
-    def bind(node: Any, xp: Any) -> Any:  # type: ignore[override]
+    def bind(node: Any, xp: Any) -> Any:
         index = node["index"]
         return lambda ctx: ctx.args[index]
 
@@ -37,7 +37,7 @@ class Retval(Op):
     needs_ctx = True
     infer = shapes.none
 
-    def bind(node: Any, xp: Any) -> Any:  # type: ignore[override]
+    def bind(node: Any, xp: Any) -> Any:
         index = node["index"]
 
         def kernel(ctx: Any, value: Any) -> None:
@@ -60,7 +60,7 @@ class Send(Op):
     needs_ctx = True
     infer = shapes.none
 
-    def bind(node: Any, xp: Any) -> Any:  # type: ignore[override]
+    def bind(node: Any, xp: Any) -> Any:
         key = rendezvous_key(node)
 
         def kernel(ctx: Any, value: Any) -> None:
@@ -82,7 +82,7 @@ class Recv(Op):
     stateful = True
     is_async = True
 
-    def bind(node: Any, xp: Any) -> Any:  # type: ignore[override]
+    def bind(node: Any, xp: Any) -> Any:
         key = rendezvous_key(node)
 
         def kernel(ctx: Any, done: Any) -> None:

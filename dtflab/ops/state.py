@@ -53,7 +53,7 @@ class _Variable(Op):
 
 def static_tuple(shape: TensorShape) -> tuple[int, ...]:
     """A declared shape as a tuple; what is unknown counts as a scalar until a value is assigned."""
-    return tuple(shape.as_list()) if shape.is_fully_defined() else ()
+    return tuple(int(d) for d in shape) if shape.is_fully_defined() else ()
 
 
 @op("""VariableV2() -> (ref: Ref(dtype))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtflab.graph import device_spec, errors
 from dtflab.graph.node import Node
+from dtflab.ops.cell import Cell
 from dtflab.runtime.clock import REAL, Clock
 from dtflab.runtime.console import say
 from dtflab.runtime.partition import partition, spread_loops
@@ -202,6 +203,8 @@ class MasterSession:
                 raise errors.InvalidArgumentError(
                     None, None, f"Retval[{i}] does not have value: {fetches[i]} is on a branch that was not taken."
                 )
+            if isinstance(value, Cell):  # a reference variable: its value at the end of the step
+                results[i] = value.read()
         self._report(step, signature, options, metadata)
         return results
 
@@ -223,7 +226,8 @@ class MasterSession:
         with self._lock:
             if key in self._signatures:
                 return self._signatures[key]
-            nodes = spread_loops(prune(self._nodes, *key, client_device))
+            feeds, fetches, targets = key
+            nodes = spread_loops(prune(self._nodes, feeds, fetches, targets, client_device))
             parts = partition(nodes, lambda node: device_spec.task_name(node.device), self._incarnations)
             handles = {task: self._workers[task].register_graph(self.handle, part) for task, part in parts.items()}
             self._signatures[key] = _Signature(handles, parts)

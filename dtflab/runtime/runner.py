@@ -19,6 +19,7 @@ import numpy as np
 from dtflab.graph import errors
 from dtflab.runtime.clock import REAL, Clock
 from dtflab.runtime.devices import BLAS
+from dtflab.runtime.step_stats import StepStatsCollector
 
 
 class Work(Protocol):
@@ -30,11 +31,11 @@ class Work(Protocol):
 class Step:
     """One step, as the process that drives it sees it: what is ready, what is awaited, the first error.
 
-    `timeout` is in seconds; `trace` is a list that receives step statistics, or None.
+    `timeout` is in seconds; `trace` collects what ran when, if it is wanted.
     """
 
     def __init__(
-        self, step_id: int, clock: Clock = REAL, timeout: float | None = None, trace: list[Any] | None = None
+        self, step_id: int, clock: Clock = REAL, timeout: float | None = None, trace: StepStatsCollector | None = None
     ) -> None:
         self.step_id = step_id
         self.clock = clock

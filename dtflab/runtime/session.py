@@ -14,7 +14,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.runtime import transport
 from dtflab.graph.fetches import Fetches
 from dtflab.runtime.placer import Placer
+
+if TYPE_CHECKING:
+    from dtflab.runtime.master import MasterSession
 
 
 _sessions: list[weakref.ref[BaseSession]] = []
@@ -175,13 +178,14 @@ class BaseSession:
         NotImplementedError for a master in another process, which does not tell.
         """
         self._extend()
-        master = self._master
+        master: Any = self._master
         if not hasattr(master, "session"):
             raise NotImplementedError("Only a master in this process tells its placement; trace a run instead.")
-        wanted = self._resolve(fetches) if fetches is not None else None
-        if wanted is None:
-            return master.session(self._handle).placed()
-        return master.session(self._handle).placed([t.name for t in wanted.tensors], [o.name for o in wanted.targets])
+        session: MasterSession = master.session(self._handle)
+        if fetches is None:
+            return session.placed()
+        wanted = self._resolve(fetches)
+        return session.placed([t.name for t in wanted.tensors], [o.name for o in wanted.targets])
 
     def list_devices(self) -> list[Any]:
         """The devices of the session: name, device_type, memory_limit_bytes, incarnation."""

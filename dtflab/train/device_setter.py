@@ -68,7 +68,7 @@ def replica_device_setter(
 
     def device_of(op: Any) -> str:
         if not merge_devices and op.device:
-            return op.device
+            return str(op.device)
         current = DeviceSpec.from_string(op.device or "")
         if ps_device and op.type in on_ps:
             spec = DeviceSpec.from_string(ps_device)

@@ -28,7 +28,8 @@ class GradientDescentOptimizer(Optimizer):
         self._learning_rate_tensor = convert_to_tensor(rate, name="learning_rate")
 
     def _rate(self, dtype: Any) -> Tensor:
-        return casting.cast(self._learning_rate_tensor, dtype.base_dtype)
+        rate: Tensor = casting.cast(self._learning_rate_tensor, dtype.base_dtype)
+        return rate
 
     def _apply_dense(self, grad: Tensor, var: Any) -> Any:
         return apply_op(
