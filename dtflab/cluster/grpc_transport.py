@@ -117,8 +117,8 @@ class _Wire:
         self, path: str, request: bytes, done: Callable[[bytes, errors.OpError | None], Any] | None = None
     ) -> Callable[[], Any]:
         call = self._open().method(path).future(request)
-        if done is not None:
-            call.add_done_callback(lambda call: done(*self._result(call)))
+        # Always a callback: a call that nobody refers to is cancelled by its destructor.
+        call.add_done_callback(lambda call: done(*self._result(call)) if done is not None else None)
         return cast(Callable[[], Any], call.cancel)
 
     def _result(self, call: Any) -> tuple[bytes, errors.OpError | None]:
