@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -96,9 +97,11 @@ def _idle_in_a_pool(stack: list[FrameType]) -> bool:
 
 def child_processes() -> set[int]:
     """Children of this process, unreaped ones too. Linux only; elsewhere nothing is seen."""
-    return {
-        int(pid) for task in Path("/proc/self/task").glob("*/children") for pid in task.read_text().split()
-    }
+    found = set()
+    for task in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError):  # a thread that has ended meanwhile
+            found.update(map(int, task.read_text().split()))
+    return found
 
 
 def _command_line(pid: int) -> str:
