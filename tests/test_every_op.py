@@ -14,8 +14,7 @@ import pytest
 
 pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as tf
-from tensorflow.python.framework import op_def_registry
-from tensorflow.python.framework import ops as tf_ops
+from tensorflow.python.framework import op_def_registry, ops as tf_ops
 
 import dtflab
 from dtflab.graph import dtypes, op_registry

@@ -15,6 +15,7 @@ from typing import Any
 from dtflab.graph import dtypes, op_registry
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.dtypes import DType
+from dtflab.graph.graph import Graph
 from dtflab.graph.op_registry import ArgDef, AttrDef, OpDef
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import get_default_graph, graph_of, name_scope
@@ -28,7 +29,8 @@ def apply_op(op_type: str, name: str | None = None, /, **arguments: Any) -> Any:
     output); the Operation if it has no output. Raises TypeError or ValueError as TensorFlow does, naming the
     argument, the op and the types.
     """
-    op_def = op_registry.get(op_type).op_def
+    op_class = op_registry.get(op_type)
+    op_def = op_class.op_def
     unknown = arguments.keys() - op_def.argument_names
     if unknown:
         raise TypeError(f"apply_op() got unexpected keyword arguments for op '{op_type}': {', '.join(sorted(unknown))}")
@@ -41,11 +43,20 @@ def apply_op(op_type: str, name: str | None = None, /, **arguments: Any) -> Any:
         attrs = {a: v for a, v in arguments.items() if a in op_def.attrs and v is not None}
         attrs = {a: _checked_attr(op_def.attrs[a], v, op_def) for a, v in attrs.items()}
         inputs, references = _convert_inputs(op_def, arguments, attrs)
-        with contextlib.ExitStack() as stack:
-            for reference in references:  # whoever writes a variable stands beside it
-                stack.enter_context(graph.colocate_with(reference))
-            op = graph.create_op(op_type, inputs, name=scope, attrs=attrs)
+        with _beside(graph, references):
+            op = graph._create(op_class, scope, inputs, op_def.with_defaults(attrs))
     return outputs_of(op)
+
+
+def _beside(graph: Graph, references: Sequence[Tensor]) -> contextlib.AbstractContextManager[Any]:
+    """Whoever writes a variable stands beside it."""
+    stack = contextlib.ExitStack()
+    for reference in references:
+        stack.enter_context(graph.colocate_with(reference))
+    return stack if references else _NOWHERE
+
+
+_NOWHERE = contextlib.nullcontext()
 
 
 def outputs_of(op: Operation) -> Any:

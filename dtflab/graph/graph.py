@@ -77,9 +77,21 @@ class Graph:
         """
         op_class = op_registry.get(op_type)
         full = op_class.op_def.with_defaults(_complete(op_class.op_def, inputs, attrs or {}))
+        return self._create(op_class, name or op_type, inputs, full, compute_shapes, compute_device)
+
+    def _create(
+        self,
+        op_class: type[op_registry.Op],
+        name: str,
+        inputs: Sequence[Tensor],
+        attrs: dict[str, Any],
+        compute_shapes: bool = True,
+        compute_device: bool = True,
+    ) -> Operation:
+        """`create_op` for complete attrs."""
         with self._lock:
             self._check_not_finalized()
-            op = self._new_op(op_class, self._op_name(name or op_type), inputs, full)
+            op = self._new_op(op_class, self._op_name(name), inputs, attrs)
             if compute_shapes:
                 infer_shapes(op)
             self._add(op)
@@ -303,6 +315,13 @@ class Graph:
     @contextlib.contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:
         """Prefix names made inside with `name/`; a name that ends in `/` re-enters that scope."""
+        old = self._name_stack
+        try:
+            yield self._enter_name_scope(name)
+        finally:
+            self._name_stack = old
+
+    def _enter_name_scope(self, name: str | None) -> str:
         if name:
             if not isinstance(name, str):
                 raise TypeError(f"name for name_scope must be a string, got {name!r}.")
@@ -312,7 +331,6 @@ class Graph:
                     f"'{name}' is not a valid {kind}scope name. "
                     f"A {kind}scope name has to match the following pattern: {valid.pattern}"
                 )
-        old = self._name_stack
         if not name:
             new = ""
         elif name.endswith("/"):
@@ -320,10 +338,7 @@ class Graph:
         else:
             new = self.unique_name(name)
         self._name_stack = new
-        try:
-            yield f"{new}/" if new else ""
-        finally:
-            self._name_stack = old
+        return f"{new}/" if new else ""
 
     def get_name_scope(self) -> str:
         return self._name_stack

@@ -13,8 +13,7 @@ import heapq
 from collections.abc import Sequence
 from typing import Any
 
-from dtflab.graph import errors, op_registry
-from dtflab.graph import graph_def as graph_defs
+from dtflab.graph import errors, graph_def as graph_defs, op_registry
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.device_spec import DeviceSpec
 from dtflab.graph.graph import VALID_OP_NAME, Graph, infer_shapes

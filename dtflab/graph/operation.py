@@ -70,7 +70,8 @@ class Tensor:
 
     def set_shape(self, shape: Any) -> None:
         """Merge what the program knows into the static shape; ValueError if they disagree."""
-        self._shape = self._shape.merge_with(shape)
+        if shape is not self._shape:
+            self._shape = self._shape.merge_with(shape)
 
     def consumers(self) -> list[Operation]:
         """The operations that take this tensor as an input."""

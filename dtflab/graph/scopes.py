@@ -130,21 +130,25 @@ class name_scope:
                 f"At least one of name ({name}) and default_name ({default_name}) must be provided with values."
             )
         self._name = default_name if name is None else name
-        self._values = values or []
-        self._exit = contextlib.ExitStack()
+        self._values = values or ()
 
     @property
     def name(self) -> str | None:
         return self._name
 
     def __enter__(self) -> str:
-        graph = graph_of(self._values)
-        with contextlib.ExitStack() as stack:
-            if graph is not get_default_graph():
-                stack.enter_context(graph.as_default())
-            scope = stack.enter_context(graph.name_scope(self._name))
-            self._exit = stack.pop_all()
-        return scope
+        self._graph = graph = graph_of(self._values)
+        self._default = None if graph is get_default_graph() else graph.as_default()
+        if self._default is not None:
+            self._default.__enter__()
+        self._outer = graph._name_stack
+        try:
+            return graph._enter_name_scope(self._name)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
 
-    def __exit__(self, *exc: Any) -> bool | None:
-        return self._exit.__exit__(*exc)
+    def __exit__(self, *exc: Any) -> None:
+        self._graph._name_stack = self._outer
+        if self._default is not None:
+            self._default.__exit__(*exc)

@@ -222,6 +222,8 @@ class TensorShape:
     def merge_with(self, other: Any) -> TensorShape:
         """The shape that knows what either knows; ValueError when they contradict."""
         shape = as_shape(other)
+        if self._dims == shape._dims:
+            return self
         if not self.is_compatible_with(shape):
             raise ValueError(f"Shapes {self} and {shape} are not compatible")
         if self._dims is None:

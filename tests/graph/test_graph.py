@@ -11,8 +11,7 @@ from dtflab.graph import op_registry, scopes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
-from dtflab.ops import array, control_flow
-from dtflab.ops import constant as constants
+from dtflab.ops import array, constant as constants, control_flow
 from dtflab.protos.attr_value_pb2 import AttrValue
 
 
