@@ -122,7 +122,7 @@ def gradients(
         raise ValueError(f"Unknown value for unconnected_gradients: '{unconnected_gradients}'") from None
     if aggregation_method not in (None, 0, 1, 2):
         raise ValueError(f"Invalid `aggregation_method` specified {aggregation_method}. Accepted values are [0, 1, 2].")
-    ys, stops = _as_list(ys), _as_list(stop_gradients)
+    ys, stops = _as_list(ys), [] if stop_gradients is None else _as_list(stop_gradients)
     xs = [x if isinstance(x, Tensor) else getattr(x, "handle", x) for x in _as_list(xs)]
     starts = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
     with name_scope(name, "gradients", [*ys, *xs, *stops, *starts]):
@@ -138,8 +138,6 @@ def gradients(
 
 
 def _as_list(value: Any) -> list[Any]:
-    if value is None:
-        return []
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
@@ -221,7 +219,7 @@ class _Walk:
         dxs = list(dxs) if isinstance(dxs, list | tuple) else [dxs]
         if len(dxs) != len(op.inputs):
             raise ValueError(
-                f"Num gradients {len(dxs)} generated for op {op.node_def} do not match num inputs {len(op.inputs)}"
+                f"Num gradients {len(dxs)} generated for op {op.node()} do not match num inputs {len(op.inputs)}"
             )
         if self.gate and sum(dx is not None for dx in dxs) > 1:
             with self.graph.device(None), self.graph.colocate_with(None, ignore_existing=True):
