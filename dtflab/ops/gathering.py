@@ -212,7 +212,7 @@ def gather(
 # -- by coordinates ----------------------------------------------------------------------------------------
 
 
-def _coordinates(indices: Any, shape: tuple[int, ...], what: str) -> tuple[Any, ...]:
+def _coordinates(node: Any, indices: Any, shape: tuple[int, ...], what: str) -> tuple[Any, ...]:
     """`indices`, whose last axis is a position, as NumPy wants them; an error names the first one outside."""
     depth = indices.shape[-1]
     if depth > len(shape):
@@ -223,7 +223,7 @@ def _coordinates(indices: Any, shape: tuple[int, ...], what: str) -> tuple[Any, 
         text = ",".join(map(str, where))
         raise invalid(
             f"indices[{text}] = {shape_text(tuple(indices[where]))} does not index into {what} shape "
-            f"{shape_text(shape)}"
+            f"{shape_text(shape)}, node name: {node.name}"
         )
     return tuple(np.moveaxis(indices, -1, 0))
 
@@ -247,7 +247,7 @@ class GatherNd(Op):
         return [indices[:-1].concatenate(params[depth:])]
 
     def bind(node, xp):
-        return lambda params, indices: params[_coordinates(indices, params.shape, "param")]
+        return lambda params, indices: params[_coordinates(node, indices, params.shape, "param")]
 
     def flops(node, ins, outs):
         return 0
@@ -284,7 +284,7 @@ class ScatterNd(Op):
 
         def kernel(indices, updates, shape):
             out = xp.zeros(shape.tolist(), dtype)
-            xp.add.at(out, _coordinates(indices, out.shape, "output"), updates)
+            xp.add.at(out, _coordinates(node, indices, out.shape, "output"), updates)
             return out
 
         return kernel

@@ -41,22 +41,15 @@ def product(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
     short = dtype.as_numpy_dtype if dtype in (dtypes.bfloat16, dtypes.float16) else None
 
     def kernel(a: Any, b: Any) -> Any:
-        a, b = a.T if ta else a, b.T if tb else b
-        if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
-            raise _mismatch(a.T if ta else a, b.T if tb else b)
-        if short is not None:
-            return xp.matmul(a.astype(np.float32), b.astype(np.float32)).astype(short)
-        return xp.matmul(a, b)
-
-    if ta or tb or short is not None:
-        return kernel
-
-    def plain(a: Any, b: Any) -> Any:
-        if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        left = a.T if ta else a
+        right = b.T if tb else b
+        if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[0]:
             raise _mismatch(a, b)
-        return xp.matmul(a, b)
+        if short is not None:
+            return xp.matmul(left.astype(np.float32), right.astype(np.float32)).astype(short)
+        return xp.matmul(left, right)
 
-    return plain
+    return kernel
 
 
 def _mismatch(a: Any, b: Any) -> Exception:

@@ -5,6 +5,7 @@ Stands for `TensorShape::DebugString`, `DataTypeString` and `deprecated_argument
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from dtflab.graph import errors
@@ -31,6 +32,21 @@ def shape_text(shape: Any) -> str:
 def dtype_text(dtype: DType) -> str:
     """The name that a dtype has in C++: `float`, `double`, `half`, else its own."""
     return _NAMES.get(dtype.base_dtype.name, dtype.base_dtype.name)
+
+
+_NUMPY_BROADCAST = re.compile(r"operands could not be broadcast together with shapes \(([\d,]*)\) \(([\d,]*)\)")
+
+
+def in_tensorflows_words(error: Exception) -> str:
+    """The text of an error, NumPy's about shapes that do not broadcast as TensorFlow has it.
+
+    So kernels can be bare ufuncs and still say what is wrong.
+    """
+    match = _NUMPY_BROADCAST.search(str(error))
+    if match is None:
+        return str(error)
+    x, y = (dims.rstrip(",") for dims in match.groups())
+    return f"Incompatible shapes: [{x}] vs. [{y}]"
 
 
 def renamed(new_name: str, new: Any, old_name: str, old: Any) -> Any:

@@ -50,10 +50,11 @@ def _axes(indices: Any, ndim: int) -> tuple[int, ...]:
     axes = np.asarray(indices).reshape(-1).tolist()
     for axis in axes:
         if not -ndim <= axis < ndim:
-            raise ValueError(f"Invalid reduction dimension {axis} for input with {ndim} dimensions.")
+            raise ValueError(f"Invalid reduction dimension ({axis} for input with {ndim} dimension(s)")
     result = tuple(axis % ndim for axis in axes)
     if len(set(result)) < len(result):
-        raise ValueError(f"Invalid reduction arguments: Axes contains duplicate dimension: {sorted(result)}")
+        twice = next(axis for axis in result if result.count(axis) > 1)
+        raise ValueError(f"Invalid reduction arguments: Axes contains duplicate dimension: {twice}")
     return result
 
 

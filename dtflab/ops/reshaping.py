@@ -179,8 +179,7 @@ class Squeeze(Op):
             try:
                 return xp.squeeze(x, axes)
             except ValueError:
-                sizes = {a: np.shape(x)[a] for a in axes if -np.ndim(x) <= a < np.ndim(x)}
-                raise invalid(f"Can not squeeze dim {axes}, expected a dimension of 1, got {sizes}") from None
+                raise _squeeze_error(axes or (), np.shape(x)) from None
 
         return kernel
 
@@ -189,6 +188,15 @@ class Squeeze(Op):
 
     def grad(op, dy):
         return [reshape_to_input(op, dy)]
+
+
+def _squeeze_error(axes: tuple[int, ...], shape: tuple[int, ...]) -> Exception:
+    for axis in axes:
+        if not -len(shape) <= axis < len(shape):
+            return invalid(f"Tried to squeeze dim index {axis} for tensor with {len(shape)} dimensions.")
+        if shape[axis] != 1:
+            return invalid(f"Can not squeeze dim[{axis}], expected a dimension of 1, got {shape[axis]}")
+    return invalid(f"Can not squeeze {axes} of {shape_text(shape)}: an axis is named twice")
 
 
 def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:

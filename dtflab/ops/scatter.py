@@ -59,13 +59,13 @@ def _check(params: Any, indices: Any, updates: Any) -> None:
     check_range(indices, params.shape[0])
 
 
-def check_range(indices: Any, limit: int) -> None:
+def check_range(indices: Any, limit: int, name: str = "indices") -> None:
     """InvalidArgumentError that names the first index outside [0, limit)."""
     wrong = (indices < 0) | (indices >= limit)
     if wrong.any():
         where = tuple(int(i) for i in np.argwhere(wrong)[0])
         at = f"[{','.join(map(str, where))}]" if where else ""
-        raise invalid(f"indices{at} = {indices[where]} is not in [0, {limit})")
+        raise invalid(f"{name}{at} = {indices[where]} is not in [0, {limit})")
 
 
 def check_static(params: TensorShape, indices: TensorShape, updates: TensorShape) -> None:

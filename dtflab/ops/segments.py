@@ -21,6 +21,7 @@ from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, constant as constants, gathering, joining, logic, math, reduction, reshaping
 from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.scatter import check_range
 from dtflab.ops.type_sets import NUMBER
 
 
@@ -197,9 +198,7 @@ class DynamicPartition(Op):
         count = node["num_partitions"]
 
         def kernel(data, partitions):
-            if (partitions < 0).any() or (partitions >= count).any():
-                bad = partitions[(partitions < 0) | (partitions >= count)][0]
-                raise invalid(f"partitions = {bad} is not in [0, {count})")
+            check_range(partitions, count, "partitions")
             return [data[partitions == k] for k in range(count)]
 
         return kernel
