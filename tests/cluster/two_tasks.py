@@ -1,0 +1,141 @@
+"""Two tasks and the ways to them: direct calls, or gRPC on loopback. What the conversations of the tests need."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import dtflab as tf
+from dtflab.cluster import grpc_transport
+from dtflab.graph.apply_op import apply_op
+from dtflab.runtime import transport
+from dtflab.runtime.local import make_devices
+from dtflab.runtime.master import Master
+from dtflab.runtime.worker import Worker
+
+HERE, THERE = "/job:lab/task:0", "/job:lab/task:1"
+_SETTLE = 30.0
+
+
+class Task:
+    """One of the two: a worker and a master that know each other only by `peer(number)`."""
+
+    def __init__(self, number: int, peer: Callable[[int], Any]) -> None:
+        self.name = f"/job:lab/replica:0/task:{number}"
+        self.worker = Worker(self.name, make_devices("lab", number), lambda task: peer(int(task[-1])))
+        workers = {f"/job:lab/replica:0/task:{n}": lambda n=n: self.worker if n == number else peer(n) for n in (0, 1)}
+        self.master = Master(self.name, workers)
+
+
+class Lab:
+    """Both tasks, and how a client and they themselves reach them: `master(number)`, `worker(number)`."""
+
+    def __init__(self) -> None:
+        self.tasks = [Task(number, self.worker) for number in (0, 1)]
+        self.addresses: list[str] = []
+
+    def master(self, number: int) -> Any:
+        return self.tasks[number].master
+
+    def worker(self, number: int) -> Any:
+        return self.tasks[number].worker
+
+    def session(self, graph: tf.Graph | None = None, number: int = 0, config: Any = None) -> tf.Session:
+        """A session whose master is task `number`, in the lab's own way."""
+        _labs[id(self)] = self
+        return tf.Session(f"lab://{id(self)}/{number}", graph=graph, config=config)
+
+    def waiting(self) -> int:
+        """How many wait for a value in either task."""
+        return sum(len(task.worker.rendezvous.waiting()) for task in self.tasks)
+
+    def steps(self) -> int:
+        """How many steps have left something in either task."""
+        return sum(len(task.worker.rendezvous._steps) for task in self.tasks)
+
+
+class GrpcLab(Lab):
+    """The same tasks, every call over the wire."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.serving = [grpc_transport.serve(task, "localhost:0") for task in self.tasks]
+        self.addresses = [f"localhost:{serving.port}" for serving in self.serving]
+        self._stubs: dict[int, Any] = {}
+
+    def master(self, number: int) -> Any:
+        return grpc_transport.MasterStub(self.addresses[number])
+
+    def worker(self, number: int) -> Any:
+        if number not in self._stubs:
+            self._stubs[number] = grpc_transport.WorkerStub(self.tasks[number].name, self.addresses[number])
+        return self._stubs[number]
+
+    def stop(self) -> None:
+        for serving in self.serving:
+            serving.stop()
+        for stub in self._stubs.values():
+            stub.close()
+
+
+_labs: dict[int, Lab] = {}
+
+
+def _connect(target: str, config: Any) -> Any:
+    lab, _, number = target.partition("://")[2].partition("/")
+    return _labs[int(lab)].master(int(number))
+
+
+transport.register_scheme("lab", _connect)
+
+
+@contextmanager
+def lab_over(wire: str) -> Iterator[Lab]:
+    """A fresh pair of tasks."""
+    if wire == "direct":
+        yield Lab()
+        return
+    lab = GrpcLab()
+    try:
+        yield lab
+    finally:
+        lab.stop()
+
+
+def never(device: str = HERE, dtype: Any = tf.float32) -> tf.Tensor:
+    """A tensor that waits for a value that nobody sends."""
+    full = device.replace("/task", "/replica:0/task").encode() + b"/device:CPU:0"
+    ends = {"send_device": full, "send_device_incarnation": 1, "recv_device": full}
+    with tf.device(device):
+        return apply_op("_Recv", "never", tensor_type=dtype, tensor_name=b"never", **ends)
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """The first true value of `condition`."""
+    deadline = time.monotonic() + _SETTLE
+    pause = threading.Event()
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"still not so after {_SETTLE:g} s: {what}"
+        pause.wait(0.005)
+    return value
+
+
+def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
+    """Results of `work(number)`, each in a thread of its own; an exception counts as a result."""
+    results: list[Any] = [None] * count
+
+    def run(number: int) -> None:
+        try:
+            results[number] = work(number)
+        except Exception as error:
+            results[number] = error
+
+    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(_SETTLE)
+    return results
