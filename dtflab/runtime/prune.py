@@ -43,19 +43,21 @@ def _without_unread(nodes: Sequence[Node], targets: set[str]) -> list[Node]:
     """Nodes whose value nobody reads, only waits for, become NoOps that wait for their inputs.
 
     TensorFlow's dependency optimizer (grappler) does it too. Gradients are full of them: what a layer would send back to
-    the data costs as much as the layer, and `tf.tuple` merely waits for it.
+    the data costs as much as the layer, and `tf.tuple` merely waits for it. What reads a Switch stays: it may be dead, a
+    Switch never is.
     """
     readers = {node.name: 0 for node in nodes}
+    choosers = {node.name for node in nodes if op_registry.get(node.op).control_flow}
     for node in nodes:
         for source, _ in node.inputs:
             readers[source] += 1
     result = []
     for node in reversed(nodes):
-        if not readers[node.name] and node.name not in targets and _only_computes(node):
+        unread = not readers[node.name] and node.name not in targets and _only_computes(node)
+        if unread and not any(source in choosers for source, _ in node.inputs):
             for source, _ in node.inputs:
                 readers[source] -= 1
-            waits = dict.fromkeys([source for source, _ in node.inputs] + node.controls)
-            node = make_node(node.name, "NoOp", controls=list(waits), device=node.device)
+            node = make_node(node.name, "NoOp", controls=node.sources(), device=node.device)
         result.append(node)
     return result[::-1]
 
