@@ -69,7 +69,10 @@ class Master:
             return self._sessions[handle]
         except KeyError:
             raise errors.AbortedError(
-                None, None, f"Session {handle} is not found. Possibly, this master has restarted, or the session was reset."
+                None,
+                None,
+                f"Session {handle} is not found. Possibly, this master has restarted, its cluster was stopped, or the "
+                "session was reset. Open a new one: tf.Session(target).",
             ) from None
 
     def extend_session(self, handle: str, nodes: Sequence[Node]) -> None:
@@ -169,7 +172,8 @@ class MasterSession:
         """The placed graph, or the part of it that `fetches` and `targets` need."""
         if not fetches and not targets:
             return list(self._nodes.values())
-        return prune(self._nodes, (), fetches, targets, f"{self._master.task}/device:CPU:0")
+        nodes = prune(self._nodes, (), fetches, targets, f"{self._master.task}/device:CPU:0")
+        return [node for node in nodes if node.name in self._nodes]
 
     def run_step(
         self, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str], targets: Sequence[str], options: Any, metadata: Any,
