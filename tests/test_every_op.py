@@ -142,18 +142,26 @@ def test_values_are_tensorflows(name):
     known(name)
     runs = runs_of(name)
     assert runs.built, "TensorFlow runs none of the examples"
+    try:
+        our_values = values_here(runs.built)
+    except Exception as error:
+        complain([f"{one_that_fails(runs.built)}: {type(error).__name__}: {error}"])
     problems = []
-    for built, theirs in zip(runs.built, runs.their_values, strict=True):
-        try:
-            (ours,) = values_here([built])
-        except Exception as error:
-            problems.append(f"{built} {type(error).__name__}: {error}")
-            continue
+    for built, ours, theirs in zip(runs.built, our_values, runs.their_values, strict=True):
         for tensor, a, b in zip(built.fetches, ours, theirs, strict=True):
             wrong = difference(a, b, tensor.dtype, LOOSE.get(name, 1) if tensor.dtype.size == 2 else 1)
             if wrong:
                 problems.append(f"{built}: {wrong}")
     complain(problems)
+
+
+def one_that_fails(built: list[Built]) -> Any:
+    for one in built:
+        try:
+            values_here([one])
+        except Exception:
+            return one
+    return "all of them together"
 
 
 # In half precision: roundings of intermediate values that are larger than the result.
