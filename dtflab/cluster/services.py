@@ -19,8 +19,7 @@ from dtflab.cluster.incoming import nodes_of
 from dtflab.cluster.tensor_codec import parse, serialize
 from dtflab.graph import device_spec, errors
 from dtflab.graph.node import Node, by_name
-from dtflab.protos import master_pb2 as master_messages
-from dtflab.protos import worker_pb2 as worker_messages
+from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.protos.config_pb2 import CallableOptions
 from dtflab.runtime.rendezvous import DEAD
 from dtflab.runtime.step_stats import StepStatsCollector

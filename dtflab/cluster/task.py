@@ -39,8 +39,8 @@ class Task:
         self.stopped = False
 
     def _peer(self, task: str) -> Any:
-        """The worker of another task, as it was reached before."""
-        return self._peers.get(task) or self.reach(task)
+        """The worker of another task, to pull from. Does not wait: if it is gone, the pull says so."""
+        return self._peers.get(task) or self._way_to(task)
 
     def reach(self, task: str) -> Any:
         """The worker of `task`; waits for it to come up.
@@ -49,6 +49,21 @@ class Task:
         """
         if task == self.name:
             return self.worker
+        worker = self._way_to(task)
+        if isinstance(worker, inprocess.Peer):
+            return worker
+        address = self._addresses[task]
+
+        def settled() -> bool:
+            return self.stopped or inprocess.find(address) is not None
+
+        await_task(worker.get_status, task, address, self.clock, timeouts.tasks, settled)
+        if self.stopped:
+            raise errors.CancelledError(None, None, f"Task {self.name} at {self.address} was stopped.")
+        return self._way_to(task)
+
+    def _way_to(self, task: str) -> Any:
+        """The worker of another task as it can be called now: in this process, or over the wire."""
         address = self._addresses.get(task)
         if address is None:
             raise errors.InvalidArgumentError(
@@ -56,16 +71,10 @@ class Task:
             )
         found = inprocess.find(address)
         known = self._peers.get(task)
-        if found is not None:
-            if not isinstance(known, inprocess.Peer) or known.task is not found:
-                self._peers[task] = inprocess.Peer(self.name, found)
-            return self._peers[task]
-        if known is None or isinstance(known, inprocess.Peer):
-            known = self._stub(task, address)
-        await_task(known.get_status, task, address, self.clock, timeouts.tasks, lambda: inprocess.find(address))
-        if inprocess.find(address) is not None:
-            return self.reach(task)
-        self._peers[task] = known
+        if found is not None and not (isinstance(known, inprocess.Peer) and known.task is found):
+            known = self._peers[task] = inprocess.Peer(self.name, found)
+        elif found is None and (known is None or isinstance(known, inprocess.Peer)):
+            known = self._peers[task] = self._stub(task, address)
         return known
 
     def _stub(self, task: str, address: str) -> Any:
