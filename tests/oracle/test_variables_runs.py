@@ -204,6 +204,42 @@ def dtypes_of_variables(tf, session, use_resource):
 
 
 @one(PROGRAMS)
+def a_reference_variable_is_read_where_its_reader_runs(tf, session):
+    """What TF1 programs rely on: `v` after an update, in the same step, is the new value."""
+    v = tf.Variable([0.0, 1.0])
+    added = tf.assign_add(v, [1.0, 1.0])
+    with tf.control_dependencies([added]):
+        same, plus = tf.identity(v), v + 0.5
+    replaced = tf.assign(v, plus * 2.0)
+    with tf.control_dependencies([replaced]):
+        later = v * 1.5
+    session.run(v.initializer)
+    return session.run([same, plus, replaced, later]) + session.run([v])
+
+
+@one(PROGRAMS)
+def a_fetched_reference_variable_has_its_value_at_the_end_of_the_step(tf, session):
+    v = tf.Variable([0.0, 1.0])
+    old = v.read_value()
+    with tf.control_dependencies([old]):
+        new = v.assign_add([1.0, 1.0])
+    step = tf.train.get_or_create_global_step()
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(v), global_step=step)
+    session.run(tf.global_variables_initializer())
+    first = session.run([old, new, v])
+    return first + session.run([train, step])[1:] + session.run([step, train])[:1]
+
+
+@both_kinds(PROGRAMS)
+def a_loss_is_computed_from_the_weights_before_their_update(tf, session, use_resource):
+    v = tf.Variable([1.0, 2.0], use_resource=use_resource)
+    loss = tf.reduce_sum(tf.exp(v * 0.1))
+    train = tf.train.GradientDescentOptimizer(0.5).minimize(loss)
+    session.run(v.initializer)
+    return [session.run([train, loss])[1] for _ in range(3)]
+
+
+@one(PROGRAMS)
 def seeded_random_numbers(tf, session):
     tf.set_random_seed(5)
     numbers = [
