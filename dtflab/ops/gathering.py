@@ -8,6 +8,7 @@ Rule: an index out of range is an error that names it. The gradient of a gather 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class Gather(Op):
             check_range(indices, params.shape[0])
             return params[indices]
 
-        return kernel
+        return _kept_in_array(kernel) if node["Tparams"] == dtypes.string else kernel
 
     def flops(node, ins, outs):
         return 0
@@ -53,6 +54,11 @@ class Gather(Op):
             params_shape = array.shape(params)
         size = reshaping.expand_dims(array.size(indices), 0)
         return [_sparse_rows(dy, indices, params_shape, size), None]
+
+
+def _kept_in_array(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel for strings: NumPy takes a single one out of its array."""
+    return lambda *args: np.asarray(kernel(*args), object)
 
 
 def _sparse_rows(dy: Any, indices: Tensor, params_shape: Any, size: Tensor) -> IndexedSlices:
@@ -97,7 +103,7 @@ class GatherV2(Op):
             check_range(indices, params.shape[int(axis)])
             return params.take(indices, int(axis))
 
-        return kernel
+        return _kept_in_array(kernel) if node["Tparams"] == dtypes.string else kernel
 
     def flops(node, ins, outs):
         return 0
@@ -247,7 +253,10 @@ class GatherNd(Op):
         return [indices[:-1].concatenate(params[depth:])]
 
     def bind(node, xp):
-        return lambda params, indices: params[_coordinates(node, indices, params.shape, "param")]
+        def kernel(params, indices):
+            return params[_coordinates(node, indices, params.shape, "param")]
+
+        return _kept_in_array(kernel) if node["Tparams"] == dtypes.string else kernel
 
     def flops(node, ins, outs):
         return 0

@@ -92,7 +92,7 @@ def _left(function: Callable[..., Tensor], operator: str) -> Callable[[Any, Any]
                     raise
                 try:
                     result = getattr(y, reflected)(x)
-                except (TypeError, ValueError):
+                except (TypeError, ValueError, NotImplementedError):  # the last is NumPy's, which can't take a tensor
                     result = NotImplemented
                 if result is NotImplemented:
                     raise

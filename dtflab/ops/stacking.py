@@ -95,7 +95,8 @@ class Unpack(Op):
         def kernel(value):
             if not -np.ndim(value) <= axis < np.ndim(value) or value.shape[axis] != num:
                 raise invalid(f"Input shape axis {axis} must equal {num}, got shape {shape_text(value)}")
-            return list(xp.moveaxis(value, axis, 0))
+            slices = xp.moveaxis(value, axis, 0)
+            return [slices[i, ...] for i in range(num)]  # the dots keep a string in its array
 
         return kernel
 
