@@ -6,7 +6,7 @@ Left out: per-node cost statistics, NUMA, the ready-count heuristics for handing
 Theory of operation. An `Executor` is made once per registered partition: its nodes become flat arrays of bound
 kernels. A step makes an `Iteration` of it, which has one input slot per edge and one pending count per node. The loop
 in `Iteration.process` takes a ready node, calls its kernel on its slots, and drops the result into the slots of the
-consumers, whose counts go down by one. A loop of the graph (Enter, Merge, Switch, NextIteration, Exit) makes more
+consumers, whose counts go down by one. Constants are on their edges before a step begins. A loop of the graph (Enter, Merge, Switch, NextIteration, Exit) makes more
 Iterations of the same arrays, in a `Frame` (frames.py).
 
 Rules: a node runs once per iteration. An edge carries a value, a variable's Cell (read when the consumer starts), or
@@ -62,7 +62,6 @@ class Executor:
         first = [0]
         for node in nodes:
             first.append(first[-1] + len(node.inputs))
-        self.slots = first[-1]
         self.control_flow = [op_registry.get(n.op).control_flow for n in nodes]
         # A Merge waits for its control inputs and for one of its data inputs.
         self.pending = [
@@ -76,12 +75,24 @@ class Executor:
                 targets[index[source]][output].append((first[i] + position, i))
             for source in node.controls:
                 controls[index[source]].append(i)
-        self.sources = [i for i, count in enumerate(self.pending) if count == 0]
         self.enters = _count_enters(nodes)
         producers = {name: nodes[i] for name, i in index.items()}
         self.items = [
             self._item(node, first[i], targets[i], controls[i], producers) for i, node in enumerate(nodes)
         ]
+        self.inputs: list[Any] = [None] * first[-1]  # the edges as a step finds them
+        self.constants = {i: self.items[i].kernel() for i, n in enumerate(nodes) if n.op == "Const" and not n.controls}
+        for i, value in self.constants.items():
+            self._settle(self.items[i], value)
+        self.sources = [i for i, count in enumerate(self.pending) if count <= 0 and i not in self.constants]
+
+    def _settle(self, item: Item, value: Any) -> None:
+        """Put a constant on its edges once and for all: a step has nothing to do for it."""
+        for slot, consumer in item.targets:
+            self.inputs[slot] = value
+            self.pending[consumer] -= 1
+        for consumer in item.controls:
+            self.pending[consumer] -= 1
 
     def _item(
         self, node: Node, first: int, targets: list[Any], controls: list[int], producers: dict[str, Node]
@@ -114,6 +125,10 @@ class Executor:
         """Put the sources of this partition into the step's queue."""
         root = Iteration(self, step, ctx, None, 0)
         root.ready.extend(self.sources)
+        if step.trace is not None:
+            now = step.clock.now()
+            for n, value in self.constants.items():
+                step.trace.add(self.device.name, self.nodes[n], now, now, value)
         if self.sources:
             root.enqueue()
 
@@ -130,7 +145,7 @@ class Iteration:
         self.ctx = ctx
         self.frame = frame
         self.number = number
-        self.inputs: list[Any] = [None] * executor.slots
+        self.inputs = executor.inputs.copy()
         self.pending = executor.pending.copy()
         self.ready: deque[int] = deque()
         self.dead: set[int] = set()  # nodes with a dead input
@@ -195,7 +210,7 @@ class Iteration:
         if mode & COSTLY and not (self.step.idle and not self.ready) and self.executor.is_costly(n, args):
             self._run_on_pool(n, args)
             return
-        started = self.step.clock.now()
+        started = 0.0 if self.step.trace is None else self.step.clock.now()
         value = kernel(self.ctx, *args) if mode & CONTEXT else kernel(*args)
         self._record(n, started, value)
         self.propagate(n, value)
