@@ -1,0 +1,235 @@
+"""Programs of TensorFlow clients, run inside `tf_process.py`. Arguments and results are JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+_servers: list[Any] = []
+
+
+def serve(cluster: dict[str, list[str]], job: str, index: int) -> None:
+    """Be a task of a cluster, for as long as the process lives."""
+    _servers.append(tf.train.Server(cluster, job_name=job, task_index=index))
+
+
+# -- a small model ------------------------------------------------------------------------------------------
+
+
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    """60 points in four dimensions, in three classes."""
+    features = np.random.RandomState(0).rand(60, 4).astype(np.float32)
+    return features, (features[:, 0] * 3).astype(np.int32)
+
+
+def mlp(target: str, use_resource: bool, ps: str = "", worker: str = "", steps: int = 30) -> dict[str, Any]:
+    """Train an MLP, its variables on device `ps`, its products on `worker`: first and last loss, accuracy, steps."""
+    with tf.Graph().as_default(), tf.variable_scope("model", use_resource=use_resource):
+        x = tf.placeholder(tf.float32, [None, 4])
+        y = tf.placeholder(tf.int32, [None])
+        with tf.device(ps):
+            w1 = tf.get_variable("w1", [4, 8], initializer=tf.glorot_uniform_initializer(seed=1))
+            b1 = tf.get_variable("b1", [8], initializer=tf.zeros_initializer())
+            w2 = tf.get_variable("w2", [8, 3], initializer=tf.glorot_uniform_initializer(seed=2))
+            b2 = tf.get_variable("b2", [3], initializer=tf.zeros_initializer())
+            global_step = tf.get_variable("step", [], tf.int64, initializer=tf.zeros_initializer(), trainable=False)
+        with tf.device(worker):
+            logits = tf.matmul(tf.nn.relu(tf.matmul(x, w1) + b1), w2) + b2
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+            right = tf.equal(tf.argmax(logits, 1, output_type=tf.int32), y)
+            accuracy = tf.reduce_mean(tf.cast(right, tf.float32))
+            train = tf.train.GradientDescentOptimizer(0.5).minimize(loss, global_step)
+        features, classes = digits()
+        feed = {x: features, y: classes}
+        with tf.Session(target) as sess:
+            sess.run(tf.global_variables_initializer())
+            losses = [sess.run([loss, train], feed)[0] for _ in range(steps)]
+            return {
+                "first": float(losses[0]),
+                "last": float(losses[-1]),
+                "accuracy": float(sess.run(accuracy, feed)),
+                "steps": int(sess.run(global_step)),
+            }
+
+
+def spread(target: str, here: str, there: str, count: int = 4) -> list[Any]:
+    """Values that cross from `here` to `there` and back."""
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [None])
+        with tf.device(here):
+            a = x * 2.0
+        with tf.device(there):
+            b = tf.reduce_sum(a) + tf.constant(1.0)
+            text = tf.identity(tf.constant([b"one", b"t\0wo"]))
+        with tf.device(here):
+            c = b * a
+            words = tf.identity(text)
+        with tf.Session(target) as sess:
+            values, strings = sess.run([c, words], {x: np.arange(count, dtype=np.float32)})
+            return [values.tolist(), [s.decode("latin-1") for s in strings]]
+
+
+def branches(target: str, here: str, there: str) -> list[Any]:
+    """A conditional and a loop whose bodies live `there`: dead tensors and iterations cross the wire."""
+    with tf.Graph().as_default():
+        p = tf.placeholder(tf.bool, [])
+        n = tf.placeholder(tf.int32, [])
+        with tf.device(here):
+            x = tf.constant(3.0)
+
+            def far(value: Any, factor: float) -> Any:
+                with tf.device(there):
+                    return value * factor
+
+            chosen = tf.cond(p, lambda: far(x, 10.0), lambda: x + 1.0)
+
+            def body(i: Any, total: Any) -> Any:
+                with tf.device(there):
+                    more = tf.cast(i, tf.float32) * 2.0
+                return i + 1, total + more
+
+            _, total = tf.while_loop(lambda i, _: i < n, body, [tf.constant(0), tf.constant(0.0)])
+        with tf.Session(target) as sess:
+            results = [sess.run([chosen, total], {p: flag, n: count}) for flag, count in ((True, 3), (False, 5))]
+            return [[float(value) for value in pair] for pair in results]
+
+
+# -- a session's calls ----------------------------------------------------------------------------------------
+
+
+def devices(target: str) -> list[list[Any]]:
+    """Name, type, and whether there is an incarnation, of the devices of a session."""
+    with tf.Graph().as_default():
+        tf.constant(1.0)
+        with tf.Session(target) as sess:
+            return [[d.name, d.device_type, d.incarnation != 0] for d in sess.list_devices()]
+
+
+def growing(target: str) -> list[float]:
+    """A graph that grows between the runs of one session."""
+    with tf.Graph().as_default():
+        x = tf.constant(1.0)
+        with tf.Session(target) as sess:
+            found = [float(sess.run(x))]
+            for _ in range(3):
+                x = x * 2.0
+                found.append(float(sess.run(x)))
+            return found
+
+
+def values(target: str, device: str, names: list[str]) -> list[str]:
+    """Which dtypes come back changed from a round trip through `device`."""
+    changed = []
+    for name in names:
+        dtype = tf.as_dtype(name)
+        value = np.array([[0, 1, 1], [1, 0, 2]]).astype(dtype.as_numpy_dtype)
+        if name == "string":
+            value = np.array([b"", b"\x00\xff", b"text\x00"], object)
+        with tf.Graph().as_default():
+            x = tf.placeholder(dtype, value.shape)
+            with tf.device(device):
+                y = tf.identity(x)
+            with tf.Session(target) as sess:
+                found = sess.run(y, {x: value})
+                if found.dtype != value.dtype or found.tolist() != value.tolist():
+                    changed.append(name)
+    return changed
+
+
+def large(target: str, device: str, count: int) -> float:
+    """A feed and a fetch of `count` floats each."""
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [count])
+        with tf.device(device):
+            y = x + 1.0
+        with tf.Session(target) as sess:
+            return float(sess.run(y, {x: np.ones(count, np.float32)}).sum())
+
+
+def counter(target: str, name: str, times: int, initialize: bool) -> float:
+    """Count up a variable that other sessions know by the same name."""
+    with tf.Graph().as_default():
+        v = tf.Variable(0.0, name=name, use_resource=False)
+        more = tf.assign_add(v, 1.0)
+        with tf.Session(target) as sess:
+            if initialize:
+                sess.run(v.initializer)
+            for _ in range(times):
+                sess.run(more)
+            return float(sess.run(v))
+
+
+def reset(target: str) -> str:
+    """What a session says after `Session.reset`."""
+    with tf.Graph().as_default():
+        x = tf.constant(1.0)
+        sess = tf.Session(target)
+        sess.run(x)
+        tf.Session.reset(target)
+        try:
+            sess.run(x)
+        except tf.errors.OpError as error:
+            return f"{type(error).__name__}: {error.message}"
+    return "nothing"
+
+
+def trace(target: str, here: str, there: str) -> dict[str, list[str]]:
+    """The nodes of each device in the trace of a step."""
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [100])
+        with tf.device(there):
+            a = tf.exp(x, name="made_there")
+        with tf.device(here):
+            b = tf.reduce_sum(a, name="used_here")
+        with tf.Session(target) as sess:
+            options, metadata = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), tf.RunMetadata()
+            sess.run(b, {x: np.zeros(100, np.float32)}, options=options, run_metadata=metadata)
+            return {s.device: [n.node_name for n in s.node_stats] for s in metadata.step_stats.dev_stats}
+
+
+def called(target: str) -> list[float]:
+    """A callable of a session."""
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [2])
+        y = x * 3.0
+        with tf.Session(target) as sess:
+            call = sess.make_callable(y, [x])
+            return call(np.float32([1, 2])).tolist() + call(np.float32([3, 4])).tolist()
+
+
+def conditional(target: str) -> float:
+    """`tf.cond` and `tf.while_loop` as this process makes them: with functions, unless v2 behaviour is off."""
+    with tf.Graph().as_default():
+        p = tf.placeholder(tf.bool, [])
+        y = tf.cond(p, lambda: tf.constant(1.0), lambda: tf.constant(2.0))
+        with tf.Session(target) as sess:
+            return float(sess.run(y, {p: True}))
+
+
+def failing(target: str, how: str, device: str = "") -> Any:
+    """A step that fails, in one of the ways in which steps fail."""
+    with tf.Graph().as_default(), tf.device(device):
+        x = tf.placeholder(tf.float32, name="x")
+        if how == "unfed":
+            y = x + 1.0
+        elif how == "uninitialized":
+            y = tf.Variable(1.0, name="v", use_resource=False) + 1.0
+        elif how == "uninitialized resource":
+            y = tf.Variable(1.0, name="v", use_resource=True) + 1.0
+        elif how == "shape":
+            y = tf.matmul(tf.placeholder_with_default(np.ones((2, 3), np.float32), None), tf.ones([2, 3]), name="wrong")
+        elif how == "index":
+            y = tf.gather(tf.constant([1, 2, 3]), tf.placeholder_with_default([7], None), name="beyond")
+        elif how == "device":
+            with tf.device("/job:nobody/task:3"):
+                y = tf.constant(1.0)
+        elif how == "kernel":
+            y = tf.linalg.svd(tf.ones([2, 2]))[0]
+        elif how == "partial":
+            y = x + 1.0
+            with tf.Session(target) as sess:
+                return sess.partial_run_setup([y], [x])
+        with tf.Session(target) as sess:
+            return np.asarray(sess.run(y)).tolist()
