@@ -96,6 +96,12 @@ class OpError(Exception):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.message!r})"
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of all frames."""
+        from dtflab.graph import error_report  # only when an error is printed
+
+        return error_report.render(self)
+
     def __reduce__(self) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         # The op drags its whole graph along and a code object cannot travel: a copy goes without both.
         args = (self.node_def, None, self.message, self.error_code)

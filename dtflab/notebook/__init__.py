@@ -12,18 +12,30 @@ def load(ipython: Any) -> None:
     """Register the magics and the rich view of a Cluster; loading twice changes nothing."""
     from dtflab.cluster.cluster import Cluster
     from dtflab.notebook.magics import DtfMagics
-    from dtflab.notebook.panel import panel_bundle
+    from dtflab.notebook.panel import panel_bundle, refresh_all
 
-    ipython.register_magics(DtfMagics(ipython))
+    if "DtfMagics" in ipython.magics_manager.registry:
+        return
+    magics = DtfMagics(ipython)
+    ipython.register_magics(magics)
+    for name in DtfMagics.magics["line"]:
+        ipython.set_hook("complete_command", magics.complete, str_key=f"%{name}")
     ipython.display_formatter.mimebundle_formatter.for_type(Cluster, panel_bundle)
+    ipython.events.register("post_run_cell", refresh_all)
 
 
 def unload(ipython: Any) -> None:
     """Stop all clusters of this kernel and take the magics away."""
     from dtflab.cluster.cluster import Cluster, stop_all
     from dtflab.notebook.magics import DtfMagics
+    from dtflab.notebook.panel import refresh_all
 
+    if "DtfMagics" not in ipython.magics_manager.registry:
+        return
     stop_all()
+    refresh_all()
+    ipython.events.unregister("post_run_cell", refresh_all)
+    del ipython.magics_manager.registry["DtfMagics"]
     for kind, names in DtfMagics.magics.items():
         for name in names:
             ipython.magics_manager.magics[kind].pop(name, None)

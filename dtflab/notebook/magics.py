@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, line_magic, magics_class
+from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from dtflab import viz
 from dtflab.cluster.cluster import Cluster
-from dtflab.graph import scopes
-from dtflab.protos.config_pb2 import RunMetadata
+from dtflab.graph import errors, scopes
+from dtflab.notebook import arguments
+from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession, last_session
+
+_EXAMPLE = "%dtf_cluster --ps 1 --worker 2"
+_VERBS = ("start", "status", "stop", "restart")
+_ENGINES = ("inprocess", "process")
 
 
 @magics_class
@@ -22,6 +28,7 @@ class DtfMagics(Magics):
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
         self.clusters: dict[str, Cluster] = {}
+        self._listening: set[str] = set()
 
     @magic_arguments()
     @argument("verb", nargs="?", default="start", help="start (default), status, stop or restart")
@@ -33,87 +40,151 @@ class DtfMagics(Magics):
     @argument("--name", default="cluster", help="the cluster's name; starting it again replaces it")
     @line_magic
     def dtf_cluster(self, line: str) -> Any:
-        """Start a cluster, look at it, stop it.
+        """Start a cluster and show it; start, status and restart return the Cluster.
 
-        cluster = %dtf_cluster --ps 1 --worker 2
-        %dtf_cluster status
-        %dtf_cluster stop
+        %dtf_cluster --ps 1 --worker 2               one parameter server and two workers in this process
+        cluster = %dtf_cluster --ps 1 --worker 2     the same, kept for cluster.target, cluster.run(…)
+        %dtf_cluster --worker 4 --engine process     four workers, each in an operating system process of its own
+        %dtf_cluster status                          look at it again
+        %dtf_cluster restart                         the same tasks at the same addresses, without their variables
+        %dtf_cluster stop                            end all its tasks
         """
-        args = parse_argstring(self.dtf_cluster, line)
-        if args.verb == "start":
-            return self._start(args)
-        cluster = self._known(args.name)
-        if args.verb == "status":
-            return cluster
-        if args.verb == "stop":
-            cluster.stop()
-            del self.clusters[args.name]
-            return None
-        if args.verb == "restart":
-            cluster.stop()
-            self.clusters[args.name] = Cluster(cluster.spec, engine=cluster.engine, name=args.name)
-            return self.clusters[args.name]
-        raise UsageError(f"%dtf_cluster {args.verb}? Say start, status, stop or restart.")
+        try:
+            args = parse_argstring(self.dtf_cluster, line)
+        except UsageError as error:
+            raise UsageError(f"{error}. For example: {_EXAMPLE}") from None
+        if args.verb not in _VERBS:
+            raise UsageError(f"%dtf_cluster {args.verb}? Say {', '.join(_VERBS)}. For example: {_EXAMPLE}")
+        return getattr(self, f"_{args.verb}")(args)
 
     def _start(self, args: Any) -> Cluster:
         jobs = {"ps": args.ps, "worker": args.worker}
         for item in args.job:
             job, separator, count = item.partition("=")
             if not separator or not count.isdigit():
-                raise UsageError(f"--job {item}: write NAME=N, for example --job chief=1")
+                raise UsageError(f"--job {item}? Write NAME=N, for example --job chief=1")
             jobs[job] = int(count)
-        if not any(jobs.values()):
-            raise UsageError("A cluster needs at least one task. For example: %dtf_cluster --ps 1 --worker 2")
-        if args.name in self.clusters:
-            self.clusters.pop(args.name).stop()
-        cluster = Cluster(engine=args.engine, listen=args.listen, name=args.name, **jobs)
-        self.clusters[args.name] = cluster
-        return cluster
+        if not any(jobs.values()) or min(jobs.values()) < 0:
+            raise UsageError(f"A cluster needs at least one task. For example: {_EXAMPLE}")
+        if args.engine not in _ENGINES:
+            raise UsageError(f"--engine {args.engine}? Choose {' or '.join(_ENGINES)}. For example: {_EXAMPLE}")
+        return self._replace(args.name, args.listen, args.engine, **jobs)
 
-    def _known(self, name: str) -> Cluster:
-        if name not in self.clusters:
-            raise UsageError(f"No cluster {name!r} is running. Start it: %dtf_cluster --ps 1 --worker 2")
+    def _replace(self, name: str, listen: bool, engine: str, spec: Any = None, **jobs: int) -> Cluster:
+        """Start a cluster in the place of the one of that name."""
+        if name in self.clusters:
+            self.clusters.pop(name).stop()
+        (self._listening.add if listen else self._listening.discard)(name)
+        self.clusters[name] = Cluster(spec, engine=engine, listen=listen, name=name, **jobs)
         return self.clusters[name]
 
+    def _status(self, args: Any) -> Cluster:
+        if args.name not in self.clusters:
+            others = ", ".join(f"--name {name}" for name in self.clusters)
+            there = f"There is {others}." if others else f"Start it: {_EXAMPLE}"
+            raise UsageError(f"No cluster {args.name!r} was started. {there}")
+        return self.clusters[args.name]
+
+    def _stop(self, args: Any) -> None:
+        if args.name not in self.clusters:
+            print(f"There is no cluster {args.name!r} to stop.")
+            return
+        self.clusters.pop(args.name).stop()
+
+    def _restart(self, args: Any) -> Cluster:
+        old = self._status(args)
+        return self._replace(args.name, args.name in self._listening, old.engine, spec=old.spec)
+
     @magic_arguments()
-    @argument("fetches", nargs="*", help="what to draw: a Python expression of tensors or operations; all if none")
-    @argument("--session", default=None, help="the session (a Python expression); else the default or newest one")
+    @argument("fetches", nargs="*", help="what to draw, and all that it needs: a Python expression; all ops if none")
+    @argument("--feed", help="feed_dict, a Python expression; only where ops are asked of another process")
+    @argument("--session", help="the session, a Python expression; else the default or the newest one")
+    @no_var_expand
     @line_magic
     def dtf_placement(self, line: str) -> Any:
-        """Draw the graph of a session, coloured by the device that each op was placed on.
+        """Draw the graph of a session, each op in the colour of the device that it was placed on.
 
-        %dtf_placement
-        %dtf_placement loss
+        %dtf_placement                                    the whole graph
+        %dtf_placement loss                               what loss needs
+        %dtf_placement train --feed {x: batch} --session sess
+
+        A master in another process (`--engine process`, a real TensorFlow server) tells where ops are only for a step
+        that it runs, so there the fetches are run once, with `--feed`.
         """
-        args = parse_argstring(self.dtf_placement, line)
-        return viz.placement(self._session(args.session).placed_nodes(self._value(args.fetches)))
+        example = "%dtf_placement loss"
+        texts = arguments.split(line, ("feed", "session"), example)
+        session = self._session(texts, example)
+        fetches = self._value(texts.get("", ""))
+        try:
+            return viz.placement(session.placed_nodes(fetches))
+        except NotImplementedError:
+            if fetches is None:
+                raise UsageError(
+                    "The master of this session is in another process and tells where ops are only for a step that it "
+                    "runs. Name one, and what to feed: %dtf_placement train --feed feed_dict (this runs train once)."
+                ) from None
+        return viz.placement(*_placed_by_running(session, fetches, self._value(texts.get("feed", ""))))
 
     @magic_arguments()
-    @argument("fetches", nargs="*", help="a RunMetadata, or tensors or operations to run once, traced")
-    @argument("--feed", default=None, help="feed_dict for that run (a Python expression without spaces, or a name)")
-    @argument("--session", default=None, help="the session (a Python expression); else the default or newest one")
+    @argument("fetches", nargs="*", help="tensors or operations to run once, traced; or a RunMetadata")
+    @argument("--feed", help="feed_dict for that run, a Python expression")
+    @argument("--session", help="the session, a Python expression; else the default or the newest one")
+    @no_var_expand
     @line_magic
     def dtf_timeline(self, line: str) -> Any:
-        """Draw what ran when: run something once, traced, or show a RunMetadata.
+        """Draw what ran when: run something once, traced, or show the RunMetadata of a traced run.
 
-        %dtf_timeline train_op --feed feed_dict
+        %dtf_timeline train --feed {images: x, labels: y}
         %dtf_timeline run_metadata
         """
-        args = parse_argstring(self.dtf_timeline, line)
-        fetches = self._value(args.fetches)
+        example = "%dtf_timeline train --feed {images: x, labels: y}"
+        texts = arguments.split(line, ("feed", "session"), example)
+        fetches = self._value(texts.get("", ""))
         if fetches is None:
-            raise UsageError("Name what to run: %dtf_timeline train_op, or a RunMetadata of a traced run.")
+            raise UsageError(f"Name what to run, or a RunMetadata. For example: {example}")
         if isinstance(fetches, RunMetadata):
             return viz.timeline(fetches)
-        feed = self._value([args.feed]) if args.feed else None
-        return viz.timeline(self._session(args.session).trace(fetches, feed))
+        try:
+            return viz.timeline(self._session(texts, example).trace(fetches, self._value(texts.get("feed", ""))))
+        except errors.InvalidArgumentError as error:
+            if "must feed a value" in error.message:
+                error.add_note(f"The traced run is fed like this: {example}")
+            raise
 
-    def _value(self, words: list[str]) -> Any:
-        """The value of a Python expression in the user's namespace; None for no words."""
-        return self.shell.ev(" ".join(words)) if words else None
+    def _value(self, expression: str) -> Any:
+        """The value of a Python expression in the user's namespace; None for no text."""
+        shell: Any = self.shell
+        return shell.ev(expression) if expression else None
 
-    def _session(self, expression: str | None) -> BaseSession:
-        session = self.shell.ev(expression) if expression else scopes.get_default_session() or last_session()
+    def _session(self, texts: dict[str, str], example: str) -> BaseSession:
+        session = self._value(texts.get("session", "")) or scopes.get_default_session() or last_session()
         if session is None:
-            raise UsageError("No session yet. Open one: sess = tf.Session(cluster.target)")
+            raise UsageError(f"No session is open. Open one: sess = tf.Session(cluster.target), then {example}")
+        if not isinstance(session, BaseSession):
+            raise UsageError(f"--session {texts['session']} is not a session but a {type(session).__name__}.")
         return session
+
+    def complete(self, _: Any, event: Any) -> list[str]:
+        """What may come next on a line that starts with one of the magics: options, verbs, names of clusters."""
+        words = event.line.split()
+        before = words[-1] if event.line.endswith(" ") else words[-2]
+        if words[0].lstrip("%") != "dtf_cluster":
+            return ["--feed", "--session"] if event.symbol.startswith("-") else []
+        values = {"--engine": _ENGINES, "--name": tuple(self.clusters)}
+        if before in values:
+            return list(values[before])
+        verbs = _VERBS if len(words) <= 2 and not event.symbol.startswith("-") else ()
+        return [*verbs, *re.findall(r"--\w+", self.dtf_cluster.__doc__.partition("optional arguments")[0])]
+
+
+def _placed_by_running(session: BaseSession, fetches: Any, feed: Any) -> tuple[list[Any], dict[str, str]]:
+    """The nodes of a step that was run to learn where they are, and their devices.
+
+    What was fed did not run; it is where its value came in, at the node `_arg_<name>_<output>_<number>`.
+    """
+    metadata = RunMetadata()
+    session.run(fetches, feed, RunOptions(output_partition_graphs=True), metadata)
+    devices = {node.name: node.device for part in metadata.partition_graphs for node in part.node}
+    fed = {match[1]: device for name, device in devices.items() if (match := re.match(r"_arg_(.+)_\d+_\d+$", name))}
+    devices = {**fed, **devices}
+    return [node for node in session.graph.nodes() if node.name in devices], devices

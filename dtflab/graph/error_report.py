@@ -1,0 +1,66 @@
+"""What a notebook shows of an OpError: message, op, device, the user's lines, and none of the library's frames.
+
+IPython asks an exception for `_render_traceback_` and prints that in place of its own traceback. Who wants every frame
+asks for another mode than the usual one: `%tb plain` for the last error, `%xmode plain` for all.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dtflab.graph.errors import OpError
+
+_LIBRARY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_MACHINERY = re.compile(r"[/\\](?:(?:IPython|ipykernel)[/\\]|(?:threading|runpy)\.py$)")
+_NODE = re.compile(r"\s*\[\[\{\{node [^}]+\}\}\]\](?: on \S+)?")
+_MAGIC = re.compile(r"""get_ipython\(\)\.run_line_magic\('(\w+)', (['"])(.*)\2\)""")  # what a cell's %magic has become
+_USUAL_MODE = "Context"
+_MOST_LINES = 6
+
+
+def render(error: OpError) -> list[str]:
+    """The lines that IPython prints for `error`."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    mode = getattr(getattr(shell, "InteractiveTB", None), "mode", _USUAL_MODE)
+    if shell is not None and mode != _USUAL_MODE:
+        lines: list[str] = shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
+        return lines
+    return [f"\x1b[31m{type(error).__name__}\x1b[0m: {_short(error, shell)}"]
+
+
+def _short(error: OpError, shell: Any) -> str:
+    facts = [("op", error.node_name), ("device", error.device), ("task", None if error.device else error.task)]
+    rows = [(title, fact) for title, fact in facts if fact]
+    if error.line is not None:
+        code, number = error.line
+        rows.append(("made in", _place(shell, code.co_filename, number, code.co_name)))
+    run = [_place(shell, frame.filename, frame.lineno or 0, frame.name) for frame in _own_frames(error)]
+    if len(run) > _MOST_LINES:
+        run[2 : 3 - _MOST_LINES] = [f"… {len(run) - _MOST_LINES + 1} more"]
+    rows += [("run in" if i == 0 else "", place) for i, place in enumerate(run)]
+    message = _NODE.sub("", error.message) if error.node_name else error.message
+    parts = [message.rstrip(), "\n".join(f"  {title:<8} {fact}" for title, fact in rows)]
+    parts += [*getattr(error, "__notes__", ()), "All frames: %tb plain"]
+    return "\n\n".join(filter(None, parts))
+
+
+def _own_frames(error: OpError) -> list[traceback.FrameSummary]:
+    """The frames between what runs cells and what runs steps."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [f for f in frames if not f.filename.startswith(_LIBRARY) and not _MACHINERY.search(f.filename)]
+
+
+def _place(shell: Any, filename: str, number: int, function: str) -> str:
+    """`Cell In[3], line 2, in build:  loss = …` or the same with a file."""
+    named = shell.compile.format_code_name(filename) if shell is not None else None
+    text = " ".join(named) if named else filename
+    text += f", line {number}" + ("" if function == "<module>" else f", in {function}")
+    source = _MAGIC.sub(r"%\1 \3", linecache.getline(filename, number).strip())
+    return f"{text}:  {source}" if source else text

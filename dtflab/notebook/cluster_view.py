@@ -1,0 +1,99 @@
+"""A cluster as a table and as text: tasks, devices, addresses, states. Pure functions; the panel is made of them.
+
+A task has the colour and the letter that it has in every picture.
+"""
+
+from __future__ import annotations
+
+import html
+import weakref
+from typing import NamedTuple
+
+from dtflab.cluster import inprocess
+from dtflab.cluster.cluster import Cluster, RunningTask
+from dtflab.graph import device_spec, errors
+from dtflab.viz.palette import look
+
+_WHERE = {"inprocess": "in this process", "process": "each in a process of its own"}
+_CELL = "text-align:left;padding:3px 16px 3px 0;white-space:nowrap"
+_BADGE = "display:inline-block;min-width:24px;text-align:center;border-radius:4px;font-size:11px;font-weight:600"
+_devices: weakref.WeakKeyDictionary[Cluster, dict[str, str]] = weakref.WeakKeyDictionary()
+
+
+class Row(NamedTuple):
+    """A task as people should see it."""
+
+    task: str
+    devices: str
+    address: str
+    state: str
+
+
+def rows(cluster: Cluster) -> list[Row]:
+    """All tasks, in the order of the cluster."""
+    known = _devices.setdefault(cluster, {})
+    for task in cluster.tasks:
+        if task.name not in known and task.state == "running":
+            known[task.name] = ", ".join(_ask(task))
+    return [Row(_plain(t.name), known.get(t.name, ""), t.address, t.state) for t in cluster.tasks]
+
+
+def _plain(task: str) -> str:
+    """The name that one writes in tf.device."""
+    return task.replace("/replica:0", "")
+
+
+def _ask(task: RunningTask) -> list[str]:
+    """The devices of a running task, as CPU:0; none if it does not answer."""
+    found = inprocess.find(task.address)
+    try:
+        if found is not None:
+            return [_device(d.name) for d in found.worker.get_status()]
+        from dtflab.cluster.grpc_transport import WorkerStub
+
+        stub = WorkerStub(task.name, task.address)
+        try:
+            return [_device(d.name) for d in stub.get_status(timeout=2)]
+        finally:
+            stub.close()
+    except errors.OpError:
+        return []
+
+
+def _device(name: str) -> str:
+    parsed = device_spec.parse(name)
+    return f"{parsed.type}:{parsed.id}"
+
+
+def text(cluster: Cluster) -> str:
+    """A line per task."""
+    found = rows(cluster)
+    widths = [max(len(row[i]) for row in found) for i in range(len(Row._fields))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in found)
+    return "\n".join([_title(cluster), *(f"  {line}" for line in lines)])
+
+
+def table(cluster: Cluster) -> str:
+    """The table as HTML that needs no script; its colours follow the theme."""
+    head = "".join(f'<th style="{_CELL}">{title}</th>' for title in ("task", "devices", "address", "state"))
+    name, _, rest = html.escape(_title(cluster)).partition(": ")
+    return (
+        '<div class="dtf-cluster" style="color:var(--jp-content-font-color1,inherit);font-size:13px;line-height:1.5">'
+        f'<b>{name}</b>: {rest}<table style="border-collapse:collapse;margin:6px 0"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(map(_table_row, rows(cluster)))}</tbody></table></div>"
+    )
+
+
+def _title(cluster: Cluster) -> str:
+    count = len(cluster.tasks)
+    tasks = "1 task" if count == 1 else f"{count} tasks"
+    return f"{cluster.name}: {tasks}, {_WHERE.get(cluster.engine, cluster.engine)}"
+
+
+def _table_row(row: Row) -> str:
+    seen = look(row.task)
+    badge = f'<span style="{_BADGE};background:{seen.colour.fill};color:{seen.colour.ink}">{seen.letter}</span>'
+    mark = "●" if row.state == "running" else "○"
+    cells = [f"{badge} {html.escape(row.task)}", html.escape(row.devices), html.escape(row.address)]
+    cells.append(f"{mark} {html.escape(row.state)}")
+    return "<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells) + "</tr>"

@@ -1,0 +1,350 @@
+"""The magics and the panel, in IPython's shell without a kernel or a browser."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from IPython.core.completer import provisionalcompleter
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from traitlets.config import Config
+
+import dtflab as tf
+from dtflab.cluster.cluster import Cluster
+from dtflab.graph import errors
+from dtflab.notebook import arguments, panel
+from dtflab.runtime.session import last_session
+from dtflab.viz import Picture
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch):
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    shell = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
+    shell.run_cell("import dtflab as tf\ntf.reset_default_graph()").raise_error()
+    magic(shell, "%load_ext dtflab")
+    yield shell
+    magic(shell, "%unload_ext dtflab")
+    while session := last_session():  # it would be the newest one of the next test
+        session.close()
+    tf.reset_default_graph()
+    InteractiveShell.clear_instance()
+
+
+def magic(shell, line, name="_"):
+    """What one line gives; raises what it raises."""
+    shell.run_cell(f"{name} = {line}" if name != "_" else line, silent=True).raise_error()
+    return shell.user_ns.get(name)
+
+
+def cell(shell, text):
+    """What a cell prints and shows of an error."""
+    with capture_output(display=False) as shown:
+        shell.run_cell(text)
+    return re.sub(r"\x1b\[[0-9;]*m", "", shown.stdout + shown.stderr)
+
+
+MODEL = """with tf.device("/job:ps/task:0"):
+    v = tf.Variable([1.0, 2.0], name="v")
+with tf.device("/job:worker/task:1"):
+    x = tf.placeholder(tf.float32, [2], name="x")
+    y = tf.multiply(v, x, name="y")
+sess = tf.Session(cluster.target)
+sess.run(v.initializer)
+"""
+
+
+@pytest.fixture
+def model(shell):
+    magic(shell, "%dtf_cluster --ps 1 --worker 2", "cluster")
+    shell.run_cell(MODEL).raise_error()
+    return shell
+
+
+# ---- %load_ext ----
+
+
+def test_loading_twice_and_reloading(shell):
+    cluster = magic(shell, "%dtf_cluster --worker 1", "c")
+    assert "already loaded" in cell(shell, "%load_ext dtflab")
+    tf.load_ipython_extension(shell)  # by hand
+    assert magic(shell, "%dtf_cluster status", "again") is cluster
+    magic(shell, "%reload_ext dtflab")
+    assert states(cluster) == {"stopped"}
+    assert states(magic(shell, "%dtf_cluster --worker 1", "c")) == {"running"}
+
+
+def test_unloading_stops_all_clusters_and_takes_the_magics_away(shell):
+    clusters = [magic(shell, "%dtf_cluster --worker 1", "c"), Cluster(worker=1)]
+    magic(shell, "%unload_ext dtflab")
+    assert [states(cluster) for cluster in clusters] == [{"stopped"}] * 2
+    assert "not found" in cell(shell, "%dtf_cluster")
+    assert WIDGET not in shell.display_formatter.format(clusters[0])[0]
+    tf.unload_ipython_extension(shell)  # once more
+
+
+def states(cluster):
+    return {state for _, _, state in cluster.rows()}
+
+
+# ---- %dtf_cluster ----
+
+
+def test_a_cluster_in_one_line(shell):
+    cluster = magic(shell, "%dtf_cluster --ps 1 --worker 2 --job chief=1", "cluster")
+    assert isinstance(cluster, Cluster)
+    assert cluster.spec.as_dict().keys() == {"ps", "worker", "chief"} and cluster.spec.num_tasks("worker") == 2
+    assert magic(shell, "%dtf_cluster status", "same") is cluster
+    with tf.Session(cluster.target) as sess:
+        assert sess.run(tf.constant(7)) == 7
+
+
+def test_a_python_value_in_the_line(shell):
+    shell.user_ns.update(n=3, title="mine")
+    assert magic(shell, "%dtf_cluster --worker {n} --name $title", "c").spec.num_tasks("worker") == 3
+
+
+def test_starting_again_replaces_and_old_sessions_say_so(model):
+    old = model.user_ns["cluster"]
+    new = magic(model, "%dtf_cluster --ps 1 --worker 2", "cluster")
+    assert states(old) == {"stopped"} and states(new) == {"running"}
+    text = cell(model, "sess.run(y, {x: [1.0, 2.0]})")
+    assert re.match("(Unavailable|Aborted)Error: ", text) and "its cluster was stopped" in text
+    model.run_cell(MODEL).raise_error()
+
+
+def test_restart_keeps_addresses(model):
+    old = model.user_ns["cluster"]
+    new = magic(model, "%dtf_cluster restart", "cluster")
+    assert new.spec == old.spec and states(new) == {"running"}
+    loose = magic(model, "%dtf_cluster --worker 1 --listen --name loose", "loose")
+    again = magic(model, "%dtf_cluster restart --name loose", "again")
+    assert again.spec == loose.spec and again.tasks[0].server._service is not None
+
+
+def test_stop(shell):
+    cluster = magic(shell, "%dtf_cluster --worker 1", "c")
+    assert cell(shell, "%dtf_cluster stop") == ""
+    assert states(cluster) == {"stopped"}
+    assert cell(shell, "%dtf_cluster stop") == "There is no cluster 'cluster' to stop.\n"
+    with pytest.raises(UsageError, match=r"No cluster 'cluster' was started. Start it: %dtf_cluster --ps"):
+        magic(shell, "%dtf_cluster status")
+    magic(shell, "%dtf_cluster --worker 1 --name other")
+    with pytest.raises(UsageError, match="There is --name other"):
+        magic(shell, "%dtf_cluster restart")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("", "at least one task"),
+        ("--ps 0", "at least one task"),
+        ("--ps -1 --worker 2", "at least one task"),
+        ("--ps x", "invalid int value: 'x'"),
+        ("--ps", "expected one argument"),
+        ("--pss 1", "unrecognized arguments: --pss"),
+        ("begin", "begin? Say start, status, stop, restart"),
+        ("start now", "unrecognized arguments: now"),
+        ("--worker 1 --engine ray", "--engine ray? Choose inprocess or process"),
+        ("--job chief", "--job chief? Write NAME=N"),
+        ("--job chief=one", "for example --job chief=1"),
+    ],
+)
+def test_wrong_arguments_say_what_is_right(shell, line, says):
+    text = cell(shell, f"%dtf_cluster {line}")
+    assert text.startswith("UsageError: ") and says in text and len(text.splitlines()) == 1
+    assert re.search("[Ff]or example:? (%dtf_cluster|--job chief=1)", text)
+
+
+def test_a_task_that_does_not_come_up_is_named(shell):
+    with Cluster(worker=1, name="taken"):
+        text = cell(shell, "%dtf_cluster --worker 1 --name taken")
+    assert "/job:worker/replica:0/task:0" in text and "in use" in text
+
+
+@pytest.mark.parametrize("name", ["dtf_cluster", "dtf_placement", "dtf_timeline"])
+def test_help_shows_an_example_and_all_options(shell, name):
+    text = shell.find_line_magic(name).__doc__
+    assert f"%{name} " in text and "--" in text and "::" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "offers"),
+    [
+        ("%dtf_cluster --w", {"--worker"}),
+        ("%dtf_cluster ", {"status", "stop", "--ps", "--engine"}),
+        ("%dtf_cluster st", {"start", "status", "stop"}),
+        ("%dtf_cluster --engine ", {"inprocess", "process"}),
+        ("%dtf_cluster stop --name ", {"mine"}),
+        ("%dtf_timeline y --", {"--feed", "--session"}),
+        ("%dtf_placement y --s", {"--session"}),
+    ],
+)
+def test_tab_completes(shell, line, offers):
+    magic(shell, "%dtf_cluster --worker 1 --name mine")
+    with provisionalcompleter():
+        found = {completion.text for completion in shell.Completer.completions(line, len(line))}
+    assert offers <= found
+
+
+# ---- the panel ----
+
+
+def test_a_cluster_in_three_forms(shell):
+    cluster = magic(shell, "%dtf_cluster --ps 1 --worker 1", "c")
+    shown, _ = shell.display_formatter.format(cluster)
+    assert shown.keys() == {"text/plain", "text/html", WIDGET}
+    for form in ("text/plain", "text/html"):
+        for part in ("/job:ps/task:0", "/job:worker/task:0", "CPU:0", "ps-0.cluster:2222", "running"):
+            assert shown[form].count(part) >= 1, (form, part)
+    assert "<script" not in shown["text/html"]
+
+
+def test_names_in_the_table_are_text(shell):
+    cluster = magic(shell, "%dtf_cluster --worker 1 --name <b>", "c")
+    assert "&lt;b&gt;" in shell.display_formatter.format(cluster)[0]["text/html"]
+
+
+def test_without_ipywidgets_there_is_the_table(shell, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ipywidgets", None)
+    cluster = magic(shell, "%dtf_cluster --worker 1", "c")
+    assert shell.display_formatter.format(cluster)[0].keys() == {"text/plain", "text/html"}
+
+
+def test_the_panels_stop_button_stops(model):
+    cluster = model.user_ns["cluster"]
+    shown = panel.Panel(cluster)
+    assert "running" in shown.table.value and shown.stop.description == "Stop"
+    shown.stop.click()
+    assert states(cluster) == {"stopped"}
+    assert "running" not in shown.table.value and shown.stop.disabled and shown.stop.description == "Stopped"
+
+
+def test_a_panel_follows_what_cells_do(shell):
+    cluster = magic(shell, "%dtf_cluster --worker 2", "c")
+    shown = panel.Panel(cluster)
+    cell(shell, "c.kill('worker', 1)")
+    assert "○ stopped" in shown.table.value and "● running" in shown.table.value
+    assert not shown.stop.disabled
+    cell(shell, "%dtf_cluster stop")
+    assert "running" not in shown.table.value and shown.stop.disabled
+    assert shown not in panel._panels
+
+
+def test_processes_have_devices_and_states_too(shell):
+    cluster = magic(shell, "%dtf_cluster --worker 2 --engine process", "c")
+    shown, _ = shell.display_formatter.format(cluster)
+    assert shown["text/plain"].count("CPU:0") == 2 and "each in a process of its own" in shown["text/plain"]
+    cluster.kill("worker", 1)
+    assert "ended (-9)" in shell.display_formatter.format(cluster)[0]["text/plain"]
+
+
+# ---- %dtf_placement and %dtf_timeline ----
+
+
+def test_placement(model):
+    picture = magic(model, "%dtf_placement", "picture")
+    assert isinstance(picture, Picture)
+    assert "v/Assign" in picture.text
+    picture = magic(model, "%dtf_placement y", "picture")
+    assert "v/Assign" not in picture.text and "2 devices" in picture.text
+
+
+def test_timeline(model):
+    feeds = ["{x: [1.0, -2.0]}", "{x: [ -1.0, float('1')]}", "feed", "{'x:0': (3, 4)}", "dict([(x, [1.0, 2.0])])"]
+    model.user_ns["feed"] = {model.user_ns["x"]: [1.0, 2.0]}
+    for feed in feeds:
+        assert "transfer" in magic(model, f"%dtf_timeline y --feed {feed}", "picture").text
+    picture = magic(model, "%dtf_timeline [y, v] --session sess --feed feed", "picture")
+    assert "transfer" in picture.text
+    model.run_cell("traced = sess.trace(y, feed)").raise_error()
+    assert isinstance(magic(model, "%dtf_timeline traced", "picture"), Picture)
+
+
+def test_asking_another_process(shell):
+    magic(shell, "%dtf_cluster --ps 1 --worker 2 --engine process", "cluster")
+    shell.run_cell(MODEL).raise_error()
+    with pytest.raises(UsageError, match=r"in another process.*%dtf_placement train --feed"):
+        magic(shell, "%dtf_placement")
+    text = magic(shell, "%dtf_placement y --feed {x: [1.0, 2.0]}", "picture").text
+    assert re.search(r"/job:ps/replica:0/task:0/device:CPU:0 .*v/read", text)
+    assert re.search(r"/job:worker/replica:0/task:1/device:CPU:0 .*y", text)
+    assert re.search(r"/job:worker/replica:0/task:0/device:CPU:0 .*x", text), "where the feed came in"
+    assert "transfer" in magic(shell, "%dtf_timeline y --feed {x: [1.0, 2.0]}", "picture").text
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("%dtf_timeline", "Name what to run.*%dtf_timeline train --feed"),
+        ("%dtf_timeline y --fed {x: [1.0, 2.0]}", "Unknown option --fed; there are --feed, --session"),
+        ("%dtf_timeline y --feed", "--feed needs a value"),
+        ("%dtf_placement y --session cluster", "--session cluster is not a session but a Cluster"),
+        ("%dtf_timeline y", "You must feed.*fed like this: %dtf_timeline train --feed {"),
+    ],
+)
+def test_pictures_that_cannot_be_drawn(model, line, says):
+    assert re.search(says, cell(model, line).replace("\n", " "))
+
+
+def test_without_a_session(shell):
+    for name in ("placement", "timeline"):
+        text = cell(shell, f"%dtf_{name} tf.constant(1)")
+        assert text.startswith("UsageError: No session is open. Open one: sess = tf.Session(cluster.target)")
+
+
+def test_split_leaves_python_as_typed():
+    options = ("feed", "session")
+    assert arguments.split("", options, "") == {"": ""}
+    assert arguments.split("a, b --feed {x: -1, 'y  z': \"--session q\"}", options, "") == {
+        "": "a, b",
+        "feed": "{x: -1, 'y  z': \"--session q\"}",
+    }
+    assert arguments.split("--session=s f(1, --feed) --feed (a --session b)", options, "") == {
+        "": "",
+        "session": "s f(1, --feed)",
+        "feed": "(a --session b)",
+    }
+    assert arguments.split("a--feed", options, "") == {"": "a--feed"}
+
+
+# ---- errors ----
+
+
+def test_an_error_is_short(model):
+    text = cell(model, "def ask():\n    return sess.run(y)\nask()")
+    assert text.startswith("InvalidArgumentError: You must feed a value for placeholder tensor 'x'")
+    assert len(text.splitlines()) < 12 and "session.py" not in text and "{{node" not in text
+    assert re.search(r"op +x\n", text)
+    assert re.search(r"device +/job:worker/replica:0/task:1/device:CPU:0\n", text)
+    assert re.search(r"made in +Cell In\[.*\], line 4: +x = tf.placeholder", text)
+    assert re.search(r"run in +Cell In\[.*\], line 3: +ask\(\)\n +Cell In\[.*\], line 2, in ask: +return sess", text)
+
+
+def test_every_frame_on_demand(model):
+    cell(model, "sess.run(y)")
+    for ask in ("%tb plain", "%tb verbose"):
+        text = cell(model, ask)
+        assert "session.py" in text and "You must feed" in text
+    assert "session.py" not in cell(model, "%tb")
+
+
+def test_the_client_that_failed_is_named(model):
+    text = cell(model, "cluster.run(lambda client: tf.Session(client.target).run(tf.placeholder(tf.float32)))")
+    assert re.search(r"\(raised in the client of /job:worker/task:[01]\)", text)
+
+
+def test_many_calls_are_cut_in_the_middle(model):
+    text = cell(model, "def dig(n):\n    return dig(n - 1) if n else sess.run(y)\ndig(50)")
+    assert "more" in text and len(text.splitlines()) < 20 and "dig(50)" in text
+
+
+def test_no_op_no_device():
+    error = errors.UnavailableError(None, None, "Task x does not answer.")
+    assert error._render_traceback_() == [
+        "\x1b[31mUnavailableError\x1b[0m: Task x does not answer.\n\nAll frames: %tb plain"
+    ]
