@@ -175,9 +175,7 @@ class EluGrad(Op):
 @op(f"Selu{_TO}{_FLOAT}")
 class Selu(Op):
     infer = shapes.unchanged
-    bind = forward(
-        lambda xp, x, num: xp.where(x < num(0), num(_SELU_SCALE_ALPHA) * xp.expm1(x), num(_SELU_SCALE) * x)
-    )
+    bind = forward(lambda xp, x, num: xp.where(x < num(0), num(_SELU_SCALE_ALPHA) * xp.expm1(x), num(_SELU_SCALE) * x))
     flops = _flops(3)
 
     def grad(op, dy):

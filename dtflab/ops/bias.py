@@ -119,8 +119,7 @@ def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | 
                 data_format = "NHWC"
             else:
                 raise ValueError(
-                    "`data_format` must be of the form `N...C` or `NC...`. "
-                    f"Received: data_format={data_format}"
+                    f"`data_format` must be of the form `N...C` or `NC...`. Received: data_format={data_format}"
                 )
         value = convert_to_tensor(value, name="input")
         bias = convert_to_tensor(bias, value.dtype, name="bias")

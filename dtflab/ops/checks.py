@@ -42,9 +42,7 @@ class Assert_(Op):
         return check
 
 
-def Assert(
-    condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None
-) -> Operation:
+def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None) -> Operation:
     """An operation that fails with InvalidArgumentError, showing `data`, if `condition` is false.
 
     It runs only if something depends on it: `with tf.control_dependencies([tf.Assert(...)]):`.
@@ -73,9 +71,7 @@ class CheckNumerics(Op):
         def check(tensor):
             if not xp.isfinite(tensor).all():
                 kinds = [
-                    word
-                    for word, found in (("Inf", xp.isinf(tensor).any()), ("NaN", xp.isnan(tensor).any()))
-                    if found
+                    word for word, found in (("Inf", xp.isinf(tensor).any()), ("NaN", xp.isnan(tensor).any())) if found
                 ]
                 raise invalid(f"{node['message'].decode()} : Tensor had {' and '.join(kinds)} values")
             return tensor

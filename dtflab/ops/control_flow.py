@@ -76,8 +76,7 @@ def group(*inputs: Any, name: str | None = None, **unknown: Any) -> Operation:
         for item in flatten(inputs):
             if not hasattr(item, "device"):
                 raise TypeError(
-                    f"'inputs' should be zero or more (nested) Tensors. Received '{item}' with type "
-                    f"'{type(item)}'."
+                    f"'inputs' should be zero or more (nested) Tensors. Received '{item}' with type '{type(item)}'."
                 )
             by_device.setdefault(item.device or "", []).append(item)
         if len(by_device) == 1:
@@ -118,9 +117,7 @@ def with_dependencies(dependencies: Sequence[Any], output_tensor: Any, name: str
         return apply_op("RefIdentity" if tensor.dtype._is_ref_dtype else "Identity", scope, input=tensor)
 
 
-def tuple(
-    tensors: Sequence[Any], name: str | None = None, control_inputs: Sequence[Any] | None = None
-) -> list[Any]:
+def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Sequence[Any] | None = None) -> list[Any]:
     """The same tensors, each available only when all of them (and `control_inputs`) have been computed."""
     with name_scope(name, "tuple", tensors):
         members = [
@@ -130,9 +127,7 @@ def tuple(
         gating = [_operation(t) for t in members if t is not None]
         for control in control_inputs or ():
             if not isinstance(control, Operation | Tensor):
-                raise TypeError(
-                    f"'control_inputs' must only contain Operation or Tensor. Received: {type(control)}"
-                )
+                raise TypeError(f"'control_inputs' must only contain Operation or Tensor. Received: {type(control)}")
             gating.append(_operation(control))
         if not gating:
             raise ValueError(f"'tensors' must have at least one Tensor. Received: {tensors}.")
@@ -278,7 +273,7 @@ _Enter, _Exit, _NextIteration = _passed("enter"), _passed("exit"), _passed("next
        frame_name: string
        is_constant: bool = false
        parallel_iterations: int = 10""")
-class Enter(_Enter):  # type: ignore[misc, valid-type]
+class Enter(_Enter):  # type: ignore[valid-type]
     def infer(operation):
         """Only a loop constant surely keeps its shape; `while_loop` sets that of the others."""
         return [operation.inputs[0].shape if operation.get_attr("is_constant") else TensorShape(None)]
@@ -289,31 +284,31 @@ class Enter(_Enter):  # type: ignore[misc, valid-type]
        frame_name: string
        is_constant: bool = false
        parallel_iterations: int = 10""")
-class RefEnter(_Enter):  # type: ignore[misc, valid-type]
+class RefEnter(_Enter):  # type: ignore[valid-type]
     pass
 
 
 @op("""Exit(data: T) -> (output: T)
        T: type""")
-class Exit(_Exit):  # type: ignore[misc, valid-type]
+class Exit(_Exit):  # type: ignore[valid-type]
     pass
 
 
 @op("""RefExit(data: Ref(T)) -> (output: Ref(T))
        T: type""")
-class RefExit(_Exit):  # type: ignore[misc, valid-type]
+class RefExit(_Exit):  # type: ignore[valid-type]
     pass
 
 
 @op("""NextIteration(data: T) -> (output: T)
        T: type""")
-class NextIteration(_NextIteration):  # type: ignore[misc, valid-type]
+class NextIteration(_NextIteration):  # type: ignore[valid-type]
     pass
 
 
 @op("""RefNextIteration(data: Ref(T)) -> (output: Ref(T))
        T: type""")
-class RefNextIteration(_NextIteration):  # type: ignore[misc, valid-type]
+class RefNextIteration(_NextIteration):  # type: ignore[valid-type]
     pass
 
 

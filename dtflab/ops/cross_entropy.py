@@ -18,8 +18,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops import array, casting, joining, logic, math, reshaping, slicing, unary
-from dtflab.ops import constant as constants
+from dtflab.ops import array, casting, constant as constants, joining, logic, math, reshaping, slicing, unary
 from dtflab.ops.messages import renamed
 
 # -- softmax ------------------------------------------------------------------------------------------
@@ -30,9 +29,7 @@ def softmax(logits: Any, axis: int | None = None, name: str | None = None, dim: 
     return _along(logits, "Softmax", renamed("axis", axis, "dim", dim), name)
 
 
-def log_softmax(
-    logits: Any, axis: int | None = None, name: str | None = None, dim: int | None = None
-) -> Tensor:
+def log_softmax(logits: Any, axis: int | None = None, name: str | None = None, dim: int | None = None) -> Tensor:
     """x - log(sum(exp(x))) along `axis`, the last one by default (`dim` is its old name)."""
     return _along(logits, "LogSoftmax", renamed("axis", axis, "dim", dim), name)
 
@@ -76,8 +73,7 @@ def _swap_last(tensor: Tensor, axis: Any, last: Tensor, name: str | None = "tran
 def _need_both(function: str, labels: Any, logits: Any) -> None:
     if labels is None or logits is None:
         raise ValueError(
-            f"Both `labels` and `logits` must be provided for {function}"
-            f"Received: labels={labels} and logits={logits}"
+            f"Both `labels` and `logits` must be provided for {function}Received: labels={labels} and logits={logits}"
         )
 
 
@@ -139,9 +135,7 @@ def _as_matrix(logits: Tensor) -> Tensor:
     return matrix
 
 
-def sparse_softmax_cross_entropy_with_logits(
-    labels: Any = None, logits: Any = None, name: str | None = None
-) -> Tensor:
+def sparse_softmax_cross_entropy_with_logits(labels: Any = None, logits: Any = None, name: str | None = None) -> Tensor:
     """The loss of each example for labels that are class numbers."""
     _need_both("sparse_softmax_cross_entropy_with_logits", labels, logits)
     with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]):
@@ -183,9 +177,7 @@ def _check_sparse_shapes(labels: TensorShape, logits: TensorShape) -> None:
         )
 
 
-def sigmoid_cross_entropy_with_logits(
-    labels: Any = None, logits: Any = None, name: str | None = None
-) -> Tensor:
+def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None, name: str | None = None) -> Tensor:
     """The loss of each of many yes-or-no questions: max(x, 0) - x·z + log(1 + exp(-|x|))."""
     _need_both("sigmoid_cross_entropy_with_logits", labels, logits)
     with name_scope(name, "logistic_loss", [logits, labels]) as scope:
@@ -193,8 +185,7 @@ def sigmoid_cross_entropy_with_logits(
         labels = convert_to_tensor(labels, name="labels")
         if not labels.shape.is_compatible_with(logits.shape):
             raise ValueError(
-                "`logits` and `labels` must have the same shape, received "
-                f"({logits.shape} vs {labels.shape})."
+                f"`logits` and `labels` must have the same shape, received ({logits.shape} vs {labels.shape})."
             )
         zeros = constants.zeros_like(logits, dtype=logits.dtype)
         positive = logic.greater_equal(logits, zeros)

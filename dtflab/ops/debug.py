@@ -65,9 +65,7 @@ def Print(
     name: str | None = None,
 ) -> Tensor:
     """`input_`, which when it is computed prints `data`: the first `summarize` elements of each."""
-    return apply_op(
-        "Print", name, input=input_, data=list(data), message=message, first_n=first_n, summarize=summarize
-    )
+    return apply_op("Print", name, input=input_, data=list(data), message=message, first_n=first_n, summarize=summarize)
 
 
 @op("""StringFormat(inputs: T) -> (output: string)
@@ -156,9 +154,7 @@ def _stream_name(stream: Any) -> str:
 def _formatted(inputs: Sequence[Any], sep: str, summarize: int, name: str | None) -> Tensor:
     """The inputs as one template with a placeholder for each tensor, to be filled in when it runs."""
     placeholder = _unused_in(" ".join(pprint.pformat(_replaced(x, lambda t: "")) for x in inputs))
-    templates = [
-        x if isinstance(x, str) else pprint.pformat(_replaced(x, lambda t: placeholder)) for x in inputs
-    ]
+    templates = [x if isinstance(x, str) else pprint.pformat(_replaced(x, lambda t: placeholder)) for x in inputs]
     template = sep.join(templates).replace(f"'{placeholder}'", placeholder)
     tensors = [t for t in flatten(list(inputs)) if _is_tensor(t)]
     return apply_op(

@@ -18,8 +18,7 @@ from dtflab.graph import dtypes
 from dtflab.graph.convert import constant
 from dtflab.graph.dtypes import DType
 from dtflab.graph.operation import Tensor
-from dtflab.ops import constant as constants
-from dtflab.ops import random
+from dtflab.ops import constant as constants, random
 
 
 class Initializer:
@@ -167,13 +166,9 @@ class VarianceScaling(Initializer):
         if scale <= 0.0:
             raise ValueError(f"Argument `scale` must be a positive float. Received: {scale}")
         if mode not in ("fan_in", "fan_out", "fan_avg"):
-            raise ValueError(
-                f"Argument `mode` should be one of ('fan_in', 'fan_out', 'fan_avg'). Received: {mode}"
-            )
+            raise ValueError(f"Argument `mode` should be one of ('fan_in', 'fan_out', 'fan_avg'). Received: {mode}")
         if distribution.lower() not in _DISTRIBUTIONS:
-            raise ValueError(
-                f"Argument `distribution` should be one of {_DISTRIBUTIONS}. Received: {distribution}"
-            )
+            raise ValueError(f"Argument `distribution` should be one of {_DISTRIBUTIONS}. Received: {distribution}")
         self.scale, self.mode, self.distribution, self.seed = scale, mode, distribution.lower(), seed
         self.dtype = _floating(dtype)
 

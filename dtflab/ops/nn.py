@@ -67,14 +67,11 @@ def dropout(
         raise ValueError(f"`rate` must be provided. Received: rate={rate}")
     with name_scope(name, "dropout", [x]):
         if isinstance(rate, numbers.Real) and not 0 <= rate < 1:  # type: ignore[operator]
-            raise ValueError(
-                f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}"
-            )
+            raise ValueError(f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}")
         x = convert_to_tensor(x, name="x")
         if not x.dtype.is_floating:
             raise ValueError(
-                "`x.dtype` must be a floating point tensor as `x` will be scaled. "
-                f"Received: x_dtype={x.dtype}"
+                f"`x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={x.dtype}"
             )
         if isinstance(rate, numbers.Real) and rate == 0:
             random_seed.get_seed(seed)  # the op seeds after this one must not depend on the rate
@@ -96,8 +93,7 @@ def _scaled(x: Tensor, rate: Any) -> tuple[Tensor, Any]:
     rate.shape.assert_has_rank(0)
     if rate.dtype != x.dtype:
         raise ValueError(
-            "`x.dtype` must be compatible with `rate.dtype`. "
-            f"Received: x.dtype={x.dtype} and rate.dtype={rate.dtype}"
+            f"`x.dtype` must be compatible with `rate.dtype`. Received: x.dtype={x.dtype} and rate.dtype={rate.dtype}"
         )
     one = constant(1, x.dtype)
     return apply_op("RealDiv", None, x=x, y=apply_op("Sub", None, x=one, y=rate)), rate
@@ -117,9 +113,7 @@ def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
     return TensorShape([have if want is None else want for want, have in pairs])
 
 
-def l2_normalize(
-    x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None
-) -> Tensor:
+def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None) -> Tensor:
     """x / sqrt(max(sum(x²), epsilon)), the sum along `axis` (`dim` is its old name)."""
     axis = renamed("axis", axis, "dim", dim)
     with name_scope(name, "l2_normalize", [x]) as scope:

@@ -202,9 +202,7 @@ def _uniform(shape: Tensor, minval: Any, maxval: Any, dtype: DType, seed: int | 
         maxval = convert_to_tensor(maxval, dtype, name="max")
     seed1, seed2 = random_seed.get_seed(seed)
     if dtype.is_integer:
-        return apply_op(
-            "RandomUniformInt", scope, shape=shape, minval=minval, maxval=maxval, seed=seed1, seed2=seed2
-        )
+        return apply_op("RandomUniformInt", scope, shape=shape, minval=minval, maxval=maxval, seed=seed1, seed2=seed2)
     numbers = apply_op("RandomUniform", None, shape=shape, dtype=dtype, seed=seed1, seed2=seed2)
     if from_zero:
         return numbers if to_one else apply_op("Mul", None, x=numbers, y=maxval)

@@ -42,8 +42,7 @@ def find(ctx: Any, handle: ResourceHandle) -> Cell:
     """The variable that `handle` names; NotFoundError if it has not been assigned yet."""
     if handle.device != ctx.device:
         raise invalid(
-            f"Trying to access resource {handle.name} located in device {handle.device} "
-            f"from device {ctx.device}"
+            f"Trying to access resource {handle.name} located in device {handle.device} from device {ctx.device}"
         )
     try:
         return ctx.resources.lookup(handle.container, handle.name, Cell)

@@ -116,9 +116,7 @@ class SoftmaxCrossEntropyWithLogits(Op):
             if features.shape != labels.shape:
                 features, labels = _broadcast(features, labels)
             if features.ndim != 2:
-                raise invalid(
-                    "logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional"
-                )
+                raise invalid("logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional")
             shifted = _shifted(xp, features)
             e = xp.exp(shifted)
             total = e.sum(axis=1, keepdims=True)

@@ -32,8 +32,7 @@ def _descend(xp: Any) -> Callable[[Cell, Any, Any], None]:
         def compute(old: Any, out: Any) -> Any:
             if old.shape != delta.shape:
                 raise invalid(
-                    "var and delta do not have the same shape"
-                    f"{shape_text(old.shape)} {shape_text(delta.shape)}"
+                    f"var and delta do not have the same shape{shape_text(old.shape)} {shape_text(delta.shape)}"
                 )
             change = xp.multiply(delta, alpha)
             if change.ndim == 0:

@@ -295,9 +295,7 @@ def _checked_gradient(grad: Any) -> Gradient:
     try:
         return convert_to_tensor(grad)
     except TypeError:
-        raise TypeError(
-            f"Gradient must be convertible to a Tensor or IndexedSlices, or None: {grad}"
-        ) from None
+        raise TypeError(f"Gradient must be convertible to a Tensor or IndexedSlices, or None: {grad}") from None
 
 
 def _count_step(global_step: Any, scope: str) -> Any:

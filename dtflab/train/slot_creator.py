@@ -34,16 +34,12 @@ def create_slot_with_initializer(
         return _make(primary, lambda: initializer(shape, dtype), name, validate_shape=known)
 
 
-def create_zeros_slot(
-    primary: Any, name: str, dtype: Any = None, colocate_with_primary: bool = True
-) -> Variable:
+def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_primary: bool = True) -> Variable:
     """A slot of zeros, of the shape of `primary`."""
     dtype = primary.dtype.base_dtype if dtype is None else dtype
     shape = primary.shape
     if shape.is_fully_defined():
-        return create_slot_with_initializer(
-            primary, constant.zeros, shape, dtype, name, colocate_with_primary
-        )
+        return create_slot_with_initializer(primary, constant.zeros, shape, dtype, name, colocate_with_primary)
     sizes = array.shape(primary.initialized_value() if isinstance(primary, Variable) else primary)
     return create_slot(primary, constant.zeros(sizes, dtype), name, colocate_with_primary)
 

@@ -101,9 +101,7 @@ def mlp_on_parameter_servers(tf, use_resource):
     with tf.device(setter):
         x = tf.placeholder(tf.float32, [None, 8], name="x")
         y = tf.placeholder(tf.float32, [None, 3], name="y")
-        w1 = tf.Variable(
-            tf.truncated_normal([8, 5], stddev=0.1, seed=1), name="w1", use_resource=use_resource
-        )
+        w1 = tf.Variable(tf.truncated_normal([8, 5], stddev=0.1, seed=1), name="w1", use_resource=use_resource)
         b1 = tf.Variable(tf.zeros([5]), name="b1", use_resource=use_resource)
         w2 = tf.Variable(lambda: tf.random_normal([5, 3], seed=2), name="w2", use_resource=use_resource)
         b2 = tf.Variable(tf.zeros([3]), name="b2", use_resource=use_resource)
@@ -112,9 +110,7 @@ def mlp_on_parameter_servers(tf, use_resource):
         logits = tf.nn.xw_plus_b(hidden, w2, b2)
         loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(labels=y, logits=logits))
         step = tf.train.get_or_create_global_step()
-        tf.train.GradientDescentOptimizer(0.1).minimize(
-            loss, global_step=step, colocate_gradients_with_ops=True
-        )
+        tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step, colocate_gradients_with_ops=True)
         tf.global_variables_initializer()
 
 
