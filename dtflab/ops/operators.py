@@ -111,25 +111,17 @@ def _right(function: Callable[..., Tensor], operator: str) -> Callable[[Any, Any
     return method
 
 
-def install(cls: Any) -> None:
-    """Give a class whose instances convert to tensors the operators of tensors."""
-    for operator, function in _BINARY.items():
-        setattr(cls, f"__{operator}__", _left(function, operator))
-        setattr(cls, f"__r{operator}__", _right(function, operator))
-    for operator, function in _COMPARISONS.items():
-        setattr(cls, operator, _without_name(function))
-    cls.__neg__ = lambda x: unary.negative(x)
-    cls.__abs__ = lambda x: unary.abs(x)
-    cls.__invert__ = lambda x: _invert(x)
-
-
-_COMPARISONS = {
-    "__lt__": logic.less, "__le__": logic.less_equal, "__gt__": logic.greater, "__ge__": logic.greater_equal,
-}  # fmt: skip
-
-
 def _without_name(function: Callable[..., Tensor]) -> Callable[[Any, Any], Any]:
     return lambda x, y: function(x, y)
 
 
-install(Tensor)
+for _operator, _function in _BINARY.items():
+    Tensor.override_operator(f"__{_operator}__", _left(_function, _operator))
+    Tensor.override_operator(f"__r{_operator}__", _right(_function, _operator))
+Tensor.override_operator("__lt__", _without_name(logic.less))
+Tensor.override_operator("__le__", _without_name(logic.less_equal))
+Tensor.override_operator("__gt__", _without_name(logic.greater))
+Tensor.override_operator("__ge__", _without_name(logic.greater_equal))
+Tensor.override_operator("__neg__", lambda x: unary.negative(x))
+Tensor.override_operator("__abs__", lambda x: unary.abs(x))
+Tensor.override_operator("__invert__", _invert)
