@@ -48,6 +48,7 @@ class ProcessTask:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,  # Ctrl-C is the parent's: it reaches all processes of a session
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"},
         )
         self._reader = REAL.spawn(self._read, name=f"log of {self.name}")
@@ -121,10 +122,7 @@ def _main(encoded: str) -> Any:
 
     server = Server(ServerDef.FromString(base64.b64decode(encoded)))
     print(_READY, flush=True)
-    try:
-        sys.stdin.read()
-    except KeyboardInterrupt:  # Ctrl-C in a terminal reaches the children too; the parent decides
-        sys.stdin.read()
+    sys.stdin.read()
     server.stop()
 
 
