@@ -1,0 +1,232 @@
+"""The notebook's kernel as a process: what reaches stderr, Ctrl-C, and what is left when it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from jupyter_client.manager import start_new_kernel
+
+PATIENCE_S = 60
+
+
+class Shown(NamedTuple):
+    """What a cell showed."""
+
+    stdout: str
+    stderr: str
+    value: str
+    error: str
+
+
+class Kernel:
+    """A kernel with dtflab loaded; `do` runs a cell."""
+
+    def __init__(self, folder):
+        where = {"IPYTHONDIR": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)}
+        self.manager, self.client = start_new_kernel(env=os.environ | where, cwd=folder)
+        self.load()
+
+    def load(self):
+        assert self.do("import dtflab as tf\n%load_ext dtflab") == Shown("", "", "", "")
+
+    def do(self, code):
+        shown = {"stdout": "", "stderr": "", "value": "", "error": ""}
+
+        def hear(message):
+            content = message["content"]
+            if message["msg_type"] == "stream":
+                shown[content["name"]] += content["text"]
+            elif message["msg_type"] in ("execute_result", "display_data"):
+                shown["value"] += content["data"]["text/plain"]
+            elif message["msg_type"] == "error":
+                shown["error"] = content["ename"]
+
+        self.client.execute_interactive(code, timeout=PATIENCE_S, output_hook=hear)
+        return Shown(**shown)
+
+    def start(self, code):
+        """Begin a cell that will not end by itself, and return once it says `waiting`."""
+        number = self.client.execute(code)
+        while True:
+            message = self.client.get_iopub_msg(timeout=PATIENCE_S)
+            if message["msg_type"] == "stream" and "waiting" in message["content"]["text"]:
+                return number
+
+    def interrupt(self, number):
+        """How a cell ended after Ctrl-C, and after how many seconds."""
+        began = time.monotonic()
+        self.manager.interrupt_kernel()
+        while True:
+            reply = self.client.get_shell_msg(timeout=PATIENCE_S)
+            if reply["parent_header"]["msg_id"] == number:
+                return reply["content"].get("ename"), time.monotonic() - began
+
+    def end(self):
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+        self.manager.cleanup_resources()
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory):
+    kernel = Kernel(tmp_path_factory.mktemp("kernel"))
+    yield kernel
+    kernel.end()
+
+
+@pytest.fixture
+def own_kernel(tmp_path):
+    kernel = Kernel(tmp_path)
+    yield kernel
+    kernel.end()
+
+
+MODEL = """
+tf.reset_default_graph()
+with tf.device("/job:ps/task:0"):
+    x = tf.Variable([1.0, 2.0], name="x")
+with tf.device("/job:worker/task:1"):
+    y = tf.multiply(x, 2.0, name="y")
+sess = tf.Session(c.target)
+sess.run(x.initializer)
+"""
+
+FORKS = """
+import multiprocessing, subprocess
+!echo from a shell
+print(subprocess.check_output("echo from a subprocess", shell=True, text=True), end="")
+child = multiprocessing.get_context("fork").Process(target=print, args=("from a fork",), kwargs={"flush": True})
+child.start(); child.join()
+print(child.exitcode, sess.run(y))
+"""
+
+# ---- stderr ----
+
+
+@pytest.mark.parametrize("how", ["--listen", "--engine process"])
+def test_forks_say_nothing_on_stderr(kernel, how):
+    kernel.do(f"c = %dtf_cluster --ps 1 --worker 2 {how}")
+    kernel.do(MODEL)
+    shown = kernel.do(FORKS)
+    assert shown.stderr == "" and shown.error == ""
+    for part in ("from a shell", "from a subprocess", "from a fork", "0 [2. 4.]"):
+        assert part in shown.stdout.replace("\r", "")
+    kernel.do("sess.close()\n%dtf_cluster stop")
+
+
+def test_what_tensorflow_logs_goes_to_the_cell(kernel):
+    kernel.do("c = %dtf_cluster --ps 1 --worker 2")
+    kernel.do(MODEL)
+    shown = kernel.do("tf.Session(c.target, config=tf.ConfigProto(log_device_placement=True)).close()")
+    assert shown.stderr == "" and "y: (Mul): /job:worker/replica:0/task:1/device:CPU:0" in shown.stdout
+    shown = kernel.do("print(sess.run(tf.Print(y, [y], 'y is ')))")
+    assert shown.stderr == "" and "y is [2 4]" in shown.stdout
+    shown = kernel.do(
+        "tf.timeouts.notice, tf.timeouts.tasks = 0.1, 0.5\n"
+        "lone = tf.train.Server({'a': ['localhost:0', 'localhost:1']}, 'a', 0)\n"
+        "tf.Session(lone.target)"
+    )
+    assert shown.stderr == "" and shown.error == "UnavailableError"
+    assert "still waiting for response from worker: /job:a/replica:0/task:1 at localhost:1" in shown.stdout
+    kernel.do("lone.stop()")
+
+
+# ---- Ctrl-C ----
+
+PROMPT_BACK_S = 10  # it takes a tenth of a second; the machine may be busy
+
+WAITS = {
+    "clients": """
+import threading
+forever = threading.Event()
+print("waiting")
+c.run(lambda client: forever.wait())""",
+    "a step that needs another process": """
+import os, signal
+forever.set()
+other = c.task("worker", 1).pid
+os.kill(other, signal.SIGSTOP)
+print("waiting")
+sess.run(y)""",
+    "a session with a task that is gone": """
+os.kill(other, signal.SIGCONT)
+c.kill("worker", 1)
+print("waiting")
+tf.Session(c.target)""",
+}
+
+
+def test_ctrl_c_gives_the_prompt_back_and_leaves_the_rest_as_it_was(kernel):
+    kernel.do("c = %dtf_cluster --ps 1 --worker 2 --engine process")
+    kernel.do(MODEL)
+    for what, code in WAITS.items():
+        ended, seconds = kernel.interrupt(kernel.start(code))
+        assert ended == "KeyboardInterrupt" and seconds < PROMPT_BACK_S, what
+        assert kernel.do("print(sess.run(x))") == Shown("[1. 2.]\n", "", "", ""), what
+    kernel.do("sess.close()\n%dtf_cluster stop")
+
+
+def test_ctrl_c_in_a_step_that_waits_in_this_process(kernel):
+    kernel.do("c = %dtf_cluster --worker 2\ntf.reset_default_graph()")
+    ended, seconds = kernel.interrupt(kernel.start(NEVER_SENT))
+    assert ended == "KeyboardInterrupt" and seconds < PROMPT_BACK_S
+    assert kernel.do("print(sess.run(tf.constant(7)))\nsess.close()\n%dtf_cluster stop") == Shown("7\n", "", "", "")
+
+
+NEVER_SENT = """
+graph_def = tf.GraphDef()
+node = graph_def.node.add(name="never", op="_Recv", device="/job:worker/task:0")
+node.attr["tensor_type"].type = tf.float32.as_datatype_enum
+node.attr["tensor_name"].s = b"never"
+node.attr["send_device"].s = b"/job:worker/replica:0/task:1/device:CPU:0"
+node.attr["recv_device"].s = b"/job:worker/replica:0/task:0/device:CPU:0"
+node.attr["send_device_incarnation"].i = 1
+[never] = tf.import_graph_def(graph_def, return_elements=["never:0"], name="")
+sess = tf.Session(c.target)
+print("waiting")
+sess.run(never)
+"""
+
+
+# ---- the end ----
+
+
+def pids(kernel):
+    shown = kernel.do("c = %dtf_cluster --worker 1 --engine process\nprint(c.tasks[0].pid)")
+    assert shown.stderr == "" and running(int(shown.stdout))
+    return [int(shown.stdout)]
+
+
+def left(pids):
+    """Those that still run, waited for."""
+    deadline = time.monotonic() + 20
+    while alive := [pid for pid in pids if running(pid)]:
+        if time.monotonic() > deadline:
+            return alive
+        time.sleep(0.05)
+    return []
+
+
+def running(pid):
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def test_nothing_is_left_when_the_kernel_restarts_or_dies(own_kernel):
+    tasks = pids(own_kernel)
+    own_kernel.manager.restart_kernel()
+    own_kernel.client.wait_for_ready(timeout=PATIENCE_S)
+    assert left(tasks) == []
+
+    own_kernel.load()
+    tasks = pids(own_kernel)
+    os.kill(own_kernel.manager.provisioner.pid, signal.SIGKILL)
+    assert left(tasks) == []
