@@ -25,6 +25,7 @@ import numpy as np
 from dtflab.graph import errors, op_registry
 from dtflab.graph.node import Node
 from dtflab.ops.cell import Cell
+from dtflab.ops.messages import in_tensorflows_words
 from dtflab.runtime import frames
 from dtflab.runtime.rendezvous import DEAD
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from dtflab.runtime.runner import Step
 
 # What is special about a node; 0 is a plain kernel with one output.
-CONTEXT, MANY_OUTPUTS, ASYNC, COSTLY, TRANSFER, CONTROL_FLOW = 1, 2, 4, 8, 16, 32
+CONTEXT, MANY_OUTPUTS, ASYNC, COSTLY, TRANSFER, CONTROL_FLOW, HANDS_ON = 1, 2, 4, 8, 16, 32, 64
 
 
 COSTLY_FLOPS = 30_000_000  # about 300 µs on one core (docs/decisions.md)
@@ -99,10 +100,12 @@ class Executor:
     ) -> Item:
         op = op_registry.get(node.op)
         kernel = _arguments if op.control_flow else self.device.bind(node)
-        refs = [i for i, (source, out) in enumerate(node.inputs) if producers[source].output_types[out]._is_ref_dtype]
+        refs = [i for i, edge in enumerate(node.inputs) if _carries_cell(edge, producers)]
         wants_refs = [t._is_ref_dtype for t in op.op_def.input_types(node.attrs)]
         to_read = [i for i in refs if not wants_refs[i]]
-        if to_read:
+        if to_read and node.op in _HANDS_ON:
+            kernel = _handing_on(kernel)
+        elif to_read:
             kernel = _reading(kernel, to_read, offset=1 if op.needs_ctx or op.is_async else 0)
         single = len(op.op_def.outputs) == 1 and not op.op_def.outputs[0].is_list
         mode = (
@@ -112,6 +115,7 @@ class Executor:
             | TRANSFER * (node.op in ("_Send", "_Recv"))
             | CONTROL_FLOW * bool(op.control_flow)
             | COSTLY * op.blas
+            | HANDS_ON * (bool(to_read) and node.op == "Identity")
         )
         out: Any = targets if mode & MANY_OUTPUTS or op.control_flow else tuple(targets[0]) if targets else ()
         return Item(kernel, first, first + len(node.inputs), mode, out, tuple(controls))
@@ -213,7 +217,10 @@ class Iteration:
         started = 0.0 if self.step.trace is None else self.step.clock.now()
         value = kernel(self.ctx, *args) if mode & CONTEXT else kernel(*args)
         self._record(n, started, value)
+        already = len(self.ready)
         self.propagate(n, value)
+        if mode & HANDS_ON:  # who may read a variable now reads it before an update that is ready, too
+            self.ready.rotate(len(self.ready) - already)
 
     def _run_async(self, n: int, args: list[Any]) -> None:
         """Start a kernel that will say when it is done, from any thread."""
@@ -339,13 +346,38 @@ def op_error(error: Exception, node: Node, device: str) -> errors.OpError:
     if isinstance(error, MemoryError):
         return errors.ResourceExhaustedError(None, None, f"OOM when running {node.op}: {error}{where}")
     if isinstance(error, ValueError | TypeError):
-        return errors.InvalidArgumentError(None, None, f"{error}{where}")
+        return errors.InvalidArgumentError(None, None, f"{in_tensorflows_words(error)}{where}")
     return errors.InternalError(None, None, f"{type(error).__name__} in the kernel of {node.op}: {error}{where}")
 
 
 def _arguments(*args: Any) -> Any:
     """The «kernel» of control flow: its inputs, for frames.py to send on."""
     return args
+
+
+# What hands a variable on instead of its value. In TensorFlow the value of a reference variable is its buffer, which
+# updates write into: `w/read` gives whoever runs after an update the new value, and so does a fetch of `w`.
+_HANDS_ON = ("Identity", "_Retval", "_Send")
+
+
+def _carries_cell(edge: tuple[str, int], producers: dict[str, Node]) -> bool:
+    """True if the edge carries a variable's Cell: a reference, or the Identity of one."""
+    node, output = producers[edge[0]], edge[1]
+    while node.op == "Identity" and not node.output_types[output]._is_ref_dtype:
+        source, output = node.inputs[0]
+        node = producers[source]
+    return node.output_types[output]._is_ref_dtype
+
+
+def _handing_on(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """`kernel` on the Cell itself, once that is known to have a value."""
+
+    def handing_on(*args: Any) -> Any:
+        if args[-1] is not DEAD:
+            args[-1].read()
+        return kernel(*args)
+
+    return handing_on
 
 
 def _reading(kernel: Callable[..., Any], positions: list[int], offset: int) -> Callable[..., Any]:

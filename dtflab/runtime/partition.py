@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import dtypes, errors, op_registry
-from dtflab.graph.node import Node, by_name, make_node
+from dtflab.graph.node import Edge, Node, by_name, make_node
 
 Frames = tuple[bytes, ...]  # names of the loops around a node, outermost first
 
@@ -40,55 +40,62 @@ def partition(
 class _Cut:
     """The parts as they grow."""
 
-    def __init__(
-        self, nodes: Sequence[Node], locations: Mapping[str, str], incarnations: Mapping[str, int]
-    ) -> None:
+    def __init__(self, nodes: Sequence[Node], locations: Mapping[str, str], incarnations: Mapping[str, int]) -> None:
         self.locations = locations
         self.incarnations = incarnations
         self.sources = by_name(nodes)
         self.parts: dict[str, list[Node]] = {place: [] for place in locations.values()}
-        self.received: dict[tuple[str, int, str], str] = {}  # (tensor, destination device) → its _Recv
+        self.received: dict[tuple[Any, ...], str] = {}  # (tensor, destination device, waits) → its _Recv
 
     def add(self, node: Node) -> None:
         """Put a node into its part, with the edges that cross replaced by receives."""
         here = self.locations[node.name]
         ticks = [name for name in node.controls if name.startswith(_TICK)]
-        inputs, controls = [], []
-        for source, output in node.inputs:
-            crosses = self.locations[source] != here
-            inputs.append((self._receive(source, output, node, ticks), 0) if crosses else (source, output))
-        for source in node.controls:
-            crosses = self.locations[source] != here
-            controls.append(self._receive(source, -1, node, ticks) if crosses else source)
-        self.parts[here].append(node.replace(inputs=inputs, controls=list(dict.fromkeys(controls))))
+        crossing = [edge for edge in node.inputs if self.locations[edge[0]] != here]
+        reads = [edge for edge in crossing if self._carries_variable(edge)]
+        inputs = {edge: (self._receive(edge, node, ticks), 0) for edge in crossing if edge not in reads}
+        controls = [
+            self._receive((name, -1), node, ticks) if self.locations[name] != here else name for name in node.controls
+        ]
+        # A variable is read when it is received: not before all else is there that its reader waits for.
+        waits = [inputs.get(edge, edge)[0] for edge in node.inputs if edge not in reads] + controls
+        inputs |= {edge: (self._receive(edge, node, list(dict.fromkeys(waits)), "_" + node.name), 0) for edge in reads}
+        controls = list(dict.fromkeys(controls))
+        self.parts[here].append(
+            node.replace(inputs=[inputs.get(edge, edge) for edge in node.inputs], controls=controls)
+        )
 
-    def _receive(self, source: str, output: int, consumer: Node, ticks: list[str]) -> str:
+    def _carries_variable(self, edge: Edge) -> bool:
+        return self.sources[edge[0]].output_types[edge[1]]._is_ref_dtype
+
+    def _receive(self, edge: Edge, consumer: Node, waits: list[str], suffix: str = "") -> str:
         """The name of the `_Recv` on the consumer's device of that tensor; output -1 is «has finished»."""
-        key = (source, output, consumer.device)
+        key = (edge, consumer.device, tuple(waits))
         if key not in self.received:
-            self.received[key] = self._cross(*key, self.locations[consumer.name], ticks)
+            number = f"edge_{len(self.received)}_{edge[0]}"
+            # The names of the two ends say where they lead, so a part that is cut again can't meet them twice.
+            name = f"{edge[0]}/to{_word(consumer.device)}/{'done' if edge[1] < 0 else edge[1]}{suffix}"
+            self.received[key] = self._cross(edge, consumer, waits, number, name)
         return self.received[key]
 
-    def _cross(self, source: str, output: int, device: str, place: str, ticks: list[str]) -> str:
-        producer = self.sources[source]
-        there = self.parts[self.locations[source]]
-        tensor_name = f"edge_{len(self.received)}_{source}"
-        # The names of the two ends say where they lead, so a part that is cut again can't meet them twice.
-        name = f"{source}/to{_word(device)}/{'done' if output < 0 else output}"
+    def _cross(self, edge: Edge, consumer: Node, waits: list[str], number: str, name: str) -> str:
+        producer = self.sources[edge[0]]
+        there = self.parts[self.locations[producer.name]]
         attrs: dict[str, Any] = {
-            "tensor_name": tensor_name.encode(),
+            "tensor_name": number.encode(),
             "send_device": producer.device.encode(),
             "send_device_incarnation": self.incarnations[producer.device],
-            "recv_device": device.encode(),
+            "recv_device": consumer.device.encode(),
         }
-        if output < 0:
+        if edge[1] < 0:
             there.append(_empty(f"{name}/signal", producer))
             dtype, edge = dtypes.float32, (f"{name}/signal", 0)
         else:
-            dtype, edge = producer.output_types[output].base_dtype, (source, output)
+            dtype = producer.output_types[edge[1]].base_dtype
         there.append(make_node(f"{name}/send", "_Send", [edge], device=producer.device, T=dtype, **attrs))
-        self.parts[place].append(make_node(f"{name}/recv", "_Recv", [], ticks, device, tensor_type=dtype, **attrs))
-        return f"{name}/recv"
+        recv = make_node(f"{name}/recv", "_Recv", [], waits, consumer.device, tensor_type=dtype, **attrs)
+        self.parts[self.locations[consumer.name]].append(recv)
+        return recv.name
 
 
 def _word(device: str) -> str:
@@ -220,7 +227,7 @@ def _different_frames(node: str, frames: Frames, source: str, others: Frames) ->
     return errors.InvalidArgumentError(
         None,
         None,
-        f"{{{{node {node}}}}} has inputs from different frames. It is in frame '{here}', the input {{{{node {source}}}}} "
-        f"is in frame '{there}'. Values come into a loop by Enter and leave it by Exit; a constant of the body needs a "
-        f"control input from the body.\n\t [[{{{{node {node}}}}}]]",
+        f"{{{{node {node}}}}} has inputs from different frames. It is in frame '{here}', the input "
+        f"{{{{node {source}}}}} is in frame '{there}'. Values come into a loop by Enter and leave it by Exit; a "
+        f"constant of the body needs a control input from the body.\n\t [[{{{{node {node}}}}}]]",
     )

@@ -3,12 +3,13 @@
 Stands for `core/common_runtime/placer.cc` and `colocation_graph.cc`: the simple placer. The dynamic one of the 2015
 white paper was never released.
 
-Rules: what the program pinned is kept, field by field; nodes that share a variable or a colocation group share a device;
-whatever is still open goes to the master's own task, and there to the first device. A node without inputs goes where its
-only consumers are, a node that only looks at a shape goes to its input.
+Rules: what the program pinned is kept, field by field; nodes that share a variable or a colocation group share a
+device, and a variable's pin is stronger than that of an op that is handed it. Whatever is still open goes to the
+master's own task, and there to the first device. A node without inputs goes where its only consumers are, a node that
+only looks at a shape goes to its input.
 
-A pure function: a program's own may take its place (`Session(placer=my_place)`). It runs once, on the full graph, when a
-session is created or extended; pruned graphs are never placed, that could move a variable between runs.
+A pure function: a program's own may take its place (`Session(placer=my_place)`). It runs once, on the full graph, when
+a session is created or extended; pruned graphs are never placed, that could move a variable between runs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dtflab.graph import device_spec, dtypes, errors, op_registry
-from dtflab.graph.node import Node, by_name
+from dtflab.graph.node import Node
 
 Placer = Callable[..., Mapping[str, str]]
 
@@ -37,21 +38,17 @@ def place(
     `placed` are nodes whose device is settled. Raises InvalidArgumentError for a request that nothing satisfies, or two
     that contradict each other inside a colocation group.
     """
-    graph = by_name(nodes)
     ranked = sorted(devices, key=lambda d: _preference(d, default_task))
-    groups = _colocation_groups(nodes, graph)
-    result = {name: device for name, device in (placed or {}).items() if name in graph}
-    candidates: dict[str, list[str]] = {}  # by the root of a group
-    for root, members in groups.items():
-        settled = next((result[m.name] for m in members if m.name in result), None)
-        candidates[root] = [settled] if settled else _candidates(members, ranked, allow_soft_placement)
-    undecided = []
-    for root, members in groups.items():
-        if len(members) == 1 and (_is_generator(members[0]) or _is_metadata(members[0])):
-            undecided.append((members[0], candidates[root]))
-            continue
-        for member in members:
-            result.setdefault(member.name, candidates[root][0])
+    result = dict(placed or {})
+    undecided: list[tuple[Node, list[str]]] = []
+    for group in _groups(nodes, allow_soft_placement):
+        settled = next((result[m.name] for m in group.members if m.name in result), None)
+        candidates = [settled] if settled else _candidates(group, ranked, allow_soft_placement)
+        for member in group.members:
+            if len(group.members) == 1 and (_is_generator(member) or member.op in _METADATA):
+                undecided.append((member, candidates))
+            else:
+                result.setdefault(member.name, candidates[0])
     _place_beside_neighbours(nodes, undecided, result)
     return result
 
@@ -62,67 +59,116 @@ def _preference(device: str, default_task: str) -> tuple[Any, ...]:
     return (name.type == "CPU", not device.startswith(default_task + "/"), name.job, name.replica, name.task, name.id)
 
 
-def _colocation_groups(nodes: Sequence[Node], graph: Mapping[str, Node]) -> dict[str, list[Node]]:
-    """Nodes that must share a device, by the name of one of them (union-find)."""
-    parent = {node.name: node.name for node in nodes}
+def _is_generator(node: Node) -> bool:
+    return not node.inputs and len(node.output_types) == 1 and not node.output_types[0]._is_ref_dtype
 
-    def root(name: str) -> str:
-        while parent[name] != name:
-            parent[name] = parent[parent[name]]
-            name = parent[name]
-        return name
+
+def _place_beside_neighbours(
+    nodes: Sequence[Node], undecided: Sequence[tuple[Node, list[str]]], result: dict[str, str]
+) -> None:
+    """Put constants where they are used and shapes where the tensor is, if the request allows it."""
+    consumers: dict[str, list[str]] = {}
+    for node in nodes:
+        for source in node.sources():
+            consumers.setdefault(source, []).append(node.name)
+    for node, candidates in sorted(undecided, key=lambda pair: not pair[0].inputs):  # shapes before constants
+        neighbours = [node.inputs[0][0]] if node.inputs else consumers.get(node.name, ())
+        near = {result.get(name) for name in neighbours}
+        wish = near.pop() if len(near) == 1 else None
+        result.setdefault(node.name, wish if wish in candidates else candidates[0])
+
+
+# -- who must share a device --------------------------------------------------------------------------------
+
+
+class _Group:
+    """Nodes that must share a device, and what they ask for together."""
+
+    def __init__(self, members: list[Node], request: str = "", home: str = "") -> None:
+        self.members = members
+        self.request = request
+        self.home = home  # where the program put the variables among them
+
+
+def _groups(nodes: Sequence[Node], soft: bool) -> list[_Group]:
+    """All nodes, in groups that must share a device."""
+    group_of = {node.name: _Group([node], node.device, node.device if _makes_state(node) else "") for node in nodes}
+
+    def join(node: Node, other: str, request: str, home: str = "") -> None:
+        mine, theirs = group_of[node.name], group_of.setdefault(other, _Group([]))
+        theirs.request, theirs.home = request, home
+        if theirs is not mine:
+            theirs.members += mine.members
+            group_of.update((member.name, theirs) for member in mine.members)
 
     for node in nodes:
-        for other in _companions(node, graph):
-            if other not in parent:
-                raise errors.InvalidArgumentError(
-                    None,
-                    None,
-                    f"Node '{node.name}' asks to be colocated with unknown node '{other}' [[{{{{node {node.name}}}}}]]",
-                )
-            parent[root(node.name)] = root(other)
-    groups: dict[str, list[Node]] = {}
+        for source in _handed(node):
+            mine, theirs = group_of[node.name], group_of[source]
+            if _merged(theirs.home, mine.home) is None:
+                raise _two_homes(node, mine.home, source, theirs.home)
+            # The variable's device wins over that of the op that is handed it.
+            request = _merged(theirs.request, mine.request) or theirs.request
+            join(node, source, request, _merged(theirs.home, mine.home) or "")
     for node in nodes:
-        groups.setdefault(root(node.name), []).append(node)
-    return groups
+        for other in node.colocated_with():
+            mine, theirs = group_of[node.name], group_of.setdefault(other, _Group([]))
+            try:
+                join(node, other, device_spec.merge(theirs.request, mine.request, soft), theirs.home or mine.home)
+            except ValueError as error:
+                raise _conflict(node, other, theirs, str(error)) from None
+    return [group for group in dict.fromkeys(group_of.values()) if group.members]
 
 
-def _companions(node: Node, graph: Mapping[str, Node]) -> list[str]:
-    """Nodes that `node` must share a device with: its colocation groups, and the variables that it is handed."""
+def _makes_state(node: Node) -> bool:
+    return not node.inputs and any(t._is_ref_dtype or t == dtypes.resource for t in node.output_types)
+
+
+def _handed(node: Node) -> list[str]:
+    """The nodes that hand a variable, not its value, to `node`."""
     types = op_registry.get(node.op).op_def.input_types(node.attrs)
-    handed = [
-        source
-        for (source, _), dtype in zip(node.inputs, types, strict=True)
-        if dtype._is_ref_dtype or dtype == dtypes.resource
-    ]
-    return node.colocated_with() + handed
+    edges = zip(node.inputs, types, strict=True)
+    return [source for (source, _), dtype in edges if dtype._is_ref_dtype or dtype == dtypes.resource]
 
 
-def _candidates(members: Sequence[Node], ranked: Sequence[str], soft: bool) -> list[str]:
-    """The devices that satisfy all of a group's requests, best first."""
-    request = ""
-    for member in members:
-        try:
-            request = device_spec.merge(request, member.device, soft)
-        except ValueError as error:
-            raise _conflict(members, member, str(error)) from None
-    found = [d for d in ranked if device_spec.matches(request, d)]
+def _merged(a: str, b: str) -> str | None:
+    """The device name that asks for both; None if they contradict."""
+    try:
+        return device_spec.merge(a, b)
+    except ValueError:
+        return None
+
+
+def _candidates(group: _Group, ranked: Sequence[str], soft: bool) -> list[str]:
+    """The devices that satisfy a group's request, best first."""
+    found = [d for d in ranked if device_spec.matches(group.request, d)]
     if not found and soft:
-        open_type = str(device_spec.parse(request)._replace(type=None, id=None))
+        open_type = str(device_spec.parse(group.request)._replace(type=None, id=None))
         found = [d for d in ranked if device_spec.matches(open_type, d)]
     if not found:
-        raise _no_device(members, request, ranked)
+        raise _no_device(group.members, group.request, ranked)
     return found
 
 
-def _conflict(members: Sequence[Node], member: Node, why: str) -> errors.OpError:
-    listing = "\n".join(f"  {m.name} ({m.op}) {m.device or '(any device)'}" for m in members)
+# -- what can't be satisfied --------------------------------------------------------------------------------
+
+
+def _two_homes(node: Node, home: str, source: str, other: str) -> errors.OpError:
     return errors.InvalidArgumentError(
         None,
         None,
-        f"Cannot colocate nodes {{{{colocation_node {member.name}}}}} and {{{{colocation_node {members[0].name}}}}}: "
-        f"{why}. These nodes share a variable or a colocation group and need one device:\n{listing}\n"
-        f"\t [[{{{{node {member.name}}}}}]]",
+        "Cannot place the graph because a reference or resource edge connects colocation groups with incompatible "
+        f"resource devices: {other} vs {home}. The edge src node is '{source}', and the dst node is '{node.name}' "
+        f"({node.op}), which needs both variables on its own device.\n\t [[{{{{node {node.name}}}}}]]",
+    )
+
+
+def _conflict(node: Node, other: str, group: _Group, why: str) -> errors.OpError:
+    listing = "\n".join(f"  {m.name} ({m.op}) {m.device or '(any device)'}" for m in [*group.members, node])
+    return errors.InvalidArgumentError(
+        None,
+        None,
+        f"Cannot colocate nodes {{{{colocation_node {node.name}}}}} and {{{{colocation_node {other}}}}}: {why}. "
+        f"These nodes need one device:\n{listing}\n\t [[{{{{node {node.name}}}}}]]",
     )
 
 
@@ -136,31 +182,3 @@ def _no_device(members: Sequence[Node], request: str, ranked: Sequence[str]) -> 
         "refers to a valid device, or let the session choose another one with "
         f"tf.ConfigProto(allow_soft_placement=True).\n\t [[{{{{node {pinned.name}}}}}]]",
     )
-
-
-def _is_generator(node: Node) -> bool:
-    return not node.inputs and len(node.output_types) == 1 and not node.output_types[0]._is_ref_dtype
-
-
-def _is_metadata(node: Node) -> bool:
-    return node.op in _METADATA
-
-
-def _place_beside_neighbours(
-    nodes: Sequence[Node], undecided: Sequence[tuple[Node, list[str]]], result: dict[str, str]
-) -> None:
-    """Put constants where they are used and shapes where the tensor is, if the request allows it."""
-    consumers: dict[str, set[str]] = {node.name: set() for node, _ in undecided if node.name not in result}
-    for node in nodes:
-        for source in [s for s, _ in node.inputs] + node.controls:
-            if source in consumers and node.name in result:
-                consumers[source].add(result[node.name])
-    for node, candidates in undecided:
-        if node.name in result:
-            continue
-        if _is_metadata(node):
-            wish = result.get(node.inputs[0][0])
-        else:
-            near = consumers[node.name]
-            wish = next(iter(near)) if len(near) == 1 else None
-        result[node.name] = wish if wish in candidates else candidates[0]

@@ -42,9 +42,9 @@ def prune(
 def _without_unread(nodes: Sequence[Node], targets: set[str]) -> list[Node]:
     """Nodes whose value nobody reads, only waits for, become NoOps that wait for their inputs.
 
-    TensorFlow's dependency optimizer (grappler) does it too. Gradients are full of them: what a layer would send back to
-    the data costs as much as the layer, and `tf.tuple` merely waits for it. What reads a Switch stays: it may be dead, a
-    Switch never is.
+    TensorFlow's dependency optimizer (grappler) does it too. Gradients are full of them: what a layer would send back
+    to the data costs as much as the layer, and `tf.tuple` merely waits for it. What reads a Switch stays: it may be
+    dead, a Switch never is.
     """
     readers = {node.name: 0 for node in nodes}
     choosers = {node.name for node in nodes if op_registry.get(node.op).control_flow}

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dtflab.graph import errors
+from dtflab.ops.cell import Cell
 
 
 class _Dead:
@@ -71,7 +72,7 @@ class Rendezvous:
         is_value, done = entry
         if is_value:
             raise errors.AbortedError(None, None, f"Duplicated send: {key}")
-        done(value, None)
+        _hand_over(value, done)
 
     def recv_async(self, key: str, done: Done) -> None:
         """Call `done(value, None)` when `key` was sent, or `done(None, error)` when the step is aborted."""
@@ -88,7 +89,7 @@ class Rendezvous:
         is_value, value = entry
         if not is_value:
             raise errors.AbortedError(None, None, f"Duplicated recv: {key}")
-        done(value, None)
+        _hand_over(value, done)
 
     def abort(self, error: Exception) -> None:
         """Every waiter, now and later, gets `error`."""
@@ -105,6 +106,11 @@ class Rendezvous:
         """Keys that somebody asked for and nobody has sent yet."""
         with self._lock:
             return [key for key, (is_value, _) in self._table.items() if not is_value]
+
+
+def _hand_over(value: Any, done: Done) -> None:
+    """Give `value` to its consumer; a variable is read now, so that the consumer sees all updates it waited for."""
+    done(value.read() if isinstance(value, Cell) else value, None)
 
 
 class RendezvousMgr:
