@@ -43,7 +43,7 @@ class Column:
         self.rows = rows
         self.inside = inside  # a cluster's: the first and the last row lie on its border
         self.hops: list[dict[str, Hop]] = [{} for _ in range(len(rows) + 1)]
-        self.width = self.height = 0.0
+        self.width = self.height = self.needs = 0.0
         self.row_y: list[float] = []
         self.channel_y: list[float] = []
 
@@ -84,7 +84,8 @@ class Column:
 
     def _place(self, width: float) -> None:
         least = max((row_width(row) for row in self.rows), default=0.0)
-        width = max(least, min(width, least * 1.15 + 40))
+        self.needs = least * 1.15 + 40  # more width than this changes nothing
+        width = max(least, min(width, self.needs))
         for row in self.rows:
             spread(row, [0.0] * len(row), [0.001] * len(row), width)
         around = self._neighbours()

@@ -79,7 +79,22 @@ def _nets(root: Cluster, edges: Sequence[tuple[str, str]]) -> dict[str, dict[str
             net = nets.setdefault(cluster, {}).setdefault(source, Net(origin))
             both = origin is not None and goal != OUT
             net.targets[goal] = net.targets.get(goal, True) and both and (source, target) in closing
+    for level in nets.values():
+        _close_cycles(level)
     return nets
+
+
+def _close_cycles(level: Mapping[str, Net]) -> None:
+    """Clusters may depend on each other both ways although their boxes do not: mark what closes such cycles."""
+    after: dict[str, list[str]] = {}
+    for net in level.values():
+        if net.origin is not None:
+            goals = [goal for goal, closes in net.targets.items() if goal != OUT and not closes]
+            after.setdefault(net.origin, []).extend(goals)
+    closing = ranks.back_edges(list(after), after)
+    for net in level.values():
+        for goal in net.targets:
+            net.targets[goal] |= (net.origin, goal) in closing
 
 
 def _levels(a: list[str], b: list[str]) -> Iterator[tuple[str, str | None, str]]:

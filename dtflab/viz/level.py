@@ -12,11 +12,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dtflab.viz import ranks
 from dtflab.viz.column import Column
-from dtflab.viz.shapes import OUT, Box, Cluster, Drawing, Nets, Rect
+from dtflab.viz.shapes import OUT, Box, Cluster, Drawing, Net, Nets, Rect
 from dtflab.viz.slots import GAP, Side, Slot
 from dtflab.viz.svg import Point
 from dtflab.viz.tracks import TRACK, assign_tracks
@@ -30,17 +30,37 @@ FOLD_COST, OVER_COST = 80.0, 5.0  # in pixels of height: one more column; a pixe
 def folded(root: Cluster, nets: Nets, width: float) -> Level:
     """The outermost level, in as many columns as make it neither tall nor wide, or clusters side by side in one."""
     best, least = None, math.inf
-    for columns, abreast in [(1, 1), (1, 2), *((n, 1) for n in range(2, MOST_COLUMNS + 1))]:
+    known: dict[tuple[str, bool], Level] = {}
+    abreast = [(1, 2)] if _side_by_side(root, nets) else []
+    for columns, parts in [(1, 1), *abreast, *((n, 1) for n in range(2, MOST_COLUMNS + 1))]:
         share = (width - 40 * (columns - 1)) / columns
-        level = Level(root, nets, share, columns, room=share / abreast - 2 * BORDER)
+        level = Level(root, nets, share, columns, room=share / parts - 2 * BORDER, known=known)
         over = max(0.0, level.width - width)
         cost = max(level.height, TALL) + FOLD_COST * len(level.columns) + OVER_COST * over
         if cost < least:
             best, least = level, cost
-        if (level.height <= TALL and not over) or len(level.columns) < columns:
+        if (level.height <= TALL and not over) or len(level.columns) < columns or (columns > 1 and over > 50):
             break
     assert best is not None
     return best
+
+
+def _after(keys: Iterable[str], nets: Mapping[str, Net]) -> dict[str, list[str]]:
+    """The edges between the children of a level, without those that close a cycle."""
+    after: dict[str, dict[str, None]] = {key: {} for key in keys}
+    for net in nets.values():
+        for target, closing in net.targets.items():
+            if net.origin and target != OUT and not closing:
+                after[net.origin][target] = None
+    return {key: list(targets) for key, targets in after.items()}
+
+
+def _side_by_side(root: Cluster, nets: Nets) -> bool:
+    """Whether two clusters could stand in one row."""
+    keys = [child.key for child in root.children]
+    rows = ranks.assign_rows(keys, _after(keys, nets.get(root.key, {})), lambda _: 0.0, math.inf)
+    taken = [rows[child.key] for child in root.children if isinstance(child, Cluster)]
+    return len(set(taken)) < len(taken)
 
 
 @dataclasses.dataclass(eq=False)
@@ -87,9 +107,14 @@ class Level:
         inside: bool = False,
         rising: bool = False,
         room: float | None = None,
+        known: dict[tuple[str, bool], Level] | None = None,
     ) -> None:
-        """`width` and `room` are wishes: for a column of this level, and for the insides of its clusters."""
-        self.cluster, self.inside = cluster, inside
+        """`width` and `room` are wishes: for a column of this level, and for the insides of its clusters.
+
+        `known` are levels solved before, to be used again where the outcome would be the same.
+        """
+        self.cluster, self.inside, self.wish = cluster, inside, width
+        self.known = {} if known is None else known
         self.nets = nets.get(cluster.key, {})
         self.insides: dict[str, Level] = {}
         self.slots: dict[str, Slot] = {}
@@ -113,10 +138,21 @@ class Level:
         for child in self.cluster.children:
             if isinstance(child, Box):
                 self.slots[child.key] = Slot("box", child.key, child.width, child.height)
-            elif child.key not in self.insides or self.insides[child.key].rising != [rising[child.key]]:
-                level = Level(child, nets, room, inside=True, rising=rising[child.key])
-                self.insides[child.key] = level
+            else:
+                level = self.insides[child.key] = self._solved(child, nets, room, rising[child.key])
                 self.slots[child.key] = level.as_slot()
+
+    def _solved(self, child: Cluster, nets: Nets, room: float, rising: bool) -> Level:
+        level = self.known.get((child.key, rising))
+        if level is None or not level.needs() <= room <= level.wish:
+            level = Level(child, nets, room, inside=True, rising=rising, known=self.known)
+            self.known[child.key, rising] = level
+        return level
+
+    def needs(self) -> float:
+        """The width above which a wish for more changes nothing."""
+        inside = (level.needs() + 2 * BORDER for level in self.insides.values())
+        return max(*(column.needs for column in self.columns), *inside, 0.0)
 
     def as_slot(self) -> Slot:
         """This level as one box in its parent's, with ports where its lines cross the border."""
@@ -130,13 +166,8 @@ class Level:
 
     def _fold(self, width: float, columns: int) -> dict[str, tuple[int, int]]:
         """Column and row of every child."""
-        after: dict[str, dict[str, None]] = {key: {} for key in self.slots}
-        for net in self.nets.values():
-            for target, closing in net.targets.items():
-                if net.origin and target != OUT and not closing:
-                    after[net.origin][target] = None
-        tidy = {key: list(targets) for key, targets in after.items()}
-        row_of = ranks.assign_rows(list(self.slots), tidy, lambda key: self.slots[key].width + GAP, width + GAP)
+        after = _after(self.slots, self.nets)
+        row_of = ranks.assign_rows(list(self.slots), after, lambda key: self.slots[key].width + GAP, width + GAP)
         heights = [0.0] * (max(row_of.values(), default=-1) + 1)
         for key, row in row_of.items():
             heights[row] = max(heights[row], self.slots[key].height + 34)

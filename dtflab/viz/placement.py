@@ -55,20 +55,31 @@ def placement(
     if max_boxes is not None and max_boxes < 1:
         raise ValueError(f"max_boxes must be at least 1, not {max_boxes}")
     ops = ops_of(graph, placement)
-    view = _on_a_page(ops, width) if max_boxes is None else _View(ops, max_boxes, width)
+    view = _on_a_page(ops, width) if max_boxes is None else _View(ops, _blocks(ops, max_boxes), width)
     return Picture(*view.draw(title), _STYLE, _sentence(view), _tables(view), _text(view))
 
 
 def _on_a_page(ops: Sequence[Op], width: float) -> _View:
     """The view with the most boxes that is about one page high, found by halving."""
-    low, high = 0, len(PAGES)
-    views = [_View(ops, PAGES[0], width)]
-    while low + 1 < high and not views[0].fits:
+    views: dict[tuple[str, ...], _View] = {}
+
+    def fits(most: int) -> bool:
+        root = _blocks(ops, most)
+        boxes = tuple(block.key for block in root.visible())
+        if boxes not in views:
+            views[boxes] = _View(ops, root, width)
+        return views[boxes].fits
+
+    low, high = (0, 1) if fits(PAGES[0]) else (0, len(PAGES))
+    while low + 1 < high:
         middle = (low + high) // 2
-        view = _View(ops, PAGES[middle], width)
-        low, high = (low, middle) if view.fits else (middle, high)
-        views.append(view)
-    return max(views, key=lambda view: (view.fits, len(view.seen) if view.fits else -view.layout.height))
+        low, high = (low, middle) if fits(PAGES[middle]) else (middle, high)
+    return max(views.values(), key=lambda view: (view.fits, len(view.seen) if view.fits else -view.layout.height))
+
+
+def _blocks(ops: Sequence[Op], most: int) -> Block:
+    links = [(edge.source, edge.target) for edge in edges_of(ops)]
+    return blocks([op.name for op in ops], links, most, {op.name: op.device for op in ops})
 
 
 @dataclasses.dataclass
@@ -89,11 +100,9 @@ class _Seen:
 class _View:
     """Data, boxes and layout of one picture."""
 
-    def __init__(self, ops: Sequence[Op], most: int, width: float) -> None:
+    def __init__(self, ops: Sequence[Op], root: Block, width: float) -> None:
         self.ops = {op.name: op for op in ops}
         self.edges = edges_of(ops)
-        links = [(edge.source, edge.target) for edge in self.edges]
-        root = blocks(list(self.ops), links, most, {op.name: op.device for op in ops})
         self.width = width
         self.by_device = Counter(op.device for op in ops)
         self.devices = in_order(self.by_device)

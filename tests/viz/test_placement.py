@@ -1,0 +1,198 @@
+import re
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+
+import pytest
+
+from dtflab import viz
+from dtflab.graph.node import Node
+from dtflab.viz.palette import in_order, look
+from dtflab.viz.svg import text_width
+from tests.viz.programs import PS, mlp, traced, worker
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def towers():
+    return mlp(prefix="a/") + mlp(task=1, prefix="b/")
+
+
+PICTURES = {
+    "mlp": lambda: viz.placement(mlp()),
+    "all ops": lambda: viz.placement(mlp((64, 80, 40, 10)), max_boxes=200),
+    "towers": lambda: viz.placement(towers()),
+    "a single op": lambda: viz.placement([Node("a", "Const", device=PS)]),
+    "not placed": lambda: viz.placement([Node("a", "Const"), Node("b", "Neg", [("a", 0)])]),
+    "timeline": lambda: viz.timeline(traced(mlp())),
+    "timeline of two workers": lambda: viz.timeline(traced(towers())),
+}
+
+
+@pytest.fixture(params=PICTURES, scope="module")
+def picture(request):
+    return PICTURES[request.param]()
+
+
+def texts(root):
+    """Every text with its extent on the page, groups' translations added."""
+
+    def walk(element, dx, dy):
+        move = re.match(r"translate\(([-\d.]+) ([-\d.]+)\)", element.get("transform", ""))
+        if move:
+            dx, dy = dx + float(move[1]), dy + float(move[2])
+        if element.tag == SVG + "text" and element.text:
+            classes = element.get("class", "").split()
+            size = 11 if "s11" in classes else 14 if "14px" in element.get("style", "") else 12
+            width = text_width(element.text, size, "b" in classes)
+            x = float(element.get("x")) + dx - width * ("end" in classes) - width / 2 * ("mid" in classes)
+            y = float(element.get("y")) + dy
+            yield element, (x, y - size * 0.8, x + width, y + size * 0.25)
+        for child in element:
+            yield from walk(child, dx, dy)
+
+    yield from walk(root, 0, 0)
+
+
+def test_every_form_is_well_formed(picture):
+    root = ET.fromstring(picture.svg.partition("\n")[2])
+    assert root.tag == SVG + "svg" and root.get("role") == "img"
+    assert root.get("aria-label") == picture.sentence and len(picture.sentence) > 20
+    page = ET.fromstring(f"<page>{picture.html}</page>")
+    (svg,) = page.iter(SVG + "svg")
+    assert svg.get("role") == "img" and svg.get("aria-label") == picture.sentence
+    assert all(table.findall("thead/tr/th[@scope='col']") for table in page.iter("table"))
+    assert page.find("div/details/summary").text and page.find("div/details/table/tbody/tr/td") is not None
+
+
+def test_html_is_static_and_alone(picture):
+    found = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, name, attrs):
+            found.append(name)
+            assert not [key for key, _ in attrs if key.startswith("on") or key in ("id", "href")]
+            assert all(value.startswith("data:") for key, value in attrs if key == "src")
+
+    Reader().feed(picture.html)
+    assert not {"script", "iframe", "link", "object", "foreignobject"} & set(found)
+    assert "url(" not in picture.html
+
+
+def test_text_is_legible_inside_the_page_and_apart(picture):
+    root = ET.fromstring(picture.svg.partition("\n")[2])
+    width, height = float(root.get("width")), float(root.get("height"))
+    placed = [(element.text, box) for element, box in texts(root)]
+    assert all(min(x, y) >= 0 and right <= width and bottom <= height for _, (x, y, right, bottom) in placed)
+    overlapping = [
+        (a, b)
+        for i, (a, p) in enumerate(placed)
+        for b, q in placed[:i]
+        if p[0] < q[2] - 1 and q[0] < p[2] - 1 and p[1] < q[3] - 1 and q[1] < p[3] - 1
+    ]
+    assert overlapping == []
+    assert set(re.findall(r"font-size:(\d+)px", picture.svg)) <= {"11", "12", "14"}
+
+
+def test_labels_stay_inside_their_boxes():
+    root = ET.fromstring(viz.placement(mlp(), max_boxes=200).svg.partition("\n")[2])
+    boxes = [g for g in root.iter(SVG + "g") if any(r.get("class") == "box" for r in g.findall(SVG + "rect"))]
+    assert len(boxes) > 30
+    for group in boxes:
+        rect = next(r for r in group.findall(SVG + "rect") if r.get("class") == "box")
+        left, right = float(rect.get("x")), float(rect.get("x")) + float(rect.get("width"))
+        for text in group.findall(SVG + "text"):
+            classes = text.get("class", "").split()
+            width = text_width(text.text, 11 if "s11" in classes else 12, "b" in classes)
+            x = float(text.get("x")) - width * ("end" in classes) - width / 2 * ("mid" in classes)
+            assert left <= x and x + width <= right, text.text
+
+
+def test_the_same_data_give_the_same_picture():
+    for make in PICTURES.values():
+        assert make().html == make().html
+
+
+def test_names_are_escaped_everywhere():
+    evil = '<b onclick="x">&\x07'
+    nodes = [Node(evil, "Const", device=PS), Node(f"{evil}/</svg>", "Neg", [(evil, 0)], device=worker())]
+    picture = viz.placement(nodes)
+    ET.fromstring(picture.svg.partition("\n")[2])
+    page = ET.fromstring(f"<page>{picture.html}</page>")
+    assert not list(page.iter("b")) and not list(page.iter(SVG + "b"))
+    assert any("<b onclick" in (title.text or "") for title in page.iter(SVG + "title"))
+
+
+def test_what_crosses_devices_is_seen():
+    picture = viz.placement([Node("a", "Const", device=PS), Node("b", "Neg", [("a", 0)], device=worker())])
+    assert picture.sentence == "Graph of 2 ops on 2 devices, 1 tensor sent between them: ps:0 1 op, worker:0 1 op."
+    assert "a:0 → b (ps:0 → worker:0)" in picture.svg
+    assert f'class="x" stroke="{look(PS).colour.line}"' in picture.svg
+    assert picture.tables[1] == ("Tensors sent between devices", ("tensor", "from", "to", "used by"),
+                                 [["a:0", "ps:0", "worker:0", "b"]])  # fmt: skip
+
+
+def test_closed_groups_say_how_much_they_hold():
+    picture = viz.placement(mlp(), max_boxes=1)
+    assert "ops</text>" in picture.svg
+    total = sum(map(int, re.findall(r'class="s11 soft end">(\d+) ops?<', picture.svg)))
+    assert 0 < total <= len(mlp())
+
+
+def test_plain_text_lists_ops_by_device():
+    text = repr(viz.placement(mlp()))
+    assert text.splitlines()[1].split() == ["device", "ops", "names"]
+    assert text.splitlines()[2].startswith(PS) and "layer1/weights" in text
+    bundle = viz.placement(mlp())._repr_mimebundle_()
+    assert bundle.keys() == {"text/plain", "text/html"} and bundle["text/plain"] == text
+
+
+def test_save(tmp_path):
+    picture = viz.placement(mlp())
+    picture.save(tmp_path / "p.svg")
+    assert (tmp_path / "p.svg").read_text(encoding="utf-8") == picture.svg
+    picture.save(str(tmp_path / "p.html"))
+    assert picture.html in (tmp_path / "p.html").read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match=r"saved as \.svg or \.html, not 'p\.png'"):
+        picture.save(tmp_path / "p.png")
+
+
+def test_wrong_input():
+    with pytest.raises(ValueError, match="the graph is empty"):
+        viz.placement([])
+    with pytest.raises(ValueError, match="max_boxes must be at least 1, not 0"):
+        viz.placement(mlp(), max_boxes=0)
+
+
+def test_a_device_looks_the_same_in_every_picture():
+    assert look(PS) == look(PS) and look(PS).letter == "P0" and look(PS).label == "ps:0"
+    colours = {look(d).colour.fill for d in (PS, worker(0), worker(1), worker(2))}
+    assert len(colours) == 4
+    gpu = look("/job:worker/replica:0/task:1/device:GPU:2")
+    assert (gpu.letter, gpu.label, gpu.hatched) == ("W1g2", "worker:1 GPU:2", True)
+    local = [look(f"/job:localhost/replica:0/task:0/device:{d}") for d in ("CPU:0", "GPU:0", "GPU:1")]
+    assert [one.label for one in local] == ["CPU:0", "GPU:0", "GPU:1"]
+    assert len({one.colour for one in local}) == 3 and [one.hatched for one in local] == [False, True, True]
+    assert look("").label == "not placed" and look("nonsense").label == "nonsense"
+
+
+def test_devices_are_listed_as_people_do():
+    assert in_order([worker(10), worker(2), "", PS]) == [PS, worker(2), worker(10), ""]
+
+
+def test_colours_can_be_told_from_the_page():
+    def luminance(colour):
+        digits = colour.lstrip("#")
+        digits = digits if len(digits) == 6 else "".join(c * 2 for c in digits)
+        channels = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    def contrast(a, b):
+        low, high = sorted((luminance(a), luminance(b)))
+        return (high + 0.05) / (low + 0.05)
+
+    from dtflab.viz.palette import GREY, OKABE_ITO
+
+    for colour in (*OKABE_ITO, GREY):
+        assert contrast(colour.line, "#fff") >= 3 and contrast(colour.line, "#111") >= 3, colour
+        assert contrast(colour.ink, colour.fill) >= 4.5, colour

@@ -1,0 +1,80 @@
+import itertools
+import random
+
+import pytest
+
+from dtflab.viz.scopes import blocks
+
+
+def keys(root):
+    return [block.key for block in root.visible()]
+
+
+def test_small_groups_near_the_root_are_opened_first():
+    names = ["a/x", "a/y", "b/c/x", "b/c/y", "b/c/z", "b/d"]
+    assert keys(blocks(names, [], 2)) == ["a/", "b/"]
+    assert keys(blocks(names, [], 4)) == ["a/x", "a/y", "b/c/", "b/d"]
+    assert keys(blocks(names, [], 6)) == names
+
+
+def test_alike_groups_are_opened_together():
+    names = [f"{scope}/{op}" for scope in "abc" for op in "xyz"]
+    assert keys(blocks(names, [], 8)) == ["a/", "b/", "c/"]
+    assert keys(blocks(names, [], 9)) == names
+
+
+def test_a_mixed_group_is_opened_before_a_plain_one():
+    names = ["a/x", "a/y", "b/x", "b/y", "b/z"]
+    kinds = {"b/x": "ps", "b/y": "worker", "b/z": "ps"}
+    assert keys(blocks(names, [], 4, kinds)) == ["a/", "b/x", "b/y", "b/z"]
+
+
+def test_a_variable_stays_closed_while_scopes_open():
+    names = ["w", "w/Assign", "w/read", "net/a", "net/b", "net/c/x", "net/c/y"]
+    assert keys(blocks(names, [], 5)) == ["w/", "net/a", "net/b", "net/c/x", "net/c/y"]
+    assert keys(blocks(names, [], 7)) == names
+
+
+def test_scopes_with_one_child_are_a_longer_name():
+    (block,) = blocks(["a/b/c/x"], [], 9).visible()
+    assert (block.label, block.key) == ("a/b/c/x", "a/b/c/x")
+
+
+def test_a_scope_that_is_entered_again_is_shown_in_two_parts():
+    root = blocks(["a/x", "a/w", "b", "a/y"], [("a/x", "b"), ("b", "a/y")], 3)
+    seen = [(block.label, block.ops) for block in root.visible()]
+    assert seen == [("a", ["a/x", "a/w"]), ("a (2)", ["a/y"]), ("b", ["b"])]
+
+
+def test_many_ops_without_scope_are_bundled():
+    names = [f"op{i}" for i in range(1000)]
+    root = blocks(names, itertools.pairwise(names), 20)
+    assert len(keys(root)) == 20
+    assert [name for block in root.visible() for name in block.ops] == names
+    assert root.children[0].label == "op0 … op49"
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("most", [5, 40, 200])
+def test_any_graph_has_few_boxes_and_no_cycle(seed, most):
+    chance = random.Random(seed)
+    names = ["/".join([*(f"s{chance.randrange(3)}" for _ in range(chance.randrange(4))), f"op{i}"]) for i in range(300)]
+    edges = [(names[chance.randrange(i)], names[i]) for i in range(1, 300)]
+    root = blocks(names, edges, most)
+    seen = [*root.visible()]
+    assert len(seen) <= most * 1.25
+    assert sorted(name for block in seen for name in block.ops) == sorted(names)
+    check_no_cycle(root, edges)
+
+
+def check_no_cycle(block, edges):
+    home = {op: child.key for child in block.children for op in child.ops}
+    after = {(home[a], home[b]) for a, b in edges if a in home and b in home and home[a] != home[b]}
+    left = {key for edge in after for key in edge}
+    while left:
+        first = {key for key in left if not any(b == key and a in left for a, b in after)}
+        assert first, f"a cycle among the children of {block.key!r}"
+        left -= first
+    for child in block.children if block.is_open else ():
+        if child.is_open:
+            check_no_cycle(child, edges)

@@ -1,0 +1,135 @@
+import itertools
+
+import pytest
+from pytest import approx
+
+from dtflab import viz
+from dtflab.protos.config_pb2 import RunMetadata
+from dtflab.protos.step_stats_pb2 import StepStats
+from dtflab.viz import trace
+from dtflab.viz.bands import Bands
+from dtflab.viz.names import readable, shorter
+from tests.viz.programs import PS, mlp, traced, worker
+
+TF_LABEL = "[25600B] [588.505737Mb/s] edge_7_hidden/weights/read from {} to {}"
+
+
+WORKER = worker()
+
+
+def step(*spans, device=WORKER, label=""):
+    """A trace of spans (name, start, end) in microseconds."""
+    stats = StepStats()
+    one = stats.dev_stats.add(device=device)
+    for name, start, end in spans:
+        one.node_stats.add(
+            node_name=name, timeline_label=label or f"{name} = NoOp()", all_start_micros=1000 + start,
+            all_end_rel_micros=end - start,
+        )  # fmt: skip
+    return stats
+
+
+def test_reads_what_tensorflow_writes():
+    stats = step(("RecvTensor", 10, 30), label=TF_LABEL.format(PS, worker()))
+    stats.MergeFrom(step(("_SOURCE", 0, 5), ("hidden/MatMul", 30, 90), device=worker()))
+    read = trace.read(RunMetadata(step_stats=stats))
+    assert read.transfers == [trace.Transfer("hidden/weights/read", PS, worker(), 0.0, 20.0, 25600)]
+    assert read.events == [trace.Event("hidden/MatMul", "NoOp", worker(), "thread 0", 20.0, 80.0, 0)]
+    assert read.total == 80
+
+
+def test_nanoseconds_are_used_where_they_are_written():
+    stats = step(("a", 0, 0))
+    node = stats.dev_stats[0].node_stats[0]
+    node.all_start_nanos, node.all_end_rel_nanos = 1_700_000_000_000_000_123, 2500
+    assert trace.read(stats).events[0].duration == 2.5
+
+
+def test_bars_lie_in_their_band_and_do_not_overlap():
+    bands = Bands(trace.read(traced(mlp() + mlp(task=1, prefix="b/"))), 880)
+    assert [band.look.label for band in bands.bands] == ["ps:0", "worker:0", "worker:1"]
+    for band, after in itertools.pairwise(bands.bands):
+        assert band.y + band.height < after.y
+    for band in bands.bands:
+        for row in band.rows:
+            assert band.y < row.y and row.y + row.height < band.y + band.height
+            spans = [bands.extent(one) for one in [*row.events, *row.transfers]]
+            assert all(bands.left <= x and x + width <= bands.right + 0.01 for x, width in spans)
+            assert all(a[0] + a[1] <= b[0] + 1.6 for a, b in itertools.pairwise(spans))
+
+
+def test_ops_at_the_same_time_have_rows_of_their_own():
+    (band,) = Bands(trace.read(step(("a", 0, 50), ("b", 25, 75), ("c", 75, 100))), 880).bands
+    assert [[event.name for event in row.events] for row in band.rows] == [["a", "c"], ["b"]]
+
+
+def test_threads_have_rows_and_names():
+    stats = step(("a", 0, 50), ("b", 25, 75))
+    stats.dev_stats[0].node_stats[1].thread_id = 1
+    stats.dev_stats[0].thread_names.update({0: "client", 1: "pool-1"})
+    (band,) = Bands(trace.read(stats), 880).bands
+    assert [(row.label, row.idle) for row in band.rows] == [("client", approx(1 / 3)), ("pool-1", approx(1 / 3))]
+
+
+def test_idle_counts_time_not_ops():
+    (band,) = Bands(trace.read(step(("a", 0, 50), ("b", 25, 50), ("c", 90, 100))), 880).bands
+    assert band.idle == pytest.approx(0.4)
+
+
+def test_an_arrow_starts_where_the_tensor_was_made():
+    bands = Bands(trace.read(traced(mlp())), 880)
+    transfer = next(t for t in bands.trace.transfers if t.tensor == "layer1/weights/read")
+    x, row = bands.origin(transfer)
+    event = next(e for e in row.events if e.name == "layer1/weights/read")
+    assert event.device == PS and x == pytest.approx(sum(bands.extent(event)))
+
+
+def test_says_what_it_shows():
+    picture = viz.timeline(step(("a", 0, 600), ("b", 600, 1500)))
+    assert picture.sentence == "Timeline of one step, 1.50 ms: 2 ops on 1 device. worker:0 0 % idle."
+    assert "0.2 ms" in picture.svg and "b = NoOp\n900 µs, from 600 µs to 1.50 ms" in picture.svg
+    assert picture.tables[0][2][1] == ["b", "NoOp", "worker:0", "thread 0", "600.0", "900.0"]
+    assert repr(picture).splitlines()[2].split()[:4] == [worker(), "2", "0", "%"]
+
+
+def test_transfers_are_drawn_and_listed():
+    picture = viz.timeline(traced(mlp()))
+    title, heads, rows = picture.tables[1]
+    assert title == "Transfers" and heads[3] == "bytes"
+    assert picture.svg.count('class="wire" stroke') == len(rows) > 5
+
+
+def test_long_traces_stay_small():
+    picture = viz.timeline(step(*((f"op{i}", i, i + 1) for i in range(20_000))))
+    assert len(picture.svg) < 500_000
+    assert len(picture.tables[0][2]) == 1000 and picture.tables[0][0] == "Ops, the first 1,000 of 20,000"
+
+
+@pytest.mark.parametrize(
+    ("stats", "error", "message"),
+    [
+        (StepStats(), ValueError, "the trace is empty: run the step with options=tf.RunOptions"),
+        (RunMetadata(), ValueError, "the trace is empty"),
+        (step(("_SOURCE", 0, 1)), ValueError, "the trace is empty"),
+        (step(("a", 0, 0), ("b", 0, 0)), ValueError, "the trace has no length"),
+        ([], TypeError, "a RunMetadata or StepStats is needed, not list"),
+    ],
+)
+def test_nothing_to_show_is_an_error(stats, error, message):
+    with pytest.raises(error, match=message):
+        viz.timeline(stats)
+
+
+def test_too_narrow():
+    with pytest.raises(ValueError, match="a timeline needs 400 pixels of width, not 100"):
+        viz.timeline(step(("a", 0, 1)), width=100)
+
+
+def test_names_that_partitioning_made_are_said_in_words():
+    assert readable("_arg_x_0_0") == "feed x"
+    assert readable("_retval_loss/Mean_0_0") == "fetch loss/Mean"
+    assert readable(f"w/read/_0_to{worker()}/send") == "send w/read"
+    assert readable(f"_arg_x_0_0/_0_to{worker()}/send") == "send x"
+    assert readable("hidden/MatMul") == "hidden/MatMul"
+    assert [*shorter("a/b/c")] == ["a/b/c", "b/c", "c"]
+    assert [*shorter(f"w/read/_0_to{worker()}/send")] == ["send w/read", "send read", "send"]
