@@ -139,6 +139,8 @@ class _Wire:
                 f"{self._peer()} does not answer ({text}). Is it still running? If it was started again, "
                 "make a new session, and initialize or restore the variables that lived there."
             )
+        elif code == errors.DEADLINE_EXCEEDED and "/job:" not in text:
+            text = f"{self._peer()} did not answer in the time that was allowed ({text})."
         return errors.from_code(code, text)
 
     def _peer(self) -> str:

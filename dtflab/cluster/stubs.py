@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dtflab.graph.node import Node
     from dtflab.runtime.runner import Step
 
-_SLACK = 2.0  # seconds that a master has to answer that time is up, before its client stops waiting
+_SLACK = 0.5  # seconds that a master has to answer that time is up, before its client stops waiting
 
 
 class Wire(Protocol):

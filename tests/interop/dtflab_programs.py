@@ -1,0 +1,64 @@
+"""The programs of `tf_programs.py` that dtflab clients run, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import dtflab as tf
+
+
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    """60 points in four dimensions, in three classes."""
+    features = np.random.RandomState(0).rand(60, 4).astype(np.float32)
+    return features, (features[:, 0] * 3).astype(np.int32)
+
+
+def mlp(target: str, use_resource: bool, ps: str = "", worker: str = "", steps: int = 30) -> dict[str, Any]:
+    """Train an MLP, its variables on device `ps`, its products on `worker`: losses, accuracy, steps."""
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [None, 4])
+        y = tf.placeholder(tf.int32, [None])
+
+        def variable(shape: list[int], seed: int | None) -> Any:
+            initializer = tf.glorot_uniform_initializer(seed=seed) if seed else tf.zeros_initializer()
+            return tf.Variable(initializer(shape), use_resource=use_resource)
+
+        with tf.device(ps):
+            w1, b1, w2, b2 = variable([4, 8], 1), variable([8], None), variable([8, 3], 2), variable([3], None)
+            global_step = tf.train.get_or_create_global_step()
+        with tf.device(worker):
+            logits = tf.matmul(tf.nn.relu(tf.matmul(x, w1) + b1), w2) + b2
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+            right = tf.equal(tf.argmax(logits, 1, output_type=tf.int32), y)
+            accuracy = tf.reduce_mean(tf.cast(right, tf.float32))
+            train = tf.train.GradientDescentOptimizer(0.5).minimize(loss, global_step)
+        features, classes = digits()
+        feed = {x: features, y: classes}
+        with tf.Session(target) as sess:
+            sess.run(tf.global_variables_initializer())
+            losses = [sess.run([loss, train], feed)[0] for _ in range(steps)]
+            return {
+                "first": float(losses[0]),
+                "last": float(losses[-1]),
+                "accuracy": float(sess.run(accuracy, feed)),
+                "steps": int(sess.run(global_step)),
+            }
+
+
+def spread(target: str, here: str, there: str, count: int = 4) -> list[Any]:
+    """Values that cross from `here` to `there` and back."""
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [None])
+        with tf.device(here):
+            a = x * 2.0
+        with tf.device(there):
+            b = tf.reduce_sum(a) + tf.constant(1.0)
+            text = tf.identity(tf.constant([b"one", b"t\0wo"]))
+        with tf.device(here):
+            c = b * a
+            words = tf.identity(text)
+        with tf.Session(target) as sess:
+            values, strings = sess.run([c, words], {x: np.arange(count, dtype=np.float32)})
+            return [values.tolist(), [s.decode("latin-1") for s in strings]]

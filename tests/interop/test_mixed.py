@@ -1,0 +1,188 @@
+"""One cluster of both kinds of tasks: task 0 is a real TensorFlow server, task 1 is dtflab's.
+
+Whichever is the master places half of a graph on the other; clients are of both kinds, too.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import dtflab as tf
+from tests.cluster.two_tasks import never, until
+from tests.interop import dtflab_programs
+from tests.interop.tf_process import TensorFlow, TensorFlowError, addresses
+
+THEIRS, OURS = "/job:worker/task:0", "/job:worker/task:1"
+WAYS = [(THEIRS, OURS), (OURS, THEIRS)]
+
+
+class Mixed:
+    """The cluster: a TensorFlow server in a process of its own, and a server here."""
+
+    def __init__(self) -> None:
+        cluster = addresses(worker=2)
+        self.process = TensorFlow()
+        self.targets = {"TensorFlow": "grpc://" + self.process.serve(cluster, "worker", 0)}
+        self.server = tf.train.Server(cluster, job_name="worker", task_index=1)
+        self.targets["dtflab"] = self.server.target
+
+    def stop(self) -> None:
+        self.server.stop()
+        self.process.stop()
+
+
+@pytest.fixture(scope="module")
+def mixed(tensorflow):
+    mixed = Mixed()
+    yield mixed
+    mixed.stop()
+
+
+@pytest.fixture(params=["TensorFlow", "dtflab"])
+def target(mixed, request):
+    """The session target of the master of one or the other kind."""
+    return mixed.targets[request.param]
+
+
+@pytest.fixture(autouse=True)
+def fresh_graph():
+    with tf.Graph().as_default():
+        yield
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+@pytest.mark.parametrize("ps, worker", WAYS)
+@pytest.mark.parametrize("client", ["TensorFlow", "dtflab"])
+def test_they_train_a_model_together(target, tensorflow, client, ps, worker, use_resource):
+    expected = dtflab_programs.mlp("", use_resource)
+    if client == "TensorFlow":
+        found = tensorflow.run("mlp", target=target, use_resource=use_resource, ps=ps, worker=worker)
+    else:
+        found = dtflab_programs.mlp(target, use_resource, ps, worker)
+    assert found["steps"] == 30
+    assert found["first"] == pytest.approx(expected["first"], rel=1e-6)
+    assert found["last"] == pytest.approx(expected["last"], rel=1e-4)
+
+
+@pytest.mark.parametrize("here, there", WAYS)
+def test_values_cross_in_both_directions(target, tensorflow, here, there):
+    expected = [[0, 26, 52, 78], ["one", "t\0wo"]]
+    assert tensorflow.run("spread", target=target, here=here, there=there) == expected
+    assert dtflab_programs.spread(target, here, there) == expected
+
+
+@pytest.mark.parametrize("here, there", WAYS)
+def test_dead_values_and_iterations_cross(target, tensorflow, here, there):
+    assert tensorflow.run("branches", target=target, here=here, there=there) == [[30, 6], [4, 20]]
+
+
+@pytest.mark.parametrize("device", [THEIRS, OURS])
+def test_large_tensors_and_all_dtypes(target, tensorflow, device):
+    assert tensorflow.run("large", target=target, device=device, count=3_000_000) == 6_000_000
+    names = "float64 float16 bfloat16 int8 int64 uint16 uint64 bool complex64 string".split()
+    assert tensorflow.run("values", target=target, device=device, names=names) == []
+
+
+def test_both_show_all_devices(target, tensorflow):
+    names = [[f"/job:worker/replica:0/task:{i}/device:CPU:0", "CPU", True] for i in (0, 1)]
+    assert sorted(tensorflow.run("devices", target=target)) == names
+
+
+@pytest.mark.parametrize("here, there", WAYS)
+def test_a_trace_of_both(target, tensorflow, here, there):
+    found = tensorflow.run("trace", target=target, here=here, there=there)
+    full = {short: short.replace("/task", "/replica:0/task") + "/device:CPU:0" for short in (here, there)}
+    assert "made_there" in found[full[there]]
+    assert "used_here" in found[full[here]]
+    if here == OURS:  # TensorFlow's own workers do not tell of what they received
+        assert "RecvTensor" in found[full[here]]
+
+
+@pytest.mark.parametrize("device", [THEIRS, OURS])
+@pytest.mark.parametrize(
+    "how, kind, text",
+    [
+        ("shape", "InvalidArgumentError", "Matrix size-incompatible"),
+        ("uninitialized", "FailedPreconditionError", "v"),
+        ("unfed", "InvalidArgumentError", "'x'"),
+        ("index", "InvalidArgumentError", "7 is not in [0, 3)"),
+    ],
+)
+def test_an_error_of_one_reaches_the_client_of_the_other(target, tensorflow, device, how, kind, text):
+    with pytest.raises(TensorFlowError) as caught:
+        tensorflow.run("failing", target=target, how=how, device=device)
+    assert caught.value.kind == kind
+    assert text in caught.value.text
+
+
+@pytest.mark.parametrize("wrong, waiting", WAYS)
+def test_an_error_of_one_ends_the_waiting_of_the_other(mixed, target, wrong, waiting):
+    x = tf.placeholder(tf.float32)
+    with tf.device(wrong):
+        bad = tf.matmul(x, tf.ones([2, 3]), name="wrong_product")
+    with tf.device(waiting):
+        both = tf.add(never(waiting), tf.reduce_sum(bad))
+    with tf.Session(target) as sess:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Matrix size-incompatible") as caught:
+            sess.run(both, {x: np.ones((2, 3))})
+        assert caught.value.op is bad.op
+        until(lambda: not mixed.server.task.worker.rendezvous.waiting(), "nobody waits here")
+
+
+@pytest.mark.parametrize("device", [THEIRS, OURS])
+def test_a_deadline(mixed, target, device):
+    with tf.device(device):
+        waits = tf.identity(never(device))
+    with tf.Session(target) as sess:
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            sess.run(waits, options=tf.RunOptions(timeout_in_ms=200))
+        until(lambda: not mixed.server.task.worker.rendezvous.waiting(), "nobody waits here")
+
+
+def test_a_reset_empties_both(mixed, target):
+    variables = []
+    for device in (THEIRS, OURS):
+        with tf.device(device):
+            variables.append(tf.Variable(1.0, name=f"emptied_{device[-1]}"))
+    with tf.Session(target) as sess:
+        sess.run(tf.global_variables_initializer())
+        assert sess.run(variables) == [1, 1]
+    tf.Session.reset(target)
+    with tf.Session(target) as sess:
+        for variable in variables:
+            with pytest.raises(tf.errors.FailedPreconditionError):
+                sess.run(variable)
+
+
+def test_a_tensorflow_task_that_dies_within_a_step(tensorflow):
+    mixed = Mixed()
+    try:
+        with tf.device(OURS):
+            v = tf.Variable(0.0)
+        with tf.device(THEIRS):
+            one = tf.constant(1.0) * 1.0
+        begun = tf.assign(v, one)
+        with tf.device(THEIRS), tf.control_dependencies([begun]):
+            waits = tf.add(never(THEIRS), one)
+        caught = []
+
+        def client(sess):
+            try:
+                sess.run(waits)
+            except tf.errors.OpError as error:
+                caught.append(error)
+
+        with tf.Session(mixed.server.target) as sess, tf.Session(mixed.server.target) as other:
+            sess.run(v.initializer)
+            thread = threading.Thread(target=client, args=(sess,), daemon=True)
+            thread.start()
+            until(lambda: other.run(v) == 1, "the step has begun")
+            mixed.process.kill()
+            thread.join(30)
+            assert isinstance(caught[0], tf.errors.UnavailableError), caught
+            assert "/job:worker/replica:0/task:0 at localhost" in str(caught[0])
+    finally:
+        mixed.stop()
