@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from tests.oracle.graph_defs import assert_same_graph
+from tests.oracle.graph_defs import assert_same_graph, both
 
 PROGRAMS: list[Callable[[Any], Any]] = []
 
@@ -234,3 +234,17 @@ def nn_functions(tf):
     nn.dropout(x, keep_prob=tf.constant(0.8), seed=3)
     nn.dropout(z, rate=0.25, noise_shape=[None, 1, 4], name="drop")
     nn.dropout(x, 1.0)
+
+
+@pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])
+def test_same_variable_def(use_resource):
+    def protos(tf: Any) -> list[bytes]:
+        with tf.name_scope("s"):
+            made = [
+                tf.Variable([1.0, 2.0], name="v", use_resource=use_resource),
+                tf.Variable(3, trainable=False, caching_device="/cpu:0", use_resource=use_resource),
+            ]
+        return [v.to_proto(scope).SerializeToString() for v in made for scope in (None, "s")]
+
+    theirs, ours = both(protos)
+    assert ours == theirs
