@@ -24,7 +24,7 @@ from dtflab.graph.static_value import constant_value, folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, casting, constant as constants, joining, reshaping, segments
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.scatter import check_range
+from dtflab.ops.scatter import blank, check_range
 
 
 @op("""Gather(params: Tparams, indices: Tindices) -> (output: Tparams)
@@ -96,12 +96,11 @@ class GatherV2(Op):
             return lambda params, indices, axis: _batch_gather(xp, params, indices, int(axis), batch_dims)
 
         def kernel(params, indices, axis):
-            if not -np.ndim(params) <= axis < np.ndim(params):
-                raise invalid(
-                    f"Expected axis in the range [{-np.ndim(params)}, {np.ndim(params)}), but got {int(axis)}"
-                )
-            check_range(indices, params.shape[int(axis)])
-            return params.take(indices, int(axis))
+            ndim, axis = params.ndim, int(axis)
+            if not -ndim <= axis < ndim:
+                raise invalid(f"Expected axis in the range [{-ndim}, {ndim}), but got {axis}")
+            check_range(indices, params.shape[axis])
+            return params.take(indices, axis)
 
         return _kept_in_array(kernel) if node["Tparams"] == dtypes.string else kernel
 
@@ -292,7 +291,7 @@ class ScatterNd(Op):
         dtype = node["T"].as_numpy_dtype
 
         def kernel(indices, updates, shape):
-            out = xp.zeros(shape.tolist(), dtype)
+            out = blank(xp, shape.tolist(), dtype)
             xp.add.at(out, _coordinates(node, indices, out.shape, "output"), updates)
             return out
 

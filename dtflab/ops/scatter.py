@@ -21,6 +21,11 @@ _UFUNCS = {
 }  # fmt: skip
 
 
+def blank(xp: Any, shape: Any, dtype: Any) -> Any:
+    """Zeros of any dtype: empty text where the elements are text."""
+    return np.full(shape, b"", object) if dtype is object else xp.zeros(shape, dtype)
+
+
 def writer(how: str, xp: Any) -> Callable[[Any, Any, Any, Any], Any]:
     """A function (old, out, indices, updates) → new, written into `out` if given, else a copy of `old`."""
     ufunc = getattr(xp, _UFUNCS[how]) if how in _UFUNCS else None
@@ -59,10 +64,14 @@ def _check(params: Any, indices: Any, updates: Any) -> None:
     check_range(indices, params.shape[0])
 
 
+_UNSIGNED = {2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
 def check_range(indices: Any, limit: int, name: str = "indices") -> None:
     """InvalidArgumentError that names the first index outside [0, limit)."""
-    wrong = (indices < 0) | (indices >= limit)
-    if wrong.any():
+    # As unsigned numbers, negative ones are the largest.
+    if np.maximum.reduce(indices.view(_UNSIGNED[indices.itemsize]), None, initial=0) >= limit:
+        wrong = (indices < 0) | (indices >= limit)
         where = tuple(int(i) for i in np.argwhere(wrong)[0])
         at = f"[{','.join(map(str, where))}]" if where else ""
         raise invalid(f"{name}{at} = {indices[where]} is not in [0, {limit})")

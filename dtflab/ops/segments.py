@@ -21,7 +21,7 @@ from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, constant as constants, gathering, joining, logic, math, reduction, reshaping
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.scatter import check_range
+from dtflab.ops.scatter import blank, check_range
 from dtflab.ops.type_sets import NUMBER
 
 
@@ -156,7 +156,7 @@ class DynamicStitch(Op):
             indices, data = inputs[:n], inputs[n:]
             rest = np.shape(data[0])[np.ndim(indices[0]) :]
             rows = max((int(i.max()) for i in indices if i.size), default=-1) + 1
-            merged = xp.zeros((rows, *rest), dtype)
+            merged = blank(xp, (rows, *rest), dtype)
             for i, d in zip(indices, data):
                 if np.shape(d) != np.shape(i) + rest:
                     raise invalid(f"data shape {shape_text(d)} does not fit indices shape {shape_text(i)}")

@@ -25,6 +25,7 @@ from dtflab.graph.static_value import constant_value, folded_shape, folded_value
 from dtflab.graph.tensor_shape import Dimension, TensorShape
 from dtflab.ops import array, casting, constant as constants, joining, repeating, reshaping, segments, stacking
 from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.scatter import blank
 
 
 @op("""Slice(input: T, begin: Index, size: Index) -> (output: T)
@@ -269,7 +270,7 @@ class StridedSliceGrad(Op):
         attrs, dtype = node.attrs, node["T"].as_numpy_dtype
 
         def kernel(shape, begin, end, strides, dy):
-            out = xp.zeros(shape.tolist(), dtype)
+            out = blank(xp, shape.tolist(), dtype)
             try:
                 out[_index(attrs, begin.tolist(), end.tolist(), strides.tolist(), out.shape)] = dy
             except ValueError as error:
