@@ -82,7 +82,7 @@ class Relu(Op):
 @op(f"ReluGrad{_BACK}{_REAL}")
 class ReluGrad(Op):
     infer = shapes.merged
-    bind = backward(lambda xp, dy, x, num: xp.where(x > num(0), dy, num(0)))
+    bind = backward(lambda xp, dy, x, num: dy * (x > num(0)).astype(num))  # as TensorFlow: inf * 0 is NaN
 
     def grad(op, dz):
         return _piecewise_linear(op, dz, "ReluGrad")
@@ -109,7 +109,7 @@ class Relu6(Op):
 @op(f"Relu6Grad{_BACK}{_REAL}")
 class Relu6Grad(Op):
     infer = shapes.merged
-    bind = backward(lambda xp, dy, x, num: xp.where((x > num(0)) & (x < num(6)), dy, num(0)))
+    bind = backward(lambda xp, dy, x, num: dy * ((x > num(0)) & (x < num(6))).astype(num))
     flops = _flops(2)
 
     def grad(op, dz):

@@ -62,9 +62,10 @@ def _mismatch(a: Any, b: Any) -> Exception:
 def product_flops(node: Any, ins: Any, outs: Any) -> int:
     """A multiplication and an addition per term."""
     """From the inputs alone: it is asked before the product is made."""
-    if len(ins[0].shape) != 2 or len(ins[1].shape) != 2:
+    a, b = ins[0].shape, ins[1].shape
+    if len(a) != 2 or len(b) != 2:
         return 0  # the kernel will say what is wrong
-    return 2 * elements(ins[0]) * int(ins[1].shape[0 if node["transpose_b"] else 1])
+    return 2 * int(a[0]) * int(a[1]) * int(b[0 if node["transpose_b"] else 1])
 
 
 @op("""MatMul(a: T, b: T) -> (product: T)

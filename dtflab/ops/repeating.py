@@ -167,6 +167,8 @@ class Tile(Op):
             times = multiples.tolist()
             if max(times, default=1) == 1 == min(times, default=1):
                 return x
+            if x.shape == (1,):  # the gradient of a mean
+                return x.repeat(times[0])
             if all(d == 1 or m == 1 for d, m in zip(x.shape, times)):  # what gradients of sums ask for
                 return xp.broadcast_to(x, [d * m for d, m in zip(x.shape, times)])
             return xp.tile(x, times)

@@ -131,9 +131,11 @@ class ExpandDims(Op):
 
     def bind(node, xp):
         def kernel(x, dim):
-            if not -np.ndim(x) - 1 <= dim <= np.ndim(x):
-                raise invalid(f"Tried to expand dim index {int(dim)} for tensor with {np.ndim(x)} dimensions.")
-            return xp.expand_dims(x, int(dim))
+            shape, dim = x.shape, int(dim)
+            if not -len(shape) - 1 <= dim <= len(shape):
+                raise invalid(f"Tried to expand dim index {dim} for tensor with {len(shape)} dimensions.")
+            dim = dim if dim >= 0 else dim + len(shape) + 1
+            return x.reshape((*shape[:dim], 1, *shape[dim:]))
 
         return kernel
 

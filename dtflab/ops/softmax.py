@@ -42,11 +42,12 @@ def _widened(node: Any, compute: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _shifted(xp: Any, x: Any) -> Any:
+    """A new array: x less the maximum of its row."""
     if x.ndim == 0:
         raise invalid("logits must have >= 1 dimension, got 0")
     if x.size == 0:
-        return x
-    return x - x.max(axis=-1, keepdims=True)
+        return x.copy()
+    return x - xp.maximum.reduce(x, axis=-1, keepdims=True)
 
 
 def _row_flops(count: int) -> Callable[..., int]:
@@ -119,9 +120,12 @@ class SoftmaxCrossEntropyWithLogits(Op):
                 raise invalid("logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional")
             shifted = _shifted(xp, features)
             e = xp.exp(shifted)
-            total = e.sum(axis=1, keepdims=True)
-            loss = (labels * (xp.log(total) - shifted)).sum(axis=1)
-            return loss, e / total - labels
+            total = xp.add.reduce(e, axis=1, keepdims=True)
+            surprise = xp.subtract(xp.log(total), shifted, out=shifted)
+            surprise *= labels
+            e /= total
+            e -= labels
+            return xp.add.reduce(surprise, axis=1), e
 
         return _widened(node, cross_entropy)
 
