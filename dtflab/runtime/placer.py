@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dtflab.graph import device_spec, dtypes, errors, op_registry
-from dtflab.graph.node import Node
+from dtflab.graph.node import Node, by_name
 
 Placer = Callable[..., Mapping[str, str]]
 
@@ -40,16 +40,15 @@ def place(
     """
     ranked = sorted(devices, key=lambda d: _preference(d, default_task))
     result = dict(placed or {})
-    undecided: list[tuple[Node, list[str]]] = []
-    for group in _groups(nodes, allow_soft_placement):
+    graph, consumers = by_name(nodes), _consumers(nodes)
+    wishes = [(*_wish(group, graph, consumers), group) for group in _groups(nodes, allow_soft_placement)]
+    for _, neighbours, group in sorted(wishes, key=lambda wish: wish[0]):
         settled = next((result[m.name] for m in group.members if m.name in result), None)
         candidates = [settled] if settled else _candidates(group, ranked, allow_soft_placement)
+        near = {result.get(name) for name in neighbours}
+        wish = near.pop() if len(near) == 1 else None
         for member in group.members:
-            if len(group.members) == 1 and (_is_generator(member) or member.op in _METADATA):
-                undecided.append((member, candidates))
-            else:
-                result.setdefault(member.name, candidates[0])
-    _place_beside_neighbours(nodes, undecided, result)
+            result.setdefault(member.name, wish if wish in candidates else candidates[0])
     return result
 
 
@@ -59,23 +58,29 @@ def _preference(device: str, default_task: str) -> tuple[Any, ...]:
     return (name.type == "CPU", not device.startswith(default_task + "/"), name.job, name.replica, name.task, name.id)
 
 
-def _is_generator(node: Node) -> bool:
-    return not node.inputs and len(node.output_types) == 1 and not node.output_types[0]._is_ref_dtype
-
-
-def _place_beside_neighbours(
-    nodes: Sequence[Node], undecided: Sequence[tuple[Node, list[str]]], result: dict[str, str]
-) -> None:
-    """Put constants where they are used and shapes where the tensor is, if the request allows it."""
+def _consumers(nodes: Sequence[Node]) -> dict[str, list[str]]:
     consumers: dict[str, list[str]] = {}
     for node in nodes:
         for source in node.sources():
             consumers.setdefault(source, []).append(node.name)
-    for node, candidates in sorted(undecided, key=lambda pair: not pair[0].inputs):  # shapes before constants
-        neighbours = [node.inputs[0][0]] if node.inputs else consumers.get(node.name, ())
-        near = {result.get(name) for name in neighbours}
-        wish = near.pop() if len(near) == 1 else None
-        result.setdefault(node.name, wish if wish in candidates else candidates[0])
+    return consumers
+
+
+def _wish(group: _Group, graph: Mapping[str, Node], consumers: Mapping[str, list[str]]) -> tuple[int, Sequence[str]]:
+    """When a group's turn is, and beside which nodes it would like to be.
+
+    Most nodes come first and have no wish; then those that only look at their input's shape, or pass on what was read
+    from a variable; then those without inputs, when all else has its place.
+    """
+    node = group.members[0]
+    if len(group.members) > 1:
+        return 0, ()
+    if node.inputs:
+        source = node.inputs[0][0]
+        beside = node.op in _METADATA or (node.op == "Identity" and graph[source].op == "ReadVariableOp")
+        return (1, [source]) if beside else (0, ())
+    generates = len(node.output_types) == 1 and not node.output_types[0]._is_ref_dtype
+    return (2, consumers.get(node.name, ())) if generates else (0, ())
 
 
 # -- who must share a device --------------------------------------------------------------------------------
