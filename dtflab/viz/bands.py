@@ -57,7 +57,7 @@ class Bands:
 
     def __init__(self, step: Trace, width: float) -> None:
         if width < LEAST_WIDTH:
-            raise ValueError(f"a timeline needs {LEAST_WIDTH:g} pixels of width, not {width:g}")
+            raise ValueError(f"a timeline needs {LEAST_WIDTH:g} pixels for its bands, not {width:g}")
         self.trace, self.width = step, width
         devices = in_order(step.devices())
         labels = [marks.badge_width(look(d)) + 6 + text_width(look(d).label, 12, bold=True) for d in devices]

@@ -15,11 +15,11 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dtflab.viz import ranks
-from dtflab.viz.level import folded
+from dtflab.viz.level import TOLERATED, folded
 from dtflab.viz.shapes import OUT, Box, Cluster, Drawing, Net, Piece, Rect
 from dtflab.viz.svg import Point
 
-__all__ = ["Box", "Cluster", "Layout", "Rect", "layout"]
+__all__ = ["TOLERATED", "Box", "Cluster", "Layout", "Rect", "layout"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Layout:
     rising: frozenset[str]
 
 
-def layout(root: Cluster, edges: Iterable[tuple[str, str]], width: float = 880.0) -> Layout:
+def layout(root: Cluster, edges: Iterable[tuple[str, str]], width: float = 800.0) -> Layout:
     """Place all boxes of `root` and lead a line along every edge between boxes. `width` is a wish."""
     wanted = [edge for edge in dict.fromkeys(edges) if edge[0] != edge[1]]
     nets = _nets(root, wanted)

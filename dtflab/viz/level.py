@@ -24,7 +24,8 @@ from dtflab.viz.tracks import TRACK, assign_tracks
 TITLE_HEIGHT, BORDER = 19.0, 10.0  # of a cluster: the band of its title; what lies left and right of its rows
 GUTTER = 13.0  # on either side of a gutter's tracks
 TALL, MOST_COLUMNS = 620.0, 4  # folding starts above TALL
-FOLD_COST, OVER_COST = 80.0, 5.0  # in pixels of height: one more column; a pixel beyond the width
+FOLD_COST, OVER_COST = 120.0, 5.0  # in pixels of height: one more column; a pixel beyond the width
+TOLERATED = 1.06  # of the width
 
 
 def folded(root: Cluster, nets: Nets, width: float) -> Level:
@@ -35,7 +36,7 @@ def folded(root: Cluster, nets: Nets, width: float) -> Level:
     for columns, parts in [(1, 1), *abreast, *((n, 1) for n in range(2, MOST_COLUMNS + 1))]:
         share = (width - 40 * (columns - 1)) / columns
         level = Level(root, nets, share, columns, room=share / parts - 2 * BORDER, known=known)
-        over = max(0.0, level.width - width)
+        over = max(0.0, level.width - width * TOLERATED)
         cost = max(level.height, TALL) + FOLD_COST * len(level.columns) + OVER_COST * over
         if cost < least:
             best, least = level, cost

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from dtflab.viz.palette import STYLE, STYLE_ALONE
-from dtflab.viz.svg import Markup, join, tag
+from dtflab.viz.svg import Markup, join, number, tag
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]  # title, heads, rows
 
-_MARGIN = 14.0
-# `hidden` is lifted by the style; where styles are removed, the image is shown in place of the drawing.
+WIDTH = 828.0  # of a picture: what JupyterLab shows beside its file browser in a window of 1280 pixels
+MARGIN = 14.0
+LEAST_SCALE = 0.94  # text stays legible: what would have to be smaller is scrolled
+# `hidden` is lifted by the style; where styles are removed, the image is shown in place of the drawing. (It needs a
+# value: JupyterLab's sanitizer drops empty attributes.)
 _PAGE_STYLE = (
     ".dtf-picture{overflow-x:auto}.dtf-drawing[hidden]{display:block!important}.dtf-still{display:none}"
     ".dtf-picture summary{cursor:pointer;font-size:12px;width:max-content}"
@@ -54,7 +57,7 @@ class Picture:
         still = base64.b64encode(self._svg(alone=True).encode()).decode()
         parts = [
             tag("style", Markup(_PAGE_STYLE)),
-            tag("div", self._svg(alone=False), class_="dtf-drawing", hidden=""),
+            tag("div", self._svg(alone=False), class_="dtf-drawing", hidden="hidden"),
             tag("img", src=f"data:image/svg+xml;base64,{still}", alt=self.sentence, class_="dtf-still"),
             tag("details", tag("summary", "Data as a table"), *(_table(*table) for table in self.tables)),
         ]
@@ -75,19 +78,20 @@ class Picture:
         return self.text
 
     def _svg(self, alone: bool) -> Markup:
-        width, height = self._size[0] + 2 * _MARGIN, self._size[1] + 2 * _MARGIN
+        width, height = self._size[0] + 2 * MARGIN, self._size[1] + 2 * MARGIN
         style = STYLE + self._style + (STYLE_ALONE if alone else "")
         return tag(
             "svg",
             tag("style", Markup(style)),
             tag("rect", width=width, height=height, rx=8, class_="card"),
-            tag("g", self._drawing, transform=f"translate({_MARGIN:g} {_MARGIN:g})"),
+            tag("g", self._drawing, transform=f"translate({MARGIN:g} {MARGIN:g})"),
             xmlns="http://www.w3.org/2000/svg",
             class_="dtf alone" if alone else "dtf",
             role="img",
             aria_label=self.sentence,
             width=width,
             height=height,
+            style=f"max-width:100%;min-width:{number(LEAST_SCALE * width)}px;height:auto",
             viewBox=f"0 0 {width:g} {height:g}",
         )
 

@@ -14,22 +14,21 @@ from typing import Any
 
 from dtflab.viz import marks
 from dtflab.viz.digraph import Edge, Op, edges_of, ops_of
-from dtflab.viz.layout import Box, Cluster, Layout, Rect, layout
+from dtflab.viz.layout import TOLERATED, Box, Cluster, Layout, Rect, layout
 from dtflab.viz.names import readable
 from dtflab.viz.palette import Look, in_order, look
-from dtflab.viz.picture import Picture, Table, text_table
+from dtflab.viz.picture import MARGIN, WIDTH, Picture, Table, text_table
 from dtflab.viz.scopes import Block, blocks
 from dtflab.viz.svg import Markup, Point, arrow_head, join, line_path, shorten, tag, text_width
 from dtflab.viz.units import plural
 
-BOX_HEIGHT, LABEL_ROOM, LEAST_BOX = 26.0, 116.0, 56.0
+BOX_HEIGHT, LABEL_ROOM, LEAST_BOX = 26.0, 104.0, 56.0
 MOST_BADGES = 3
 PAGES, PAGE_HEIGHT = (
     (64, 54, 46, 40, 35, 31, 28, 25, 22, 18, 14, 10),
     960.0,
 )  # boxes to try, until the drawing is no higher
 LEAST_WIDTH = 700.0  # the legend's
-SPARE = 60.0  # pixels by which a drawing may be too wide
 
 _STYLE = (
     ".dtf .box{fill:var(--bg);stroke-width:1.4}.dtf .scope{fill:var(--soft);fill-opacity:.05;stroke:var(--rule)}"
@@ -43,7 +42,7 @@ def placement(
     placement: Mapping[str, str] | None = None,
     *,
     max_boxes: int | None = None,
-    width: float = 880,
+    width: float = WIDTH,
     title: str = "Placement",
 ) -> Picture:
     """Picture the devices of a graph's ops.
@@ -54,7 +53,7 @@ def placement(
     """
     if max_boxes is not None and max_boxes < 1:
         raise ValueError(f"max_boxes must be at least 1, not {max_boxes}")
-    ops = ops_of(graph, placement)
+    ops, width = ops_of(graph, placement), width - 2 * MARGIN
     view = _on_a_page(ops, width) if max_boxes is None else _View(ops, _blocks(ops, max_boxes), width)
     return Picture(*view.draw(title), _STYLE, _sentence(view), _tables(view), _text(view))
 
@@ -139,7 +138,7 @@ class _View:
 
     @property
     def fits(self) -> bool:
-        return self.layout.height <= PAGE_HEIGHT and self.layout.width <= self.width + SPARE
+        return self.layout.height <= PAGE_HEIGHT and self.layout.width <= self.width * TOLERATED
 
     def crossing(self) -> list[Edge]:
         return [edge for edge in self.edges if edge.kind == "transfer"]

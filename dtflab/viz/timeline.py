@@ -13,7 +13,7 @@ from dtflab.viz import marks, trace
 from dtflab.viz.bands import BAND_PADDING, LABEL_GAP, Band, Bands, Row
 from dtflab.viz.names import readable, shorter
 from dtflab.viz.palette import Look, look
-from dtflab.viz.picture import Picture, Table, text_table
+from dtflab.viz.picture import MARGIN, WIDTH, Picture, Table, text_table
 from dtflab.viz.svg import Markup, Point, arrow_head, hatch_path, join, number, tag, text_width
 from dtflab.viz.trace import Event, Trace, Transfer
 from dtflab.viz.units import byte_size, duration, plural, ticks, time_unit
@@ -29,13 +29,13 @@ _STYLE = (
 )
 
 
-def timeline(step: Any, *, width: float = 880, title: str = "Timeline") -> Picture:
+def timeline(step: Any, *, width: float = WIDTH, title: str = "Timeline") -> Picture:
     """Picture a traced step.
 
     `step` is the RunMetadata (or its StepStats) that `session.run` filled, asked with
     `options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)`.
     """
-    bands = Bands(trace.read(step), width)
+    bands = Bands(trace.read(step), width - 2 * MARGIN)
     return Picture(*_draw(bands, title), _STYLE, _sentence(bands), _tables(bands.trace), _text(bands))
 
 
