@@ -6,8 +6,9 @@ Left out: per-node cost statistics, NUMA, the ready-count heuristics for handing
 Theory of operation. An `Executor` is made once per registered partition: its nodes become flat arrays of bound
 kernels. A step makes an `Iteration` of it, which has one input slot per edge and one pending count per node. The loop
 in `Iteration.process` takes a ready node, calls its kernel on its slots, and drops the result into the slots of the
-consumers, whose counts go down by one. Constants are on their edges before a step begins. A loop of the graph (Enter, Merge, Switch, NextIteration, Exit) makes more
-Iterations of the same arrays, in a `Frame` (frames.py).
+consumers, whose counts go down by one. What is known before, constants and the step's context, is in its slots from the
+start. A loop of the graph (Enter, Merge, Switch, NextIteration, Exit) makes more Iterations of the same arrays, in a
+`Frame` (frames.py).
 
 Rules: a node runs once per iteration. An edge carries a value, a variable's Cell (read when the consumer starts), or
 DEAD. A node with a dead input does not run and its outputs are dead; Merge, `_Send` and `_Recv` are the exceptions.
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,17 +37,19 @@ if TYPE_CHECKING:
     from dtflab.runtime.runner import Step
 
 # What is special about a node; 0 is a plain kernel with one output.
-CONTEXT, MANY_OUTPUTS, ASYNC, COSTLY, TRANSFER, CONTROL_FLOW, HANDS_ON = 1, 2, 4, 8, 16, 32, 64
-
+MANY_OUTPUTS, ASYNC, COSTLY, TRANSFER, CONTROL_FLOW, HANDS_ON = 1, 2, 4, 8, 16, 32
 
 COSTLY_FLOPS = 30_000_000  # about 300 µs on one core (docs/decisions.md)
+
+
+_DELIVERED = object()  # instead of an output: it has been handed to its consumers, or will be
 
 
 class Item(NamedTuple):
     """A node, ready to be run."""
 
     kernel: Callable[..., Any]
-    first: int  # its input slots are first..last-1
+    first: int  # its input slots are first..last-1; the step's context, if it takes that, is in the first
     last: int
     mode: int
     # Where the outputs go: [(slot, consumer)] of the only output, or a list of those per output if MANY_OUTPUTS.
@@ -60,9 +64,11 @@ class Executor:
         self.nodes = list(nodes)
         self.device = device
         index = {node.name: i for i, node in enumerate(nodes)}
+        takes_ctx = [op.needs_ctx or op.is_async for op in (op_registry.get(n.op) for n in nodes)]
         first = [0]
-        for node in nodes:
-            first.append(first[-1] + len(node.inputs))
+        for node, ctx in zip(nodes, takes_ctx, strict=True):
+            first.append(first[-1] + ctx + len(node.inputs))
+        self.ctx_slots = [slot for slot, ctx in zip(first, takes_ctx, strict=False) if ctx]
         self.control_flow = [op_registry.get(n.op).control_flow for n in nodes]
         # A Merge waits for its control inputs and for one of its data inputs.
         self.pending = [
@@ -73,15 +79,21 @@ class Executor:
         controls: list[list[int]] = [[] for _ in nodes]
         for i, node in enumerate(nodes):
             for position, (source, output) in enumerate(node.inputs):
-                targets[index[source]][output].append((first[i] + position, i))
+                targets[index[source]][output].append((first[i] + takes_ctx[i] + position, i))
             for source in node.controls:
                 controls[index[source]].append(i)
         self.enters = _count_enters(nodes)
         producers = {name: nodes[i] for name, i in index.items()}
         self.items = [
-            self._item(node, first[i], targets[i], controls[i], producers) for i, node in enumerate(nodes)
+            self._item(node, (first[i], first[i + 1]), targets[i], controls[i], producers)
+            for i, node in enumerate(nodes)
         ]
-        self.inputs: list[Any] = [None] * first[-1]  # the edges as a step finds them
+        self.costs = {
+            n: partial(op_registry.get(nodes[n].op).flops, nodes[n])
+            for n, i in enumerate(self.items)
+            if i.mode & COSTLY
+        }
+        self.inputs: list[Any] = [None] * first[-1]  # the slots as a step finds them
         self.constants = {i: self.items[i].kernel() for i, n in enumerate(nodes) if n.op == "Const" and not n.controls}
         for i, value in self.constants.items():
             self._settle(self.items[i], value)
@@ -96,7 +108,12 @@ class Executor:
             self.pending[consumer] -= 1
 
     def _item(
-        self, node: Node, first: int, targets: list[Any], controls: list[int], producers: dict[str, Node]
+        self,
+        node: Node,
+        slots: tuple[int, int],
+        targets: list[Any],
+        controls: list[int],
+        producers: dict[str, Node],
     ) -> Item:
         op = op_registry.get(node.op)
         kernel = _arguments if op.control_flow else self.device.bind(node)
@@ -106,11 +123,11 @@ class Executor:
         if to_read and node.op in _HANDS_ON:
             kernel = _handing_on(kernel)
         elif to_read:
-            kernel = _reading(kernel, to_read, offset=1 if op.needs_ctx or op.is_async else 0)
+            context = slots[1] - slots[0] - len(node.inputs)
+            kernel = _reading(kernel, [context + i for i in to_read])
         single = len(op.op_def.outputs) == 1 and not op.op_def.outputs[0].is_list
         mode = (
-            CONTEXT * op.needs_ctx
-            | ASYNC * op.is_async
+            ASYNC * op.is_async
             | MANY_OUTPUTS * (len(op.op_def.outputs) > 0 and not single)
             | TRANSFER * (node.op in ("_Send", "_Recv"))
             | CONTROL_FLOW * bool(op.control_flow)
@@ -118,12 +135,11 @@ class Executor:
             | HANDS_ON * (bool(to_read) and node.op == "Identity")
         )
         out: Any = targets if mode & MANY_OUTPUTS or op.control_flow else tuple(targets[0]) if targets else ()
-        return Item(kernel, first, first + len(node.inputs), mode, out, tuple(controls))
+        return Item(kernel, *slots, mode, out, tuple(controls))
 
     def is_costly(self, n: int, args: Sequence[Any]) -> bool:
         """True if the kernel will take long enough to be worth a thread hop (some 90 µs)."""
-        node = self.nodes[n]
-        return op_registry.get(node.op).flops(node, args, ()) > COSTLY_FLOPS
+        return self.costs[n](args, ()) > COSTLY_FLOPS
 
     def start(self, step: Step, ctx: StepContext) -> None:
         """Put the sources of this partition into the step's queue."""
@@ -140,16 +156,33 @@ class Executor:
 class Iteration:
     """One run of (a frame of) a partition: the values on its edges and the counts of its nodes."""
 
-    __slots__ = ("ctx", "dead", "executor", "frame", "in_flight", "inputs", "number", "pending", "queued", "ready",
-                 "step", "frames", "dead_counts")  # fmt: skip
+    __slots__ = (
+        "ctx",
+        "dead",
+        "dead_counts",
+        "executor",
+        "frame",
+        "frames",
+        "in_flight",
+        "inputs",
+        "number",
+        "pending",
+        "queued",
+        "ready",
+        "step",
+    )  # fmt: skip
 
-    def __init__(self, executor: Executor, step: Step, ctx: StepContext, frame: frames.Frame | None, number: int) -> None:
+    def __init__(
+        self, executor: Executor, step: Step, ctx: StepContext, frame: frames.Frame | None, number: int
+    ) -> None:
         self.executor = executor
         self.step = step
         self.ctx = ctx
         self.frame = frame
         self.number = number
         self.inputs = executor.inputs.copy()
+        for slot in executor.ctx_slots:
+            self.inputs[slot] = ctx
         self.pending = executor.pending.copy()
         self.ready: deque[int] = deque()
         self.dead: set[int] = set()  # nodes with a dead input
@@ -176,10 +209,12 @@ class Iteration:
                 n = take()
                 kernel, first, last, mode, targets, controls = items[n]
                 if mode or dead or trace is not None:
-                    self._run(n)
-                    continue
-                value = kernel(*inputs[first:last])
-                inputs[first:last] = [None] * (last - first)  # a value is freed at its last use
+                    value = self._run(n)
+                    if value is _DELIVERED:
+                        continue
+                else:
+                    value = kernel(*inputs[first:last])
+                    inputs[first:last] = [None] * (last - first)  # a value is freed at its last use
                 for slot, consumer in targets:
                     inputs[slot] = value
                     pending[consumer] -= 1
@@ -195,32 +230,35 @@ class Iteration:
             if self.frame is not None:
                 self.frame.settle()
 
-    def _run(self, n: int) -> None:
-        """Run one ready node, whatever is special about it."""
+    def _run(self, n: int) -> Any:
+        """Run one ready node, whatever is special about it; its only output, or _DELIVERED."""
         kernel, first, last, mode, _, _ = self.executor.items[n]
         args = self.inputs[first:last]
         if n in self.dead:
             if not mode & TRANSFER:
                 self.propagate_dead(n)
-                return
-            args = [DEAD] * len(args)  # what a _Send tells the other side
+                return _DELIVERED
+            args[1:] = [DEAD] * (len(args) - 1)  # what a _Send tells the other side
         self.inputs[first:last] = [None] * (last - first)
-        if mode & CONTROL_FLOW:
-            frames.run(self, n, kernel(*args))
-            return
+        if mode & COSTLY and (self.ready or not self.step.idle) and self.executor.is_costly(n, args):
+            self._run_on_pool(n, args)
+            return _DELIVERED
         if mode & ASYNC:
             self._run_async(n, args)
-            return
-        if mode & COSTLY and not (self.step.idle and not self.ready) and self.executor.is_costly(n, args):
-            self._run_on_pool(n, args)
-            return
+            return _DELIVERED
+        if mode & CONTROL_FLOW:
+            frames.run(self, n, kernel(*args))
+            return _DELIVERED
         started = 0.0 if self.step.trace is None else self.step.clock.now()
-        value = kernel(self.ctx, *args) if mode & CONTEXT else kernel(*args)
+        value = kernel(*args)
         self._record(n, started, value)
+        if not mode & (MANY_OUTPUTS | HANDS_ON):
+            return value
         already = len(self.ready)
         self.propagate(n, value)
         if mode & HANDS_ON:  # who may read a variable now reads it before an update that is ready, too
             self.ready.rotate(len(self.ready) - already)
+        return _DELIVERED
 
     def _run_async(self, n: int, args: list[Any]) -> None:
         """Start a kernel that will say when it is done, from any thread."""
@@ -234,7 +272,7 @@ class Iteration:
             step.post(self._finished, n, value, error)
 
         try:
-            self.executor.items[n].kernel(self.ctx, *args, done)
+            self.executor.items[n].kernel(*args, done)
         except Exception as error:
             done(None, error)
 
@@ -380,15 +418,12 @@ def _handing_on(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return handing_on
 
 
-def _reading(kernel: Callable[..., Any], positions: list[int], offset: int) -> Callable[..., Any]:
-    """`kernel` with the variables among its inputs read when it starts."""
-    if positions == [0] and not offset and kernel is not _arguments:
-        return lambda cell, *rest: kernel(cell.read(), *rest)
-    where = [p + offset for p in positions]
+def _reading(kernel: Callable[..., Any], positions: list[int]) -> Callable[..., Any]:
+    """`kernel` with the variables among its arguments read when it starts."""
 
     def reading(*args: Any) -> Any:
         values = list(args)
-        for p in where:
+        for p in positions:
             if isinstance(values[p], Cell):  # not so at a dead input of a Merge or a _Send
                 values[p] = values[p].read()
         return kernel(*values)
