@@ -36,9 +36,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Build notebooks/*.ipynb from notebooks/src/*.py")
     parser.add_argument("--check", action="store_true", help="compare only")
     check = parser.parse_args().check
-    built = {
-        HERE / f"{source.stem}.ipynb": notebook(source) for source in sorted((HERE / "src").glob("*.py"))
-    }
+    built = {HERE / f"{source.stem}.ipynb": notebook(source) for source in sorted((HERE / "src").glob("*.py"))}
     stale = [path for path, text in built.items() if not path.exists() or path.read_text("utf-8") != text]
     orphans = [path for path in HERE.glob("*.ipynb") if path not in built]
     for path in orphans:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+_DATASET = ("dtflab.datasets.dataset", "Dataset")  # by name: not loaded before it is used
+
 
 def load(ipython: Any) -> None:
     """Register the magics and the rich view of a Cluster; loading twice changes nothing."""
     from dtflab.cluster.cluster import Cluster
+    from dtflab.notebook.images import dataset_html
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import panel_bundle, refresh_all
 
@@ -21,6 +24,7 @@ def load(ipython: Any) -> None:
     for name in DtfMagics.magics["line"]:
         ipython.set_hook("complete_command", magics.complete, str_key=f"%{name}")
     ipython.display_formatter.mimebundle_formatter.for_type(Cluster, panel_bundle)
+    ipython.display_formatter.formatters["text/html"].for_type_by_name(*_DATASET, dataset_html)
     ipython.events.register("post_run_cell", refresh_all)
 
 
@@ -39,4 +43,6 @@ def unload(ipython: Any) -> None:
     for kind, names in DtfMagics.magics.items():
         for name in names:
             ipython.magics_manager.magics[kind].pop(name, None)
-    ipython.display_formatter.mimebundle_formatter.type_printers.pop(Cluster, None)
+    ipython.display_formatter.mimebundle_formatter.pop(Cluster, None)
+    html = ipython.display_formatter.formatters["text/html"]
+    html.pop(".".join(_DATASET), None)

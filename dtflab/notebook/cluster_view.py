@@ -16,7 +16,10 @@ from dtflab.viz.palette import look
 
 _WHERE = {"inprocess": "in this process", "process": "each in a process of its own"}
 _CELL = "text-align:left;padding:3px 16px 3px 0;white-space:nowrap"
-_BADGE = "display:inline-block;min-width:24px;text-align:center;border-radius:4px;font-size:11px;font-weight:600"
+_BADGE = (
+    "display:inline-block;min-width:20px;padding:0 3px;margin-right:6px;border-radius:4px;text-align:center;"
+    "font-size:11px;font-weight:600"
+)
 _devices: weakref.WeakKeyDictionary[Cluster, dict[str, str]] = weakref.WeakKeyDictionary()
 
 
@@ -94,6 +97,6 @@ def _table_row(row: Row) -> str:
     seen = look(row.task)
     badge = f'<span style="{_BADGE};background:{seen.colour.fill};color:{seen.colour.ink}">{seen.letter}</span>'
     mark = "●" if row.state == "running" else "○"
-    cells = [f"{badge} {html.escape(row.task)}", html.escape(row.devices), html.escape(row.address)]
+    cells = [f"{badge}{html.escape(row.task)}", html.escape(row.devices), html.escape(row.address)]
     cells.append(f"{mark} {html.escape(row.state)}")
     return "<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells) + "</tr>"

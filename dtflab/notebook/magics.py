@@ -12,8 +12,10 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from dtflab import viz
 from dtflab.cluster.cluster import Cluster
 from dtflab.graph import errors, scopes
+from dtflab.graph.device_spec import task_name
 from dtflab.notebook import arguments
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
+from dtflab.runtime.placer import place
 from dtflab.runtime.session import BaseSession, last_session
 
 _EXAMPLE = "%dtf_cluster --ps 1 --worker 2"
@@ -97,7 +99,7 @@ class DtfMagics(Magics):
 
     @magic_arguments()
     @argument("fetches", nargs="*", help="what to draw, and all that it needs: a Python expression; all ops if none")
-    @argument("--feed", help="feed_dict, a Python expression; only where ops are asked of another process")
+    @argument("--feed", help="feed_dict, a Python expression: run once, to ask a master in another process")
     @argument("--session", help="the session, a Python expression; else the default or the newest one")
     @no_var_expand
     @line_magic
@@ -106,24 +108,25 @@ class DtfMagics(Magics):
 
         %dtf_placement                                    the whole graph
         %dtf_placement loss                               what loss needs
-        %dtf_placement train --feed {x: batch} --session sess
+        %dtf_placement loss --session sess
 
-        A master in another process (`--engine process`, a real TensorFlow server) tells where ops are only for a step
-        that it runs, so there the fetches are run once, with `--feed`.
+        A master in another process (`--engine process`, a real TensorFlow server) does not tell where ops are. Then
+        they are placed here, by the rules that dtflab's masters follow; with `--feed` the fetches are run once, which
+        makes the master tell.
         """
         example = "%dtf_placement loss"
         texts = arguments.split(line, ("feed", "session"), example)
         session = self._session(texts, example)
-        fetches = self._value(texts.get("", ""))
+        fetches, feed = self._value(texts.get("", "")), self._value(texts.get("feed", ""))
         try:
             return viz.placement(session.placed_nodes(fetches))
         except NotImplementedError:
-            if fetches is None:
-                raise UsageError(
-                    "The master of this session is in another process and tells where ops are only for a step that it "
-                    "runs. Name one, and what to feed: %dtf_placement train --feed feed_dict (this runs train once)."
-                ) from None
-        return viz.placement(*_placed_by_running(session, fetches, self._value(texts.get("feed", ""))))
+            if fetches is not None and feed is not None:
+                return viz.placement(*_placed_by_running(session, fetches, feed))
+        print(
+            "The master is in another process. This is where dtflab's rules place the ops; with --feed it tells itself."
+        )
+        return viz.placement(*_placed_here(session, fetches))
 
     @magic_arguments()
     @argument("fetches", nargs="*", help="tensors or operations to run once, traced; or a RunMetadata")
@@ -175,6 +178,14 @@ class DtfMagics(Magics):
             return list(values[before])
         verbs = _VERBS if len(words) <= 2 and not event.symbol.startswith("-") else ()
         return [*verbs, *re.findall(r"--\w+", self.dtf_cluster.__doc__.partition("optional arguments")[0])]
+
+
+def _placed_here(session: BaseSession, fetches: Any) -> tuple[Any, dict[str, str]]:
+    """The fetches or the whole graph, and the devices that a dtflab master chooses when it gets all ops at once."""
+    devices = [device.name for device in session.list_devices()]  # the master's own come first
+    soft = bool(session._config is not None and session._config.allow_soft_placement)
+    where = place(session.graph.nodes(), devices, task_name(devices[0]), allow_soft_placement=soft)
+    return session.graph if fetches is None else fetches, where
 
 
 def _placed_by_running(session: BaseSession, fetches: Any, feed: Any) -> tuple[list[Any], dict[str, str]]:

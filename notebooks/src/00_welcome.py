@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Welcome
 #
-# **Can one model be trained by several machines at once, and what do they say to each other?**
+# **Can several machines train one model together? What does each of them do, and what do they say to each other?**
 #
-# In the next minute you start a cluster inside this notebook, train a network on real handwritten digits with two workers
-# at the same time, and look at where every operation ran, and when. No GPU, no second machine, no network.
+# In the next minute you start a cluster inside this notebook, let two workers train a network on handwritten digits at the
+# same time, and look at where every operation ran, and when. You need no GPU, no second machine and no network.
 #
-# Run the cells one by one with <kbd>Shift</kbd>+<kbd>Enter</kbd>, or all of them with *Run → Run All Cells*.
+# Run one cell after the other with <kbd>Shift</kbd>+<kbd>Enter</kbd>, or all at once with *Run → Run All Cells*.
 
 # %%
 import dtflab as tf
@@ -16,34 +16,46 @@ import dtflab as tf
 # %% [markdown]
 # ## A cluster in one line
 #
-# One **parameter server** (`ps`) keeps the model. Two **workers** compute. Each is a *task*: it has devices, and it can be
-# reached. Here all three live in this notebook; on real machines the program would be the same.
+# A *cluster* is a number of **tasks** that work on the same program. Ours has three:
+#
+# - one **parameter server** (`ps`) keeps the numbers that the model learns, its *variables*;
+# - two **workers** compute how to make them better.
+#
+# On real hardware each task is a process on some machine. Here all three live in this notebook, and their addresses are
+# only names; the program is the same.
 
 # %%
 # cluster = %dtf_cluster --ps 1 --worker 2
 cluster
 
 # %% [markdown]
-# ## Real input
+# ## Something to learn
 #
-# 1,797 handwritten digits, 8×8 pixels each, from the UCI repository. They came with the package.
+# Handwritten digits, 8×8 pixels each, come with the package. The number below an image is its *label*: the answer that the
+# model should learn to give. Another 400 images are kept apart, for a test at the end.
 
 # %%
 digits = tf.datasets.digits(one_hot=True)
-print(f"{digits.train.num_examples} to train on, {digits.test.num_examples} to test with")
+digits.train
 
 # %% [markdown]
-# ## A model for both workers
+# ## One model, built by each worker
 #
-# This is ordinary TensorFlow 1 code. One line makes it distributed: `replica_device_setter` puts **variables** on the
-# parameter server and everything else on the worker that builds the graph. Each worker builds its own copy of this graph;
-# the variables, having the same names on the same server, are shared. That is *between-graph replication*.
-
+# This is ordinary TensorFlow 1 code. It computes nothing yet: it describes a *graph* of operations. Two lines make it
+# distributed. `replica_device_setter` puts every **variable** on the parameter server, and everything else on the worker
+# that builds the graph.
+#
+# Each worker will build a graph of its own. The variables in them have the same names on the same server, so the workers
+# share them. This is called *between-graph replication*.
 
 # %%
+from types import SimpleNamespace
+
+
 def build(client):
     """The graph of one worker."""
-    with tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec, worker_device=client.device)):
+    place = tf.train.replica_device_setter(cluster=client.cluster_spec, worker_device=client.device)
+    with tf.device(place):
         with tf.name_scope("input"):
             images = tf.placeholder(tf.float32, [None, 64], name="images")
             labels = tf.placeholder(tf.float32, [None, 10], name="labels")
@@ -56,104 +68,106 @@ def build(client):
             biases = tf.Variable(tf.zeros([10]), name="biases")
             logits = tf.matmul(hidden, weights) + biases
         with tf.name_scope("loss"):
-            loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits))
+            each = tf.nn.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits)
+            loss = tf.reduce_mean(each)
         with tf.name_scope("accuracy"):
             correct = tf.equal(tf.argmax(logits, 1), tf.argmax(labels, 1))
             accuracy = tf.reduce_mean(tf.cast(correct, tf.float32))
         step = tf.train.get_or_create_global_step()
         train = tf.train.GradientDescentOptimizer(0.3).minimize(loss, global_step=step)
-    return images, labels, loss, accuracy, step, train
+    return SimpleNamespace(images=images, labels=labels, loss=loss, accuracy=accuracy, step=step, train=train)
 
 
 # %% [markdown]
-# Variables have no value until somebody runs their initializer. That is done once, by any client; here by a client of the
-# first worker.
+# Variables have no value until somebody runs their initializer. As they are shared, once is enough: a client of the first
+# worker does it.
 
 # %%
-chief = cluster.client("worker", 0)
-build(chief)
-with tf.Session(chief.target) as sess:
-    sess.run(tf.global_variables_initializer())
+with tf.Graph().as_default():
+    build(cluster.client("worker", 0))
+    with tf.Session(cluster.target) as sess:
+        sess.run(tf.global_variables_initializer())
 
 # %% [markdown]
 # ## Two workers train it, without waiting for each other
 #
-# `cluster.run(work)` calls `work` once per worker, each in a thread of its own with a graph of its own, as if on a machine of
-# its own. Both take batches, compute gradients, and apply them to the shared variables as soon as they have them:
-# **asynchronous** training.
+# `cluster.run(work)` calls `work` for both workers at the same time, each as if on a machine of its own. A worker takes a
+# batch of 50 images, computes *gradients* (which way each variable should move, and how far), and has the parameter server
+# apply them as soon as it has them, whatever the other worker is doing. That is **asynchronous** training.
 #
-# *Before you run it: each worker makes 600 steps. What will the global step be in the end?*
+# *Before you run it: each worker makes 600 steps. How many updates will the variables have seen?*
 
 
 # %%
 def work(client):
-    """What each worker does; returns (global step, loss) of every step it made."""
-    images, labels, loss, accuracy, step, train = build(client)
+    """What each worker does; returns the loss at each of its steps."""
+    model = build(client)
     batches = tf.datasets.digits(one_hot=True, seed=client.index).train
-    history = []
+    losses = []
     with tf.Session(client.target) as sess:
         for _ in range(600):
-            x, y = batches.next_batch(50)
-            value, number, _ = sess.run([loss, step, train], {images: x, labels: y})
-            history.append((number, value))
-    return history
+            images, labels = batches.next_batch(50)
+            loss, _ = sess.run([model.loss, model.train], {model.images: images, model.labels: labels})
+            losses.append(loss)
+    return losses
 
 
-histories = cluster.run(work)
-for index, history in enumerate(histories):
-    print(f"worker {index}: {len(history)} steps of its own, the last one at global step {history[-1][0]}")
-
-# %% [markdown]
-# The global step counts the updates of *both* workers: they shared it, as they shared the weights.
+losses = cluster.run(work)
 
 # %%
 tf.viz.curve(
     range(0, 600, 10),
-    {f"worker {i}": [value for _, value in history[::10]] for i, history in enumerate(histories)},
+    {f"worker {index}": values[::10] for index, values in enumerate(losses)},
     xlabel="step of the worker",
-    ylabel="loss on its batch",
+    ylabel="loss on its batch (lower is better)",
 )
 
 # %% [markdown]
-# ## Does it read digits?
+# ## Can it read?
 #
-# A new client, with a new session on the *other* worker, finds the trained variables where they were left: on the
-# parameter server. Variables outlive sessions.
+# A new client, with a new session on the *other* worker, finds the trained variables where they were left: on the parameter
+# server. Variables outlive sessions. Now it meets the 400 images that no worker has seen.
 
 # %%
 tf.reset_default_graph()
-other = cluster.client("worker", 1)
-images, labels, loss, accuracy, step, train = build(other)
-sess = tf.Session(other.target)
-test = {images: digits.test.images, labels: digits.test.labels}
-print(f"test accuracy {sess.run(accuracy, test):.3f}")
+model = build(cluster.client("worker", 1))
+sess = tf.Session(cluster.target_of("worker", 1))
+test = {model.images: digits.test.images, model.labels: digits.test.labels}
+accuracy, updates = sess.run([model.accuracy, model.step], test)
+print(f"test accuracy {accuracy:.3f} after {updates} updates")
 
 # %% [markdown]
+# Both workers together made these updates: the step counter is a variable, too, and they shared it.
+#
 # ## Where did everything run?
 #
-# Each box is an operation, each colour a device. Follow an arrow that changes colour: there a tensor crosses from one task
-# to another.
+# Each box is an operation, or several whose names begin alike. Its colour says on which device it was placed. A thick arrow
+# is a tensor that has to travel from one task to another.
+#
+# *The worker needs the weights of the `output` layer in two places. Which, and why?*
 
 # %%
-# %dtf_placement train
+# %dtf_placement model.train
 
 # %% [markdown]
 # ## What ran when?
 #
-# One training step, traced. Each lane is a device, each bar an operation, each arrow a tensor on its way. *Which crossings
-# could not be avoided, however fast the worker is?*
+# One training step of worker 1, traced. Each band is a device, each solid bar an operation. A hatched bar is a tensor that a
+# device received, from the moment it asked until it had it, and an arrow shows where it came from.
+#
+# *What does the worker do until the weights have come? What does the parameter server do meanwhile?*
 
 # %%
 x, y = digits.train.next_batch(50)
-feed = {images: x, labels: y}
-# %dtf_timeline train --feed feed
+# %dtf_timeline model.train --feed {model.images: x, model.labels: y}
 
 # %% [markdown]
 # ## And now?
 #
-# Change something and run again: three workers, a learning rate of 3, 10 hidden units. When you are done, stop the cluster,
-# or just close the notebook.
-
-# %%
-sess.close()
-# %dtf_cluster stop
+# Change something, guess what will happen, and run all cells again:
+#
+# - Start the cluster with `--worker 3`. How many updates will there be?
+# - Add `--engine process` there: each task becomes an operating system process of its own. What changes in the timeline?
+# - Make the learning rate 3 instead of 0.3. Do larger steps get there sooner?
+#
+# The cluster runs until you press *Stop* in its panel, run `%dtf_cluster stop`, or shut down the kernel.

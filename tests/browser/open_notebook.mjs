@@ -142,12 +142,12 @@ function whatIsSeen() {
     return width > 0 && height > 0 ? (width * height) / Math.min(a.width * a.height, b.width * b.height) : 0;
   }
 
-  // WCAG contrast of a text against what is painted below it. Of 21 points the fourth worst counts: a thin line that
-  // passes behind a word leaves it readable, a text that is half on another colour is not.
+  // WCAG contrast of a text against what is painted below it. Of 21 points the seventh worst counts: thin lines that
+  // pass behind a word leave it readable, a text that is half on another colour is not.
   function contrast(text, box) {
     const points = [0.25, 0.5, 0.75].flatMap(v => [...Array(7).keys()].map(i => [(i + 0.5) / 7, v]));
     const ratios = points.map(([u, v]) => contrastAt(text, box.left + u * box.width, box.top + v * box.height));
-    return ratios.sort((a, b) => a - b)[3];
+    return ratios.sort((a, b) => a - b)[6];
   }
 
   function contrastAt(text, x, y) {

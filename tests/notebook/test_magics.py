@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
 
+import numpy as np
 import pytest
 from IPython.core.completer import provisionalcompleter
 from IPython.core.error import UsageError
@@ -13,8 +15,9 @@ from traitlets.config import Config
 
 import dtflab as tf
 from dtflab.cluster.cluster import Cluster
+from dtflab.datasets import Dataset
 from dtflab.graph import errors
-from dtflab.notebook import arguments, panel
+from dtflab.notebook import arguments, images, panel
 from dtflab.runtime.session import last_session
 from dtflab.viz import Picture
 
@@ -268,8 +271,12 @@ def test_timeline(model):
 def test_asking_another_process(shell):
     magic(shell, "%dtf_cluster --ps 1 --worker 2 --engine process", "cluster")
     shell.run_cell(MODEL).raise_error()
-    with pytest.raises(UsageError, match=r"in another process.*%dtf_placement train --feed"):
-        magic(shell, "%dtf_placement")
+    for line in ("%dtf_placement", "%dtf_placement y"):
+        assert "dtflab's rules place" in cell(shell, f"picture = {line}")
+        text = shell.user_ns["picture"].text
+        assert re.search(r"/job:ps/replica:0/task:0/device:CPU:0 .*v/read", text)
+        assert re.search(r"/job:worker/replica:0/task:1/device:CPU:0 .*x, y", text)
+        assert ("v/Assign" in text) == (line == "%dtf_placement")
     text = magic(shell, "%dtf_placement y --feed {x: [1.0, 2.0]}", "picture").text
     assert re.search(r"/job:ps/replica:0/task:0/device:CPU:0 .*v/read", text)
     assert re.search(r"/job:worker/replica:0/task:1/device:CPU:0 .*y", text)
@@ -310,6 +317,27 @@ def test_split_leaves_python_as_typed():
         "feed": "(a --session b)",
     }
     assert arguments.split("a--feed", options, "") == {"": "a--feed"}
+
+
+# ---- examples ----
+
+
+def test_a_dataset_shows_its_first_images(shell):
+    digits = tf.datasets.digits()
+    shown = shell.display_formatter.format(digits.train)[0]["text/html"]
+    assert shown.startswith("<div") and "1,197 examples" in shown and shown.count("<img") == images.MOST
+    labels = re.findall(r"<br>(\d)</span>", shown)
+    assert labels == [str(label) for label in digits.train.labels[: images.MOST]]
+    assert shown == images.dataset_html(tf.datasets.digits(one_hot=True).train)
+    odd = Dataset(np.zeros((2, 3), np.float32), np.zeros(2))
+    assert "text/html" not in shell.display_formatter.format(odd)[0]
+
+
+def test_png():
+    from PIL import Image  # matplotlib brings it
+
+    pixels = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(images.png(pixels)))), pixels)
 
 
 # ---- errors ----
