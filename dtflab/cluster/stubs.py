@@ -10,6 +10,7 @@ leaves a callback.
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -135,6 +136,7 @@ class WorkerStub:
     def __init__(self, task: str, wire: Wire) -> None:
         self.task = task
         self._wire = wire
+        self._over: deque[int] = deque()  # steps that went well, to be cleaned up when nobody waits for that
 
     def _call(self, method: str, request: Any, timeout: float | None = None) -> bytes:
         return self._wire.call(f"/tensorflow.WorkerService/{method}", request.SerializeToString(), timeout)
@@ -165,6 +167,7 @@ class WorkerStub:
 
     def delete_worker_session(self, session: str) -> None:
         """End a session."""
+        self._tidy()
         self._call("DeleteWorkerSession", worker_messages.DeleteWorkerSessionRequest(session_handle=session))
 
     def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
@@ -202,6 +205,7 @@ class WorkerStub:
         step.expect()
         cancel = self._start("RunGraph", request, lambda *answer: step.post(self._ran, step, *answer))
         step.on_cancel(lambda error: cancel())
+        self._tidy()
 
     def _ran(self, step: Step, data: bytes, error: errors.OpError | None) -> None:
         """The partition has ended (called by the thread that drives the step)."""
@@ -236,8 +240,15 @@ class WorkerStub:
         return self._start("RecvTensor", request, arrived)
 
     def cleanup_graph(self, step_id: int, error: Exception | None = None) -> None:
-        """Say that a step is over, and do not wait for an answer."""
-        self._start("CleanupGraph", worker_messages.CleanupGraphRequest(step_id=step_id))
+        """Say that a step is over: at once if it failed, else with the next one, and never wait for an answer."""
+        self._over.append(step_id)
+        if error is not None:
+            self._tidy()
+
+    def _tidy(self) -> None:
+        while self._over:
+            with contextlib.suppress(IndexError):  # another thread was faster
+                self._start("CleanupGraph", worker_messages.CleanupGraphRequest(step_id=self._over.popleft()))
 
     def cleanup_all(self, containers: Sequence[str]) -> None:
         """Empty resource containers there."""

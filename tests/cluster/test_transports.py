@@ -313,7 +313,7 @@ def test_a_step_that_has_ended_gives_nothing(lab):
     worker = lab.worker(0)
     worker.recv_tensor(79, KEY, early)
     until(lambda: lab.waiting() == 1, "the request has arrived")
-    worker.cleanup_graph(79)
+    worker.cleanup_graph(79, errors.AbortedError(None, None, "given up"))
     assert isinstance(early.wait()[1], errors.AbortedError)
     worker.recv_tensor(79, KEY, late)
     assert isinstance(late.wait()[1], errors.AbortedError)
