@@ -9,11 +9,10 @@ its shape only, never on path or load, so that results are bitwise the same on e
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -82,7 +81,7 @@ class BlasThreads:
 
     def __init__(self) -> None:
         self._changed = threading.Condition(threading.Lock())
-        self._libraries: list[Any] | None = None
+        self._set: list[Callable[[int], Any]] | None = None  # one per BLAS library, from the first kernel on
         self._current = 0
         self._running = 0
         self._steps = 0
@@ -91,26 +90,26 @@ class BlasThreads:
     def _load(self) -> None:
         import threadpoolctl
 
-        self._libraries = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
-        self.cores = self._current = max((lib.num_threads for lib in self._libraries), default=1)
+        libraries = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
+        self.cores = self._current = max((lib.num_threads for lib in libraries), default=1)
+        # From 3.8 on, its own setter obeys only the first thread that calls it. Here, all callers hold our lock.
+        self._set = [getattr(lib, "_real_set_num_threads", lib.set_num_threads) for lib in libraries]
 
-    @contextlib.contextmanager
-    def step(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """Around the driving of a step."""
         with self._changed:
             self._steps += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._steps -= 1
-                if not self._steps and not self._running and self._libraries is not None:
-                    self._use(self.cores)
+
+    def __exit__(self, *exc: Any) -> None:
+        with self._changed:
+            self._steps -= 1
+            if not self._steps and not self._running and self._set is not None:
+                self._use(self.cores)
 
     def enter(self, all_cores: bool) -> None:
         """Begin a kernel that wants all cores, or one."""
         with self._changed:
-            if self._libraries is None:
+            if self._set is None:
                 self._load()
             threads = self.cores if all_cores else 1
             while self._running and self._current != threads:
@@ -127,8 +126,8 @@ class BlasThreads:
 
     def _use(self, threads: int) -> None:
         if threads != self._current:
-            for library in self._libraries or ():
-                library.set_num_threads(threads)
+            for set_threads in self._set or ():
+                set_threads(threads)
             self._current = threads
 
 

@@ -29,7 +29,7 @@ from dtflab.runtime.step_stats import StepStatsCollector
 if TYPE_CHECKING:
     from dtflab.runtime.transport import WorkerInterface
 
-_random = random.SystemRandom()
+_random = random.Random()  # seeded by the system; the ids of steps are no secrets
 
 
 class Master:
@@ -52,7 +52,7 @@ class Master:
 
     def create_session(self, nodes: Sequence[Node], config: Any = None, placer: Placer | None = None) -> str:
         """Open a session on a graph, on all tasks that the config's device filters let through."""
-        handle = f"{_random.getrandbits(64):016x}"
+        handle = f"{random.SystemRandom().getrandbits(64):016x}"
         workers = {}
         for task, worker in self._workers.items():
             if _passes(task, self.task, config):

@@ -91,7 +91,7 @@ class Step:
         A KeyboardInterrupt abandons the step: what it waited for is cancelled, late posts are dropped.
         """
         try:
-            with BLAS.step(), np.errstate(all="ignore"):
+            with BLAS, np.errstate(all="ignore"):
                 self._loop()
         except BaseException:
             self._abandoned = True
