@@ -159,7 +159,7 @@ def _words(bands: Bands, band: Band) -> Markup:
 def _freight(bands: Bands, transfer: Transfer, row: Row) -> Markup:
     """What is being waited for, as far as there is room."""
     x, width = bands.extent(transfer)
-    size = byte_size(transfer.bytes)
+    size = _amount(transfer)
     texts = [*(f"{name}  {size}" for name in shorter(transfer.producer.removesuffix("/read"))), size]
     text = next((text for text in texts if text_width(text, 11) <= width - 12), "")
     return tag("text", text, x=x + 5, y=row.y + row.height / 2 + 4, class_="s11 halo") if text else join([])
@@ -193,8 +193,12 @@ def _event_text(event: Event) -> str:
 
 def _transfer_text(transfer: Transfer) -> str:
     a, b = look(transfer.source).label, look(transfer.device).label
-    what = f"{readable(transfer.tensor)}, {byte_size(transfer.bytes)}, {a} → {b}"
+    what = f"{readable(transfer.tensor)}, {_amount(transfer)}, {a} → {b}"
     return f"{what}\nasked for and received in {duration(transfer.duration)}"
+
+
+def _amount(transfer: Transfer) -> str:
+    return byte_size(transfer.bytes) if transfer.bytes else "order only"  # a control dependency across devices
 
 
 def _summary(bands: Bands) -> str:
