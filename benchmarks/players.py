@@ -17,6 +17,13 @@ from typing import Any
 # "bare" is what a workload costs without any of the two: NumPy, or gRPC, by hand.
 MODULES = {"dtflab": "dtflab", "TensorFlow": "tensorflow.compat.v1", "bare": ""}
 
+_ENVIRONMENT = {
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "TF_ENABLE_ONEDNN_OPTS": "1",
+    "CUDA_VISIBLE_DEVICES": "",
+    "PYTHONDONTWRITEBYTECODE": "",  # an installed library has its bytecode; a source tree gets it in the first round
+}
+
 
 class Player:
     """A library in a process of its own."""
@@ -28,7 +35,7 @@ class Player:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "1", "CUDA_VISIBLE_DEVICES": ""},
+            env={**os.environ, **_ENVIRONMENT},
         )
 
     def measure(self, workload: str) -> list[float]:
