@@ -38,7 +38,8 @@ def test_a_notebook_shows_it_without_pyplot():
     png = bundle["image/png"]
     assert png[:4] == b"\x89PNG" and struct.unpack(">II", png[16:24]) == (1440, 720)
     assert metadata == {"image/png": {"width": 720, "height": 360}}
-    code = "import sys; from dtflab import viz; viz.curve([1], {'a': [1]}, 'x', 'y')\nprint('matplotlib.pyplot' in sys.modules)"
+    draw = "viz.curve([1], {'a': [1]}, 'x', 'y')"
+    code = f"import sys; from dtflab import viz; {draw}; print('matplotlib.pyplot' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("False\n", "")
 
