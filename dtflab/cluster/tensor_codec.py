@@ -245,6 +245,8 @@ def _fields(view: memoryview) -> Iterator[tuple[int, int, int, int, int]]:
         start = position
         try:
             key, position = _read_varint(view, position)
+            if key < 8:
+                raise DecodeError("no field has the number 0")
             wire_type = key & 7
             value_start = position
             if wire_type == _BYTES:

@@ -123,6 +123,7 @@ def test_variables_outlive_sessions_until_a_reset(lab, use_resource):
     with lab.session(number=1) as sess:  # another master, the same variable
         assert sess.run(more) == 3
     old = lab.session()
+    assert old.run(v) == 3
     lab.master(0).reset([])
     with pytest.raises(errors.AbortedError, match="not found"):
         old.run(v)
@@ -244,9 +245,9 @@ def test_uninitialized(lab):
 
 def test_no_such_device(lab):
     with tf.device("/job:lab/task:7"):
-        tf.constant(1.0, name="lost")
-    with pytest.raises(errors.InvalidArgumentError, match="lost"):
-        lab.session()
+        lost = tf.constant(1.0, name="lost")
+    with pytest.raises(errors.InvalidArgumentError, match="lost"), lab.session() as sess:
+        sess.run(lost)
 
 
 def test_no_such_session(lab):
@@ -260,15 +261,16 @@ def test_no_such_session(lab):
 
 
 def test_no_such_fetch_feed_or_target(lab):
-    tf.constant(1.0, name="a")
-    with lab.session() as sess:
-        master, handle = sess._master, sess._handle
-        with pytest.raises(errors.NotFoundError, match="nothing:0"):
-            master.run_step(handle, [], ["nothing:0"], [])
-        with pytest.raises(errors.NotFoundError, match="nobody"):
-            master.run_step(handle, [], [], ["nobody"])
-        with pytest.raises(errors.InvalidArgumentError, match="nowhere:0"):
-            master.run_step(handle, [("nowhere:0", np.float32(1))], ["a:0"], [])
+    a = tf.constant(1.0, name="a")
+    master = lab.master(0)
+    handle = master.create_session(a.graph.nodes(), None)
+    with pytest.raises(errors.NotFoundError, match="nothing:0"):
+        master.run_step(handle, [], ["nothing:0"], [])
+    with pytest.raises(errors.NotFoundError, match="nobody"):
+        master.run_step(handle, [], [], ["nobody"])
+    with pytest.raises(errors.InvalidArgumentError, match="nowhere:0"):
+        master.run_step(handle, [("nowhere:0", np.float32(1))], ["a:0"], [])
+    master.close_session(handle)
 
 
 # -- workers --------------------------------------------------------------------------------------------------
