@@ -19,7 +19,7 @@ from dtflab.graph import errors
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.protos.graph_pb2 import GraphDef
-from tests.cluster.two_tasks import HERE, THERE, in_threads, lab_over, never, until
+from tests.cluster.two_tasks import HERE, THERE, Task, in_threads, lab_over, never, until
 
 
 @pytest.fixture
@@ -488,3 +488,39 @@ def test_a_task_that_died_before(cluster):
         with pytest.raises(errors.UnavailableError, match="/job:worker/replica:0/task:1 at localhost"):
             sess.run(a)
         assert sess.run(b) == 2  # what does not need it still runs
+
+
+def test_a_worker_that_came_back_is_not_the_old_one(lab):
+    with tf.device(THERE):
+        v = tf.Variable(1.0)
+    with lab.session() as sess:
+        sess.run(v.initializer)
+        assert sess.run(v) == 1
+        lab.serving[1].stop()
+        lab.tasks[1] = Task(1, lab.worker)
+        lab.serving[1] = grpc_transport.serve(lab.tasks[1], lab.addresses[1])
+        with pytest.raises(errors.AbortedError, match="just restarted"):
+            sess.run(v)
+    with lab.session() as sess:
+        with pytest.raises(errors.FailedPreconditionError):
+            sess.run(v)
+        sess.run(v.initializer)
+        assert sess.run(v) == 1
+
+
+def test_a_fork_writes_nothing():
+    """`!ls` in a notebook forks the kernel, in which servers and sessions live."""
+    program = (
+        "import dtflab as tf, multiprocessing, os\n"
+        "from tests.cluster.two_tasks import *\n"
+        "with lab_over('grpc') as lab, tf.Graph().as_default():\n"
+        "    x = tf.constant(5)\n"
+        "    with lab.session() as sess:\n"
+        "        sess.run(x)\n"
+        "        os.system('echo shell')\n"
+        "        child = multiprocessing.get_context('fork').Process(target=int)\n"
+        "        child.start(), child.join()\n"
+        "        print(sess.run(x), child.exitcode)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("shell\n5 0\n", "")
