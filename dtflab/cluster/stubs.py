@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
+
+from google.protobuf.message import DecodeError
 
 from dtflab.cluster.tensor_codec import parse, serialize
 from dtflab.graph import device_spec, errors
@@ -202,8 +204,8 @@ class WorkerStub:
             store_errors_in_response_body=True,
         )
         request.exec_opts.record_timeline = step.trace is not None
-        step.expect()
         cancel = self._start("RunGraph", request, lambda *answer: step.post(self._ran, step, *answer))
+        step.expect()
         step.on_cancel(lambda error: cancel())
         self._tidy()
 
@@ -212,7 +214,8 @@ class WorkerStub:
         try:
             if error is not None:
                 raise error
-            response = worker_messages.RunGraphResponse.FromString(data)
+            with self._readable("RunGraph"):
+                response = worker_messages.RunGraphResponse.FromString(data)
             _raise_stored(response)
         except errors.OpError as failed:
             if self.task not in failed.message:
@@ -227,17 +230,28 @@ class WorkerStub:
         """Pull a value; the result gives up waiting."""
 
         def arrived(data: bytes, error: errors.OpError | None) -> None:
-            tensors: list[Any] = []
+            value = None
             try:
                 if error is None:
-                    response, tensors = parse(worker_messages.RecvTensorResponse, data, "tensor")
-                    tensors = [DEAD] if response.is_dead else tensors
+                    with self._readable("RecvTensor"):
+                        response, tensors = parse(worker_messages.RecvTensorResponse, data, "tensor")
+                        value = DEAD if response.is_dead else tensors[0]
             except errors.OpError as unreadable:
                 error = unreadable
-            done(tensors[0] if tensors else None, error)
+            done(value, error)
 
         request = worker_messages.RecvTensorRequest(step_id=step_id, rendezvous_key=key)
         return self._start("RecvTensor", request, arrived)
+
+    @contextlib.contextmanager
+    def _readable(self, method: str) -> Iterator[None]:
+        """An answer that can't be read must not leave its step waiting."""
+        try:
+            yield
+        except (DecodeError, errors.InvalidArgumentError, IndexError) as error:
+            raise errors.DataLossError(
+                None, None, f"The answer of {self.task} at {self._wire.address} to {method} can't be read: {error}"
+            ) from error
 
     def cleanup_graph(self, step_id: int, error: Exception | None = None) -> None:
         """Say that a step is over: at once if it failed, else with the next one, and never wait for an answer."""

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.cluster import grpc_transport
+from dtflab.cluster import grpc_transport, stubs
 from dtflab.cluster.tensor_codec import parse
 from dtflab.graph import errors
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.protos.graph_pb2 import GraphDef
+from dtflab.runtime.runner import Step
 from tests.cluster.two_tasks import HERE, THERE, Task, in_threads, lab_over, never, until
 
 
@@ -383,6 +384,41 @@ def test_ctrl_c_ends_a_step_elsewhere():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("interrupted\n5\n", "")
+
+
+class Babbler:
+    """A wire with nonsense at its other end."""
+
+    address, task = "nowhere:1", ""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def start(self, path, request, done=None):
+        if done is not None:
+            done(self.answer, None)
+        return lambda: None
+
+
+CONTRADICTION = worker_messages.RecvTensorResponse()
+CONTRADICTION.tensor.dtype = 1
+CONTRADICTION.tensor.tensor_content = b"abc"  # no float has three bytes
+
+
+@pytest.mark.parametrize("answer", [b"\xff" * 30, CONTRADICTION.SerializeToString(), b""])
+def test_a_value_that_can_t_be_read_is_an_error(answer):
+    worker = stubs.WorkerStub("/job:odd/replica:0/task:0", Babbler(answer))
+    answers = []
+    worker.recv_tensor(1, "key", lambda value, error: answers.append(error))
+    assert isinstance(answers[0], errors.DataLossError) and "/job:odd" in answers[0].message
+
+
+def test_an_answer_that_can_t_be_read_ends_the_step():
+    worker = stubs.WorkerStub("/job:odd/replica:0/task:0", Babbler(b"\xff" * 30))
+    step = Step(1)
+    worker.run_graph("s", "g", step)
+    with pytest.raises(errors.DataLossError, match=r"/job:odd.*RunGraph"):
+        step.drive()
 
 
 # -- ports, connections, processes ----------------------------------------------------------------------------
