@@ -224,8 +224,8 @@ class Graph:
         convert = getattr(obj, "_as_graph_element", None)
         if convert is not None:
             obj = convert()
-        if isinstance(obj, str):
-            return self._element_by_name(obj, allow_tensor, allow_operation)
+        if isinstance(obj, str | bytes):
+            return self._element_by_name(obj if isinstance(obj, str) else obj.decode(), allow_tensor, allow_operation)
         kinds = "Tensor or Operation" if allow_tensor and allow_operation else "Tensor" if allow_tensor else "Operation"
         wanted = (Tensor,) * allow_tensor + (Operation,) * allow_operation
         if not isinstance(obj, wanted):

@@ -18,18 +18,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dtflab.graph import dtypes, errors, scopes
-from dtflab.graph.array_value import as_array
+from dtflab.graph import errors, scopes
+from dtflab.graph.feeds import checked_feeds
+from dtflab.graph.fetches import Fetches
 from dtflab.graph.graph import Graph
 from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.runtime import transport
-from dtflab.graph.fetches import Fetches
 from dtflab.runtime.placer import Placer
 
 if TYPE_CHECKING:
     from dtflab.runtime.master import MasterSession
 
+
+# The operation on whose behalf a node was made by prune (`_retval_v_0_0`) or partition (`v/to_job_ps…/0/send`).
+_OWNER = re.compile(r"^_(?:arg|retval)_(.*)_\d+_\d+$|^(.*?)/to_job.*$")
 
 _sessions: list[weakref.ref[BaseSession]] = []
 
@@ -53,7 +56,7 @@ class BaseSession:
         """
         target = _checked_target(target)
         if graph is not None and not isinstance(graph, Graph):
-            raise TypeError(f"Argument `graph` must be a tf.Graph, but got \"{type(graph).__name__}\"")
+            raise TypeError(f'Argument `graph` must be a tf.Graph, but got "{type(graph).__name__}"')
         _check_config(config)
         self._graph = graph if graph is not None else scopes.get_default_graph()
         self._target = target
@@ -63,20 +66,11 @@ class BaseSession:
         self._closed = False
         self._fetch_cache: dict[Any, Fetches] = {}
         self._contexts: list[Any] = []
-        self._master = transport.master_for(target, config)
+        self._connect = transport.connection_to(target)
         self._placer = placer
+        self._master: Any = None
         self._handle: str | None = None
-        self._handle = self._create()
         _sessions.append(weakref.ref(self))
-
-    def _create(self) -> str:
-        nodes = self._graph.nodes()
-        try:
-            handle = self._master.create_session(nodes, self._config, self._placer)
-        except errors.OpError as error:
-            raise self._explained(error) from None
-        self._sent = len(nodes)
-        return handle
 
     @property
     def graph(self) -> Graph:
@@ -87,8 +81,8 @@ class BaseSession:
         return self._graph.as_graph_def()
 
     @property
-    def sess_str(self) -> str:
-        return self._target
+    def sess_str(self) -> bytes:
+        return self._target.encode()
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         """Run what `fetches` needs, once, and return their values in the same structure.
@@ -101,16 +95,15 @@ class BaseSession:
             raise RuntimeError("Attempted to use a closed Session.")
         if self._graph.version == 0:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
-        feeds = _Feeds(self._graph, feed_dict) if feed_dict else _NO_FEEDS
+        feeds = checked_feeds(self._graph, feed_dict) if feed_dict else {}
         wanted = self._resolve(fetches)
-        tensors = [t for t in wanted.tensors if t not in feeds.values] if feeds.values else wanted.tensors
-        if not tensors and not wanted.targets:
-            values: list[Any] = []
-        else:
+        tensors = [t for t in wanted.tensors if t not in feeds] if feeds else wanted.tensors
+        values: list[Any] = []
+        if tensors or wanted.targets:
             values = self._run_step(feeds, tensors, wanted.targets, options, run_metadata)
         if len(tensors) != len(wanted.tensors):
             given = dict(zip(tensors, values, strict=True))
-            values = [given[t] if t in given else _own(feeds.values[t]) for t in wanted.tensors]
+            values = [given[t] if t in given else feeds[t].copy() for t in wanted.tensors]
         return wanted.rebuild(values)
 
     def _resolve(self, fetches: Any) -> Fetches:
@@ -127,38 +120,42 @@ class BaseSession:
         return found
 
     def _run_step(
-        self, feeds: _Feeds, tensors: Sequence[Tensor], targets: Sequence[Operation], options: Any, run_metadata: Any
+        self,
+        feeds: dict[Tensor, Any],
+        tensors: Sequence[Tensor],
+        targets: Sequence[Operation],
+        options: Any,
+        metadata: Any,
     ) -> list[Any]:
+        named = [(tensor.name, value) for tensor, value in feeds.items()]
         try:
             self._extend()
             values = self._master.run_step(
-                self._handle or "",
-                [(tensor.name, value) for tensor, value in feeds.values.items()],
-                [t.name for t in tensors],
-                [op.name for op in targets],
-                options,
-                run_metadata,
+                self._handle, named, [t.name for t in tensors], [op.name for op in targets], options, metadata
             )
         except errors.OpError as error:
             raise self._explained(error) from None
         return [_own(value) for value in values]
 
     def _extend(self) -> None:
-        """Send the nodes that were added since the last run."""
-        if self._sent == self._graph.version:
+        """Send the nodes that were added since the last run; before the first one, connect and open the session."""
+        if self._handle is not None and self._sent == self._graph.version:
             return
         with self._lock:
             nodes = self._graph.nodes(self._sent)
-            if nodes:
-                self._master.extend_session(self._handle or "", nodes)
-                self._sent += len(nodes)
+            if self._handle is None:
+                self._master = self._master or self._connect(self._target, self._config)
+                self._handle = self._master.create_session(nodes, self._config, self._placer)
+            elif nodes:
+                self._master.extend_session(self._handle, nodes)
+            self._sent += len(nodes)
 
     def _explained(self, error: errors.OpError) -> errors.OpError:
         """The error with the operation it names and the user's line that made it."""
         named = re.search(r"\[\[\{\{node ([^}]+)\}\}\]\](?: on (\S+))?", error.message)
         if named is None:
             return error
-        op = self._graph._ops.get(named[1])
+        op = self._graph._ops.get(named[1]) or self._graph._ops.get(_OWNER.sub(r"\1\2", named[1]))
         explained = type(error)(op.node_def if op is not None else error.node_def, op, error.message)
         explained.device = named[2]
         explained.experimental_payloads = error.experimental_payloads
@@ -178,10 +175,9 @@ class BaseSession:
         NotImplementedError for a master in another process, which does not tell.
         """
         self._extend()
-        master: Any = self._master
-        if not hasattr(master, "session"):
+        if not hasattr(self._master, "session"):
             raise NotImplementedError("Only a master in this process tells its placement; trace a run instead.")
-        session: MasterSession = master.session(self._handle)
+        session: MasterSession = self._master.session(self._handle)
         if fetches is None:
             return session.placed()
         wanted = self._resolve(fetches)
@@ -189,15 +185,13 @@ class BaseSession:
 
     def list_devices(self) -> list[Any]:
         """The devices of the session: name, device_type, memory_limit_bytes, incarnation."""
-        return [_DeviceAttributes(d) for d in self._master.list_devices(self._handle or "")]
+        self._extend()
+        return [_DeviceAttributes(d) for d in self._master.list_devices(self._handle)]
 
     def close(self) -> None:
         """Release the session. Variables on a cluster stay; those of a local session go with it."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-        if self._handle is not None:
+        closed, self._closed = self._closed, True
+        if not closed and self._handle is not None:
             self._master.close_session(self._handle)
 
     def __del__(self) -> None:
@@ -232,7 +226,8 @@ class Session(BaseSession):
     @staticmethod
     def reset(target: str, containers: Sequence[str] | None = None, config: Any = None) -> None:
         """Empty resource containers (all if none is named) on the cluster of `target`, and close its sessions."""
-        transport.master_for(_checked_target(target), config).reset(list(containers or ()))
+        target = _checked_target(target)
+        transport.connection_to(target)(target, config).reset(list(containers or ()))
 
 
 class InteractiveSession(BaseSession):
@@ -265,64 +260,6 @@ class _DeviceAttributes:
         return f"_DeviceAttributes({self.name}, {self.device_type}, {self.memory_limit_bytes}, {self.incarnation})"
 
 
-class _Feeds:
-    """A feed dictionary, checked: tensor → array of its dtype."""
-
-    def __init__(self, graph: Graph | None, feed_dict: Any) -> None:
-        self.values: dict[Tensor, Any] = {}
-        for key, value in (feed_dict or {}).items():
-            for tensor, part in _expanded(key, value):
-                self._add(graph, tensor, part)
-
-    def _add(self, graph: Any, key: Any, value: Any) -> None:
-        try:
-            tensor = graph.as_graph_element(key, allow_tensor=True, allow_operation=False)
-        except (TypeError, ValueError, KeyError) as error:
-            raise TypeError(f"Cannot interpret feed_dict key as Tensor: {error.args[0]}") from None
-        if isinstance(value, Tensor):
-            raise TypeError(
-                "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include Python scalars, "
-                f"strings, lists, numpy ndarrays. For reference, the tensor object was {value} which was passed to "
-                f"the feed with key {key}."
-            )
-        if not graph.is_feedable(tensor):
-            raise ValueError(f"Tensor {tensor.name} may not be fed.")
-        array = _to_feed(tensor, value)
-        if not tensor.shape.is_compatible_with(array.shape):
-            raise ValueError(
-                f"Cannot feed value of shape {array.shape} for Tensor {tensor.name}, which has shape {tensor.shape}"
-            )
-        self.values[tensor] = array
-
-
-_NO_FEEDS = _Feeds(None, None)
-
-
-def _expanded(key: Any, value: Any) -> list[tuple[Any, Any]]:
-    """A tuple of tensors is fed a tuple of values."""
-    if isinstance(key, tuple):
-        if not isinstance(value, tuple | list) or len(value) != len(key):
-            raise ValueError(f"Feed key {key} is a tuple: it needs as many values, got {value!r}.")
-        return [pair for k, v in zip(key, value, strict=True) for pair in _expanded(k, v)]
-    return [(key, value)]
-
-
-def _to_feed(tensor: Tensor, value: Any) -> Any:
-    """A copy of `value` in the tensor's dtype; the client may change its own array afterwards."""
-    dtype = tensor.dtype.base_dtype
-    if dtype == dtypes.resource:
-        return value
-    if dtype == dtypes.string:
-        return as_array(value, dtype)
-    if isinstance(value, int) and not isinstance(value, bool) and dtype.is_integer:
-        if not dtype.min <= value <= dtype.max:
-            raise TypeError(
-                f"Type of feed value {value} with type <class 'int'> is not compatible with Tensor type "
-                f"{dtype.as_numpy_dtype}. Try explicitly setting the type of the feed tensor to a larger type."
-            )
-    return np.array(value, dtype=dtype.as_numpy_dtype)
-
-
 def _own(value: Any) -> Any:
     """A value that belongs to the client alone."""
     if not isinstance(value, np.ndarray):
@@ -338,7 +275,7 @@ def _checked_target(target: Any) -> str:
     if isinstance(target, bytes):
         return target.decode()
     if not isinstance(target, str):
-        raise TypeError(f"Argument `target` must be a string, but got \"{type(target).__name__}\"")
+        raise TypeError(f'Argument `target` must be a string, but got "{type(target).__name__}"')
     return target
 
 
@@ -348,4 +285,4 @@ def _check_config(config: Any) -> None:
     from dtflab.protos.config_pb2 import ConfigProto
 
     if not isinstance(config, ConfigProto):
-        raise TypeError(f"Argument `config` must be a tf.ConfigProto, but got \"{type(config).__name__}\"")
+        raise TypeError(f'Argument `config` must be a tf.ConfigProto, but got "{type(config).__name__}"')

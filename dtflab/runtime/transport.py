@@ -87,8 +87,8 @@ def register_scheme(scheme: str, connect: Connect) -> None:
     _schemes[scheme] = connect
 
 
-def master_for(target: str, config: Any) -> MasterInterface:
-    """The master behind a session target; NotFoundError for a scheme nobody registered."""
+def connection_to(target: str) -> Connect:
+    """What connects to the master behind a session target; NotFoundError for a scheme nobody registered."""
     scheme, separator, _ = target.partition("://")
     if not separator and target:
         raise errors.NotFoundError(
@@ -103,4 +103,4 @@ def master_for(target: str, config: Any) -> MasterInterface:
         raise errors.NotFoundError(
             None, None, f"No session factory registered for target {target!r}. Known: '' (local), {known}."
         )
-    return connect(target, config)
+    return connect

@@ -124,14 +124,14 @@ def test_forks_say_nothing_on_stderr(kernel, how):
 def test_what_tensorflow_logs_goes_to_the_cell(kernel):
     kernel.do("c = %dtf_cluster --ps 1 --worker 2")
     kernel.do(MODEL)
-    shown = kernel.do("tf.Session(c.target, config=tf.ConfigProto(log_device_placement=True)).close()")
+    shown = kernel.do("tf.Session(c.target, config=tf.ConfigProto(log_device_placement=True)).run(x.initializer)")
     assert shown.stderr == "" and "y: (Mul): /job:worker/replica:0/task:1/device:CPU:0" in shown.stdout
     shown = kernel.do("print(sess.run(tf.Print(y, [y], 'y is ')))")
     assert shown.stderr == "" and "y is [2 4]" in shown.stdout
     shown = kernel.do(
         "tf.timeouts.notice, tf.timeouts.tasks = 0.1, 0.5\n"
         "lone = tf.train.Server({'a': ['localhost:0', 'localhost:1']}, 'a', 0)\n"
-        "tf.Session(lone.target)"
+        "tf.Session(lone.target).list_devices()"
     )
     assert shown.stderr == "" and shown.error == "UnavailableError"
     assert "still waiting for response from worker: /job:a/replica:0/task:1 at localhost:1" in shown.stdout

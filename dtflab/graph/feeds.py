@@ -1,0 +1,91 @@
+"""What a client may give to `run`: tensor → array of its dtype, checked and copied.
+
+Stands for the feed half of `BaseSession._run` in `python/client/session.py`.
+
+Rule: a feed is a copy; the client may change its own array afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import dtypes, errors
+from dtflab.graph.array_value import as_array
+from dtflab.graph.operation import Tensor
+
+
+def checked_feeds(graph: Any, feed_dict: Any) -> dict[Tensor, Any]:
+    """The feeds of one `run`; TypeError or ValueError for what can't be fed, or not with that value."""
+    if not isinstance(feed_dict, dict):
+        raise TypeError(f"feed_dict must be a dictionary of tensors and their values, not {feed_dict!r}.")
+    feeds = {}
+    for key, value in feed_dict.items():
+        for element, part in _pairs(key, value):
+            tensor = _tensor(graph, element)
+            feeds[tensor] = _array(tensor, part)
+    return feeds
+
+
+def _pairs(key: Any, value: Any) -> list[tuple[Any, Any]]:
+    """A tuple of tensors is fed a structure of as many values."""
+    if not isinstance(key, tuple):
+        return [(key, value)]
+    keys, values = list(_leaves(key)), list(_leaves(value))
+    if len(keys) != len(values):
+        raise ValueError(f"Could not feed {key} with {value!r}: {len(keys)} tensors, {len(values)} values.")
+    return list(zip(keys, values, strict=True))
+
+
+def _leaves(structure: Any) -> Iterator[Any]:
+    if isinstance(structure, tuple | list):
+        for item in structure:
+            yield from _leaves(item)
+    else:
+        yield structure
+
+
+def _tensor(graph: Any, key: Any) -> Tensor:
+    try:
+        tensor: Tensor = graph.as_graph_element(key, allow_tensor=True, allow_operation=False)
+    except (TypeError, ValueError, KeyError) as error:
+        raise TypeError(f"Cannot interpret feed_dict key as Tensor: {error.args[0]}") from None
+    if not graph.is_feedable(tensor):
+        raise ValueError(f"Tensor {tensor.name} may not be fed.")
+    return tensor
+
+
+def _array(tensor: Tensor, value: Any) -> Any:
+    """A copy of `value` that fits `tensor`."""
+    if isinstance(value, Tensor):
+        raise TypeError(
+            "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include Python scalars, strings, "
+            f"lists, numpy ndarrays. For reference, the tensor object was {value} which was passed to the feed with "
+            f"key {tensor.name}."
+        )
+    array = _converted(tensor.dtype.base_dtype, value)
+    if not tensor.shape.is_compatible_with(array.shape):
+        raise ValueError(
+            f"Cannot feed value of shape {array.shape} for Tensor {tensor.name}, which has shape {tensor.shape}"
+        )
+    return array
+
+
+def _converted(dtype: dtypes.DType, value: Any) -> Any:
+    wanted = dtype.as_numpy_dtype
+    text = dtype == dtypes.string
+    if isinstance(value, int) and (text or wanted(np.array(value).astype(wanted)) != value):
+        raise TypeError(
+            f"Type of feed value {value} with type {type(value)} is not compatible with Tensor type {wanted}. Try "
+            "explicitly setting the type of the feed tensor to a larger type (e.g. int64)."
+        )
+    if text:
+        try:
+            return as_array(value, dtype)
+        except (TypeError, ValueError) as error:
+            raise errors.InternalError(None, None, f"Unsupported object type {type(value).__name__}: {error}") from None
+    if np.issubdtype(wanted, np.number):  # as NumPy casts: 2.7 is 2 for an integer, a complex number its real part
+        return np.asarray(value).astype(wanted)
+    return np.array(value, wanted)
