@@ -1,6 +1,6 @@
 """Runs the workloads, the libraries in turns, and prints the table.
 
-    python -m benchmarks [--only NAME …] [--json FILE] [--rounds N]
+python -m benchmarks [--only NAME …] [--json FILE] [--rounds N]
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ def main() -> None:
     results = []
     for name, one in chosen.items():
         for row in play(name, one, players, options.rounds or one.rounds):
-            print(_line(row["row"], *(_text(row.get(library), row["unit"]) for library in players), verdict(row)), flush=True)
+            print(
+                _line(row["row"], *(_text(row.get(library), row["unit"]) for library in players), verdict(row)),
+                flush=True,
+            )
             results.append(row)
     for player in players.values():
         player.close()
@@ -48,7 +51,9 @@ def play(name: str, one: Workload, players: dict[str, Player], rounds: int) -> l
     rows = []
     for i, (row, unit) in enumerate(one.rows.items()):
         best = max if unit.endswith("/s") else min
-        values = {library: best(values[i] for values in measured if i < len(values)) for library, measured in seen.items()}
+        values = {
+            library: best(values[i] for values in measured if i < len(values)) for library, measured in seen.items()
+        }
         rows.append({"workload": name, "row": row, "unit": unit, **values})
     return rows
 

@@ -79,11 +79,7 @@ def _left(threads: set[threading.Thread], children: set[int]) -> list[str]:
     frames = sys._current_frames()
     lines = []
     for thread in set(threading.enumerate()) - threads:
-        stack = (
-            [frame for frame, _ in traceback.walk_stack(frames[thread.ident])]
-            if thread.ident in frames
-            else []
-        )
+        stack = [frame for frame, _ in traceback.walk_stack(frames[thread.ident])] if thread.ident in frames else []
         if not _idle_in_a_pool(stack):
             lines.append(f"thread {thread.name}\n" + "".join(traceback.format_stack(*stack[:1])))
     return lines + [f"process {pid}: {_command_line(pid)}" for pid in child_processes() - children]

@@ -96,9 +96,7 @@ def code_lines(path: Path) -> int:
     docs = [node for node in strings if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     told = {line for node in docs for line in range(node.lineno, node.end_lineno + 1)}
     lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-    return sum(
-        bool(text.strip()) and not text.lstrip().startswith("#") for line, text in lines if line not in told
-    )
+    return sum(bool(text.strip()) and not text.lstrip().startswith("#") for line, text in lines if line not in told)
 
 
 def body_lengths() -> list[int]:

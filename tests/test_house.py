@@ -49,9 +49,7 @@ def test_a_page_of_the_chapter_never_imports_an_earlier_one():
         path = PACKAGE / "runtime" / f"{stem}.py"
         # A graph is cut twice, by task and then by device, so `partition` is met again in `graph_mgr`.
         earlier = {f"dtflab.runtime.{before}" for before in chapter[:page] if before != "partition"}
-        loaded = {
-            name for name in house.imports_when_loaded(path) if {name, name.rpartition(".")[0]} & earlier
-        }
+        loaded = {name for name in house.imports_when_loaded(path) if {name, name.rpartition(".")[0]} & earlier}
         assert loaded == set(), f"{house.name(path)} imports {loaded}"
 
 
@@ -87,9 +85,7 @@ def test_threads_are_started_in_one_file():
 
 
 def test_heavy_packages_load_only_with_a_picture_or_a_notebook():
-    loaded = {
-        (house.name(path), name) for path in house.sources() for name in house.imports_when_loaded(path)
-    }
+    loaded = {(house.name(path), name) for path in house.sources() for name in house.imports_when_loaded(path)}
     heavy = {(file, name) for file, name in loaded if name.split(".")[0] in HEAVY}
     assert {file for file, _ in heavy if not file.startswith("dtflab/notebook/")} == set()
 
@@ -128,9 +124,7 @@ def test_nine_bodies_in_ten_fit_in_25_lines():
 
 
 def test_no_path_of_this_machine_and_no_registry_in_a_committed_file():
-    private = re.compile(
-        rb"/(?:work|root|home|Users)/\w|(?:pypi|pythonhosted|npmjs|conda\.anaconda)\.(?:org|com)"
-    )
+    private = re.compile(rb"/(?:work|root|home|Users)/\w|(?:pypi|pythonhosted|npmjs|conda\.anaconda)\.(?:org|com)")
     found = {house.name(path): private.search(path.read_bytes()) for path in house.tracked_files()}
     assert {name: match[0] for name, match in found.items() if match} == {}
 
@@ -141,9 +135,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 def requirements(*extras: str) -> dict[str, Requirement]:
-    lines = PROJECT["dependencies"] + [
-        line for extra in extras for line in PROJECT["optional-dependencies"][extra]
-    ]
+    lines = PROJECT["dependencies"] + [line for extra in extras for line in PROJECT["optional-dependencies"][extra]]
     return {canonicalize_name(Requirement(line).name): Requirement(line) for line in lines}
 
 
@@ -163,9 +155,7 @@ def test_conda_installs_what_the_owner_asked_for():
 
 def test_pinned_hooks_lie_within_the_stated_ranges():
     config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
-    pins = [
-        pin for repo in config["repos"] for hook in repo["hooks"] for pin in hook["additional_dependencies"]
-    ]
+    pins = [pin for repo in config["repos"] for hook in repo["hooks"] for pin in hook["additional_dependencies"]]
     assert pins
     for package, version in (pin.split("==") for pin in pins):
         assert requirements("dev")[package].specifier.contains(version), f"{package}=={version}"

@@ -271,4 +271,3 @@ def stop_all() -> None:
 
 
 atexit.register(stop_all)
-

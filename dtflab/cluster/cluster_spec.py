@@ -70,9 +70,7 @@ class ClusterSpec:
 
     def as_dict(self) -> dict[str, Any]:
         """What the constructor takes: a list for each job, or a dict where task numbers have gaps."""
-        return {
-            job: self.job_tasks(job) if _is_dense(tasks) else tasks.copy() for job, tasks in self._sorted()
-        }
+        return {job: self.job_tasks(job) if _is_dense(tasks) else tasks.copy() for job, tasks in self._sorted()}
 
     def as_cluster_def(self) -> ClusterDef:
         """The same as a message; not to be written to."""

@@ -143,7 +143,7 @@ def _make_server_def(
     else:
         raise TypeError(
             f"Argument `server_or_cluster_def` must be a tf.train.ServerDef, tf.train.ClusterDef, "
-            f"tf.train.ClusterSpec or dict, but got \"{type(source).__name__}\"."
+            f'tf.train.ClusterSpec or dict, but got "{type(source).__name__}".'
         )
     if job_name is not None:
         definition.job_name = job_name

@@ -55,9 +55,7 @@ class Dataset:
         return np.concatenate([rest, self._order[:missing]])
 
     def __repr__(self) -> str:
-        return (
-            f"Dataset({self.num_examples} examples, images {self.images.shape}, labels {self.labels.shape})"
-        )
+        return f"Dataset({self.num_examples} examples, images {self.images.shape}, labels {self.labels.shape})"
 
 
 class Datasets(NamedTuple):

@@ -17,9 +17,7 @@ SPLIT_SEED = 1998  # the year of the donation
 CLASSES = 10
 
 
-def digits(
-    one_hot: bool = False, seed: int = 0, validation_size: int = 200, test_size: int = 400
-) -> Datasets:
+def digits(one_hot: bool = False, seed: int = 0, validation_size: int = 200, test_size: int = 400) -> Datasets:
     """Train, validation and test examples: 64 features in [0, 1], labels 0 to 9 or one-hot rows.
 
     `seed` fixes the order of batches; give each worker its own.
@@ -32,9 +30,7 @@ def digits(
     with (files(__package__) / "digits.npz").open("rb") as file, np.load(file, allow_pickle=False) as stored:
         pixels, classes = stored["images"], stored["labels"]
     if min(validation_size, test_size) < 0 or validation_size + test_size >= len(pixels):
-        raise ValueError(
-            f"validation_size + test_size must leave some of the {len(pixels)} examples to train on"
-        )
+        raise ValueError(f"validation_size + test_size must leave some of the {len(pixels)} examples to train on")
     images = pixels.astype(np.float32) / 16
     labels = np.eye(CLASSES, dtype=np.float32)[classes] if one_hot else classes.astype(np.int64)
     order = np.random.RandomState(SPLIT_SEED).permutation(len(images))

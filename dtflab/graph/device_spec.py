@@ -120,9 +120,7 @@ class DeviceSpec:
 
     def replace(self, **kwargs: Any) -> DeviceSpec:
         """A new spec with the given fields set, also to None."""
-        fields = dict(
-            zip(("job", "replica", "task", "device_type", "device_index"), self._fields(), strict=True)
-        )
+        fields = dict(zip(("job", "replica", "task", "device_type", "device_index"), self._fields(), strict=True))
         return type(self)(**(fields | kwargs))
 
     def to_string(self) -> str:
@@ -176,9 +174,7 @@ def _parse_request(spec: str) -> DeviceName:
     return DeviceName(job, _number(replica), _number(task), *device)
 
 
-def _device(
-    spec: str, earlier: tuple[str | None, int | None], kind: str, index: str
-) -> tuple[str | None, int | None]:
+def _device(spec: str, earlier: tuple[str | None, int | None], kind: str, index: str) -> tuple[str | None, int | None]:
     if earlier[0] is not None:
         raise ValueError(f"Multiple device types are not allowed while parsing the device spec: {spec}.")
     return kind, None if index == "*" else int(index)

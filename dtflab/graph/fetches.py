@@ -43,7 +43,7 @@ class Fetches:
 
     def _map(self, fetch: Any) -> Rebuild:
         if fetch is None:
-            raise TypeError(f"Argument `fetch` = {fetch} has invalid type \"{type(fetch).__name__}\". Cannot be None")
+            raise TypeError(f'Argument `fetch` = {fetch} has invalid type "{type(fetch).__name__}". Cannot be None')
         if isinstance(fetch, list | tuple):
             return self._map_sequence(fetch)
         if isinstance(fetch, collections.abc.Mapping):
@@ -87,7 +87,7 @@ class Fetches:
             element = self._graph.as_graph_element(fetch, allow_tensor=True, allow_operation=True)
         except TypeError as error:
             raise TypeError(
-                f"Argument `fetch` = {fetch} has invalid type \"{type(fetch).__name__}\" must be a string or Tensor. "
+                f'Argument `fetch` = {fetch} has invalid type "{type(fetch).__name__}" must be a string or Tensor. '
                 f"({error})"
             ) from None
         except (ValueError, KeyError) as error:

@@ -53,8 +53,7 @@ def _dense(values: Any, dtype: DType | None, target: Any) -> np.ndarray[Any, Any
     quantized = dtype is not None and dtype.is_quantized  # its elements are tuples, which look like an axis
     if list(array.shape) != nested and not quantized:
         raise ValueError(
-            f"Expected values {values} to be a dense tensor with shape {nested}, "
-            f"but got shape {list(array.shape)}."
+            f"Expected values {values} to be a dense tensor with shape {nested}, but got shape {list(array.shape)}."
         )
     return array
 

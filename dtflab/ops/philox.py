@@ -208,9 +208,7 @@ class PhiloxStream:
             order[i], order[i + jump] = order[i + jump], order[i]
         return array[order]
 
-    def _plain(
-        self, shape: Sequence[int], dtype: np.dtype[Any], convert: Callable[[Words], Any]
-    ) -> NDArray[Any]:
+    def _plain(self, shape: Sequence[int], dtype: np.dtype[Any], convert: Callable[[Words], Any]) -> NDArray[Any]:
         """Numbers of which every group needs one counter."""
 
         def numbers(counter: int, groups: int) -> NDArray[Any]:

@@ -86,7 +86,9 @@ class GraphMgr:
         for name, part in parts.items():
             if name not in self._devices:
                 raise errors.InvalidArgumentError(
-                    None, None, f"This task has no device {name!r} (node '{part[0].name}'); it has {list(self._devices)}."
+                    None,
+                    None,
+                    f"This task has no device {name!r} (node '{part[0].name}'); it has {list(self._devices)}.",
                 )
             executors.append(Executor(part, self._devices[name]))
         self._registered += 1

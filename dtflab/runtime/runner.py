@@ -147,7 +147,6 @@ class Step:
         if self._wake is not None:
             self._wake.set()
 
-
     def cancel(self, error: Exception) -> None:
         """Fail the step from any thread."""
         self.post(self._cancelled, error)

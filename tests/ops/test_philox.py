@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dtflab.graph import dtypes, errors
 from dtflab.ops import philox as module
@@ -90,9 +89,7 @@ def test_recorded_numbers(what):
     for expected in RUNS[what]:
         numbers = getattr(stream, method)([len(expected)], dtype)
         assert numbers.dtype == dtype
-        np.testing.assert_allclose(
-            numbers, np.array(expected, dtype), rtol=0, atol=0 if method == "uniform" else 1e-6
-        )
+        np.testing.assert_allclose(numbers, np.array(expected, dtype), rtol=0, atol=0 if method == "uniform" else 1e-6)
 
 
 @pytest.mark.parametrize("what", INTEGERS, ids=str)

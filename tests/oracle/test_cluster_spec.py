@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 pytest.importorskip("tensorflow")
 import tensorflow as tf
@@ -85,9 +84,7 @@ def test_every_question(name: str) -> None:
 
 
 ADDRESSES = st.text("abc:.1", min_size=1, max_size=4)
-TASKS = st.lists(ADDRESSES, min_size=1, max_size=4) | st.dictionaries(
-    st.integers(0, 6), ADDRESSES, min_size=1
-)
+TASKS = st.lists(ADDRESSES, min_size=1, max_size=4) | st.dictionaries(st.integers(0, 6), ADDRESSES, min_size=1)
 
 
 @given(st.dictionaries(st.text("psworker", max_size=3), TASKS, max_size=3))

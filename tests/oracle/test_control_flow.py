@@ -21,7 +21,12 @@ LAYOUTS: dict[str, Where] = {
     "three tasks": lambda i: f"/job:worker/task:{i}",
     "two tasks of two devices": lambda i: f"/job:worker/task:{i % 2}/cpu:{(i + 1) // 2}",
 }
-FEEDS = {"x:0": np.float32([[1.5, -2.0], [0.25, 3.0]]), "n:0": np.int32(3), "yes:0": np.bool_(True), "no:0": np.bool_(False)}
+FEEDS = {
+    "x:0": np.float32([[1.5, -2.0], [0.25, 3.0]]),
+    "n:0": np.int32(3),
+    "yes:0": np.bool_(True),
+    "no:0": np.bool_(False),
+}
 
 
 def program(function: Callable[[Where], Any]) -> Callable[[Where], Any]:

@@ -3,8 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dtflab.graph import device_spec as ours
 from tests.oracle.leaf import outcome
@@ -38,17 +37,13 @@ STRINGS = """
 """.split()
 
 
-@pytest.mark.parametrize(
-    "string", [None, "", "/ job:ps", "/job: ps", "/job:ps /task:0", 3, b"/cpu:0", *STRINGS]
-)
+@pytest.mark.parametrize("string", [None, "", "/ job:ps", "/job: ps", "/job:ps /task:0", 3, b"/cpu:0", *STRINGS])
 def test_from_string(string):
     same(lambda cls: fields(cls.from_string(string)))
     same(lambda cls: (ours if cls is ours.DeviceSpec else theirs).canonical_name(string))
 
 
-PARTS = st.sampled_from(
-    ["", "job", "task", "device", "cpu", "GPU", "TPU", ":", ":", "/", "/", "*", "0", "1", "ps"]
-)
+PARTS = st.sampled_from(["", "job", "task", "device", "cpu", "GPU", "TPU", ":", ":", "/", "/", "*", "0", "1", "ps"])
 
 
 @given(st.lists(PARTS, max_size=9).map("".join))

@@ -57,9 +57,7 @@ def test_text_and_identity(number):
 
 def test_every_public_name_is_there():
     public = {name for name in dir(theirs) if isinstance(getattr(theirs, name), theirs.DType)}
-    exotic = {
-        name for name in public if name.startswith(("float8", "float4", "int2", "int4", "uint2", "uint4"))
-    }
+    exotic = {name for name in public if name.startswith(("float8", "float4", "int2", "int4", "uint2", "uint4"))}
     for name in public - {name for name in exotic if name.endswith("_ref")}:
         assert getattr(ours, name).as_datatype_enum == getattr(theirs, name).as_datatype_enum
     assert {d.name for d in ours.QUANTIZED_DTYPES} == {d.name for d in theirs.QUANTIZED_DTYPES}

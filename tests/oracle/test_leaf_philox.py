@@ -25,9 +25,7 @@ def compare(make_op, draw, seeds, atol=0.0):
             if atol == 0:
                 np.testing.assert_array_equal(ours, theirs)
             else:
-                np.testing.assert_allclose(
-                    ours.astype(np.float64), theirs.astype(np.float64), rtol=0, atol=atol
-                )
+                np.testing.assert_allclose(ours.astype(np.float64), theirs.astype(np.float64), rtol=0, atol=atol)
 
 
 def vector(shape):
@@ -71,9 +69,7 @@ def test_integers(seeds, dtype, lo, hi):
         )
 
 
-@pytest.mark.parametrize(
-    "shape", [(0,), (1,), (2,), (7,), (8,), (9,), (16,), (17,), (1001,), (9, 3), (1, 4), (5, 0)]
-)
+@pytest.mark.parametrize("shape", [(0,), (1,), (2,), (7,), (8,), (9,), (16,), (17,), (1001,), (9, 3), (1, 4), (5, 0)])
 def test_shuffle(shape):
     rows = np.arange(np.prod(shape), dtype=np.int64).reshape(shape)
     for seeds in SEEDS:
@@ -86,7 +82,5 @@ def test_shuffle(shape):
 
 def test_normals_are_nearly_always_equal_to_the_bit():
     with tf.Graph().as_default(), tf.Session() as session:
-        theirs = session.run(
-            tf.raw_ops.RandomStandardNormal(shape=[100_000], dtype=tf.float32, seed=1, seed2=2)
-        )
+        theirs = session.run(tf.raw_ops.RandomStandardNormal(shape=[100_000], dtype=tf.float32, seed=1, seed2=2))
     assert np.mean(PhiloxStream(1, 2).normal([100_000]) == theirs) > 0.9

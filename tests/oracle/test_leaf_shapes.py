@@ -4,8 +4,7 @@ import operator
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dtflab.graph import tensor_shape as ours
 from tests.oracle.leaf import outcome
@@ -51,9 +50,7 @@ def test_dimension_arithmetic(op, operand, value):
         same(lambda lib: op(lib.Dimension(value), lib.Dimension(operand)))
 
 
-@pytest.mark.parametrize(
-    "value", [0, 3, None, -1, -2, 3.0, "3", [1], np.int64(3), np.array(3), np.array([3])]
-)
+@pytest.mark.parametrize("value", [0, 3, None, -1, -2, 3.0, "3", [1], np.int64(3), np.array(3), np.array([3])])
 def test_dimension(value):
     for use in (
         repr,

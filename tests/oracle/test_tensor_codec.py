@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 pytest.importorskip("tensorflow")
@@ -83,9 +82,7 @@ def test_listed_values_are_read_as_tensorflow_reads_them(dtype: dtypes.DType) ->
     assert value.real.astype(int).tolist() == [[1, 1, 1], [1, 1, 1]]
 
 
-@given(
-    hnp.arrays(st.sampled_from([np.float32, np.int64, np.complex64, np.bool_]), hnp.array_shapes(min_dims=0))
-)
+@given(hnp.arrays(st.sampled_from([np.float32, np.int64, np.complex64, np.bool_]), hnp.array_shapes(min_dims=0)))
 def test_random_arrays(value: np.ndarray) -> None:
     assert_same(read_by_tensorflow(tensor_codec.to_proto(value)), value)
 

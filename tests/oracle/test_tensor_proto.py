@@ -7,8 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 pytest.importorskip("tensorflow")
@@ -161,9 +160,7 @@ def test_random_arrays(data: st.DataObject) -> None:
 
 
 NESTED = st.recursive(
-    st.one_of(
-        st.integers(-(2**70), 2**70), st.floats(), st.booleans(), st.text(max_size=3), st.binary(max_size=3)
-    ),
+    st.one_of(st.integers(-(2**70), 2**70), st.floats(), st.booleans(), st.text(max_size=3), st.binary(max_size=3)),
     lambda inner: st.lists(inner, max_size=3),
     max_leaves=6,
 )

@@ -18,9 +18,7 @@ from tests.protos import tf_messages
 pytestmark = pytest.mark.oracle
 
 PROTOS = pathlib.Path(__file__).resolve().parents[2] / "protos"
-MODULES = [
-    importlib.import_module(f"dtflab.protos.{path.stem}_pb2") for path in sorted(PROTOS.glob("*.proto"))
-]
+MODULES = [importlib.import_module(f"dtflab.protos.{path.stem}_pb2") for path in sorted(PROTOS.glob("*.proto"))]
 DEEPEST = 4  # random messages stop nesting here
 
 
