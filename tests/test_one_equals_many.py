@@ -1,4 +1,4 @@
-"""The law of a distributed runtime: however a graph is placed and run, its values are those of one device, bit for bit."""
+"""The law of a distributed runtime: however a graph is placed and run, its values are one device's, bit for bit."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ registering happen once per signature of (feeds, fetches, targets). A step then 
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -176,9 +177,14 @@ class MasterSession:
         return [node for node in nodes if node.name in self._nodes]
 
     def run_step(
-        self, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str], targets: Sequence[str], options: Any, metadata: Any,
+        self,
+        feeds: Sequence[tuple[str, Any]],
+        fetches: Sequence[str],
+        targets: Sequence[str],
+        options: Any,
+        metadata: Any,
         watch: Callable[[Step], Any] | None = None,
-    ) -> list[Any]:  # fmt: skip
+    ) -> list[Any]:
         """Run one step: start a partition per task, drive it, collect the fetched values."""
         if self._closed:
             raise errors.CancelledError(None, None, "Session has been closed.")
@@ -267,10 +273,8 @@ def _cleanup(workers: Sequence[WorkerInterface], step_id: int, error: Exception 
 
 def _ignoring_lost_tasks(call: Callable[..., None], *args: Any) -> None:
     """A task that is gone has nothing left to release."""
-    try:
+    with contextlib.suppress(errors.UnavailableError, errors.AbortedError, errors.CancelledError):
         call(*args)
-    except (errors.UnavailableError, errors.AbortedError, errors.CancelledError):
-        pass
 
 
 def _log_placement(nodes: Sequence[Node]) -> None:

@@ -3,8 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dtflab.graph import device_spec
 from dtflab.graph.device_spec import DeviceName, DeviceSpec, canonical_name, merge_device
@@ -26,15 +25,8 @@ def test_text_both_ways(name):
 
 @given(names, names)
 def test_merging_is_asking_for_both(a, b):
-    full = [
-        DeviceName(job, 0, task, kind, 0)
-        for job in ("ps", "worker")
-        for task in (0, 1)
-        for kind in ("CPU", "GPU")
-    ]
-    both = [
-        str(f) for f in full if device_spec.matches(str(a), str(f)) and device_spec.matches(str(b), str(f))
-    ]
+    full = [DeviceName(job, 0, task, kind, 0) for job in ("ps", "worker") for task in (0, 1) for kind in ("CPU", "GPU")]
+    both = [str(f) for f in full if device_spec.matches(str(a), str(f)) and device_spec.matches(str(b), str(f))]
     try:
         merged = device_spec.merge(str(a), str(b))
     except ValueError:
@@ -50,9 +42,7 @@ def test_soft_placement_gives_up_type_and_index_only():
         device_spec.merge("/task:0", "/task:1", allow_soft_placement=True)
 
 
-@pytest.mark.parametrize(
-    "request_", ["", "/", "/job:ps", "/gpu:*", "/GPU:0", "/device:*:0", "/task:1/device:GPU", PS]
-)
+@pytest.mark.parametrize("request_", ["", "/", "/job:ps", "/gpu:*", "/GPU:0", "/device:*:0", "/task:1/device:GPU", PS])
 def test_matches(request_):
     assert device_spec.matches(request_, PS)
 
