@@ -65,7 +65,7 @@ def product_flops(node: Any, ins: Any, outs: Any) -> int:
     a, b = ins[0].shape, ins[1].shape
     if len(a) != 2 or len(b) != 2:
         return 0  # the kernel will say what is wrong
-    return 2 * int(a[0]) * int(a[1]) * int(b[0 if node["transpose_b"] else 1])
+    return 2 * a[0] * a[1] * b[0 if node["transpose_b"] else 1]
 
 
 @op("""MatMul(a: T, b: T) -> (product: T)

@@ -80,7 +80,9 @@ class BlasThreads:
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._waiting = 0
         self._set: list[Callable[[int], Any]] | None = None  # one per BLAS library, from the first kernel on
         self._current = 0
         self._running = 0
@@ -97,31 +99,33 @@ class BlasThreads:
 
     def __enter__(self) -> None:
         """Around the driving of a step."""
-        with self._changed:
+        with self._lock:
             self._steps += 1
 
     def __exit__(self, *exc: Any) -> None:
-        with self._changed:
+        with self._lock:
             self._steps -= 1
             if not self._steps and not self._running and self._set is not None:
                 self._use(self.cores)
 
     def enter(self, all_cores: bool) -> None:
         """Begin a kernel that wants all cores, or one."""
-        with self._changed:
+        with self._lock:
             if self._set is None:
                 self._load()
             threads = self.cores if all_cores else 1
             while self._running and self._current != threads:
+                self._waiting += 1
                 self._changed.wait()
+                self._waiting -= 1
             self._use(threads)
             self._running += 1
 
     def leave(self) -> None:
         """End it."""
-        with self._changed:
+        with self._lock:
             self._running -= 1
-            if not self._running:
+            if self._waiting and not self._running:
                 self._changed.notify_all()
 
     def _use(self, threads: int) -> None:
