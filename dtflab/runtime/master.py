@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import random
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtflab.graph import device_spec, errors
@@ -145,6 +145,7 @@ class MasterSession:
         self._placer = placer or place
         self._nodes: dict[str, Node] = {}
         self._signatures: dict[tuple[Any, ...], _Signature] = {}
+        self._running: dict[int, Step] = {}
         self._lock = threading.Lock()
         self._closed = False
         self.devices = [device for worker in workers.values() for device in worker.get_status()]
@@ -157,17 +158,28 @@ class MasterSession:
     def extend(self, nodes: Sequence[Node]) -> None:
         """Take new nodes and place the full graph; what was placed before stays where it is."""
         with self._lock:
-            placed = {name: node.device for name, node in self._nodes.items()}
             graph = {**self._nodes, **{node.name: node for node in nodes}}
-            soft = bool(self._config is not None and self._config.allow_soft_placement)
             where = self._placer(
-                list(graph.values()), list(self._incarnations), self._master.task,
-                allow_soft_placement=soft, placed=placed,
-            )  # fmt: skip
-            placed_nodes = {name: node.replace(device=where[name]) for name, node in graph.items()}
+                list(graph.values()),
+                list(self._incarnations),
+                self._master.task,
+                allow_soft_placement=self._config is not None and self._config.allow_soft_placement,
+                placed={name: node.device for name, node in self._nodes.items()},
+            )
+            new = {node.name: node.replace(device=self._known(where, node.name)) for node in nodes}
             if self._config is not None and self._config.log_device_placement:
-                _log_placement([node for node in placed_nodes.values() if node.name not in self._nodes])
-            self._nodes = placed_nodes
+                _log_placement(new.values())
+            self._nodes = {**self._nodes, **new}
+
+    def _known(self, where: Mapping[str, str], name: str) -> str:
+        """The device of a node; InvalidArgumentError if the program's own placer named none that exists."""
+        if where.get(name) in self._incarnations:
+            return where[name]
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"The placer put {name} on {where.get(name)!r}; it must name one of [ {', '.join(self._incarnations)} ].",
+        )
 
     def placed(self, fetches: Sequence[str] = (), targets: Sequence[str] = ()) -> list[Node]:
         """The placed graph, or the part of it that `fetches` and `targets` need."""
@@ -186,24 +198,28 @@ class MasterSession:
         watch: Callable[[Step], Any] | None = None,
     ) -> list[Any]:
         """Run one step: start a partition per task, drive it, collect the fetched values."""
-        if self._closed:
-            raise errors.CancelledError(None, None, "Session has been closed.")
+        self._check_open()
         key = (tuple(name for name, _ in feeds), tuple(fetches), tuple(targets))
         signature = self._signatures.get(key) or self._register(key)
         step = self._new_step(options)
-        if watch is not None:
-            watch(step)
+        self._running[step.step_id] = step
+        try:
+            self._check_open()  # from now on `close` finds the step
+            if watch is not None:
+                watch(step)
+            results = self._drive(step, signature, [value for _, value in feeds], fetches)
+        finally:
+            del self._running[step.step_id]
+        self._report(step, signature, options, metadata)
+        return results
+
+    def _drive(self, step: Step, signature: _Signature, args: Sequence[Any], fetches: Sequence[str]) -> list[Any]:
         results: list[Any] = [DEAD] * len(fetches)
-        args = [value for _, value in feeds]
         tasks = [self._workers[task] for task in signature.handles]
         if len(tasks) > 1:
             step.on_cancel(lambda error: _cleanup(tasks, step.step_id, error))
         try:
-            for task, graph_handle in signature.handles.items():
-                own = task == self._master.task
-                self._workers[task].run_graph(
-                    self.handle, graph_handle, step, args if own else (), results if own else None
-                )
+            self._start(step, signature, args, results)
             step.drive()
         finally:
             if signature.transfers:
@@ -215,8 +231,21 @@ class MasterSession:
                 )
             if isinstance(value, Cell):  # a reference variable: its value at the end of the step
                 results[i] = value.read()
-        self._report(step, signature, options, metadata)
         return results
+
+    def _start(self, step: Step, signature: _Signature, args: Sequence[Any], results: list[Any]) -> None:
+        """Start the step's part on each task; if one can't be started, the step fails and takes the others with it."""
+        for task, graph_handle in signature.handles.items():
+            mine = (args, results) if task == self._master.task else ((), None)
+            try:
+                self._workers[task].run_graph(self.handle, graph_handle, step, *mine)
+            except errors.OpError as error:
+                step.fail(error)
+                return
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise errors.CancelledError(None, None, "Session has been closed.")
 
     def _new_step(self, options: Any) -> Step:
         timeout_ms = (options.timeout_in_ms if options is not None else 0) or (
@@ -256,9 +285,11 @@ class MasterSession:
                 metadata.partition_graphs.add().CopyFrom(nodes_to_proto(part))
 
     def close(self) -> None:
-        """Refuse new steps, let go of partitions and kernel state on every task."""
+        """End the steps that run, refuse new ones, let go of partitions and kernel state on every task."""
         with self._lock:
             self._closed = True
+        for step in list(self._running.values()):
+            step.cancel(errors.CancelledError(None, None, "The step was cancelled: its session was closed or reset."))
         for signature in self._signatures.values():
             for task, graph_handle in signature.handles.items():
                 _ignoring_lost_tasks(self._workers[task].deregister_graph, self.handle, graph_handle)
@@ -268,7 +299,7 @@ class MasterSession:
 
 def _cleanup(workers: Sequence[WorkerInterface], step_id: int, error: Exception | None) -> None:
     for worker in workers:
-        worker.cleanup_graph(step_id, error)
+        _ignoring_lost_tasks(worker.cleanup_graph, step_id, error)
 
 
 def _ignoring_lost_tasks(call: Callable[..., None], *args: Any) -> None:
@@ -277,6 +308,6 @@ def _ignoring_lost_tasks(call: Callable[..., None], *args: Any) -> None:
         call(*args)
 
 
-def _log_placement(nodes: Sequence[Node]) -> None:
+def _log_placement(nodes: Iterable[Node]) -> None:
     for node in nodes:
         say(f"{node.name}: ({node.op}): {node.device}")
