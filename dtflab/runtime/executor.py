@@ -41,6 +41,11 @@ MANY_OUTPUTS, ASYNC, COSTLY, TRANSFER, CONTROL_FLOW, HANDS_ON = 1, 2, 4, 8, 16, 
 
 COSTLY_FLOPS = 30_000_000  # about 300 µs on one core (docs/decisions.md)
 
+# Constants, and the shape arithmetic that is done with them; TensorFlow folds these (and more), too.
+_FOLDED = frozenset(
+    "Const Cast Add AddV2 Sub Mul FloorDiv FloorMod Maximum Minimum Prod "
+    "Pack ConcatV2 Slice StridedSlice GatherV2 Reshape ExpandDims Squeeze".split()
+)
 
 _DELIVERED = object()  # instead of an output: it has been handed to its consumers, or will be
 
@@ -94,13 +99,23 @@ class Executor:
             if i.mode & COSTLY
         }
         self.inputs: list[Any] = [None] * first[-1]  # the slots as a step finds them
-        self.constants = {i: self.items[i].kernel() for i, n in enumerate(nodes) if n.op == "Const" and not n.controls}
-        for i, value in self.constants.items():
-            self._settle(self.items[i], value)
-        self.sources = [i for i, count in enumerate(self.pending) if count <= 0 and i not in self.constants]
+        self.constants: dict[int, Any] = {}
+        for n, node in enumerate(nodes):
+            if node.op in _FOLDED and self.pending[n] == 0:
+                self._fold(n)
+        self.sources = [n for n, count in enumerate(self.pending) if count <= 0 and n not in self.constants]
 
-    def _settle(self, item: Item, value: Any) -> None:
-        """Put a constant on its edges once and for all: a step has nothing to do for it."""
+    def _fold(self, n: int) -> None:
+        """Run a node that depends on constants only, once and for all: its value is on its edges in every step."""
+        item = self.items[n]
+        args = self.inputs[item.first : item.last]
+        if sum(x.nbytes for x in args) > 1024:  # what is large would be kept for nothing if it is wanted but once
+            return
+        try:
+            with np.errstate(all="ignore"):
+                value = self.constants[n] = item.kernel(*args)
+        except Exception:
+            return  # the step that runs it will say so
         for slot, consumer in item.targets:
             self.inputs[slot] = value
             self.pending[consumer] -= 1
