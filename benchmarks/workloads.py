@@ -1,12 +1,13 @@
 """Workloads: what is measured, written once for both libraries.
 
-A workload is a function of the library's TF1 namespace that sets everything up and returns `measure`; each call of that is
-one more measurement, and gives one value per row. Where there is a floor below both libraries, `bare` measures that:
+A workload is a function of the library's TF1 namespace that sets everything up and returns `measure`; each call of that
+is one more measurement, and gives one value per row. Where there is a floor below both libraries, `bare` measures that:
 NumPy or gRPC by hand.
 """
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import threading
@@ -45,12 +46,16 @@ def workload(name: str, rows: dict[str, str], rounds: int = 5, bare: Callable[[]
     return register
 
 
-def per_call(function: Callable[[], Any], calls: int) -> float:
-    """Seconds per call."""
-    start = time.perf_counter()
-    for _ in range(calls):
-        function()
-    return (time.perf_counter() - start) / calls
+def best(function: Callable[[], Any], calls: int, batches: int = 50) -> float:
+    """Seconds per call in the best of some batches, each so short that other programs do not get into all of them."""
+
+    def batch() -> float:
+        start = time.perf_counter()
+        for _ in range(calls):
+            function()
+        return (time.perf_counter() - start) / calls
+
+    return min(batch() for _ in range(batches))
 
 
 # ---- starting -----------------------------------------------------------------------------------------------
@@ -72,9 +77,7 @@ def _import(module: str) -> Measure:
     return measure
 
 
-@workload(
-    "import", {"import, fresh interpreter": "s", "resident memory after it": "MB"}, bare=lambda: _import("numpy")
-)
+@workload("import", {"import, fresh interpreter": "s", "resident memory after it": "MB"}, bare=lambda: _import("numpy"))
 def importing(tf: Any) -> Measure:
     return _import(tf.__name__)
 
@@ -130,14 +133,14 @@ def start_processes(tf: Any) -> Measure:
 
 
 def _scalar_add(tf: Any, target: str = "") -> Callable[[], float]:
-    """The latency in µs of `session.run(x + 1, {x: 2})`, the best of some batches."""
+    """The latency in µs of `session.run(x + 1, {x: 2})`."""
     with tf.Graph().as_default():
         x = tf.placeholder(tf.float32, [])
         y = x + 1.0
         session = tf.Session(target)
         feed = {x: 2.0}
     assert session.run(y, feed) == 3.0
-    return lambda: 1e6 * min(per_call(lambda: session.run(y, feed), 100) for _ in range(10))
+    return lambda: 1e6 * best(lambda: session.run(y, feed), 20)
 
 
 @workload("scalar-local", {"scalar add, feed and fetch, local session": "µs"})
@@ -164,7 +167,7 @@ def _echo() -> Measure:
     call = grpc.insecure_channel(f"127.0.0.1:{server.wait()}").unary_unary("/benchmarks.Echo/Echo")
     request = bytes(150)  # as much as RunStep has here
     call(request)
-    return lambda: [1e6 * min(per_call(lambda: call(request), 100) for _ in range(10))]
+    return lambda: [1e6 * best(lambda: call(request), 20)]
 
 
 @workload("scalar-process", {"same, server in another process": "µs"}, bare=_echo)
@@ -215,7 +218,7 @@ def _numpy_mlp() -> Measure:
         w1 -= rate * (x.T @ d_hidden)
         b1 -= rate * d_hidden.sum(0)
 
-    return lambda: [1 / min(per_call(step, 50) for _ in range(6))]
+    return lambda: [1 / best(step, 10)]
 
 
 @workload("mlp", {"MLP 784-100-10, batch 100, SGD": "steps/s"}, bare=_numpy_mlp)
@@ -225,7 +228,7 @@ def mlp(tf: Any) -> Measure:
         session = tf.Session()
         session.run(tf.global_variables_initializer())
     feed = dict(zip((x, labels), _data(784, 100), strict=True))
-    return lambda: [1 / min(per_call(lambda: session.run(train, feed), 50) for _ in range(6))]
+    return lambda: [1 / best(lambda: session.run(train, feed), 10)]
 
 
 @workload("ps", {"MLP 64-32-10, batch 32, 1 ps + 2 workers in one process": "steps/s"})
@@ -236,16 +239,14 @@ def ps_training(tf: Any) -> Measure:
     servers = [tf.train.Server(spec, job_name=job, task_index=i) for job in spec for i in range(len(spec[job]))]
     steps = [_ps_client(tf, spec, servers[1 + index].target, index) for index in (0, 1)]
 
-    def measure() -> list[float]:
-        threads = [threading.Thread(target=per_call, args=(step, 300)) for step in steps]
-        start = time.perf_counter()
+    def together() -> None:
+        threads = [threading.Thread(target=lambda s=step: [s() for _ in range(25)]) for step in steps]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        return [300 * len(threads) / (time.perf_counter() - start)]
 
-    return measure
+    return lambda: [25 * len(steps) / best(together, 1, batches=20)]
 
 
 def _ps_client(tf: Any, spec: dict[str, list[str]], target: str, index: int) -> Callable[[], Any]:
@@ -263,9 +264,7 @@ def _ps_client(tf: Any, spec: dict[str, list[str]], target: str, index: int) -> 
 # ---- large graphs -------------------------------------------------------------------------------------------
 
 
-@workload(
-    "graph", {"building 5,000 ops": "s", "their gradients": "s", "the first run of both": "s"}, rounds=2
-)
+@workload("graph", {"building 5,000 ops": "s", "their gradients": "s", "the first run of both": "s"}, rounds=2)
 def graph(tf: Any) -> Measure:
     def measure() -> list[float]:
         with tf.Graph().as_default():
@@ -279,6 +278,6 @@ def graph(tf: Any) -> Measure:
             with tf.Session() as session:
                 session.run([y, slope], {x: 0.5})
             times.append(time.perf_counter())
-        return [end - start for start, end in zip(times, times[1:], strict=False)]
+        return [end - start for start, end in itertools.pairwise(times)]
 
     return measure

@@ -108,7 +108,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
 
 def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:
     """A tensor that has the value of `input` where it is not fed."""
-    return apply_op("PlaceholderWithDefault", name, input=input, shape=shape)
+    return apply_op("PlaceholderWithDefault", name, input=input, shape=TensorShape(shape))
 
 
 @op("""ZerosLike(x: T) -> (y: T)
