@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import threading
+
+from dtflab.runtime.clock import REAL, Pool
+from tests.cluster.two_tasks import until
+
+
+def test_waiting_tasks_never_keep_another_from_running():
+    pool, meeting = Pool(idle=0.01), threading.Barrier(51)
+    for _ in range(50):
+        pool.submit(meeting.wait)
+    meeting.wait(30)  # all fifty are inside at once
+
+
+def test_an_idle_thread_takes_the_next_task():
+    pool, ran = Pool(), []
+    for _ in range(5):
+        done = threading.Event()
+        pool.submit(lambda done=done: (ran.append(threading.get_ident()), done.set()))
+        assert done.wait(30)
+        until(lambda: pool._idle, "the thread has nothing to do")
+    assert len(ran) == 5 and len(set(ran)) == 1
+
+
+def test_a_limit_bounds_the_threads_and_no_task_is_lost():
+    pool, lock, go_on = Pool(limit=2, idle=0.01), threading.Lock(), threading.Event()
+    inside, most, ran = 0, 0, []
+
+    def task(number: int) -> None:
+        nonlocal inside, most
+        with lock:
+            inside += 1
+            most = max(most, inside)
+        go_on.wait(30)
+        with lock:
+            inside -= 1
+            ran.append(number)
+
+    for number in range(7):
+        pool.submit(lambda number=number: task(number))
+    until(lambda: inside == 2, "two are at work")
+    go_on.set()
+    until(lambda: len(ran) == 7, "all have run")
+    assert most == 2 and sorted(ran) == list(range(7))
+
+
+def test_tasks_run_in_the_order_in_which_they_came():
+    pool, ran, done = Pool(limit=1, idle=0.01), [], threading.Event()
+    for number in range(100):
+        pool.submit(lambda number=number: ran.append(number))
+    pool.submit(done.set)
+    assert done.wait(30)
+    assert ran == list(range(100))
+
+
+def test_threads_without_work_end():
+    pool, threads = Pool(name="short-lived", idle=0.01), []
+    pool.submit(lambda: threads.append(threading.current_thread()))
+    until(lambda: threads and not threads[0].is_alive(), "the thread has ended")
+    assert threads[0].daemon and threads[0].name.startswith("short-lived")
+    pool.submit(lambda: threads.append(threading.current_thread()))
+    until(lambda: len(threads) == 2, "a new one runs")
+
+
+def test_many_submit_at_once():
+    pool, count, lock = Pool(limit=3, idle=0.001), [0], threading.Lock()
+
+    def add() -> None:
+        with lock:
+            count[0] += 1
+
+    clients = [REAL.spawn(lambda: [pool.submit(add) for _ in range(500)]) for _ in range(4)]
+    for client in clients:
+        client.join()
+    until(lambda: count[0] == 2000, "all have run")
+
+
+def test_the_real_clock():
+    event = REAL.event()
+    start = REAL.now()
+    assert not event.wait(0.001)
+    assert REAL.now() > start
+    found = []
+    thread = REAL.spawn(found.append, 5, name="a thread")
+    thread.join(30)
+    assert found == [5] and not thread.is_alive() and thread.name == "a thread"
