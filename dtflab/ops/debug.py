@@ -10,8 +10,6 @@ must wait for.
 from __future__ import annotations
 
 import itertools
-import logging
-import pprint
 import random
 import sys
 from collections.abc import Callable, Sequence
@@ -114,7 +112,7 @@ def _write(ctx: Any, stream: str, text: str) -> None:
         ctx.print(text.removesuffix("\n"))
 
 
-_LEVELS = {logging.INFO: "log(info)", logging.WARNING: "log(warning)", logging.ERROR: "log(error)"}
+_LEVELS = {20: "log(info)", 30: "log(warning)", 40: "log(error)"}  # as in logging, not loaded for three numbers
 _LEVEL_NAMES = {"info": "log(info)", "warn": "log(warning)", "warning": "log(warning)", "error": "log(error)"}
 
 
@@ -153,6 +151,8 @@ def _stream_name(stream: Any) -> str:
 
 def _formatted(inputs: Sequence[Any], sep: str, summarize: int, name: str | None) -> Tensor:
     """The inputs as one template with a placeholder for each tensor, to be filled in when it runs."""
+    import pprint
+
     placeholder = _unused_in(" ".join(pprint.pformat(_replaced(x, lambda t: "")) for x in inputs))
     templates = [x if isinstance(x, str) else pprint.pformat(_replaced(x, lambda t: placeholder)) for x in inputs]
     template = sep.join(templates).replace(f"'{placeholder}'", placeholder)
