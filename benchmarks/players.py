@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -30,10 +31,12 @@ class Player:
 
     def __init__(self, library: str) -> None:
         self.library = library
+        self._words = tempfile.TemporaryFile("w+")  # noqa: SIM115 - TensorFlow is talkative, to the end
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.players", library],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=self._words,
             text=True,
             env={**os.environ, **_ENVIRONMENT},
         )
@@ -44,7 +47,8 @@ class Player:
         print(workload, file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         if not answer:
-            raise RuntimeError(f"{self.library} ended while it ran {workload!r}; see above")
+            self._words.seek(0)
+            raise RuntimeError(f"{self.library} ended while it ran {workload!r}:\n{self._words.read()[-3000:]}")
         values: list[float] = json.loads(answer)
         return values
 
@@ -53,6 +57,7 @@ class Player:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
+        self._words.close()
 
 
 def load(library: str) -> Any:

@@ -34,6 +34,7 @@ class Workload:
 
 
 WORKLOADS: dict[str, Workload] = {}
+_servers: list[Any] = []  # TensorFlow's end when nobody holds them
 
 
 def workload(name: str, rows: dict[str, str], rounds: int = 5, bare: Callable[[], Measure] | None = None) -> Any:
@@ -154,10 +155,9 @@ def scalar_same_process(tf: Any) -> Measure:
     server = tf.train.Server.create_local_server()
     # dtflab calls a server of its own process directly; by another name of its address it does not recognize it.
     targets = [server.target, server.target.replace("localhost", "127.0.0.1")]
+    _servers.append(server)
     runs = [_scalar_add(tf, target) for target in targets]
-    measure = lambda: [run() for run in runs]  # noqa: E731
-    measure.server = server  # type: ignore[attr-defined]  # as long as it is measured
-    return measure
+    return lambda: [run() for run in runs]
 
 
 def _echo() -> Measure:
@@ -237,6 +237,7 @@ def ps_training(tf: Any) -> Measure:
     addresses = free_addresses(3)
     spec = {"ps": addresses[:1], "worker": addresses[1:]}
     servers = [tf.train.Server(spec, job_name=job, task_index=i) for job in spec for i in range(len(spec[job]))]
+    _servers.extend(servers)
     steps = [_ps_client(tf, spec, servers[1 + index].target, index) for index in (0, 1)]
 
     def together() -> None:
