@@ -6,7 +6,11 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tests.house import ROOT
+
+pytest.importorskip("tensorflow")
 
 
 def test_a_workload_runs_on_both_libraries(tmp_path):
