@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import inspect
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import dtflab as tf
+from dtflab.graph import errors
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.op_registry import Op
+from dtflab.runtime import executor
+from tests.cluster.two_tasks import never, until
+from tests.runtime.ops import op
+
+
+@pytest.fixture(autouse=True)
+def fresh_graph():
+    with tf.Graph().as_default():
+        yield
+
+
+def run(fetches, feeds=None, config=None, **kwargs):
+    with tf.Session(config=config) as session:
+        return session.run(fetches, feeds, **kwargs)
+
+
+TASK = "/job:localhost/task:0"
+TRACED = {"options": tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)}
+
+
+# -- when a node runs -------------------------------------------------------------------------------------------
+
+
+def test_a_node_runs_once_and_after_all_that_it_waits_for():
+    ran = []
+    with op("Note(x: N * float) -> (y: float) \n N: int >= 0 \n name: string", None, bind=staticmethod(
+        lambda node, xp: lambda *x: ran.append(node["name"].decode()) or np.float32(0)
+    )):  # fmt: skip
+
+        def note(name, *inputs):
+            return apply_op("Note", x=list(inputs), name=name)
+
+        a = note("a")
+        b, c = note("b", a), note("c", a)
+        with tf.control_dependencies([c]):
+            d = note("d", b)
+        run([note("e", d, c, a), d])
+    assert sorted(ran) == list("abcde") and ran[0] == "a" and ran[-2:] == ["d", "e"]
+
+
+@pytest.mark.parametrize("how", [{}, TRACED], ids=["plain", "traced"])
+def test_a_value_is_freed_at_its_last_use(how):
+    made, alive = [], []
+
+    def make():
+        made.append(array := np.ones(3, np.float32))
+        made[-1] = weakref.ref(array)
+        return array
+
+    def look(x):
+        alive.append([ref() is not None for ref in made])
+        return x + np.float32(1)
+
+    with op("Make() -> (y: float)", make, stateful=True), op("Look(x: float) -> (y: float)", look):
+        first = apply_op("Make")
+        used = tf.negative(apply_op("Look", x=first))
+        with tf.control_dependencies([used]):
+            last = apply_op("Look", x=tf.negative(used))
+        run(last, **how)
+    assert alive == [[True], [False]]
+
+
+def test_a_variable_is_read_when_its_consumer_starts():
+    v = tf.Variable(1.0, use_resource=False)
+    ref = v.op.outputs[0]
+    with tf.control_dependencies([v.assign_add(1.0)]):
+        two = ref * 1.0
+        three = ref * tf.identity(two) + 1.0
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run([two, three]) == [2, 5]
+
+
+def test_a_variables_value_in_a_step_is_not_changed_by_a_later_update():
+    v = tf.Variable([1.0, 2.0])
+    before = v * 1.0
+    with tf.control_dependencies([before]):
+        update = v.assign_add([10.0, 10.0])
+    with tf.Session() as session:
+        session.run(v.initializer)
+        first, _ = session.run([before, update])
+        second, _ = session.run([before, update])
+        assert first.tolist() == [1, 2] and second.tolist() == [11, 12]
+
+
+def test_an_uninitialized_variable_is_named():
+    v = tf.Variable(1.0, name="weights")
+    with pytest.raises(errors.FailedPreconditionError, match="uninitialized value weights"):
+        run(v + 1.0)
+    assert run(tf.is_variable_initialized(v)) == np.False_
+
+
+# -- costly kernels ---------------------------------------------------------------------------------------------
+
+
+def test_costly_kernels_run_beside_each_other_and_give_the_same(monkeypatch):
+    x = tf.placeholder(tf.float32, [8, 8])
+    products = [tf.matmul(x, x + float(i), name=f"product{i}") for i in range(6)]
+    total = tf.add_n([tf.matmul(p, p) for p in products])
+    feeds = {x: np.random.default_rng(1).standard_normal((8, 8))}
+    here = run([total, *products], feeds)
+    monkeypatch.setattr(executor, "COSTLY_FLOPS", 0)
+    metadata = tf.RunMetadata()
+    there = run([total, *products], feeds, run_metadata=metadata, **TRACED)
+    for a, b in zip(here, there, strict=True):
+        np.testing.assert_array_equal(a, b)
+    stats = [n for device in metadata.step_stats.dev_stats for n in device.node_stats]
+    assert {n.thread_id != 0 for n in stats if n.node_name.startswith("product")} == {True}
+
+
+def test_a_lone_costly_kernel_stays_on_the_clients_thread(monkeypatch):
+    monkeypatch.setattr(executor, "COSTLY_FLOPS", 0)
+    threads = []
+    with op("Slow(x: float) -> (y: float)", lambda x: threads.append(threading.get_ident()) or x, blas=True):
+        y = apply_op("Slow", x=tf.placeholder_with_default(1.0, []))
+        run(apply_op("Slow", x=y))
+    assert threads == [threading.get_ident()] * 2
+
+
+def test_an_error_on_the_pool_ends_the_step(monkeypatch):
+    monkeypatch.setattr(executor, "COSTLY_FLOPS", 0)
+    x = tf.placeholder(tf.float32)
+    wrong = tf.matmul(tf.ensure_shape(x, [None, None]), tf.ones([3, 3]) * x[0, 0], name="wrong")
+    with pytest.raises(errors.InvalidArgumentError, match="wrong"):
+        run([wrong, tf.matmul(tf.ones([2, 2]) * x[0, 0], tf.ones([2, 2]))], {x: np.ones((2, 2))})
+
+
+# -- asynchronous kernels ---------------------------------------------------------------------------------------
+
+
+def test_an_asynchronous_kernel_may_be_done_at_once_or_later_on_any_thread():
+    waiting = []
+    kernels = {"Now": lambda ctx, x, done: done(x + 1), "Later": lambda ctx, x, done: waiting.append((x, done))}
+
+    def finish():
+        until(lambda: len(waiting) == 5, "all are asked, none is done")
+        for value, done in reversed(waiting):
+            done(value)
+
+    with (
+        op("Now(x: float) -> (y: float)", kernels["Now"], is_async=True),
+        op("Later(x: float) -> (y: float)", kernels["Later"], is_async=True),
+    ):
+        x = apply_op("Now", x=tf.placeholder_with_default(1.0, []))
+        y = tf.add_n([apply_op("Later", x=x * float(i)) for i in range(5)])
+        thread = threading.Thread(target=finish)
+        thread.start()
+        assert run([y, tf.negative(x)]) == [20, -2]
+        thread.join()
+
+
+@pytest.mark.parametrize("when", ["at once", "raised", "later"])
+def test_an_asynchronous_kernel_may_fail(when):
+    def kernel(ctx, done):
+        error = errors.OutOfRangeError(None, None, "at the end")
+        if when == "raised":
+            raise error
+        if when == "later":
+            threading.Timer(0.01, done, (None, error)).start()
+        else:
+            done(error=error, value=None)
+
+    with (
+        op("Fails() -> (y: float)", kernel, is_async=True, stateful=True),
+        pytest.raises(errors.OutOfRangeError, match=r"at the end\s+\[\[\{\{node failing\}\}\]\]"),
+    ):
+        run(apply_op("Fails", "failing") + never(TASK))
+
+
+# -- errors -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [
+        (ValueError("why"), errors.InvalidArgumentError),
+        (TypeError("why"), errors.InvalidArgumentError),
+        (MemoryError("why"), errors.ResourceExhaustedError),
+        (ZeroDivisionError("why"), errors.InternalError),
+        (errors.DataLossError(None, None, "why"), errors.DataLossError),
+    ],
+)
+def test_an_error_carries_the_op_its_device_and_the_users_line(raised, expected):
+    def fail():
+        raise raised
+
+    with op("Fails() -> (y: float)", fail, stateful=True):
+        with tf.device("/cpu:1"):
+            failing, line = apply_op("Fails", "failing"), inspect.currentframe().f_lineno
+        result = failing + 1.0
+        with pytest.raises(expected, match="why") as caught:
+            run(result, config=tf.ConfigProto(device_count={"CPU": 2}))
+    error = caught.value
+    assert error.op is failing.op and error.node_def.name == "failing"
+    assert error.device == "/job:localhost/replica:0/task:0/device:CPU:1" and error.device in str(error)
+    assert f'File "{__file__}", line {line}' in str(error)
+
+
+def test_the_first_error_cancels_the_rest():
+    ran = []
+    with op("Late(x: float) -> (y: float)", lambda x: ran.append(x) or x, stateful=True):
+        check = tf.check_numerics(tf.placeholder_with_default(np.inf, []), "first")
+        config = tf.ConfigProto(device_count={"CPU": 3})
+        with tf.device("/cpu:1"):
+            waits = tf.identity(never(TASK))
+        with tf.device("/cpu:2"):
+            late = apply_op("Late", x=check)
+        with pytest.raises(errors.InvalidArgumentError, match="first : Tensor had Inf"):
+            run([waits, late, check], config=config)
+    assert ran == []
+
+
+def test_the_session_goes_on_after_an_error():
+    x = tf.placeholder(tf.float32, [])
+    y = tf.check_numerics(x, "no number") + 1.0
+    with tf.Session() as session:
+        for _ in range(3):
+            with pytest.raises(errors.InvalidArgumentError):
+                session.run(y, {x: np.nan})
+            assert session.run(y, {x: 1}) == 2
+
+
+def test_a_fetch_from_a_branch_that_was_not_taken():
+    no, yes = apply_op("Switch", data=tf.constant(1.0), pred=tf.placeholder_with_default(True, []))
+    assert run([yes]) == [1]
+    with pytest.raises(errors.InvalidArgumentError, match=r"Retval\[1\] does not have value"):
+        run([yes, tf.negative(no)])
+
+
+def test_an_op_without_a_kernel_is_named():
+    with (
+        op("Bare() -> (y: float)", None, bind=Op.bind),
+        pytest.raises(errors.UnimplementedError, match=r"Op Bare .*\s.*node bare.*CPU:0"),
+    ):
+        run(apply_op("Bare", "bare"))
