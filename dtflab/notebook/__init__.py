@@ -15,7 +15,7 @@ def load(ipython: Any) -> None:
     from dtflab.cluster.cluster import Cluster
     from dtflab.notebook.images import dataset_html
     from dtflab.notebook.magics import DtfMagics
-    from dtflab.notebook.panel import panel_bundle, refresh_all
+    from dtflab.notebook.panel import refresh_all, show
 
     if "DtfMagics" in ipython.magics_manager.registry:
         return
@@ -23,7 +23,7 @@ def load(ipython: Any) -> None:
     ipython.register_magics(magics)
     for name in DtfMagics.magics["line"]:
         ipython.set_hook("complete_command", magics.complete, str_key=f"%{name}")
-    ipython.display_formatter.mimebundle_formatter.for_type(Cluster, panel_bundle)
+    ipython.display_formatter.ipython_display_formatter.for_type(Cluster, show)
     ipython.display_formatter.formatters["text/html"].for_type_by_name(*_DATASET, dataset_html)
     ipython.events.register("post_run_cell", refresh_all)
 
@@ -43,6 +43,6 @@ def unload(ipython: Any) -> None:
     for kind, names in DtfMagics.magics.items():
         for name in names:
             ipython.magics_manager.magics[kind].pop(name, None)
-    ipython.display_formatter.mimebundle_formatter.pop(Cluster, None)
+    ipython.display_formatter.ipython_display_formatter.pop(Cluster, None)
     html = ipython.display_formatter.formatters["text/html"]
     html.pop(".".join(_DATASET), None)

@@ -20,6 +20,11 @@ _BADGE = (
     "display:inline-block;min-width:20px;padding:0 3px;margin-right:6px;border-radius:4px;text-align:center;"
     "font-size:11px;font-weight:600"
 )
+# A notebook that is opened again has no buttons below the table: hide the error that JupyterLab shows in their place.
+_STYLE = (
+    "<style>.jp-OutputArea-child:has(.dtf-cluster)+.jp-OutputArea-child>.jupyter-widgets:not(:has(*))"
+    "{display:none}</style>"
+)
 _devices: weakref.WeakKeyDictionary[Cluster, dict[str, str]] = weakref.WeakKeyDictionary()
 
 
@@ -82,8 +87,8 @@ def table(cluster: Cluster) -> str:
     name, _, rest = html.escape(_title(cluster)).partition(": ")
     return (
         '<div class="dtf-cluster" style="color:var(--jp-content-font-color1,inherit);font-size:13px;line-height:1.5">'
-        f'<b>{name}</b>: {rest}<table style="border-collapse:collapse;margin:6px 0"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(map(_table_row, rows(cluster)))}</tbody></table></div>"
+        f'{_STYLE}<b>{name}</b>: {rest}<table style="border-collapse:collapse;margin:6px 0">'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(map(_table_row, rows(cluster)))}</tbody></table></div>"
     )
 
 

@@ -1,71 +1,97 @@
-"""The cluster panel: a table of its tasks with a Stop button; the same as HTML and text where widgets don't run.
+"""The cluster panel: a table of its tasks, and below it buttons that stop it or look again.
 
-Rules: a widget's callbacks come on another thread than cells do (JupyterLab's subshells), so a panel changes behind a
+The table is HTML that is replaced when something has changed, not a widget: so it is still there in a saved notebook,
+an untrusted one, and on a page that nbconvert made. The buttons are there for as long as they can do something.
+
+Rules: a button's callbacks come on another thread than cells do (JupyterLab's subshells), so a panel changes behind a
 lock. Panels look again after each cell: whoever stopped the cluster, or whichever task crashed, the panel says so.
 """
 
 from __future__ import annotations
 
 import threading
-import weakref
 from typing import Any
+
+from IPython.display import display
 
 from dtflab.cluster.cluster import Cluster
 from dtflab.notebook import cluster_view
 
-_WIDGET = "application/vnd.jupyter.widget-view+json"
-_panels: weakref.WeakSet[Panel] = weakref.WeakSet()
+_NOTHING = {"text/plain": ""}  # where widgets don't run
+_panels: list[Panel] = []  # of running clusters
 
 
 class Panel:
-    """An ipywidgets panel of a cluster; `widget` is what is displayed."""
+    """A cluster in the output of a cell."""
 
     def __init__(self, cluster: Cluster) -> None:
-        import ipywidgets
-
         self.cluster = cluster
+        self.buttons: list[Any] = []
         self._lock = threading.Lock()
-        self.table = ipywidgets.HTML()
-        self.stop = ipywidgets.Button(icon="stop", tooltip=f"End all tasks of {cluster.name}")
-        self.look_again = ipywidgets.Button(
-            description="Refresh", icon="refresh", tooltip="See whether all tasks still run"
-        )
-        self.stop.on_click(self._stop)
-        self.look_again.on_click(self.refresh)
-        self.widget = ipywidgets.VBox([self.table, ipywidgets.HBox([self.stop, self.look_again])])
-        self.refresh()
-        _panels.add(self)
+        self._shown = _bundle(cluster)
+        self._table = display(self._shown, raw=True, display_id=True)
+        self._below: Any = None
+        if self.running:
+            self._show_buttons()
+            _panels.append(self)
+
+    @property
+    def running(self) -> bool:
+        return any(task.state == "running" for task in self.cluster.tasks)
+
+    def _show_buttons(self) -> None:
+        try:
+            import ipywidgets
+        except ImportError:  # then there is the magic
+            return
+        stop = ipywidgets.Button(description="Stop", icon="stop", tooltip=f"End all tasks of {self.cluster.name}")
+        stop.on_click(self._stop)
+        refresh = ipywidgets.Button(description="Refresh", icon="refresh", tooltip="See whether all tasks still run")
+        refresh.on_click(self.refresh)
+        self.buttons = [stop, refresh]
+        bundle = ipywidgets.HBox(self.buttons)._repr_mimebundle_()
+        self._below = display({**bundle, **_NOTHING}, raw=True, display_id=True)
+        _hear_while_cells_run(self.buttons)
 
     def refresh(self, _: Any = None) -> None:
-        """Show the state of now; traits that are as before send nothing."""
+        """Show the state of now."""
         with self._lock:
-            running = any(task.state == "running" for task in self.cluster.tasks)
-            self.table.value = cluster_view.table(self.cluster)
-            self.stop.disabled = self.look_again.disabled = not running
-            self.stop.description = "Stop" if running else "Stopped"
+            found = _bundle(self.cluster)
+            if found != self._shown:
+                self._shown = found
+                self._table.update(found, raw=True)
+            if not self.running and self in _panels:
+                _panels.remove(self)
+                if self._below is not None:
+                    self._below.update(_NOTHING, raw=True)
 
-    def _stop(self, _: Any) -> None:
-        with self._lock:
-            self.stop.disabled, self.stop.description = True, "Stopping…"
+    def _stop(self, button: Any) -> None:
+        button.disabled, button.description = True, "Stopping…"
         try:
             self.cluster.stop()
         finally:
             self.refresh()
 
 
+def show(cluster: Cluster) -> None:
+    """Display a cluster where it is the value of a cell."""
+    Panel(cluster)
+
+
 def refresh_all(_: Any = None) -> None:
     """Let every panel of a running cluster look again."""
     for panel in list(_panels):
         panel.refresh()
-        if panel.stop.disabled:
-            _panels.discard(panel)
 
 
-def panel_bundle(cluster: Cluster) -> dict[str, Any]:
-    """A Cluster in all the forms that a notebook can show; a saved notebook keeps the table."""
-    bundle = {"text/plain": cluster_view.text(cluster), "text/html": cluster_view.table(cluster)}
-    try:
-        widget = Panel(cluster).widget._repr_mimebundle_()
-    except ImportError:  # without ipywidgets
-        widget = None
-    return {**bundle, _WIDGET: widget[_WIDGET]} if widget and _WIDGET in widget else bundle
+def _bundle(cluster: Cluster) -> dict[str, str]:
+    return {"text/plain": cluster_view.text(cluster), "text/html": cluster_view.table(cluster)}
+
+
+def _hear_while_cells_run(widgets: list[Any]) -> None:
+    """Take back that ipykernel answers a click where the widget was last written: in cells, which may be busy.
+
+    JupyterLab then chooses, and has a subshell for it (`BaseComm._reply_subshell_for` of ipykernel 7.4).
+    """
+    for widget in widgets:
+        getattr(widget.comm, "__dict__", {}).pop("_reply_subshell_id", None)

@@ -1,13 +1,15 @@
 // Opens a notebook in a running JupyterLab as a person would, runs all cells, and reports what can be seen, as JSON on
 // stdout. It judges nothing: test_browser.py does.
 //
-//     node open_notebook.mjs URL TOKEN NOTEBOOK SHOTS      (CHROMIUM=path of the browser)
+//     node open_notebook.mjs URL TOKEN NOTEBOOK SHOTS [ACTION]      (CHROMIUM=path of the browser)
+//
+// ACTION is the label of a button to press once a cell has printed `waiting`; or `look`: then nothing is run.
 //
 // Found the hard way: «Run All» before the kernel is connected does nothing, so the status bar is asked first; `body`
 // counts as hidden; in a timeout a screenshot says more than the message.
 import { chromium } from 'playwright-core';
 
-const [, , url, token, notebook, shots] = process.argv;
+const [, , url, token, notebook, shots, action = 'run'] = process.argv;
 const WIDTH = 1280;
 const name = notebook.replace(/\.ipynb$/, '');
 
@@ -25,8 +27,7 @@ try {
   await page.goto(`${url}lab/tree/${notebook}?token=${token}&reset`, { waitUntil: 'domcontentloaded' });
   await page.waitForSelector('#jp-main-statusbar :text("| Idle")', { timeout: 90_000 });
   const started = Date.now();
-  await menu('Run', 'Run All Cells');
-  await page.waitForFunction(allCellsRan, null, { timeout: 180_000, polling: 100 });
+  if (action !== 'look') await runAll();
   const report = { seconds: (Date.now() - started) / 1000, noise, themes: {} };
   for (const theme of ['Light', 'Dark']) {
     await menu('Settings', 'Theme', `JupyterLab ${theme}`);
@@ -43,6 +44,15 @@ try {
   await browser.close();
 }
 
+async function runAll() {
+  await menu('Run', 'Run All Cells');
+  if (action !== 'run') {
+    await page.waitForSelector('.jp-OutputArea-output:has-text("waiting")', { timeout: 60_000 });
+    await page.click(`button:has-text("${action}")`);
+  }
+  await page.waitForFunction(allCellsRan, null, { timeout: 120_000, polling: 100 });
+}
+
 async function menu(bar, ...items) {
   await page.click(`.lm-MenuBar-itemLabel:text-is("${bar}")`);
   for (const item of items.slice(0, -1)) await page.hover(`.lm-Menu-itemLabel:text-is("${item}")`);
@@ -52,6 +62,7 @@ async function menu(bar, ...items) {
 // Makes the window as tall as the notebook, so that every output is drawn, and goes to its top, since running has
 // scrolled it to its end; then waits until all is still.
 async function showEverything() {
+  await page.waitForFunction(() => !document.querySelector('.jp-Notebook').innerText.includes('Loading widget...'));
   const height = await page.evaluate(() => {
     const panel = document.querySelector('.jp-WindowedPanel-outer');
     const bottoms = [...document.querySelectorAll('.jp-Cell')].map(cell => cell.getBoundingClientRect().bottom);
@@ -77,7 +88,7 @@ async function showEverything() {
 function allCellsRan() {
   const prompts = [...document.querySelectorAll('.jp-Notebook .jp-CodeCell .jp-InputPrompt')].map(p => p.textContent);
   const numbered = prompts.filter(text => /^\[\d+\]:$/.test(text)).length;
-  if (!numbered || prompts.includes('[*]:')) window.lastBusy = Date.now();
+  if (!window.lastBusy || !numbered || prompts.includes('[*]:')) window.lastBusy = Date.now();
   return numbered && (numbered === prompts.length || Date.now() - window.lastBusy > 2000);
 }
 
@@ -93,6 +104,8 @@ function whatIsSeen() {
     stderr: text('application/vnd.jupyter.stderr'), // tracebacks too
     notRun: [...document.querySelectorAll('.jp-CodeCell')].filter(c => c.innerText.startsWith('[ ]')).map(c => c.innerText),
     notShown: text('text/plain').filter(shown => /^<Figure size|widget|untrusted/i.test(shown)),
+    shown: outputs.filter(output => output.checkVisibility()).map(output => output.innerText),
+    buttons: all('button').map(button => button.innerText.trim()),
     svgs: outermost.map(describeSvg),
     images: shown.map(image => ({
       type: /^data:([^;,]*)/.exec(image.src)?.[1] ?? image.src,

@@ -9,9 +9,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import nbclient
 import nbformat
 import pytest
 from nbformat import v4
+from nbformat.sign import NotebookNotary
 
 from tests.browser.lab import jupyter_lab
 from tests.house import ROOT
@@ -41,14 +43,15 @@ def look(tmp_path_factory):
     SHOTS.mkdir(exist_ok=True)
     with jupyter_lab(folder, work) as lab:
 
-        def open_notebook(notebook: Path) -> dict:
+        def open_notebook(notebook: Path, *action: str) -> dict:
             shutil.copy(notebook, folder)
-            command = ["node", HERE / "open_notebook.mjs", lab.url, lab.token, notebook.name, SHOTS]
+            command = ["node", HERE / "open_notebook.mjs", lab.url, lab.token, notebook.name, SHOTS, *action]
             environment = os.environ | {"CHROMIUM": CHROMIUM}
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
             assert done.returncode == 0, done.stderr
             return json.loads(done.stdout)
 
+        open_notebook.data_dir = work / "data"
         yield open_notebook
 
 
@@ -111,10 +114,54 @@ WRONG = [
 
 
 @pytest.mark.timeout(400)
+def test_the_panels_stop_button_works_while_a_cell_runs(look, tmp_path):
+    report = look(write(tmp_path / "stop.ipynb", *STOPPED), "Stop")
+    assert complaints(report) == []
+    assert report["themes"]["light"]["stdout"] == ["waiting\nended\n", "done\n"]
+    assert report["themes"]["light"]["buttons"] == []
+
+
+STOPPED = [
+    "import dtflab as tf\n%load_ext dtflab\ncluster = %dtf_cluster --ps 1 --worker 1\ncluster",
+    """
+with tf.device("/job:ps/task:0"):
+    x = tf.Variable(1.0)
+sess = tf.Session(cluster.target)
+sess.run(x.initializer)
+print("waiting")
+try:
+    while True:
+        sess.run(x)
+except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError):
+    print("ended")
+""",
+    "print('done')",
+]
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_saved_notebook_still_has_the_panels_table(look, tmp_path, trusted):
+    notebook = nbformat.read(write(tmp_path / f"saved-{trusted}.ipynb", STOPPED[0]), as_version=4)
+    nbclient.NotebookClient(notebook, store_widget_state=False).execute()
+    if trusted:
+        NotebookNotary(data_dir=str(look.data_dir)).sign(notebook)
+    nbformat.write(notebook, tmp_path / f"saved-{trusted}.ipynb")
+    seen = look(tmp_path / f"saved-{trusted}.ipynb", "look")["themes"]["light"]
+    table, *rest = seen["shown"]
+    assert table.startswith("cluster: 2 tasks") and "worker-0.cluster:2222" in table
+    assert "".join(rest).strip() == "" and seen["buttons"] == []
+
+
+@pytest.mark.timeout(400)
 def test_a_bad_notebook_is_seen_to_be_bad(look, tmp_path):
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    cells = [v4.new_code_cell(BAD), v4.new_code_cell("'not run'")]
-    nbformat.write(v4.new_notebook(cells=cells, metadata=kernel), tmp_path / "bad.ipynb")
-    found = "\n".join(line for line in complaints(look(tmp_path / "bad.ipynb")) if line.startswith("light"))
+    report = look(write(tmp_path / "bad.ipynb", BAD, "'not run'"))
+    found = "\n".join(line for line in complaints(report) if line.startswith("light"))
     for part in WRONG:
         assert part in found, f"{part!r} not in\n{found}"
+
+
+def write(path: Path, *cells: str) -> Path:
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    nbformat.write(v4.new_notebook(cells=[*map(v4.new_code_cell, cells)], metadata=kernel), path)
+    return path

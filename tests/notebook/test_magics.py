@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -86,7 +87,7 @@ def test_unloading_stops_all_clusters_and_takes_the_magics_away(shell):
     magic(shell, "%unload_ext dtflab")
     assert [states(cluster) for cluster in clusters] == [{"stopped"}] * 2
     assert "not found" in cell(shell, "%dtf_cluster")
-    assert WIDGET not in shell.display_formatter.format(clusters[0])[0]
+    assert shell.display_formatter.format(clusters[0])[0].keys() == {"text/plain", "text/html"}, "the plain forms"
     tf.unload_ipython_extension(shell)  # once more
 
 
@@ -197,53 +198,66 @@ def test_tab_completes(shell, line, offers):
 # ---- the panel ----
 
 
-def test_a_cluster_in_three_forms(shell):
-    cluster = magic(shell, "%dtf_cluster --ps 1 --worker 1", "c")
-    shown, _ = shell.display_formatter.format(cluster)
-    assert shown.keys() == {"text/plain", "text/html", WIDGET}
-    for form in ("text/plain", "text/html"):
+def panel_of(shell, line):
+    """What is displayed for a cluster: the table's forms, and below it the buttons."""
+    with capture_output() as shown:
+        shell.run_cell(line).raise_error()
+    table, *below = [output.data for output in shown.outputs if not output.update]
+    assert table.keys() == {"text/plain", "text/html"}
+    assert [WIDGET in buttons for buttons in below] == ([True] if "● running" in table["text/html"] else [])
+    return table
+
+
+def test_a_cluster_in_its_forms(shell):
+    table = panel_of(shell, "%dtf_cluster --ps 1 --worker 1")
+    for form in table.values():
         for part in ("/job:ps/task:0", "/job:worker/task:0", "CPU:0", "ps-0.cluster:2222", "running"):
-            assert shown[form].count(part) >= 1, (form, part)
-    assert "<script" not in shown["text/html"]
+            assert part in form
+    assert "<script" not in table["text/html"]
+    assert panel_of(shell, "%dtf_cluster status") == table
+    assert panel_of(shell, "_") == table, "the Cluster is the cell's value"
 
 
 def test_names_in_the_table_are_text(shell):
-    cluster = magic(shell, "%dtf_cluster --worker 1 --name <b>", "c")
-    assert "&lt;b&gt;" in shell.display_formatter.format(cluster)[0]["text/html"]
+    assert "&lt;b&gt;" in panel_of(shell, "%dtf_cluster --worker 1 --name <b>")["text/html"]
 
 
 def test_without_ipywidgets_there_is_the_table(shell, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ipywidgets", None)
-    cluster = magic(shell, "%dtf_cluster --worker 1", "c")
-    assert shell.display_formatter.format(cluster)[0].keys() == {"text/plain", "text/html"}
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    magic(shell, "%dtf_cluster --worker 1", "c")
+    with capture_output() as shown:
+        shell.run_cell("c").raise_error()
+    assert len(shown.outputs) == 1 and panel._panels[-1].buttons == []
 
 
 def test_the_panels_stop_button_stops(model):
     cluster = model.user_ns["cluster"]
-    shown = panel.Panel(cluster)
-    assert "running" in shown.table.value and shown.stop.description == "Stop"
-    shown.stop.click()
-    assert states(cluster) == {"stopped"}
-    assert "running" not in shown.table.value and shown.stop.disabled and shown.stop.description == "Stopped"
+    with capture_output():
+        shown = panel.Panel(cluster)
+    shown.buttons[0].click()
+    assert states(cluster) == {"stopped"} and shown not in panel._panels
+    assert "running" not in shown._shown["text/html"]
+    assert "its cluster was stopped" in cell(model, "sess.run(y, {x: [1.0, 2.0]})")
+    assert "stopped" in panel_of(model, "cluster")["text/plain"]
 
 
 def test_a_panel_follows_what_cells_do(shell):
-    cluster = magic(shell, "%dtf_cluster --worker 2", "c")
-    shown = panel.Panel(cluster)
+    magic(shell, "%dtf_cluster --worker 2", "c")
+    with capture_output():
+        shell.run_cell("c")
+    shown = panel._panels[-1]
     cell(shell, "c.kill('worker', 1)")
-    assert "○ stopped" in shown.table.value and "● running" in shown.table.value
-    assert not shown.stop.disabled
+    assert "○ stopped" in shown._shown["text/html"] and "● running" in shown._shown["text/html"]
     cell(shell, "%dtf_cluster stop")
-    assert "running" not in shown.table.value and shown.stop.disabled
-    assert shown not in panel._panels
+    assert "running" not in shown._shown["text/html"] and shown not in panel._panels
 
 
 def test_processes_have_devices_and_states_too(shell):
-    cluster = magic(shell, "%dtf_cluster --worker 2 --engine process", "c")
-    shown, _ = shell.display_formatter.format(cluster)
-    assert shown["text/plain"].count("CPU:0") == 2 and "each in a process of its own" in shown["text/plain"]
-    cluster.kill("worker", 1)
-    assert "ended (-9)" in shell.display_formatter.format(cluster)[0]["text/plain"]
+    magic(shell, "%dtf_cluster --worker 2 --engine process", "c")
+    text = panel_of(shell, "c")["text/plain"]
+    assert text.count("CPU:0") == 2 and "each in a process of its own" in text
+    shell.user_ns["c"].kill("worker", 1)
+    assert "ended (-9)" in panel_of(shell, "c")["text/plain"]
 
 
 # ---- %dtf_placement and %dtf_timeline ----
