@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from dtflab.graph import errors
+from dtflab.runtime.resources import ResourceMgr
+from tests.cluster.two_tasks import in_threads
+
+
+class Thing:
+    closed = False
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+def resources():
+    return ResourceMgr()
+
+
+def test_a_resource_is_made_once(resources):
+    first = resources.lookup_or_create("", "a", Thing)
+    assert resources.lookup_or_create("localhost", "a", Thing) is first
+    assert resources.lookup("", "a", Thing) is first
+    assert resources.lookup_or_create("", "b", Thing) is not first
+    assert resources.lookup_or_create("other", "a", Thing) is not first
+    assert {(c, n) for c, n, _ in resources.items()} == {("localhost", "a"), ("localhost", "b"), ("other", "a")}
+
+
+def test_many_make_one(resources):
+    start = threading.Barrier(8)
+
+    def make(number):
+        start.wait()
+        return resources.lookup_or_create("", "a", Thing)
+
+    assert len(set(in_threads(8, make))) == 1
+
+
+def test_what_is_not_there(resources):
+    resources.lookup_or_create("", "a", Thing)
+    with pytest.raises(errors.NotFoundError, match="localhost/b/Thing does not exist"):
+        resources.lookup("", "b", Thing)
+    with pytest.raises(errors.NotFoundError, match="localhost/a/int is a Thing"):
+        resources.lookup("", "a", int)
+    resources.delete("", "a")
+    with pytest.raises(errors.NotFoundError, match="localhost/a does not exist"):
+        resources.delete("", "a")
+
+
+def test_containers_are_emptied_by_name_or_all_at_once(resources):
+    a, b, c = (resources.lookup_or_create(container, "x", Thing) for container in ("", "b", "c"))
+    resources.cleanup(["b", "nobody"])
+    assert (a.closed, b.closed, c.closed) == (False, True, False)
+    resources.cleanup([""])
+    assert (a.closed, c.closed) == (True, False)
+    resources.lookup_or_create("", "no close", int)
+    resources.cleanup([])
+    assert c.closed and resources.items() == []
