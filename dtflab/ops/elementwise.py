@@ -2,12 +2,13 @@
 
 Stands for `core/kernels/cwise_ops_common.h`. Holds no op itself.
 
-Rule: where NumPy's ufunc does exactly what TensorFlow does, the kernel *is* the ufunc, with no Python around
-it.
+Rule: where NumPy's ufunc (or operator) does exactly what TensorFlow does, that *is* the kernel, with no Python
+around it.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -22,9 +23,23 @@ Grad = Callable[..., list[Any]]  # (op, *dys) -> one tensor or None per input
 UnaryFunction = Callable[..., Tensor]
 
 
+# With arrays an operator calls the ufunc of that name. With NumPy's scalars it gives the same bits in a tenth of the
+# time (50 ns), but for complex products.
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "negative": operator.neg,
+    "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
+}  # fmt: skip
+
+
 def ufunc(name: str) -> Bind:
-    """The kernel is that function of the array module."""
-    return lambda node, xp: getattr(xp, name)
+    """The kernel is that function of the array module, or the operator for it."""
+
+    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+        if name in _OPERATORS and not node["T"].is_complex:
+            return _OPERATORS[name]
+        return getattr(xp, name)
+
+    return bind
 
 
 def unary(

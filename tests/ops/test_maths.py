@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
+
 import numpy as np
 import pytest
 
 import dtflab as tf
 from dtflab.graph.indexed_slices import dense
+from dtflab.ops import elementwise
 from tests.evaluate import evaluate, kernel
 
 
@@ -21,10 +25,25 @@ def values(*tensors):
 
 
 @pytest.mark.parametrize(
-    ("op", "ufunc"), [("add", np.add), ("multiply", np.multiply), ("maximum", np.maximum), ("less", np.less)]
+    ("op", "exact"), [("add", operator.add), ("multiply", operator.mul), ("maximum", np.maximum), ("less", operator.lt)]
 )
-def test_exact_kernels_are_numpys_ufuncs(op, ufunc):
-    assert kernel(getattr(tf, op)(1.0, 2.0).op) is ufunc
+def test_exact_kernels_are_pythons_operators_or_numpys_ufuncs(op, exact):
+    assert kernel(getattr(tf, op)(1.0, 2.0).op) is exact
+
+
+NUMBERS = [0, 1, -1, -1.5, 0.1, 7, 127, 65504, 2**31 - 1, -(2**63), 1e-40, 3e38, np.inf, np.nan]
+
+
+@pytest.mark.parametrize(
+    "dtype", [tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int8, tf.uint8, tf.int32, tf.int64]
+)
+@pytest.mark.parametrize("name", elementwise._OPERATORS)
+def test_operators_give_the_bits_of_the_ufuncs(name, dtype):
+    with np.errstate(all="ignore"):
+        scalars = [np.array(v).astype(dtype.as_numpy_dtype)[()] for v in NUMBERS]
+        for operands in [(x,) for x in scalars] if name == "negative" else itertools.product(scalars, scalars):
+            found, expected = elementwise._OPERATORS[name](*operands), getattr(np, name)(*operands)
+            assert type(found) is type(expected) and found.tobytes() == expected.tobytes(), operands
 
 
 @pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16, tf.float32, tf.int8, tf.uint16, tf.int64])
