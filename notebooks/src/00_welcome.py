@@ -123,6 +123,9 @@ tf.viz.curve(
 )
 
 # %% [markdown]
+# Both losses fall. If one curve starts lower than the other, that worker began a moment later, and found in the shared
+# variables what the other had already learned.
+#
 # ## Can it read?
 #
 # A new client, with a new session on the *other* worker, finds the trained variables where they were left: on the parameter

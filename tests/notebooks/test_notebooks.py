@@ -50,8 +50,9 @@ def test_the_hook_that_strips_outputs_finds_nothing_to_strip(path):
 
 @ALL
 @pytest.mark.timeout(300)
-def test_runs_clean(path, tmp_path):
+def test_runs_clean_twice_in_one_kernel(path, tmp_path):
     notebook = nbformat.read(path, as_version=4)
+    notebook.cells += nbformat.read(path, as_version=4).cells
     nbclient.NotebookClient(
         notebook,
         timeout=120,
