@@ -339,9 +339,9 @@ class WorkerService:
             answers.append((value, error))
             arrived.set()
 
-        self._worker.recv_tensor(step_id, key, done)
+        give_up = self._worker.recv_tensor(step_id, key, done)
         if not answers:
-            call.on_end(lambda why: done(None, why))
+            call.on_end(lambda why: (give_up(), done(None, why)))
             arrived.wait()
         value, error = answers[0]
         if error is not None:

@@ -114,10 +114,12 @@ class BlasThreads:
             if self._set is None:
                 self._load()
             threads = self.cores if all_cores else 1
-            while self._running and self._current != threads:
+            after_you = self._waiting > 0  # who comes later does not pass those who wait for another number
+            while self._running and (after_you or self._current != threads):
                 self._waiting += 1
                 self._changed.wait()
                 self._waiting -= 1
+                after_you = False
             self._use(threads)
             self._running += 1
 

@@ -216,14 +216,14 @@ class Iteration:
         """Run ready nodes until none is left. This is the loop that everything goes through."""
         self.queued = False
         items, inputs, pending = self.executor.items, self.inputs, self.pending
-        ready, dead, trace = self.ready, self.dead, self.step.trace
-        take = self.step.order(ready)
+        ready, dead, step = self.ready, self.dead, self.step
+        take = step.order(ready)
         n = -1
         try:
             while ready:
                 n = take()
                 kernel, first, last, mode, targets, controls = items[n]
-                if mode or dead or trace is not None:
+                if mode or dead or step.careful:
                     value = self._run(n)
                     if value is _DELIVERED:
                         continue
@@ -248,6 +248,9 @@ class Iteration:
     def _run(self, n: int) -> Any:
         """Run one ready node, whatever is special about it; its only output, or _DELIVERED."""
         kernel, first, last, mode, _, _ = self.executor.items[n]
+        if self.step.careful and self.step.must_stop():
+            self.ready.clear()
+            return _DELIVERED
         args = self.inputs[first:last]
         if n in self.dead:
             if not mode & TRANSFER:

@@ -41,15 +41,6 @@ def full_key(key: Key, frame_iter: str) -> str:
     return f"{send_device};{incarnation:016x};{recv_device};{tensor_name};{frame_iter}"
 
 
-def parse_key(text: str) -> tuple[Key, str]:
-    """The fields of a full key and its `frame:iter`; InvalidArgumentError for anything else."""
-    try:
-        send_device, incarnation, recv_device, tensor_name, frame_iter = text.split(";")
-        return (send_device, int(incarnation, 16), recv_device, tensor_name), frame_iter
-    except ValueError:
-        raise errors.InvalidArgumentError(None, None, f"Invalid rendezvous key: {text}") from None
-
-
 class Rendezvous:
     """The table of one step in one task."""
 
@@ -65,31 +56,36 @@ class Rendezvous:
         with self._lock:
             if self._error is not None:
                 raise self._error
-            entry = self._table.pop(key, None)
-            if entry is None:
+            is_value, done = self._table.get(key, (False, None))
+            if is_value:
+                raise errors.AbortedError(None, None, f"Duplicated send: {key}")
+            if done is None:
                 self._table[key] = (True, value)
                 return
-        is_value, done = entry
-        if is_value:
-            raise errors.AbortedError(None, None, f"Duplicated send: {key}")
+            del self._table[key]
         _hand_over(value, done)
 
     def recv_async(self, key: str, done: Done) -> None:
         """Call `done(value, None)` when `key` was sent, or `done(None, error)` when the step is aborted."""
         with self._lock:
-            error = self._error
-            entry = None if error else self._table.pop(key, None)
-            if error is None and entry is None:
-                self._table[key] = (False, done)
-                return
-        if error is not None:
+            error, entry = self._error, self._table.get(key)
+            if error is None:
+                if entry is None:
+                    self._table[key] = (False, done)
+                    return
+                if not entry[0]:
+                    raise errors.AbortedError(None, None, f"Duplicated recv: {key}")
+                del self._table[key]
+        if error is not None or entry is None:
             done(None, error)
-            return
-        assert entry is not None
-        is_value, value = entry
-        if not is_value:
-            raise errors.AbortedError(None, None, f"Duplicated recv: {key}")
-        _hand_over(value, done)
+        else:
+            _hand_over(entry[1], done)
+
+    def forget(self, key: str, done: Done) -> None:
+        """The consumer no longer waits."""
+        with self._lock:
+            if self._table.get(key) == (False, done):
+                del self._table[key]
 
     def abort(self, error: Exception) -> None:
         """Every waiter, now and later, gets `error`."""

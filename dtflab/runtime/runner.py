@@ -48,6 +48,8 @@ class Step:
         self._wake: Any = None
         self._on_cancel: list[Callable[[Exception], Any]] = []
         self._abandoned = False
+        self._cancelled_by: Exception | None = None
+        self.careful = trace is not None or timeout is not None  # ask `must_stop` before each node
 
     # -- called on the driving thread ---------------------------------------------------------------------
 
@@ -100,6 +102,12 @@ class Step:
         if self.error is not None:
             raise self.error
 
+    def must_stop(self) -> bool:
+        """True if no further node may run: the step failed, was cancelled, or its time is up."""
+        if self._cancelled_by is not None:
+            self.fail(self._cancelled_by)
+        return self.error is not None or (self._deadline is not None and self._expired())
+
     def _loop(self) -> None:
         queue, inbox = self._queue, self._inbox
         while True:
@@ -148,12 +156,14 @@ class Step:
             self._wake.set()
 
     def cancel(self, error: Exception) -> None:
-        """Fail the step from any thread."""
-        self.post(self._cancelled, error)
+        """Fail the step from any thread, before its next node."""
+        self._cancelled_by = error
+        self.careful = True
+        self.post(self._cancelled)
 
-    def _cancelled(self, error: Exception) -> None:
+    def _cancelled(self) -> None:
         self.in_flight += 1  # nobody expected this post
-        self.fail(error)
+        self.must_stop()
 
 
 class SeededStep(Step):

@@ -146,6 +146,9 @@ class BaseSession:
             if self._handle is None:
                 self._master = self._master or self._connect(self._target, self._config)
                 self._handle = self._master.create_session(nodes, self._config, self._placer)
+                if self._closed:  # meanwhile, by another thread, which found nothing to close
+                    self._master.close_session(self._handle)
+                    raise errors.CancelledError(None, None, "Session has been closed.")
             elif nodes:
                 self._master.extend_session(self._handle, nodes)
             self._sent += len(nodes)

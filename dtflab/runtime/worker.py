@@ -77,12 +77,14 @@ class Worker:
         if give_up is not None:
             step.on_cancel(lambda error: give_up())
 
-    def recv_tensor(self, step_id: int, key: str, done: Done) -> None:
+    def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], Any]:
         """Another task pulls a value that is made here, perhaps before the step has begun here."""
+        rendezvous = self.rendezvous.find(step_id)
         try:
-            self.rendezvous.find(step_id).recv_async(key, done)
+            rendezvous.recv_async(key, done)
         except errors.OpError as error:
             done(None, error)
+        return lambda: rendezvous.forget(key, done)
 
     def cleanup_graph(self, step_id: int, error: Exception | None = None) -> None:
         """The step is over, or failed with `error`: whoever still waits in it is told."""

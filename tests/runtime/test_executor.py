@@ -246,3 +246,11 @@ def test_an_op_without_a_kernel_is_named():
         pytest.raises(errors.UnimplementedError, match=r"Op Bare .*\s.*node bare.*CPU:0"),
     ):
         run(apply_op("Bare", "bare"))
+
+
+def test_a_chain_that_never_waits_obeys_its_deadline():
+    x = tf.placeholder_with_default(np.eye(1500, dtype=np.float32), [1500, 1500])
+    for _ in range(60):
+        x = tf.matmul(x, x)
+    with tf.Session() as session, pytest.raises(tf.errors.DeadlineExceededError):
+        session.run(tf.reduce_sum(x), options=tf.RunOptions(timeout_in_ms=20))

@@ -5,7 +5,7 @@ import pytest
 
 from dtflab.graph import dtypes, errors
 from dtflab.ops.cell import Cell
-from dtflab.runtime.rendezvous import DEAD, Rendezvous, RendezvousMgr, StepRendezvous, full_key, parse_key
+from dtflab.runtime.rendezvous import DEAD, Rendezvous, RendezvousMgr, StepRendezvous, full_key
 
 CPU = "/job:a/replica:0/task:0/device:CPU:0"
 KEY = (CPU, 0x1234ABCD, "/job:a/replica:0/task:1/device:CPU:0", "edge_6_b")
@@ -31,9 +31,6 @@ def test_keys_are_tensorflows():
     assert text == (
         "/job:a/replica:0/task:0/device:CPU:0;000000001234abcd;/job:a/replica:0/task:1/device:CPU:0;edge_6_b;0:0"
     )
-    assert parse_key(text) == (KEY, "0:0")
-    with pytest.raises(errors.InvalidArgumentError, match="Invalid rendezvous key: nonsense"):
-        parse_key("nonsense")
 
 
 @pytest.mark.parametrize("value", [1.5, DEAD, None])
@@ -51,9 +48,21 @@ def test_a_key_is_used_once_by_each(table):
     table.send("a", 1)
     with pytest.raises(errors.AbortedError, match="Duplicated send: a"):
         table.send("a", 2)
-    table.recv_async("b", Box())
+    first = Box()
+    table.recv_async("b", first)
     with pytest.raises(errors.AbortedError, match="Duplicated recv: b"):
         table.recv_async("b", Box())
+    table.send("b", 3)
+    assert first.told == [3]  # who came first has lost nothing
+
+
+def test_who_gives_up_makes_room_for_another(table):
+    first, second = Box(), Box()
+    table.recv_async("a", first)
+    table.forget("a", first)
+    table.recv_async("a", second)
+    table.send("a", 1)
+    assert (first.told, second.told) == ([], [1])
 
 
 def test_a_key_may_be_used_again_once_it_was_served(table):
