@@ -8,6 +8,7 @@ Rule: a feed is a copy; the client may change its own array afterwards.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,11 @@ def _converted(dtype: dtypes.DType, value: Any) -> Any:
             return as_array(value, dtype)
         except (TypeError, ValueError) as error:
             raise errors.InternalError(None, None, f"Unsupported object type {type(value).__name__}: {error}") from None
-    if np.issubdtype(wanted, np.number):  # as NumPy casts: 2.7 is 2 for an integer, a complex number its real part
-        return np.asarray(value).astype(wanted)
-    return np.array(value, wanted)
+    # Numbers as NumPy casts them: 2.7 is 2 for an integer, a complex number its real part.
+    array = np.asarray(value).astype(wanted) if _is_number(wanted) else np.array(value, wanted)
+    return array if array.ndim or array.dtype == object else array[()]  # NumPy's scalars are faster
+
+
+@cache
+def _is_number(kind: type) -> bool:
+    return np.issubdtype(kind, np.number)

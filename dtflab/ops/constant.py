@@ -44,6 +44,8 @@ class Const(Op):
 
     def bind(node, xp):
         value = node["value"] if node["dtype"] == dtypes.string else xp.asarray(node["value"])
+        if value.ndim == 0 and value.dtype != object:
+            value = value[()]  # arithmetic is faster with NumPy's scalars than with arrays of one element
         return lambda: value
 
     def flops(node, ins, outs):
