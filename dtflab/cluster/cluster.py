@@ -9,6 +9,7 @@ Rule: one object over all engines; the target is all that a program sees of the 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import html
 import itertools
 import weakref
@@ -181,12 +182,12 @@ class Cluster:
     def _await(self, threads: Sequence[Any], grace: float) -> None:
         """Wait for all clients; for those beside a failed one only `grace` seconds longer."""
         deadline = None
-        while any(thread.is_alive() for thread in threads):
+        while alive := [thread for thread in threads if thread.is_alive()]:
             if self._stopping.is_set():
                 deadline = deadline or self.clock.now() + grace
                 if self.clock.now() > deadline:
                     return
-            next(t for t in threads if t.is_alive()).join(0.05)
+            alive[0].join(0.05)
 
     def kill(self, job: str, index: int = 0) -> None:
         """End one task at once, as a crash would."""
@@ -194,8 +195,9 @@ class Cluster:
 
     def stop(self) -> None:
         """End all tasks. Variables are gone; nothing is left running."""
-        for task in self.tasks:
-            task.stop()
+        with contextlib.ExitStack() as each:  # also when one of them fails, or at a second Ctrl-C
+            for task in self.tasks:
+                each.callback(task.stop)
         _alive.discard(self)
 
     def __enter__(self) -> Cluster:

@@ -13,11 +13,12 @@ from dtflab.runtime.clock import REAL
 def master_at(target: str, config: Any) -> Any:
     """The master behind `grpc://address`; UnavailableError when nobody answers there within `timeouts.connect`."""
     address = target.partition("://")[2]
-    task = inprocess.find(address)
-    if task is not None:
+    if (task := inprocess.find(address)) is not None:
         return task.master
     from dtflab.cluster.grpc_transport import MasterStub, WorkerStub
 
-    worker = WorkerStub("behind the session's target", address)
-    await_task(worker.get_status, "behind the session's target", address, REAL, timeouts.connect, lambda: None)
-    return MasterStub(address)
+    who = "behind the session's target"
+    worker = WorkerStub(who, address)
+    await_task(worker.get_status, who, address, REAL, timeouts.connect, lambda: inprocess.find(address))
+    worker.close()
+    return task.master if (task := inprocess.find(address)) is not None else MasterStub(address)

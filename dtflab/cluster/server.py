@@ -69,10 +69,10 @@ class Server:
 
     def start(self) -> None:
         """Begin to serve; a started server stays as it is."""
-        if self._address:
-            return
         if self._stopped.is_set():
             raise errors.FailedPreconditionError(None, None, "A stopped server can't be started again: make a new one.")
+        if self._address:
+            return
         address = self.task.address
         wanted = self._bind or address
         if self._listen and (_is_loopback(wanted) or self._insecure or self._credentials is not None):
@@ -82,7 +82,11 @@ class Server:
                 f"{self.task.name}: {address} is a name in this process (nothing listens there). Pass insecure=True or "
                 "credentials=… to bind it, so that other machines can join."
             )
-        inprocess.publish(address, self.task)
+        try:
+            inprocess.publish(address, self.task)
+        except errors.UnknownError:
+            self._end_service()
+            raise
         self._address = address
         _running.add(self)
 
@@ -117,9 +121,12 @@ class Server:
         self._stopped.set()
         if self._address:
             inprocess.withdraw(self._address, self.task)
+        self._end_service()
+        self.task.close()
+
+    def _end_service(self) -> None:
         if self._service is not None:
             self._service.stop(0)
-        self.task.close()
 
     @staticmethod
     def create_local_server(config: ConfigProto | None = None, start: bool = True) -> Server:
