@@ -341,7 +341,8 @@ class WorkerService:
 
         give_up = self._worker.recv_tensor(step_id, key, done)
         if not answers:
-            call.on_end(lambda why: (give_up(), done(None, why)))
+            call.on_end(lambda why: give_up())
+            call.on_end(lambda why: done(None, why))
             arrived.wait()
         value, error = answers[0]
         if error is not None:

@@ -1,4 +1,4 @@
-"""How TensorFlow words its errors: shapes as `[2,?]`, dtypes as `float`; and arguments with two names.
+"""How TensorFlow words its errors: shapes as `[2,?]`, dtypes as `float`, the node; and arguments with two names.
 
 Stands for `TensorShape::DebugString`, `DataTypeString` and `deprecated_argument_lookup`.
 """
@@ -10,6 +10,7 @@ from typing import Any
 
 from dtflab.graph import errors
 from dtflab.graph.dtypes import DType
+from dtflab.graph.node import Node
 
 _NAMES = {"float32": "float", "float64": "double", "float16": "half"}
 
@@ -47,6 +48,20 @@ def in_tensorflows_words(error: Exception) -> str:
         return str(error)
     x, y = (dims.rstrip(",") for dims in match.groups())
     return f"Incompatible shapes: [{x}] vs. [{y}]"
+
+
+def op_error(error: Exception, node: Node, device: str) -> errors.OpError:
+    """`error` as TensorFlow's class for it, its message naming the node and its device."""
+    if isinstance(error, errors.OpError) and "[[{{node" in error.message:
+        return error
+    where = f"\n\t [[{{{{node {node.name}}}}}]] on {device}"
+    if isinstance(error, errors.OpError):
+        return type(error)(error.node_def, error.op, error.message + where)
+    if isinstance(error, MemoryError):
+        return errors.ResourceExhaustedError(None, None, f"OOM when running {node.op}: {error}{where}")
+    if isinstance(error, ValueError | TypeError):
+        return errors.InvalidArgumentError(None, None, f"{in_tensorflows_words(error)}{where}")
+    return errors.InternalError(None, None, f"{type(error).__name__} in the kernel of {node.op}: {error}{where}")
 
 
 def renamed(new_name: str, new: Any, old_name: str, old: Any) -> Any:

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dtflab.graph import errors, op_registry
+from dtflab.graph import op_registry
 from dtflab.graph.node import Node
 from dtflab.ops.cell import Cell
-from dtflab.ops.messages import in_tensorflows_words
+from dtflab.ops.messages import op_error
 from dtflab.runtime import frames
 from dtflab.runtime.rendezvous import DEAD
 
@@ -54,8 +54,8 @@ class Item(NamedTuple):
     """A node, ready to be run."""
 
     kernel: Callable[..., Any]
-    first: int  # its input slots are first..last-1; the step's context, if it takes that, is in the first
-    last: int
+    slots: slice  # of its inputs; the step's context, if it takes that, is in the first
+    empty: list[None]  # as many Nones
     mode: int
     # Where the outputs go: [(slot, consumer)] of the only output, or a list of those per output if MANY_OUTPUTS.
     targets: Any
@@ -90,7 +90,7 @@ class Executor:
         self.enters = _count_enters(nodes)
         producers = {name: nodes[i] for name, i in index.items()}
         self.items = [
-            self._item(node, (first[i], first[i + 1]), targets[i], controls[i], producers)
+            self._item(node, slice(first[i], first[i + 1]), targets[i], controls[i], producers)
             for i, node in enumerate(nodes)
         ]
         self.costs = {
@@ -108,7 +108,7 @@ class Executor:
     def _fold(self, n: int) -> None:
         """Run a node that depends on constants only, once and for all: its value is on its edges in every step."""
         item = self.items[n]
-        args = self.inputs[item.first : item.last]
+        args = self.inputs[item.slots]
         if sum(x.nbytes for x in args) > 1024:  # what is large would be kept for nothing if it is wanted but once
             return
         try:
@@ -125,7 +125,7 @@ class Executor:
     def _item(
         self,
         node: Node,
-        slots: tuple[int, int],
+        slots: slice,
         targets: list[Any],
         controls: list[int],
         producers: dict[str, Node],
@@ -138,7 +138,7 @@ class Executor:
         if to_read and node.op in _HANDS_ON:
             kernel = _handing_on(kernel)
         elif to_read:
-            context = slots[1] - slots[0] - len(node.inputs)
+            context = op.needs_ctx or op.is_async
             kernel = _reading(kernel, [context + i for i in to_read])
         single = len(op.op_def.outputs) == 1 and not op.op_def.outputs[0].is_list
         mode = (
@@ -150,7 +150,7 @@ class Executor:
             | HANDS_ON * (bool(to_read) and node.op == "Identity")
         )
         out: Any = targets if mode & MANY_OUTPUTS or op.control_flow else tuple(targets[0]) if targets else ()
-        return Item(kernel, *slots, mode, out, tuple(controls))
+        return Item(kernel, slots, [None] * (slots.stop - slots.start), mode, out, tuple(controls))
 
     def is_costly(self, n: int, args: Sequence[Any]) -> bool:
         """True if the kernel will take long enough to be worth a thread hop (some 90 µs)."""
@@ -222,14 +222,14 @@ class Iteration:
         try:
             while ready:
                 n = take()
-                kernel, first, last, mode, targets, controls = items[n]
+                kernel, slots, empty, mode, targets, controls = items[n]
                 if mode or dead or step.careful:
                     value = self._run(n)
                     if value is _DELIVERED:
                         continue
                 else:
-                    value = kernel(*inputs[first:last])
-                    inputs[first:last] = [None] * (last - first)  # a value is freed at its last use
+                    value = kernel(*inputs[slots])
+                    inputs[slots] = empty  # a value is freed at its last use
                 for slot, consumer in targets:
                     inputs[slot] = value
                     pending[consumer] -= 1
@@ -247,17 +247,17 @@ class Iteration:
 
     def _run(self, n: int) -> Any:
         """Run one ready node, whatever is special about it; its only output, or _DELIVERED."""
-        kernel, first, last, mode, _, _ = self.executor.items[n]
+        kernel, slots, empty, mode, _, _ = self.executor.items[n]
         if self.step.careful and self.step.must_stop():
             self.ready.clear()
             return _DELIVERED
-        args = self.inputs[first:last]
+        args = self.inputs[slots]
         if n in self.dead:
             if not mode & TRANSFER:
                 self.propagate_dead(n)
                 return _DELIVERED
             args[1:] = [DEAD] * (len(args) - 1)  # what a _Send tells the other side
-        self.inputs[first:last] = [None] * (last - first)
+        self.inputs[slots] = empty
         if mode & COSTLY and (self.ready or not self.step.idle) and self.executor.is_costly(n, args):
             self._run_on_pool(n, args)
             return _DELIVERED
@@ -341,8 +341,7 @@ class Iteration:
     def propagate_dead(self, n: int) -> None:
         """Node `n` did not run: neither will those that need it."""
         item = self.executor.items[n]
-        for slot in range(item.first, item.last):
-            self.inputs[slot] = None
+        self.inputs[item.slots] = item.empty
         if item.mode & CONTROL_FLOW and frames.stops_death(self, n):
             return
         for targets in item.targets if item.mode & (MANY_OUTPUTS | CONTROL_FLOW) else (item.targets,):
@@ -363,7 +362,7 @@ class Iteration:
             # A Merge is dead when all its inputs are, and only then counts as served.
             item = self.executor.items[consumer]
             self.dead_counts[consumer] = self.dead_counts.get(consumer, 0) + 1
-            if self.dead_counts[consumer] < item.last - item.first:
+            if self.dead_counts[consumer] < len(item.empty):
                 return
         self.dead.add(consumer)
         self._count(consumer)
@@ -390,20 +389,6 @@ class Iteration:
         if n < 0:  # not a node's fault but ours
             raise error
         self.step.fail(op_error(error, self.executor.nodes[n], self.executor.device.name))
-
-
-def op_error(error: Exception, node: Node, device: str) -> errors.OpError:
-    """`error` as TensorFlow's class for it, its message naming the node and its device."""
-    if isinstance(error, errors.OpError) and "[[{{node" in error.message:
-        return error
-    where = f"\n\t [[{{{{node {node.name}}}}}]] on {device}"
-    if isinstance(error, errors.OpError):
-        return type(error)(error.node_def, error.op, error.message + where)
-    if isinstance(error, MemoryError):
-        return errors.ResourceExhaustedError(None, None, f"OOM when running {node.op}: {error}{where}")
-    if isinstance(error, ValueError | TypeError):
-        return errors.InvalidArgumentError(None, None, f"{in_tensorflows_words(error)}{where}")
-    return errors.InternalError(None, None, f"{type(error).__name__} in the kernel of {node.op}: {error}{where}")
 
 
 def _arguments(*args: Any) -> Any:

@@ -129,9 +129,6 @@ class RendezvousMgr:
                     self._steps[step_id] = found
             return found
 
-    def peek(self, step_id: int) -> Rendezvous | None:
-        return self._steps.get(step_id)
-
     def cleanup(self, step_id: int, error: Exception | None = None) -> None:
         """Forget the step; whoever still waits in it gets `error`."""
         with self._lock:
