@@ -7,7 +7,7 @@ Rule: a feed is a copy; the client may change its own array afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,13 @@ import numpy as np
 from dtflab.graph import dtypes, errors
 from dtflab.graph.array_value import as_array
 from dtflab.graph.operation import Tensor
+
+_expansions: list[tuple[type, Callable[[Any], Sequence[Tensor]]]] = []
+
+
+def register_feed_expansion(kind: type, expand: Callable[[Any], Sequence[Tensor]]) -> None:
+    """A key of `kind` stands for the tensors `expand(key)`, its value for as many values; None is left out."""
+    _expansions.append((kind, expand))
 
 
 def checked_feeds(graph: Any, feed_dict: Any) -> dict[Tensor, Any]:
@@ -31,12 +38,18 @@ def checked_feeds(graph: Any, feed_dict: Any) -> dict[Tensor, Any]:
 
 
 def _pairs(key: Any, value: Any) -> list[tuple[Any, Any]]:
-    """A tuple of tensors is fed a structure of as many values."""
+    """A tuple of tensors is fed a structure of as many values, and so is what stands for several tensors."""
+    for kind, expand in _expansions:
+        if isinstance(key, kind):
+            return _zipped(key, expand(key), [part for part in value if part is not None])
     if not isinstance(key, tuple):
         return [(key, value)]
-    keys, values = list(_leaves(key)), list(_leaves(value))
+    return _zipped(key, list(_leaves(key)), list(_leaves(value)))
+
+
+def _zipped(key: Any, keys: Sequence[Any], values: Sequence[Any]) -> list[tuple[Any, Any]]:
     if len(keys) != len(values):
-        raise ValueError(f"Could not feed {key} with {value!r}: {len(keys)} tensors, {len(values)} values.")
+        raise ValueError(f"Could not feed {key} with {values!r}: {len(keys)} tensors, {len(values)} values.")
     return list(zip(keys, values, strict=True))
 
 

@@ -9,7 +9,7 @@ since rows may repeat); what can keep them sparse looks for the class.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,8 @@ from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor, register_tensor_conversion_function
 from dtflab.graph.dtypes import DType
+from dtflab.graph.feeds import register_feed_expansion
+from dtflab.graph.fetches import register_fetch_expansion
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.static_value import constant_value, constant_value_as_shape
@@ -108,6 +110,20 @@ class IndexedSlicesValue(NamedTuple):
     values: Any
     indices: Any
     dense_shape: Any
+
+
+def _components(slices: IndexedSlices) -> list[Tensor]:
+    """The tensors that a session fetches, or is fed, for `slices`."""
+    parts = [slices.values, slices.indices]
+    return parts if slices.dense_shape is None else [*parts, slices.dense_shape]
+
+
+def _from_values(values: Sequence[Any]) -> IndexedSlicesValue:
+    return IndexedSlicesValue(*values, *[None] * (3 - len(values)))
+
+
+register_fetch_expansion(IndexedSlices, lambda slices: (_components(slices), _from_values))
+register_feed_expansion(IndexedSlices, _components)
 
 
 def dense(value: Any) -> Any:

@@ -87,6 +87,25 @@ def fetch_forms(tf):
 
 
 @program
+def indexed_slices(tf):
+    ref, res = (tf.Variable(np.ones((3, 2), "f"), use_resource=use) for use in (False, True))
+    loose = tf.IndexedSlices(tf.constant([[1.0]]), tf.constant([2]))
+    with_shape = tf.IndexedSlices(tf.constant([[1.0]]), tf.constant([2]), tf.constant([4, 1]))
+    gradients = [tf.gradients(tf.gather(v, [1, 1]), v) for v in (ref, res)]
+    forms = [*gradients, gradients[0][0], {"a": gradients[1], "b": gradients[1][0].values}, loose, with_shape]
+    feeds = [
+        {loose: ([[9.0]], [7])},
+        {with_shape: (np.array([[9.0]]), np.array([7]), np.array([9, 1]))},
+    ]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        return [
+            [tried(lambda form=form: session.run(form)) for form in forms],
+            [tried(lambda feed=feed: session.run([loose, with_shape], feed)) for feed in feeds],
+        ]
+
+
+@program
 def fetches_that_are_refused(tf):
     a = tf.constant(1.5, name="a")
     with tf.Graph().as_default():
