@@ -318,8 +318,8 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
         count = array.convert_to_int_tensor(num, name="num")
         casting.cast(count, start.dtype)  # TensorFlow makes this node and does not use it
         shape = repeating.broadcast_dynamic_shape(array.shape(start), array.shape(stop))
-        first = reshaping.expand_dims(repeating.broadcast_to(start, shape), axis)
-        last = reshaping.expand_dims(repeating.broadcast_to(stop, shape), axis)
+        first, last = repeating.broadcast_to(start, shape), repeating.broadcast_to(stop, shape)
+        first, last = reshaping.expand_dims(first, axis), reshaping.expand_dims(last, axis)
         shape = array.shape(first)
         ndims = array.shape(shape)[0]
         where_axis = logic.where_v2(axis >= 0, axis, ndims + axis)
