@@ -14,6 +14,7 @@ from dtflab.cluster.cluster import Cluster
 from dtflab.graph import errors, scopes
 from dtflab.graph.device_spec import task_name
 from dtflab.notebook import arguments
+from dtflab.ops.control_flow import flatten
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.placer import place
 from dtflab.runtime.session import BaseSession, last_session
@@ -116,8 +117,8 @@ class DtfMagics(Magics):
         """
         example = "%dtf_placement loss"
         texts = arguments.split(line, ("feed", "session"), example)
-        session = self._session(texts, example)
         fetches, feed = self._value(texts.get("", "")), self._value(texts.get("feed", ""))
+        session = self._session(texts, example, fetches)
         try:
             return viz.placement(session.placed_nodes(fetches))
         except NotImplementedError:
@@ -147,8 +148,9 @@ class DtfMagics(Magics):
             raise UsageError(f"Name what to run, or a RunMetadata. For example: {example}")
         if isinstance(fetches, RunMetadata):
             return viz.timeline(fetches)
+        session, feed = self._session(texts, example, fetches), self._value(texts.get("feed", ""))
         try:
-            return viz.timeline(self._session(texts, example).trace(fetches, self._value(texts.get("feed", ""))))
+            return viz.timeline(session.trace(fetches, feed))
         except errors.InvalidArgumentError as error:
             if "must feed a value" in error.message:
                 error.add_note(f"The traced run is fed like this: {example}")
@@ -159,12 +161,17 @@ class DtfMagics(Magics):
         shell: Any = self.shell
         return shell.ev(expression) if expression else None
 
-    def _session(self, texts: dict[str, str], example: str) -> BaseSession:
+    def _session(self, texts: dict[str, str], example: str, fetches: Any) -> BaseSession:
+        """The session that is named, or the default one, or the newest one; it must have the graph of the fetches."""
         session = self._value(texts.get("session", "")) or scopes.get_default_session() or last_session()
         if session is None:
             raise UsageError(f"No session is open. Open one: sess = tf.Session(cluster.target), then {example}")
         if not isinstance(session, BaseSession):
             raise UsageError(f"--session {texts['session']} is not a session but a {type(session).__name__}.")
+        if any(fetch.graph is not session.graph for fetch in flatten(fetches) if hasattr(fetch, "graph")):
+            raise UsageError(
+                f"The newest session has another graph than {texts['']}. Name the right one: {texts['']} --session sess"
+            )
         return session
 
     def complete(self, _: Any, event: Any) -> list[str]:

@@ -16,6 +16,7 @@ from IPython.display import display
 
 from dtflab.cluster.cluster import Cluster
 from dtflab.notebook import cluster_view
+from dtflab.runtime.console import in_notebook
 
 _NOTHING = {"text/plain": ""}  # where widgets don't run
 _panels: list[Panel] = []  # of running clusters
@@ -74,8 +75,11 @@ class Panel:
 
 
 def show(cluster: Cluster) -> None:
-    """Display a cluster where it is the value of a cell."""
-    Panel(cluster)
+    """Display a cluster where it is the value of a cell; in a terminal, print it."""
+    if in_notebook():
+        Panel(cluster)
+    else:
+        print(cluster_view.text(cluster))
 
 
 def refresh_all(_: Any = None) -> None:

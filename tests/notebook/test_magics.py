@@ -29,6 +29,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 def shell(tmp_path, monkeypatch):
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     shell = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
+    shell.kernel = None  # as in a notebook, not as in a terminal
     shell.run_cell("import dtflab as tf\ntf.reset_default_graph()").raise_error()
     magic(shell, "%load_ext dtflab")
     yield shell
@@ -218,6 +219,16 @@ def test_a_cluster_in_its_forms(shell):
     assert panel_of(shell, "_") == table, "the Cluster is the cell's value"
 
 
+def test_in_a_terminal_a_cluster_is_text(shell):
+    del shell.kernel
+    text = cell(shell, "%dtf_cluster --worker 1")
+    assert text.removeprefix("Out[0]: ").splitlines() == [
+        "cluster: 1 task, in this process",
+        "  /job:worker/task:0  CPU:0  worker-0.cluster:2222  running",
+    ]
+    assert cell(shell, "%dtf_cluster stop") == ""
+
+
 def test_names_in_the_table_are_text(shell):
     assert "&lt;b&gt;" in panel_of(shell, "%dtf_cluster --worker 1 --name <b>")["text/html"]
 
@@ -316,6 +327,15 @@ def test_without_a_session(shell):
     for name in ("placement", "timeline"):
         text = cell(shell, f"%dtf_{name} tf.constant(1)")
         assert text.startswith("UsageError: No session is open. Open one: sess = tf.Session(cluster.target)")
+
+
+def test_fetches_of_another_graph(model):
+    model.run_cell("with tf.Graph().as_default():\n    z = tf.constant(1)\n    other = tf.Session()").raise_error()
+    for name, feed in (("placement", ""), ("timeline", " --feed {x: [1.0, 2.0]}")):
+        with pytest.raises(UsageError, match=r"another graph than \[y\]. Name the right one: \[y\] --session sess"):
+            magic(model, f"%dtf_{name} [y]{feed}")
+        assert isinstance(magic(model, f"%dtf_{name} [y]{feed} --session sess", "picture"), Picture)
+        assert isinstance(magic(model, f"%dtf_{name} z", "picture"), Picture)
 
 
 def test_split_leaves_python_as_typed():
