@@ -17,9 +17,8 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import name_scope
-from dtflab.graph.static_value import constant_value
 from dtflab.ops import shapes
-from dtflab.ops.control_flow import free, no_op
+from dtflab.ops.control_flow import free, unless
 from dtflab.ops.messages import invalid
 from dtflab.ops.summarize import summarize_value
 
@@ -47,16 +46,18 @@ def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, na
 
     It runs only if something depends on it: `with tf.control_dependencies([tf.Assert(...)]):`.
     """
-    # TensorFlow guards floating-point data by a `cond`, to spare a copy from a GPU. Without `cond` the bare
-    # op stands there; a condition that the graph knows to be true needs none at all.
+    # As TensorFlow: a `cond` around the op, to spare the copy from a GPU of data that may lie there.
     with name_scope(name, "Assert", [condition, *data]):
         tensors = [convert_to_tensor(value) for value in data]
-        if not all(t.dtype in (dtypes.string, dtypes.int32) for t in tensors):
-            condition = convert_to_tensor(condition, name="Condition")
-            known = constant_value(condition)
-            if known is not None and known:
-                return no_op(name="AssertGuard")
-        return apply_op("Assert", "Assert", condition=condition, data=list(data), summarize=summarize)
+
+        def check() -> Operation:
+            made: Operation = apply_op("Assert", "Assert", condition=condition, data=list(data), summarize=summarize)
+            return made
+
+        if all(t.dtype in (dtypes.string, dtypes.int32) for t in tensors):
+            return check()
+        condition = convert_to_tensor(condition, name="Condition")
+        return unless(condition, check, "AssertGuard")
 
 
 @op("""CheckNumerics(tensor: T) -> (output: T)

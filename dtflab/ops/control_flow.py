@@ -253,6 +253,69 @@ def merge(inputs: Sequence[Any], name: str | None = None) -> list[Tensor]:
         return apply_op("RefMerge" if refs else "Merge", scope, inputs=tensors)
 
 
+# -- the one form of `cond` that is needed so far ---------------------------------------------------------
+
+
+def cond_frame(pred: Tensor) -> list[Tensor]:
+    """The first nodes of every `cond`: the outputs `switch_t`, `switch_f` and `pred_id` for a scalar `pred`."""
+    if_false, if_true = switch(pred, pred)
+    pivots = [apply_op("Identity", "switch_t", input=if_true), apply_op("Identity", "switch_f", input=if_false)]
+    frame = [*pivots, apply_op("Identity", "pred_id", input=pred)]
+    for tensor in (if_true, if_false, *frame):
+        tensor.graph.prevent_fetching(tensor.op)
+    return frame
+
+
+def switch_inputs(operation: Operation, pred: Tensor, branch: int) -> None:
+    """Run `operation` only in a branch (1 if `pred`, else 0): its inputs go through Switches, made after it."""
+    switched: dict[Tensor, Tensor] = {}
+    with operation.graph.name_scope(operation.name + "/"):
+        for i, tensor in enumerate(operation.inputs):
+            if _is_outside(tensor, operation):
+                if tensor not in switched:
+                    switched[tensor] = switch_ref_or_tensor(tensor, pred)[branch]
+                operation._update_input(i, switched[tensor])
+
+
+def _is_outside(tensor: Tensor, operation: Operation) -> bool:
+    context = operation._control_flow_context
+    return context is None or tensor.op._control_flow_context is not context
+
+
+class _Branch:
+    """Where a branch's operations are made: what has inputs waits for their Switches, what has none for the pivot."""
+
+    def __init__(self, pivot: Tensor, pred: Tensor, branch: int) -> None:
+        self._pivot, self._pred, self._branch = pivot, pred, branch
+
+    def AddOp(self, operation: Operation) -> None:
+        """Called by the graph for each operation that is made inside."""
+        operation.graph.prevent_fetching(operation)
+        if not operation.inputs:
+            operation._add_control_input(self._pivot.op)
+        with control_dependencies(None):
+            switch_inputs(operation, self._pred, self._branch)
+
+    def run(self, act: Callable[[], Operation]) -> Tensor:
+        """The pivot, available only after what `act` makes has run."""
+        graph = self._pivot.graph
+        self._pivot.op._control_flow_context = self
+        before, graph._control_flow_context = graph._control_flow_context, self
+        try:
+            return with_dependencies([act()], self._pivot)
+        finally:
+            graph._control_flow_context = before
+
+
+def unless(pred: Tensor, act: Callable[[], Operation], name: str) -> Operation:
+    """`cond(pred, no_op, act)`: an operation that has run when `pred` is true, or else when `act()` has run."""
+    with name_scope(None, name, [pred]):
+        if_true, if_false, pred_id = cond_frame(pred)
+        done_true = _Branch(if_true, pred_id, 1).run(no_op)
+        done_false = _Branch(if_false, pred_id, 0).run(act)
+        return merge([done_false, done_true])[0].op
+
+
 # -- loops ---------------------------------------------------------------------------------------------
 
 

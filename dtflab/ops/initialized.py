@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
@@ -24,14 +23,7 @@ def initialized_value(variable: Any) -> Tensor:
     with control_dependencies(None):
         pred = state.is_variable_initialized(variable)
         with name_scope(None, "cond", [pred]):
-            if_false, if_true = control_flow.switch(pred, pred)
-            pivots = [
-                apply_op("Identity", "switch_t", input=if_true),
-                apply_op("Identity", "switch_f", input=if_false),
-            ]
-            pred_id = apply_op("Identity", "pred_id", input=pred)
-            for tensor in (if_true, if_false, *pivots, pred_id):
-                tensor.graph.prevent_fetching(tensor.op)
+            *_, pred_id = control_flow.cond_frame(pred)
             value = _read_if(variable, pred_id)
             initial = control_flow.switch_ref_or_tensor(variable.initial_value, pred_id)[0]
             return control_flow.merge([initial, value])[0]
@@ -43,9 +35,7 @@ def _read_if(variable: Any, pred: Tensor) -> Tensor:
     read = value.op
     while read.type == "Identity" and not read.inputs[0].dtype._is_ref_dtype:
         read = read.inputs[0].op
-    with read.graph.name_scope(read.name + "/"):
-        switched = control_flow.switch_ref_or_tensor(read.inputs[0], pred)[1]
-    read._update_input(0, switched)
+    control_flow.switch_inputs(read, pred, 1)
     return value
 
 

@@ -155,6 +155,12 @@ def groups(tf):
 def checks(tf):
     x = tf.constant([1.0, 2.0])
     tf.Assert(tf.reduce_all(tf.shape(x) > 0), [tf.shape(x), "text"], summarize=2)
+    tf.Assert(tf.constant(True), [1.0])
+    p = tf.placeholder(tf.float32, [])
+    with tf.device("/job:a"), tf.control_dependencies([tf.no_op()]):
+        check = tf.Assert(p > 0, [p, "text", tf.constant(3), p, 1.5], name="guarded")
+        with tf.control_dependencies([check]):
+            tf.identity(p)
     tf.check_numerics(x, "not a number")
     tf.Print(x, [x, tf.shape(x)], message="x = ", first_n=2, summarize=3)
     tf.print(x, [x, 1, "a"], {"b": x, "a": (1, x)}, sep="|", name="shown")

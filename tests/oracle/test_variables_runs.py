@@ -354,6 +354,14 @@ def assertion(tf, session):
 
 
 @one(FAILURES)
+def guarded_assertion(tf, session):
+    x = placeholder(tf)
+    check = tf.Assert(tf.reduce_all(x > 0), [x, "text"])
+    session.run(check, {x: [1.0, 2.0]})
+    session.run(check, {x: [-1.0, 2.0]})
+
+
+@one(FAILURES)
 def numerics_nan(tf, session):
     x = placeholder(tf)
     session.run(tf.check_numerics(x, "bad"), {x: [np.nan, 1.0]})
