@@ -41,7 +41,8 @@ class ProcessTask:
             protocol="grpc",
             default_session_config=config,
         )
-        self._ready = REAL.event()
+        self._ready = REAL.event()  # it serves, or has ended
+        self._serves = False
         self._process = subprocess.Popen(
             [sys.executable, "-m", "dtflab.cluster.process", base64.b64encode(definition.SerializeToString()).decode()],
             stdin=subprocess.PIPE,
@@ -59,6 +60,7 @@ class ProcessTask:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.strip() == _READY:
+                self._serves = True
                 self._ready.set()
             else:
                 self.log.append(line.rstrip("\n"))
@@ -67,9 +69,9 @@ class ProcessTask:
     def wait_ready(self, timeout: float) -> None:
         """Return when the task serves; UnavailableError with its last words if it does not come up."""
         in_time = self._ready.wait(timeout)
-        if in_time and self.state == "running":
+        if self._serves:
             return
-        why = f"did not start within {timeout:g} s" if not in_time else f"ended with status {self._process.poll()}"
+        why = f"ended with status {self._process.wait()}" if in_time else f"did not start within {timeout:g} s"
         words = "\n".join(list(self.log)[-15:]) or "(it printed nothing)"
         raise errors.UnavailableError(
             None,
