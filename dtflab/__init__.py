@@ -14,7 +14,6 @@ executor), `transport` (the seam between tasks), `devices`, `resources`, `step_s
 
 from __future__ import annotations
 
-import difflib as _difflib
 import importlib as _importlib
 from typing import Any as _Any
 
@@ -64,6 +63,7 @@ from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.importer import import_graph_def
 from dtflab.graph.indexed_slices import IndexedSlices
+from dtflab.graph.missing import missing as _missing
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.random_seed import get_seed, set_random_seed
 from dtflab.graph.scopes import (
@@ -350,11 +350,7 @@ def __getattr__(name: str) -> _Any:
         module = _importlib.import_module(_LAZY[name] or f"dtflab.{name}")
         found = globals()[name] = getattr(module, name) if _LAZY[name] else module
         return found
-    if name.startswith("__"):
-        raise AttributeError(f"module 'dtflab' has no attribute '{name}'")
-    near = _difflib.get_close_matches(name, dir(), n=3)
-    hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    raise AttributeError(f"dtflab has no '{name}' (yet). If TensorFlow 1 has it, it is not written here.{hint}")
+    raise _missing("tf", name, __dir__())
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from dtflab.graph.missing import missing as _missing
 from dtflab.ops.activations import (
     elu,
     leaky_relu,
@@ -30,3 +33,7 @@ from dtflab.ops.nn import (
 )
 from dtflab.ops.ranking import in_top_k, top_k
 from dtflab.ops.unary import sigmoid, tanh
+
+
+def __getattr__(name: str) -> Any:
+    raise _missing("tf.nn", name, globals())

@@ -92,8 +92,7 @@ class Tensor:
     def __bool__(self) -> bool:
         raise TypeError(
             "Using a symbolic `tf.Tensor` as a Python `bool` is not allowed. "
-            "Its value exists only inside a session: use `tf.cond` to choose inside the graph, or `session.run(t)` "
-            f"to get the value of {self.name!r} first."
+            f"The value of {self.name!r} exists only inside a session: get it by `session.run(t)` and compare that."
         )
 
     def __len__(self) -> int:

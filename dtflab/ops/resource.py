@@ -172,7 +172,8 @@ def _reader(dtype: DType) -> Callable[[Any, ResourceHandle], Any]:
                 None,
                 f"Could not find variable {handle.name}. This could mean that the variable has been deleted. "
                 "In TF1, it can also mean the variable is uninitialized. Debug info: "
-                f"container={handle.container}, status error message={error.message}",
+                f"container={handle.container}, status error message={error.message}. "
+                "Run its initializer first: `sess.run(tf.global_variables_initializer())`.",
             ) from None
         if cell.dtype is not dtype:
             raise invalid("Trying to read variable with wrong dtype. " + _expected(dtype, cell.dtype))

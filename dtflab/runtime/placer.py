@@ -179,11 +179,12 @@ def _conflict(node: Node, other: str, group: _Group, why: str) -> errors.OpError
 
 def _no_device(members: Sequence[Node], request: str, ranked: Sequence[str]) -> errors.OpError:
     pinned = next((m for m in members if m.device), members[0])
-    return errors.InvalidArgumentError(
-        None,
-        None,
+    task = str(device_spec.parse(request)._replace(type=None, id=None))
+    soft = ", or let the session choose another one with tf.ConfigProto(allow_soft_placement=True)"
+    hint = soft if any(device_spec.matches(task, d) for d in ranked) else ": the cluster has no such job or task"
+    text = (
         f"Cannot assign a device for operation {pinned.name}: {{{{node {pinned.name}}}}} was explicitly assigned to "
         f"{request} but available devices are [ {', '.join(sorted(ranked))} ]. Make sure the device specification "
-        "refers to a valid device, or let the session choose another one with "
-        f"tf.ConfigProto(allow_soft_placement=True).\n\t [[{{{{node {pinned.name}}}}}]]",
+        f"refers to a valid device{hint}.\n\t [[{{{{node {pinned.name}}}}}]]"
     )
+    return errors.InvalidArgumentError(None, None, text)

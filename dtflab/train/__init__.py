@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.server import Server
+from dtflab.graph.missing import missing as _missing
 from dtflab.protos.cluster_pb2 import ClusterDef, JobDef
 from dtflab.protos.tensorflow_server_pb2 import ServerDef
 from dtflab.train.device_setter import replica_device_setter
@@ -32,3 +35,7 @@ __all__ = [
     "global_step",
     "replica_device_setter",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    raise _missing("tf.train", name, globals())

@@ -137,7 +137,14 @@ def test_errors_name_the_node_the_request_what_there_is_and_what_to_do():
         "Cannot assign a device for operation lost: {{node lost}} was explicitly assigned to /job:worker/task:9"
         in message
     )
-    assert all(device in message for device in DEVICES) and "allow_soft_placement" in message
+    assert all(device in message for device in DEVICES) and "no such job or task" in message
+    assert "allow_soft_placement" not in message  # it never helps where the task is missing
+
+
+def test_soft_placement_is_advised_where_it_helps():
+    op("lost", device="/job:worker/task:0/gpu:9")
+    with pytest.raises(errors.InvalidArgumentError, match="allow_soft_placement"):
+        placed()
 
 
 def test_a_contradiction_lists_who_asks_for_what():
