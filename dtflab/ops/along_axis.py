@@ -59,6 +59,8 @@ def _arg_extreme(function: str) -> Callable[[Any, Any], Callable[..., Any]]:
                 raise invalid(f"Expected dimension in the range [{-ndim}, {ndim}), but got {axis}")
             if x.shape[axis] == 0:
                 raise invalid(f"Reduction axis {axis % ndim} is empty in shape {shape_text(x)}")
+            if x.dtype.kind == "f" and xp.isnan(x).any():  # as Eigen: NaN loses to any number, all NaN gives 0
+                x = xp.where(xp.isnan(x), x.dtype.type(-np.inf if function == "argmax" else np.inf), x)
             return find(x, axis).astype(dtype)
 
         return kernel
