@@ -46,7 +46,8 @@ def digraph(graph: Any = None, placement: Mapping[str, str] | None = None, step_
     without it, devices are those that the program asked for. `step_stats` is a RunMetadata or StepStats.
 
     Node attributes: op, device, scope, line, and from the trace start_us, end_us, bytes (None where not traced).
-    Edge attributes: tensor, kind ('data', 'control' or 'transfer': data between two devices), bytes (None if unknown).
+    Edge attributes: tensor (or `a:0, a:1`), kind ('data', 'control' or 'transfer': data between two devices),
+    bytes (None if unknown).
     """
     import networkx
 
@@ -65,9 +66,18 @@ def digraph(graph: Any = None, placement: Mapping[str, str] | None = None, step_
         size = sent.get((edge.tensor.removesuffix(":0"), device[edge.target]))
         if size is None and edge.kind != "control" and edge.source in ran:
             size = ran[edge.source].bytes
-        if not found.has_edge(edge.source, edge.target) or edge.kind != "control":
-            found.add_edge(edge.source, edge.target, tensor=edge.tensor, kind=edge.kind, bytes=size)
+        _add_edge(found, edge, size)
     return found
+
+
+def _add_edge(graph: networkx.DiGraph, edge: Edge, size: int | None) -> None:
+    """Add what `edge` carries; of two tensors between the same ops both are named and their bytes summed."""
+    known = graph.get_edge_data(edge.source, edge.target)
+    if known is None or known["kind"] == "control":
+        graph.add_edge(edge.source, edge.target, tensor=edge.tensor, kind=edge.kind, bytes=size)
+    elif edge.kind != "control":
+        known["tensor"] += f", {edge.tensor}"
+        known["bytes"] = None if size is None or known["bytes"] is None else known["bytes"] + size
 
 
 def critical_path(graph: networkx.DiGraph) -> list[str]:
@@ -110,7 +120,8 @@ def edges_of(ops: Iterable[Op]) -> list[Edge]:
     for op in ops:
         for name, index in op.inputs:
             if name in device:
-                kind = "data" if device[name] == op.device else "transfer"
+                crosses = device[name] and op.device and device[name] != op.device
+                kind = "transfer" if crosses else "data"
                 edges[Edge(name, op.name, f"{name}:{index}", kind)] = None
         for name in op.controls:
             if name in device:

@@ -268,7 +268,8 @@ def _summary(view: _View) -> str:
 
 def _sentence(view: _View) -> str:
     counts = ", ".join(f"{look(d).label} {plural(view.by_device[d], 'op')}" for d in view.devices)
-    return f"Graph of {_summary(view)}: {counts}."
+    advice = " Where the others go: session.placed_nodes(…) or %dtf_placement." if "" in view.by_device else ""
+    return f"Graph of {_summary(view)}: {counts}.{advice}"
 
 
 def _tables(view: _View) -> list[Table]:

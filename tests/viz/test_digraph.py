@@ -34,7 +34,8 @@ def test_edges_carry_tensor_kind_and_bytes():
 
 def test_placement_overrides_what_was_asked():
     nodes = [Node("a", "Const", device="/job:ps"), Node("b", "Neg", [("a", 0)])]
-    assert viz.digraph(nodes).edges["a", "b"]["kind"] == "transfer"
+    assert viz.digraph(nodes).edges["a", "b"]["kind"] == "data"  # nobody knows yet where b goes
+    assert viz.digraph(nodes, placement={"b": worker()}).edges["a", "b"]["kind"] == "transfer"
     graph = viz.digraph(nodes, placement={"a": PS, "b": PS})
     assert graph.edges["a", "b"]["kind"] == "data" and graph.nodes["b"]["device"] == PS
 
@@ -44,7 +45,7 @@ def test_graph_def():
     graph_def.node.add(name="a", op="Split", device=PS)
     graph_def.node.add(name="b", op="AddV2", input=["a:1", "a", "^a"])
     graph = viz.digraph(graph_def)
-    assert graph.edges["a", "b"]["tensor"] == "a:0" and graph.nodes["a"]["device"] == PS
+    assert graph.edges["a", "b"]["tensor"] == "a:1, a:0" and graph.nodes["a"]["device"] == PS
 
 
 def test_fetches_stand_for_what_they_need():
