@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.process import ProcessTask, free_addresses
-from dtflab.cluster.server import Server
+from dtflab.cluster.server import Server, is_loopback
 from dtflab.graph.graph import Graph
 from dtflab.runtime.clock import REAL, Clock
 
@@ -105,6 +105,8 @@ class Cluster:
         self.name = name or f"cluster{next(_numbers)}"
         self.clock: Clock = REAL
         self.spec = _spec(spec, jobs, self.name, with_ports=listen or engine == "process")
+        if engine == "process":
+            _check_loopback(self.spec)
         self._stopping = self.clock.event()
         self.tasks: list[RunningTask] = []
         try:
@@ -264,6 +266,18 @@ def _spec(spec: Any, jobs: dict[str, Any], name: str, with_ports: bool) -> Clust
     if not members:
         raise ValueError("A cluster needs at least one task: Cluster(ps=1, worker=2).")
     return ClusterSpec(members)
+
+
+def _check_loopback(spec: ClusterSpec) -> None:
+    """The process engine starts its tasks on this machine, where only loopback is bound."""
+    for job in spec.jobs:
+        for index in spec.task_indices(job):
+            address = spec.task_address(job, index)
+            if not is_loopback(address):
+                raise ValueError(
+                    f"engine='process' needs loopback addresses, but /job:{job}/task:{index} is at {address!r}. Use "
+                    "'localhost:<port>', numbers of tasks (ps=1, worker=2), or engine='inprocess', where it is a name."
+                )
 
 
 def stop_all() -> None:

@@ -18,6 +18,7 @@ from collections import deque
 from typing import Any
 
 from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.timeouts import timeouts
 from dtflab.graph import errors
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.protos.tensorflow_server_pb2 import ServerDef
@@ -51,7 +52,12 @@ class ProcessTask:
             text=True,
             errors="replace",
             start_new_session=True,  # Ctrl-C is the parent's: it reaches all processes of a session
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"},
+            env={
+                **os.environ,
+                **timeouts.as_environment(),
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                "PYTHONUNBUFFERED": "1",
+            },
         )
         self._reader = REAL.spawn(self._read, name=f"log of {self.name}")
 

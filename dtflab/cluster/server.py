@@ -75,7 +75,7 @@ class Server:
             return
         address = self.task.address
         wanted = self._bind or address
-        if self._listen and (_is_loopback(wanted) or self._insecure or self._credentials is not None):
+        if self._listen and (is_loopback(wanted) or self._insecure or self._credentials is not None):
             address = self._serve(wanted, address)
         elif self._listen:
             say(
@@ -164,9 +164,23 @@ def _make_server_def(
         if len(definition.cluster.job) != 1:
             raise ValueError("Must specify an explicit job_name when the cluster has more than one job.")
         definition.job_name = definition.cluster.job[0].name
+    if task_index is None and not isinstance(source, ServerDef):
+        definition.task_index = _only_task(ClusterSpec(definition.cluster), definition.job_name)
     _check_member(definition)
+    if definition.protocol not in ("", "grpc"):
+        raise errors.NotFoundError(
+            None, None, f"No server factory registered for protocol {definition.protocol!r}. Known: 'grpc'."
+        )
     definition.protocol = definition.protocol or "grpc"
     return definition
+
+
+def _only_task(spec: ClusterSpec, job: str) -> int:
+    """The task that need not be named; 0 for a job that is not there, which is refused later."""
+    indices = spec.task_indices(job) if job in spec.jobs else [0]
+    if len(indices) != 1:
+        raise ValueError("Must specify an explicit `task_index`.")
+    return indices[0]
 
 
 def _check_member(definition: ServerDef) -> None:
@@ -186,7 +200,8 @@ def _check_member(definition: ServerDef) -> None:
         )
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """True for an address that only this machine can reach."""
     host = address.rpartition(":")[0].strip("[]")
     if host == "localhost":
         return True

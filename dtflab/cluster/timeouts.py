@@ -17,6 +17,10 @@ class Timeouts:
         self.tasks = _from_environment("TASKS", 300.0)
         self.notice = _from_environment("NOTICE", 5.0)
 
+    def as_environment(self) -> dict[str, str]:
+        """What gives a child process the same values."""
+        return {f"DTFLAB_TIMEOUT_{name.upper()}": str(value) for name, value in vars(self).items()}
+
 
 def _from_environment(name: str, default: float) -> float:
     text = os.environ.get(f"DTFLAB_TIMEOUT_{name}", "")
