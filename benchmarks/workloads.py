@@ -265,7 +265,7 @@ def _ps_client(tf: Any, spec: dict[str, list[str]], target: str, index: int) -> 
 # ---- large graphs -------------------------------------------------------------------------------------------
 
 
-@workload("graph", {"building 5,000 ops": "s", "their gradients": "s", "the first run of both": "s"}, rounds=2)
+@workload("graph", {"building 5,000 ops": "s", "their gradients": "s", "the first run of both": "s"}, rounds=3)
 def graph(tf: Any) -> Measure:
     def measure() -> list[float]:
         with tf.Graph().as_default():
