@@ -61,9 +61,9 @@ class StepContext:
             self._kernel_state[node_name] = make()
         return self._kernel_state[node_name]
 
-    def on_cancel(self, callback: Callable[[Exception], Any]) -> None:
-        """Call `callback(error)` if the step fails before the kernel is done."""
-        self.step.on_cancel(callback)
+    def on_cancel(self, callback: Callable[[Exception], Any]) -> Callable[[], Any]:
+        """Call `callback(error)` if the step fails; the kernel calls the result once it is done."""
+        return self.step.on_cancel(callback)
 
     def print(self, text: str) -> None:
         """A line for the person who runs the program."""

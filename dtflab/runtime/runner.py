@@ -46,7 +46,7 @@ class Step:
         self._queue: deque[Work] = deque()
         self._inbox: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
         self._wake: Any = None
-        self._on_cancel: list[Callable[[Exception], Any]] = []
+        self._on_cancel: dict[Callable[[Exception], Any], None] = {}
         self._abandoned = False
         self._cancelled_by: Exception | None = None
         self.careful = trace is not None or timeout is not None  # ask `must_stop` before each node
@@ -71,12 +71,12 @@ class Step:
         """One more post will come."""
         self.in_flight += 1
 
-    def on_cancel(self, callback: Callable[[Exception], Any]) -> None:
-        """Call `callback(error)` when the step fails; at once if it already has."""
+    def on_cancel(self, callback: Callable[[Exception], Any]) -> Callable[[], Any]:
+        """Call `callback(error)` when the step fails; at once if it already has. The result takes that back."""
         if self.error is not None:
             callback(self.error)
-        else:
-            self._on_cancel.append(callback)
+        self._on_cancel[callback] = None
+        return lambda: self._on_cancel.pop(callback, None)
 
     def fail(self, error: Exception) -> None:
         """The first error stays; nothing new is started, and all that waits is told to stop."""
@@ -84,7 +84,7 @@ class Step:
             return
         self.error = error
         self._queue.clear()
-        for callback in self._on_cancel:
+        for callback in list(self._on_cancel):
             callback(error)
 
     def drive(self) -> None:

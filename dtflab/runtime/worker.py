@@ -73,9 +73,20 @@ class Worker:
         return rendezvous
 
     def _pull(self, step: Step, task: str, key: str, done: Done) -> None:
-        give_up = self._peers(task).recv_tensor(step.step_id, key, done)
-        if give_up is not None:
-            step.on_cancel(lambda error: give_up())
+        come: list[str] = []
+        forget: Callable[[], Any] | None = None
+
+        def arrived(value: Any, error: Exception | None) -> None:
+            come.append(key)
+            if forget is not None:
+                forget()
+            done(value, error)
+
+        give_up = self._peers(task).recv_tensor(step.step_id, key, arrived)
+        if give_up is not None and not come:
+            forget = step.on_cancel(lambda error: give_up())
+            if come:  # meanwhile, on another thread
+                forget()
 
     def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], Any]:
         """Another task pulls a value that is made here, perhaps before the step has begun here."""

@@ -322,7 +322,7 @@ def test_two_hundred_waiting_calls_keep_nobody_from_being_served(lab, raw, fresh
         give_up()
     until(lambda: len(answers) == 200, "all have given up")
     assert all(isinstance(error, errors.CancelledError) for error in answers)
-    until(lambda: lab.waiting() == 100, "steps whose clients are gone have ended")  # RecvTensor's wait for their steps
+    until(lambda: lab.waiting() == 0, "nothing waits for those who are gone")
 
 
 def test_a_client_that_gives_up_ends_its_step_on_all_tasks(lab, raw, fresh_graph):

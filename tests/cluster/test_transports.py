@@ -10,6 +10,8 @@ from dtflab.graph import errors
 from dtflab.graph.apply_op import apply_op
 from dtflab.runtime.runner import Step
 from tests.cluster.two_tasks import HERE, THERE, in_threads, lab_over, never, until
+from tests.runtime.ops import op
+from tests.runtime.test_frames import turns
 
 
 @pytest.fixture(params=["direct", "grpc"])
@@ -331,3 +333,18 @@ def test_graph_handles(lab):
     worker.deregister_graph("s", "zz")
     worker.delete_worker_session("s")
     assert [device.name for device in worker.get_status()] == ["/job:lab/replica:0/task:1/device:CPU:0"]
+
+
+def test_a_long_loop_keeps_nothing_of_its_turns(lab):
+    kept = []
+
+    def far(x):
+        with tf.device(THERE):
+            return x + 1.0
+
+    look = "Look(x: float) -> (y: float)", lambda ctx, x: kept.append(len(ctx.step._on_cancel)) or x
+    with op(*look, needs_ctx=True), tf.device(HERE):
+        total = turns(200, lambda x: far(apply_op("Look", x=x)), tf.placeholder_with_default(0.0, []))
+        with lab.session() as sess:
+            assert sess.run(total) == 200
+    assert max(kept) < 50  # ten turns at a time
