@@ -80,7 +80,7 @@ def _array(tensor: Tensor, value: Any) -> Any:
             f"key {tensor.name}."
         )
     array = _converted(tensor.dtype.base_dtype, value)
-    if not tensor.shape.is_compatible_with(array.shape):
+    if not tensor.shape.admits(array.shape):
         raise ValueError(
             f"Cannot feed value of shape {array.shape} for Tensor {tensor.name}, which has shape {tensor.shape}"
         )

@@ -214,6 +214,13 @@ class TensorShape:
             return False
         return all(x is None or y is None or x == y for x, y in zip(a, b, strict=True))
 
+    def admits(self, sizes: tuple[int, ...]) -> bool:
+        """True if an array of these sizes has this shape."""
+        dims = self._dims
+        if dims is None or dims == sizes:
+            return True
+        return len(dims) == len(sizes) and all(d is None or d == size for d, size in zip(dims, sizes, strict=True))
+
     def assert_is_compatible_with(self, other: Any) -> None:
         """Raises ValueError unless one tensor could have both shapes."""
         if not self.is_compatible_with(other):
