@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -171,21 +172,9 @@ class Executor:
 class Iteration:
     """One run of (a frame of) a partition: the values on its edges and the counts of its nodes."""
 
-    __slots__ = (
-        "ctx",
-        "dead",
-        "dead_counts",
-        "executor",
-        "frame",
-        "frames",
-        "in_flight",
-        "inputs",
-        "number",
-        "pending",
-        "queued",
-        "ready",
-        "step",
-    )  # fmt: skip
+    __slots__ = tuple(
+        "ctx dead dead_counts executor frame frames in_flight inputs number pending queued ready step".split()
+    )
 
     def __init__(
         self, executor: Executor, step: Step, ctx: StepContext, frame: frames.Frame | None, number: int
@@ -326,36 +315,37 @@ class Iteration:
             self.frame.settle()
 
     def propagate(self, n: int, value: Any) -> None:
-        """Hand the outputs of node `n` to its consumers."""
-        item = self.executor.items[n]
+        """Hand on what the kernel of node `n` gave."""
         if value is DEAD:
             self.propagate_dead(n)
-            return
-        if item.mode & MANY_OUTPUTS:
-            for targets, one in zip(item.targets, value, strict=True):
-                self.deliver(targets, one)
         else:
-            self.deliver(item.targets, value)
-        self.deliver_controls(item.controls, alive=True)
+            self.hand_on(n, value if self.executor.items[n].mode & MANY_OUTPUTS else (value,))
 
     def propagate_dead(self, n: int) -> None:
         """Node `n` did not run: neither will those that need it."""
         item = self.executor.items[n]
         self.inputs[item.slots] = item.empty
-        if item.mode & CONTROL_FLOW and frames.stops_death(self, n):
-            return
-        for targets in item.targets if item.mode & (MANY_OUTPUTS | CONTROL_FLOW) else (item.targets,):
-            self.deliver(targets, DEAD)
-        self.deliver_controls(item.controls, alive=False)
+        if not (item.mode & CONTROL_FLOW and frames.stops_death(self, n)):
+            self.hand_on(n, repeat(DEAD, len(self.executor.nodes[n].output_types) or 1), alive=False)
 
-    def deliver(self, targets: Iterable[tuple[int, int]], value: Any, for_good: bool = False) -> None:
-        """Put `value` on edges of this iteration; dead `for_good` means that a Merge need not wait for another."""
-        for slot, consumer in targets:
-            if value is DEAD:
-                self._deliver_dead(consumer, for_good)
-            else:
-                self.inputs[slot] = value
-                self._count(consumer)
+    def hand_on(self, n: int, values: Iterable[Any], alive: bool = True, for_good: bool = False) -> None:
+        """Put the outputs of node `n` on edges of this iteration, and tell those who wait for its end.
+
+        A value that is dead `for_good` is the only one that a Merge will get.
+        """
+        item = self.executor.items[n]
+        outputs = item.targets if item.mode & (MANY_OUTPUTS | CONTROL_FLOW) else (item.targets,)
+        for targets, value in zip(outputs, values, strict=True):
+            for slot, consumer in targets:
+                if value is DEAD:
+                    self._deliver_dead(consumer, for_good)
+                else:
+                    self.inputs[slot] = value
+                    self._count(consumer)
+        for consumer in item.controls:
+            if not alive and self.executor.control_flow[consumer] not in frames.IMMORTAL:
+                self.dead.add(consumer)
+            self._count(consumer)
 
     def _deliver_dead(self, consumer: int, for_good: bool) -> None:
         if self.executor.control_flow[consumer] == "merge" and not for_good:
@@ -366,13 +356,6 @@ class Iteration:
                 return
         self.dead.add(consumer)
         self._count(consumer)
-
-    def deliver_controls(self, consumers: Iterable[int], alive: bool) -> None:
-        """The node that these consumers waited for has finished, or will never run."""
-        for consumer in consumers:
-            if not alive and self.executor.control_flow[consumer] not in frames.IMMORTAL:
-                self.dead.add(consumer)
-            self._count(consumer)
 
     def _count(self, consumer: int) -> None:
         self.pending[consumer] -= 1

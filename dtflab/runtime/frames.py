@@ -57,7 +57,7 @@ class Frame:
         self.alive.append(iteration)
         self.dead_exits.clear()
         for enter, value in self.invariants:
-            _deliver_outputs(iteration, enter, value)
+            _hand_in(iteration, enter, value)
         return iteration
 
     def enter(self, n: int, value: Any, is_constant: bool) -> None:
@@ -65,13 +65,9 @@ class Frame:
         self.enters_to_come -= 1
         if is_constant:
             self.invariants.append((n, value))
-            for iteration in self.alive:
-                _deliver_outputs(iteration, n, value)
-                iteration.enqueue()
-        else:
-            first = self.alive[0]
-            _deliver_outputs(first, n, value)
-            first.enqueue()
+        for iteration in self.alive if is_constant else [self.alive[0]]:
+            _hand_in(iteration, n, value)
+            iteration.enqueue()
 
     def advance(self, iteration: Iteration, n: int, value: Any) -> None:
         """A value goes from `iteration` to the one after it."""
@@ -81,7 +77,7 @@ class Frame:
                 self.deferred.append((n, value))
                 return
             following = self.next_iteration()
-        _deliver_outputs(following, n, value)
+        following.hand_on(n, (value,))
         following.enqueue()
 
     def settle(self) -> None:
@@ -92,7 +88,7 @@ class Frame:
                 waiting, self.deferred = self.deferred, []
                 iteration = self.next_iteration()
                 for n, value in waiting:
-                    _deliver_outputs(iteration, n, value)
+                    iteration.hand_on(n, (value,))
                 iteration.enqueue()
         if not self.alive and self.parent.frames.get(self.name) is self:
             self._end()
@@ -101,7 +97,7 @@ class Frame:
         parent = self.parent
         del parent.frames[self.name]
         for n in self.dead_exits:
-            _deliver_outputs(parent, n, DEAD)
+            parent.hand_on(n, (DEAD,), alive=False)
         if parent.ready:
             parent.enqueue()
         elif parent.frame is not None:
@@ -112,29 +108,23 @@ def run(iteration: Iteration, n: int, args: Sequence[Any]) -> None:
     """Run a live control flow node."""
     kind = iteration.executor.control_flow[n]
     if kind == "switch":
-        taken = int(bool(args[1]))
-        outputs = [DEAD, DEAD]
-        outputs[taken] = args[0]
-        for targets, value in zip(iteration.executor.items[n].targets, outputs, strict=True):
-            iteration.deliver(targets, value)
-        iteration.deliver_controls(iteration.executor.items[n].controls, alive=True)
+        value, taken = args
+        iteration.hand_on(n, (DEAD, value) if taken else (value, DEAD))
     elif kind == "merge":
         index, value = next((i, a) for i, a in enumerate(args) if a is not None)
-        _deliver_outputs(iteration, n, value, np.int32(index))
+        iteration.hand_on(n, (value, np.int32(index)))
     elif kind == "enter":
         _enter(iteration, n, args[0])
     elif kind == "exit":
         assert iteration.frame is not None
         parent = iteration.frame.parent
-        _deliver_outputs(parent, n, args[0])
+        parent.hand_on(n, args)
         parent.enqueue()
     elif kind == "next_iteration":
         assert iteration.frame is not None
         iteration.frame.advance(iteration, n, args[0])
-    elif kind == "control_trigger":
-        iteration.deliver_controls(iteration.executor.items[n].controls, alive=True)
-    else:  # loop_cond
-        _deliver_outputs(iteration, n, args[0])
+    else:  # a loop's condition, or a trigger
+        iteration.hand_on(n, args)
 
 
 def stops_death(iteration: Iteration, n: int) -> bool:
@@ -159,14 +149,9 @@ def _enter(iteration: Iteration, n: int, value: Any) -> None:
     frame.enter(n, value, attrs["is_constant"])
 
 
-def _deliver_outputs(iteration: Iteration, n: int, *values: Any) -> None:
-    """Put the outputs of node `n`, which ran elsewhere, on edges of `iteration`."""
-    item = iteration.executor.items[n]
-    # A loop on the untaken branch of a conditional: its Merge gets no second value that could be dead too.
-    for_good = iteration.executor.control_flow[n] == "enter"
-    for targets, value in zip(item.targets, values, strict=True):
-        iteration.deliver(targets, value, for_good)
-    iteration.deliver_controls(item.controls, alive=values[0] is not DEAD)
+def _hand_in(iteration: Iteration, enter: int, value: Any) -> None:
+    # A loop on the untaken branch of a conditional: its Merge gets no second value that could be dead, too.
+    iteration.hand_on(enter, (value,), alive=value is not DEAD, for_good=True)
 
 
 def _is_over(iteration: Iteration) -> bool:
