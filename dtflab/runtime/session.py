@@ -103,7 +103,7 @@ class BaseSession:
             values = self._run_step(feeds, tensors, wanted.targets, options, run_metadata)
         if len(tensors) != len(wanted.tensors):
             given = dict(zip(tensors, values, strict=True))
-            values = [given[t] if t in given else feeds[t].copy() for t in wanted.tensors]
+            values = [given[t] if t in given else np.array(feeds[t]) for t in wanted.tensors]
         return wanted.rebuild(values)
 
     def _resolve(self, fetches: Any) -> Fetches:

@@ -135,7 +135,7 @@ def test_what_tensorflow_logs_goes_to_the_cell(kernel):
     )
     assert shown.stderr == "" and shown.error == "UnavailableError"
     assert "still waiting for response from worker: /job:a/replica:0/task:1 at localhost:1" in shown.stdout
-    kernel.do("lone.stop()")
+    kernel.do("lone.stop()\ntf.timeouts.notice, tf.timeouts.tasks = 5, 300")
 
 
 # ---- Ctrl-C ----
@@ -159,12 +159,12 @@ sess.run(y)""",
 os.kill(other, signal.SIGCONT)
 c.kill("worker", 1)
 print("waiting")
-tf.Session(c.target)""",
+tf.Session(c.target).list_devices()""",
 }
 
 
 def test_ctrl_c_gives_the_prompt_back_and_leaves_the_rest_as_it_was(kernel):
-    kernel.do("c = %dtf_cluster --ps 1 --worker 2 --engine process")
+    kernel.do("tf.timeouts.tasks = 300\nc = %dtf_cluster --ps 1 --worker 2 --engine process")
     kernel.do(MODEL)
     for what, code in WAITS.items():
         ended, seconds = kernel.interrupt(kernel.start(code))
