@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import html
 import itertools
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -22,6 +23,7 @@ from dtflab.cluster.process import ProcessTask, free_addresses
 from dtflab.cluster.server import Server, is_loopback
 from dtflab.graph.graph import Graph
 from dtflab.runtime.clock import REAL, Clock
+from dtflab.runtime.session import open_sessions
 
 _numbers = itertools.count(1)
 _alive: weakref.WeakSet[Cluster] = weakref.WeakSet()
@@ -152,14 +154,17 @@ class Cluster:
         """Call `worker_fn(client)` once per task of `job`, each in a thread with a graph of its own.
 
         Returns the results in the order of tasks. The first error is raised once the other clients have ended, or after
-        `grace` seconds; they can ask `client.should_stop()`.
+        `grace` seconds; they can ask `client.should_stop()`. Clients that still run then, or at Ctrl-C, lose their
+        sessions, so that they end at their next `run`.
         """
         self._stopping.clear()
         clients = [self.client(job, index) for index in self.spec.task_indices(job)]
         results: list[Any] = [None] * len(clients)
         failures: list[tuple[Client, BaseException]] = []
+        idents: dict[int, int] = {}
 
         def run_one(number: int, client: Client) -> None:
+            idents[number] = threading.get_ident()
             try:
                 with Graph().as_default():
                     results[number] = worker_fn(client)
@@ -175,6 +180,11 @@ class Cluster:
         except KeyboardInterrupt:
             self._stopping.set()
             raise
+        finally:
+            still = {idents.get(number) for number, thread in enumerate(threads) if thread.is_alive()}
+            for session in open_sessions():
+                if session.thread in still:
+                    session.close()
         if failures:
             client, error = failures[0]
             error.add_note(f"(raised in the client of {client.device})")

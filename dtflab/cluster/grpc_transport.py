@@ -11,6 +11,7 @@ canonical code and text; one that is only the connection's says whose.
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import weakref
 from collections.abc import Callable
@@ -165,6 +166,12 @@ class WorkerStub(stubs.WorkerStub):
 # -- answering ----------------------------------------------------------------------------------------------
 
 
+def _probe(host: str, port: int) -> None:
+    """OSError if the address can't be had. Asked first, because grpc's core writes its complaint to stderr."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    socket.create_server((host, port), family=family).close()
+
+
 class _Executor(futures.Executor):
     """The pool of the house in the form that grpc wants."""
 
@@ -246,10 +253,11 @@ class Serving:
         if host == "localhost":  # one family: else a busy port of the other goes unnoticed
             address = f"127.0.0.1:{port}"
         try:
+            _probe(host.strip("[]"), int(port))
             if credentials is not None:
                 return self._server.add_secure_port(address, credentials)
             return self._server.add_insecure_port(address)
-        except RuntimeError:
+        except (RuntimeError, OSError):
             raise errors.UnknownError(
                 None,
                 None,

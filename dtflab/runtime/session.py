@@ -39,8 +39,14 @@ _sessions: list[weakref.ref[BaseSession]] = []
 
 def last_session() -> BaseSession | None:
     """The newest session that is still open."""
-    _sessions[:] = [ref for ref in _sessions if (found := ref()) is not None and not found._closed]
-    return _sessions[-1]() if _sessions else None
+    return (open_sessions() or [None])[-1]
+
+
+def open_sessions() -> list[BaseSession]:
+    """The sessions of this process that are not closed, the oldest first."""
+    found = [session for ref in _sessions if (session := ref()) is not None and not session._closed]
+    _sessions[:] = map(weakref.ref, found)
+    return found
 
 
 class BaseSession:
@@ -70,6 +76,7 @@ class BaseSession:
         self._placer = placer
         self._master: Any = None
         self._handle: str | None = None
+        self.thread = threading.get_ident()  # that made it
         _sessions.append(weakref.ref(self))
 
     @property

@@ -326,3 +326,20 @@ def test_a_stopped_cluster_is_forgotten():
     del cluster, session
     gc.collect()
     assert [task() for task in tasks] == [None]
+
+
+def test_clients_of_a_run_that_failed_do_not_train_on():
+    started = threading.Event()
+
+    def work(client):
+        if client.index == 0:
+            started.wait()
+            raise ValueError("enough")
+        x = tf.constant(1.0)
+        with tf.Session(client.target) as sess:
+            while True:
+                sess.run(x)
+                started.set()
+
+    with tf.Cluster(worker=2) as cluster, pytest.raises(ValueError, match="enough"):
+        cluster.run(work, grace=0.0)  # the fixture `nothing_left_running` waits for the other client to end
