@@ -6,11 +6,11 @@ import functools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, settings, strategies as st
 
 import dtflab as tf
-from dtflab.runtime import local, transport
-from dtflab.runtime.runner import SeededStep
+from dtflab.runtime import executor, local, transport
+from dtflab.runtime.runner import SeededStep, Step
 from tests.graphs import build, recipes, run
 
 TWO_CPUS = tf.ConfigProto(device_count={"CPU": 2})
@@ -36,7 +36,7 @@ def assert_same(expected, found):
         np.testing.assert_array_equal(a, b, strict=True)
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(recipe=recipes)
 def test_many_devices_of_one_task(recipe):
     built = build(recipe, lambda place: f"/cpu:{place % 3}")
@@ -50,7 +50,7 @@ def in_process():
         yield cluster
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(recipe=recipes)
 def test_tasks_of_one_process(in_process, recipe):
     assert_same(one_device(recipe), on_cluster(in_process, recipe))
@@ -62,7 +62,7 @@ def processes():
         yield cluster
 
 
-@settings(max_examples=150)
+@settings(max_examples=120)
 @given(recipe=recipes)
 def test_tasks_in_processes_of_their_own(processes, recipe):
     assert_same(one_device(recipe), on_cluster(processes, recipe))
@@ -78,7 +78,7 @@ def seeded_master(target, config):
 transport.register_scheme("seeded", seeded_master)
 
 
-@settings(max_examples=200)
+@settings(max_examples=150)
 @given(recipe=recipes)
 def test_any_order_that_the_graph_allows(recipe):
     expected = one_device(recipe)
@@ -86,4 +86,28 @@ def test_any_order_that_the_graph_allows(recipe):
     for seed in range(5):
         config = tf.ConfigProto(device_count={"CPU": 3})
         with tf.Session(f"seeded://{seed}", graph=built.graph, config=config) as session:
+            assert_same(expected, run(built, session))
+
+
+@settings(max_examples=100)
+@given(recipe=recipes, seed=st.integers(0, 2**32))
+def test_any_order_over_tasks(in_process, recipe, seed):
+    masters = [task.server.task.master for task in in_process.tasks]
+    for master in masters:
+        master.new_step = functools.partial(SeededStep, seed=seed)
+    try:
+        assert_same(one_device(recipe), on_cluster(in_process, recipe))
+    finally:
+        for master in masters:
+            master.new_step = Step
+
+
+@settings(max_examples=100)
+@given(recipe=recipes)
+def test_costly_kernels_beside_each_other(recipe):
+    expected = one_device(recipe)
+    built = build(recipe, lambda place: f"/cpu:{place % 3}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executor, "COSTLY_FLOPS", 0)
+        with tf.Session(graph=built.graph, config=tf.ConfigProto(device_count={"CPU": 3})) as session:
             assert_same(expected, run(built, session))
