@@ -39,7 +39,7 @@ _sessions: list[weakref.ref[BaseSession]] = []
 
 def last_session() -> BaseSession | None:
     """The newest session that is still open."""
-    return (open_sessions() or [None])[-1]
+    return next(reversed(open_sessions()), None)
 
 
 def open_sessions() -> list[BaseSession]:
