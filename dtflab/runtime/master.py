@@ -59,7 +59,11 @@ class Master:
             if _passes(task, self.task, config):
                 workers[task] = worker()
         session = MasterSession(handle, self, workers, config, placer)
-        session.extend(nodes)
+        try:
+            session.extend(nodes)
+        except BaseException:
+            session.close()
+            raise
         with self._lock:
             self._sessions[handle] = session
         return handle

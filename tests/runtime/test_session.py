@@ -207,6 +207,16 @@ def test_what_can_t_be_placed_fails_at_each_run_until_the_session_is_made_anew()
             assert __file__ in str(caught.value)
 
 
+def test_a_session_that_can_t_be_opened_leaves_nothing_behind(cluster):
+    with tf.device("/job:nowhere"):
+        lost = tf.constant(1.0)
+    session = tf.Session(cluster.target)
+    for _ in range(3):
+        with pytest.raises(errors.InvalidArgumentError, match="Cannot assign a device"):
+            session.run(lost)
+    assert [task.server.task.worker._kernel_states for task in cluster.tasks] == [{}, {}]
+
+
 # -- closing ----------------------------------------------------------------------------------------------------
 
 
