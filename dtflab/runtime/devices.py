@@ -117,8 +117,10 @@ class BlasThreads:
             after_you = self._waiting > 0  # who comes later does not pass those who wait for another number
             while self._running and (after_you or self._current != threads):
                 self._waiting += 1
-                self._changed.wait()
-                self._waiting -= 1
+                try:
+                    self._changed.wait()
+                finally:  # also at a Ctrl-C
+                    self._waiting -= 1
                 after_you = False
             self._use(threads)
             self._running += 1
@@ -127,8 +129,11 @@ class BlasThreads:
         """End it."""
         with self._lock:
             self._running -= 1
-            if self._waiting and not self._running:
-                self._changed.notify_all()
+            if not self._running:
+                if self._waiting:
+                    self._changed.notify_all()
+                elif not self._steps:  # of a step that was given up
+                    self._use(self.cores)
 
     def _use(self, threads: int) -> None:
         if threads != self._current:

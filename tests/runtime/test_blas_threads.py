@@ -33,3 +33,11 @@ def test_the_users_own_number_comes_back_after_a_step():
     with BLAS:
         assert seen_inside(False) == {1}
     assert blas_threads() == {BLAS.cores}
+
+
+def test_it_comes_back_after_a_kernel_that_outlives_its_step():
+    with BLAS:
+        BLAS.enter(False)
+    assert blas_threads() == {1}
+    BLAS.leave()
+    assert blas_threads() == {BLAS.cores}
