@@ -290,6 +290,14 @@ def _check_loopback(spec: ClusterSpec) -> None:
                 )
 
 
+def lost_beside(address: str) -> list[str]:
+    """The tasks that have ended in the cluster of this process to which `address` belongs."""
+    for cluster in list(_alive):
+        if any(task.address == address for task in cluster.tasks):
+            return [f"{task.name} at {task.address}" for task in cluster.tasks if task.state != "running"]
+    return []
+
+
 def stop_all() -> None:
     """Stop every cluster of this process; registered for its end."""
     for cluster in list(_alive):

@@ -5,14 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from dtflab.cluster import inprocess
+from dtflab.cluster.cluster import lost_beside
 from dtflab.cluster.task import await_task
 from dtflab.cluster.timeouts import timeouts
+from dtflab.graph import errors
 from dtflab.runtime.clock import REAL
+
+
+def _check_all_there(target: str, address: str, config: Any) -> None:
+    """A session waits for tasks that may still come; for those that have ended it would wait in vain."""
+    lost = [] if config is not None and config.device_filters else lost_beside(address)
+    if lost:
+        raise errors.UnavailableError(
+            None,
+            None,
+            f"The cluster of {target} has lost {', '.join(lost)}. Start a new cluster, or leave lost tasks out of the "
+            "session: tf.ConfigProto(device_filters=['/job:ps', '/job:worker/task:0']).",
+        )
 
 
 def master_at(target: str, config: Any) -> Any:
     """The master behind `grpc://address`; UnavailableError when nobody answers there within `timeouts.connect`."""
     address = target.partition("://")[2]
+    _check_all_there(target, address, config)
     if (task := inprocess.find(address)) is not None:
         return task.master
     from dtflab.cluster.grpc_transport import MasterStub, WorkerStub

@@ -155,11 +155,6 @@ other = c.task("worker", 1).pid
 os.kill(other, signal.SIGSTOP)
 print("waiting")
 sess.run(y)""",
-    "a session with a task that is gone": """
-os.kill(other, signal.SIGCONT)
-c.kill("worker", 1)
-print("waiting")
-tf.Session(c.target).list_devices()""",
 }
 
 
@@ -170,6 +165,8 @@ def test_ctrl_c_gives_the_prompt_back_and_leaves_the_rest_as_it_was(kernel):
         ended, seconds = kernel.interrupt(kernel.start(code))
         assert ended == "KeyboardInterrupt" and seconds < PROMPT_BACK_S, what
         assert kernel.do("print(sess.run(x))") == Shown("[1. 2.]\n", "", "", ""), what
+    gone = kernel.do("os.kill(other, signal.SIGCONT)\nc.kill('worker', 1)\ntf.Session(c.target).list_devices()")
+    assert gone.error == "UnavailableError"  # nobody waits for what has ended
     kernel.do("sess.close()\n%dtf_cluster stop")
 
 
