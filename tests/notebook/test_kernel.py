@@ -48,12 +48,12 @@ class Kernel:
             elif message["msg_type"] == "error":
                 shown["error"] = content["ename"]
 
-        self.client.execute_interactive(code, timeout=PATIENCE_S, output_hook=hear)
+        self.client.execute_interactive(code, timeout=PATIENCE_S, output_hook=hear, stop_on_error=False)
         return Shown(**shown)
 
     def start(self, code):
         """Begin a cell that will not end by itself, and return once it says `waiting`."""
-        number = self.client.execute(code)
+        number = self.client.execute(code, stop_on_error=False)  # else what follows an interrupt may be skipped
         while True:
             message = self.client.get_iopub_msg(timeout=PATIENCE_S)
             if message["msg_type"] == "stream" and "waiting" in message["content"]["text"]:
