@@ -4,13 +4,14 @@
 (`Cluster`, `viz`, `datasets`, `timeouts`) are the lab's own.
 
 The rooms, lower ones first; a lower one never imports an upper one:
-`protos` < `graph` < `files` < `ops` < `runtime` < `cluster` < `train` < `api` < `viz` < `notebook`,
+`protos` < `graph` < `files` < `ops` < `machine` < `runtime` < `cluster` < `train` < `api` < `viz` < `grading` <
+`notebook`,
 with `datasets` beside `train`, `compat` beside `api`, `python` beside `viz`.
 
 One step of a session, in the order in which `runtime/` is read:
 `session` → `master` → `placer` → `prune` → `partition` → `worker` → `graph_mgr` → `executor` → `rendezvous`.
-Beside the chapter: `local` (the cluster of one task), `frames` (loops), `runner` and `clock` (the seam below the
-executor), `partial_run`, `transport` (the seam between tasks), `devices`, `step_stats` and `console`.
+Beside the chapter: `local` (the cluster of one task), `frames` (loops), `runner` (the seam below the executor),
+`partial_run`, `transport` (the seam between tasks), `step_stats`.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def _left(threads: set[threading.Thread], children: set[int]) -> list[str]:
 
 
 def _idle_in_a_pool(stack: list[FrameType]) -> bool:
-    """A thread of `runtime/clock.py` that waits for a task goes away by itself; one with a task does not."""
+    """A thread of `machine/clock.py` that waits for a task goes away by itself; one with a task does not."""
     pool = [frame for frame in stack if frame.f_code.co_qualname == "Pool._work"]
     return bool(pool) and pool[0].f_locals.get("task", "not yet") is None
 

@@ -81,7 +81,7 @@ def test_grpc_is_imported_in_one_file():
 def test_threads_are_started_in_one_file():
     starters = {"Thread", "Timer", "ThreadPool", "ThreadPoolExecutor", "start_new_thread", "to_thread"}
     assert [house.name(path) for path in house.sources() if house.reaches_for(path, starters)] == [
-        "dtflab/runtime/clock.py"
+        "dtflab/machine/clock.py"
     ]
 
 

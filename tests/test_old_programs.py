@@ -306,8 +306,8 @@ def test_flags_in_a_notebook(monkeypatch):
     code = """
 import sys
 sys.argv = ["ipykernel_launcher.py", "-f", "kernel.json"]
-import dtflab.runtime.console
-dtflab.runtime.console.in_notebook = lambda: True
+import dtflab.machine.console
+dtflab.machine.console.in_notebook = lambda: True
 import dtflab as tf
 for default in (1, 2):
     tf.app.flags.DEFINE_integer("steps", default, "how many")

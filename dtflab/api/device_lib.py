@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.runtime.local import make_devices
+from dtflab.machine.device_factory import make_devices
 
 
 def list_local_devices(session_config: Any = None) -> list[Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from absl import flags as _absl
 from absl.flags import *  # noqa: F403
 
-from dtflab.runtime.console import in_notebook as _in_notebook
+from dtflab.machine.console import in_notebook as _in_notebook
 
 _absl.disclaim_key_flags()  # the flags belong to the programs that define them, not to this file
 _OLD_NAMES = {"flag_name": "name", "default_value": "default", "docstring": "help"}

@@ -22,7 +22,7 @@ from absl.testing import absltest
 from google.protobuf import text_format
 from google.protobuf.message import Message
 
-import dtflab.runtime.clock as _clock
+import dtflab.machine.clock as _clock
 from dtflab.graph import errors, scopes
 from dtflab.graph.device_spec import DeviceSpec
 from dtflab.graph.graph import Graph

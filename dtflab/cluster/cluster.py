@@ -22,9 +22,9 @@ from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.process import ProcessTask, free_addresses
 from dtflab.cluster.server import Server, is_loopback
 from dtflab.graph.graph import Graph
+from dtflab.machine.clock import REAL, Clock
 from dtflab.ops.accumulator_state import Accumulator
 from dtflab.ops.queue_resource import Queue
-from dtflab.runtime.clock import REAL, Clock
 from dtflab.runtime.session import open_sessions
 
 _numbers = itertools.count(1)

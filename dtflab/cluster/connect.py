@@ -9,7 +9,7 @@ from dtflab.cluster.cluster import lost_beside
 from dtflab.cluster.task import await_task
 from dtflab.cluster.timeouts import timeouts
 from dtflab.graph import errors
-from dtflab.runtime.clock import REAL
+from dtflab.machine.clock import REAL
 
 
 def _check_all_there(target: str, address: str, config: Any) -> None:

@@ -29,7 +29,7 @@ import grpc
 from dtflab.cluster import stubs
 from dtflab.cluster.services import MasterService, WorkerService
 from dtflab.graph import errors
-from dtflab.runtime.clock import Clock, Pool
+from dtflab.machine.clock import Clock, Pool
 
 _MASTER, _WORKER = "/tensorflow.MasterService/", "/tensorflow.WorkerService/"
 _UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]

@@ -18,11 +18,11 @@ from dtflab.cluster import inprocess
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.task import Task
 from dtflab.graph import errors
+from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.console import say
 from dtflab.protos.cluster_pb2 import ClusterDef
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.protos.tensorflow_server_pb2 import ServerDef
-from dtflab.runtime.clock import REAL, Clock
-from dtflab.runtime.console import say
 
 _running: weakref.WeakSet[Server] = weakref.WeakSet()
 

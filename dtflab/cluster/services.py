@@ -27,7 +27,7 @@ from dtflab.runtime.rendezvous import DEAD
 from dtflab.runtime.step_stats import StepStatsCollector
 
 if TYPE_CHECKING:
-    from dtflab.runtime.clock import Event
+    from dtflab.machine.clock import Event
     from dtflab.runtime.runner import Step
 
 

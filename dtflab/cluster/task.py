@@ -15,9 +15,9 @@ from dtflab.cluster import inprocess
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.timeouts import timeouts
 from dtflab.graph import errors
-from dtflab.runtime.clock import REAL, Clock
-from dtflab.runtime.console import say
-from dtflab.runtime.local import make_devices
+from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.console import say
+from dtflab.machine.device_factory import make_devices
 from dtflab.runtime.master import Master
 from dtflab.runtime.worker import Worker
 

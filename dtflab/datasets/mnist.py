@@ -19,7 +19,7 @@ from dtflab.datasets.dataset import Dataset, Datasets
 from dtflab.datasets.digits import CLASSES, digits
 from dtflab.graph import dtypes
 from dtflab.graph.scopes import get_default_graph
-from dtflab.runtime.console import say
+from dtflab.machine.console import say
 
 SIDE = 28
 FAKE_EXAMPLES = 10_000  # what TensorFlow's fake parts say that they have

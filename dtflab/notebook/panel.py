@@ -15,8 +15,8 @@ from typing import Any
 from IPython.display import display
 
 from dtflab.cluster.cluster import Cluster
+from dtflab.machine.console import in_notebook
 from dtflab.notebook import cluster_view
-from dtflab.runtime.console import in_notebook
 
 _NOTHING = {"text/plain": ""}  # where widgets don't run
 _panels: list[Panel] = []  # of running clusters

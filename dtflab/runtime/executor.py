@@ -34,7 +34,7 @@ from dtflab.runtime import frames
 from dtflab.runtime.rendezvous import DEAD
 
 if TYPE_CHECKING:
-    from dtflab.runtime.devices import Device
+    from dtflab.machine.devices import Device
     from dtflab.runtime.graph_mgr import StepContext
     from dtflab.runtime.runner import Step
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from dtflab.graph import errors
 from dtflab.graph.node import Node
-from dtflab.runtime.console import say
+from dtflab.machine.console import say
 from dtflab.runtime.executor import Executor
 from dtflab.runtime.partition import partition
 from dtflab.runtime.rendezvous import StepRendezvous
 
 if TYPE_CHECKING:
-    from dtflab.runtime.devices import Device
+    from dtflab.machine.devices import Device
     from dtflab.runtime.runner import Step
 
 

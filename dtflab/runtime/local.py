@@ -8,18 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.graph import device_spec, errors
+from dtflab.graph import errors
+from dtflab.machine.device_factory import make_devices
 from dtflab.runtime import transport
-from dtflab.runtime.clock import REAL, Clock
-from dtflab.runtime.devices import Device
 from dtflab.runtime.master import Master
 from dtflab.runtime.worker import Worker
-
-
-def make_devices(job: str, task: int, config: Any = None, clock: Clock = REAL) -> list[Device]:
-    """The devices of a task: as many CPUs as `config.device_count["CPU"]` says, one by default."""
-    count = config.device_count["CPU"] if config is not None and "CPU" in config.device_count else 1
-    return [Device(device_spec.full_name(job, 0, task, "CPU", i), clock) for i in range(max(1, count))]
 
 
 def local_master(target: str, config: Any) -> Master:

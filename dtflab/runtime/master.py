@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dtflab.graph import device_spec, errors, op_registry
 from dtflab.graph.client import merged
 from dtflab.graph.node import Node
-from dtflab.runtime.clock import REAL, Clock
+from dtflab.machine.clock import REAL, Clock
 from dtflab.runtime.partial_run import PartialRun
 from dtflab.runtime.partition import partition, spread_loops
 from dtflab.runtime.placer import Placer, place

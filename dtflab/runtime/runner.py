@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from dtflab.graph import errors
+from dtflab.machine.clock import REAL, Clock
 from dtflab.ops.blas import BLAS
-from dtflab.runtime.clock import REAL, Clock
 from dtflab.runtime.step_stats import StepStatsCollector
 
 

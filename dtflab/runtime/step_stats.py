@@ -14,7 +14,7 @@ from typing import Any
 
 from dtflab.graph.node import Node
 from dtflab.graph.node_stats import fill
-from dtflab.runtime.clock import Clock
+from dtflab.machine.clock import Clock
 
 
 class StepStatsCollector:

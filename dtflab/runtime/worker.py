@@ -17,7 +17,7 @@ from dtflab.runtime.transport import WorkerInterface
 
 if TYPE_CHECKING:
     from dtflab.graph.node import Node
-    from dtflab.runtime.devices import Device
+    from dtflab.machine.devices import Device
     from dtflab.runtime.runner import Step
 
 

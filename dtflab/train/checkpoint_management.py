@@ -20,9 +20,9 @@ from dtflab.files.atomic import replacing
 from dtflab.files.gfile import GFile, exists, glob, remove, stat
 from dtflab.files.paths import local
 from dtflab.graph import errors, tf_logging as logging
+from dtflab.machine.clock import REAL
 from dtflab.protos.checkpoint_state_pb2 import CheckpointState
 from dtflab.protos.saver_pb2 import SaverDef
-from dtflab.runtime.clock import REAL
 
 
 def _state_path(save_dir: str, latest_filename: str | None) -> str:

@@ -18,8 +18,8 @@ from typing import Any
 
 from dtflab.cluster.timeouts import timeouts
 from dtflab.graph import errors
-from dtflab.runtime.clock import REAL, Clock, Thread
-from dtflab.runtime.console import say
+from dtflab.machine.clock import REAL, Clock, Thread
+from dtflab.machine.console import say
 
 _ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 _LOG = logging.getLogger("tensorflow")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from dtflab.files import gfile
 from dtflab.files.events import EventsWriter
 from dtflab.graph import tf_logging
-from dtflab.runtime.clock import REAL, Clock, Event as Signal
+from dtflab.machine.clock import REAL, Clock, Event as Signal
 
 
 class EventFileWriter:

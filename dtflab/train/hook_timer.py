@@ -5,7 +5,7 @@ Stands for `SecondOrStepTimer` in `python/training/basic_session_run_hooks.py`.
 
 from __future__ import annotations
 
-from dtflab.runtime.clock import REAL, Clock
+from dtflab.machine.clock import REAL, Clock
 
 
 class SecondOrStepTimer:

@@ -16,7 +16,7 @@ import numpy as np
 
 from dtflab.graph import errors, tf_logging
 from dtflab.graph.scopes import get_default_graph
-from dtflab.runtime.clock import REAL, Clock
+from dtflab.machine.clock import REAL, Clock
 from dtflab.train import training_util
 from dtflab.train.hook_timer import NeverTriggerTimer, SecondOrStepTimer
 from dtflab.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues

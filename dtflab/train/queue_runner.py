@@ -25,8 +25,8 @@ from dtflab.graph.scopes import (
     prepend_scope,
     strip_scope,
 )
+from dtflab.machine.clock import REAL, Thread
 from dtflab.protos.queue_runner_pb2 import QueueRunnerDef
-from dtflab.runtime.clock import REAL, Thread
 from dtflab.runtime.session import BaseSession
 from dtflab.train.coordinator import Coordinator
 

@@ -26,9 +26,9 @@ from dtflab.graph.scopes import (
     prepend_scope,
     strip_scope,
 )
+from dtflab.machine.clock import REAL
 from dtflab.ops.saveable import all_saveable_objects
 from dtflab.protos.saver_pb2 import SaverDef
-from dtflab.runtime.clock import REAL
 from dtflab.runtime.session import BaseSession
 from dtflab.train import checkpoint_management, meta_graph, training_util
 from dtflab.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder

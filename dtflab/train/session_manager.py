@@ -20,7 +20,7 @@ from dtflab.cluster.timeouts import timeouts
 from dtflab.graph import errors, tf_logging as logging
 from dtflab.graph.graph import Graph
 from dtflab.graph.scopes import get_default_graph
-from dtflab.runtime.clock import REAL, Clock
+from dtflab.machine.clock import REAL, Clock
 from dtflab.runtime.session import Session
 from dtflab.train import checkpoint_management
 

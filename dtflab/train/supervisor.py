@@ -19,11 +19,11 @@ from dtflab.graph import dtypes, tf_logging as logging
 from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import add_to_collection, get_collection, get_default_graph
+from dtflab.machine.clock import Thread
 from dtflab.ops import control_flow, variables
 from dtflab.ops.lookup import tables_initializer
 from dtflab.ops.summary import merge_all
 from dtflab.protos.event_pb2 import SessionLog
-from dtflab.runtime.clock import Thread
 from dtflab.runtime.session import Session
 from dtflab.train import training_util
 from dtflab.train.coordinator import Coordinator, LooperThread

@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 
 from dtflab.cluster.timeouts import timeouts
 from dtflab.graph import errors, tf_logging as logging
+from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.console import say
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
-from dtflab.runtime.clock import REAL, Clock
-from dtflab.runtime.console import say
 from dtflab.train.session_manager import pauses
 from dtflab.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunValues
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threadpoolctl
 
+from dtflab.machine.clock import REAL
 from dtflab.ops.blas import BLAS
-from dtflab.runtime.clock import REAL
 
 
 def blas_threads():

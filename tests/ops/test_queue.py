@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import dtflab as tf
+from dtflab.machine.clock import REAL
 from dtflab.ops.queue_resource import Queue
-from dtflab.runtime.clock import REAL
 
 
 @pytest.fixture(autouse=True)

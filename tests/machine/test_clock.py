@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 
-from dtflab.runtime.clock import REAL, Pool
+from dtflab.machine.clock import REAL, Pool
 from tests.cluster.two_tasks import until
 
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from dtflab.graph import errors, op_registry
 from dtflab.graph.node import Node
+from dtflab.machine.clock import REAL, Clock, Pool
 from dtflab.ops.blas import with_blas_threads
 from dtflab.ops.resource_mgr import ResourceMgr
-from dtflab.runtime.clock import REAL, Clock, Pool
 
 
 class Device:

@@ -1,0 +1,1 @@
+"""Exercises that grade themselves: checks, hints, scores."""
