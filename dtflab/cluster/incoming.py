@@ -18,14 +18,10 @@ from dtflab.graph.graph_def import nodes_from_proto
 from dtflab.graph.node import Node
 
 _NAME = re.compile(r"[A-Za-z0-9._][A-Za-z0-9_.\\/>-]*\Z")  # TensorFlow's for graphs between master and worker
-# TensorFlow's names for an op where a GPU's memory would make a difference.
-_SAME = {"_HostSend": "_Send", "_HostRecv": "_Recv"}
 
 
 def nodes_of(graph_def: Any, known: Mapping[str, Node] | None = None) -> list[Node]:
     """The nodes of a GraphDef that adds to `known` nodes; InvalidArgumentError if it can't be run."""
-    for message in graph_def.node:
-        message.op = _SAME.get(message.op, message.op)
     nodes = nodes_from_proto(graph_def)
     graph = dict(known or {})
     for node in nodes:

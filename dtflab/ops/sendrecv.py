@@ -10,6 +10,15 @@ from typing import Any
 from dtflab.graph.op_registry import Op, op
 from dtflab.ops import shapes
 
+# What both ends of a crossing say of it.
+_ENDS = """
+    {T}: type
+    tensor_name: string
+    send_device: string
+    send_device_incarnation: int
+    recv_device: string
+    client_terminated: bool = false"""
+
 ROOT = "0:0"  # frame:iteration outside of all loops
 
 
@@ -46,16 +55,7 @@ class Retval(Op):
         return kernel
 
 
-@op("""_Send(tensor: T) -> ()
-       T: type
-       tensor_name: string
-       send_device: string
-       send_device_incarnation: int
-       recv_device: string
-       client_terminated: bool = false""")
-class Send(Op):
-    """Puts a value into the rendezvous of its own task, where the consumer's task asks for it."""
-
+class _Send(Op):
     stateful = True
     needs_ctx = True
     infer = shapes.none
@@ -69,16 +69,17 @@ class Send(Op):
         return kernel
 
 
-@op("""_Recv() -> (tensor: tensor_type)
-       tensor_type: type
-       tensor_name: string
-       send_device: string
-       send_device_incarnation: int
-       recv_device: string
-       client_terminated: bool = false""")
-class Recv(Op):
-    """Takes a value out of the rendezvous of the producer's task; holds no thread while it waits."""
+@op("_Send(tensor: T) -> ()" + _ENDS.format(T="T"))
+class Send(_Send):
+    """Puts a value into the rendezvous of its own task, where the consumer's task asks for it."""
 
+
+@op("_HostSend(tensor: T) -> ()" + _ENDS.format(T="T"))
+class HostSend(_Send):
+    """The same on a GPU, for a value that is in host memory."""
+
+
+class _Recv(Op):
     stateful = True
     is_async = True
 
@@ -89,6 +90,16 @@ class Recv(Op):
             ctx.rendezvous.recv_async(key, ctx.frame_iter, done)
 
         return kernel
+
+
+@op("_Recv() -> (tensor: tensor_type)" + _ENDS.format(T="tensor_type"))
+class Recv(_Recv):
+    """Takes a value out of the rendezvous of the producer's task; holds no thread while it waits."""
+
+
+@op("_HostRecv() -> (tensor: tensor_type)" + _ENDS.format(T="tensor_type"))
+class HostRecv(_Recv):
+    """The same on a GPU, for a value that its reader wants in host memory."""
 
 
 def rendezvous_key(node: Any) -> tuple[str, int, str, str]:

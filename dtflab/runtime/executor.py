@@ -49,6 +49,8 @@ _FOLDED = frozenset(
     "Pack ConcatV2 Slice StridedSlice GatherV2 Reshape ExpandDims Squeeze".split()
 )
 
+_TRANSFERS = ("_Send", "_Recv", "_HostSend", "_HostRecv")
+
 _DELIVERED = object()  # instead of an output: it has been handed to its consumers, or will be
 
 
@@ -146,7 +148,7 @@ class Executor:
         mode = (
             ASYNC * op.is_async
             | MANY_OUTPUTS * (len(op.op_def.outputs) > 0 and not single)
-            | TRANSFER * (node.op in ("_Send", "_Recv"))
+            | TRANSFER * (node.op in _TRANSFERS)
             | CONTROL_FLOW * bool(op.control_flow)
             | COSTLY * op.blas
             | HANDS_ON * (bool(to_read) and node.op == "Identity")

@@ -81,7 +81,7 @@ class GraphMgr:
     def register(self, nodes: Sequence[Node]) -> str:
         """Split a partition by the devices of this task, bind it, and return its handle."""
         incarnations = {name: device.incarnation for name, device in self._devices.items()}
-        parts = partition(nodes, lambda node: node.device, incarnations)
+        parts = partition(nodes, lambda node: node.device, incarnations, by_memory=True)
         executors = []
         for name, part in parts.items():
             if name not in self._devices:

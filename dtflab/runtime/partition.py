@@ -3,9 +3,11 @@
 Stands for `core/graph/graph_partition.cc`. `partition` is used twice, as in TensorFlow: the master cuts by task, each
 worker cuts its part by device. Before that, once, the master calls `spread_loops`.
 
-Rules: pure functions. One pair per (tensor, destination device), however many consumers. A control edge crosses as an
-empty tensor. In a loop that spans devices, each device that receives gets a small loop of its own, driven by the real
-loop's condition, whose Merge ticks once per iteration: a `_Recv` in the loop waits for that tick.
+Rules: pure functions. One pair per (tensor, destination device and memory), however many consumers. A control edge
+crosses as an empty tensor. A GPU's kernels have some arguments in host memory: where the ends of an edge are in
+different memories of one GPU, it crosses, too; `_HostSend` and `_HostRecv` are ends in host memory. In a loop that
+spans devices, each device that receives gets a small loop of its own, driven by the real loop's condition, whose Merge
+ticks once per iteration: a `_Recv` in the loop waits for that tick.
 """
 
 from __future__ import annotations
@@ -25,63 +27,103 @@ _TICK = "_cloop"  # TensorFlow's prefix: its workers know the nodes of a control
 
 
 def partition(
-    nodes: Sequence[Node], location: Callable[[Node], str], incarnations: Mapping[str, int]
+    nodes: Sequence[Node],
+    location: Callable[[Node], str],
+    incarnations: Mapping[str, int],
+    by_memory: bool = False,
 ) -> dict[str, list[Node]]:
-    """Split placed nodes by `location(node)`; `incarnations` of devices go into the keys of the crossings."""
+    """Split placed nodes by `location(node)`; `incarnations` of devices go into the keys of the crossings.
+
+    With `by_memory`, edges between the memories of one GPU are cut, too.
+    """
     locations = {node.name: location(node) for node in nodes}
-    if len(set(locations.values())) <= 1:
+    if len(set(locations.values())) <= 1 and not (by_memory and any(map(_on_gpu, nodes))):
         return {place: list(nodes) for place in set(locations.values())}
-    cut = _Cut(nodes, locations, incarnations)
+    cut = _Cut(nodes, locations, incarnations, by_memory)
     for node in nodes:
         cut.add(node)
     return cut.parts
 
 
+def _on_gpu(node: Node) -> bool:
+    return "/device:GPU:" in node.device
+
+
+def _inputs_on_host(node: Node) -> frozenset[int]:
+    """Positions of the inputs that a node on a GPU wants in host memory; on a CPU there is nothing to tell apart."""
+    return _host_memory(node)[0] if _on_gpu(node) else frozenset()
+
+
+def _made_on_host(node: Node, output: int) -> bool:
+    """True if a node on a GPU makes that output in host memory."""
+    return _on_gpu(node) and output in _host_memory(node)[1]
+
+
+def _host_memory(node: Node) -> tuple[frozenset[int], frozenset[int]]:
+    from dtflab.ops import kernel_registry  # its table is for GPUs only
+
+    return kernel_registry.host_memory(node.op, node.attrs, "GPU")
+
+
 class _Cut:
     """The parts as they grow."""
 
-    def __init__(self, nodes: Sequence[Node], locations: Mapping[str, str], incarnations: Mapping[str, int]) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], locations: Mapping[str, str], incarnations: Mapping[str, int], by_memory: bool
+    ) -> None:
         self.locations = locations
         self.incarnations = incarnations
+        self.by_memory = by_memory
         self.sources = by_name(nodes)
         self.parts: dict[str, list[Node]] = {place: [] for place in locations.values()}
-        self.received: dict[tuple[Any, ...], str] = {}  # (tensor, destination device, waits) → its _Recv
+        # (tensor, destination device, in its host memory, waits) → its _Recv
+        self.received: dict[tuple[Any, ...], str] = {}
 
     def add(self, node: Node) -> None:
         """Put a node into its part, with the edges that cross replaced by receives."""
         here = self.locations[node.name]
         ticks = [name for name in node.controls if name.startswith(_TICK)]
-        crossing = [edge for edge in node.inputs if self.locations[edge[0]] != here]
-        reads = [edge for edge in crossing if self._carries_variable(edge)]
-        inputs = {edge: (self._receive(edge, node, ticks), 0) for edge in crossing if edge not in reads}
+        on_host = _inputs_on_host(node)
+        crossing = [i for i, edge in enumerate(node.inputs) if self._crosses(edge, node, i in on_host)]
+        reads = [i for i in crossing if self._carries_variable(node.inputs[i])]
+        inputs = list(node.inputs)
+        for i in crossing:
+            if i not in reads:
+                inputs[i] = (self._receive(node.inputs[i], node, ticks, on_host=i in on_host), 0)
         controls = [
             self._receive((name, -1), node, ticks) if self.locations[name] != here else name for name in node.controls
         ]
         # A variable is read when it is received: not before all else is there that its reader waits for.
-        waits = [inputs.get(edge, edge)[0] for edge in node.inputs if edge not in reads] + controls
-        inputs |= {edge: (self._receive(edge, node, list(dict.fromkeys(waits)), ":" + node.name), 0) for edge in reads}
-        controls = list(dict.fromkeys(controls))
-        self.parts[here].append(
-            node.replace(inputs=[inputs.get(edge, edge) for edge in node.inputs], controls=controls)
-        )
+        waits = list(dict.fromkeys([edge[0] for i, edge in enumerate(inputs) if i not in reads] + controls))
+        for i in reads:
+            inputs[i] = (self._receive(node.inputs[i], node, waits, ":" + node.name, i in on_host), 0)
+        self.parts[here].append(node.replace(inputs=inputs, controls=list(dict.fromkeys(controls))))
+
+    def _crosses(self, edge: Edge, node: Node, on_host: bool) -> bool:
+        producer = self.sources[edge[0]]
+        if self.locations[producer.name] != self.locations[node.name]:
+            return True
+        same_gpu = self.by_memory and producer.device == node.device and _on_gpu(node)
+        return same_gpu and not self._carries_variable(edge) and _made_on_host(producer, edge[1]) != on_host
 
     def _carries_variable(self, edge: Edge) -> bool:
         return self.sources[edge[0]].output_types[edge[1]]._is_ref_dtype
 
-    def _receive(self, edge: Edge, consumer: Node, waits: list[str], suffix: str = "") -> str:
+    def _receive(self, edge: Edge, consumer: Node, waits: list[str], suffix: str = "", on_host: bool = False) -> str:
         """The name of the `_Recv` on the consumer's device of that tensor; output -1 is «has finished»."""
-        key = (edge, consumer.device, tuple(waits))
+        key = (edge, consumer.device, on_host, tuple(waits))
         if key not in self.received:
             # What crosses is called the same in all graphs of a session: TensorFlow's workers keep the kernel of a
             # name, with its attributes. The ends say where they lead: a part that is cut again can't meet them twice.
-            label = f"edge_{max(edge[1], 0)}_{edge[0]}{':done' if edge[1] < 0 else suffix}"
-            to = f"to{_word(consumer.device)}/" + ("done" if edge[1] < 0 else f"{edge[1]}{suffix.replace(':', '_')}")
-            self.received[key] = self._cross(edge, consumer, waits, label, f"{edge[0]}/{to}")
+            label = f"edge_{max(edge[1], 0)}_{edge[0]}{':done' if edge[1] < 0 else suffix}{':host' * on_host}"
+            to = f"to{_word(consumer.device)}{'_host' * on_host}/"
+            to += "done" if edge[1] < 0 else f"{edge[1]}{suffix.replace(':', '_')}"
+            self.received[key] = self._cross(edge, consumer, waits, label, f"{edge[0]}/{to}", on_host)
             if not waits and not op_registry.get(self.sources[edge[0]].op).control_flow:  # then it has finished, too
-                self.received.setdefault(((edge[0], -1), consumer.device, ()), self.received[key])
+                self.received.setdefault(((edge[0], -1), consumer.device, False, ()), self.received[key])
         return self.received[key]
 
-    def _cross(self, edge: Edge, consumer: Node, waits: list[str], label: str, name: str) -> str:
+    def _cross(self, edge: Edge, consumer: Node, waits: list[str], label: str, name: str, on_host: bool) -> str:
         producer = self.sources[edge[0]]
         there = self.parts[self.locations[producer.name]]
         attrs: dict[str, Any] = {
@@ -95,8 +137,12 @@ class _Cut:
             dtype, edge = dtypes.float32, (f"{name}/signal", 0)
         else:
             dtype = producer.output_types[edge[1]].base_dtype
-        there.append(make_node(f"{name}/send", "_Send", [edge], device=producer.device, T=dtype, **attrs))
-        recv = make_node(f"{name}/recv", "_Recv", [], waits, consumer.device, tensor_type=dtype, **attrs)
+        send = "_HostSend" if edge[0] == producer.name and _made_on_host(producer, edge[1]) else "_Send"
+        there.append(make_node(f"{name}/send", send, [edge], device=producer.device, T=dtype, **attrs))
+        if producer.device == consumer.device:  # between its memories: in a loop, the send tells of each iteration
+            waits = [*waits, f"{name}/send"]
+        recv = make_node(f"{name}/recv", "_HostRecv" if on_host else "_Recv", [], waits, consumer.device,
+                         tensor_type=dtype, **attrs)  # fmt: skip
         self.parts[self.locations[consumer.name]].append(recv)
         return recv.name
 
