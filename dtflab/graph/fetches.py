@@ -9,7 +9,8 @@ each element is fetched once, however often it is named.
 from __future__ import annotations
 
 import collections.abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -42,22 +43,32 @@ def register_fetched_value(op_type: str, make: Callable[[Any, Tensor, Any], Any]
 
 
 class Fetches:
-    """A fetch structure, resolved against a graph: `tensors` and `targets` to run, `rebuild` for the result."""
+    """A fetch structure, resolved once against a graph and the tensors that are fed.
 
-    def __init__(self, graph: Any, fetches: Any) -> None:
+    `tensors` and `targets` are what it needs; the master is asked by `feed_names`, `fetch_names` (those that are not
+    fed) and `target_names`; `rebuild` makes the result.
+    """
+
+    def __init__(self, graph: Any, fetches: Any, fed: Collection[Tensor] = ()) -> None:
         self._graph = graph
         self._slots: dict[Tensor | Operation, int] = {}
         self._rebuild = self._map(fetches)
         elements = list(self._slots)
         self.tensors = [e for e in elements if isinstance(e, Tensor)]
         self.targets = [e for e in elements if isinstance(e, Operation)]
-        self._order = [self.tensors.index(e) if isinstance(e, Tensor) else None for e in elements]
-
+        asked = [t for t in self.tensors if t not in fed]
+        self.feed_names = [t.name for t in fed]
+        self.fetch_names = [t.name for t in asked]
+        self.target_names = [op.name for op in self.targets]
+        self._given = [t for t in self.tensors if t in fed]
+        found: dict[Any, int] = {element: i for i, element in enumerate(asked + self._given)}
+        self._order = [found.get(e, -1) for e in elements]
         self._made = [(i, e) for i, e in enumerate(elements) if isinstance(e, Tensor) and e.op.type in _makers]
 
-    def rebuild(self, values: Sequence[Any], session: Any) -> Any:
-        """The result of `run` in `session` from the values of `tensors`."""
-        found = [None if i is None else values[i] for i in self._order]
+    def rebuild(self, values: Iterable[Any], session: Any, feeds: Mapping[Tensor, Any] = MappingProxyType({})) -> Any:
+        """The result of `run` in `session` from the values of `fetch_names` and the feeds; an operation's is None."""
+        known = [*map(own, values), *(np.array(feeds[t]) for t in self._given), None]
+        found = [known[i] for i in self._order]
         for i, tensor in self._made:
             found[i] = _makers[tensor.op.type](found[i], tensor, session)
         return self._rebuild(found)

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 class StepContext:
     """What a kernel may know of the step that runs it."""
 
-    __slots__ = ("_kernel_state", "args", "device", "frame_id", "frame_iter", "rendezvous", "resources", "results",
-                 "step")  # fmt: skip
+    __slots__ = ("_kernel_state", "_rendezvous", "_rendezvous_of", "args", "device", "frame_id", "frame_iter",
+                 "resources", "results", "step")  # fmt: skip
 
     def __init__(
         self,
         step: Step,
         device: Device,
-        rendezvous: StepRendezvous,
+        rendezvous_of: Callable[[Step], StepRendezvous],
         kernel_state: dict[str, Any],
         args: Sequence[Any],
         results: list[Any] | None,
@@ -41,12 +41,20 @@ class StepContext:
         self.step = step
         self.device = device.name
         self.resources = device.resources
-        self.rendezvous = rendezvous
         self.args = args
         self.results = results
         self.frame_id = 0
         self.frame_iter = "0:0"
         self._kernel_state = kernel_state
+        self._rendezvous_of = rendezvous_of
+        self._rendezvous: StepRendezvous | None = None
+
+    @property
+    def rendezvous(self) -> StepRendezvous:
+        """Where values are sent to and received from; a step on one device needs none."""
+        if self._rendezvous is None:
+            self._rendezvous = self._rendezvous_of(self.step)
+        return self._rendezvous
 
     def in_frame(self, frame_id: int, iteration: int) -> StepContext:
         """The context of an iteration of a loop."""

@@ -159,6 +159,7 @@ class MasterSession:
         self._master = master
         self._workers = workers
         self._config = config
+        self._timeout_ms: int = config.operation_timeout_in_ms
         self._placer = placer or place
         self._nodes: dict[str, Node] = {}
         self._signatures: dict[tuple[Any, ...], _Signature] = {}
@@ -233,15 +234,14 @@ class MasterSession:
 
     def _drive(self, step: Step, signature: _Signature, args: Sequence[Any], fetches: Sequence[str]) -> list[Any]:
         results: list[Any] = [DEAD] * len(fetches)
-        tasks = [self._workers[task] for task in signature.handles]
-        if len(tasks) > 1:
-            step.on_cancel(lambda error: _cleanup(tasks, step.step_id, error))
+        if len(signature.handles) > 1:
+            step.on_cancel(lambda error: self._cleanup(signature, step.step_id, error))
         try:
             self._start(step, signature, args, results)
             step.drive()
         finally:
             if signature.transfers:
-                _cleanup(tasks, step.step_id, step.error)
+                self._cleanup(signature, step.step_id, step.error)
         return [fetched(i, name, value) for i, (name, value) in enumerate(zip(fetches, results, strict=True))]
 
     def partial_run_setup(self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]) -> str:
@@ -256,19 +256,18 @@ class MasterSession:
         step = self._new_step(None)
         self._running[step.step_id] = step
         handle = f"{step.step_id:016x}"
-        tasks = [self._workers[task] for task in signature.handles]
         own: Any = self._workers[self._master.task]  # a Worker: a master drives steps beside one
         rendezvous = own.rendezvous.find(step.step_id)
 
         def finish() -> None:
             self._running.pop(step.step_id, None)
             self._partial_runs.pop(handle, None)
-            _cleanup(tasks, step.step_id, step.error)
+            self._cleanup(signature, step.step_id, step.error)
 
         client_device = f"{self._master.task}/device:CPU:0"
         run = PartialRun(step, signature.nodes, rendezvous, client_device, feeds, fetches, finish)
         self._partial_runs[handle] = run
-        step.on_cancel(lambda error: _cleanup(tasks, step.step_id, error))
+        step.on_cancel(lambda error: self._cleanup(signature, step.step_id, error))
         self._start(step, signature, (), [])
         return handle
 
@@ -292,13 +291,17 @@ class MasterSession:
                 step.fail(error)
                 return
 
+    def _cleanup(self, signature: _Signature, step_id: int, error: Exception | None) -> None:
+        for task in signature.handles:
+            _ignoring_lost_tasks(self._workers[task].cleanup_graph, step_id, error)
+
     def _check_open(self) -> None:
         if self._closed:
             raise errors.CancelledError(None, None, "Session has been closed.")
 
     def _timeout(self, options: Any) -> float | None:
         """Seconds that a step may take, if there is a limit."""
-        timeout_ms = (options.timeout_in_ms if options is not None else 0) or self._config.operation_timeout_in_ms
+        timeout_ms = (options.timeout_in_ms if options is not None else 0) or self._timeout_ms
         return timeout_ms / 1000 if timeout_ms > 0 else None
 
     def _new_step(self, options: Any) -> Step:
@@ -349,11 +352,6 @@ class MasterSession:
                 _ignoring_lost_tasks(self._workers[task].deregister_graph, self.handle, graph_handle)
         for worker in self._workers.values():
             _ignoring_lost_tasks(worker.delete_worker_session, self.handle)
-
-
-def _cleanup(workers: Sequence[WorkerInterface], step_id: int, error: Exception | None) -> None:
-    for worker in workers:
-        _ignoring_lost_tasks(worker.cleanup_graph, step_id, error)
 
 
 def _ignoring_lost_tasks(call: Callable[..., None], *args: Any) -> None:

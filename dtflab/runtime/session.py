@@ -12,15 +12,13 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from dtflab.graph import errors, scopes
 from dtflab.graph.client import DeviceAttributes, checked_target, explained, warn_of_another
 from dtflab.graph.feeds import checked_feeds, feed_tensors
-from dtflab.graph.fetches import Fetches, own
+from dtflab.graph.fetches import Fetches
 from dtflab.graph.graph import Graph
 from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
@@ -64,7 +62,7 @@ class BaseSession:
         self._lock = threading.Lock()
         self._sent = 0
         self._closed = False
-        self._fetch_cache: dict[Any, Fetches] = {}
+        self._resolved: dict[Any, Fetches] = {}
         self._contexts: list[Any] = []
         self._connect = transport.connection_to(target)
         self._placer = placer
@@ -95,17 +93,12 @@ class BaseSession:
         """
         self._check_usable()
         feeds = checked_feeds(self._graph, feed_dict) if feed_dict else {}
-        wanted = self._resolve(fetches)
-        tensors = [t for t in wanted.tensors if t not in feeds] if feeds else wanted.tensors
+        wanted = self._resolve(fetches, feeds)
         values: list[Any] = []
-        if tensors or wanted.targets:
-            fed = [(tensor.name, value) for tensor, value in feeds.items()]
-            names = [t.name for t in tensors], [op.name for op in wanted.targets]
-            values = [own(value) for value in self._ask("run_step", fed, *names, options, run_metadata)]
-        if len(tensors) != len(wanted.tensors):
-            given = dict(zip(tensors, values, strict=True))
-            values = [given[t] if t in given else np.array(feeds[t]) for t in wanted.tensors]
-        return wanted.rebuild(values, self)
+        if wanted.fetch_names or wanted.target_names:
+            fed = list(zip(wanted.feed_names, feeds.values(), strict=True))
+            values = self._ask("run_step", fed, wanted.fetch_names, wanted.target_names, options, run_metadata)
+        return wanted.rebuild(values, self, feeds)
 
     def _check_usable(self) -> None:
         if self._closed:
@@ -113,17 +106,15 @@ class BaseSession:
         if self._graph.version == 0:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
 
-    def _resolve(self, fetches: Any) -> Fetches:
-        """The resolved fetch; a plain tensor or operation is remembered, that is what loops ask for."""
-        if not isinstance(fetches, Tensor | Operation):
-            key: Any = tuple(fetches) if type(fetches) is list else None
-            if key is None or not all(isinstance(f, Tensor | Operation) for f in key):
-                return Fetches(self._graph, fetches)
-        else:
-            key = fetches
-        found = self._fetch_cache.get(key)
-        if found is None:
-            found = self._fetch_cache[key] = Fetches(self._graph, fetches)
+    def _resolve(self, fetches: Any, fed: Collection[Tensor] = ()) -> Fetches:
+        """The resolved fetch. Plain tensors and operations, or a list of them, are remembered: loops ask for these."""
+        key = (*fetches, None, *fed) if type(fetches) is list else (fetches, *fed)
+        try:
+            return self._resolved[key]
+        except (KeyError, TypeError):  # a new one; or one that can't be a key
+            found = Fetches(self._graph, fetches, fed)
+        if all(isinstance(part, Tensor | Operation | None) for part in key):
+            self._resolved[key] = found
         return found
 
     def _ask(self, method: str, *args: Any) -> Any:
@@ -142,9 +133,7 @@ class BaseSession:
         self._check_usable()
         wanted = self._resolve(fetches)
         fed = [tensor.name for tensor in feed_tensors(self._graph, feeds or ())]
-        handle: str = self._ask(
-            "partial_run_setup", fed, [t.name for t in wanted.tensors], [op.name for op in wanted.targets]
-        )
+        handle: str = self._ask("partial_run_setup", fed, wanted.fetch_names, wanted.target_names)
         return handle
 
     def partial_run(self, handle: str, fetches: Any, feed_dict: Any = None) -> Any:
@@ -157,8 +146,7 @@ class BaseSession:
                 "Operations run with the setup: partial_run_setup([…, operation])."
             )
         feeds = [(t.name, value) for t, value in checked_feeds(self._graph, feed_dict or {}).items()]
-        values = self._ask("partial_run", handle, feeds, [t.name for t in wanted.tensors])
-        return wanted.rebuild([own(value) for value in values], self)
+        return wanted.rebuild(self._ask("partial_run", handle, feeds, wanted.fetch_names), self)
 
     def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
         """A function that runs `fetches`; its positional arguments feed the tensors of `feed_list`.
@@ -218,7 +206,7 @@ class BaseSession:
         if fetches is None:
             return session.placed()
         wanted = self._resolve(fetches)
-        return session.placed([t.name for t in wanted.tensors], [o.name for o in wanted.targets])
+        return session.placed(wanted.fetch_names, wanted.target_names)
 
     def list_devices(self) -> list[Any]:
         """The devices of the session: name, device_type, memory_limit_bytes, incarnation."""

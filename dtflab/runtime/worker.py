@@ -58,14 +58,17 @@ class Worker:
         self, session: str, graph_handle: str, step: Step, args: Sequence[Any] = (), results: list[Any] | None = None
     ) -> None:
         """Start a partition as part of `step`, whose driver then runs it."""
-        rendezvous = StepRendezvous(
+        state = self._kernel_states.setdefault(session, {})
+        for executor in self.graphs.executors(graph_handle):
+            executor.start(step, StepContext(step, executor.device, self._step_rendezvous, state, args, results))
+
+    def _step_rendezvous(self, step: Step) -> StepRendezvous:
+        """What the kernels of a step here send to and receive from, made when the first of them asks."""
+        return StepRendezvous(
             self.task,
             lambda: self._rendezvous_of(step),
             lambda task, key, done: self._pull(step, task, key, done),
         )
-        state = self._kernel_states.setdefault(session, {})
-        for executor in self.graphs.executors(graph_handle):
-            executor.start(step, StepContext(step, executor.device, rendezvous, state, args, results))
 
     def _rendezvous_of(self, step: Step) -> Any:
         rendezvous = self.rendezvous.find(step.step_id)
