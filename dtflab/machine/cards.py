@@ -1,0 +1,99 @@
+"""Cards: the GPU models that can be simulated, and what TensorFlow takes of their memory.
+
+Stands for what the CUDA driver tells of a card (`stream_executor/device_description.h`), and for MinSystemMemory of
+`core/common_runtime/gpu/gpu_device.cc`. Left out: speeds; they come with virtual time.
+
+Rule: a number has its unit in its name, and its source beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+MINIMUM_COMPUTE_CAPABILITY = (3, 0)  # of TensorFlow 1.x; it ignores older cards
+
+# The book's GRID K520: nvidia-smi shows 11 MiB in use on an idle card. A program that has all of it holds 3928915968
+# bytes for tensors; with the 300 MiB that TensorFlow leaves, 38816 KiB are missing: what CUDA takes for a program.
+IDLE_BYTES = 11 * MIB
+CONTEXT_BYTES = 38816 * 1024
+
+SMALLEST_CARD_BYTES = 64 * MIB  # below that nothing is left beside the two
+
+
+@dataclass(frozen=True)
+class CardModel:
+    """A model of GPU as its driver describes it. `clock_ghz` is what TensorFlow prints as memoryClockRate: the core's."""
+
+    name: str
+    short: tuple[str, ...]
+    memory_bytes: int
+    compute_capability: tuple[int, int]
+    clock_ghz: float
+    multiprocessors: int
+    power_watts: int
+
+    @property
+    def clock_mhz(self) -> float:
+        return self.clock_ghz * 1000
+
+
+# Bytes, multiprocessors and clocks as NVIDIA's deviceQuery and TensorFlow 1.x print them; power as nvidia-smi caps it.
+MODELS = (
+    CardModel("GRID K520", ("K520",), 4294770688, (3, 0), 0.797, 8, 125),  # the book; 4 GiB less 192 KiB
+    CardModel("Tesla K20m", ("K20",), 5032706048, (3, 5), 0.7055, 13, 225),
+    CardModel("Tesla K40m", ("K40",), 12079136768, (3, 5), 0.745, 15, 235),
+    CardModel("Tesla K80", ("K80",), 11995578368, (3, 7), 0.8235, 13, 149),  # one of the board's two
+    CardModel("GeForce GTX TITAN", ("Titan",), 6405685248, (3, 5), 0.8755, 14, 250),
+    CardModel("GeForce GTX TITAN X", ("Titan X",), 12884705280, (5, 2), 1.076, 24, 250),  # 12 GiB less 192 KiB
+    CardModel("GeForce GTX 1080 Ti", ("1080 Ti",), 11721506816, (6, 1), 1.582, 28, 250),
+    CardModel("Tesla P100-PCIE-16GB", ("P100",), 17066885120, (6, 0), 1.3285, 56, 250),
+    CardModel("Tesla V100-SXM2-16GB", ("V100",), 16945512448, (7, 0), 1.53, 80, 300),
+    CardModel("Tesla T4", ("T4",), 15843721216, (7, 5), 1.59, 40, 70),
+    CardModel("A100-PCIE-40GB", ("A100", "A100-40GB"), 42505273344, (8, 0), 1.41, 108, 250),
+    CardModel("NVIDIA A100-SXM4-80GB", ("A100-80GB",), 85198045184, (8, 0), 1.41, 108, 400),
+    CardModel("NVIDIA H100 80GB HBM3", ("H100",), 85520809984, (9, 0), 1.98, 132, 700),
+    CardModel("Tesla C2075", ("C2075",), 5636292608, (2, 0), 1.147, 14, 225),  # too old for TensorFlow
+)
+DEFAULT = MODELS[0]
+
+
+def model(name: str) -> CardModel:
+    """The model of that full or short name, in any case; ValueError lists all of them."""
+    wanted = _plain(name)
+    for known in MODELS:
+        if wanted in map(_plain, (known.name, *known.short)):
+            return known
+    raise ValueError(f"No GPU model {name!r} is known. Choose one of {', '.join(m.short[0] for m in MODELS)}.")
+
+
+def _plain(name: str) -> str:
+    """A name without what people write in different ways: `GTX Titan-X` is `titanx`."""
+    return re.sub(r"nvidia|geforce|tesla|grid|gtx|[\W_]", "", name.lower())
+
+
+def parse_memory(memory: int | str) -> int:
+    """Bytes from a number of bytes or a text such as "4GiB", "512MiB", "4096MB"; ValueError says what is accepted."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) *(?:([kmgt])(i?)b|b)?", str(memory).strip(), re.IGNORECASE)
+    if match is None:
+        raise ValueError(
+            f"{memory!r} is no amount of memory. Write a number of bytes, or for example '4GiB', '512MiB'."
+        )
+    number, unit, binary = match.groups()
+    base = 1024 if binary else 1000
+    return int(float(number) * base ** (" kmgt".index(unit.lower()) if unit else 0))
+
+
+def min_system_memory(available_bytes: int) -> int:
+    """What TensorFlow leaves free on a card: 225 MiB of less than 2 GiB, else 300 MiB or a twentieth."""
+    return 225 * MIB if available_bytes < 2 * GIB else max(300 * MIB, int(available_bytes * 0.05))
+
+
+def grab_all_limit(memory_bytes: int) -> int:
+    """Bytes for tensors that a program takes of a card which it has for itself, unless it asks for less."""
+    available = memory_bytes - IDLE_BYTES - CONTEXT_BYTES
+    reserve = min_system_memory(available)
+    return available - reserve if reserve < available else available
