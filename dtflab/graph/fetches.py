@@ -57,9 +57,9 @@ class Fetches:
         self.tensors = [e for e in elements if isinstance(e, Tensor)]
         self.targets = [e for e in elements if isinstance(e, Operation)]
         asked = [t for t in self.tensors if t not in fed]
-        self.feed_names = [t.name for t in fed]
-        self.fetch_names = [t.name for t in asked]
-        self.target_names = [op.name for op in self.targets]
+        self.feed_names = tuple(t.name for t in fed)
+        self.fetch_names = tuple(t.name for t in asked)
+        self.target_names = tuple(op.name for op in self.targets)
         self._given = [t for t in self.tensors if t in fed]
         found: dict[Any, int] = {element: i for i, element in enumerate(asked + self._given)}
         self._order = [found.get(e, -1) for e in elements]

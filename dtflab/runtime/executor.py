@@ -164,6 +164,8 @@ class Executor:
         """Put the sources of this partition into the step's queue."""
         root = Iteration(self, step, ctx, None, 0)
         root.ready.extend(self.sources)
+        if self.costs:
+            step.multiplies = True
         if step.trace is not None:
             now = step.clock.now()
             for n, value in self.constants.items():

@@ -218,7 +218,7 @@ class MasterSession:
     ) -> list[Any]:
         """Run one step: start a partition per task, drive it, collect the fetched values."""
         self._check_open()
-        key = (tuple(name for name, _ in feeds), tuple(fetches), tuple(targets), False)
+        key = (tuple([name for name, _ in feeds]), tuple(fetches), tuple(targets), False)
         signature = self._signatures.get(key) or self._register(key)
         step = self._new_step(options)
         self._running[step.step_id] = step

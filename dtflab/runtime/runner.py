@@ -9,6 +9,7 @@ inbox. A node that waits for something (a `_Recv`, a queue, another task) holds 
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections import deque
 from collections.abc import Callable
@@ -26,6 +27,9 @@ class Work(Protocol):
     """Something with nodes that are ready to run: an iteration of a frame of a partition."""
 
     def process(self) -> None: ...
+
+
+_NOTHING = contextlib.nullcontext()
 
 
 class Step:
@@ -49,6 +53,7 @@ class Step:
         self._on_cancel: dict[Callable[[Exception], Any], None] = {}
         self._abandoned = False
         self._cancelled_by: Exception | None = None
+        self.multiplies = False  # has nodes that use BLAS
         self.careful = trace is not None  # ask `must_stop` before each node
         self.allow(timeout)
 
@@ -97,7 +102,7 @@ class Step:
         A KeyboardInterrupt abandons the step: what it waited for is cancelled, late posts are dropped.
         """
         try:
-            with BLAS:
+            with BLAS if self.multiplies else _NOTHING:
                 self._loop(until)
         except BaseException:
             self._abandoned = True
