@@ -18,10 +18,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from dtflab.cluster import inprocess
+from dtflab.cluster.allocation import Allocation, Request, ResourceManager
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.process import ProcessTask, free_addresses
 from dtflab.cluster.server import Server, is_loopback
 from dtflab.graph.graph import Graph
+from dtflab.machine.cards import parse_memory
 from dtflab.machine.clock import REAL, Clock
 from dtflab.ops.accumulator_state import Accumulator
 from dtflab.ops.queue_resource import Queue
@@ -40,6 +42,7 @@ class RunningTask(Protocol):
 
     @property
     def state(self) -> str: ...
+    def devices(self) -> list[Any]: ...
     def stop(self) -> None: ...
     def kill(self) -> None: ...
 
@@ -60,6 +63,10 @@ class InProcessTask:
     def stop(self) -> None:
         """End the task."""
         self.server.stop()
+
+    def devices(self) -> list[Any]:
+        """DeviceAttributes of its devices."""
+        return self.server.task.worker.get_status()
 
     kill = stop
 
@@ -113,6 +120,7 @@ class Cluster:
             _check_loopback(self.spec)
         self._config, self._listen, self._timeout = config, listen, timeout
         self._stopping = self.clock.event()
+        self._manager = ResourceManager(self._capacities, self.clock)
         self.tasks: list[RunningTask] = []
         try:
             for job in self.spec.jobs:
@@ -205,6 +213,46 @@ class Cluster:
                 if self.clock.now() > deadline:
                     return
             alive[0].join(0.05)
+
+    def allocate(
+        self, gpus: int = 1, memory: int | str | None = None, on: str = "", *, holder: str = "",
+        container: str | None = None, wait: bool = False, timeout: float | None = None,
+    ) -> Allocation:  # fmt: skip
+        """GPUs that nobody else was promised: a device, or a device function, for `tf.device`.
+
+            with cluster.allocate(gpus=1, memory="1GiB") as gpu, tf.device(gpu):
+
+        `memory` is per GPU (None: whole ones), `on` a partial device name ("/job:worker"), `holder` whose name the
+        books show. It ends with its `with` block, its `release()`, or with `container`, when that is reset.
+        ResourceExhaustedError says why a request can't be met; with `wait` one that can be met later waits in line, at
+        most `timeout` seconds (DeadlineExceededError).
+        """
+        if gpus < 1:
+            raise ValueError(f"allocate(gpus={gpus}): ask for one GPU at least; CPUs need no allocation.")
+        size = None if memory is None else parse_memory(memory)
+        holder = holder or container or f"client {threading.current_thread().name}"
+        allocation = self._manager.allocate(Request(gpus, size, on, holder), wait, timeout)
+        if container is not None:
+            self._tie(allocation, container)
+        return allocation
+
+    def _tie(self, allocation: Allocation, container: str) -> None:
+        """Let an allocation be a resource of a container, which releases it when it is reset."""
+        for task in self.tasks:
+            for device in task.server.task.devices if isinstance(task, InProcessTask) else ():
+                if device.name == allocation.device:
+                    device.resources.lookup_or_create(container, repr(allocation), Allocation, lambda: allocation)
+                    return
+        allocation.release()
+        raise ValueError(
+            f"{allocation.device} is in another process, whose containers can't release what was allocated here: "
+            "use a `with` block or release()."
+        )
+
+    def _capacities(self) -> dict[str, int]:
+        """The memory of all GPUs of the running tasks, in bytes."""
+        found = [d for task in self.tasks if task.state == "running" for d in task.devices()]
+        return {device.name: device.memory_limit for device in found if device.device_type == "GPU"}
 
     def kill(self, job: str, index: int = 0) -> None:
         """End one task at once, as a crash would."""

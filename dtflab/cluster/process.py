@@ -35,6 +35,7 @@ class ProcessTask:
         self.address = spec.task_address(job, index)
         self.target = f"grpc://{self.address}"
         self.log: deque[str] = deque(maxlen=1000)
+        self._devices: list[Any] = []
         definition = ServerDef(
             cluster=spec.as_cluster_def(),
             job_name=job,
@@ -88,6 +89,16 @@ class ProcessTask:
     @property
     def state(self) -> str:
         return "running" if self._process.poll() is None else f"ended ({self._process.returncode})"
+
+    def devices(self) -> list[Any]:
+        """DeviceAttributes of its devices, asked over the wire once."""
+        if not self._devices:
+            from dtflab.cluster.grpc_transport import WorkerStub
+
+            stub = WorkerStub(self.name, self.address)
+            self._devices = stub.get_status()
+            stub.close()
+        return self._devices
 
     @property
     def pid(self) -> int:
