@@ -1,7 +1,6 @@
 """Devices: where kernels run, on which array module, with how many threads.
 
-Stands for `core/common_runtime/device.h`, `local_device.cc` and `process_util.cc`. Simulated and real GPUs and their
-memory come with their own issue; a device here is a CPU.
+Stands for `core/common_runtime/device.h` and `local_device.cc`. A device here is a CPU; `gpu.py` has the others.
 
 Rule: a device binds nodes to kernels over its array module, and holds the state that outlives steps.
 """
@@ -38,12 +37,16 @@ class Device:
         """The kernel of `node` on this device; an op without one is an error that names both."""
         op = op_registry.get(node.op)
         try:
-            kernel = op.bind(node, self.xp)
+            kernel = op.bind(node, self.module_of(node))
         except NotImplementedError as error:
             raise errors.UnimplementedError(
                 None, None, f"{error}\n\t [[{{{{node {node.name}}}}}]] on {self.name}"
             ) from None
         return with_blas_threads(node, op, kernel) if op.blas else kernel
+
+    def module_of(self, node: Node) -> Any:
+        """The array module over which the kernel of `node` works."""
+        return self.xp
 
     def attributes(self) -> Any:
         """This device as a DeviceAttributes message."""
