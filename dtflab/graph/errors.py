@@ -61,6 +61,7 @@ class OpError(Exception):
     task: str | None = None
     device: str | None = None
     line: tuple[Any, int] | None = None
+    report: str | None = None  # the allocator's dump, if memory was full
 
     def __init_subclass__(cls, code: int | None = None) -> None:
         if code is not None:
