@@ -26,7 +26,7 @@ SMALLEST_CARD_BYTES = 64 * MIB  # below that nothing is left beside the two
 
 @dataclass(frozen=True)
 class CardModel:
-    """A model of GPU as its driver describes it. `clock_ghz` is what TensorFlow prints as memoryClockRate: the core's."""
+    """A model of GPU as its driver describes it; `clock_ghz` is the core's, which TensorFlow calls memoryClockRate."""
 
     name: str
     short: tuple[str, ...]
