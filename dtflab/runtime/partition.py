@@ -20,6 +20,7 @@ import numpy as np
 
 from dtflab.graph import dtypes, errors, op_registry
 from dtflab.graph.node import Edge, Node, by_name, make_node
+from dtflab.ops.kernel_registry import host_memory
 
 Frames = tuple[bytes, ...]  # names of the loops around a node, outermost first
 
@@ -51,18 +52,12 @@ def _on_gpu(node: Node) -> bool:
 
 def _inputs_on_host(node: Node) -> frozenset[int]:
     """Positions of the inputs that a node on a GPU wants in host memory; on a CPU there is nothing to tell apart."""
-    return _host_memory(node)[0] if _on_gpu(node) else frozenset()
+    return host_memory(node.op, node.attrs, "GPU")[0] if _on_gpu(node) else frozenset()
 
 
 def _made_on_host(node: Node, output: int) -> bool:
     """True if a node on a GPU makes that output in host memory."""
-    return _on_gpu(node) and output in _host_memory(node)[1]
-
-
-def _host_memory(node: Node) -> tuple[frozenset[int], frozenset[int]]:
-    from dtflab.ops import kernel_registry  # its table is for GPUs only
-
-    return kernel_registry.host_memory(node.op, node.attrs, "GPU")
+    return _on_gpu(node) and output in host_memory(node.op, node.attrs, "GPU")[1]
 
 
 class _Cut:
