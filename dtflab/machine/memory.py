@@ -67,7 +67,7 @@ class DeviceMemory:
         """
         if isinstance(value, np.generic):
             value = np.asarray(value)
-        if isinstance(value, np.ndarray):
+        if isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__"):
             self._adopt(value, maker)
         elif isinstance(value, tuple) and hasattr(value, "_fields"):
             return type(value)(*(self.keep(each, maker) for each in value))
@@ -173,12 +173,11 @@ class DeviceMemory:
         return error
 
 
-def owner_of(array: Any) -> np.ndarray:
+def owner_of(array: Any) -> Any:
     """The array whose memory `array` is a view of, perhaps itself."""
-    owner: np.ndarray = array
-    base = array
+    owner = base = array
     while base is not None:
-        if isinstance(base, np.ndarray):
+        if hasattr(base, "dtype"):
             owner = base
         base = getattr(base, "base", None)  # as_strided puts an object of another kind in between
     return owner
@@ -208,8 +207,8 @@ def _why(full: OutOfMemory) -> str:
         )
     if full.free + full.waste >= full.nbytes:
         return (
-            f"{wanted} are wanted and {free} are free; {human_bytes(full.waste)} are lost in chunks that are larger than "
-            "their tensors: less than twice as large, and by less than 128MiB, so that they were not split."
+            f"{wanted} are wanted and {free} are free; {human_bytes(full.waste)} are lost in chunks that are larger "
+            "than their tensors, by less than the double and less than 128MiB, so that they were not split."
         )
     return (
         f"{wanted} are wanted, {free} of {human_bytes(full.limit)} are free. Smaller batches need less; a control "

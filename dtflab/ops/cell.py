@@ -27,15 +27,19 @@ RUN_INITIALIZER = (
 
 
 class Cell:
-    """A variable's value with its lock; `value` is None until the first assignment."""
+    """A variable's value with its lock; `value` is None until the first assignment.
 
-    __slots__ = ("dtype", "lock", "name", "shape", "value")
+    `memory` is that of its device (machine/memory.py), where it is accounted; None on a CPU.
+    """
+
+    __slots__ = ("dtype", "lock", "memory", "name", "shape", "value")
 
     def __init__(self, name: str, dtype: DType, shape: Any) -> None:
         self.name = name
         self.dtype = dtype
         self.shape = shape
         self.value: Any = None
+        self.memory: Any = None
         self.lock = threading.Lock()
 
     @property
@@ -59,7 +63,11 @@ class Cell:
     def assign(self, value: Any) -> None:
         """Replace the value."""
         with self.lock:
-            self.value = value
+            self.value = self._kept(value)
+
+    def _kept(self, value: Any) -> Any:
+        """`value`, once the device has memory for it."""
+        return value if self.memory is None else self.memory.keep(value, self)
 
     def update(self, compute: Callable[..., Any]) -> None:
         """Replace the value by `compute(value, out)`; `out` is the array to write into, or None for a new one."""
@@ -67,7 +75,7 @@ class Cell:
             if self.value is None:
                 raise uninitialized(self.name)
             out = self.value if _is_sole_owner(self) else None
-            self.value = compute(self.value, out)
+            self.value = self._kept(compute(self.value, out))
 
     def __repr__(self) -> str:
         return f"<variable {self.name} {self.dtype.name}{self.shape} {'set' if self.initialized else 'unset'}>"
@@ -83,7 +91,7 @@ def update_together(cells: Sequence[Cell], xp: Any, write: Callable[[list[Any]],
             locks.enter_context(cell.lock)
             if cell.value is None:
                 raise uninitialized(cell.name)
-        values = [cell.value if _is_sole_owner(cell) else xp.array(cell.value) for cell in cells]
+        values = [cell.value if _is_sole_owner(cell) else cell._kept(xp.array(cell.value)) for cell in cells]
         write(values)
         for cell, value in zip(cells, values):
             cell.value = value

@@ -20,9 +20,10 @@ DEFAULT_CONTAINER = "localhost"
 
 
 class ResourceMgr:
-    """The containers of one device."""
+    """The containers of one device; `memory` is where a GPU accounts what its variables hold."""
 
     def __init__(self) -> None:
+        self.memory: Any = None
         self._lock = threading.Lock()
         self._containers: dict[str, dict[tuple[type, str], Any]] = {}
 
@@ -35,7 +36,9 @@ class ResourceMgr:
         with self._lock:
             resources = self._containers.setdefault(container or DEFAULT_CONTAINER, {})
             if (kind, name) not in resources:
-                resources[kind, name] = create()
+                resource = resources[kind, name] = create()
+                if hasattr(resource, "memory"):
+                    resource.memory = self.memory
             return resources[kind, name]
 
     def lookup(self, container: str, name: str, kind: type) -> Any:

@@ -38,6 +38,7 @@ class TemporaryVariable(Op):
                 raise invalid(f"Shape {shape_text(shape)} is not fully defined")
             sizes = tuple(shape.as_list())
             cell = ReferenceCell(name, dtype, sizes)
+            cell.memory = ctx.resources.memory
             cell.assign(scatter.blank(xp, sizes, dtype.as_numpy_dtype))
             key = name, ctx.frame_iter
             if ctx.step.temporaries.setdefault(key, cell) is not cell:
