@@ -72,6 +72,6 @@ def test_a_program_without_gpus_does_not_read_the_table():
         with tf.Session() as session:
             session.run(tf.constant(1.0) + tf.constant(2.0))
         from dtflab.ops import kernel_registry
-            print(kernel_registry._table.cache_info().currsize)"""
+        print(kernel_registry._table.cache_info().currsize)"""
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert said.stdout == "0\n", said.stderr
