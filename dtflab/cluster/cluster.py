@@ -21,10 +21,11 @@ from dtflab.cluster import inprocess
 from dtflab.cluster.allocation import Allocation, Request, ResourceManager
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.process import ProcessTask, free_addresses
-from dtflab.cluster.server import Server, is_loopback
+from dtflab.cluster.server import Server
 from dtflab.graph.graph import Graph
 from dtflab.machine.cards import parse_memory
 from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.hosts import is_loopback
 from dtflab.ops.accumulator_state import Accumulator
 from dtflab.ops.queue_resource import Queue
 from dtflab.runtime.session import open_sessions

@@ -10,7 +10,6 @@ given: nothing listens to the world by accident.
 from __future__ import annotations
 
 import atexit
-import ipaddress
 import weakref
 from typing import Any
 
@@ -20,6 +19,7 @@ from dtflab.cluster.task import Task
 from dtflab.graph import errors
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import say
+from dtflab.machine.hosts import Home, is_loopback
 from dtflab.protos.cluster_pb2 import ClusterDef
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.protos.tensorflow_server_pb2 import ServerDef
@@ -32,6 +32,7 @@ class Server:
 
     `server_or_cluster_def` is a ServerDef, ClusterDef, ClusterSpec or dict. `bind` is the address to listen on when it
     is not the task's own; `credentials` are grpc server credentials, `insecure=True` allows plain text off loopback.
+    The server sees the cards of its address's host; of a loopback address, those of this process. A `ps` sees none.
     Raises ValueError for a job or task that the cluster does not have, UnknownError for an address in use.
     """
 
@@ -49,6 +50,7 @@ class Server:
         credentials: Any = None,
         listen: bool = True,
         clock: Clock = REAL,
+        home: Home | None = None,
     ) -> None:
         self._server_def = _make_server_def(server_or_cluster_def, job_name, task_index, protocol, config)
         definition = self._server_def
@@ -58,15 +60,13 @@ class Server:
         self._service: Any = None
         self._address = ""
         self._stopped = clock.event()
-        self.task = self._make_task()
+        self.task = self._make_task(home)
         if start:
             self.start()
 
-    def _make_task(self) -> Task:
-        definition = self._server_def
-        return Task(
-            ClusterSpec(definition.cluster), self._job, self._index, definition.default_session_config, self._clock
-        )
+    def _make_task(self, home: Home | None) -> Task:
+        spec, config = ClusterSpec(self._server_def.cluster), self._server_def.default_session_config
+        return Task(spec, self._job, self._index, config, self._clock, home)
 
     def start(self) -> None:
         """Begin to serve; a started server stays as it is."""
@@ -210,17 +210,6 @@ def _check_address(address: str) -> None:
         raise errors.InvalidArgumentError(
             None, None, f'Could not interpret "{address}" as a host-port pair, such as localhost:2222.'
         )
-
-
-def is_loopback(address: str) -> bool:
-    """True for an address that only this machine can reach."""
-    host = address.rpartition(":")[0].strip("[]")
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _finish_services() -> None:

@@ -18,6 +18,7 @@ from dtflab.graph import errors
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import say
 from dtflab.machine.device_factory import make_devices
+from dtflab.machine.hosts import THIS_PROCESS, Home, end_program, this_home
 from dtflab.runtime.master import Master
 from dtflab.runtime.worker import Worker
 
@@ -25,12 +26,21 @@ from dtflab.runtime.worker import Worker
 class Task:
     """`/job:<job>/replica:0/task:<index>` of the cluster that `spec` describes."""
 
-    def __init__(self, spec: ClusterSpec, job: str, index: int, config: Any = None, clock: Clock = REAL) -> None:
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        job: str,
+        index: int,
+        config: Any = None,
+        clock: Clock = REAL,
+        home: Home | None = None,
+    ) -> None:
         self.spec = spec
         self.name = _name(job, index)
         self.clock = clock
         self.address = spec.task_address(job, index)
-        self.devices = make_devices(job, index, config, clock)
+        self.home = home or this_home(self.address, job)
+        self.devices = make_devices(job, index, config, clock, self.home)
         self.worker = Worker(self.name, self.devices, self._peer)
         self._addresses = {_name(j, i): spec.task_address(j, i) for j in spec.jobs for i in spec.task_indices(j)}
         workers = {task: functools.partial(self.reach, task) for task in self._addresses}
@@ -98,6 +108,8 @@ class Task:
                 close()
         self._peers.clear()
         self.worker.cleanup_all([])
+        if self.home.program != THIS_PROCESS:
+            end_program(self.home.program)
 
 
 def _name(job: str, index: int) -> str:

@@ -14,19 +14,31 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import ipaddress
 import os
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dtflab.machine import cards, visible
+from dtflab.machine import cards
+from dtflab.machine.bfc_allocator import human_bytes
 from dtflab.machine.cards import CardModel
 from dtflab.machine.console import say
+from dtflab.machine.visible import cuda_visible, listed
 
 if TYPE_CHECKING:
     from dtflab.machine.memory import DeviceMemory
 
 THIS_PROCESS = ""  # the program of local sessions and of servers that a program starts itself
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a task lives: its host, the program whose part it is, and that program's CUDA_VISIBLE_DEVICES (or None)."""
+
+    host: str
+    program: str
+    visible: str | None
 
 
 @dataclass(frozen=True)
@@ -89,7 +101,8 @@ class Claim:
         with _lock:
             context = 0 if self.grabbed else cards.CONTEXT_BYTES
             if nbytes + context > free_bytes(self.card):
-                say(f"failed to allocate {human(nbytes)} ({nbytes} bytes) from device: CUDA_ERROR_OUT_OF_MEMORY")
+                amount = human_bytes(nbytes).replace("iB", "")  # 3.66G
+                say(f"failed to allocate {amount} ({nbytes} bytes) from device: CUDA_ERROR_OUT_OF_MEMORY")
                 return False
             self.grabbed += nbytes
             return True
@@ -152,6 +165,23 @@ def this_host() -> str:
     return os.environ.get("DTFLAB_HOST") or "localhost"
 
 
+def this_home(address: str = "localhost:0", job: str = "") -> Home:
+    """Where a task of this process lives that has that address; a `ps` task sees no card unless it is told to."""
+    host = this_host() if is_loopback(address) else address.rpartition(":")[0]
+    return Home(host, THIS_PROCESS, os.environ.get("CUDA_VISIBLE_DEVICES", "" if job == "ps" else None))
+
+
+def is_loopback(address: str) -> bool:
+    """True for an address that only this machine can reach."""
+    host = address.rpartition(":")[0].strip("[]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _definition(host: str) -> HostCards | None:
     """What the host was said to have: by a cluster, by simulate_gpus, by the environment; None if nobody said."""
     count = os.environ.get("DTFLAB_GPUS")
@@ -205,20 +235,21 @@ def _forget(host: str) -> None:
 # ---- programs ----
 
 
-def visible_claims(host: str, program: str, shown: str | None, config: Any = None) -> list[Claim]:
+def visible_claims(host: str, program: str, visible: str | None, config: Any = None) -> list[Claim]:
     """The claims of a program on the cards that it sees, in the order of /gpu:0, /gpu:1, …
 
-    `shown` is its CUDA_VISIBLE_DEVICES, None if there is none. Of what that leaves, the ConfigProto's
+    `visible` is its CUDA_VISIBLE_DEVICES, None if there is none. Of what that leaves, the ConfigProto's
     `gpu_options.visible_device_list` chooses, and `device_count["GPU"]` takes the first ones. On a host without cards
     a `device_count["GPU"]` simulates as many.
     """
     limit = config.device_count["GPU"] if config is not None and "GPU" in config.device_count else None
     there = cards_of(host, max(0, limit or 0))
-    shown = None if there and there[0].real and program == THIS_PROCESS else shown  # CUDA itself has obeyed it
-    order = visible.cuda_visible(shown, len(there))
+    if there and there[0].real and program == THIS_PROCESS:
+        visible = None  # CUDA itself has obeyed it
+    order = cuda_visible(visible, len(there))
     if limit == 0 or not order:
         return []
-    chosen = visible.listed(config.gpu_options.visible_device_list if config is not None else "", len(order))
+    chosen = listed(config.gpu_options.visible_device_list if config is not None else "", len(order))
     claims = [_claim(there[order[ordinal]], program, ordinal) for ordinal in chosen]
     return [claim for claim in claims if _able(claim)][:limit]
 
@@ -258,10 +289,3 @@ def free_bytes(card: Card) -> int:
     with _lock:
         held = sum(claim.held for claim in _claims.values() if claim.card is card)
         return card.memory_bytes - cards.IDLE_BYTES - held
-
-
-def human(nbytes: int) -> str:
-    """Bytes as CUDA's errors show them: 3.66G."""
-    power = max(0, nbytes.bit_length() - 1) // 10
-    digits = 2 if power > 1 else power  # 12B, 1.5K, 3.66G
-    return f"{nbytes / 1024**power:.{digits}f}{'BKMGTPE'[power]}"
