@@ -21,7 +21,7 @@ def make_devices(
     `home` says where the task lives, which host's cards it sees; this process by default.
     """
     count = config.device_count["CPU"] if config is not None and "CPU" in config.device_count else 1
-    cpus = [Device(device_spec.full_name(job, 0, task, "CPU", i), clock) for i in range(max(1, count))]
+    cpus = [Device(device_spec.full_name(job, 0, task, "CPU", i), clock, config=config) for i in range(max(1, count))]
     home = home or this_home()
     claims = visible_claims(home.host, home.program, home.visible, config)
     return cpus + [

@@ -4,7 +4,7 @@ Stands for `core/common_runtime/gpu/gpu_device.cc` and `gpu_util.cc`. Left out: 
 (`cuda.py` has the streams of real ones).
 
 Rules: what a kernel makes is in the device's memory, unless TensorFlow's registry says that this output is in host
-memory. Values come in through `_Recv` and leave through `_Send`, and are copied only there. A simulated GPU copies, too,
+memory. Values come in through `_Recv`, leave through `_Send`, and are copied only there. A simulated GPU copies, too,
 so that no buffer belongs to two memories.
 """
 
@@ -23,6 +23,7 @@ from dtflab.machine.devices import Device
 from dtflab.machine.memory import DeviceMemory
 from dtflab.ops import kernel_registry
 from dtflab.ops.cell import Cell
+from dtflab.protos.config_pb2 import ConfigProto
 
 if TYPE_CHECKING:
     from dtflab.machine.hosts import Claim
@@ -33,27 +34,18 @@ Kernel = Callable[..., Any]
 class GPUDevice(Device):
     """What simulated and real GPUs have in common: device memory, host-memory arguments, transfers."""
 
-    def __init__(self, name: str, claim: Claim, memory: DeviceMemory, clock: Clock = REAL) -> None:
-        super().__init__(name, clock, memory.allocator.limit)
+    def __init__(self, name: str, claim: Claim, config: Any = None, clock: Clock = REAL) -> None:
         self.claim = claim
-        self.memory = memory
+        self.memory = _memory_of(claim, name, config)
+        super().__init__(name, clock, self.memory.allocator.limit, config)
+        self.resources.memory = self.memory
         self._now = clock.now
-
-    @property
-    def physical_device_desc(self) -> str:
-        card = self.claim.card
-        major, minor = card.model.compute_capability
-        return (
-            f"device: {card.index}, name: {card.model.name}, pci bus id: {card.pci_bus_id}, "
-            f"compute capability: {major}.{minor}"
-        )
 
     def attributes(self) -> Any:
         """This device as a DeviceAttributes message."""
         message = super().attributes()
-        message.physical_device_desc = self.physical_device_desc
+        message.physical_device_desc = self.claim.description
         message.locality.bus_id = 1
-        message.locality.links.SetInParent()
         return message
 
     def to_device(self, array: Any) -> Any:
@@ -163,9 +155,10 @@ class _CellElsewhere(Cell):
         return self._to_host(self._cell.read())
 
 
-def memory_of(claim: Claim, device_name: str, options: Any) -> DeviceMemory:
+def _memory_of(claim: Claim, device_name: str, config: Any) -> DeviceMemory:
     """A program's memory on a card, made for its first session: the GPUOptions of later ones change nothing."""
     if claim.memory is None:
+        options = (config or ConfigProto()).gpu_options
         fraction, total = options.per_process_gpu_memory_fraction, claim.card.memory_bytes
         limit = int(fraction * total) if fraction > 0 else grab_all_limit(total)
         name = f"GPU_{device_name.rpartition(':')[2]}_bfc"
