@@ -112,7 +112,7 @@ class Complex(Op):
 
         def kernel(real, imag):
             out = xp.empty(xp.broadcast_shapes(real.shape, imag.shape), dtype)
-            out.real, out.imag = real, imag
+            out.real[...], out.imag[...] = real, imag
             return out
 
         return kernel

@@ -241,7 +241,7 @@ class Range(Op):
 
         def kernel(start, limit, delta):
             n = _range_length(start, limit, delta, error=invalid)
-            return (start + xp.arange(n).astype(dtype) * delta).astype(dtype)
+            return (start[()] + xp.arange(n).astype(dtype) * delta[()]).astype(dtype)
 
         return kernel
 

@@ -23,6 +23,7 @@ from dtflab.graph.scopes import colocate_with, name_scope
 from dtflab.graph.static_value import constant_value, folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, casting, constant as constants, joining, reshaping, segments
+from dtflab.ops.array_module import scatterer
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.scatter import blank, check_range
 from dtflab.ops.scatter_nd_shapes import check_output, check_static
@@ -223,7 +224,7 @@ def _coordinates(node: Any, indices: Any, shape: tuple[int, ...], what: str) -> 
     depth = indices.shape[-1]
     if depth > len(shape):
         raise invalid(f"index innermost dimension length must be <= {what} rank; saw: {depth} vs. {len(shape)}")
-    wrong = ((indices < 0) | (indices >= np.array(shape[:depth], indices.dtype))).any(-1)
+    wrong = ((indices < 0) | (indices >= np.array(shape[:depth], indices.dtype, like=indices))).any(-1)
     if np.any(wrong):
         where = tuple(int(i) for i in np.argwhere(wrong)[0])
         text = ",".join(map(str, where))
@@ -300,7 +301,7 @@ class ScatterNd(Op):
         def kernel(indices, updates, shape):
             out = blank(xp, shape.tolist(), dtype)
             check_output(out.shape, indices, updates)
-            xp.add.at(out, _coordinates(node, indices, out.shape, "output"), updates)
+            scatterer(xp, "add")(out, _coordinates(node, indices, out.shape, "output"), updates)
             return out
 
         return kernel

@@ -42,7 +42,7 @@ def _longest(rows: int, cols: int, low: int, high: int) -> int:
     return min(rows + min(high, 0), cols - max(low, 0))
 
 
-def _places(rows: int, cols: int, low: int, high: int, align: bytes) -> Iterator[tuple[int, Any, Any, Any]]:
+def _places(rows: int, cols: int, low: int, high: int, align: bytes, xp: Any) -> Iterator[tuple[int, Any, Any, Any]]:
     """Of each diagonal of a band: its row in storage, where in that row it stands, its rows and columns."""
     longest = _longest(rows, cols, low, high)
     upper_left, lower_left = (side == "LEFT" for side in align.decode().split("_"))
@@ -50,7 +50,7 @@ def _places(rows: int, cols: int, low: int, high: int, align: bytes) -> Iterator
         length = min(rows + min(d, 0), cols - max(d, 0))
         left = (d >= 0 and upper_left) or (d <= 0 and lower_left)
         start = 0 if left else longest - length
-        steps = np.arange(length)
+        steps = xp.arange(length)
         yield high - d, slice(start, start + length), steps - min(d, 0), steps + max(d, 0)
 
 
@@ -97,7 +97,7 @@ class MatrixDiagV3(Op):
             if band.shape[-1] != _longest(rows, cols, low, high) or band.shape[-2] != high - low + 1:
                 raise invalid(f"The diagonals {shape_text(diagonal)} do not fit a {rows}x{cols} matrix.")
             out = xp.full((*band.shape[:-2], rows, cols), padding, dtype)
-            for row, place, i, j in _places(rows, cols, low, high, align):
+            for row, place, i, j in _places(rows, cols, low, high, align, xp):
                 out[..., i, j] = band[..., row, place]
             return out
 
@@ -137,7 +137,7 @@ class MatrixDiagPartV3(Op):
             rows, cols = x.shape[-2:]
             low, high = _checked_band(k, rows, cols)
             out = xp.full((*x.shape[:-2], high - low + 1, _longest(rows, cols, low, high)), padding, dtype)
-            for row, place, i, j in _places(rows, cols, low, high, align):
+            for row, place, i, j in _places(rows, cols, low, high, align, xp):
                 out[..., row, place] = x[..., i, j]
             return out[..., 0, :] if low == high else out
 
@@ -169,7 +169,7 @@ class MatrixSetDiagV3(Op):
             low, high = _checked_band(k, rows, cols)
             band = _as_band(diagonal, low, high)
             out = x.copy()
-            for row, place, i, j in _places(rows, cols, low, high, align):
+            for row, place, i, j in _places(rows, cols, low, high, align, xp):
                 out[..., i, j] = band[..., row, place]
             return out
 

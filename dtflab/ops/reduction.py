@@ -34,6 +34,7 @@ from dtflab.ops import (
     reshaping,
     segments,
 )
+from dtflab.ops.array_module import reducer
 from dtflab.ops.messages import invalid, renamed
 from dtflab.ops.type_sets import NUMBER, REAL_QUANTIZED
 
@@ -240,14 +241,15 @@ def _extreme(ufunc_name: str, largest: bool) -> Callable[[Any, Any], Callable[..
             initial = dtype.as_numpy_dtype(-np.inf if largest else np.inf)
         else:
             initial = dtype.min if largest else dtype.max
-        function = getattr(xp, ufunc_name)
+        reduce = reducer(xp, ufunc_name)
 
-        def reduce(x: Any, axes: Any, keep: bool) -> Any:
+        def reduce_any(x: Any, axes: Any, keep: bool) -> Any:
             if np.size(x):
-                return function.reduce(x, axes, None, None, keep)
-            return function.reduce(x, axes, None, None, keep, initial)
+                return reduce(x, axes, keep)
+            kept = [1 if i in axes else dim for i, dim in enumerate(x.shape) if keep or i not in axes]
+            return xp.full(kept, initial, x.dtype)
 
-        return _over_axes(reduce, node["keep_dims"])
+        return _over_axes(reduce_any, node["keep_dims"])
 
     return bind
 
@@ -290,7 +292,7 @@ class All(_Reduction):
     """Whether all elements over the given axes are true."""
 
     def bind(node, xp):
-        return _over_axes(lambda x, axes, keep: xp.logical_and.reduce(x, axes, None, None, keep), node["keep_dims"])
+        return _over_axes(reducer(xp, "logical_and"), node["keep_dims"])
 
 
 @op("""Any(input: bool, reduction_indices: Tidx) -> (output: bool)
@@ -300,7 +302,7 @@ class Any_(_Reduction):
     """Whether any element over the given axes is true."""
 
     def bind(node, xp):
-        return _over_axes(lambda x, axes, keep: xp.logical_or.reduce(x, axes, None, None, keep), node["keep_dims"])
+        return _over_axes(reducer(xp, "logical_or"), node["keep_dims"])
 
 
 # -- functions -------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.array_module import scatterer
 from dtflab.ops.messages import invalid, shape_text
 
 UFUNCS = {
@@ -28,17 +29,17 @@ def blank(xp: Any, shape: Any, dtype: Any) -> Any:
 
 def writer(how: str, xp: Any) -> Callable[[Any, Any, Any, Any], Any]:
     """A function (old, out, indices, updates) → new, written into `out` if given, else a copy of `old`."""
-    ufunc = getattr(xp, UFUNCS[how]) if how in UFUNCS else None
+    scatter = scatterer(xp, UFUNCS[how]) if how in UFUNCS else None
 
     def write(old: Any, out: Any, indices: Any, updates: Any) -> Any:
         _check(old, indices, updates)
         new = old.copy() if out is None else out
-        if ufunc is None:
+        if scatter is None:
             new[indices] = updates
         elif how == "div" and new.dtype.kind in "iu":
             _divide_integers(xp, new, indices, updates)
         else:
-            ufunc.at(new, indices, updates)
+            scatter(new, indices, updates)
         return new
 
     return write
@@ -47,8 +48,8 @@ def writer(how: str, xp: Any) -> Callable[[Any, Any, Any, Any], Any]:
 def _divide_integers(xp: Any, new: Any, indices: Any, updates: Any) -> None:
     """Division that rounds towards zero, as in C; NumPy's own rounds down."""
     signs, sizes = xp.sign(new), xp.abs(new)
-    xp.multiply.at(signs, indices, xp.sign(updates))
-    xp.floor_divide.at(sizes, indices, xp.abs(updates))
+    scatterer(xp, "multiply")(signs, indices, xp.sign(updates))
+    scatterer(xp, "floor_divide")(sizes, indices, xp.abs(updates))
     new[...] = signs * sizes
 
 
@@ -72,7 +73,7 @@ def check_range(indices: Any, limit: int, name: str = "indices") -> None:
     if not indices.ndim:
         fit = 0 <= int(indices) < limit
     else:  # as unsigned numbers, negative ones are the largest
-        fit = np.maximum.reduce(indices.view(_UNSIGNED[indices.itemsize]), None, initial=0) < limit or not indices.size
+        fit = not indices.size or indices.view(_UNSIGNED[indices.itemsize]).max() < limit
     if not fit:
         wrong = (indices < 0) | (indices >= limit)
         where = tuple(int(i) for i in np.argwhere(wrong)[0])

@@ -23,6 +23,7 @@ from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, casting, constant as constants, gathering, joining, logic, reshaping
+from dtflab.ops.array_module import scatterer
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.resource import ResourceHandle, find
 from dtflab.ops.resource_sparse import variable_shape
@@ -36,15 +37,15 @@ Shape = tuple[int, ...]
 
 def _writer(how: str, xp: Any) -> Callable[[Any, Any, Any, Any], Any]:
     """A function (old, out, indices, updates) → new, written into `out` if given, else a copy of `old`."""
-    ufunc = getattr(xp, UFUNCS[how]) if how in UFUNCS else None
+    scatter = scatterer(xp, UFUNCS[how]) if how in UFUNCS else None
 
     def write(old: Any, out: Any, indices: Any, updates: Any) -> Any:
         places = _places(indices, old.shape)
         new = old.copy() if out is None else out
-        if ufunc is None:
+        if scatter is None:
             new[places] = updates
         else:
-            ufunc.at(new, places, updates)
+            scatter(new, places, updates)
         return new
 
     return write
@@ -53,7 +54,7 @@ def _writer(how: str, xp: Any) -> Callable[[Any, Any, Any, Any], Any]:
 def _places(indices: Any, shape: Shape) -> tuple[Any, ...]:
     """The positions as NumPy wants them; an error names the first one outside of `shape`."""
     depth = indices.shape[-1]
-    wrong = ((indices < 0) | (indices >= np.array(shape[:depth], np.int64))).any(-1)
+    wrong = ((indices < 0) | (indices >= np.array(shape[:depth], np.int64, like=indices))).any(-1)
     if np.any(wrong):
         where = tuple(int(i) for i in np.argwhere(wrong)[0])
         position = ", ".join(str(i) for i in indices[where])

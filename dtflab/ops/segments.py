@@ -20,6 +20,7 @@ from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, constant as constants, gathering, joining, logic, math, reduction, reshaping
+from dtflab.ops.array_module import scatterer
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.scatter import blank, check_range
 from dtflab.ops.type_sets import NUMBER
@@ -29,11 +30,11 @@ def add_rows(out: Any, ids: Any, rows: Any, xp: Any) -> Any:
     """Add each of `rows` to the row of `out` (contiguous, its own) that `ids` names; the result is `out`."""
     width = out[:1].size
     if out.ndim == 1 or width == 0:
-        xp.add.at(out, ids, rows)
+        scatterer(xp, "add")(out, ids, rows)
         return out
     # NumPy has a fast loop for one axis only: three times as fast as adding rows.
     places = ids[:, None].astype(np.int64) * width + xp.arange(width)
-    xp.add.at(out.reshape(-1), places.reshape(-1), rows.reshape(-1))
+    scatterer(xp, "add")(out.reshape(-1), places.reshape(-1), rows.reshape(-1))
     return out
 
 
@@ -160,7 +161,7 @@ class DynamicStitch(Op):
             for i, d in zip(indices, data):
                 if np.shape(d) != np.shape(i) + rest:
                     raise invalid(f"data shape {shape_text(d)} does not fit indices shape {shape_text(i)}")
-                merged[i, ...] = d  # the dots: an object is not taken for what it holds
+                merged[xp.asarray(i), ...] = d  # the dots: an object is not taken for what it holds
             return merged
 
         return kernel

@@ -1,0 +1,74 @@
+"""What NumPy and CuPy don't call by the same name.
+
+A kernel is written once, over an array module `xp`. CuPy has nearly all of NumPy; what it lacks is bridged here, or in
+the kernel by a form that both have. `np.array(…, like=x)` makes an array of the module that `x` is of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+_FUNCTIONS = {"maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
+
+
+def reducer(xp: Any, ufunc: str) -> Callable[..., Any]:
+    """`reduce(x, axes, keepdims)` by the ufunc of that name; of an empty array only if the ufunc has a neutral element.
+
+    CuPy's ufuncs can't reduce, but for sums and products; its functions can.
+    """
+    if xp is np:
+        reduce = getattr(np, ufunc).reduce
+        return lambda x, axes, keep: reduce(x, axes, None, None, keep)
+    function = getattr(xp, _FUNCTIONS[ufunc])
+    return lambda x, axes, keep: function(x, axes, None, keep)
+
+
+# The types for which CuPy adds (…) with the card's atomic operations, in any order.
+_ATOMIC = {"add": "iILQefd", "subtract": "iILQefd", "maximum": "iILQfd", "minimum": "iILQfd"}
+
+
+def scatterer(xp: Any, ufunc: str) -> Callable[[Any, Any, Any], None]:
+    """`write(array, places, values)`: array[places] = ufunc(array[places], values), where each duplicate counts.
+
+    `places` is an array of row numbers, or a tuple with such an array for each of the first axes.
+    """
+    function = getattr(xp, ufunc)
+    if xp is np:
+        at: Callable[[Any, Any, Any], None] = function.at
+        return at
+
+    def write(array: Any, places: Any, values: Any) -> None:
+        places = places if isinstance(places, tuple) else (places,)
+        if array.dtype.char in _ATOMIC.get(ufunc, ""):
+            function.at(array, places, values)
+        elif not places:
+            array[...] = function(array, values)
+        else:
+            _one_after_the_other(xp, function, array, places, values)
+
+    return write
+
+
+def _one_after_the_other(xp: Any, function: Any, array: Any, places: tuple[Any, ...], values: Any) -> None:
+    """For what CuPy can't scatter: in each round those places that have been named equally often before."""
+    rest = array.shape[len(places) :]
+    values = xp.broadcast_to(values, (*places[0].shape, *rest)).reshape(-1, *rest)
+    places = tuple(p.reshape(-1) for p in places)
+    for some in _rounds(xp, places, array.shape):
+        here = tuple(p[some] for p in places)
+        array[here] = function(array[here], values[some])
+
+
+def _rounds(xp: Any, places: tuple[Any, ...], shape: tuple[int, ...]) -> Iterator[Any]:
+    """Positions in `places`, so that no place is named twice in one round, and rounds keep the order of the names."""
+    numbers = xp.zeros(places[0].shape, np.int64)
+    for p, dim in zip(places, shape):
+        numbers = numbers * dim + p
+    order = xp.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    before = xp.arange(len(ordered)) - xp.searchsorted(ordered, ordered)
+    for i in range(int(before.max()) + 1 if len(ordered) else 0):
+        yield order[before == i]
