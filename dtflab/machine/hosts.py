@@ -17,13 +17,16 @@ import importlib.util
 import ipaddress
 import os
 import threading
-from dataclasses import dataclass
+import weakref
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dtflab.machine import cards
 from dtflab.machine.bfc_allocator import human_bytes
 from dtflab.machine.cards import CardModel
+from dtflab.machine.clock import REAL
 from dtflab.machine.console import say
+from dtflab.machine.registry import Holding, HostCards, Record, Registry, registry
 from dtflab.machine.visible import cuda_visible, listed
 
 if TYPE_CHECKING:
@@ -39,19 +42,6 @@ class Home:
     host: str
     program: str
     visible: str | None
-
-
-@dataclass(frozen=True)
-class HostCards:
-    """What a host was said to have: `count` cards of one model; None: as many as were asked for by device_count."""
-
-    model: CardModel
-    memory_bytes: int
-    count: int | None
-
-    def __str__(self) -> str:
-        many = "cards on demand:" if self.count is None else f"{self.count} x"
-        return f"{many} {self.model.name} ({self.memory_bytes // cards.MIB} MiB)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +68,11 @@ class Claim:
         self.ordinal = card.index
         self.memory: DeviceMemory | None = None
         self.grabbed = 0
-        self.busy_ns = 0
+        self._since = REAL.time()
+        self._told: tuple[Registry, int] | None = None  # where others see the counters: registry, slot
+        self._cells = memoryview(bytearray(16)).cast("Q")
         self._lock = threading.Lock()
+        _every.add(self)
 
     @property
     def held(self) -> int:
@@ -90,46 +83,73 @@ class Claim:
     def description(self) -> str:
         """The card as TensorFlow describes it."""
         model = self.card.model
-        major, minor = model.compute_capability
         return (
             f"device: {self.ordinal}, name: {model.name}, pci bus id: {self.card.pci_bus_id}, "
-            f"compute capability: {major}.{minor}"
+            f"compute capability: {_dotted(model.compute_capability)}"
         )
 
     def grab(self, nbytes: int) -> bool:
         """Take memory off the card; False, and CUDA's line, if so much is not free."""
-        with _lock:
+        with _lock, registry().locked():
             context = 0 if self.grabbed else cards.CONTEXT_BYTES
             if nbytes + context > free_bytes(self.card):
                 amount = human_bytes(nbytes).replace("iB", "")  # 3.66G
                 say(f"failed to allocate {amount} ({nbytes} bytes) from device: CUDA_ERROR_OUT_OF_MEMORY")
                 return False
             self.grabbed += nbytes
+            if self._told is None:
+                slot, self._cells = registry().take_slot()
+                self._told = registry(), slot
+            _publish()
             return True
 
     def busy(self, seconds: float) -> None:
-        """A kernel ran that long."""
+        """A kernel ran that long. Told to other processes without a system call."""
         with self._lock:
-            self.busy_ns += int(seconds * 1e9)
+            self._cells[0] += int(seconds * 1e9)
+            if self.memory is not None:
+                self._cells[1] = self.memory.allocator.stats.bytes_in_use
+
+    def other_holders(self) -> str:
+        """Who else holds memory of the card, for errors."""
+        held = [(claim.program or "this process", claim.held) for claim in _on(self.card) if claim is not self]
+        held += [
+            (holding.program or f"process {record.pid} ({record.command})", holding.held)
+            for record, holding in _elsewhere(self.card)
+        ]
+        return ", ".join(f"{who} holds {-(-nbytes // cards.MIB)} MiB" for who, nbytes in held if nbytes)
 
     def release(self) -> None:
         """The program ends: all that it held is free again."""
         with _lock:
+            _drop([key for key, claim in _claims.items() if claim is self])
             self.grabbed = 0
-            for key in [key for key, claim in _claims.items() if claim is self]:
-                del _claims[key]
+
+    def let_go(self) -> None:
+        """The registry forgets the claim; who has it, keeps it."""
+        with self._lock:
+            if self._told is not None:
+                self._cells = memoryview(bytearray(self._cells)).cast("Q")
+                self._told[0].give_slot(self._told[1])
+                self._told = None
+
+    def holding(self) -> Holding:
+        """What is told to other processes."""
+        assert self._told is not None
+        return Holding(self.card.host, self.card.index, self.program, self.held, self._since, self._told[1])
 
     def __repr__(self) -> str:
         return f"<claim of {self.program or 'this process'} on card {self.card.index} of {self.card.host}>"
 
 
-# ---- what this process knows ----
+# ---- what this process knows. `_lock` comes before the registry's ----
 
 _lock = threading.RLock()
 _asked: HostCards | None = None  # by simulate_gpus, for every host that has none of its own
-_said: dict[str, HostCards] = {}  # for one host, by a cluster
+_said: dict[str, list[HostCards]] = {}  # for one host, by clusters
 _cards: dict[str, tuple[HostCards, list[Card]]] = {}
 _claims: dict[tuple[str, str, int], Claim] = {}
+_every: weakref.WeakSet[Claim] = weakref.WeakSet()  # also those on cards that others took the place of
 
 
 def simulate_gpus(count: int | None, gpu: str | None = None, memory: int | str | None = None) -> None:
@@ -137,27 +157,51 @@ def simulate_gpus(count: int | None, gpu: str | None = None, memory: int | str |
 
     `gpu` is a model ("K40", "P100", …; by default the book's GRID K520), `memory` what each has, in bytes or as
     "4GiB". 0 takes all cards away, None forgets what was asked: then the environment and real cards count again.
-    ValueError for a model that is not known and for memory that is no amount.
+    ValueError for a model that is not known, for memory that is no amount, and if another process that lives has
+    other cards on this host.
     """
     global _asked
     definition = None if count is None else definition_of(count, gpu, memory)
     with _lock:
         _asked = definition
-        for host in [host for host in _cards if host not in _said]:
-            _forget(host)
+        _forget([host for host in _cards if host not in _said])
+        if definition is not None:
+            cards_of(this_host())
 
 
-def definition_of(count: int | None, gpu: str | None = None, memory: int | str | None = None) -> HostCards:
+def definition_of(count: int, gpu: str | None = None, memory: int | str | None = None, exact: bool = True) -> HostCards:
     """Checked; what is not given comes from DTFLAB_GPU and DTFLAB_GPU_MEMORY, or is the default."""
-    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise ValueError(f"The number of GPUs must be 0 or more, not {count!r}.")
     name = gpu if gpu is not None else os.environ.get("DTFLAB_GPU")
     model = cards.model(name) if name else cards.DEFAULT
-    amount = memory if memory is not None else os.environ.get("DTFLAB_GPU_MEMORY")
-    nbytes = cards.parse_memory(amount) if amount not in (None, "") else model.memory_bytes
+    amount = memory if memory is not None else os.environ.get("DTFLAB_GPU_MEMORY") or model.memory_bytes
+    nbytes = cards.parse_memory(amount)
     if nbytes < cards.SMALLEST_CARD_BYTES:
         raise ValueError(f"A GPU needs {cards.SMALLEST_CARD_BYTES // cards.MIB} MiB or more, not {amount!r}.")
-    return HostCards(model, nbytes, count)
+    return HostCards(model.name, nbytes, count, exact)
+
+
+def give_cards(host: str, definition: HostCards) -> None:
+    """A cluster says what a host has; until it takes that back, nothing else counts. ValueError if others differ."""
+    with _lock:
+        if any(not said.agrees(definition) for said in _said.get(host, [])):
+            raise _differ(host, definition, _said[host][0], "another cluster of this process lives")
+        _said.setdefault(host, []).append(definition)
+        try:
+            cards_of(host)
+        except ValueError:
+            take_cards(host)
+            raise
+
+
+def take_cards(host: str) -> None:
+    """The cluster ends; the last one takes the cards along."""
+    with _lock:
+        _said[host].pop()
+        if not _said[host]:
+            del _said[host]
+            _forget([host])
 
 
 def this_host() -> str:
@@ -186,7 +230,7 @@ def _definition(host: str) -> HostCards | None:
     """What the host was said to have: by a cluster, by simulate_gpus, by the environment; None if nobody said."""
     count = os.environ.get("DTFLAB_GPUS")
     if host in _said:
-        return _said[host]
+        return _said[host][0]
     if _asked is not None or not count:
         return _asked
     if not count.strip().isdecimal():
@@ -195,26 +239,30 @@ def _definition(host: str) -> HostCards | None:
 
 
 def cards_of(host: str, on_demand: int = 0) -> list[Card]:
-    """The cards of a host: simulated if somebody asked for some, else the real ones; `on_demand` on a host without."""
+    """The cards of a host: simulated if somebody asked for some, else the real ones; `on_demand` on a host without.
+
+    ValueError if another process that lives says something else of the host.
+    """
     definition = _definition(host)
     if definition is None and (real := _real_cards()):
         return real
-    if on_demand and (definition is None or definition.count == 0):
-        definition = definition_of(None)
-    if definition is None:
-        return []
+    if definition is None or definition.count == 0:
+        definition = definition_of(on_demand, exact=False)
     with _lock:
-        if host not in _cards or _cards[host][0] != definition:
-            _forget(host)
-            _cards[host] = (definition, [])
-        count = on_demand if definition.count is None else definition.count
-        found = _cards[host][1]
-        found += [_card(host, i, definition) for i in range(len(found), count)]
-        return found[:count]
+        known, there = _cards.get(host, (definition, []))
+        if not known.agrees(definition):
+            _forget([host])
+            there = []
+        if len(there) < definition.count:
+            _check_with_others(host, definition)
+            there += [_card(host, i, definition) for i in range(len(there), definition.count)]
+            _cards[host] = (definition, there)
+            _publish()
+        return there[: definition.count]
 
 
 def _card(host: str, index: int, definition: HostCards) -> Card:
-    return Card(host, index, definition.model, definition.memory_bytes, f"0000:00:{index + 3:02x}.0")
+    return Card(host, index, cards.model(definition.model), definition.memory_bytes, f"0000:00:{index + 3:02x}.0")
 
 
 def _real_cards() -> list[Card]:
@@ -225,11 +273,39 @@ def _real_cards() -> list[Card]:
     return found
 
 
-def _forget(host: str) -> None:
+def _forget(hosts: list[str]) -> None:
     """Other cards take the place of these. Who has claims on the old ones keeps them, apart from all others."""
-    _cards.pop(host, None)
-    for key in [key for key in _claims if key[0] == host]:
-        del _claims[key]
+    for host in hosts:
+        _cards.pop(host, None)
+    _drop([key for key in _claims if key[0] in hosts], bool(hosts))
+
+
+def _drop(keys: list[tuple[str, str, int]], tell: bool = False) -> None:
+    """End claims; `tell` the other processes even if there are none."""
+    for key in keys:
+        _claims.pop(key).let_go()
+    if keys or tell:
+        _publish()
+
+
+def _check_with_others(host: str, definition: HostCards) -> None:
+    for record in registry().others():
+        there = record.hosts.get(host)
+        if there is not None and not there.agrees(definition):
+            raise _differ(host, definition, there, f"process {record.pid} ({record.command}) lives")
+
+
+def _differ(host: str, wanted: HostCards, there: HostCards, why: str) -> ValueError:
+    return ValueError(
+        f"Host {host!r} can't have {wanted}: it has {there} as long as {why}. Ask for the same cards, end that, or "
+        "name another host (DTFLAB_HOST)."
+    )
+
+
+def _publish() -> None:
+    """Tell the other processes what this one knows."""
+    hosts = {host: replace(said, count=len(there)) for host, (said, there) in _cards.items()}
+    registry().publish(hosts, [claim.holding() for claim in _claims.values() if claim._told])
 
 
 # ---- programs ----
@@ -256,7 +332,10 @@ def visible_claims(host: str, program: str, visible: str | None, config: Any = N
 
 def _claim(card: Card, program: str, ordinal: int) -> Claim:
     with _lock:
-        claim = _claims.setdefault((card.host, program, card.index), Claim(card, program))
+        key = (card.host, program, card.index)
+        if key not in _claims:
+            _claims[key] = Claim(card, program)
+        claim = _claims[key]
         claim.ordinal = ordinal
         return claim
 
@@ -280,12 +359,26 @@ def _dotted(capability: tuple[int, int]) -> str:
 def end_program(program: str) -> None:
     """Free all that a program holds."""
     with _lock:
-        for claim in [claim for claim in _claims.values() if claim.program == program]:
-            claim.release()
+        _drop([key for key in _claims if key[1] == program])
+        for claim in [claim for claim in _every if claim.program == program]:
+            claim.grabbed = 0
 
 
 def free_bytes(card: Card) -> int:
     """What nobody holds of a card."""
     with _lock:
-        held = sum(claim.held for claim in _claims.values() if claim.card is card)
+        held = sum(claim.held for claim in _on(card)) + sum(holding.held for _, holding in _elsewhere(card))
         return card.memory_bytes - cards.IDLE_BYTES - held
+
+
+def _on(card: Card) -> list[Claim]:
+    """The claims of this process on a card."""
+    return [claim for claim in _every if claim.card is card]
+
+
+def _elsewhere(card: Card) -> list[tuple[Record, Holding]]:
+    """What other processes hold of a card; nothing of one that others took the place of."""
+    if not any(card is there for there in _cards.get(card.host, (None, []))[1]):
+        return []
+    records = registry().others()
+    return [(r, h) for r in records for h in r.holdings if (h.host, h.card) == (card.host, card.index)]

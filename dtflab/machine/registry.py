@@ -1,0 +1,291 @@
+"""Registry: what the processes of this machine tell each other about the cards of simulated hosts.
+
+Stands for what the GPU driver knows and `nvidia-smi` asks it: which process holds how much memory of which card.
+
+A process has two files in the registry's folder. `<id>.json` says which hosts it knows and what its programs hold.
+`<id>.live` is locked as long as the process lives: the operating system unlocks it whatever ends the process. Its
+bytes are counters, mapped into memory, so that a kernel that has run costs no system call.
+
+Rules: a record is replaced as a whole, under the registry's lock. A record whose `.live` can be locked belongs to a
+dead process, and is removed by whoever finds it. Records are data, and are checked like data from a stranger.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import mmap
+import os
+import random
+import struct
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dtflab.machine.clock import REAL
+from dtflab.machine.console import say
+from dtflab.machine.file_lock import FileLock
+
+_CELLS = 2  # per claim: nanoseconds of kernels, bytes in use
+_SLOTS = 1 << 14
+_PATIENCE = 10.0  # seconds for the registry's lock
+
+
+@dataclass(frozen=True)
+class HostCards:
+    """What a host has: `count` cards of one model; more, if they are made when somebody asks for them (not `exact`)."""
+
+    model: str
+    memory_bytes: int
+    count: int
+    exact: bool = True
+
+    def agrees(self, other: HostCards) -> bool:
+        """True if both can be said of one host."""
+        same = (self.model, self.memory_bytes) == (other.model, other.memory_bytes)
+        return same and (self.count == other.count or not (self.exact and other.exact))
+
+    def __str__(self) -> str:
+        return f"{self.count} x {self.model} ({self.memory_bytes >> 20} MiB)"
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What one program holds of one card: `held` bytes, since `since` (seconds since 1970). `slot` has its counters."""
+
+    host: str
+    card: int
+    program: str
+    held: int
+    since: float
+    slot: int
+
+
+@dataclass
+class Record:
+    """What one process tells: its number, its command, its hosts, what its programs hold."""
+
+    pid: int
+    command: str
+    hosts: dict[str, HostCards] = field(default_factory=dict)
+    holdings: list[Holding] = field(default_factory=list)
+    life: Path | None = None  # the file with its counters
+
+    def counters(self, holding: Holding) -> tuple[int, int]:
+        """(nanoseconds of kernels, bytes in use) of one of its holdings."""
+        if self.life is None or not self.life.exists():
+            return 0, 0
+        with self.life.open("rb") as file:
+            file.seek(holding.slot * _CELLS * 8)
+            busy, in_use = struct.unpack("QQ", file.read(_CELLS * 8))
+        return busy, in_use
+
+
+def parse(text: str) -> Record:
+    """The record that a file holds; ValueError if it is none."""
+    try:
+        data = json.loads(text)
+        hosts = {_as(str, name): _made(HostCards, _HOST, host) for name, host in data["hosts"].items()}
+        holdings = [_made(Holding, _HOLDING, holding) for holding in data["holdings"]]
+        return Record(_as(int, data["pid"]), _as(str, data["command"]), hosts, holdings)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"it is no record of a process ({type(error).__name__}: {error})") from None
+
+
+_HOST = {"model": str, "memory_bytes": int, "count": int, "exact": bool}
+_HOLDING = {"host": str, "card": int, "program": str, "held": int, "since": float, "slot": int}
+
+
+def _made(cls: type[Any], kinds: dict[str, type], data: dict[str, Any]) -> Any:
+    return cls(**{name: _as(kind, data[name]) for name, kind in kinds.items()})
+
+
+def _as(kind: type[Any], value: Any) -> Any:
+    if type(value) is not kind or (kind is int and not 0 <= value < 1 << 62):
+        raise ValueError(f"{value!r} is no {kind.__name__}")
+    return value
+
+
+class Registry:
+    """The records of one folder, seen by this process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._pid = os.getpid()
+        self._thread_lock = threading.RLock()
+        self._depth = 0
+        self._door: FileLock | None = None
+        self._life: FileLock | None = None
+        self._counters: memoryview | None = None
+        self._free_slots: list[int] = []
+        self._base = folder / f"{self._pid}-{random.SystemRandom().getrandbits(32):08x}"
+        self._record = Record(self._pid, command_line(), life=self._base.with_suffix(".live"))
+        self._told: set[Path] = set()
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else reads or writes meanwhile, no thread and no process."""
+        with self._thread_lock:
+            if self._depth == 0:
+                self._enter()
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                if self._depth == 0 and self._door is not None:
+                    self._door.release()
+
+    def _enter(self) -> None:
+        _private(self.folder)
+        self._door = self._door or FileLock(self.folder / "registry.lock")
+        deadline = REAL.now() + _PATIENCE
+        while not self._door.acquire():
+            if REAL.now() > deadline:
+                raise TimeoutError(
+                    f"The registry of simulated GPUs in {self.folder} stays locked. Is a process of yours stopped? Let "
+                    "it go on or end it, or set DTFLAB_REGISTRY to another folder."
+                )
+            REAL.sleep(0.001)
+
+    # ---- what this process tells ----
+
+    def publish(self, hosts: dict[str, HostCards], holdings: list[Holding]) -> None:
+        """Tell the other processes."""
+        with self.locked():
+            self._come_alive()
+            self._record.hosts, self._record.holdings = hosts, holdings
+            data = {
+                "pid": self._record.pid,
+                "command": self._record.command,
+                "hosts": {name: asdict(host) for name, host in hosts.items()},
+                "holdings": [asdict(holding) for holding in holdings],
+            }
+            draft = self._base.with_suffix(".new")
+            draft.write_text(json.dumps(data), encoding="utf-8")
+            draft.replace(self._base.with_suffix(".json"))
+
+    def take_slot(self) -> tuple[int, memoryview]:
+        """Counters for one claim, at zero: (slot, the two cells)."""
+        with self.locked():
+            self._come_alive()
+            assert self._counters is not None
+            if not self._free_slots:
+                raise RuntimeError(f"One process can have {_SLOTS} claims on simulated GPUs, not more.")
+            slot = self._free_slots.pop()
+            cells = self._counters[slot * _CELLS : slot * _CELLS + _CELLS]
+            cells[0] = cells[1] = 0
+            return slot, cells
+
+    def give_slot(self, slot: int) -> None:
+        with self._thread_lock:
+            self._free_slots.append(slot)
+
+    def _come_alive(self) -> None:
+        """Make the two files, at the first word."""
+        if self._life is not None:
+            return
+        life = FileLock(self._base.with_suffix(".live"))
+        assert life.acquire()
+        os.ftruncate(life.descriptor, _SLOTS * _CELLS * 8)  # a file with a hole: it takes no room on the disk
+        self._counters = memoryview(mmap.mmap(life.descriptor, _SLOTS * _CELLS * 8)).cast("Q")
+        self._free_slots = list(range(_SLOTS - 1, -1, -1))
+        self._life = life
+
+    def leave(self) -> None:
+        """The process ends: remove its files."""
+        if self._life is not None:
+            _bury(self._base.with_suffix(".live"))
+            self._life.close()
+            self._life = None
+
+    # ---- what others tell ----
+
+    def others(self) -> list[Record]:
+        """What the other processes tell that live, in the order of their numbers. Files of the dead are removed."""
+        found = []
+        with self.locked():
+            for life in self.folder.glob("*.live"):
+                if life == self._record.life:
+                    continue
+                if not _is_alive(life):
+                    _bury(life)
+                elif (record := self._read(life)) is not None:
+                    found.append(record)
+        return sorted(found, key=lambda record: record.pid)
+
+    def everyone(self) -> list[Record]:
+        """This process, and the others."""
+        return [self._record, *self.others()]
+
+    def _read(self, life: Path) -> Record | None:
+        path = life.with_suffix(".json")
+        if not path.exists():
+            return None  # it lives, but has not told anything yet
+        try:
+            record = parse(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            if path not in self._told:
+                self._told.add(path)
+                say(f"{path} is left out of the registry of simulated GPUs: {error}. End its process, or remove it.")
+            return None
+        record.life = life
+        return record
+
+
+def _is_alive(path: Path) -> bool:
+    lock = FileLock(path)
+    try:
+        return not lock.acquire()
+    finally:
+        lock.close()
+
+
+def _bury(life: Path) -> None:
+    for suffix in (".json", ".new", ".live"):
+        life.with_suffix(suffix).unlink(missing_ok=True)
+
+
+def _private(folder: Path) -> None:
+    """Make the folder; PermissionError if it is somebody else's."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
+        raise PermissionError(
+            f"{folder}, the registry of simulated GPUs, is not yours. Set DTFLAB_REGISTRY to a folder that is."
+        )
+
+
+def command_line() -> str:
+    """What the process is called in tables: `python train.py`."""
+    script = sys.argv[0] if sys.argv else ""
+    return " ".join(filter(None, [Path(sys.executable).name or "python", Path(script).name]))
+
+
+# ---- the one in use ----
+
+_open: dict[Path, Registry] = {}
+
+
+def registry() -> Registry:
+    """The registry of DTFLAB_REGISTRY, or of this user in the folder for temporary files."""
+    named = os.environ.get("DTFLAB_REGISTRY")
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    folder = Path(named) if named else Path(tempfile.gettempdir()) / f"dtflab-{user}"
+    if folder not in _open:
+        _open[folder] = Registry(folder)
+    return _open[folder]
+
+
+def _leave_all() -> None:
+    for each in _open.values():
+        each.leave()
+
+
+atexit.register(_leave_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_open.clear)  # a forked child is a process of its own
