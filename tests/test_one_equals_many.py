@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dtflab as tf
-from dtflab.runtime import executor, local, transport
+from dtflab.machine import costs
+from dtflab.runtime import local, transport
 from dtflab.runtime.runner import SeededStep, Step
 from tests.graphs import build, recipes, run
 
@@ -42,6 +43,20 @@ def test_many_devices_of_one_task(recipe):
     built = build(recipe, lambda place: f"/cpu:{place % 3}")
     with tf.Session(graph=built.graph, config=tf.ConfigProto(device_count={"CPU": 3})) as session:
         assert_same(one_device(recipe), run(built, session))
+
+
+@settings(max_examples=300)
+@given(recipe=recipes)
+def test_gpus_of_one_task(recipe):
+    """Int32 arithmetic, predicates and counters are in host memory there, and cross inside loops, too."""
+    built = build(recipe, lambda place: ("/gpu:0", "/gpu:1", "/cpu:0")[place % 3])
+    config = tf.ConfigProto(device_count={"GPU": 2}, allow_soft_placement=True)
+    expected = one_device(recipe)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        with tf.Session(graph=built.graph, config=config) as session:
+            assert_same(expected, run(built, session))
+            assert [device.device_type for device in session.list_devices()] == ["CPU", "GPU", "GPU"]
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +123,6 @@ def test_costly_kernels_beside_each_other(recipe):
     expected = one_device(recipe)
     built = build(recipe, lambda place: f"/cpu:{place % 3}")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(executor, "COSTLY_FLOPS", 0)
+        patch.setattr(costs, "COSTLY_FLOPS", 0)
         with tf.Session(graph=built.graph, config=tf.ConfigProto(device_count={"CPU": 3})) as session:
             assert_same(expected, run(built, session))
