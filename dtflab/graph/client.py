@@ -106,12 +106,16 @@ def register_session_run_conversion_functions(
 
 
 def explained(error: OpError, graph: Graph) -> OpError:
-    """The error with the operation it names and the user's line that made it."""
+    """The error with the operation it names and the user's line that made it; `error` itself is spent.
+
+    A notebook keeps the last error: it must not keep the arrays of the step, which the frames of `error` hold.
+    """
     named = re.search(r"\[\[\{\{node ([^}]+)\}\}\]\](?: on (\S+))?", error.message)
     if named is None:
         return error
     op = graph._ops.get(named[1]) or graph._ops.get(_OWNER.sub(r"\1\2", named[1]))
     found = type(error)(op.node_def if op is not None else error.node_def, op, error.message)
-    found.device = named[2]
+    found.device, found.report = named[2], error.report
     found.experimental_payloads = error.experimental_payloads
+    error.__traceback__ = None
     return found

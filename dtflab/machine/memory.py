@@ -25,26 +25,29 @@ from dtflab.machine.bfc_allocator import BFCAllocator, OutOfMemory, human_bytes,
 from dtflab.ops.cell import Cell
 from dtflab.ops.messages import dtype_text, shape_text
 
-_MOST_ROWS = 10  # of who holds what, in a message
+# Of who holds what, a message shows so many tensors, or as many as have this part of the bytes.
+_MOST_ROWS = 10
+_MOST_BYTES = 0.99
 
 
 class Buffer:
     """The memory of one array: its place on the device, and who made it."""
 
-    __slots__ = ("address", "dtype", "maker", "nbytes", "number", "owner", "shape", "size")
+    __slots__ = ("address", "dtype", "maker", "nbytes", "number", "owner", "shape", "size", "variable")
 
     def __init__(self, owner: np.ndarray, maker: Any) -> None:
         self.owner: Any = owner  # a weak reference to it, once it has memory
         self.nbytes = owner.nbytes
         self.shape = owner.shape
         self.dtype = owner.dtype
-        self.maker = maker  # a Node, or the Cell of a variable
+        self.maker = maker  # a Node, or the Cell of a variable that was written
+        self.variable = maker if isinstance(maker, Cell) else None  # which holds it
         self.address = 0
         self.size = 0  # of the chunk
         self.number = 0  # counted from 1: TensorFlow's allocation id
 
     def __str__(self) -> str:
-        return str(self.maker.name)
+        return f"variable {self.variable.name}" if self.variable is not None else str(self.maker.name)
 
 
 class DeviceMemory:
@@ -98,12 +101,15 @@ class DeviceMemory:
     def usage(self) -> str:
         """Who holds how much, the largest first; as in TensorFlow's message, with sizes, shapes and lines."""
         rows = sorted(self.buffers(), key=lambda buffer: (-buffer.size, buffer.number))
+        left = sum(buffer.size for buffer in rows)
+        least = left * (1 - _MOST_BYTES)
         lines = [f"Current usage from device: {self.device_name}, allocator: {self.allocator.name}"]
-        lines += [f"  {_row(buffer)}" for buffer in rows[:_MOST_ROWS]]
-        if len(rows) > _MOST_ROWS:
-            rest = sum(buffer.size for buffer in rows[_MOST_ROWS:])
-            lines.append(f"  Remaining {len(rows) - _MOST_ROWS} tensors with {human_bytes(rest)}")
-        return "\n".join(lines)
+        for buffer in rows[:_MOST_ROWS]:
+            if left > least:
+                lines.append(f"  {_row(buffer)}")
+                left -= buffer.size
+        rest = len(rows) + 1 - len(lines)
+        return "\n".join([*lines, f"  Remaining {rest} tensors with {human_bytes(left)}"] if rest else lines)
 
     # -- buffers come and go ----------------------------------------------------------------------------------------
 
@@ -118,7 +124,7 @@ class DeviceMemory:
             except OutOfMemory as error:
                 raise self._exhausted(error, array, maker) from None
         elif isinstance(maker, Cell):
-            found.maker = maker  # the value of a variable is known by its name
+            found.variable = maker
 
     def _allocate(self, owner: np.ndarray, maker: Any, again: bool = True) -> None:
         try:
@@ -185,9 +191,8 @@ def owner_of(array: Any) -> Any:
 
 def _row(buffer: Buffer) -> str:
     """One line of the usage: `4.00MiB from MatMul: float[1024,1024] (train.py:12, in model)`."""
-    kind = "variable " if isinstance(buffer.maker, Cell) else ""
     line = line_text(getattr(buffer.maker, "line", None))
-    text = f"{human_bytes(buffer.size)} from {kind}{buffer}: {dtype_text(dtypes.as_dtype(buffer.dtype))}"
+    text = f"{human_bytes(buffer.size)} from {buffer}: {dtype_text(dtypes.as_dtype(buffer.dtype))}"
     needs = "" if rounded(buffer.nbytes) == buffer.size else f", which needs {human_bytes(buffer.nbytes)}"
     return f"{text}{shape_text(buffer.shape)}{needs}" + (f" ({line})" if line else "")
 
@@ -195,10 +200,12 @@ def _row(buffer: Buffer) -> str:
 def _why(full: OutOfMemory) -> str:
     """Why it did not fit, and what helps."""
     wanted, free, piece = human_bytes(full.nbytes), human_bytes(full.free), human_bytes(full.largest_free)
+    if full.nbytes > full.limit:
+        return f"{wanted} are wanted: more than this program has on the card, {human_bytes(full.limit)}."
     if full.refused:
         return (
             f"{wanted} are wanted, but the card has no memory left for this program. End another program that uses it, "
-            "or start both with a smaller per_process_gpu_memory_fraction, or with allow_growth."
+            "or start both with a smaller per_process_gpu_memory_fraction or with allow_growth."
         )
     if full.free >= full.nbytes:
         return (

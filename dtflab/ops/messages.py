@@ -49,7 +49,9 @@ def op_error(error: Exception, node: Node, device: str) -> errors.OpError:
         return error
     where = f"\n\t [[{{{{node {node.name}}}}}]] on {device}"
     if isinstance(error, errors.OpError):
-        return type(error)(error.node_def, error.op, error.message + where)
+        named = type(error)(error.node_def, error.op, error.message + where)
+        named.report = error.report
+        return named
     if isinstance(error, MemoryError):
         return errors.ResourceExhaustedError(None, None, f"OOM when running {node.op}: {error}{where}")
     if isinstance(error, ValueError | TypeError):
