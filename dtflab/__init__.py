@@ -475,6 +475,7 @@ _LAZY = {
     "NodeDef": "dtflab.protos.node_def_pb2",
     "Cluster": "dtflab.cluster.cluster",
     "timeouts": "dtflab.cluster.timeouts",
+    "grade": "dtflab.grading.grade",
     "get_logger": "dtflab.graph.tf_logging",
     "OpError": "dtflab.graph.errors",
     **dict.fromkeys(("bool_ref", "float32_ref", "float64_ref", "half_ref", "int32_ref", "int64_ref", "string_ref",

@@ -1,1 +1,6 @@
-"""Exercises that grade themselves: checks, hints, scores."""
+"""Exercises that grade themselves: checks, hints, scores. `dtflab.grade("placement/q1")`.
+
+In the order of reading: `questions` (what a question is; `checks/` has them, a file per topic), `judge` (an answer's
+report), with `watchdog` and `capture` around the answer; `score` and `pages` (what is shown of it), `grade` (what is
+called); `sources` (an exercise from its solution).
+"""

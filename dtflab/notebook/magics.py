@@ -11,6 +11,8 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 
 from dtflab import viz
 from dtflab.cluster.cluster import Cluster
+from dtflab.grading import grade
+from dtflab.grading.questions import all_questions
 from dtflab.graph import errors, scopes
 from dtflab.graph.device_spec import task_name
 from dtflab.graph.nest import leaves
@@ -26,7 +28,7 @@ _ENGINES = ("inprocess", "process")
 
 @magics_class
 class DtfMagics(Magics):
-    """`%dtf_cluster`, `%dtf_placement`, `%dtf_timeline`."""
+    """`%dtf_cluster`, `%dtf_placement`, `%dtf_timeline`, `%dtf_grade`."""
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
@@ -156,6 +158,34 @@ class DtfMagics(Magics):
                 error.add_note(f"The traced run is fed like this: {example}")
             raise
 
+    @magic_arguments()
+    @argument(
+        "question", nargs="?", default="", help="placement/q1, or q1; else those whose answers are in the notebook"
+    )
+    @argument("--all", action="store_true", help="every question of the course")
+    @argument("--hint", action="store_true", help="a hint in place of the mark; each time the next one")
+    @line_magic
+    def dtf_grade(self, line: str) -> Any:
+        """Grade answers of the notebook, or ask for a hint.
+
+        %dtf_grade                   the questions whose answers are in the notebook
+        %dtf_grade placement/q1      one question; q1 if that is enough
+        %dtf_grade q1 --hint         a hint for it, each time a bigger one
+        %dtf_grade --all             every question
+
+        The same in plain Python: dtflab.grade("placement/q1").
+        """
+        args = parse_argstring(self.dtf_grade, line)
+        shell: Any = self.shell
+        try:
+            questions = grade.chosen(args.question, args.all, shell.user_ns)
+            if args.hint and len(questions) > 1:
+                names = ", ".join(question.id for question in questions)
+                raise LookupError(f"A hint for which one? {names}. For example: %dtf_grade {questions[0].id} --hint")
+        except LookupError as error:
+            raise UsageError(str(error)) from None
+        return grade.next_hint(questions[0]) if args.hint else grade.grade_all(questions, shell.user_ns)
+
     def _value(self, expression: str) -> Any:
         """The value of a Python expression in the user's namespace; None for no text."""
         shell: Any = self.shell
@@ -178,6 +208,8 @@ class DtfMagics(Magics):
         """What may come next on a line that starts with one of the magics: options, verbs, names of clusters."""
         words = event.line.split()
         before = words[-1] if event.line.endswith(" ") else words[-2]
+        if words[0].lstrip("%") == "dtf_grade":
+            return [*(question.id for question in all_questions()), "--all", "--hint"]
         if words[0].lstrip("%") != "dtf_cluster":
             return ["--feed", "--session"] if event.symbol.startswith("-") else []
         values = {"--engine": _ENGINES, "--name": tuple(self.clusters)}

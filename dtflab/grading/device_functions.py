@@ -1,0 +1,133 @@
+"""What a device function says of a model's ops: the evidence for questions on where variables go.
+
+A model is a list of variables that the checks know by themselves, so that no attribute of an op is trusted; the graph
+is built under the function, and never run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+from dtflab.grading.questions import Wrong
+from dtflab.graph import dtypes
+from dtflab.graph.device_spec import DeviceName, DeviceSpec, parse
+from dtflab.graph.graph import Graph
+from dtflab.ops.constant import placeholder
+from dtflab.ops.initializers import zeros_initializer
+from dtflab.ops.math import add
+from dtflab.ops.variable_scope import get_variable
+
+VARIABLE_OPS = ("Variable", "VariableV2", "VarHandleOp")
+
+
+class Variable(NamedTuple):
+    """A variable of a model, as the checks know it without asking TensorFlow's attributes."""
+
+    shape: tuple[int, ...]
+    dtype: Any = dtypes.float32
+    resource: bool = False
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        return self.elements * int(self.dtype.size)
+
+
+def dense_net(random: Random, resource: bool = False) -> list[Variable]:
+    """Weights and biases of 4 to 6 layers, and the step counter."""
+    sizes = [random.randrange(8, 400) for _ in range(random.randint(5, 7))]
+    layers = [shape for pair in itertools.pairwise(sizes) for shape in (pair, pair[1:])]
+    return [*(Variable(shape, resource=resource) for shape in layers), Variable((), dtypes.int64, resource)]
+
+
+def mixed_types(random: Random) -> list[Variable]:
+    """An embedding, statistics in float64, counters, masks: what elements cost differs eightfold."""
+    kinds = (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.bool, dtypes.float16)
+    rest = [Variable((random.randrange(20, 3000),), random.choice(kinds)) for _ in range(12)]
+    return [Variable((random.randrange(50, 200), 64)), *rest, Variable((), dtypes.int32)]
+
+
+class Asked(NamedTuple):
+    """An op that the answer was asked about, and the device that it named."""
+
+    type: str
+    name: str
+    device: DeviceName
+
+    @property
+    def variable(self) -> bool:
+        """Whether the op holds a variable."""
+        return self.type in VARIABLE_OPS
+
+    @property
+    def task(self) -> str:
+        """The task that was named, `/job:worker/task:3`."""
+        return str(DeviceName(job=self.device.job, task=self.device.task))
+
+    @property
+    def ps(self) -> int | None:
+        """The ps task, if it is one."""
+        return self.device.task if self.device.job == "ps" else None
+
+
+class Seen(NamedTuple):
+    """What a device function did with a model: the evidence. `carried`: it counts what went through an older one."""
+
+    variables: Sequence[Variable]
+    ps_tasks: int
+    asked: Sequence[Asked]
+    carried: bool = False
+
+    @property
+    def choices(self) -> list[int | None]:
+        """The ps task of each variable, in the order in which they were made."""
+        return [one.ps for one in self.asked if one.variable]
+
+
+def watch(function: Any, variables: Sequence[Variable], ps_tasks: int, worker: str) -> Seen:
+    """Make a graph of the variables under a device function, and note what it says of each op.
+
+    Wrong if that is no function, or names a device that a cluster of `ps_tasks` and the worker does not have.
+    """
+    if not callable(function) or isinstance(function, DeviceSpec):
+        raise Wrong(f"A function of an op is expected, for `with tf.device(…)`; returned was {shown(function)}.")
+    asked: list[Asked] = []
+
+    def noting(op: Any) -> str:
+        asked.append(Asked(op.type, op.name, _named(op, function(op), ps_tasks, worker)))
+        return str(asked[-1].device)
+
+    with Graph().as_default() as graph, graph.device(noting):
+        for i, one in enumerate(variables):
+            value = get_variable(f"v{i}", one.shape, one.dtype, zeros_initializer(), use_resource=one.resource)
+            add(value, value) if one.dtype == dtypes.float32 else None
+        add(placeholder(dtypes.float32, name="x"), 1.0)
+    return Seen(variables, ps_tasks, asked)
+
+
+def _named(op: Any, device: Any, ps_tasks: int, worker: str) -> DeviceName:
+    """The device that the answer named for an op; Wrong if it is none of the cluster."""
+    tasks = " … ".join(f"'/job:ps/task:{task}'" for task in sorted({0, ps_tasks - 1}))
+    told = f"For {op.type} '{op.name}' it returned {shown(device)}; expected is {tasks} or {worker!r}."
+    if not isinstance(device, str | DeviceSpec):
+        raise Wrong(told)
+    try:
+        name = parse(device if isinstance(device, str) else device.to_string())
+    except ValueError:
+        raise Wrong(told) from None
+    if name.task is None or (name.job == "ps" and name.task >= ps_tasks):
+        raise Wrong(told)
+    return name
+
+
+def shown(value: Any) -> str:
+    """Its repr, if that is not too long."""
+    text = repr(value)
+    return text if len(text) < 80 else f"{text[:80]}…"

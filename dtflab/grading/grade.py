@@ -1,0 +1,71 @@
+"""`dtflab.grade("placement/q1")`: grade an answer of the notebook, or ask for a hint.
+
+The answer is found by its name where `grade` is called: in the notebook's cells, or a script's lines. So a notebook may
+be renamed and copied, and needs no setting.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from dtflab.grading.judge import judge
+from dtflab.grading.questions import Question, all_questions, find
+from dtflab.grading.score import Score
+from dtflab.machine.console import in_notebook
+
+_given: dict[str, int] = {}  # hints that each question has given
+_NOT_GIVEN = object()
+
+
+class Hint(str):
+    """One step of help. Its repr is the text, so that it reads as one where it is the value of a cell."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def grade(id: str, answer: Any = _NOT_GIVEN, *, hint: bool = False) -> Any:
+    """The Score of an answer; with `hint`, the next hint for it instead.
+
+    `id` is a question's, `placement/q1`, or its end if that is enough, `q1`. The answer is what the caller's namespace
+    has under the question's name for it, or `answer`. Nothing that the answer does is raised; LookupError lists the
+    questions if there is none of that id.
+
+    The numbers in a question follow from the environment's DTFLAB_GRADE_SEED (a text, default 0), which a teacher may
+    keep secret, and DTFLAB_STUDENT (default empty).
+    """
+    question = find(id)
+    if hint:
+        return next_hint(question)
+    caller = sys._getframe(1)
+    given = {question.answer: answer} if answer is not _NOT_GIVEN else {**caller.f_globals, **caller.f_locals}
+    return grade_all([question], given)
+
+
+def grade_all(questions: list[Question], namespace: Mapping[str, Any]) -> Score:
+    """The Score of the answers in `namespace`. A terminal, which shows only its number, is told the rest."""
+    score = Score([judge(question, namespace) for question in questions])
+    if not in_notebook():
+        print(score.text)
+    return score
+
+
+def next_hint(question: Question) -> Hint:
+    """The next step of help; after the last one, that one again."""
+    step = min(_given.get(question.id, 0) + 1, len(question.hints))
+    _given[question.id] = step
+    return Hint(f"Hint {step} of {len(question.hints)}: {question.hints[step - 1]}")
+
+
+def chosen(text: str, every: bool, namespace: Mapping[str, Any]) -> list[Question]:
+    """The questions that `%dtf_grade` means: the one of an id, all, or those with an answer in the notebook."""
+    if text:
+        return [find(text, namespace)]
+    questions = all_questions()
+    here = questions if every else [question for question in questions if question.answer in namespace]
+    if not here:
+        names = ", ".join(f"{question.id} ({question.answer})" for question in questions)
+        raise LookupError(f"None of the answers is here yet. The questions, and what their answers are called: {names}")
+    return here

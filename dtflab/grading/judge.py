@@ -1,0 +1,120 @@
+"""Judge an answer: every check of its question, in order, each for its own time, whatever the answer does.
+
+Rules: nothing that an answer does gets out of here: errors, endless loops, wrong types and floods of text are results.
+The mark follows from the answer, the seed and the student alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import dtflab
+from dtflab.grading import watchdog
+from dtflab.grading.capture import captured
+from dtflab.grading.questions import Check, Question, Wrong
+
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # frames below are the library's
+
+
+@dataclass
+class Result:
+    """How one check went. `message` says what was seen and expected; `hint` which mistake that looks like."""
+
+    check: Check
+    passed: bool
+    message: str = ""
+    mistake: str = ""  # its name
+    hint: str = ""
+    picture: Any = None
+    output: str = ""
+    seconds: float = 0.0
+    unwritten: bool = False  # it is the exercise as shipped
+
+    @property
+    def points(self) -> int:
+        return self.check.points if self.passed else 0
+
+
+@dataclass
+class Report:
+    """All that is known about an answer."""
+
+    question: Question
+    results: list[Result]
+    seed: str
+    student: str
+    next_step: str = ""  # where there is nothing to judge yet
+    versions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def points(self) -> int:
+        return sum(result.points for result in self.results)
+
+
+def judge(question: Question, namespace: Mapping[str, Any]) -> Report:
+    """The report on the answer that `namespace` holds under the question's name for it."""
+    seed, student = os.environ.get("DTFLAB_GRADE_SEED", "0"), os.environ.get("DTFLAB_STUDENT", "")
+    if question.answer in namespace:
+        answer = namespace[question.answer]
+        results = [_run(question, check, answer, seed, student) for check in question.checks]
+    else:
+        results = [Result(check, False, unwritten=True) for check in question.checks]
+    report = Report(question, results, seed, student, versions=_versions())
+    if results and all(result.unwritten for result in results):
+        report.next_step = _next_step(question, question.answer in namespace)
+    return report
+
+
+def _next_step(question: Question, defined: bool) -> str:
+    if defined:
+        return (
+            f"{question.answer} is not written yet. Replace `raise NotImplementedError()` in it by your code, run that "
+            "cell, then this one."
+        )
+    return f"There is no {question.answer} yet. Run the cell that defines it, then this one."
+
+
+def _run(question: Question, check: Check, answer: Any, seed: str, student: str) -> Result:
+    random = Random(f"{seed}/{student}/{question.id}/{check.name}")  # the same on every machine
+    began = time.perf_counter()
+    with captured() as kept:
+        outcome = watchdog.call(functools.partial(check.judge, answer, random), check.seconds)
+    result = _result(question, check, outcome)
+    result.output, result.seconds = kept.text, time.perf_counter() - began
+    return result
+
+
+def _result(question: Question, check: Check, outcome: watchdog.Outcome) -> Result:
+    error = outcome.error
+    if outcome.stopped:
+        left = " It did not react, and goes on in the background: restart the kernel." if outcome.left_running else ""
+        text = f"Stopped after {check.seconds:g} s: {question.answer} does not come to an end.{left}"
+        return Result(check, False, text)
+    if error is None:
+        return Result(check, True, picture=outcome.value)
+    if isinstance(error, Wrong):
+        found = question.diagnosis(error.evidence) if error.evidence is not None else None
+        name, hint = (found.name, found.text) if found else ("", "")
+        return Result(check, False, str(error), name, hint, error.picture)
+    return Result(check, False, _told(error), unwritten=isinstance(error, NotImplementedError))
+
+
+def _told(error: BaseException) -> str:
+    """An error of the answer, and its line."""
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_HERE)]
+    if not frames:
+        return f"Calling it raised {text}"
+    return f"Line {frames[-1].lineno}, `{frames[-1].line}`, raised {text}"
+
+
+def _versions() -> dict[str, str]:
+    return {"dtflab": dtflab.__version__, "python": platform.python_version()}

@@ -1,0 +1,136 @@
+"""The questions: what is asked, the checks that judge an answer, hints in steps, and the mistakes that people make.
+
+    q = register("placement/q1", "Balance variables by bytes", answer="balance_by_bytes", hints=(...))
+
+    @q.check("Variables go to parameter servers", points=3)
+    def variables(answer, random): ...       # returns, or raises Wrong
+
+    @q.mistake("You count variables, not bytes. ...")
+    def round_robin(seen): ...               # True if that is what the evidence shows
+
+A check is a plain function of the answer and of a `random.Random` that follows from the seed, the student and the check
+alone, so that the same answer gets the same mark on any machine. It judges by a rule that every right answer obeys,
+never by one right answer. What it finds wrong it raises as `Wrong`, with evidence; the first mistake that recognises
+the evidence gives the hint.
+
+Rule: an id is `topic/name`, and the questions of a topic stand in `checks/topic.py`: nothing of it is in the notebook,
+which may be renamed, copied and cut.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable, Container, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+LIMIT = 5.0  # seconds for a check
+MOST = 25.0  # seconds for all checks of a question: nbgrader gives a cell 30
+Judge = Callable[[Any, Random], Any]
+Shows = Callable[[Any], bool]
+_questions: dict[str, Question] = {}
+
+
+class Wrong(Exception):
+    """What a check saw and what it expected, as sentences; `evidence` for the mistakes, a `picture` for people."""
+
+    def __init__(self, message: str, evidence: Any = None, picture: Any = None) -> None:
+        super().__init__(message)
+        self.evidence = evidence
+        self.picture = picture
+
+
+class Check(NamedTuple):
+    """One thing that an answer is judged by; `judge` may return a picture of what it saw."""
+
+    name: str
+    title: str
+    points: int
+    judge: Judge
+    seconds: float
+
+
+class Mistake(NamedTuple):
+    """A mistake that people make: how the evidence shows it, and what to tell them."""
+
+    name: str
+    text: str
+    shows: Shows
+
+
+class Question:
+    """A question of the course. `answer` is the name that the student's work has in the notebook."""
+
+    def __init__(self, id: str, title: str, answer: str, hints: Sequence[str]) -> None:
+        self.id = id
+        self.title = title
+        self.answer = answer
+        self.hints = tuple(" ".join(hint.split()) for hint in hints)
+        self.checks: list[Check] = []
+        self.mistakes: list[Mistake] = []
+
+    @property
+    def points(self) -> int:
+        return sum(check.points for check in self.checks)
+
+    def check(self, title: str, points: int, seconds: float = LIMIT) -> Callable[[Judge], Judge]:
+        """Judge answers by the decorated function, for `points`; it is stopped after `seconds`."""
+
+        def add(judge: Judge) -> Judge:
+            self.checks.append(Check(judge.__name__, title, points, judge, seconds))
+            total = sum(check.seconds for check in self.checks)
+            if points < 1 or total > MOST:
+                raise ValueError(f"{self.id}: a check has at least 1 point, and all checks at most {MOST:g} s")
+            return judge
+
+        return add
+
+    def mistake(self, text: str) -> Callable[[Shows], Shows]:
+        """Say `text` where the decorated function recognises the evidence of a check that failed."""
+
+        def add(shows: Shows) -> Shows:
+            self.mistakes.append(Mistake(shows.__name__, text, shows))
+            return shows
+
+        return add
+
+    def diagnosis(self, evidence: Any) -> Mistake | None:
+        """The first mistake that the evidence shows."""
+        return next((mistake for mistake in self.mistakes if mistake.shows(evidence)), None)
+
+
+def register(id: str, title: str, answer: str, hints: Sequence[str]) -> Question:
+    """A new question; ValueError for an id that is taken or is not `topic/name`."""
+    topic, _, name = id.partition("/")
+    if id in _questions or not topic.isidentifier() or not name.isidentifier():
+        raise ValueError(f"an id is topic/name and is used once, not {id!r}")
+    _questions[id] = Question(id, title, answer, hints)
+    return _questions[id]
+
+
+def all_questions() -> list[Question]:
+    """Every question of the package, by id."""
+    checks = importlib.import_module("dtflab.grading.checks")
+    for module in pkgutil.iter_modules(checks.__path__):
+        importlib.import_module(f"{checks.__name__}.{module.name}")
+    return [_questions[id] for id in sorted(_questions)]
+
+
+def find(text: str, namespace: Container[str] = ()) -> Question:
+    """The question of an id, or of the end of one (`q1`): the only one, or the only one with an answer in `namespace`.
+
+    LookupError lists what there is.
+    """
+    known = {question.id: question for question in all_questions()}
+    if text in known:
+        return known[text]
+    ending = [id for id in known if id.endswith(f"/{text}")]
+    answered = [id for id in ending if known[id].answer in namespace]
+    for found in (ending, answered):
+        if len(found) == 1:
+            return known[found[0]]
+    near = ending or difflib.get_close_matches(text, known, n=3, cutoff=0.5)
+    meant = f" Did you mean {' or '.join(near)}?" if near else ""
+    raise LookupError(f"There is no question {text!r}.{meant} There are: {', '.join(known)}")

@@ -1,0 +1,66 @@
+"""Loads: how much each device holds, as bars; several ways to spread the same load stand beside each other.
+
+The first way is drawn in the devices' colours, the others hatched in grey, each named; every bar has its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dtflab.graph.text_table import text_table
+from dtflab.viz.marks import badge, badge_width, heading
+from dtflab.viz.palette import GREY, in_order, look
+from dtflab.viz.picture import WIDTH, Picture
+from dtflab.viz.svg import Markup, hatch_path, join, number, tag, text_width
+from dtflab.viz.units import byte_size
+
+_BAR, _GAP, _ROW_GAP, _TOP = 14.0, 3.0, 12.0, 36.0
+
+
+def loads(title: str, ways: Mapping[str, Mapping[str, float]]) -> Picture:
+    """Bars of bytes per device: `ways` gives, under the name of each way, the bytes of each device.
+
+    Devices are full or partial names; one that a way leaves out has 0 bytes there. ValueError without any way.
+    """
+    if not ways:
+        raise ValueError("loads needs at least one way to spread them")
+    devices = in_order(device for way in ways.values() for device in way)
+    rows = [[look(device).label, *(byte_size(way.get(device, 0)) for way in ways.values())] for device in devices]
+    heads = ("device", *ways)
+    sentence = "; ".join(f"{name}: {_sentence(way, devices)}" for name, way in ways.items())
+    drawing = join([heading(title, "bytes per device"), *_bars(devices, ways)])
+    height = _TOP + len(devices) * _row_height(ways) - _ROW_GAP
+    text = f"{title}\n{text_table(heads, rows)}"
+    return Picture(drawing, (WIDTH - 28, height), "", f"{title}. {sentence}.", [(title, heads, rows)], text)
+
+
+def _sentence(way: Mapping[str, float], devices: list[str]) -> str:
+    return ", ".join(f"{look(device).label} {byte_size(way.get(device, 0))}" for device in devices)
+
+
+def _row_height(ways: Mapping[str, Mapping[str, float]]) -> float:
+    return len(ways) * (_BAR + _GAP) - _GAP + _ROW_GAP
+
+
+def _bars(devices: list[str], ways: Mapping[str, Mapping[str, float]]) -> Iterator[Markup]:
+    most = max((way.get(device, 0) for way in ways.values() for device in devices), default=0) or 1
+    seen = [look(device) for device in devices]
+    left = max((badge_width(one) + 8 + text_width(one.label, 12, bold=True) for one in seen), default=0) + 12
+    right = max(
+        text_width(f"{byte_size(way.get(d, 0))}  {name}") for name, way in ways.items() for d in devices or [""]
+    )
+    room = WIDTH - 28 - left - right - 10
+    for i, (device, one) in enumerate(zip(devices, seen)):
+        top = _TOP + i * _row_height(ways)
+        yield badge(one, 0, top)
+        yield tag("text", one.label, x=badge_width(one) + 8, y=top + 13, class_="b")
+        for j, (name, way) in enumerate(ways.items()):
+            held, y = way.get(device, 0), top + j * (_BAR + _GAP)
+            fill = one.colour.fill if j == 0 else None
+            yield _bar(left, y, max(held / most * room, 1.0), fill, f"{byte_size(held)}  {name}")
+
+
+def _bar(x: float, y: float, width: float, fill: str | None, remark: str) -> Markup:
+    shape = tag("rect", x=x, y=y, width=width, height=_BAR, fill=fill or "none", stroke=fill or GREY.line)
+    hatch = tag("path", d=hatch_path(x, y, width, _BAR, 5), stroke=GREY.line) if fill is None else Markup("")
+    return join([shape, hatch, tag("text", remark, x=number(x + width + 8), y=y + 11.5, class_="s11 soft")])

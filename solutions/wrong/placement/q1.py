@@ -1,0 +1,87 @@
+"""Wrong answers to placement/q1, each called as the mistake that its hint names. Tests grade them; people read them."""
+
+import dtflab as tf
+
+held_by_all = []
+VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
+
+
+def elements_of(op):
+    return tf.TensorShape(op.get_attr("shape")).num_elements()
+
+
+def bytes_of(op):
+    return elements_of(op) * op.get_attr("dtype").size
+
+
+def spread(ps_tasks, worker, weigh, types=VARIABLES):
+    """The right way, but for what is weighed and what is taken for a variable."""
+    held = [0] * ps_tasks
+
+    def device_of(op):
+        if op.type not in types:
+            return worker
+        task = held.index(min(held))
+        held[task] += weigh(op)
+        return f"/job:ps/task:{task}"
+
+    return device_of
+
+
+def round_robin(ps_tasks, worker):
+    return spread(ps_tasks, worker, lambda op: 1)
+
+
+def counts_elements(ps_tasks, worker):
+    return spread(ps_tasks, worker, elements_of)
+
+
+def forgets_resource_variables(ps_tasks, worker):
+    return spread(ps_tasks, worker, bytes_of, types=("Variable", "VariableV2"))
+
+
+def forgets_reference_variables(ps_tasks, worker):
+    return spread(ps_tasks, worker, bytes_of, types=("VarHandleOp",))
+
+
+def measures_the_handle(ps_tasks, worker):
+    def weigh(op):
+        return op.outputs[0].shape.num_elements() * op.outputs[0].dtype.base_dtype.size
+
+    return spread(ps_tasks, worker, weigh)
+
+
+def pins_everything(ps_tasks, worker):
+    held = [0] * ps_tasks
+
+    def device_of(op):
+        task = held.index(min(held))
+        held[task] += bytes_of(op) if op.type in VARIABLES else 0
+        return f"/job:ps/task:{task}"
+
+    return device_of
+
+
+def state_made_anew(ps_tasks, worker):
+    def device_of(op):
+        held = [0] * ps_tasks
+        if op.type not in VARIABLES:
+            return worker
+        task = held.index(min(held))
+        held[task] += bytes_of(op)
+        return f"/job:ps/task:{task}"
+
+    return device_of
+
+
+def shared_state(ps_tasks, worker):
+    def device_of(op):
+        held_by_all.extend([0] * (ps_tasks - len(held_by_all)))
+        if op.type not in VARIABLES:
+            return worker
+        held = held_by_all[:ps_tasks]
+        task = held.index(min(held))
+        held_by_all[task] += bytes_of(op)
+        return f"/job:ps/task:{task}"
+
+    return device_of
