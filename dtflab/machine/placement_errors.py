@@ -1,0 +1,135 @@
+"""What the placer says when it can't place a graph.
+
+The first line of each text is TensorFlow's (`colocation_graph.cc`, `placer.cc`), and so is the account of the group
+that follows it. What to do about it is ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dtflab.graph import device_spec, dtypes, op_registry
+from dtflab.graph.errors import InvalidArgumentError, OpError
+from dtflab.graph.node import Node
+
+if TYPE_CHECKING:
+    from dtflab.machine.colocation_graph import ColocationGraph, Group
+
+
+def malformed(node: Node, why: str) -> OpError:
+    """A device that nobody can read."""
+    return _error(
+        node, f"{why} in node: {{{{node {node.name}}}}}. Write it as /job:ps/task:0/device:CPU:0; any part may lack."
+    )
+
+
+def two_homes(node: Node, source: str, strength: str, a: str, b: str) -> OpError:
+    """A node that is handed a variable of one device, and already has to be on another."""
+    return _error(
+        node,
+        "Cannot place the graph because a reference or resource edge connects colocation groups with incompatible "
+        f"{strength} devices: {_full(a)} vs {_full(b)}. The edge src node is {source} , and the dst node is "
+        f"{node.name}\n"
+        f"What to do: put both variables on one device, or hand {node.name} ({node.op}) a value: tf.identity(…).",
+    )
+
+
+def conflict(graph: ColocationGraph, x: str, y: str, by_edge: bool, why: str) -> OpError:
+    """Nodes that must share a device and ask for different ones."""
+    text = f"Cannot colocate nodes {{{{colocation_node {x}}}}} and {{{{colocation_node {y}}}}}: {why}"
+    if by_edge:
+        text = (
+            "Nodes were connected by a reference or resource connection (requiring them to be on the same device), but "
+            f"the two nodes were assigned two different devices: {text}"
+        )
+    groups = [graph.group(x), graph.group(y)]
+    listing = "\n".join(f"  {_asked(n)}" for n in graph.nodes if any(graph.group(n.name) is g for g in groups))
+    hint = "What to do: pin them alike, or leave one open."
+    if not by_edge:
+        hint += " With tf.ConfigProto(allow_soft_placement=True) they are only kept together where that is possible."
+    node = graph.node(y if by_edge else x)
+    return _error(node, f"{text}\nThese nodes need one device:\n{listing}\n{hint}")
+
+
+def no_device(graph: ColocationGraph, node: Node, group: Group) -> OpError:
+    """A request that no device satisfies, or none that has the kernels."""
+    return _error(node, f"Cannot assign a device for operation {node.name}: {_why_none(graph, node, group)}")
+
+
+def _why_none(graph: ColocationGraph, node: Node, group: Group) -> str:
+    own, wanted = device_spec.parse(node.device), device_spec.parse(group.requested)
+    explicit = f"Could not satisfy explicit device specification '{node.device}'"
+    if own != wanted:
+        available = ", ".join(graph.devices)
+        return (
+            f"{explicit} because the node {{{{colocation_node {node.name}}}}} was colocated with a group of nodes that "
+            f"required incompatible device '{wanted}'. All available devices [{available}]. {_account(graph, group)}"
+            f"\n{_hint(graph, group)}"
+        )
+    if not any(device_spec.matches(node.device, device) for device in graph.devices):
+        return (
+            f"{{{{node {node.name}}}}} was explicitly assigned to {node.device} but available devices are "
+            f"[ {', '.join(sorted(graph.devices))} ]. Make sure the device specification refers to a valid device."
+            f"\n{_hint(graph, group)}"
+        )
+    because = f" because no supported kernel for {own.type} devices is available." if own.type else ""
+    return f"{explicit}{because}{_account(graph, group)}\n{_kernels(node)}\n{_hint(graph, group)}"
+
+
+# -- its parts --------------------------------------------------------------------------------------------------
+
+
+def _error(node: Node, text: str) -> OpError:
+    return InvalidArgumentError(None, None, f"{text}\n\t [[{{{{node {node.name}}}}}]]")
+
+
+def _full(name: str) -> str:
+    return str(device_spec.parse(name))
+
+
+def _asked(node: Node) -> str:
+    return f"{node.name} ({node.op}) {node.device}".rstrip()
+
+
+def _account(graph: ColocationGraph, group: Group) -> str:
+    """The members of a group: what kernels their ops have, and what they ask for."""
+    members = graph.members(group)
+    types = {node.op: " ".join(graph.device_types(node)) for node in members}
+    kernels = "".join(f"\n{op}: {found}" for op, found in types.items())
+    return (
+        f"\nColocation Debug Info:\nColocation group had the following types and supported devices: {kernels}"
+        "\n\nColocation members, user-requested devices, and framework assigned devices, if any:"
+        + "".join(f"\n  {_asked(node)}" for node in members)
+        + "\n"
+    )
+
+
+def _kernels(node: Node) -> str:
+    """The kernels of an op, as TensorFlow lists them; what runs at all has one for CPUs."""
+    from dtflab.ops.kernel_registry import gpu_kernels
+
+    lines = ["device='CPU'", *map(str, gpu_kernels(node.op))]
+    return f"Op: {node.op}\nRegistered kernels:\n" + "".join(f"  {line}\n" for line in lines)
+
+
+def types_of(node: Node) -> str:
+    """The types that a node works on, in words: ` with int32`, or nothing."""
+    attrs = op_registry.get(node.op).op_def.attrs
+    names = [
+        dtypes.as_dtype(node.attrs[a.name]).name for a in attrs.values() if a.type == "type" and a.name in node.attrs
+    ]
+    return " with " + " and ".join(dict.fromkeys(names)) if names else ""
+
+
+def _hint(graph: ColocationGraph, group: Group) -> str:
+    """What a reader can do about a request that can't be satisfied."""
+    wanted = device_spec.parse(group.requested)
+    if not any(device_spec.matches(str(wanted._replace(type=None, id=None)), device) for device in graph.devices):
+        return "What to do: the cluster has no such job or task; see tf.train.ClusterSpec."
+    soft = "or let the session choose another device: tf.ConfigProto(allow_soft_placement=True)"
+    culprit = group.cpu_only
+    if culprit is not None and wanted.type == "GPU":
+        lacks = f"What to do: {culprit.op}{types_of(culprit)} has no GPU kernel. "
+        tip = "Make the variable float32, pin" if "Variable" in culprit.op else "Pin"
+        return f"{lacks}{tip} it to /cpu:0, {soft}."
+    return f"What to do: ask for a device that is there, {soft}."

@@ -1,0 +1,117 @@
+"""Why the placer put a node where it is, in a sentence that a reader can check against the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dtflab.graph import device_spec
+from dtflab.graph.node import Node
+from dtflab.machine.colocation_graph import ColocationGraph, Group
+from dtflab.machine.placement_errors import types_of
+
+EARLIER = "placed in an earlier run"
+
+_VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable", "TemporaryVariable"})
+
+
+class Placement(dict[str, str]):
+    """The device of each node, by name. `reasons` says why; of what was changed afterwards, nothing."""
+
+    def __init__(self, where: Mapping[str, str], why: Mapping[str, str]) -> None:
+        super().__init__(where)
+        self._placed, self._why = where, why
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """One short sentence per node."""
+        return {name: why for name, why in self._why.items() if self.get(name) == self._placed[name]}
+
+
+class Reasons:
+    """Finds the sentence for a node that is being placed."""
+
+    def __init__(self, graph: ColocationGraph, default_task: str) -> None:
+        self._graph = graph
+        self._default_task = default_task
+        self._defaults: dict[str, str] = {}
+
+    def beside(self, node: Node, neighbours: Sequence[Node]) -> str:
+        """For a node that went where its input or its consumers are, which it was free to do."""
+        pin = f"pinned to {short(node.device)}; there " if node.device else ""
+        near = repr(neighbours[0].name)
+        if not node.inputs:
+            others = len({neighbour.name for neighbour in neighbours}) - 1
+            return (
+                f"{pin}beside its consumer {near}"
+                if not others
+                else f"{pin}beside its consumers, {near} and {others} more"
+            )
+        if node.op.endswith("Identity"):
+            return f"only passes on {near}, so beside it"
+        return f"{pin}only looks at the {node.op.lower()} of {near}, so beside it"
+
+    def of(self, node: Node, candidates: Sequence[str]) -> str:
+        """For a node that got the first of the devices that it may have."""
+        device, group = candidates[0], self._graph.group(node.name)
+        asked = device_spec.parse(node.device)
+        fits = device_spec.matches(node.device, device)
+        if asked.type is not None and fits:
+            return f"pinned to {short(node.device)} by the program"
+        if node.name in self._graph.links:
+            return self._link(node) + ("" if fits else f", against its own pin to {short(node.device)}")
+        if not fits:
+            return self._soft(node, group)
+        if node.device:
+            return f"pinned to {short(node.device)}; there the first device{self._with_kernel()}"
+        return self._open(node, group, device)
+
+    def _link(self, node: Node) -> str:
+        kind, other = self._graph.links[node.name]
+        seen = {node.name}
+        while other in self._graph.links and other not in seen and kind != "colocation":
+            seen.add(other)
+            other = self._graph.links[other].other  # what is handed on comes from a variable in the end
+        what = "its variable " if self._graph.node(other).op in _VARIABLES else ""
+        return f"colocated with {what}{other!r}" if kind == "colocation" else f"beside {what}{other!r} ({kind})"
+
+    def _soft(self, node: Node, group: Group) -> str:
+        """For a pin that soft placement gave up."""
+        request = short(node.device)
+        if not any(device_spec.matches(node.device, device) for device in self._graph.devices):
+            return f"there is no {request}, so the first device{self._with_kernel()} (soft placement)"
+        if group.cpu_only is not None:
+            return f"{self._no_kernel(node, group.cpu_only)}, so the CPU (soft placement)"
+        return f"pinned to {request}, but what shares its device is pinned elsewhere (soft placement)"
+
+    def _open(self, node: Node, group: Group, device: str) -> str:
+        """For a node of which the program says nothing."""
+        if group.pinned is not None:
+            return f"shares its device with {group.pinned.name!r}, which is pinned to {short(group.pinned.device)}"
+        if group.cpu_only is not None:
+            return f"{self._no_kernel(node, group.cpu_only)}, so the CPU"
+        if device not in self._defaults:
+            self._defaults[device] = self._default(device)
+        return self._defaults[device]
+
+    def _default(self, device: str) -> str:
+        if len(self._graph.devices) == 1:
+            return "the only device"
+        kind = device_spec.parse(device).type
+        first = f"default device: the first {kind}"
+        if device.startswith(self._default_task + "/"):
+            return f"{first} of the master's task"
+        return f"{first}; the master's task has none"
+
+    def _no_kernel(self, node: Node, culprit: Node) -> str:
+        if culprit is node:
+            return f"no GPU kernel for {node.op}{types_of(node)}"
+        return f"shares its device with {culprit.name!r}, which has no GPU kernel ({culprit.op}{types_of(culprit)})"
+
+    def _with_kernel(self) -> str:
+        return " with a kernel" if self._graph.has_gpus else ""
+
+
+def short(device: str) -> str:
+    """A device as people write it: `/job:ps/gpu:0`."""
+    name = str(device_spec.parse(device)).replace("/replica:0", "")
+    return name.replace("/device:GPU:", "/gpu:").replace("/device:CPU:", "/cpu:")
