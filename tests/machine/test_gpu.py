@@ -38,7 +38,7 @@ def test_the_default_device_is_the_gpu_and_values_cross_to_it_and_back():
     x = tf.placeholder(tf.float32, [2], name="x")
     ran = traced(tf.identity(x * 2.0, name="y"), {x: [1, 2]})
     assert {"mul", "y"} <= set(ran[GPU])
-    assert [name for name in ran[GPU + "/memcpy"]] == [
+    assert ran[GPU + "/memcpy"] == [
         "_arg_x_0_0/to_job_localhost_replica_0_task_0_device_GPU_0/0/recv:MEMCPYHtoD",
         "y/to_job_localhost_replica_0_task_0_device_CPU_0/0/send:MEMCPYDtoH",
     ]
