@@ -15,6 +15,8 @@ from types import FrameType
 import hypothesis
 import pytest
 
+from dtflab.machine import hosts
+
 HERE = Path(__file__).parent
 MARKERS = {"oracle": "oracle", "interop": "interop", "browser": "browser", "notebooks": "notebook"}
 IN_CI = os.environ.get("CI") == "true"  # set by .ci/run
@@ -23,6 +25,11 @@ IN_CI = os.environ.get("CI") == "true"  # set by .ci/run
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")  # tf.layers and tf.nn.rnn_cell live in tf_keras
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
+# No GPUs, neither real ones nor those that the user simulates: a test asks for what it needs.
+for variable in ("DTFLAB_GPU", "DTFLAB_GPU_MEMORY", "DTFLAB_HOST"):
+    os.environ.pop(variable, None)
+os.environ["DTFLAB_GPUS"] = "0"
 
 # No deadline: the machine may be busy. In CI the same examples each time, at home new ones.
 hypothesis.settings.register_profile("dtflab", deadline=None, derandomize=IN_CI, print_blob=True)
@@ -56,6 +63,24 @@ def _missing_is_failure(path, report):
         report.outcome = "failed"
         report.longrepr = f"skipped, but nothing may be missing in CI: {report.longrepr[-1]}"
     return report
+
+
+# ---- GPUs ----
+
+
+@pytest.fixture(scope="session", autouse=True)
+def gpu_registry(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The simulated hosts of the tests are not those of the user's notebooks."""
+    os.environ["DTFLAB_REGISTRY"] = str(tmp_path_factory.mktemp("registry"))
+
+
+@pytest.fixture(autouse=True)
+def no_gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A test begins without GPUs, and takes along those that it simulated. TensorFlow is kept off real ones."""
+    if marker_of(request.node.path) not in ("oracle", "interop"):
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    yield
+    hosts.simulate_gpus(None)
 
 
 # ---- nothing is left running ----
