@@ -5,13 +5,67 @@ Stands for `NodeExecStatsWrapper` in `step_stats_collector.cc`. Left out: memory
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from dtflab.graph import dtypes
 from dtflab.graph.node import Node
 
 
-def fill(stats: Any, node: Node, started: float, seconds: float, thread: int, sizes: list[Any]) -> None:
+class Record(NamedTuple):
+    """A node that ran on a device, between two moments in seconds, on a thread.
+
+    `sizes` has (bytes, shape, dtype) of each output; `parts` what which thread did of it, if that were several.
+    """
+
+    device: str
+    node: Node
+    started: float
+    ended: float
+    thread: threading.Thread
+    sizes: Sequence[Any]
+    parts: Sequence[Any]
+
+
+class Lines:
+    """Records on their way into a StepStats message, one DeviceStepStats per device.
+
+    The parts of a node stand beside its device, as TensorFlow has the streams of a GPU: they are no nodes.
+    """
+
+    def __init__(self, step_stats: Any, offset: float) -> None:
+        self._step_stats = step_stats
+        self._offset = offset
+        self._devices: dict[str, Any] = {}
+        self._threads: dict[threading.Thread, int] = {}
+
+    def add(self, record: Record) -> None:
+        """Write the lines of a node and of its parts."""
+        self._add(record)
+        for i, part in enumerate(record.parts, 1):
+            device = f"{record.device}/intra-op"
+            stats = self._add(Record(device, record.node, part.started, part.ended, part.thread, (), ()))
+            stats.timeline_label += f" part {i} of {len(record.parts)}"
+
+    def _add(self, record: Record) -> Any:
+        device, node, started, ended, thread, sizes, _ = record
+        if device not in self._devices:
+            self._devices[device] = self._step_stats.dev_stats.add(device=device)
+        number = self._threads.setdefault(thread, len(self._threads))
+        self._devices[device].thread_names[number] = _thread_name(thread, number)
+        stats = self._devices[device].node_stats.add()
+        fill(stats, node, started + self._offset, ended - started, number, sizes)
+        return stats
+
+
+def _thread_name(thread: threading.Thread, number: int) -> str:
+    if "inter-op" in thread.name or "intra-op" in thread.name:
+        return thread.name
+    return "client" if number == 0 else f"thread {number}"
+
+
+def fill(stats: Any, node: Node, started: float, seconds: float, thread: int, sizes: Sequence[Any]) -> None:
     """Fill a NodeExecStats; `started` is the time of day in seconds, `sizes` (bytes, shape, dtype) of each output."""
     nanos = int(seconds * 1e9)
     stats.node_name = node.name

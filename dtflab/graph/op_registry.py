@@ -127,7 +127,8 @@ class Op:
     is_async = False  # the kernel takes the step context first and a `done` callback last
     control_flow = ""  # switch, merge, enter, exit, next_iteration or loop_cond: run by the executor itself
     allows_uninitialized_input = False  # a reference input may be a variable without a value
-    blas = False  # runs inside BLAS: its threads are set by ops/blas from its shape
+    blas = False  # runs inside BLAS, which ops/blas keeps on one thread
+    shards = False  # `bind` takes the device's Shard, too, and the kernel does large work in parts with it
     grad: Callable[..., Sequence[Any]] | None = None
     zeros: Callable[[Any, int], Any] | None = None  # stands for the gradient of an output that nothing depends on
 

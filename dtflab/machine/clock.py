@@ -9,6 +9,7 @@ Rule: threads are started in this file and nowhere else (a test looks). `Lock` a
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections import deque
@@ -82,18 +83,19 @@ class Pool:
     """Threads that run tasks; a new one is started whenever a task comes and none is idle.
 
     So a task that waits (a RunStep, a blocked RecvTensor) never keeps another one from running. `limit` bounds the
-    number of threads where the tasks only compute.
+    number of threads where the tasks only compute. A thread is called by the pool and its number, the only one of a
+    pool by the pool alone; it ends after `idle` seconds without a task.
     """
 
     def __init__(self, clock: Clock = REAL, name: str = "pool", limit: int | None = None, idle: float = 2.0) -> None:
         self.clock = clock
+        self.limit = limit
         self._name = name
-        self._limit = limit
         self._idle_seconds = idle
         self._lock = threading.Lock()
         self._tasks: deque[Callable[[], Any]] = deque()
         self._idle: deque[Event] = deque()
-        self._size = 0
+        self._numbers: set[int] = set()  # of the threads that there are
 
     def submit(self, task: Callable[[], Any]) -> None:
         """Run `task` on one of the threads, soon."""
@@ -101,11 +103,21 @@ class Pool:
             self._tasks.append(task)
             if self._idle:
                 self._idle.pop().set()
-            elif self._limit is None or self._size < self._limit:
-                self._size += 1
-                self.clock.spawn(self._work, name=f"{self._name}-{self._size}")
+            elif self.limit is None or len(self._numbers) < self.limit:
+                number = next(n for n in itertools.count(1) if n not in self._numbers)
+                self._numbers.add(number)
+                name = self._name if self.limit == 1 else f"{self._name} {number}"
+                self.clock.spawn(self._work, number, name=name)
 
-    def _work(self) -> None:
+    def close(self) -> None:
+        """Let every thread end once it has nothing to do. What is submitted later still runs."""
+        with self._lock:
+            self._idle_seconds = 0.0
+            for wake in self._idle:
+                wake.set()
+            self._idle.clear()
+
+    def _work(self, number: int) -> None:
         wake = self.clock.event()
         while True:
             with self._lock:
@@ -115,9 +127,10 @@ class Pool:
                     self._idle.append(wake)
             if task is not None:
                 task()
+                del task  # and what it holds, while there is nothing to do
             elif not wake.wait(self._idle_seconds):
                 with self._lock:
                     if wake in self._idle:
                         self._idle.remove(wake)
-                        self._size -= 1
+                        self._numbers.discard(number)
                         return

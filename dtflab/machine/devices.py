@@ -7,7 +7,6 @@ Rule: a device binds nodes to kernels over its array module, and holds the state
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from typing import Any
@@ -17,32 +16,37 @@ import numpy as np
 from dtflab.graph import errors, op_registry
 from dtflab.graph.node import Node
 from dtflab.machine.clock import REAL, Clock, Pool
-from dtflab.ops.blas import with_blas_threads
+from dtflab.machine.pools import IntraOpPool, inter_op_threads, intra_op_threads
+from dtflab.ops.blas import on_one_thread
 from dtflab.ops.resource_mgr import ResourceMgr
 
 
 class Device:
     """One device of a task: `/job:worker/replica:0/task:1/device:CPU:0`."""
 
-    def __init__(self, name: str, clock: Clock = REAL, memory_limit: int = 256 << 20) -> None:
+    def __init__(self, name: str, clock: Clock = REAL, memory_limit: int = 256 << 20, config: Any = None) -> None:
         self.name = name
         self.type, _, self.index = name.rpartition("/device:")[2].partition(":")
         self.incarnation = random.SystemRandom().getrandbits(63) | 1  # never 0
         self.memory_limit = memory_limit
         self.xp = np
         self.resources = ResourceMgr()
-        self.pool = Pool(clock, name=f"{self.type}:{self.index}", limit=os.cpu_count())
+        label = f"{self.type}:{self.index}"
+        self.inter_op = [Pool(clock, f"{label} inter-op", limit=inter_op_threads(config))]
+        self.intra_op = IntraOpPool(label, intra_op_threads(config), clock)
 
     def bind(self, node: Node) -> Callable[..., Any]:
         """The kernel of `node` on this device; an op without one is an error that names both."""
         op = op_registry.get(node.op)
         try:
-            kernel = op.bind(node, self.module_of(node))
+            bind: Callable[..., Any] = op.bind
+            xp = self.module_of(node)
+            kernel = bind(node, xp, self.intra_op.shard) if op.shards and xp is np else bind(node, xp)
         except NotImplementedError as error:
             raise errors.UnimplementedError(
                 None, None, f"{error}\n\t [[{{{{node {node.name}}}}}]] on {self.name}"
             ) from None
-        return with_blas_threads(node, op, kernel) if op.blas else kernel
+        return on_one_thread(kernel) if op.blas else kernel
 
     def module_of(self, node: Node) -> Any:
         """The array module over which the kernel of `node` works."""
@@ -55,6 +59,14 @@ class Device:
         return DeviceAttributes(
             name=self.name, device_type=self.type, memory_limit=self.memory_limit, incarnation=self.incarnation
         )
+
+    def inter_op_pool(self, number: int) -> Pool:
+        """The pool that a step chose by number, if this device has several; its only one if not."""
+        return self.inter_op[number % len(self.inter_op)]
+
+    def close(self) -> None:
+        """Nothing more will run here: let the threads of the device's own pools end."""
+        self.intra_op.close()
 
     def __repr__(self) -> str:
         return f"<device {self.name}>"

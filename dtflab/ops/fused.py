@@ -17,7 +17,7 @@ import numpy as np
 from dtflab.graph import errors, op_registry
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.ops import shapes
-from dtflab.ops.matmul import product, product_flops, product_shape
+from dtflab.ops.matmul import BatchMatMulV2, product, product_flops, product_shape
 
 
 def _fused_steps(node: Any, xp: Any) -> list[Callable[[Any], Any]]:
@@ -54,14 +54,15 @@ class _Fused(Op):
     """What the fused products share: a product, a bias, and functions of the sum."""
 
     blas = True
+    shards = True
     grad = None
     flops = product_flops
 
     def infer(op):
         return [product_shape(op)]
 
-    def bind(node, xp):
-        multiply, steps = product(node, xp), _fused_steps(node, xp)
+    def bind(node, xp, shard=None):
+        multiply, steps = product(node, xp, shard), _fused_steps(node, xp)
 
         def kernel(a, b, bias, *rest):
             y = multiply(a, b)
@@ -110,9 +111,10 @@ class MklFusedBatchMatMulV2(Op):
     """BatchMatMulV2, scaled by the first of `args`, with the second added."""
 
     blas = True
+    shards = True
 
-    def bind(node, xp):
-        multiply = op_registry.get("BatchMatMulV2").bind(node, xp)
+    def bind(node, xp, shard=None):
+        multiply = BatchMatMulV2.bind(node, xp, shard)
         steps = {b"Mul": xp.multiply, b"Add": xp.add}
         if any(name not in steps for name in node["fused_ops"]):
             raise _unknown(node)

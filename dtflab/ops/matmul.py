@@ -3,11 +3,12 @@
 Stands for `core/kernels/matmul_op_impl.h`, `matmul` in `python/ops/math_ops.py`, and
 `math_grad.py`. Left out: sparse products, BatchMatMulV3's mixed types.
 
-Rule: the product is one call of BLAS, and a transposed operand is a view.
+Rule: the product is one call of BLAS, or one per part if it is large, and a transposed operand is a view.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,11 @@ from dtflab.ops import array, casting, reduction, repeating, reshaping
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.type_sets import FLOAT_COMPLEX
 
+Shard = Callable[[int, float, Callable[[int, int], Any]], None]  # (total, nanoseconds per unit, work(first, last))
+
+NANOSECONDS_PER_FLOP = 0.01  # in float32, on one core
+ONE_BLOCK = 1 << 20  # multiplications that are never worth a second thread (20 µs)
+
 
 def product_shape(op: Any) -> TensorShape:
     """The static shape of the product of two matrices."""
@@ -35,8 +41,9 @@ def product_shape(op: Any) -> TensorShape:
     return TensorShape([a[1 if ta else 0], b[0 if tb else 1]])
 
 
-def product(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
+def product(node: Any, xp: Any, shard: Shard | None = None) -> Callable[[Any, Any], Any]:
     """a @ b for matrices; the short floats are multiplied in float32."""
+    multiply = xp.matmul if shard is None else functools.partial(_in_blocks, shard)
     ta, tb, dtype = node["transpose_a"], node["transpose_b"], node["T"]
     short = dtype.as_numpy_dtype if dtype in (dtypes.bfloat16, dtypes.float16) else None
 
@@ -46,10 +53,29 @@ def product(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
         if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[0]:
             raise _mismatch(a, b)
         if short is not None:
-            return xp.matmul(left.astype(np.float32), right.astype(np.float32)).astype(short)
-        return xp.matmul(left, right)
+            return multiply(left.astype(np.float32), right.astype(np.float32)).astype(short)
+        return multiply(left, right)
 
     return kernel
+
+
+def _in_blocks(shard: Shard, left: Any, right: Any) -> Any:
+    """left @ right; a large product in blocks of rows, or of columns if it has more of them."""
+    (*batch, rows, inner), columns = left.shape, right.shape[-1]
+    if left.size * columns < ONE_BLOCK:
+        return np.matmul(left, right)
+    out = np.empty((*np.broadcast_shapes(tuple(batch), right.shape[:-2]), rows, columns), left.dtype)
+    cost = 2 * inner * out.size * out.itemsize / 4 * NANOSECONDS_PER_FLOP
+
+    def some_rows(first: int, last: int) -> None:
+        np.matmul(left[..., first:last, :], right, out=out[..., first:last, :])
+
+    def some_columns(first: int, last: int) -> None:
+        np.matmul(left, right[..., first:last], out=out[..., first:last])
+
+    total, work = (rows, some_rows) if rows >= columns else (columns, some_columns)
+    shard(total, cost / total, work)
+    return out
 
 
 def _mismatch(a: Any, b: Any) -> Exception:
@@ -78,6 +104,7 @@ class MatMul(Op):
     """The product of two matrices."""
 
     blas = True
+    shards = True
     bind = product
     flops = product_flops
 
@@ -108,6 +135,7 @@ class _BatchProduct(Op):
     """What the batch products share."""
 
     blas = True
+    shards = True
 
     def infer(op):
         x, y = (t.shape.with_rank_at_least(2) for t in op.inputs)
@@ -123,7 +151,8 @@ class _BatchProduct(Op):
             batch = infer_broadcast(x[:-2], y[:-2])
         return [batch.concatenate([rows, columns])]
 
-    def bind(node, xp):
+    def bind(node, xp, shard=None):
+        multiply = xp.matmul if shard is None else functools.partial(_in_blocks, shard)
         adj_x, adj_y, dtype = node["adj_x"], node["adj_y"], node["T"]
         short = dtype in (dtypes.bfloat16, dtypes.float16)
 
@@ -136,8 +165,8 @@ class _BatchProduct(Op):
             if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != y.shape[-2]:
                 raise invalid(f"Matrix size-incompatible: In[0]: {shape_text(x)}, In[1]: {shape_text(y)}")
             if short:
-                return xp.matmul(x.astype(np.float32), y.astype(np.float32)).astype(dtype.as_numpy_dtype)
-            return xp.matmul(x, y)
+                return multiply(x.astype(np.float32), y.astype(np.float32)).astype(dtype.as_numpy_dtype)
+            return multiply(x, y)
 
         return kernel
 

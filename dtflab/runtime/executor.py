@@ -1,7 +1,7 @@
 """Executor: runs one partition. A node is ready when all its inputs are there; ready nodes run; that is all.
 
 Stands for `core/common_runtime/executor.cc` (ExecutorState::Process, PropagateOutputs, NodeDone).
-Left out: per-node cost statistics, NUMA, the ready-count heuristics for handing work to other threads.
+Left out: NUMA, the ready-count heuristics for handing work to other threads.
 
 Theory of operation. An `Executor` is made once per registered partition: its nodes become flat arrays of bound
 kernels. A step makes an `Iteration` of it, which has one input slot per edge and one pending count per node. The loop
@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from itertools import repeat
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,6 +27,8 @@ import numpy as np
 
 from dtflab.graph import op_registry
 from dtflab.graph.node import Node
+from dtflab.machine import costs
+from dtflab.machine.pools import Part, noted_parts
 from dtflab.ops.cell import Cell
 from dtflab.ops.messages import op_error
 from dtflab.runtime import frames
@@ -39,9 +40,7 @@ if TYPE_CHECKING:
     from dtflab.runtime.runner import Step
 
 # What is special about a node; 0 is a plain kernel with one output.
-MANY_OUTPUTS, ASYNC, COSTLY, TRANSFER, CONTROL_FLOW, HANDS_ON = 1, 2, 4, 8, 16, 32
-
-COSTLY_FLOPS = 30_000_000  # about 300 µs on one core (docs/decisions.md)
+MANY_OUTPUTS, ASYNC, COSTLY, TRANSFER, CONTROL_FLOW, HANDS_ON, LEARNS = 1, 2, 4, 8, 16, 32, 64
 
 # Constants, and the shape arithmetic that is done with them; TensorFlow folds these (and more), too.
 _FOLDED = frozenset(
@@ -97,11 +96,8 @@ class Executor:
             self._item(node, slice(first[i], first[i + 1]), targets[i], controls[i], producers)
             for i, node in enumerate(nodes)
         ]
-        self.costs = {
-            n: partial(op_registry.get(nodes[n].op).flops, nodes[n])
-            for n, i in enumerate(self.items)
-            if i.mode & COSTLY
-        }
+        self.costs = {n: costs.of_product(nodes[n]) for n, item in enumerate(self.items) if item.mode & COSTLY}
+        self.multiplies = bool(self.costs)
         self.inputs: list[Any] = [None] * first[-1]  # the slots as a step finds them
         self.constants: dict[int, Any] = {}
         for n, node in enumerate(nodes):
@@ -151,20 +147,25 @@ class Executor:
             | TRANSFER * (node.op in _TRANSFERS)
             | CONTROL_FLOW * bool(op.control_flow)
             | COSTLY * op.blas
+            | LEARNS * (self.device.xp is np and costs.is_learned(node))
             | HANDS_ON * (bool(to_read) and node.op == "Identity")
         )
         out: Any = targets if mode & MANY_OUTPUTS or op.control_flow else tuple(targets[0]) if targets else ()
         return Item(kernel, slots, [None] * (slots.stop - slots.start), mode, out, tuple(controls))
 
-    def is_costly(self, n: int, args: Sequence[Any]) -> bool:
-        """True if the kernel will take long enough to be worth a thread hop (some 90 µs)."""
-        return self.costs[n](args, ()) > COSTLY_FLOPS
+    def learn(self, n: int, args: Sequence[Any], value: Any) -> None:
+        """A node has run for the first time: now it is plain, or known to be costly."""
+        item = self.items[n]
+        rule = costs.learned(self.nodes[n], args, value)
+        if rule is not None:
+            self.costs[n] = rule
+        self.items[n] = item._replace(mode=item.mode & ~LEARNS | COSTLY * (rule is not None))
 
     def start(self, step: Step, ctx: StepContext) -> None:
         """Put the sources of this partition into the step's queue."""
         root = Iteration(self, step, ctx, None, 0)
         root.ready.extend(self.sources)
-        if self.costs:
+        if self.multiplies:
             step.multiplies = True
         if step.trace is not None:
             now = step.clock.now()
@@ -252,7 +253,7 @@ class Iteration:
                 return _DELIVERED
             args[1:] = [DEAD] * (len(args) - 1)  # what a _Send tells the other side
         self.inputs[slots] = empty
-        if mode & COSTLY and (self.ready or not self.step.idle) and self.executor.is_costly(n, args):
+        if mode & COSTLY and self._pays_a_hop(n, args):
             self._run_on_pool(n, args)
             return _DELIVERED
         if mode & ASYNC:
@@ -261,9 +262,9 @@ class Iteration:
         if mode & CONTROL_FLOW:
             frames.run(self, n, kernel(*args))
             return _DELIVERED
-        started = 0.0 if self.step.trace is None else self.step.clock.now()
-        value = kernel(*args)
-        self._record(n, started, value)
+        value = self._compute(n, args)
+        if mode & LEARNS:
+            self.executor.learn(n, args, value)
         if not mode & (MANY_OUTPUTS | HANDS_ON):
             return value
         already = len(self.ready)
@@ -297,22 +298,38 @@ class Iteration:
             raise error
         self.propagate(n, value)
 
+    def _pays_a_hop(self, n: int, args: list[Any]) -> bool:
+        """True if a costly node gains by another thread: it takes long, and there is something to do meanwhile."""
+        beside = self.step.inter_op >= 0 and (self.ready or not self.step.idle)
+        return bool(beside) and self.executor.costs[n](args)
+
     def _run_on_pool(self, n: int, args: list[Any]) -> None:
         """Run a costly kernel on the device's pool while other nodes run here."""
-        step, started, kernel = self.step, self.step.clock.now(), self.executor.items[n].kernel
+        step = self.step
         self.in_flight += 1
         step.expect()
+        args = [x.read() if isinstance(x, Cell) else x for x in args]  # before an update that is ready, too
 
         def task() -> None:
             try:
                 with np.errstate(all="ignore"):
-                    value, error = kernel(*args), None
-                self._record(n, started, value)
+                    value, error = self._compute(n, args), None
             except Exception as raised:
                 value, error = None, raised
             step.post(self._finished, n, value, error)
 
-        self.executor.device.pool.submit(task)
+        self.executor.device.inter_op_pool(step.inter_op).submit(task)
+
+    def _compute(self, n: int, args: list[Any]) -> Any:
+        """Run a kernel on this thread. A trace gets its time, and that of its parts on other threads."""
+        kernel = self.executor.items[n].kernel
+        if self.step.trace is None:
+            return kernel(*args)
+        started = self.step.clock.now()
+        with noted_parts() as parts:
+            value = kernel(*args)
+        self._record(n, started, value, parts)
+        return value
 
     def _finished(self, n: int, value: Any, error: Exception | None) -> None:
         """An asynchronous node is done (called by the driving thread)."""
@@ -375,10 +392,10 @@ class Iteration:
         if not self.pending[consumer]:
             self.ready.append(consumer)
 
-    def _record(self, n: int, started: float, value: Any) -> None:
+    def _record(self, n: int, started: float, value: Any, parts: Sequence[Part] = ()) -> None:
         if self.step.trace is not None:
             node, device = self.executor.nodes[n], self.executor.device
-            self.step.trace.add(device.name, node, started, self.step.clock.now(), value)
+            self.step.trace.add(device.name, node, started, self.step.clock.now(), value, parts)
 
     def _fail(self, n: int, error: Exception) -> None:
         self.ready.clear()

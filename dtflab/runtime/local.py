@@ -10,16 +10,34 @@ from typing import Any
 
 from dtflab.graph import errors
 from dtflab.machine.device_factory import make_devices
+from dtflab.machine.pools import SessionPools
 from dtflab.runtime import transport
 from dtflab.runtime.master import Master
 from dtflab.runtime.worker import Worker
 
 
+class LocalMaster(Master):
+    """The master of a new task that one session has for itself."""
+
+    def __init__(self, config: Any) -> None:
+        task = "/job:localhost/replica:0/task:0"
+        worker = Worker(task, make_devices("localhost", 0, config), _no_peers)
+        self._pools = SessionPools(config, worker.devices)
+        super().__init__(task, {task: lambda: worker})
+
+    def inter_op_pool(self, options: Any) -> int:
+        """The number of the pool that a RunOptions asks for; InvalidArgumentError if there is none of that number."""
+        return self._pools.choose(options)
+
+    def close_session(self, handle: str) -> None:
+        """Release the session, and the threads that were its own."""
+        super().close_session(handle)
+        self._pools.close()
+
+
 def local_master(target: str, config: Any) -> Master:
-    """A new task of its own for one session."""
-    task = "/job:localhost/replica:0/task:0"
-    worker = Worker(task, make_devices("localhost", 0, config), _no_peers)
-    return Master(task, {task: lambda: worker})
+    """The master behind a session without a target."""
+    return LocalMaster(config)
 
 
 def _no_peers(task: str) -> Any:

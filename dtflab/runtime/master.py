@@ -68,6 +68,10 @@ class Master:
             self._sessions[handle] = session
         return handle
 
+    def inter_op_pool(self, options: Any) -> int:
+        """Which of its devices' inter-op pools a step uses. There is one; only local sessions have a choice."""
+        return 0
+
     def session(self, handle: str) -> MasterSession:
         """The session of a handle; AbortedError if it was closed, reset, or belongs to another life of this master."""
         try:
@@ -221,6 +225,7 @@ class MasterSession:
         key = (tuple([name for name, _ in feeds]), tuple(fetches), tuple(targets), False)
         signature = self._signatures.get(key) or self._register(key)
         step = self._new_step(options)
+        step.inter_op = self._master.inter_op_pool(options)
         self._running[step.step_id] = step
         try:
             self._check_open()  # from now on `close` finds the step

@@ -54,6 +54,7 @@ class Step:
         self._abandoned = False
         self._cancelled_by: Exception | None = None
         self.multiplies = False  # has nodes that use BLAS
+        self.inter_op = 0  # which of a device's inter-op pools runs costly kernels; -1: none, this thread does
         self.careful = trace is not None  # ask `must_stop` before each node
         self.allow(timeout)
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from dtflab.graph.node import Node
-from dtflab.graph.node_stats import fill
+from dtflab.graph.node_stats import Lines, Record
 from dtflab.machine.clock import Clock
+from dtflab.machine.pools import Part
 
 
 class StepStatsCollector:
@@ -23,14 +25,19 @@ class StepStatsCollector:
     def __init__(self, clock: Clock) -> None:
         # Clocks count from anywhere; the messages carry the time of day, so that tasks can be compared.
         self._offset = time.time() - clock.now()
-        self._records: list[tuple[str, Node, float, float, int, list[Any]]] = []
+        self._records: list[Record] = []
         self._remote: list[Any] = []
 
-    def add(self, device: str, node: Node, started: float, ended: float, value: Any) -> None:
-        """A node ran on `device` between two moments of the clock and gave `value` (or a sequence of values)."""
+    def add(
+        self, device: str, node: Node, started: float, ended: float, value: Any, parts: Sequence[Part] = ()
+    ) -> None:
+        """A node ran on `device` between two moments of the clock and gave `value` (or a sequence of values).
+
+        `parts` says which threads did how much of it.
+        """
         outputs = list(value) if isinstance(value, list | tuple) else [value]
         sizes = [(getattr(o, "nbytes", None), getattr(o, "shape", None), getattr(o, "dtype", None)) for o in outputs]
-        self._records.append((device, node, started, ended, threading.get_ident(), sizes))
+        self._records.append(Record(device, node, started, ended, threading.current_thread(), sizes, parts))
 
     def merge(self, step_stats: Any) -> None:
         """Take over what another process recorded of the same step."""
@@ -38,14 +45,8 @@ class StepStatsCollector:
 
     def write(self, step_stats: Any) -> None:
         """Fill a StepStats message: one DeviceStepStats per device, nodes in order of time."""
-        devices: dict[str, Any] = {}
-        threads: dict[int, int] = {}
-        for device, node, started, ended, thread, sizes in sorted(self._records, key=lambda r: r[2]):
-            if device not in devices:
-                devices[device] = step_stats.dev_stats.add(device=device)
-            number = threads.setdefault(thread, len(threads))
-            stats = devices[device]
-            stats.thread_names[number] = "client" if number == 0 else f"pool-{number}"
-            fill(stats.node_stats.add(), node, started + self._offset, ended - started, number, sizes)
+        lines = Lines(step_stats, self._offset)
+        for record in sorted(self._records, key=lambda r: r.started):
+            lines.add(record)
         for remote in self._remote:
             step_stats.dev_stats.extend(remote.dev_stats)

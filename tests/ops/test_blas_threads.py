@@ -5,39 +5,36 @@ from __future__ import annotations
 import threadpoolctl
 
 from dtflab.machine.clock import REAL
-from dtflab.ops.blas import BLAS
+from dtflab.ops.blas import BLAS, on_one_thread
 
 
 def blas_threads():
     return {lib["num_threads"] for lib in threadpoolctl.threadpool_info() if lib["user_api"] == "blas"}
 
 
-def seen_inside(all_cores):
-    BLAS.enter(all_cores)
-    try:
-        return blas_threads()
-    finally:
-        BLAS.leave()
+kernel = on_one_thread(blas_threads)
 
 
-def test_every_thread_can_set_it():
+def test_kernels_of_a_step_have_one_thread_whichever_thread_comes_first():
     seen = []
-    clients = [REAL.spawn(lambda: seen.append((seen_inside(False), seen_inside(True)))) for _ in range(3)]
-    for client in clients:
-        client.join()
-    assert seen_inside(False) == {1}
-    assert seen == [({1}, {BLAS.cores})] * 3
-
-
-def test_the_users_own_number_comes_back_after_a_step():
     with BLAS:
-        assert seen_inside(False) == {1}
-    assert blas_threads() == {BLAS.cores}
+        clients = [REAL.spawn(lambda: seen.append(kernel())) for _ in range(3)]
+        for client in clients:
+            client.join()
+        assert kernel() == {1}
+    assert seen == [{1}] * 3
 
 
-def test_it_comes_back_after_a_kernel_that_outlives_its_step():
+def test_the_users_own_number_comes_back_when_no_step_is_left():
+    before = blas_threads()
     with BLAS:
-        BLAS.enter(False)
-    assert blas_threads() == {1}
-    BLAS.leave()
-    assert blas_threads() == {BLAS.cores}
+        with BLAS:
+            assert kernel() == {1}
+        assert blas_threads() == {1}
+    assert blas_threads() == before == {BLAS.cores}
+
+
+def test_a_kernel_that_outlives_its_step_does_not_take_it_away_again():
+    with BLAS:
+        kernel()
+    assert kernel() == {BLAS.cores} == blas_threads()

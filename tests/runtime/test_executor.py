@@ -11,7 +11,7 @@ import dtflab as tf
 from dtflab.graph import errors
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op
-from dtflab.runtime import executor
+from dtflab.machine import costs
 from tests.cluster.two_tasks import never, until
 from tests.runtime.ops import op
 
@@ -112,7 +112,7 @@ def test_costly_kernels_run_beside_each_other_and_give_the_same(monkeypatch):
     total = tf.add_n([tf.matmul(p, p) for p in products])
     feeds = {x: np.random.default_rng(1).standard_normal((8, 8))}
     here = run([total, *products], feeds)
-    monkeypatch.setattr(executor, "COSTLY_FLOPS", 0)
+    monkeypatch.setattr(costs, "COSTLY_FLOPS", 0)
     metadata = tf.RunMetadata()
     there = run([total, *products], feeds, run_metadata=metadata, **TRACED)
     for a, b in zip(here, there, strict=True):
@@ -122,7 +122,7 @@ def test_costly_kernels_run_beside_each_other_and_give_the_same(monkeypatch):
 
 
 def test_a_lone_costly_kernel_stays_on_the_clients_thread(monkeypatch):
-    monkeypatch.setattr(executor, "COSTLY_FLOPS", 0)
+    monkeypatch.setattr(costs, "COSTLY_FLOPS", 0)
     threads = []
     with op("Slow(x: float) -> (y: float)", lambda x: threads.append(threading.get_ident()) or x, blas=True):
         y = apply_op("Slow", x=tf.placeholder_with_default(1.0, []))
@@ -131,7 +131,7 @@ def test_a_lone_costly_kernel_stays_on_the_clients_thread(monkeypatch):
 
 
 def test_an_error_on_the_pool_ends_the_step(monkeypatch):
-    monkeypatch.setattr(executor, "COSTLY_FLOPS", 0)
+    monkeypatch.setattr(costs, "COSTLY_FLOPS", 0)
     x = tf.placeholder(tf.float32)
     wrong = tf.matmul(tf.ensure_shape(x, [None, None]), tf.ones([3, 3]) * x[0, 0], name="wrong")
     with pytest.raises(errors.InvalidArgumentError, match="wrong"):

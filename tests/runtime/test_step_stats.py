@@ -104,5 +104,5 @@ def test_threads_are_numbered_from_the_client_on_and_other_processes_are_joined(
     collector.merge(other)
     collector.write(stats)
     (device, elsewhere) = stats.dev_stats
-    assert dict(device.thread_names) == {0: "client", 1: "pool-1"} and elsewhere.device == "elsewhere"
+    assert dict(device.thread_names) == {0: "client", 1: "thread 1"} and elsewhere.device == "elsewhere"
     assert [n.thread_id for n in device.node_stats] == [0, 1]

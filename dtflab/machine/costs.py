@@ -1,0 +1,50 @@
+"""Costs: which kernels take long enough to be worth a thread of their own.
+
+Stands for `KernelStats` and `OpKernel::IsExpensive` of TensorFlow's executor, which go by measured time. Here the sizes
+of the arrays decide, so that a program runs the same way every time.
+
+Rule: a hop to another thread costs some 10 µs, 90 on busy cores; what goes to a pool takes about 300 or more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import op_registry
+from dtflab.graph.node import Node
+
+COSTLY_FLOPS = 30_000_000  # of a matrix product; about 300 µs on one core
+COSTLY_ELEMENTS = 1 << 20  # of whatever else; 1 million exponentials take 350 µs
+
+Rule = Callable[[Sequence[Any]], bool]  # arguments → is the kernel costly with them?
+
+
+def of_product(node: Node) -> Rule:
+    """The rule of an op that multiplies matrices: the shapes of its arguments tell before it runs."""
+    flops = op_registry.get(node.op).flops
+    return lambda args: flops(node, args, ()) > COSTLY_FLOPS
+
+
+def is_learned(node: Node) -> bool:
+    """True if the first run tells what the node costs: it makes one array of others and touches nothing else."""
+    op = op_registry.get(node.op)
+    special = op.stateful or op.aliasing or op.needs_ctx or op.is_async or op.control_flow or op.blas
+    alone = len(op.op_def.outputs) == 1 and not op.op_def.outputs[0].is_list
+    return alone and not special and not any(t._is_ref_dtype for t in op.op_def.input_types(node.attrs))
+
+
+def learned(node: Node, args: Sequence[Any], value: Any) -> Rule | None:
+    """The rule of a node that has just run; None if it is cheap."""
+    largest = _largest(args)
+    if max(largest, np.size(value)) < COSTLY_ELEMENTS:
+        return None
+    if op_registry.get(node.op).flops(node, args, (value,)) < COSTLY_ELEMENTS:
+        return None
+    return lambda args: _largest(args) >= min(largest, COSTLY_ELEMENTS)
+
+
+def _largest(args: Sequence[Any]) -> int:
+    return max((getattr(x, "size", 0) for x in args), default=0)
