@@ -20,12 +20,14 @@ from typing import Any, Protocol
 from dtflab.cluster import inprocess
 from dtflab.cluster.allocation import Allocation, Request, ResourceManager
 from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.homes import Homes, Visible
 from dtflab.cluster.process import ProcessTask, free_addresses
 from dtflab.cluster.server import Server
 from dtflab.graph.graph import Graph
 from dtflab.machine.cards import parse_memory
 from dtflab.machine.clock import REAL, Clock
-from dtflab.machine.hosts import is_loopback
+from dtflab.machine.hosts import Home, definition_of, is_loopback
+from dtflab.machine.registry import HostCards
 from dtflab.ops.accumulator_state import Accumulator
 from dtflab.ops.queue_resource import Queue
 from dtflab.runtime.session import open_sessions
@@ -51,8 +53,10 @@ class RunningTask(Protocol):
 class InProcessTask:
     """A task in this process."""
 
-    def __init__(self, spec: ClusterSpec, job: str, index: int, config: Any, listen: bool, clock: Clock) -> None:
-        self.server = Server(spec, job, index, config=config, listen=listen, clock=clock)
+    def __init__(
+        self, spec: ClusterSpec, job: str, index: int, config: Any, listen: bool, clock: Clock, home: Home
+    ) -> None:
+        self.server = Server(spec, job, index, config=config, listen=listen, clock=clock, home=home)
         self.name = self.server.task.name
         self.address = self.server.task.address
         self.target = self.server.target
@@ -98,6 +102,11 @@ class Cluster:
     A job is a number of tasks or a list of addresses. `engine` says where tasks live: "inprocess", objects of this
     process whose addresses are only names (`listen=True` binds loopback ports too), or "process", one OS process each.
     `timeout` is how long a task may take to come up, in seconds; UnavailableError names the one that did not.
+
+    `gpus=2` puts as many simulated GPUs into each host: `gpu="K40"` is their model, `gpu_memory="4GiB"` what each has.
+    A job's tasks have a host each if only their number is given; else tasks with the same host part of their addresses
+    share its cards. A `ps` sees none, other tasks see all; `visible_devices={"ps": "0", "worker": ["0,1", "2"]}`, texts
+    as in CUDA_VISIBLE_DEVICES per job or per task, changes that.
     """
 
     def __init__(
@@ -109,6 +118,10 @@ class Cluster:
         listen: bool = False,
         name: str | None = None,
         timeout: float = 60.0,
+        gpus: int | None = None,
+        gpu: str | None = None,
+        gpu_memory: int | str | None = None,
+        visible_devices: Visible | None = None,
         **jobs: Any,
     ) -> None:
         if engine not in ("inprocess", "process"):
@@ -119,14 +132,15 @@ class Cluster:
         self.spec = _spec(spec, jobs, self.name, with_ports=listen or engine == "process")
         if engine == "process":
             _check_loopback(self.spec)
+        self._homes = Homes(self.spec, self.name, _counted(jobs), _cards(gpus, gpu, gpu_memory), visible_devices)
         self._config, self._listen, self._timeout = config, listen, timeout
         self._stopping = self.clock.event()
         self._manager = ResourceManager(self._capacities, self.clock)
+        self._members = [(job, index) for job in self.spec.jobs for index in self.spec.task_indices(job)]
         self.tasks: list[RunningTask] = []
         try:
-            for job in self.spec.jobs:
-                for index in self.spec.task_indices(job):
-                    self.tasks.append(self._new_task(job, index))
+            for member in self._members:
+                self.tasks.append(self._new_task(*member))
             for task in self.tasks:
                 self._await_ready(task)
         except BaseException:
@@ -136,8 +150,8 @@ class Cluster:
 
     def _new_task(self, job: str, index: int) -> RunningTask:
         if self.engine == "process":
-            return ProcessTask(self.spec, job, index, self._config)
-        return InProcessTask(self.spec, job, index, self._config, self._listen, self.clock)
+            return ProcessTask(self.spec, job, index, self._config, self._homes.environment(job, index))
+        return InProcessTask(self.spec, job, index, self._config, self._listen, self.clock, self._homes.of(job, index))
 
     def _await_ready(self, task: RunningTask) -> None:
         if isinstance(task, ProcessTask):
@@ -259,16 +273,20 @@ class Cluster:
         """End one task at once, as a crash would."""
         self.task(job, index).kill()
 
-    def restart(self, job: str, index: int = 0) -> None:
-        """End one task, if it has not ended, and start it anew at its address, without its variables."""
-        old = self.task(job, index)
-        old.stop()
-        new = self.tasks[self.tasks.index(old)] = self._new_task(job, index)
-        self._await_ready(new)
+    def restart(self, job: str | None = None, index: int = 0) -> None:
+        """End one task, or all without a job, and start anew at the same address, without variables."""
+        chosen = range(len(self.tasks)) if job is None else [self.tasks.index(self.task(job, index))]
+        for number in chosen:
+            self.tasks[number].stop()
+        for number in chosen:
+            self.tasks[number] = self._new_task(*self._members[number])
+        for number in chosen:
+            self._await_ready(self.tasks[number])
 
     def stop(self) -> None:
         """End all tasks. Variables are gone; nothing is left running."""
         with contextlib.ExitStack() as each:  # also when one of them fails, or at a second Ctrl-C
+            each.callback(self._homes.close)
             for task in self.tasks:
                 each.callback(task.stop)
         _alive.discard(self)
@@ -341,6 +359,17 @@ def _spec(spec: Any, jobs: dict[str, Any], name: str, with_ports: bool) -> Clust
     if not members:
         raise ValueError("A cluster needs at least one task: Cluster(ps=1, worker=2).")
     return ClusterSpec(members)
+
+
+def _counted(jobs: dict[str, Any]) -> set[str]:
+    """The jobs whose tasks were only counted."""
+    return {job for job, tasks in jobs.items() if isinstance(tasks, int)}
+
+
+def _cards(gpus: int | None, gpu: str | None, memory: int | str | None) -> HostCards | None:
+    if gpus is None and (gpu is not None or memory is not None):
+        raise ValueError("gpu=… and gpu_memory=… describe the GPUs of gpus=…: say how many each host has.")
+    return None if gpus is None else definition_of(gpus, gpu, memory)
 
 
 def _check_loopback(spec: ClusterSpec) -> None:

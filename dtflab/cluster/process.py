@@ -15,6 +15,8 @@ import socket
 import subprocess
 import sys
 from collections import deque
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from dtflab.cluster.cluster_spec import ClusterSpec
@@ -28,9 +30,16 @@ _READY = "dtflab task is ready"
 
 
 class ProcessTask:
-    """A task in a process of its own."""
+    """A task in a process of its own, whose environment is this one's with `environment` on it (None takes away)."""
 
-    def __init__(self, spec: ClusterSpec, job: str, index: int, config: ConfigProto | None = None) -> None:
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        job: str,
+        index: int,
+        config: ConfigProto | None = None,
+        environment: Mapping[str, str | None] = MappingProxyType({}),
+    ) -> None:
         self.name = f"/job:{job}/replica:0/task:{index}"
         self.address = spec.task_address(job, index)
         self.target = f"grpc://{self.address}"
@@ -53,12 +62,7 @@ class ProcessTask:
             text=True,
             errors="replace",
             start_new_session=True,  # Ctrl-C is the parent's: it reaches all processes of a session
-            env={
-                **os.environ,
-                **timeouts.as_environment(),
-                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-                "PYTHONUNBUFFERED": "1",
-            },
+            env=_environment(environment),
         )
         self._reader = REAL.spawn(self._read, name=f"log of {self.name}")
 
@@ -127,6 +131,13 @@ class ProcessTask:
         self._process.stdout.close()
 
 
+def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
+    """What the child finds: this process's environment and modules, its time-outs, and the changes."""
+    own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"}
+    merged = {**os.environ, **timeouts.as_environment(), **own, **changes}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
 def free_addresses(count: int) -> list[str]:
     """Addresses on this machine's loopback that nobody uses now."""
     sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
@@ -140,7 +151,9 @@ def _main(encoded: str) -> Any:
     """Be the task that the encoded ServerDef describes, until standard input ends."""
     from dtflab.cluster.server import Server
 
-    server = Server(ServerDef.FromString(base64.b64decode(encoded)))
+    definition = ServerDef.FromString(base64.b64decode(encoded))
+    sys.argv = [f"/job:{definition.job_name}/task:{definition.task_index}"]  # so tables of processes call it that
+    server = Server(definition)
     print(_READY, flush=True)
     sys.stdin.read()
     REAL.spawn(_end_anyway)

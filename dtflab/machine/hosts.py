@@ -161,11 +161,11 @@ def simulate_gpus(count: int | None, gpu: str | None = None, memory: int | str |
     other cards on this host.
     """
     global _asked
-    definition = None if count is None else definition_of(count, gpu, memory)
+    wanted = None if count is None else definition_of(count, gpu, memory)
     with _lock:
-        _asked = definition
+        _asked = wanted
         _forget([host for host in _cards if host not in _said])
-        if definition is not None:
+        if wanted is not None:
             cards_of(this_host())
 
 
@@ -182,12 +182,12 @@ def definition_of(count: int, gpu: str | None = None, memory: int | str | None =
     return HostCards(model.name, nbytes, count, exact)
 
 
-def give_cards(host: str, definition: HostCards) -> None:
+def give_cards(host: str, wanted: HostCards) -> None:
     """A cluster says what a host has; until it takes that back, nothing else counts. ValueError if others differ."""
     with _lock:
-        if any(not said.agrees(definition) for said in _said.get(host, [])):
-            raise _differ(host, definition, _said[host][0], "another cluster of this process lives")
-        _said.setdefault(host, []).append(definition)
+        if any(not said.agrees(wanted) for said in _said.get(host, [])):
+            raise _differ(host, wanted, _said[host][0], "another cluster of this process lives")
+        _said.setdefault(host, []).append(wanted)
         try:
             cards_of(host)
         except ValueError:
@@ -211,8 +211,12 @@ def this_host() -> str:
 
 def this_home(address: str = "localhost:0", job: str = "") -> Home:
     """Where a task of this process lives that has that address; a `ps` task sees no card unless it is told to."""
-    host = this_host() if is_loopback(address) else address.rpartition(":")[0]
-    return Home(host, THIS_PROCESS, os.environ.get("CUDA_VISIBLE_DEVICES", "" if job == "ps" else None))
+    return Home(host_of(address), THIS_PROCESS, os.environ.get("CUDA_VISIBLE_DEVICES", "" if job == "ps" else None))
+
+
+def host_of(address: str) -> str:
+    """The host part of an address; a loopback address is on this host, whatever that is called."""
+    return this_host() if is_loopback(address) else address.rpartition(":")[0]
 
 
 def is_loopback(address: str) -> bool:
@@ -226,7 +230,7 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def _definition(host: str) -> HostCards | None:
+def definition(host: str) -> HostCards | None:
     """What the host was said to have: by a cluster, by simulate_gpus, by the environment; None if nobody said."""
     count = os.environ.get("DTFLAB_GPUS")
     if host in _said:
@@ -243,26 +247,26 @@ def cards_of(host: str, on_demand: int = 0) -> list[Card]:
 
     ValueError if another process that lives says something else of the host.
     """
-    definition = _definition(host)
-    if definition is None and (real := _real_cards()):
+    wanted = definition(host)
+    if wanted is None and (real := _real_cards()):
         return real
-    if definition is None or definition.count == 0:
-        definition = definition_of(on_demand, exact=False)
+    if wanted is None or wanted.count == 0:
+        wanted = definition_of(on_demand, exact=False)
     with _lock:
-        known, there = _cards.get(host, (definition, []))
-        if not known.agrees(definition):
+        known, there = _cards.get(host, (wanted, []))
+        if not known.agrees(wanted):
             _forget([host])
             there = []
-        if len(there) < definition.count:
-            _check_with_others(host, definition)
-            there += [_card(host, i, definition) for i in range(len(there), definition.count)]
-            _cards[host] = (definition, there)
+        if len(there) < wanted.count:
+            _check_with_others(host, wanted)
+            there += [_card(host, i, wanted) for i in range(len(there), wanted.count)]
+            _cards[host] = (wanted, there)
             _publish()
-        return there[: definition.count]
+        return there[: wanted.count]
 
 
-def _card(host: str, index: int, definition: HostCards) -> Card:
-    return Card(host, index, cards.model(definition.model), definition.memory_bytes, f"0000:00:{index + 3:02x}.0")
+def _card(host: str, index: int, known: HostCards) -> Card:
+    return Card(host, index, cards.model(known.model), known.memory_bytes, f"0000:00:{index + 3:02x}.0")
 
 
 def _real_cards() -> list[Card]:
@@ -288,11 +292,11 @@ def _drop(keys: list[tuple[str, str, int]], tell: bool = False) -> None:
         _publish()
 
 
-def _check_with_others(host: str, definition: HostCards) -> None:
+def _check_with_others(host: str, wanted: HostCards) -> None:
     for record in registry().others():
         there = record.hosts.get(host)
-        if there is not None and not there.agrees(definition):
-            raise _differ(host, definition, there, f"process {record.pid} ({record.command}) lives")
+        if there is not None and not there.agrees(wanted):
+            raise _differ(host, wanted, there, f"process {record.pid} ({record.command}) lives")
 
 
 def _differ(host: str, wanted: HostCards, there: HostCards, why: str) -> ValueError:
@@ -319,11 +323,13 @@ def visible_claims(host: str, program: str, visible: str | None, config: Any = N
     a `device_count["GPU"]` simulates as many.
     """
     limit = config.device_count["GPU"] if config is not None and "GPU" in config.device_count else None
-    there = cards_of(host, max(0, limit or 0))
+    if visible == "" or (limit is not None and limit <= 0):
+        return []
+    there = cards_of(host, limit or 0)
     if there and there[0].real and program == THIS_PROCESS:
         visible = None  # CUDA itself has obeyed it
     order = cuda_visible(visible, len(there))
-    if limit == 0 or not order:
+    if not order:
         return []
     chosen = listed(config.gpu_options.visible_device_list if config is not None else "", len(order))
     claims = [_claim(there[order[ordinal]], program, ordinal) for ordinal in chosen]

@@ -261,8 +261,10 @@ def _private(folder: Path) -> None:
 
 
 def command_line() -> str:
-    """What the process is called in tables: `python train.py`."""
+    """What the process is called in tables: `python train.py`; of a task, its name."""
     script = sys.argv[0] if sys.argv else ""
+    if script.startswith("/job:"):
+        return script
     return " ".join(filter(None, [Path(sys.executable).name or "python", Path(script).name]))
 
 

@@ -1,0 +1,91 @@
+"""Homes: on which host each task of a cluster lives, and which of its cards the task sees.
+
+Stands for what an administrator does with machines and CUDA_VISIBLE_DEVICES before TensorFlow starts.
+
+Rules: the host is the host part of the task's address, so tasks on one machine share its cards. Tasks that were only
+counted (`worker=2`) have a host each, of this cluster alone. A `ps` sees no card unless it is said to.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.machine import hosts
+from dtflab.machine.hosts import Home
+from dtflab.machine.registry import HostCards
+
+Visible = Mapping[str, str | Sequence[str | None] | None]
+
+
+class Homes:
+    """The homes of all tasks. `counted` are the jobs whose hosts are the cluster's own; `cards` what each host has."""
+
+    def __init__(
+        self, spec: ClusterSpec, cluster: str, counted: set[str], cards: HostCards | None, visible: Visible | None
+    ) -> None:
+        self._homes: dict[tuple[str, int], Home] = {}
+        self._given: list[str] = []
+        shown = {job: _shown(spec, job, (visible or {}).get(job, _DEFAULT)) for job in spec.jobs}
+        if unknown := set(visible or {}) - set(spec.jobs):
+            raise ValueError(f"visible_devices names {unknown.pop()!r}, but the jobs are {', '.join(spec.jobs)}.")
+        for job in spec.jobs:
+            for index, sees in shown[job].items():
+                # Another process may have a cluster of that name, too: its hosts are others.
+                own = f"{job}-{index}.{cluster} of process {os.getpid()}"
+                host = own if job in counted else hosts.host_of(spec.task_address(job, index))
+                self._homes[job, index] = Home(host, f"/job:{job}/task:{index} of {cluster}", sees)
+        self._give(cards)
+
+    def _give(self, cards: HostCards | None) -> None:
+        """Put the cards in; a host where nobody sees any needs none."""
+        try:
+            for host in dict.fromkeys(home.host for home in self._homes.values() if home.visible != ""):
+                if cards is not None:
+                    hosts.give_cards(host, cards)
+                    self._given.append(host)
+        except BaseException:
+            self.close()
+            raise
+
+    def of(self, job: str, index: int) -> Home:
+        return self._homes[job, index]
+
+    def environment(self, job: str, index: int) -> dict[str, str | None]:
+        """What a process of its own must find in its environment to be this task; None: not even set."""
+        home = self.of(job, index)
+        cards = hosts.definition(home.host)
+        changes: dict[str, str | None] = {"DTFLAB_HOST": home.host}
+        if cards is not None:
+            changes |= {
+                "DTFLAB_GPUS": str(cards.count),
+                "DTFLAB_GPU": cards.model,
+                "DTFLAB_GPU_MEMORY": str(cards.memory_bytes),
+            }
+        if cards is not None or home.visible is not None:  # else it sees of the real ones what this process sees
+            changes["CUDA_VISIBLE_DEVICES"] = home.visible
+        return changes
+
+    def close(self) -> None:
+        """The cluster ends, and its cards with it."""
+        while self._given:
+            hosts.take_cards(self._given.pop())
+
+
+_DEFAULT: Any = object()
+
+
+def _shown(spec: ClusterSpec, job: str, visible: Any) -> dict[int, str | None]:
+    """CUDA_VISIBLE_DEVICES of each task of a job, from one for all or a list."""
+    indices = spec.task_indices(job)
+    if visible is _DEFAULT:
+        visible = "" if job == "ps" else None
+    if visible is None or isinstance(visible, str):
+        visible = [visible] * len(indices)
+    if not isinstance(visible, Sequence) or not all(each is None or isinstance(each, str) for each in visible):
+        raise TypeError(f"visible_devices[{job!r}] must be a text such as '0,1', or a list of them, not {visible!r}.")
+    if len(visible) != len(indices):
+        raise ValueError(f"visible_devices[{job!r}] is for {len(visible)} tasks, but the job has {len(indices)}.")
+    return dict(zip(indices, visible, strict=True))
