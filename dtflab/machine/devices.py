@@ -52,6 +52,12 @@ class Device:
         """The array module over which the kernel of `node` works."""
         return self.xp
 
+    def traced(
+        self, trace: Any, node: Node, started: float, ended: float, value: Any, parts: Sequence[Any] = ()
+    ) -> None:
+        """Write into a trace that a node has run here, between two moments of the clock."""
+        trace.add(self.name, node, started, ended, value, parts)
+
     def attributes(self) -> Any:
         """This device as a DeviceAttributes message."""
         from dtflab.protos.device_attributes_pb2 import DeviceAttributes

@@ -395,7 +395,7 @@ class Iteration:
     def _record(self, n: int, started: float, value: Any, parts: Sequence[Part] = ()) -> None:
         if self.step.trace is not None:
             node, device = self.executor.nodes[n], self.executor.device
-            self.step.trace.add(device.name, node, started, self.step.clock.now(), value, parts)
+            device.traced(self.step.trace, node, started, self.step.clock.now(), value, parts)
 
     def _fail(self, n: int, error: Exception) -> None:
         self.ready.clear()
