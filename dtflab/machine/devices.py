@@ -8,7 +8,7 @@ Rule: a device binds nodes to kernels over its array module, and holds the state
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
