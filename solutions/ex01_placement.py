@@ -44,7 +44,9 @@ with tf.Graph().as_default(), tf.device(look):
 # - each **variable** goes to the `ps` task that holds the **fewest bytes** so far (to any of them if several do);
 # - every other op goes to `worker`, for example `"/job:worker/task:0"`.
 #
-# Variables come as they are made, and stay where they are put. Every shape is known.
+# Variables come as they are made, and stay where they are put. Every shape is known. (An op that comes with a device,
+# `op.device`, was given one by the library: to read a variable where it is. It may keep it, and need not.)
+#
 # A function that remembers something between its calls is easiest as a *closure*: a function inside of a function.
 
 

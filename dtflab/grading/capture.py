@@ -7,6 +7,7 @@ what other processes and C libraries write. What is kept has a limit, for answer
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import warnings
@@ -48,10 +49,15 @@ def captured() -> Iterator[Kept]:
         stack.enter_context(contextlib.redirect_stderr(kept))
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("default")
+        warnings.showwarning = functools.partial(_show, kept)
         for handler in _stream_handlers():
             stack.callback(handler.setStream, handler.stream)
             handler.setStream(kept)
         yield kept
+
+
+def _show(kept: Kept, message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
+    kept.write(warnings.formatwarning(message, category, filename, lineno))
 
 
 def _stream_handlers() -> list[logging.StreamHandler[io.TextIOBase]]:

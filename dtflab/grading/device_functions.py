@@ -60,6 +60,7 @@ class Asked(NamedTuple):
     type: str
     name: str
     device: DeviceName
+    wish: str  # the device that an inner block or the library asks for; a function may keep it
 
     @property
     def variable(self) -> bool:
@@ -101,7 +102,8 @@ def watch(function: Any, variables: Sequence[Variable], ps_tasks: int, worker: s
     asked: list[Asked] = []
 
     def noting(op: Any) -> str:
-        asked.append(Asked(op.type, op.name, _named(op, function(op), ps_tasks, worker)))
+        wish = op.device
+        asked.append(Asked(op.type, op.name, _named(op, function(op), ps_tasks, worker), wish))
         return str(asked[-1].device)
 
     with Graph().as_default() as graph, graph.device(noting):

@@ -1,0 +1,58 @@
+"""What the repository holds for each question: its solution, its stub, its catalogued wrong answers."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jupytext
+
+from dtflab.grading.grade import grade
+from dtflab.grading.questions import Question, all_questions
+from dtflab.grading.score import Score
+from dtflab.grading.sources import BEGIN, END, student_version
+from tests.house import ROOT
+
+SOLUTIONS = ROOT / "solutions"
+QUESTIONS = all_questions()
+
+
+def source_of(question: Question) -> str:
+    """The only solution that asks the question."""
+    texts = [path.read_text(encoding="utf-8") for path in SOLUTIONS.glob("ex*.py")]
+    (text,) = (text for text in texts if f'dtflab.grade("{question.id}")' in text)
+    return text
+
+
+def answer_cell(question: Question) -> str:
+    """The cell of the solution that answers the question."""
+    cells = [cell.source for cell in jupytext.reads(source_of(question), fmt="py:percent").cells]
+    asks = next(i for i, cell in enumerate(cells) if f'dtflab.grade("{question.id}")' in cell)
+    return next(cell for cell in reversed(cells[:asks]) if BEGIN in cell and END in cell)
+
+
+def answer(question: Question, cell: str, folder: Path) -> Any:
+    """What the name of the answer stands for after the cell was run as a program."""
+    path = folder / "answer.py"
+    path.write_text(f"import dtflab\nimport dtflab as tf\n{cell}\n", encoding="utf-8")
+    return runpy.run_path(str(path))[question.answer]
+
+
+def solution(question: Question, folder: Path) -> Any:
+    return answer(question, answer_cell(question), folder)
+
+
+def stub(question: Question, folder: Path) -> Any:
+    return answer(question, student_version(answer_cell(question)), folder)
+
+
+def wrong_answers(question: Question) -> dict[str, Callable[..., Any]]:
+    """The functions of `solutions/wrong/<id>.py` that have the name of a mistake."""
+    found = runpy.run_path(str(SOLUTIONS / "wrong" / f"{question.id}.py"))
+    return {mistake.name: found[mistake.name] for mistake in question.mistakes if mistake.name in found}
+
+
+def mark(question: Question, answer: Any) -> Score:
+    return grade(question.id, answer)

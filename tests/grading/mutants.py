@@ -1,0 +1,130 @@
+"""Mutants of a solution: one operator, constant, comparison changed or one line dropped, and whether the checks notice.
+
+A mutant that full marks are given to is compared with the solution itself, on many other instances (other seeds): if
+those find a difference, it has escaped; if not, it is another right answer. So the tally says how well the instances of
+one seed, those that a student meets, are chosen.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+from dtflab.grading.questions import Question
+from dtflab.grading.sources import BEGIN, END
+from tests.grading.answers import answer, answer_cell, mark
+
+OTHER_SEEDS = 20
+_SWAPS: dict[type[ast.AST], tuple[type[Any], ...]] = {
+    ast.Add: (ast.Sub, ast.Mult),
+    ast.Sub: (ast.Add,),
+    ast.Mult: (ast.Add, ast.FloorDiv),
+    ast.FloorDiv: (ast.Mult,),
+    ast.Div: (ast.Mult,),
+    ast.Mod: (ast.Mult,),
+    ast.Lt: (ast.LtE, ast.Gt),
+    ast.LtE: (ast.Lt,),
+    ast.Gt: (ast.GtE, ast.Lt),
+    ast.GtE: (ast.Gt,),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+    ast.And: (ast.Or,),
+    ast.Or: (ast.And,),
+    ast.Not: (ast.UAdd,),
+}
+_NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "sum": "len"}
+
+
+class Mutant(NamedTuple):
+    """A cell in which one thing is changed, and what that is."""
+
+    change: str
+    cell: str
+
+
+def mutants(question: Question) -> Iterator[Mutant]:
+    """All mutants of the part of the solution that students write."""
+    cell = answer_cell(question)
+    lines = cell.split("\n")
+    first, last = (next(i for i, line in enumerate(lines, 1) if mark in line) for mark in (BEGIN, END))
+    tree = ast.parse(cell)
+    for number, node in enumerate(ast.walk(tree)):
+        for change, edit in _edits(node):
+            if first < getattr(node, "lineno", first + 1) < last and _inside(node, first, last):
+                mutant = copy.deepcopy(tree)
+                edit(list(ast.walk(mutant))[number])
+                yield Mutant(change, ast.unparse(ast.fix_missing_locations(mutant)))
+
+
+def _inside(node: ast.AST, first: int, last: int) -> bool:
+    return all(first < child.lineno < last for child in ast.walk(node) if hasattr(child, "lineno"))
+
+
+def _edits(node: ast.AST) -> Iterator[tuple[str, Any]]:
+    """What may be changed in a node: a text, and a function that changes its copy."""
+    match node:
+        case ast.BinOp() | ast.AugAssign() | ast.BoolOp() | ast.UnaryOp():
+            for other in _SWAPS.get(type(node.op), ()):
+                yield _told(node, other), lambda n, other=other: setattr(n, "op", other())
+        case ast.Compare():
+            for other in _SWAPS.get(type(node.ops[0]), ()):
+                yield _told(node, other), lambda n, other=other: n.ops.__setitem__(0, other())
+        case ast.Constant(value=int() | float() as value):
+            yield f"line {node.lineno}: {value} → {value + 1}", lambda n: setattr(n, "value", n.value + 1)
+        case ast.Constant(value=str() as value) if value:
+            yield f"line {node.lineno}: {value!r} → ''", lambda n: setattr(n, "value", "")
+        case ast.Name(id=name) if name in _NAMES:
+            yield f"line {node.lineno}: {name} → {_NAMES[name]}", lambda n: setattr(n, "id", _NAMES[n.id])
+    for field in ("body", "orelse"):
+        for i, statement in enumerate(getattr(node, field, ()) if isinstance(node, ast.stmt) else ()):
+            yield f"line {statement.lineno} dropped", lambda n, f=field, i=i: getattr(n, f).__setitem__(i, ast.Pass())
+
+
+def _told(node: Any, other: type) -> str:
+    return f"line {node.lineno}: {ast.unparse(node)!r} with {other.__name__}"
+
+
+class Tally:
+    """How many mutants lost marks, escaped, or are right answers of another kind."""
+
+    def __init__(self, question: Question, folder: Path) -> None:
+        self.question, self.folder = question, folder
+        self.caught = 0
+        self.escaped: list[str] = []
+        self.equal: list[str] = []
+
+    @property
+    def share(self) -> float:
+        return self.caught / (self.caught + len(self.escaped))
+
+    def judge(self, mutant: Mutant) -> None:
+        if self._loses(mutant, "0"):
+            self.caught += 1
+        elif any(self._loses(mutant, str(seed)) for seed in range(1, OTHER_SEEDS)):
+            self.escaped.append(mutant.change)
+        else:
+            self.equal.append(mutant.change)
+
+    def _loses(self, mutant: Mutant, seed: str) -> bool:
+        with mock.patch.dict(os.environ, {"DTFLAB_GRADE_SEED": seed}):
+            try:
+                work = answer(self.question, mutant.cell, self.folder)
+            except Exception:
+                return True  # the cell itself fails
+            return mark(self.question, work) < self.question.points
+
+    def __str__(self) -> str:
+        judged = self.caught + len(self.escaped)
+        return (
+            f"{self.question.id}: {self.caught} of {judged} mutants that behave differently lose marks "
+            f"({self.share:.0%}); escaped {self.escaped}; right answers of another kind {self.equal}"
+        )

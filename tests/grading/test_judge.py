@@ -1,0 +1,234 @@
+"""Whatever an answer does is a result: a report with a mark, and nothing gets out."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+import warnings
+
+import pytest
+
+import dtflab as tf
+from dtflab.grading import questions, watchdog
+from dtflab.grading.grade import chosen, grade, grade_all, next_hint
+from dtflab.grading.judge import judge
+from dtflab.grading.questions import Question, Wrong, find, register
+from dtflab.grading.score import JSON, Score
+
+Q1 = "placement/q1"
+
+
+@pytest.fixture
+def twice(monkeypatch):
+    """A small question: double a number."""
+    monkeypatch.setattr(questions, "_questions", {})
+    question = register("numbers/q9", "Double it", answer="twice", hints=("Add it.", "Multiply by 2."))
+
+    @question.check("Some number", points=3, seconds=1)
+    def any_number(answer, random):
+        number = random.randrange(1, 1000)
+        if (got := answer(number)) != 2 * number:
+            raise Wrong(f"twice({number}) gave {got!r}; expected is {2 * number}", evidence=(number, got))
+
+    @question.check("Nothing", points=1, seconds=1)
+    def nothing(answer, random):
+        if answer(0) != 0:
+            raise Wrong("twice(0) is 0")
+
+    @question.mistake("That is the square.")
+    def squares(seen):
+        return seen[0] ** 2 == seen[1]
+
+    return question
+
+
+def report(question, answer):
+    return judge(question, {question.answer: answer})
+
+
+def test_a_right_answer_and_one_that_is_half_right(twice):
+    assert report(twice, lambda n: n + n).points == 4
+    half = report(twice, lambda n: n * n)
+    assert [result.passed for result in half.results] == [False, True]
+    assert half.points == 1 and half.results[0].hint == "That is the square."
+    assert half.results[0].message.startswith("twice(") and "expected is" in half.results[0].message
+
+
+def test_numbers_follow_from_seed_student_and_check_alone(twice, monkeypatch):
+    seen = []
+    report(twice, seen.append)
+    report(twice, seen.append)
+    assert seen[0] == seen[2]
+    for name in ("DTFLAB_GRADE_SEED", "DTFLAB_STUDENT"):
+        monkeypatch.setenv(name, "other")
+        report(twice, seen.append)
+    assert len({seen[0], seen[4], seen[6]}) == 3
+
+
+ERRORS = {
+    "an error": (lambda n: n / 0, "raised ZeroDivisionError: division by zero"),
+    "the end of the program": (lambda n: sys.exit(3), "raised SystemExit: 3"),
+    "an interrupt": (lambda n: (_ for _ in ()).throw(KeyboardInterrupt), "raised KeyboardInterrupt"),
+    "another number of arguments": (lambda: 3, "raised TypeError"),
+    "no function": (7, "raised TypeError: 'int' object is not callable"),
+    "a wrong type": (lambda n: None, "gave None; expected is"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_what_goes_wrong_in_an_answer_is_told(twice, name):
+    answer, told = ERRORS[name]
+    found = report(twice, answer)
+    assert found.points == 0 and told in found.results[0].message
+    assert not found.next_step
+
+
+def test_deep_recursion_is_told(twice):
+    def down(n):
+        return down(n + 1)
+
+    assert "RecursionError" in report(twice, down).results[0].message
+
+
+def test_the_line_of_the_answer_is_shown(twice):
+    def broken(n):
+        return n + "1"  # this line
+
+    told = report(twice, broken).results[0].message
+    assert '`return n + "1"  # this line`, raised TypeError' in told
+
+
+def test_an_endless_answer_fails_one_check_and_the_others_are_judged(twice):
+    def stuck(n):
+        while n:
+            pass
+        return 0
+
+    first, second = report(twice, stuck).results
+    assert not first.passed and first.message == "Stopped after 1 s: twice does not come to an end."
+    assert second.passed
+
+
+def test_a_deaf_answer_is_told(twice, monkeypatch):
+    monkeypatch.setattr(watchdog, "_ATTEMPTS", 2)
+    release = threading.Event()
+    found = report(twice, lambda n: release.wait())
+    release.set()
+    assert "goes on in the background: restart the kernel" in found.results[0].message
+
+
+def test_what_an_answer_writes_is_kept_and_nothing_reaches_stderr(twice, capsys):
+    handler = logging.StreamHandler(sys.stderr)
+    logger = logging.getLogger("noisy")
+    logger.addHandler(handler)
+    stream = handler.stream
+
+    def noisy(n):
+        print("to stdout")
+        print("to stderr", file=sys.stderr)
+        warnings.warn("a warning", stacklevel=1)
+        logger.error("a log line")
+        return 2 * n
+
+    try:
+        found = report(twice, noisy)
+    finally:
+        logger.removeHandler(handler)
+    assert found.points == 4 and capsys.readouterr() == ("", "")
+    for text in ("to stdout", "to stderr", "a warning", "a log line"):
+        assert text in found.results[0].output
+    assert handler.stream is stream and sys.stderr is not None
+
+
+def test_a_flood_of_text_is_cut(twice):
+    found = report(twice, lambda n: print("x" * 1_000_000) or 2 * n)
+    assert found.points == 4
+    assert found.results[0].output.endswith("… and 996,001 characters more")
+
+
+def test_a_score_is_a_number_that_nbgrader_reads(twice):
+    score = grade_all([twice], {"twice": lambda n: n * n})
+    bundle = score._repr_mimebundle_()
+    assert float(bundle["text/plain"]) == score == 1.0
+    assert bundle["text/plain"] == repr(score) and "1 of 4 points" in str(score)
+    data = json.loads(json.dumps(bundle[JSON]))
+    assert data["points"] == 1 and data["questions"][0]["checks"][0]["mistake"] == "squares"
+    assert "✗ FAIL" in bundle["text/html"] and "✓ PASS" in bundle["text/html"]
+    assert "<script" not in bundle["text/html"]
+
+
+def test_what_an_answer_says_cannot_break_the_page(twice):
+    score = grade_all([twice], {"twice": lambda n: "<b>&\x00"})
+    assert "<b>&\\" not in score.html and "&lt;b&gt;&amp;" in score.html
+
+
+def test_a_score_stays_in_its_range(twice):
+    reports = [report(twice, lambda n: 2 * n)]
+    reports[0].results[0].check = reports[0].results[0].check._replace(points=float("nan"))
+    assert Score(reports) == 0.0
+
+
+def test_several_questions_add_up(twice):
+    score = grade_all([twice, twice], {"twice": lambda n: n * n})
+    assert (score, score.max) == (2.0, 8.0)
+    assert "All: 2 of 8 points" in score.text and "All: 2 of 8 points" in score.html
+
+
+# ---- finding the question and the answer ----
+
+
+def test_the_answer_is_found_where_grade_is_called(capsys):
+    assert tf.grade(Q1) == 0
+    assert "There is no balance_by_bytes yet" in capsys.readouterr().out
+
+    def balance_by_bytes(ps_tasks, worker):
+        return lambda op: worker
+
+    assert balance_by_bytes and tf.grade(Q1) == 0
+    assert "went to /job:worker" in capsys.readouterr().out
+
+
+def test_a_wrong_id_lists_what_there_is(twice):
+    with pytest.raises(LookupError, match=r"no question 'numbers/q8'. Did you mean numbers/q9\? There are: numbers/q9"):
+        find("numbers/q8")
+    assert find("q9") is find("numbers/q9") is twice
+
+
+def test_a_short_id_means_the_question_whose_answer_is_there(twice):
+    other = register("letters/q9", "Shout", answer="shout", hints=("upper",))
+    with pytest.raises(LookupError, match="Did you mean letters/q9 or numbers/q9"):
+        find("q9")
+    assert find("q9", {"shout"}) is other
+
+
+def test_which_questions_are_meant(twice):
+    assert chosen("", False, {"twice": 1}) == chosen("", True, {}) == chosen("q9", False, {}) == [twice]
+    with pytest.raises(LookupError, match=r"None of the answers is here yet.*numbers/q9 \(twice\)"):
+        chosen("", False, {})
+
+
+def test_hints_come_in_steps(twice):
+    assert [str(grade("numbers/q9", hint=True)) for _ in range(3)] == [
+        "Hint 1 of 2: Add it.",
+        "Hint 2 of 2: Multiply by 2.",
+        "Hint 2 of 2: Multiply by 2.",
+    ]
+    assert repr(next_hint(twice)) == "Hint 2 of 2: Multiply by 2."
+
+
+def test_a_question_is_checked_when_it_is_registered(twice):
+    for id in ("numbers/q9", "q9", "a b/q1"):
+        with pytest.raises(ValueError, match="topic/name and is used once"):
+            register(id, "", "", ())
+    with pytest.raises(ValueError, match="at most 25 s"):
+        Question("a/b", "", "", ()).check("long", 1, seconds=30)(print)
+    with pytest.raises(ValueError, match="at least 1 point"):
+        Question("a/b", "", "", ()).check("free", 0)(print)
+
+
+def test_grading_leaves_the_users_graph_and_streams_alone():
+    before, out, shown = tf.get_default_graph(), sys.stdout, warnings.filters[:]
+    tf.grade(Q1, lambda ps_tasks, worker: lambda op: worker)
+    assert tf.get_default_graph() is before and sys.stdout is out and warnings.filters == shown

@@ -1,0 +1,81 @@
+"""The laws of the course, for every question: full marks, none, and each mistake its own hint."""
+
+from __future__ import annotations
+
+import pytest
+
+from dtflab.grading.questions import MOST
+from tests.grading.answers import QUESTIONS, mark, solution, stub, wrong_answers
+from tests.grading.mutants import Tally, mutants
+
+EACH = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)
+WRONG = [(question, name) for question in QUESTIONS for name in wrong_answers(question)]
+SEEDS = [("0", ""), ("0", "ada"), ("0", "grace"), ("winter", ""), ("winter", "ada"), ("2026-11", "Łukasz 7")]
+
+
+@EACH
+@pytest.mark.parametrize("seed, student", SEEDS)
+def test_the_solution_gets_full_marks_for_every_seed_and_student(question, seed, student, tmp_path, monkeypatch):
+    monkeypatch.setenv("DTFLAB_GRADE_SEED", seed)
+    monkeypatch.setenv("DTFLAB_STUDENT", student)
+    score = mark(question, solution(question, tmp_path))
+    assert score == score.max == question.points, score.text
+
+
+@EACH
+def test_the_exercise_as_shipped_gets_nothing_and_says_what_to_do_next(question, tmp_path):
+    score = mark(question, stub(question, tmp_path))
+    assert score == 0
+    assert "is not written yet. Replace `raise NotImplementedError()`" in score.text
+
+
+@EACH
+def test_an_answer_that_is_not_there_gets_nothing_and_says_what_to_do_next(question):
+    from dtflab.grading.grade import grade_all
+
+    score = grade_all([question], {})
+    assert score == 0 and f"There is no {question.answer} yet. Run the cell" in score.text
+
+
+@EACH
+def test_three_mistakes_or_more_are_catalogued_and_each_has_a_wrong_answer(question):
+    assert len(question.mistakes) >= 3
+    assert set(wrong_answers(question)) == {mistake.name for mistake in question.mistakes}
+
+
+@pytest.mark.parametrize("question, name", WRONG, ids=[f"{question.id}-{name}" for question, name in WRONG])
+@pytest.mark.parametrize("seed, student", SEEDS)
+def test_each_mistake_loses_marks_and_gets_its_own_hint(question, name, seed, student, monkeypatch):
+    monkeypatch.setenv("DTFLAB_GRADE_SEED", seed)
+    monkeypatch.setenv("DTFLAB_STUDENT", student)
+    score = mark(question, wrong_answers(question)[name])
+    assert score < score.max
+    assert {result.mistake for result in score.reports[0].results} - {""} == {name}, score.text
+    (text,) = {mistake.text for mistake in question.mistakes if mistake.name == name}
+    assert score.text.count(text) == score.html.count(score_html(text)) == 1
+
+
+def score_html(text):
+    from dtflab.viz.svg import tag
+
+    return tag("b", text)[3:-4]
+
+
+@EACH
+def test_texts_and_points_add_up(question):
+    assert question.points == sum(check.points for check in question.checks) > 0
+    assert sum(check.seconds for check in question.checks) <= MOST
+    assert len(question.hints) >= 2 and len(set(question.hints)) == len(question.hints)
+    assert len({mistake.text for mistake in question.mistakes}) == len(question.mistakes)
+
+
+@EACH
+@pytest.mark.timeout(300)
+def test_mutants_that_behave_differently_lose_marks(question, tmp_path, capsys):
+    tally = Tally(question, tmp_path)
+    for mutant in mutants(question):
+        tally.judge(mutant)
+    with capsys.disabled():
+        print(f"\n{tally}")
+    assert tally.caught + len(tally.escaped) >= 10
+    assert tally.share >= 0.95, str(tally)

@@ -1,0 +1,95 @@
+"""A call that never ends is stopped, a deaf one is left behind, and Ctrl-C gets through."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from dtflab.grading import watchdog
+
+SOON = 0.2  # seconds
+
+
+def loop_for_ever():
+    while True:
+        pass
+
+
+def test_a_value_and_an_error():
+    done = watchdog.call(lambda: 7, 5)
+    assert (done.value, done.error, done.stopped) == (7, None, False)
+    failed = watchdog.call(lambda: 1 // 0, 5)
+    assert isinstance(failed.error, ZeroDivisionError) and not failed.stopped
+
+
+def test_leaving_is_an_error_not_an_end():
+    def leave():
+        raise SystemExit(3)
+
+    assert isinstance(watchdog.call(leave, 5).error, SystemExit)
+
+
+def test_an_endless_loop_is_stopped():
+    outcome = watchdog.call(loop_for_ever, SOON)
+    assert outcome.stopped and not outcome.left_running
+
+
+def test_a_loop_that_catches_everything_once_is_stopped():
+    caught = []
+
+    def stubborn():
+        try:
+            loop_for_ever()
+        except BaseException as error:
+            caught.append(type(error))
+        loop_for_ever()
+
+    outcome = watchdog.call(stubborn, SOON)
+    assert outcome.stopped and not outcome.left_running and caught == [watchdog.Stopped]
+
+
+def test_a_deaf_call_is_left_behind(monkeypatch):
+    monkeypatch.setattr(watchdog, "_ATTEMPTS", 2)
+    release = threading.Event()
+    outcome = watchdog.call(release.wait, SOON)
+    assert outcome.stopped and outcome.left_running
+    release.set()  # it ends; conftest.py looks
+
+
+def test_ctrl_c_stops_the_answer_and_gets_through(monkeypatch):
+    running = threading.Event()
+    ended = threading.Event()
+
+    def answer():
+        try:
+            running.set()
+            loop_for_ever()
+        finally:
+            ended.set()
+
+    class Interrupted:
+        """A thread whose join is interrupted, as by Ctrl-C."""
+
+        def __init__(self, thread):
+            self.thread, self.is_alive, self.first = thread, thread.is_alive, True
+
+        def join(self, timeout=None):
+            if self.first:
+                self.first = False
+                assert running.wait(5)
+                raise KeyboardInterrupt
+            self.thread.join(timeout)
+
+    spawn = watchdog.REAL.spawn
+    monkeypatch.setattr(watchdog.REAL, "spawn", lambda *a, **k: Interrupted(spawn(*a, **k)), raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        watchdog.call(answer, 60)
+    assert ended.wait(5)
+
+
+def test_the_limit_is_of_the_call_not_of_the_thread_before_it():
+    began = time.monotonic()
+    assert watchdog.call(lambda: None, 60).value is None
+    assert time.monotonic() - began < 60
