@@ -1,22 +1,48 @@
 """NodeExecStats: what a trace says of one run of one node, as TensorFlow's message.
 
-Stands for `NodeExecStatsWrapper` in `step_stats_collector.cc`. Left out: memory of allocators.
+Stands for `NodeExecStatsWrapper` in `step_stats_collector.cc`. Left out: tensors that a kernel refers to.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dtflab.graph import dtypes
 from dtflab.graph.node import Node
 
+_PERSISTENT = ("Const", "Variable", "VariableV2")  # their outputs live as long as their kernels
+
+
+class Output(NamedTuple):
+    """One output of a node: its bytes (None for what is no tensor), and where they lie."""
+
+    nbytes: int | None
+    shape: Any
+    dtype: Any
+    allocator: str = "cpu"
+    allocated: int = 0
+    number: int = 0  # of the allocation
+    address: int = 0
+
+
+@dataclass
+class Allocation:
+    """Memory that a node took: from when to when, in seconds; None: longer than the step."""
+
+    allocator: str
+    nbytes: int
+    made: float
+    in_use: int = 0  # of the whole allocator, then
+    freed: float | None = None
+
 
 class Record(NamedTuple):
     """A node that ran on a device, between two moments in seconds, on a thread.
 
-    `sizes` has (bytes, shape, dtype) of each output; `parts` what which thread did of it, if that were several.
+    `parts` says what which thread did of it, if that were several.
     """
 
     device: str
@@ -24,8 +50,9 @@ class Record(NamedTuple):
     started: float
     ended: float
     thread: threading.Thread
-    sizes: Sequence[Any]
-    parts: Sequence[Any]
+    outputs: Sequence[Output] = ()
+    allocations: Sequence[Allocation] = ()
+    parts: Sequence[Any] = ()
 
 
 class Lines:
@@ -45,17 +72,18 @@ class Lines:
         self._add(record)
         for i, part in enumerate(record.parts, 1):
             device = f"{record.device}/intra-op"
-            stats = self._add(Record(device, record.node, part.started, part.ended, part.thread, (), ()))
+            stats = self._add(Record(device, record.node, part.started, part.ended, part.thread))
             stats.timeline_label += f" part {i} of {len(record.parts)}"
 
     def _add(self, record: Record) -> Any:
-        device, node, started, ended, thread, sizes, _ = record
+        device, node, started, ended, thread, outputs, allocations, _ = record
         if device not in self._devices:
             self._devices[device] = self._step_stats.dev_stats.add(device=device)
         number = self._threads.setdefault(thread, len(self._threads))
         self._devices[device].thread_names[number] = _thread_name(thread, number)
         stats = self._devices[device].node_stats.add()
-        fill(stats, node, started + self._offset, ended - started, number, sizes)
+        fill(stats, node, started + self._offset, ended - started, number, outputs)
+        _fill_memory(stats, allocations, self._offset)
         return stats
 
 
@@ -65,8 +93,8 @@ def _thread_name(thread: threading.Thread, number: int) -> str:
     return "client" if number == 0 else f"thread {number}"
 
 
-def fill(stats: Any, node: Node, started: float, seconds: float, thread: int, sizes: Sequence[Any]) -> None:
-    """Fill a NodeExecStats; `started` is the time of day in seconds, `sizes` (bytes, shape, dtype) of each output."""
+def fill(stats: Any, node: Node, started: float, seconds: float, thread: int, outputs: Sequence[Output]) -> None:
+    """Fill a NodeExecStats; `started` is the time of day in seconds."""
     nanos = int(seconds * 1e9)
     stats.node_name = node.name
     stats.all_start_micros = int(started * 1e6)
@@ -75,23 +103,40 @@ def fill(stats: Any, node: Node, started: float, seconds: float, thread: int, si
     stats.op_end_rel_nanos = stats.all_end_rel_nanos = nanos
     stats.thread_id = thread
     stats.timeline_label = f"{node.name} = {node.op}({', '.join(name for name, _ in node.inputs)})"
-    for slot, (nbytes, shape, dtype) in enumerate(sizes):
-        if nbytes is None:
-            continue
-        output = stats.output.add(slot=slot)
-        allocation = output.tensor_description.allocation_description
-        allocation.requested_bytes = allocation.allocated_bytes = nbytes
-        allocation.allocator_name = "cpu"
-        output.tensor_description.shape.dim.extend(
-            [output.tensor_description.shape.Dim(size=int(d)) for d in shape or ()]
-        )
-        output.tensor_description.dtype = _enum(dtype)
+    for slot, output in enumerate(outputs):
+        if output.nbytes is not None:
+            _fill_output(stats.output.add(slot=slot).tensor_description, output)
+    if node.op in _PERSISTENT:
+        stats.memory_stats.persistent_memory_size = sum(output.nbytes or 0 for output in outputs)
     if node.op == "_Recv":
         # TensorFlow's own form: a transfer is a RecvTensor that says how much came from where to where.
-        total = sum(size for size, _, _ in sizes if size)
+        total = sum(output.nbytes or 0 for output in outputs)
         source, target = node.attrs["send_device"].decode(), node.attrs["recv_device"].decode()
         stats.node_name = "RecvTensor"
         stats.timeline_label = f"[{total}B] {node.attrs['tensor_name'].decode()} from {source} to {target}"
+
+
+def _fill_output(description: Any, output: Output) -> None:
+    description.dtype = _enum(output.dtype)
+    description.shape.dim.extend([description.shape.Dim(size=int(size)) for size in output.shape or ()])
+    allocation = description.allocation_description
+    allocation.requested_bytes, allocation.allocated_bytes = output.nbytes, output.allocated
+    allocation.allocator_name = output.allocator
+    allocation.allocation_id, allocation.ptr = output.number, output.address
+
+
+def _fill_memory(stats: Any, allocations: Sequence[Allocation], offset: float) -> None:
+    """One AllocatorMemoryUsed per allocator: what the node took of it, and when that came back."""
+    stats.memory_stats.SetInParent()
+    for name in dict.fromkeys(allocation.allocator for allocation in allocations):
+        own = [allocation for allocation in allocations if allocation.allocator == name]
+        total = sum(allocation.nbytes for allocation in own)
+        memory = stats.memory.add(allocator_name=name, total_bytes=total, peak_bytes=total, live_bytes=total)
+        memory.allocator_bytes_in_use = own[-1].in_use
+        changes = [(allocation.made, allocation.nbytes) for allocation in own]
+        changes += [(a.freed, -a.nbytes) for a in own if a.freed is not None]
+        for moment, nbytes in changes:
+            memory.allocation_records.add(alloc_micros=int((moment + offset) * 1e6), alloc_bytes=nbytes)
 
 
 def _enum(dtype: Any) -> int:

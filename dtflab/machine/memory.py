@@ -30,6 +30,14 @@ _MOST_ROWS = 10
 _MOST_BYTES = 0.99
 
 
+_memories: weakref.WeakSet[DeviceMemory] = weakref.WeakSet()
+
+
+def memories() -> list[DeviceMemory]:
+    """Those of this process."""
+    return list(_memories)
+
+
 class Buffer:
     """The memory of one array: its place on the device, and who made it."""
 
@@ -61,6 +69,7 @@ class DeviceMemory:
         self._buffers: dict[int, Buffer] = {}  # by the id of the array that owns the memory
         self._gone: deque[int] = deque()  # ids of arrays that are no more, whose memory is not yet given back
         self._lock = threading.Lock()
+        _memories.add(self)
 
     def keep(self, value: Any, maker: Any) -> Any:
         """Account what `value` (of an edge, or a list of them) has in memory, made by `maker`, a Node or Cell.

@@ -16,6 +16,7 @@ from typing import Any
 from dtflab.graph.node import Node
 from dtflab.graph.node_stats import Lines, Record
 from dtflab.machine.clock import Clock
+from dtflab.machine.memory_trace import MemoryTrace
 from dtflab.machine.pools import Part
 
 
@@ -25,6 +26,7 @@ class StepStatsCollector:
     def __init__(self, clock: Clock) -> None:
         # Clocks count from anywhere; the messages carry the time of day, so that tasks can be compared.
         self._offset = time.time() - clock.now()
+        self._memory = MemoryTrace(clock)
         self._records: list[Record] = []
         self._remote: list[Any] = []
 
@@ -35,9 +37,8 @@ class StepStatsCollector:
 
         `parts` says which threads did how much of it.
         """
-        outputs = list(value) if isinstance(value, list | tuple) else [value]
-        sizes = [(getattr(o, "nbytes", None), getattr(o, "shape", None), getattr(o, "dtype", None)) for o in outputs]
-        self._records.append(Record(device, node, started, ended, threading.current_thread(), sizes, parts))
+        outputs, new = self._memory.add(node, value)
+        self._records.append(Record(device, node, started, ended, threading.current_thread(), outputs, new, parts))
 
     def merge(self, step_stats: Any) -> None:
         """Take over what another process recorded of the same step."""
@@ -45,6 +46,7 @@ class StepStatsCollector:
 
     def write(self, step_stats: Any) -> None:
         """Fill a StepStats message: one DeviceStepStats per device, nodes in order of time."""
+        self._memory.close()
         lines = Lines(step_stats, self._offset)
         for record in sorted(self._records, key=lambda r: r.started):
             lines.add(record)
