@@ -11,7 +11,7 @@ with `datasets` beside `train`, `compat` beside `api`, `python` beside `viz`.
 One step of a session, in the order in which `runtime/` is read:
 `session` → `master` → `placer` → `prune` → `partition` → `worker` → `graph_mgr` → `executor` → `rendezvous`.
 Beside the chapter: `local` (the cluster of one task), `frames` (loops), `runner` (the seam below the executor),
-`partial_run`, `transport` (the seam between tasks), `step_stats`.
+`partial_run`, `step_through`, `transport` (the seam between tasks), `step_stats`.
 """
 
 from __future__ import annotations

@@ -242,6 +242,15 @@ def task_name(full: str) -> str:
     return str(parse(full)._replace(type=None, id=None))
 
 
+def label(device: str) -> str:
+    """A device as people call it: `ps:0`, `worker:1 GPU:0`, in a session without a cluster `CPU:0`."""
+    name = parse(device)
+    own = f"{name.type or 'CPU'}:{name.id or 0}"
+    if name.job in (None, "localhost"):
+        return own
+    return f"{name.job}:{name.task or 0}" + ("" if own == "CPU:0" else f" {own}")
+
+
 def matches(requested: str, full: str) -> bool:
     """True if the device `full` has every field that `requested` specifies."""
     return all(want is None or want == have for want, have in zip(parse(requested), parse(full), strict=True))

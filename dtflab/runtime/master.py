@@ -12,12 +12,14 @@ from __future__ import annotations
 import contextlib
 import random
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtflab.graph import device_spec, errors, op_registry
 from dtflab.graph.client import merged
 from dtflab.graph.node import Node
+from dtflab.graph.steps import Steps
 from dtflab.machine.clock import REAL, Clock
 from dtflab.runtime.partial_run import PartialRun
 from dtflab.runtime.partition import partition, spread_loops
@@ -26,6 +28,7 @@ from dtflab.runtime.prune import prune
 from dtflab.runtime.rendezvous import DEAD, fetched
 from dtflab.runtime.runner import Step
 from dtflab.runtime.step_stats import StepStatsCollector
+from dtflab.runtime.step_through import StepThrough
 
 if TYPE_CHECKING:
     from dtflab.runtime.transport import WorkerInterface
@@ -101,6 +104,10 @@ class Master:
         """Run one step of a session; see MasterInterface. `watch(step)` is called before it begins, to cancel it."""
         return self.session(handle).run_step(feeds, fetches, targets, options, metadata, watch)
 
+    def step_through(self, handle: str, *args: Any) -> Steps:
+        """Begin a step that is run set by set."""
+        return self.session(handle).step_through(*args)
+
     def partial_run_setup(
         self, handle: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
     ) -> str:
@@ -169,6 +176,7 @@ class MasterSession:
         self._signatures: dict[tuple[Any, ...], _Signature] = {}
         self._running: dict[int, Step] = {}
         self._partial_runs: dict[str, PartialRun] = {}
+        self._steps: weakref.WeakSet[Steps] = weakref.WeakSet()  # those that somebody has in hand
         self._lock = threading.Lock()
         self._closed = False
         self.devices = [device for worker in workers.values() for device in worker.get_status()]
@@ -247,7 +255,32 @@ class MasterSession:
         finally:
             if signature.transfers:
                 self._cleanup(signature, step.step_id, step.error)
-        return [fetched(i, name, value) for i, (name, value) in enumerate(zip(fetches, results, strict=True))]
+        return _fetched(fetches, results)
+
+    def step_through(
+        self, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str], targets: Sequence[str], options: Any,
+        metadata: Any, rebuild: Callable[[list[Any]], Any], explain: Callable[[errors.OpError], errors.OpError],
+    ) -> Steps:  # fmt: skip
+        """Begin a step that stands still before each set; its values go through `rebuild`, its errors `explain`."""
+        self._check_open()
+        signature = self._register((tuple(name for name, _ in feeds), tuple(fetches), tuple(targets), False))
+        step = self._new_step(options, StepThrough)
+        results: list[Any] = [DEAD] * len(fetches)
+
+        def collect() -> Any:
+            self._report(step, signature, options, metadata)
+            return rebuild(_fetched(fetches, results))
+
+        def end() -> None:
+            self._running.pop(step.step_id, None)
+            self._cleanup(signature, step.step_id, step.error)
+
+        self._running[step.step_id] = step
+        step.on_cancel(lambda error: self._cleanup(signature, step.step_id, error))
+        self._start(step, signature, [value for _, value in feeds], results)
+        steps = Steps(step, collect, end, explain)
+        self._steps.add(steps)
+        return steps
 
     def partial_run_setup(self, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]) -> str:
         """Start a step that waits for its feeds; returns the handle by which it is fed and fetched."""
@@ -309,9 +342,9 @@ class MasterSession:
         timeout_ms = (options.timeout_in_ms if options is not None else 0) or self._timeout_ms
         return timeout_ms / 1000 if timeout_ms > 0 else None
 
-    def _new_step(self, options: Any) -> Step:
+    def _new_step(self, options: Any, make: Callable[..., Any] | None = None) -> Any:
         traced = options is not None and options.trace_level > 0
-        return self._master.new_step(
+        return (make or self._master.new_step)(
             _random.getrandbits(62),
             self._master.clock,
             timeout=self._timeout(options),
@@ -352,11 +385,17 @@ class MasterSession:
             step.cancel(error)
         for run in list(self._partial_runs.values()):
             run.abandon()
+        for steps in list(self._steps):
+            steps.close()
         for signature in self._signatures.values():
             for task, graph_handle in signature.handles.items():
                 _ignoring_lost_tasks(self._workers[task].deregister_graph, self.handle, graph_handle)
         for worker in self._workers.values():
             _ignoring_lost_tasks(worker.delete_worker_session, self.handle)
+
+
+def _fetched(fetches: Sequence[str], results: Sequence[Any]) -> list[Any]:
+    return [fetched(i, name, value) for i, (name, value) in enumerate(zip(fetches, results, strict=True))]
 
 
 def _ignoring_lost_tasks(call: Callable[..., None], *args: Any) -> None:

@@ -26,6 +26,8 @@ from dtflab.runtime.step_stats import StepStatsCollector
 class Work(Protocol):
     """Something with nodes that are ready to run: an iteration of a frame of a partition."""
 
+    ready: deque[int]
+
     def process(self) -> None: ...
 
 
@@ -55,7 +57,7 @@ class Step:
         self._cancelled_by: Exception | None = None
         self.multiplies = False  # has nodes that use BLAS
         self.inter_op = 0  # which of a device's inter-op pools runs costly kernels; -1: none, this thread does
-        self.careful = trace is not None  # ask `must_stop` before each node
+        self.careful = trace is not None  # ask `holds_back` before each node
         self.allow(timeout)
 
     # -- called on the driving thread ---------------------------------------------------------------------
@@ -123,6 +125,13 @@ class Step:
             self.fail(self._cancelled_by)
         return self.error is not None or (self._deadline is not None and self._expired())
 
+    def holds_back(self, work: Work, n: int) -> bool:
+        """True if ready node `n` of `work` may not run. A careful step is asked before each node."""
+        if self.must_stop():
+            work.ready.clear()
+            return True
+        return False
+
     @np.errstate(all="ignore")  # as a decorator it costs half of what a `with` does
     def _loop(self, until: Callable[[], bool]) -> None:
         queue, inbox = self._queue, self._inbox
@@ -131,6 +140,7 @@ class Step:
                 function, args = inbox.popleft()
                 self.in_flight -= 1
                 function(*args)
+                args = ()  # nothing here holds on to a value
             elif queue:
                 if self._deadline is None or not self._expired():
                     self._next(queue).process()

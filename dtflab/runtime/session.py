@@ -22,6 +22,7 @@ from dtflab.graph.fetches import Fetches
 from dtflab.graph.graph import Graph
 from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.steps import Steps
 from dtflab.runtime import transport
 from dtflab.runtime.placer import Placer
 
@@ -48,11 +49,13 @@ class BaseSession:
     """A client's connection to a master, with the graph that it runs."""
 
     def __init__(
-        self, target: str = "", graph: Graph | None = None, config: Any = None, placer: Placer | None = None
-    ) -> None:
+        self, target: str = "", graph: Graph | None = None, config: Any = None, placer: Placer | None = None,
+        step_through: bool = False,
+    ) -> None:  # fmt: skip
         """Connect to `target`: '' for this process, `grpc://host:port` or `server.target` for a cluster.
 
-        `config` is a ConfigProto. `placer` replaces the simple placer, for local and in-process targets.
+        `config` is a ConfigProto. `placer` replaces the simple placer, for local and in-process targets. With
+        `step_through`, each `run` prints what it does, one set of ready nodes after the other.
         Raises NotFoundError for an unknown kind of target, TypeError for arguments of another type.
         """
         target = checked_target(target, graph, config)
@@ -66,6 +69,7 @@ class BaseSession:
         self._contexts: list[Any] = []
         self._connect = transport.connection_to(target)
         self._placer = placer
+        self._in_steps = step_through
         self._master: Any = None
         self._handle: str | None = None
         self.thread = threading.get_ident()  # that made it
@@ -92,6 +96,8 @@ class BaseSession:
         filled. Raises a class of `tf.errors`; RuntimeError on a closed session.
         """
         self._check_usable()
+        if self._in_steps:
+            return self.step_through(fetches, feed_dict, options, run_metadata).told()
         feeds = checked_feeds(self._graph, feed_dict) if feed_dict else {}
         wanted = self._resolve(fetches, feeds)
         values: list[Any] = []
@@ -194,6 +200,26 @@ class BaseSession:
         self.run(fetches, feed_dict, RunOptions(trace_level=RunOptions.FULL_TRACE), metadata)
         return metadata
 
+    def step_through(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Steps:
+        """Begin a step that is run by hand: `next()` runs the nodes that are ready, `finish()` gives what `run` gives.
+
+        The arguments are those of `run`. NotImplementedError for a master in another process.
+        """
+        self._check_usable()
+        feeds = checked_feeds(self._graph, feed_dict or {})
+        wanted = self._resolve(fetches, feeds)
+        self._extend()
+        if not hasattr(self._master, "step_through"):
+            raise NotImplementedError(
+                f"The master of {self._target} is in another process and runs its steps in one go. Step through a "
+                "session of this process: tf.Session(), or tf.Session(cluster.target) of a tf.Cluster(…) in it."
+            )
+        fed = list(zip(wanted.feed_names, feeds.values(), strict=True))
+        told = lambda values: wanted.rebuild(values, self, feeds), lambda error: explained(error, self._graph)
+        names = wanted.fetch_names, wanted.target_names
+        steps: Steps = self._ask("step_through", fed, *names, options, run_metadata, *told)
+        return steps
+
     def placed_nodes(self, fetches: Any = None) -> list[Node]:
         """The nodes of the session's graph with the devices they were placed on; only those of `fetches` if given.
 
@@ -259,9 +285,11 @@ class Session(BaseSession):
 class InteractiveSession(BaseSession):
     """A session that makes itself and its graph the defaults at once, for a prompt."""
 
-    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+    def __init__(
+        self, target: str = "", graph: Graph | None = None, config: Any = None, step_through: bool = False
+    ) -> None:
         warn_of_another(InteractiveSession)
-        super().__init__(target, graph, config)
+        super().__init__(target, graph, config, step_through=step_through)
         self._contexts = [self._graph.as_default(), self.as_default()][graph is None :]
         for context in self._contexts:
             context.__enter__()

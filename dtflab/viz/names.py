@@ -1,25 +1,10 @@
-"""Names of ops as people say them: what partitioning adds to a graph, in words, and how to say them shorter."""
+"""Names of ops in few letters: a readable name with ever fewer of its scopes."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-_ADDED = (
-    (re.compile(r"^_arg_(.+)_\d+_\d+$"), "feed "),
-    (re.compile(r"^_retval_(.+)_\d+_\d+$"), "fetch "),
-    (re.compile(r"^(.+)/_\d+_to/job:.*/send$"), "send "),
-    (re.compile(r"^(.+)/_\d+_to/job:.*/recv$"), "receive "),
-)
-
-
-def readable(name: str) -> str:
-    """`_arg_x_0_0` is `feed x`, `w/read/_0_to/job:worker/…/send` is `send w/read`; other names stay."""
-    for pattern, word in _ADDED:
-        match = pattern.match(name)
-        if match:
-            return word + readable(match[1]).removeprefix("feed ")
-    return name
+from dtflab.graph.node_names import readable
 
 
 def shorter(name: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from dtflab.graph.device_spec import DeviceName, parse
+from dtflab.graph.device_spec import DeviceName, label, parse
 
 
 class Colour(NamedTuple):
@@ -63,13 +63,12 @@ def look(device: str) -> Look:
     kind, index = name.type or "CPU", name.id or 0
     if name.job in (None, _SINGLE):
         number = index + (0 if kind == "CPU" else 1)
-        return Look(device, OKABE_ITO[number % 7], f"{kind[0]}{index}", f"{kind}:{index}", kind != "CPU")
+        return Look(device, OKABE_ITO[number % 7], f"{kind[0]}{index}", label(device), kind != "CPU")
     task = name.task or 0
     colours = _BY_JOB.get(name.job) or _shifted(name.job)
     plain = (kind, index) == ("CPU", 0)
     letter = name.job[0].upper() + str(task) + ("" if plain else kind[0].lower() + str(index))
-    label = f"{name.job}:{task}" + ("" if plain else f" {kind}:{index}")
-    return Look(device, colours[task % len(colours)], letter, label, kind != "CPU")
+    return Look(device, colours[task % len(colours)], letter, label(device), kind != "CPU")
 
 
 def _parse(device: str) -> DeviceName | None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dtflab.graph.text_table import text_table as text_table
 from dtflab.viz.palette import STYLE, STYLE_ALONE
 from dtflab.viz.svg import Markup, join, number, tag
 
@@ -103,14 +104,3 @@ def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> M
     head = tag("tr", *(tag("th", h, scope="col") for h in heads))
     body = join(tag("tr", *(tag("td", cell) for cell in row)) for row in rows)
     return tag("table", tag("caption", title), tag("thead", head), tag("tbody", body))
-
-
-def text_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Columns of text, numbers to the right."""
-    cells = [[str(cell) for cell in row] for row in [heads, *rows]]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
-    right = [all(isinstance(row[i], int | float) for row in rows) and rows for i in range(len(heads))]
-    lines = (
-        "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right)).rstrip() for row in cells
-    )
-    return "\n".join(lines)

@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from dtflab.graph.node_names import readable
+from dtflab.graph.text_table import text_table
 from dtflab.viz import marks
 from dtflab.viz.digraph import Edge, Op, edges_of, ops_of
 from dtflab.viz.layout import TOLERATED, Box, Cluster, Layout, Rect, layout
-from dtflab.viz.names import readable
 from dtflab.viz.palette import Look, in_order, look
-from dtflab.viz.picture import MARGIN, WIDTH, Picture, Table, text_table
+from dtflab.viz.picture import MARGIN, WIDTH, Picture, Table
 from dtflab.viz.scopes import Block, blocks
 from dtflab.viz.svg import Markup, Point, arrow_head, join, line_path, shorten, tag, text_width
 from dtflab.viz.units import plural

@@ -1,0 +1,276 @@
+"""Steps: a step that its user runs by hand, one set of ready nodes after the other, and what each set did.
+
+Stands for nothing in TensorFlow, which runs a step in one go. The step itself, which knows how to stop between two
+sets, is in `runtime/step_through.py`; here is what a person holds in hand, as data and as text.
+
+Rule: between two sets the step stands still and no thread waits for it; it ends with its last set, with its first
+error, or when it is closed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dtflab.graph import device_spec, errors
+from dtflab.graph.node_names import readable
+from dtflab.graph.text_table import text_table
+
+SMALL = 6  # elements: what has no more is shown
+
+
+class Ran(NamedTuple):
+    """What a node did in a set. `state` is 'ran', 'dead' (skipped, with all that needs it), 'waits' or 'came'.
+
+    A node 'waits' if it was started and something outside of it must happen first; in a later set it 'came'.
+    """
+
+    name: str
+    op: str
+    device: str
+    state: str
+    outputs: list[str]
+
+    @property
+    def result(self) -> str:
+        """What came out, in words."""
+        return {"dead": "dead: not run", "waits": "asks, and waits"}.get(self.state, ", ".join(self.outputs))
+
+
+class Counter(NamedTuple):
+    """A node's count of what it still waits for, before a set and after it; at 0 it is ready."""
+
+    name: str
+    before: int
+    after: int
+
+    def __str__(self) -> str:
+        return f"{self.before} → {self.after}"
+
+
+class Record(NamedTuple):
+    """One set: what ran in it, whose counters it lowered, who is ready now, who waits for something outside."""
+
+    number: int
+    ran: list[Ran]
+    counters: list[Counter]
+    ready: list[str]
+    waiting: list[str]
+
+    def __str__(self) -> str:
+        head = f"set {self.number}" + ("" if self.ran else ": nothing was ready")
+        ran = [(device_spec.label(r.device), readable(r.name), r.op, r.result) for r in self.ran]
+        counters = [(readable(c.name), str(c), "" if c.after > 0 else "ready") for c in self.counters]
+        parts = [text_table(("device", "node", "op", "result"), ran)] if ran else []
+        parts += [text_table(("counter of", "falls", ""), counters)] if counters else []
+        return "\n".join([head, *parts, self.outlook])
+
+    @property
+    def outlook(self) -> str:
+        """What comes next, in a line or two."""
+        lines = [("ready next: ", self.ready), ("asked, and waiting: ", self.waiting)]
+        told = [what + ", ".join(map(readable, names)) for what, names in lines if names]
+        return "\n".join(told) or "the step is over"
+
+
+def described(value: Any) -> str:
+    """A value in a few words: dtype, shape, and the elements of a small one; a variable by what it holds."""
+    if hasattr(value, "read"):
+        return "variable" + (f" of {described(value.value)}" if value.initialized else " without a value")
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is None or dtype is None:
+        return type(value).__name__
+    name = "string" if dtype.kind == "O" else str(dtype)
+    text = f"{name} {list(shape)}" if shape else name
+    small = isinstance(value, np.ndarray | np.generic) and value.size <= SMALL
+    return f"{text} = {' '.join(np.array2string(value, precision=4, separator=', ').split())}" if small else text
+
+
+# -- reading a step that stands still; a place is a node's number in an iteration of the executor ----------------------
+
+
+def lives(work: Any) -> bool:
+    """True if an iteration is not over."""
+    return work.frame is None or work in work.frame.alive
+
+
+def name_of(work: Any, n: int) -> str:
+    """The name of a node; in a loop with the number of the turn, `while/add[2]`, of loops in loops `[2,0]`."""
+    turns: list[str] = []
+    frame, number = work.frame, work.number
+    while frame is not None:
+        turns.insert(0, str(number))
+        frame, number = frame.parent.frame, frame.parent.number
+    name: str = work.executor.nodes[n].name
+    return f"{name}[{','.join(turns)}]" if turns else name
+
+
+def _told(place: tuple[Any, int], state: str) -> Ran:
+    work, n = place
+    dead = n in work.dead and state != "waits"
+    outputs = [] if dead else [described(value) for value in _outputs(work, n) if value is not None]
+    node = work.executor.nodes[n]
+    return Ran(name_of(work, n), node.op, work.executor.device.name, "dead" if dead else state, outputs)
+
+
+def _outputs(work: Any, n: int) -> list[Any]:
+    """What a node has just handed on, read off the edges: its consumers have not run yet."""
+    node, targets = work.executor.nodes[n], work.executor.items[n].targets
+    if node.op == "_Retval" and work.ctx.results is not None:
+        return [work.ctx.results[node.attrs["index"]]]
+    outputs = targets if isinstance(targets, list) else [targets]
+    return [work.inputs[consumers[0][0]] for consumers in outputs if consumers]
+
+
+def _counters(work: Any, before: list[int]) -> list[Counter]:
+    """The counters that are lower than they were."""
+    changed = [(n, b, a) for n, (b, a) in enumerate(zip(before, work.pending, strict=True)) if a < b and b > 0]
+    return [Counter(name_of(work, n), b, max(0, a)) for n, b, a in changed]
+
+
+def _open_counts(work: Any, loops: Mapping[str, tuple[bytes, ...]]) -> dict[str, int]:
+    """The nodes of the iteration's own loop that are not ready yet, and what they wait for."""
+    here: tuple[bytes, ...] = ()
+    frame = work.frame
+    while frame is not None:
+        here, frame = (frame.name, *here), frame.parent.frame
+    nodes = enumerate(work.executor.nodes)
+    return {name_of(work, n): work.pending[n] for n, x in nodes if work.pending[n] > 0 and loops[x.name] == here}
+
+
+# -- in hand ---------------------------------------------------------------------------------------------------
+
+
+class Steps:
+    """A step in hand: `next()` runs the nodes that are ready now, `finish()` all that are left, `close()` gives it up.
+
+    Made by `Session.step_through`. Iterating runs it to its end and gives the record of every set.
+
+    >>> import dtflab as tf
+    >>> a = tf.placeholder(tf.float32, name="a")
+    >>> with tf.Session() as session:
+    ...     steps = session.step_through(tf.negative(a * a, name="n"), {a: 3.0})
+    ...     while not steps.over:
+    ...         print([r.name for r in steps.next().ran])
+    ...     steps.finish()
+    ['_arg_a_0_0']
+    ['mul']
+    ['n']
+    ['_retval_n_0_0']
+    np.float32(-9.0)
+    """
+
+    def __init__(
+        self, step: Any, collect: Callable[[], Any], end: Callable[[], Any],
+        explained: Callable[[errors.OpError], errors.OpError],
+    ) -> None:  # fmt: skip
+        """`step` is a StepThrough that was started; `collect()` gives the values, `end()` lets go of what it holds."""
+        self.records: list[Record] = []
+        self._step = step
+        self._collect = collect
+        self._end = end
+        self._explained = explained
+        self._lock = threading.Lock()
+        self._values: list[Any] = []  # of the fetches, once they are known
+        self._run()
+
+    @property
+    def ready(self) -> list[str]:
+        """The nodes that the next set runs. In a loop, `name[2]` is the node in the third turn."""
+        return [name_of(*place) for place in self._step.held]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many inputs and control inputs each node that is not ready waits for; of loops, in the living turns."""
+        living = [work for work in self._step.before if lives(work)]
+        return {name: n for work in living for name, n in _open_counts(work, self._step.loops(work)).items()}
+
+    @property
+    def waiting(self) -> list[str]:
+        """The nodes that were started and wait for something outside: a queue, another task."""
+        return [name_of(*place) for place in self._step.waiting]
+
+    @property
+    def over(self) -> bool:
+        """True if there is nothing left to run, or the step failed or was closed."""
+        return self._step.error is not None or not (self._step.held or self._step.in_flight)
+
+    def next(self, patient: bool = False) -> Record:
+        """Run the nodes that are ready, all of them and no other, and say what they did.
+
+        If none is ready, because all wait for something outside, a `patient` call waits for that; another one says that
+        nothing ran, and `next` may be called again. Raises the error of the step, and RuntimeError when it is over.
+        """
+        if self.over and self._step.error is None:
+            raise RuntimeError("The step is over; finish() gives its values.")
+        return self._run(patient)
+
+    def finish(self) -> Any:
+        """Run what is left, and return the values of the fetches; as `Session.run`, it waits as long as that takes."""
+        for _ in self:
+            pass
+        if self._step.error is not None:
+            raise self._step.error
+        return self._collect() if not self._values else self._values[0]
+
+    def told(self) -> Any:
+        """As `finish`, and print every record: what `run` does in a session with `step_through=True`."""
+        with self:
+            for record in self:
+                print(record, end="\n\n", flush=True)
+            return self.finish()
+
+    def close(self) -> None:
+        """Give the step up: what it waits for is told, what it holds is free. A step that is over stays as it is."""
+        if not self.over:
+            self._step.cancel(errors.CancelledError(None, None, "The step was closed."))
+            with self._lock, contextlib.suppress(errors.OpError):
+                self._step.drive()
+        self._end()
+
+    def _run(self, patient: bool = False) -> Record:
+        """One set; the first call only finds out who is ready."""
+        with self._lock:
+            try:
+                self._step.advance(patient)
+                if self.over:
+                    self._values.append(self._collect())
+            except errors.OpError as error:
+                raise self._explained(error) from None
+            finally:
+                if self.over:
+                    self._end()
+            record = self._record()
+            if record.ran:
+                self.records.append(record)
+            return record
+
+    def _record(self) -> Record:
+        step = self._step
+        ran = [_told(place, "waits" if place in step.waiting else "ran") for place in step.ran]
+        ran += [_told(place, "came") for place in step.came if place not in step.ran]
+        counters = [counter for work, before in step.before.items() for counter in _counters(work, before)]
+        return Record(len(self.records) + 1, ran, counters, self.ready, self.waiting)
+
+    def __iter__(self) -> Iterator[Record]:
+        while not self.over:
+            yield self._run(patient=True)
+
+    def __enter__(self) -> Steps:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self._step.error is not None:
+            return f"step failed after set {len(self.records)}: {self._step.error.message}"
+        counts = [(readable(name), count) for name, count in self.counts.items()]
+        head = f"step after set {len(self.records)}" if self.records else "step, not begun"
+        last = self.records[-1] if self.records else Record(0, [], [], [], [])
+        parts = [head, last._replace(ready=self.ready, waiting=self.waiting).outlook]
+        return "\n".join(parts + ([text_table(("node", "waits for"), counts)] if counts else []))

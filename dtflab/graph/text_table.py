@@ -1,0 +1,17 @@
+"""Text in columns, for everything that is printed as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def text_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Columns of text, numbers to the right."""
+    cells = [[str(cell) for cell in row] for row in [heads, *rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
+    right = [all(isinstance(row[i], int | float) for row in rows) and rows for i in range(len(heads))]
+    lines = (
+        "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right)).rstrip() for row in cells
+    )
+    return "\n".join(lines)
