@@ -24,6 +24,7 @@ from dtflab.cluster.homes import Homes, Visible
 from dtflab.cluster.process import ProcessTask, free_addresses
 from dtflab.cluster.server import Server
 from dtflab.graph.graph import Graph
+from dtflab.machine import smi
 from dtflab.machine.cards import parse_memory
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.hosts import Home, definition_of, is_loopback
@@ -390,6 +391,18 @@ def lost_beside(address: str) -> list[str]:
         if any(task.address == address for task in cluster.tasks):
             return [f"{task.name} at {task.address}" for task in cluster.tasks if task.state != "running"]
     return []
+
+
+def _promises() -> list[str]:
+    """What clusters of this process promised of their GPUs, and to whom."""
+    return [
+        f"{cluster.name}: {holder} was promised {nbytes >> 20} MiB of {device}"
+        for cluster in list(_alive)
+        for device, holder, nbytes in cluster._manager.promises()
+    ]
+
+
+smi.notes.append(_promises)
 
 
 def stop_all() -> None:

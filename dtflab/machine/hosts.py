@@ -266,7 +266,12 @@ def cards_of(host: str, on_demand: int = 0) -> list[Card]:
 
 
 def _card(host: str, index: int, known: HostCards) -> Card:
-    return Card(host, index, cards.model(known.model), known.memory_bytes, f"0000:00:{index + 3:02x}.0")
+    return Card(host, index, cards.model(known.model), known.memory_bytes, pci_bus_id(index))
+
+
+def pci_bus_id(index: int) -> str:
+    """Where the card is plugged in: the first as in the book."""
+    return f"0000:00:{index + 3:02x}.0"
 
 
 def _real_cards() -> list[Card]:

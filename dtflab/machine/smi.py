@@ -1,0 +1,233 @@
+"""smi: who holds how much of which card, as a table like that of `nvidia-smi`.
+
+Stands for NVIDIA's program. Left out: fans, temperatures, clocks; a simulated card has none.
+
+Rules: memory in use is rounded up to whole MiB, the total down, as the book's tables show it. GPU-Util is the share of
+a period in which kernels ran: the time since the last look of this process, or since the card was first used.
+"""
+
+from __future__ import annotations
+
+import html
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from dtflab.machine import cards, hosts
+from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.registry import Holding, HostCards, Record, registry
+
+NO_GPUS = (
+    "No GPUs, neither real nor simulated ones. Simulate some: dtflab.simulate_gpus(2), DTFLAB_GPUS=2 in the "
+    "environment, or dtflab.Cluster(..., gpus=2)."
+)
+SIMULATED = "simulated GPUs: they compute with NumPy, so all times are NumPy's"
+
+
+@dataclass(frozen=True)
+class Process:
+    """What one program holds of one card: `held` bytes with its context, of which tensors have `in_use`."""
+
+    gpu: int
+    pid: int
+    name: str
+    held: int
+    in_use: int
+
+
+@dataclass(frozen=True)
+class CardState:
+    """One card: bytes, and the share of the period in which it was busy, from 0 to 1."""
+
+    index: int
+    name: str
+    pci_bus_id: str
+    power_watts: int | None
+    memory_bytes: int
+    used: int
+    utilisation: float
+
+
+@dataclass
+class HostState:
+    """One host with its cards, and who uses them."""
+
+    name: str
+    cards: list[CardState] = field(default_factory=list)
+    processes: list[Process] = field(default_factory=list)
+
+
+class Smi:
+    """The state of all cards at one moment: text in a terminal, a table in a notebook."""
+
+    def __init__(self, hosts: list[HostState], moment: float, notes: list[str]) -> None:
+        self.hosts = hosts
+        self.moment = moment
+        self.notes = notes
+
+    @property
+    def text(self) -> str:
+        """The table of `nvidia-smi`, once per host."""
+        blocks = [_block(host) for host in self.hosts] or [NO_GPUS]
+        return "\n\n".join([time.ctime(self.moment), *blocks, *filter(None, ["\n".join(self.notes)])])
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        blocks = "".join(map(_html_block, self.hosts)) or f"<p>{html.escape(NO_GPUS)}</p>"
+        return f"<p>{time.ctime(self.moment)}</p>{blocks}" + "".join(f"<p>{html.escape(n)}</p>" for n in self.notes)
+
+
+_Claim = tuple[int, int, float]  # process, slot, since: never the same again
+
+
+@dataclass(frozen=True)
+class _Look:
+    """A moment, and how many nanoseconds the kernels of each claim had run then."""
+
+    moment: float
+    ran: dict[_Claim, int]
+
+    def busy(self, claims: list[_Claim], before: _Look | None) -> float:
+        """Share of the time since `before`, or since the first claim, in which their kernels ran: at most 1."""
+        if not claims:
+            return 0.0
+        since, ran = (min(began for _, _, began in claims), {}) if before is None else (before.moment, before.ran)
+        seconds = sum(self.ran[claim] - ran.get(claim, 0) for claim in claims) / 1e9
+        return min(1.0, seconds / max(self.moment - since, 1e-9))
+
+
+_last: _Look | None = None
+notes: list[Callable[[], list[str]]] = []  # upper rooms add what they know of who may use what
+
+
+def smi(period: float = 0.0, clock: Clock = REAL) -> Smi:
+    """All cards that the processes of this machine know of, and who holds their memory.
+
+    GPU-Util is of the time since the last look; with a `period`, in seconds, of that time, which passes meanwhile.
+    """
+    global _last
+    hosts.cards_of(hosts.this_host())
+    if period:
+        _last = _look(registry().everyone(), clock)
+        clock.sleep(period)
+    records = registry().everyone()
+    before, _last = _last, _look(records, clock)
+    states = [_state(name, there, records, before, _last) for name, there in _known_hosts(records)]
+    return Smi(states, clock.time(), [line for tell in notes for line in tell()])
+
+
+def _look(records: list[Record], clock: Clock) -> _Look:
+    return _Look(clock.time(), {_claim(r, h): r.counters(h)[0] for r in records for h in r.holdings})
+
+
+def _claim(record: Record, holding: Holding) -> _Claim:
+    return record.pid, holding.slot, holding.since
+
+
+def _known_hosts(records: list[Record]) -> list[tuple[str, HostCards]]:
+    """The hosts that processes tell of, with the most cards that one tells, in the order of their names."""
+    found: dict[str, HostCards] = {}
+    for record in records:
+        for name, there in record.hosts.items():
+            if name not in found or there.count > found[name].count:
+                found[name] = there
+    return sorted(found.items())
+
+
+def _state(name: str, there: HostCards, records: list[Record], before: _Look | None, now: _Look) -> HostState:
+    state = HostState(name)
+    held = [(record, holding) for record in records for holding in record.holdings if holding.host == name]
+    for index in range(there.count):
+        here = [(record, holding) for record, holding in held if holding.card == index]
+        used = cards.IDLE_BYTES + sum(holding.held for _, holding in here)
+        share = now.busy([_claim(record, holding) for record, holding in here], before)
+        watts = next((model.power_watts for model in cards.MODELS if model.name == there.model), None)
+        bus = hosts.pci_bus_id(index)
+        state.cards.append(CardState(index, there.model, bus, watts, there.memory_bytes, used, share))
+        state.processes += [
+            Process(index, record.pid, holding.program or record.command, holding.held, record.counters(holding)[1])
+            for record, holding in here
+        ]
+    return state
+
+
+# ---- text ----
+
+_RULE = f"+{'-' * 31}+{'-' * 22}+{'-' * 22}+"
+_WIDE_RULE = f"+{'-' * 77}+"
+_HEAD = (
+    _RULE,
+    "| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |",
+    "| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |",
+    f"|{'=' * 31}+{'=' * 22}+{'=' * 22}|",
+)
+_PROCESSES_HEAD = (
+    _WIDE_RULE,
+    "| Processes:                                                       GPU Memory |",
+    "|  GPU       PID  Type  Process name                               Usage      |",
+    f"|{'=' * 77}|",
+)
+
+
+def _block(host: HostState) -> str:
+    lines = [f"{host.name}: {SIMULATED}", *_HEAD]
+    for card in host.cards:
+        watts = "N/A" if card.power_watts is None else f"{card.power_watts}W"
+        memory = f"{_begun(card.used)}MiB / {card.memory_bytes // cards.MIB:5}MiB"
+        lines += [
+            f"|{card.index:4}  {_cut(card.name, 18):<19} Off  | {card.pci_bus_id:<16} Off |                  N/A |",
+            f"| N/A   N/A   N/A     N/A / {watts:>4} |{memory:>21} |{card.utilisation:>8.0%}      Default |",
+            _RULE,
+        ]
+    rows = [
+        f"|{process.gpu:5}{process.pid:10}    C   {_cut(process.name, 43):<43}{_begun(process.held):>7}MiB |"
+        for process in host.processes
+    ]
+    none = f"|  {'No running processes found':<75}|"
+    return "\n".join([*lines, "", *_PROCESSES_HEAD, *(rows or [none]), _WIDE_RULE])
+
+
+def _begun(nbytes: int) -> int:
+    """MiB, begun ones count."""
+    return -(-nbytes // cards.MIB)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+# ---- HTML ----
+
+
+def _html_block(host: HostState) -> str:
+    gpus = [
+        (
+            card.index,
+            card.name,
+            card.pci_bus_id,
+            f"{_begun(card.used)}MiB / {card.memory_bytes // cards.MIB}MiB",
+            f"{card.utilisation:.0%}",
+        )
+        for card in host.cards
+    ]
+    processes = [
+        (process.gpu, process.pid, process.name, f"{_begun(process.held)}MiB", f"{_begun(process.in_use)}MiB")
+        for process in host.processes
+    ]
+    tables = _table(("GPU", "Name", "Bus-Id", "Memory-Usage", "GPU-Util"), gpus)
+    if processes:
+        tables += _table(("GPU", "PID", "Process", "GPU Memory", "of it in tensors"), processes)
+    else:
+        tables += "<p>No running processes found</p>"
+    return f"<p><b>{html.escape(host.name)}</b>: {html.escape(SIMULATED)}</p>{tables}"
+
+
+def _table(titles: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> str:
+    head = "".join(f"<th style=text-align:left>{title}</th>" for title in titles)
+    body = "".join(
+        f"<tr>{''.join(f'<td style=text-align:left>{html.escape(str(cell))}</td>' for cell in row)}</tr>"
+        for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
