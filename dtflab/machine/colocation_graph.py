@@ -135,7 +135,7 @@ class ColocationGraph:
                 mine, theirs = self.group(node.name), self.group(source)
                 self.links.setdefault(node.name, Link("resource edge" if is_resource else "reference edge", source))
                 if mine is not theirs:
-                    _give_way(node, source, mine, theirs)
+                    _give_way(node, self.node(source), mine, theirs)
                     self._join(source, node.name, by_edge=True)
 
     def _join_by_class(self) -> None:
@@ -174,7 +174,7 @@ def _wants_reference(node: Node, position: int) -> bool:
     return op_registry.get(node.op).op_def.input_types(node.attrs)[position]._is_ref_dtype
 
 
-def _give_way(node: Node, source: str, mine: Group, theirs: Group) -> None:
+def _give_way(node: Node, source: Node, mine: Group, theirs: Group) -> None:
     """Of two groups that a resource joins, that of the consumer gives up a request that contradicts the other's."""
     for strength in ("assigned", "resource"):
         a, b = getattr(theirs, strength), getattr(mine, strength)

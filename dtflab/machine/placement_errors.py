@@ -18,19 +18,18 @@ if TYPE_CHECKING:
 
 def malformed(node: Node, why: str) -> OpError:
     """A device that nobody can read."""
-    return _error(
-        node, f"{why} in node: {{{{node {node.name}}}}}. Write it as /job:ps/task:0/device:CPU:0; any part may lack."
-    )
+    hint = "What to do: write it as /job:ps/task:0/device:GPU:0; any part may lack."
+    return _error(node, f"{why} in node: {{{{node {node.name}}}}}\n{hint}")
 
 
-def two_homes(node: Node, source: str, strength: str, a: str, b: str) -> OpError:
+def two_homes(node: Node, source: Node, strength: str, a: str, b: str) -> OpError:
     """A node that is handed a variable of one device, and already has to be on another."""
     return _error(
         node,
         "Cannot place the graph because a reference or resource edge connects colocation groups with incompatible "
-        f"{strength} devices: {_full(a)} vs {_full(b)}. The edge src node is {source} , and the dst node is "
-        f"{node.name}\n"
-        f"What to do: put both variables on one device, or hand {node.name} ({node.op}) a value: tf.identity(…).",
+        f"{strength} devices: {_full(a)} vs {_full(b)}. The edge src node is name='{source.name}' "
+        f"(op='{source.op}'), and the dst node is name='{node.name}' (op='{node.op}').\n"
+        f"What to do: put both variables on one device, or hand {node.name} a value: tf.identity(…).",
     )
 
 
@@ -60,7 +59,7 @@ def _why_none(graph: ColocationGraph, node: Node, group: Group) -> str:
     own, wanted = device_spec.parse(node.device), device_spec.parse(group.requested)
     explicit = f"Could not satisfy explicit device specification '{node.device}'"
     if own != wanted:
-        available = ", ".join(graph.devices)
+        available = ", ".join(sorted(graph.devices))
         return (
             f"{explicit} because the node {{{{colocation_node {node.name}}}}} was colocated with a group of nodes that "
             f"required incompatible device '{wanted}'. All available devices [{available}]. {_account(graph, group)}"

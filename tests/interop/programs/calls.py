@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,12 @@ import numpy as np
 _servers: list[Any] = []
 
 
-def serve(tf: Any, cluster: dict[str, list[str]], job: str, index: int) -> None:
-    """Be a task of a cluster, for as long as the process lives."""
-    _servers.append(tf.train.Server(cluster, job_name=job, task_index=index))
+def serve(tf: Any, cluster: dict[str, list[str]], job: str, index: int, gpus: int = 0) -> None:
+    """Be a task of a cluster, for as long as the process lives; `gpus` are for dtflab to simulate."""
+    if gpus:
+        os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # it hides simulated ones, too
+    config = tf.ConfigProto(device_count={"GPU": gpus})
+    _servers.append(tf.train.Server(cluster, job_name=job, task_index=index, config=config))
 
 
 # -- a small model ------------------------------------------------------------------------------------------
