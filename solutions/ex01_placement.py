@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Exercise 01: balance variables over parameter servers
 #
-# **A model has one embedding of 50 MB and forty small vectors. On which of three parameter servers should each go?**
+# **A model has one embedding of 12.8 MB and many small variables. On which of three parameter servers should each go?**
 #
 # `tf.train.replica_device_setter` deals variables like cards: one to each `ps` task in turn. It does not look at their
 # sizes, so one task may hold, send and receive nearly everything, while the others wait.
@@ -88,9 +88,12 @@ tf.reset_default_graph()
 with tf.device(balance_by_bytes(3, "/job:worker/task:0")):
     words = tf.placeholder(tf.int32, [None], name="words")
     embedding = tf.get_variable("embedding", [50000, 64])
-    hidden = tf.layers.dense(tf.gather(embedding, words), 100, tf.nn.relu, name="hidden")
-    scores = tf.layers.dense(hidden, 10, name="scores")
+    layer = tf.gather(embedding, words)
+    for number, (inputs, outputs) in enumerate([(64, 100), (100, 50), (50, 10)], start=1):
+        weights = tf.get_variable(f"weights{number}", [inputs, outputs])
+        biases = tf.get_variable(f"biases{number}", [outputs], initializer=tf.zeros_initializer())
+        layer = tf.nn.relu(tf.matmul(layer, weights) + biases, name=f"layer{number}")
 
 # cluster = %dtf_cluster --ps 3 --worker 1
 sess = tf.Session(cluster.target)
-# %dtf_placement scores --session sess
+# %dtf_placement layer --session sess

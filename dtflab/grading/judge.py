@@ -11,7 +11,7 @@ import os
 import platform
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -22,6 +22,7 @@ from dtflab.grading.capture import captured
 from dtflab.grading.questions import Check, Question, Wrong
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # frames below are the library's
+_NOT_TRIED = "Not tried, because the answer could not be stopped."
 
 
 @dataclass
@@ -37,6 +38,7 @@ class Result:
     output: str = ""
     seconds: float = 0.0
     unwritten: bool = False  # it is the exercise as shipped
+    left_running: bool = False  # the answer could not be stopped
 
     @property
     def points(self) -> int:
@@ -63,14 +65,21 @@ def judge(question: Question, namespace: Mapping[str, Any]) -> Report:
     """The report on the answer that `namespace` holds under the question's name for it."""
     seed, student = os.environ.get("DTFLAB_GRADE_SEED", "0"), os.environ.get("DTFLAB_STUDENT", "")
     if question.answer in namespace:
-        answer = namespace[question.answer]
-        results = [_run(question, check, answer, seed, student) for check in question.checks]
+        results = list(_results(question, namespace[question.answer], seed, student))
     else:
         results = [Result(check, False, unwritten=True) for check in question.checks]
     report = Report(question, results, seed, student, versions=_versions())
     if results and all(result.unwritten for result in results):
         report.next_step = _next_step(question, question.answer in namespace)
     return report
+
+
+def _results(question: Question, answer: Any, seed: str, student: str) -> Iterator[Result]:
+    deaf = False
+    for check in question.checks:
+        result = _run(question, check, answer, seed, student) if not deaf else Result(check, False, _NOT_TRIED)
+        yield result
+        deaf = deaf or result.left_running
 
 
 def _next_step(question: Question, defined: bool) -> str:
@@ -95,9 +104,9 @@ def _run(question: Question, check: Check, answer: Any, seed: str, student: str)
 def _result(question: Question, check: Check, outcome: watchdog.Outcome) -> Result:
     error = outcome.error
     if outcome.stopped:
-        left = " It did not react, and goes on in the background: restart the kernel." if outcome.left_running else ""
-        text = f"Stopped after {check.seconds:g} s: {question.answer} does not come to an end.{left}"
-        return Result(check, False, text)
+        text = f"Stopped after {check.seconds:g} s: {question.answer} does not come to an end."
+        deaf = " It did not react, and goes on in the background: restart the kernel."
+        return Result(check, False, text + deaf * outcome.left_running, left_running=outcome.left_running)
     if error is None:
         return Result(check, True, picture=outcome.value)
     if isinstance(error, Wrong):

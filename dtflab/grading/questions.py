@@ -26,8 +26,8 @@ from collections.abc import Callable, Container, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-LIMIT = 5.0  # seconds for a check
-MOST = 25.0  # seconds for all checks of a question: nbgrader gives a cell 30
+LIMIT = 4.0  # seconds for a check
+MOST = 20.0  # seconds for all checks of a question: nbgrader gives a cell 30
 Judge = Callable[[Any, Random], Any]
 Shows = Callable[[Any], bool]
 _questions: dict[str, Question] = {}

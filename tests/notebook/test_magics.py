@@ -171,7 +171,7 @@ def test_a_task_that_does_not_come_up_is_named(shell):
     assert "/job:worker/replica:0/task:0" in text and "in use" in text
 
 
-@pytest.mark.parametrize("name", ["dtf_cluster", "dtf_placement", "dtf_timeline"])
+@pytest.mark.parametrize("name", ["dtf_cluster", "dtf_placement", "dtf_timeline", "dtf_grade"])
 def test_help_shows_an_example_and_all_options(shell, name):
     text = shell.find_line_magic(name).__doc__
     assert f"%{name} " in text and "--" in text and "::" in text
@@ -187,6 +187,9 @@ def test_help_shows_an_example_and_all_options(shell, name):
         ("%dtf_cluster stop --name ", {"mine"}),
         ("%dtf_timeline y --", {"--feed", "--session"}),
         ("%dtf_placement y --s", {"--session"}),
+        ("%dtf_grade ", {"placement/q1", "--all", "--hint"}),
+        ("%dtf_grade pla", {"placement/q1"}),
+        ("%dtf_grade placement/q1 --h", {"--hint"}),
     ],
 )
 def test_tab_completes(shell, line, offers):
@@ -194,6 +197,36 @@ def test_tab_completes(shell, line, offers):
     with provisionalcompleter():
         found = {completion.text for completion in shell.Completer.completions(line, len(line))}
     assert offers <= found
+
+
+# ---- grading ----
+
+
+def test_grade_finds_answers_in_the_notebook(shell):
+    assert "None of the answers is here yet" in cell(shell, "%dtf_grade")
+    shell.run_cell("def balance_by_bytes(ps_tasks, worker):\n    return lambda op: worker").raise_error()
+    for line in ("%dtf_grade", "%dtf_grade placement/q1", "%dtf_grade q1", "%dtf_grade --all"):
+        assert magic(shell, line, "score") == 0.0
+    assert shell.user_ns["score"].max >= 10
+    assert magic(shell, 'tf.grade("placement/q1")', "plain").text == magic(shell, "%dtf_grade q1", "by_magic").text
+
+
+def test_a_grade_shows_a_table_and_a_number(shell):
+    with capture_output() as shown:
+        shell.run_cell("%dtf_grade placement/q1").raise_error()
+    data, _ = shell.display_formatter.format(magic(shell, "%dtf_grade placement/q1", "score"))
+    assert data["text/plain"] == "0.0" and "There is no balance_by_bytes yet" in data["text/html"]
+    assert shown.stderr == "" and "of 10 points" not in shown.stdout
+
+
+def test_hints_by_magic_come_in_steps(shell, monkeypatch):
+    monkeypatch.setattr("dtflab.grading.grade._given", {})
+    assert repr(magic(shell, "%dtf_grade q1 --hint", "hint")).startswith("Hint 1 of 3: ")
+    assert repr(magic(shell, "%dtf_grade q1 --hint", "hint")).startswith("Hint 2 of 3: ")
+
+
+def test_an_unknown_question_is_told(shell):
+    assert "Did you mean placement/q1?" in cell(shell, "%dtf_grade placment/q1")
 
 
 # ---- the panel ----
