@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from dtflab.graph import device_spec
 from dtflab.graph.node import Node
@@ -25,6 +26,13 @@ class Placement(dict[str, str]):
     def reasons(self) -> dict[str, str]:
         """One short sentence per node."""
         return {name: why for name, why in self._why.items() if self.get(name) == self._placed[name]}
+
+
+def reasons_of(where: Mapping[str, str], names: Iterable[str], placer: Any) -> dict[str, str]:
+    """Why nodes are where a placer put them: what it says itself, or that a program's own did it."""
+    said = getattr(where, "reasons", {})
+    own = f"placed by the program's own placer {getattr(placer, '__name__', placer)}"
+    return {name: said.get(name, own) for name in names}
 
 
 class Reasons:

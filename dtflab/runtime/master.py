@@ -21,6 +21,7 @@ from dtflab.graph.client import merged
 from dtflab.graph.node import Node
 from dtflab.graph.steps import Steps
 from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.placement_reasons import reasons_of
 from dtflab.runtime.partial_run import PartialRun
 from dtflab.runtime.partition import partition, spread_loops
 from dtflab.runtime.placer import Placer, place
@@ -173,6 +174,7 @@ class MasterSession:
         self._timeout_ms: int = config.operation_timeout_in_ms
         self._placer = placer or place
         self._nodes: dict[str, Node] = {}
+        self.reasons: dict[str, str] = {}  # why each node is where it is
         self._signatures: dict[tuple[Any, ...], _Signature] = {}
         self._running: dict[int, Step] = {}
         self._partial_runs: dict[str, PartialRun] = {}
@@ -198,6 +200,7 @@ class MasterSession:
                 placed={name: node.device for name, node in self._nodes.items()},
             )
             new = {node.name: node.replace(device=self._known(where, node.name)) for node in nodes}
+            self.reasons |= reasons_of(where, new, self._placer)
             before, self._nodes = self._nodes, {**self._nodes, **new}
             if self._config.log_device_placement:
                 _log_placement(self._nodes.values(), before)

@@ -223,16 +223,24 @@ class BaseSession:
     def placed_nodes(self, fetches: Any = None) -> list[Node]:
         """The nodes of the session's graph with the devices they were placed on; only those of `fetches` if given.
 
-        NotImplementedError for a master in another process, which does not tell.
+        `placement_reasons` says why. NotImplementedError for a master in another process, which does not tell.
         """
-        self._extend()
-        if not hasattr(self._master, "session"):
-            raise NotImplementedError("Only a master in this process tells its placement; trace a run instead.")
-        session: MasterSession = self._master.session(self._handle)
+        session = self._master_session()
         if fetches is None:
             return session.placed()
         wanted = self._resolve(fetches)
         return session.placed(wanted.fetch_names, wanted.target_names)
+
+    def placement_reasons(self) -> dict[str, str]:
+        """Why each node of the session's graph is where `placed_nodes` says, in a sentence; by name."""
+        return dict(self._master_session().reasons)
+
+    def _master_session(self) -> MasterSession:
+        self._extend()
+        if not hasattr(self._master, "session"):
+            raise NotImplementedError("Only a master in this process tells its placement; trace a run instead.")
+        session: MasterSession = self._master.session(self._handle)
+        return session
 
     def list_devices(self) -> list[Any]:
         """The devices of the session: name, device_type, memory_limit_bytes, incarnation."""
