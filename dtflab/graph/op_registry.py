@@ -129,6 +129,7 @@ class Op:
     allows_uninitialized_input = False  # a reference input may be a variable without a value
     blas = False  # runs inside BLAS, which ops/blas keeps on one thread
     shards = False  # `bind` takes the device's Shard, too, and the kernel does large work in parts with it
+    into: Callable[..., Callable[..., Any]] | None = None  # as `bind`, but the kernel has an `out=` (ops/forwarding)
     grad: Callable[..., Sequence[Any]] | None = None
     zeros: Callable[[Any, int], Any] | None = None  # stands for the gradient of an output that nothing depends on
 
@@ -168,7 +169,7 @@ def op(interface: str) -> Callable[[type], type[Op]]:
         op_def = parse_interface(interface)
         if op_def.name in _registry:
             raise ValueError(f"Op '{op_def.name}' is registered twice")
-        for name in ("infer", "bind", "grad", "flops"):
+        for name in ("infer", "bind", "into", "grad", "flops"):
             rule = cls.__dict__.get(name)
             if callable(rule) and not isinstance(rule, staticmethod):
                 setattr(cls, name, staticmethod(rule))

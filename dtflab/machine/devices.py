@@ -18,6 +18,7 @@ from dtflab.graph.node import Node
 from dtflab.machine.clock import REAL, Clock, Pool
 from dtflab.machine.pools import IntraOpPool, inter_op_threads, intra_op_threads
 from dtflab.ops.blas import on_one_thread
+from dtflab.ops.forwarding import forwarding
 from dtflab.ops.resource_mgr import ResourceMgr
 
 
@@ -39,13 +40,15 @@ class Device:
         """The kernel of `node` on this device; an op without one is an error that names both."""
         op = op_registry.get(node.op)
         try:
-            bind: Callable[..., Any] = op.bind
             xp = self.module_of(node)
-            kernel = bind(node, xp, self.intra_op.shard) if op.shards and xp is np else bind(node, xp)
+            given = (node, xp, self.intra_op.shard) if op.shards and xp is np else (node, xp)
+            kernel: Callable[..., Any] = op.bind(*given)
         except NotImplementedError as error:
             raise errors.UnimplementedError(
                 None, None, f"{error}\n\t [[{{{{node {node.name}}}}}]] on {self.name}"
             ) from None
+        if op.into is not None and xp is np:
+            kernel = forwarding(op.into(*given), kernel, len(node.inputs))
         return on_one_thread(kernel) if op.blas else kernel
 
     def module_of(self, node: Node) -> Any:

@@ -75,14 +75,23 @@ class Relu(Op):
     infer = shapes.unchanged
     bind = forward(lambda xp, x, num: xp.maximum(x, num(0)))
 
+    def into(node, xp):
+        zero = np.dtype(node["T"].as_numpy_dtype).type(0)
+        return lambda x, out: xp.maximum(x, zero, out=out)
+
     def grad(op, dy):
         return [apply_op("ReluGrad", None, gradients=dy, features=op.outputs[0])]
+
+
+def _times(xp: Any, dy: Any, mask: Any) -> Any:
+    """dy * mask, in the place of the mask."""
+    return xp.multiply(dy, mask, out=mask) if mask.ndim else dy * mask
 
 
 @op(f"ReluGrad{_BACK}{_REAL}")
 class ReluGrad(Op):
     infer = shapes.merged
-    bind = backward(lambda xp, dy, x, num: dy * (x > num(0)).astype(num))  # as TensorFlow: inf * 0 is NaN
+    bind = backward(lambda xp, dy, x, num: _times(xp, dy, (x > num(0)).astype(num)))  # as TensorFlow: inf * 0 is NaN
 
     def grad(op, dz):
         return _piecewise_linear(op, dz, "ReluGrad")
@@ -109,7 +118,7 @@ class Relu6(Op):
 @op(f"Relu6Grad{_BACK}{_REAL}")
 class Relu6Grad(Op):
     infer = shapes.merged
-    bind = backward(lambda xp, dy, x, num: dy * ((x > num(0)) & (x < num(6))).astype(num))
+    bind = backward(lambda xp, dy, x, num: _times(xp, dy, ((x > num(0)) & (x < num(6))).astype(num)))
     flops = _flops(2)
 
     def grad(op, dz):

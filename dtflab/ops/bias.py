@@ -45,7 +45,7 @@ class _BiasAdd(Op):
 
     @staticmethod
     def bind(node: Any, xp: Any) -> Any:
-        def add(value: Any, bias: Any) -> Any:
+        def add(value: Any, bias: Any, out: Any = None) -> Any:
             if value.ndim < 2:
                 raise invalid(f"Input tensor must be at least 2D: {shape_text(value)}")
             if bias.ndim != 1:
@@ -56,9 +56,11 @@ class _BiasAdd(Op):
                     "Must provide as many biases as the last dimension of the input tensor: "
                     f"{shape_text(bias)} vs. {shape_text(value)}"
                 )
-            return value + bias.reshape(bias.shape + (1,) * (value.ndim - 1 - axis))
+            return xp.add(value, bias.reshape(bias.shape + (1,) * (value.ndim - 1 - axis)), out=out)
 
         return add
+
+    into = bind
 
 
 @op("BiasAdd(value: T, bias: T) -> (output: T)" + _TYPES)

@@ -20,7 +20,7 @@ from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.ops import casting, shapes, unary
-from dtflab.ops.elementwise import no_slope, reduce_to_inputs
+from dtflab.ops.elementwise import into, no_slope, reduce_to_inputs
 from dtflab.ops.messages import dtype_text, invalid
 from dtflab.ops.type_sets import REAL_COMPLEX
 
@@ -83,6 +83,8 @@ class RealDiv(Op):
         if node["T"].is_integer:
             raise errors.NotFoundError(None, None, f"RealDiv has no kernel for {dtype_text(node['T'])}: cast first.")
         return xp.divide if node["T"].is_complex else operator.truediv  # which is faster with scalars
+
+    into = into("divide")
 
     def grad(op, dz):
         return _quotient_grad(op, dz, realdiv)

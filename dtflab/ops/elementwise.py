@@ -48,18 +48,23 @@ def ufunc(name: str) -> Bind:
     return bind
 
 
-def in_parts(name: str) -> Bind:
-    """The kernel is that function of one argument, over a large array in parts."""
+def into(name: str) -> Bind:
+    """An `into` rule: that ufunc, whose result has the type of its inputs."""
+    return lambda node, xp: getattr(xp, name)
+
+
+def in_parts(rule: Bind) -> Bind:
+    """The kernel is the function of one argument that `rule` gives, over a large array in parts."""
 
     def bind(node: Any, xp: Any, shard: Any = None) -> Callable[..., Any]:
-        function = ufunc(name)(node, xp)
+        function = rule(node, xp)
         if shard is None or not isinstance(function, np.ufunc):
             return function
 
-        def kernel(x: Any) -> Any:
+        def kernel(x: Any, out: Any = None) -> Any:
             if x.size < LARGE or not x.flags.c_contiguous:
-                return function(x)
-            out = np.empty_like(x)
+                return function(x, out=out)
+            out = np.empty_like(x) if out is None else out
             source, target = x.ravel(), out.ravel()
 
             def work(first: int, last: int) -> None:
@@ -80,8 +85,11 @@ def unary(
 
     `kernel` is the name of a ufunc or a `bind` rule; `grad` None means that TensorFlow has no gradient.
     """
-    bind, shards = (in_parts(kernel), result == "T") if isinstance(kernel, str) else (kernel, False)
-    members = {"__doc__": summary, "infer": shapes.unchanged, "bind": bind, "shards": shards, "grad": grad}
+    members: dict[str, Any] = {"__doc__": summary, "infer": shapes.unchanged, "bind": kernel, "grad": grad}
+    if isinstance(kernel, str):
+        members["bind"] = in_parts(ufunc(kernel))
+        if result == "T":
+            members |= {"into": in_parts(into(kernel)), "shards": True}
     op(f"{op_name}(x: T) -> (y: {result})\nT: {types}")(type(op_name, (Op,), members))
 
     def function(x: Any, name: str | None = None) -> Tensor:

@@ -22,7 +22,7 @@ from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.ops import array, casting, constant as constants, logic, shapes, unary
-from dtflab.ops.elementwise import reduce_to_inputs, same_static_shapes, ufunc
+from dtflab.ops.elementwise import into, reduce_to_inputs, same_static_shapes, ufunc
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.type_sets import FLOAT, NUMBER_VARIANT, REAL, REAL_COMPLEX, SIGNED_COMPLEX
 
@@ -32,6 +32,7 @@ class _Sum(Op):
 
     infer = shapes.broadcast
     bind = ufunc("add")
+    into = into("add")
 
     def grad(op, dz):
         x, y = op.inputs
@@ -70,6 +71,7 @@ class Sub(Op):
 
     infer = shapes.broadcast
     bind = ufunc("subtract")
+    into = into("subtract")
 
     def grad(op, dz):
         x, y = op.inputs
@@ -88,6 +90,7 @@ class Mul(Op):
 
     infer = shapes.broadcast
     bind = ufunc("multiply")
+    into = into("multiply")
 
     def grad(op, dz):
         x, y = op.inputs
@@ -164,6 +167,7 @@ class Maximum(Op):
 
     infer = shapes.broadcast
     bind = ufunc("maximum")
+    into = into("maximum")
 
     def grad(op, dz):
         return _extreme_grad(op, dz, logic.greater_equal)
@@ -176,6 +180,7 @@ class Minimum(Op):
 
     infer = shapes.broadcast
     bind = ufunc("minimum")
+    into = into("minimum")
 
     def grad(op, dz):
         return _extreme_grad(op, dz, logic.less_equal)

@@ -69,8 +69,10 @@ class Softmax(Op):
 
     def bind(node, xp):
         def softmax(x):
-            e = xp.exp(_shifted(xp, x))
-            return e / e.sum(axis=-1, keepdims=True)
+            e = _shifted(xp, x)
+            xp.exp(e, out=e)
+            e /= e.sum(axis=-1, keepdims=True)
+            return e
 
         return _widened(node, softmax)
 

@@ -218,13 +218,15 @@ class Iteration:
             while ready:
                 n = take()
                 kernel, slots, empty, mode, targets, controls = items[n]
+                args = value = None  # what was made last is on its edges now, and its buffer perhaps free
                 if mode or dead or step.careful:
                     value = self._run(n)
                     if value is _DELIVERED:
                         continue
                 else:
-                    value = kernel(*inputs[slots])
-                    inputs[slots] = empty  # a value is freed at its last use
+                    args = inputs[slots]
+                    inputs[slots] = empty  # a value is freed at its last use, or its buffer taken for the result
+                    value = kernel(*args)
                 for slot, consumer in targets:
                     inputs[slot] = value
                     pending[consumer] -= 1

@@ -1,0 +1,70 @@
+"""Forwarding: an element-wise kernel writes its result into an input's buffer that nobody else can see.
+
+Stands for `OpKernelContext::forward_input` in `core/framework/op_kernel.cc`.
+
+Rule: TensorFlow's rule is «the buffer has one reference», and so is ours. The interpreter counts: an array may be
+overwritten if its only holders are the arguments of the running kernel, it owns its memory and has the result's shape.
+Whoever else looks at a value, be it another node, a variable, a view, a trace or the client, holds a reference, and so
+makes the kernel take a new array. The bits are the same either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from sys import getrefcount
+from typing import Any
+
+from numpy import ndarray, zeros
+
+
+def forwarding(into: Callable[..., Any], kernel: Callable[..., Any], inputs: int) -> Callable[..., Any]:
+    """`kernel` as the executor calls it: as `into(…, out=x)` if it may overwrite its input x, else as it is.
+
+    Only for the executor's calls, which hand over what an edge holds; anybody else's argument would be overwritten.
+    """
+    return _unary(into, kernel) if inputs == 1 else _binary(into, kernel)
+
+
+def _unary(into: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[[Any], Any]:
+    def run(x: Any) -> Any:
+        if type(x) is ndarray and getrefcount(x) <= _SOLE and _is_own(x):
+            return into(x, out=x)
+        return kernel(x)
+
+    return run
+
+
+def _binary(into: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    def run(x: Any, y: Any) -> Any:
+        if type(x) is ndarray and getrefcount(x) <= _SOLE and _fits(y, x) and _is_own(x):
+            return into(x, y, out=x)
+        if type(y) is ndarray and getrefcount(y) <= _SOLE and _fits(x, y) and _is_own(y):
+            return into(x, y, out=y)
+        return kernel(x, y)
+
+    return run
+
+
+def _fits(x: Any, out: Any) -> bool:
+    """True if the result of x and `out` has the shape of `out`: x is repeated along its first axes, if at all."""
+    shape = x.shape
+    return bool(out.shape[out.ndim - len(shape) :] == shape)
+
+
+def _is_own(x: Any) -> bool:
+    return x.ndim > 0 and x.base is None and x.flags.writeable
+
+
+def _measure_sole() -> int:
+    """How often the interpreter counts the argument of a kernel whom the executor calls, if nobody else holds it."""
+    inputs: list[Any] = [zeros(1), None]
+    args = inputs[0:1]
+    inputs[0:1] = [None]
+    return _count(*args)
+
+
+def _count(x: Any) -> int:
+    return getrefcount(x)
+
+
+_SOLE = _measure_sole()
