@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import functools
 import operator
+import threading
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -42,9 +44,36 @@ def _read() -> dict[str, dict[str, list[str]]]:
 API = _read()
 
 
+class Hooks(threading.local):
+    """Where this thread is, for the stand-in of all of CuPy (fake_cupy.py): device, stream, and who is told what."""
+
+    device = 0
+    stream: Any = None
+
+    def made(self, array: np.ndarray) -> None:
+        """An array has been made on the device."""
+
+    def copied(self, kind: str, array: np.ndarray, stream: Any) -> None:
+        """An array crosses between host and device."""
+
+
+hooks = Hooks()
+_owners: weakref.WeakValueDictionary[int, StrictArray] = weakref.WeakValueDictionary()  # by id of NumPy's array
+
+
+def _owner(array: Any) -> Any:
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
 def bare(value: Any) -> Any:
     """The NumPy side of what may be given to CuPy; TypeError for a NumPy array, as CuPy's."""
     if isinstance(value, StrictArray):
+        if value._device != hooks.device:
+            raise ValueError(
+                f"The device where the array resides ({value._device}) is different from the current ({hooks.device})."
+            )
         return value._array
     if isinstance(value, np.ndarray):
         raise TypeError(f"Unsupported type {type(value)}")
@@ -176,14 +205,19 @@ def _index(index: Any) -> Any:
 class StrictArray:
     """An array «on the device»."""
 
-    __slots__ = ("__weakref__", "_array")
+    __slots__ = ("__weakref__", "_array", "_base", "_device")
     __array_priority__ = 100
 
     def __init__(self, array: Any) -> None:
         self._array = np.asarray(array)
         if self._array.dtype.char not in DTYPES:
             raise ValueError(f"Unsupported dtype {self._array.dtype}")
-        made(self)
+        self._device = hooks.device
+        owner = _owner(self._array)
+        self._base = _owners.get(id(owner))
+        if self._base is None:
+            _owners[id(owner)] = self
+            hooks.made(owner)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise TypeError(
@@ -236,14 +270,21 @@ class StrictArray:
 
     @property
     def base(self) -> Any:
-        return None if self._array.base is None else self
+        """The array whose memory this is a view of, as CuPy says it: never itself a view; None if it is its own."""
+        return self._base
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": self.shape, "typestr": self.dtype.str, "version": 3}
 
     def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
+        hooks.copied("DtoH", self._array, stream)
         return np.array(self._array)
 
     def set(self, array: Any, stream: Any = None) -> None:
         if not isinstance(array, np.ndarray) or array.dtype != self.dtype or array.shape != self.shape:
             raise TypeError(f"can't set {self!r} to {array!r}")
+        hooks.copied("HtoD", array, stream)
         self._array[...] = array
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
@@ -307,10 +348,6 @@ def _complete() -> None:
     StrictArray.__hash__ = None  # type: ignore[assignment]
     for name in ("item", "tolist"):
         setattr(StrictArray, name, lambda self, name=name: getattr(self._array, name)())
-
-
-def made(array: StrictArray) -> None:
-    """Called with each new array; the stand-in for CuPy's memory pool counts here (fake_cupy.py)."""
 
 
 def _module() -> Any:

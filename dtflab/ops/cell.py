@@ -118,9 +118,12 @@ def _references(cell: Cell) -> int:
 
 def _is_sole_owner(cell: Cell) -> bool:
     value = cell.value
-    if not isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray):
+        owned = value.base is None and value.flags.writeable
+    elif hasattr(value, "__cuda_array_interface__"):  # CuPy's; what was launched before has its turn before
+        owned = value.base is None
+    else:
         return False  # NumPy scalars are immutable
-    owned = value.base is None and value.flags.writeable
     del value
     return owned and _references(cell) <= _SOLE
 
