@@ -16,6 +16,9 @@ from dtflab.grading.questions import all_questions
 from dtflab.graph import errors, scopes
 from dtflab.graph.device_spec import task_name
 from dtflab.graph.nest import leaves
+from dtflab.machine.cards import MODELS
+from dtflab.machine.hosts import definition_of
+from dtflab.machine.smi import Smi, smi
 from dtflab.notebook import arguments
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.placer import place
@@ -28,12 +31,11 @@ _ENGINES = ("inprocess", "process")
 
 @magics_class
 class DtfMagics(Magics):
-    """`%dtf_cluster`, `%dtf_placement`, `%dtf_timeline`, `%dtf_grade`."""
+    """`%dtf_cluster`, `%dtf_placement`, `%dtf_timeline`, `%dtf_smi`, `%dtf_grade`."""
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
         self.clusters: dict[str, Cluster] = {}
-        self._listening: set[str] = set()
 
     @magic_arguments()
     @argument("verb", nargs="?", default="start", help="start (default), status, stop or restart")
@@ -43,6 +45,10 @@ class DtfMagics(Magics):
     @argument("--engine", default="inprocess", help="inprocess (default) or process: one OS process per task")
     @argument("--listen", action="store_true", help="bind loopback ports, so that other processes can join")
     @argument("--name", default="cluster", help="the cluster's name; starting it again replaces it")
+    @argument("--gpus", type=int, help="simulated GPUs of each host; a ps sees none, other tasks all of their host")
+    @argument("--gpu", help="their model, for example K40 (default: GRID K520)")
+    @argument("--gpu-memory", help="memory of each, for example 4GiB (default: what the model has)")
+    @argument("--visible", action="append", default=[], metavar="JOB=GPUS", help="for example ps=0; may be repeated")
     @line_magic
     def dtf_cluster(self, line: str) -> Any:
         """Start a cluster and show it; start, status and restart return the Cluster.
@@ -50,6 +56,7 @@ class DtfMagics(Magics):
         %dtf_cluster --ps 1 --worker 2               one parameter server and two workers in this process
         cluster = %dtf_cluster --ps 1 --worker 2     the same, kept for cluster.target, cluster.run(…)
         %dtf_cluster --worker 4 --engine process     four workers, each in an operating system process of its own
+        %dtf_cluster --ps 1 --worker 2 --gpus 2 --gpu K40 --gpu-memory 4GiB    two simulated GPUs for each worker
         %dtf_cluster status                          look at it again
         %dtf_cluster restart                         the same tasks at the same addresses, without their variables
         %dtf_cluster stop                            end all its tasks
@@ -73,15 +80,11 @@ class DtfMagics(Magics):
             raise UsageError(f"A cluster needs at least one task. For example: {_EXAMPLE}")
         if args.engine not in _ENGINES:
             raise UsageError(f"--engine {args.engine}? Choose {' or '.join(_ENGINES)}. For example: {_EXAMPLE}")
-        return self._replace(args.name, args.listen, args.engine, **jobs)
-
-    def _replace(self, name: str, listen: bool, engine: str, spec: Any = None, **jobs: int) -> Cluster:
-        """Start a cluster in the place of the one of that name."""
-        if name in self.clusters:
-            self.clusters.pop(name).stop()
-        (self._listening.add if listen else self._listening.discard)(name)
-        self.clusters[name] = Cluster(spec, engine=engine, listen=listen, name=name, **jobs)
-        return self.clusters[name]
+        gpus = _gpus(args)
+        if args.name in self.clusters:
+            self.clusters.pop(args.name).stop()
+        self.clusters[args.name] = Cluster(engine=args.engine, listen=args.listen, name=args.name, **gpus, **jobs)
+        return self.clusters[args.name]
 
     def _status(self, args: Any) -> Cluster:
         if args.name not in self.clusters:
@@ -97,8 +100,22 @@ class DtfMagics(Magics):
         self.clusters.pop(args.name).stop()
 
     def _restart(self, args: Any) -> Cluster:
-        old = self._status(args)
-        return self._replace(args.name, args.name in self._listening, old.engine, spec=old.spec)
+        cluster = self._status(args)
+        cluster.restart()
+        return cluster
+
+    @magic_arguments()
+    @argument(
+        "--period", type=float, default=0.0, help="seconds in which to measure GPU-Util; else since the last look"
+    )
+    @line_magic
+    def dtf_smi(self, line: str) -> Smi:
+        """Show all GPUs that this machine's processes know of, simulated or real, and who holds their memory.
+
+        %dtf_smi                  the cards of this process, of its clusters and of other processes
+        %dtf_smi --period 0.5     with GPU-Util of the next half second
+        """
+        return smi(parse_argstring(self.dtf_smi, line).period)
 
     @magic_arguments()
     @argument("fetches", nargs="*", help="what to draw, and all that it needs: a Python expression; all ops if none")
@@ -122,7 +139,7 @@ class DtfMagics(Magics):
         fetches, feed = self._value(texts.get("", "")), self._value(texts.get("feed", ""))
         session = self._session(texts, example, fetches)
         try:
-            return viz.placement(session.placed_nodes(fetches))
+            return viz.placement(session.placed_nodes(fetches), reasons=session.placement_reasons())
         except NotImplementedError:
             if fetches is not None and feed is not None:
                 return viz.placement(*_placed_by_running(session, fetches, feed))
@@ -210,13 +227,28 @@ class DtfMagics(Magics):
         before = words[-1] if event.line.endswith(" ") else words[-2]
         if words[0].lstrip("%") == "dtf_grade":
             return [*(question.id for question in all_questions()), "--all", "--hint"]
+        if words[0].lstrip("%") == "dtf_smi":
+            return ["--period"]
         if words[0].lstrip("%") != "dtf_cluster":
             return ["--feed", "--session"] if event.symbol.startswith("-") else []
-        values = {"--engine": _ENGINES, "--name": tuple(self.clusters)}
+        values = {"--engine": _ENGINES, "--name": tuple(self.clusters), "--gpu": tuple(m.short[0] for m in MODELS)}
         if before in values:
             return list(values[before])
         verbs = _VERBS if len(words) <= 2 and not event.symbol.startswith("-") else ()
-        return [*verbs, *re.findall(r"--\w+", self.dtf_cluster.__doc__.partition("optional arguments")[0])]
+        return [*verbs, *re.findall(r"--[\w-]+", self.dtf_cluster.__doc__.partition("optional arguments")[0])]
+
+
+def _gpus(args: Any) -> dict[str, Any]:
+    """The GPUs of a cluster, checked before anything is stopped."""
+    visible = dict(item.partition("=")[::2] for item in args.visible)
+    if args.gpus is None and (args.gpu or args.gpu_memory):
+        raise UsageError("--gpu and --gpu-memory describe the GPUs of --gpus. For example: --gpus 2 --gpu K40")
+    try:
+        if args.gpus is not None:
+            definition_of(args.gpus, args.gpu, args.gpu_memory)
+    except ValueError as error:
+        raise UsageError(f"{error} For example: {_EXAMPLE} --gpus 2 --gpu K40 --gpu-memory 4GiB") from None
+    return {"gpus": args.gpus, "gpu": args.gpu, "gpu_memory": args.gpu_memory, "visible_devices": visible}
 
 
 def _placed_here(session: BaseSession, fetches: Any) -> tuple[Any, dict[str, str]]:

@@ -27,6 +27,7 @@ class Op(NamedTuple):
     controls: list[str]
     device: str
     line: str
+    why: str = ""  # the placer's reason for the device, if it is known
 
 
 class Edge(NamedTuple):

@@ -1,7 +1,8 @@
 """The picture of placement: every op in the colour of its device, in the boxes of its name scopes.
 
 What a learner should see at once: which ops share a device, and which tensors have to travel. So lines between ops
-of one device are thin and grey, and those that cross devices are thick, in the colour of the device that sends.
+of one device are thin and grey, and those that cross devices are thick, in the colour of the device that sends. Why an
+op is where it is says its tooltip, and the text and the table beside the picture.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dtflab.viz.units import plural
 
 BOX_HEIGHT, LABEL_ROOM, LEAST_BOX = 26.0, 104.0, 56.0
 MOST_BADGES = 3
+MOST_REASONS = 12  # in the text
 PAGES, PAGE_HEIGHT = (
     (64, 54, 46, 40, 35, 31, 28, 25, 22, 18, 14, 10),
     960.0,
@@ -42,19 +44,23 @@ def placement(
     graph: Any = None,
     placement: Mapping[str, str] | None = None,
     *,
+    reasons: Mapping[str, str] | None = None,
     max_boxes: int | None = None,
     width: float = WIDTH,
     title: str = "Placement",
 ) -> Picture:
     """Picture the devices of a graph's ops.
 
-    `graph` is what `digraph` takes: a Graph, a GraphDef, Nodes or fetches; `placement` maps names of ops to devices.
-    Name scopes are opened down to about `max_boxes` boxes, without it to as many as fit on a page; closed ones say how
-    many ops they hold.
+    `graph` is what `digraph` takes: a Graph, a GraphDef, Nodes or fetches; `placement` maps names of ops to devices,
+    `reasons` to why they are there (`session.placement_reasons()`); what the placer returns has them already. Name
+    scopes are opened down to about `max_boxes` boxes, without it to as many as fit on a page; closed ones say how many
+    ops they hold.
     """
     if max_boxes is not None and max_boxes < 1:
         raise ValueError(f"max_boxes must be at least 1, not {max_boxes}")
-    ops, width = ops_of(graph, placement), width - 2 * MARGIN
+    why = getattr(placement, "reasons", {}) if reasons is None else reasons
+    ops = [op._replace(why=why.get(op.name, "")) for op in ops_of(graph, placement)]
+    width -= 2 * MARGIN
     view = _on_a_page(ops, width) if max_boxes is None else _View(ops, _blocks(ops, max_boxes), width)
     return Picture(*view.draw(title), _STYLE, _sentence(view), _tables(view), _text(view))
 
@@ -196,13 +202,18 @@ class _View:
         return tag("g", *parts)
 
     def _tooltip(self, seen: _Seen) -> str:
-        names = [f"{name} = {self.ops[name].op}" for name in seen.block.ops[:12]]
+        alone = len(seen.block.ops) == 1
+        names = [self._named(name, alone) for name in seen.block.ops[:12]]
         names += [f"… and {len(seen.block.ops) - 12} more"] if len(seen.block.ops) > 12 else []
         where = ", ".join(
             f"{n} on {one.label}" if len(seen.looks) > 1 else one.device or one.label for one, n in seen.looks
         )
-        lines = {self.ops[name].line for name in seen.block.ops[:1]} - {""}
-        return "\n".join([*names, where, *lines])
+        first = self.ops[seen.block.ops[0]]
+        return "\n".join(filter(None, [*names, where, first.why if alone else "", first.line]))
+
+    def _named(self, name: str, alone: bool) -> str:
+        op = self.ops[name]
+        return f"{name} = {op.op}" + (f": {op.why}" if op.why and not alone else "")
 
     def _lines(self) -> Markup:
         """Grey lines first, then those that cross devices, which are never hidden."""
@@ -275,12 +286,14 @@ def _sentence(view: _View) -> str:
 
 def _tables(view: _View) -> list[Table]:
     ops = sorted(view.ops.values(), key=lambda op: view.devices.index(op.device))
-    rows = [[look(op.device).label, op.name, op.op, op.device] for op in ops]
+    reasoned = any(op.why for op in ops)
+    rows = [[look(op.device).label, op.name, op.op, op.device, *([op.why] if reasoned else [])] for op in ops]
     sent = [
         [e.tensor, look(view.ops[e.source].device).label, look(view.ops[e.target].device).label, e.target]
         for e in view.crossing()
     ]
-    tables: list[Table] = [("Ops by device", ("device", "op", "type", "full name of the device"), rows)]
+    titles = ("device", "op", "type", "full name of the device", *(["why"] if reasoned else []))
+    tables: list[Table] = [("Ops by device", titles, rows)]
     if sent:
         tables.append(("Tensors sent between devices", ("tensor", "from", "to", "used by"), sent))
     return tables
@@ -291,7 +304,16 @@ def _text(view: _View) -> str:
     for device in view.devices:
         names = [op.name for op in view.ops.values() if op.device == device]
         rows.append([device or "(not placed)", len(names), _listed(names)])
-    return _summary(view) + "\n" + text_table(("device", "ops", "names"), rows)
+    text = _summary(view) + "\n" + text_table(("device", "ops", "names"), rows)
+    named: dict[str, list[str]] = {}
+    for op in filter(lambda op: op.why, view.ops.values()):
+        named.setdefault(op.why, []).append(op.name)
+    if not named:
+        return text
+    often = sorted(named, key=lambda why: -len(named[why]))
+    rows = [[why, len(named[why]), _listed(named[why])] for why in often[:MOST_REASONS]]
+    rest = f"\n… {len(often) - MOST_REASONS} more reasons: see the table" if len(often) > MOST_REASONS else ""
+    return f"{text}\n\n{text_table(('why', 'ops', 'names'), rows)}{rest}"
 
 
 def _listed(names: Iterable[str], room: int = 100) -> str:

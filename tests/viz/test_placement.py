@@ -4,8 +4,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+import dtflab as tf
 from dtflab import viz
 from dtflab.graph.node import Node
+from dtflab.runtime.placer import place
 from dtflab.viz.palette import in_order, look
 from dtflab.viz.svg import text_width
 from tests.viz.programs import PS, mlp, traced, worker
@@ -144,6 +146,34 @@ def test_plain_text_lists_ops_by_device():
     assert text.splitlines()[2].startswith(PS) and "layer1/weights" in text
     bundle = viz.placement(mlp())._repr_mimebundle_()
     assert bundle.keys() == {"text/plain", "text/html"} and bundle["text/plain"] == text
+
+
+def test_reasons_are_told():
+    nodes = [Node("a", "Const", device=PS), Node("s/b", "Neg", [("a", 0)], device=worker()),
+             Node("s/c", "Neg", [("s/b", 0)], device=worker())]  # fmt: skip
+    reasons = {"a": "pinned to /job:ps", "s/b": "default device", "s/c": "default device"}
+    picture = viz.placement(nodes, reasons=reasons, max_boxes=2)
+    titles = [title.text for title in ET.fromstring(picture.svg.partition("\n")[2]).iter(SVG + "title")]
+    assert any(title.splitlines() == ["a = Const", PS, "pinned to /job:ps"] for title in titles)
+    assert any("s/b = Neg: default device\ns/c = Neg: default device" in title for title in titles)
+    _, heads, rows = picture.tables[0]
+    assert heads[-1] == "why" and [row[-1] for row in rows] == ["pinned to /job:ps", "default device", "default device"]
+    said = [line.split() for line in repr(picture).splitlines()]
+    assert ["default", "device", "2", "s/b,", "s/c"] in said and ["pinned", "to", "/job:ps", "1", "a"] in said
+
+
+def test_the_placers_result_brings_its_reasons():
+    with tf.Graph().as_default() as graph:
+        tf.constant(1.0, name="a")
+    where = place(graph.nodes(), ["/job:localhost/replica:0/task:0/device:CPU:0"], "/job:localhost/replica:0/task:0")
+    assert viz.placement(graph, where).tables[0][2][0][-1] == "the only device"
+    assert "why" not in viz.placement(graph, dict(where)).tables[0][1]
+
+
+def test_many_reasons_are_not_all_listed():
+    nodes = [Node(f"n{i}", "Const", device=PS) for i in range(20)]
+    text = repr(viz.placement(nodes, reasons={node.name: f"because {node.name}" for node in nodes}))
+    assert text.count("because") == 12 and text.endswith("8 more reasons: see the table")
 
 
 def test_save(tmp_path):
