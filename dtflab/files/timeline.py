@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 _LABEL = re.compile(r"(?P<name>.*) = (?P<op>\w+)\((?P<inputs>.*)\)")
+_PART = re.compile(r"(?P<name>.*) = (?P<op>\w+)\(.*\)(?P<part> part \d+ of \d+)")  # what an intra-op thread did
 _TRANSFER = re.compile(r"(?:\[\d+B\] )?(?:\[[^]]*\] )?(?P<tensor>.+) from (?P<source>\S+) to (?P<target>\S+)")
 
 
@@ -37,6 +38,10 @@ class ChromeTrace:
     def name_process(self, pid: int, name: str) -> None:
         """The title of a group of lanes."""
         self._names.append({"name": "process_name", "ph": "M", "pid": pid, "args": {"name": name}})
+
+    def name_thread(self, pid: int, lane: int, name: str) -> None:
+        """The title of one lane."""
+        self._names.append({"name": "thread_name", "ph": "M", "pid": pid, "tid": lane, "args": {"name": name}})
 
     def add(self, phase: str, category: str, name: str, pid: int, tid: int, ts: int, **more: Any) -> None:
         """One event; `phase` is the format's letter: X complete, s and t flow, N, O and D object, C counter."""
@@ -107,11 +112,15 @@ class Timeline:
             pid = 2 * number + 1
             trace.name_process(pid, f"{device.device} Compute")
             trace.name_process(pid + 1, f"{device.device} Tensors")
-            lanes: list[int] = []  # when each of them is free again
+            lanes: list[tuple[int, int]] = []  # the thread of each, and when it is free again
             for stats in sorted(device.node_stats, key=lambda s: s.all_start_micros):
                 start, end = _times(stats, kernels_only)
-                lane = next((i for i, free in enumerate(lanes) if free <= start), len(lanes))
-                lanes[lane : lane + 1] = [end]
+                thread = stats.thread_id
+                fits = (i for i, (of, free) in enumerate(lanes) if of == thread and free <= start)
+                lane = next(fits, len(lanes))
+                if lane == len(lanes) and thread in device.thread_names:
+                    trace.name_thread(pid, lane, device.thread_names[thread])
+                lanes[lane : lane + 1] = [(thread, end)]
                 runs.append(_Run(*_parts(stats), start, end, pid, lane, stats))
         return runs
 
@@ -129,6 +138,9 @@ def _parts(stats: Any) -> tuple[str, str, list[str]]:
     transfer = _TRANSFER.match(stats.timeline_label) if stats.node_name == "RecvTensor" else None
     if transfer is not None:
         return transfer["tensor"], "RecvTensor", []
+    part = _PART.fullmatch(stats.timeline_label)
+    if part is not None:  # a name of its own and no inputs, so that no arrow starts or ends there
+        return part["name"] + part["part"], part["op"], []
     label = _LABEL.match(stats.timeline_label)
     if label is None:
         return stats.node_name, stats.timeline_label or stats.node_name, []

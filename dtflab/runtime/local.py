@@ -25,6 +25,8 @@ class LocalMaster(Master):
         self._pools = SessionPools(config, worker.devices)
         super().__init__(task, {task: lambda: worker})
 
+    has_session_pools = True
+
     def inter_op_pool(self, options: Any) -> int:
         """The number of the pool that a RunOptions asks for; InvalidArgumentError if there is none of that number."""
         return self._pools.choose(options)

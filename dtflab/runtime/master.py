@@ -61,6 +61,10 @@ class Master:
         """Open a session on a graph, on all tasks that the config's device filters let through."""
         handle = f"{random.SystemRandom().getrandbits(64):016x}"
         config = merged(self._config, config)
+        if config.session_inter_op_thread_pool and not self.has_session_pools:
+            raise errors.InvalidArgumentError(
+                None, None, "Distributed session does not support session thread pool options."
+            )
         workers = {task: worker() for task, worker in self._workers.items() if _passes(task, self.task, config)}
         session = MasterSession(handle, self, workers, config, placer)
         try:
@@ -72,8 +76,10 @@ class Master:
             self._sessions[handle] = session
         return handle
 
+    has_session_pools = False  # only local sessions may bring their own, and choose one for a step
+
     def inter_op_pool(self, options: Any) -> int:
-        """Which of its devices' inter-op pools a step uses. There is one; only local sessions have a choice."""
+        """Which of its devices' inter-op pools a step uses."""
         return 0
 
     def session(self, handle: str) -> MasterSession:

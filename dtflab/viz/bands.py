@@ -10,8 +10,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from dtflab.graph.node_names import readable
 from dtflab.viz import marks
-from dtflab.viz.names import readable, shorter
+from dtflab.viz.names import shorter
 from dtflab.viz.palette import Look, in_order, look, natural
 from dtflab.viz.svg import shorten, text_width
 from dtflab.viz.trace import Event, Trace, Transfer
@@ -61,7 +62,7 @@ class Bands:
         self.trace, self.width = step, width
         devices = in_order(step.devices())
         labels = [marks.badge_width(look(d)) + 6 + text_width(look(d).label, 12, bold=True) for d in devices]
-        threads = {event.thread for event in step.events}
+        threads = {event.thread for event in (*step.events, *step.beside)}
         labels += [marks.BADGE_HEIGHT + 16 + text_width(name, 11) for name in [*threads, "receives"]]
         self.left = math.ceil(max(labels) + 2 * LABEL_GAP)
         self.right = width - IDLE_ROOM
@@ -76,7 +77,8 @@ class Bands:
         return self.left + time / self.trace.total * (self.right - self.left)
 
     def _make(self, device: str, top: float) -> Band:
-        events = [event for event in self.trace.events if event.device == device]
+        events = [event for event in (*self.trace.events, *self.trace.beside) if event.device == device]
+        events.sort(key=lambda e: (e.start, -e.end))
         rows: list[Row] = []
         y = top + BAND_PADDING
         threads = sorted({event.thread for event in events}, key=natural)
@@ -111,8 +113,8 @@ class Bands:
         """The longest form of an op's name that its bar has room for, cut if need be."""
         room = self.extent(event)[1] - 8
         cut = shorten(readable(event.name).rpartition("/")[2], room, 11) if room >= LEAST_CUT else ""
-        forms = [*shorter(event.name), event.op, cut]
-        return next((name for name in forms if name and text_width(name, 11) <= room), None)
+        forms = [event.called(name) for name in (*shorter(event.name), event.op, cut) if name]
+        return next((name for name in forms if text_width(name, 11) <= room), None)
 
     def _names(self, events: Sequence[Event]) -> list[tuple[float, str]]:
         """Names below the bars, of the longest ops first, for as long as they do not touch."""
@@ -122,7 +124,7 @@ class Bands:
             x, width = self.extent(event)
             if width < LEAST_NAMED or self.name_inside(event):
                 continue
-            name = shorten(readable(event.name).rpartition("/")[2], NAME_ROOM, 11)
+            name = event.called(shorten(readable(event.name).rpartition("/")[2], NAME_ROOM, 11))
             half = text_width(name, 11) / 2
             middle = max(self.left + half, min(x + width / 2, self.right - half))
             if all(middle + half + 6 <= low or high + 6 <= middle - half for low, high in taken):
@@ -153,7 +155,7 @@ class Bands:
         band = next(b for b in self.bands if b.look.device == transfer.source)
         for row in band.rows:
             for event in row.events:
-                if event.name == transfer.producer:
+                if event.name == transfer.producer and not event.part:
                     x, width = self.extent(event)
                     return x + width, row
         return self.x(transfer.start), band.rows[0]

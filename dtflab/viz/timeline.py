@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from dtflab.graph.node_names import readable
+from dtflab.graph.text_table import text_table
 from dtflab.viz import marks, trace
 from dtflab.viz.bands import BAND_PADDING, LABEL_GAP, Band, Bands, Row
-from dtflab.viz.names import readable, shorter
+from dtflab.viz.names import shorter
 from dtflab.viz.palette import Look, look
-from dtflab.viz.picture import MARGIN, WIDTH, Picture, Table, text_table
+from dtflab.viz.picture import MARGIN, WIDTH, Picture, Table
 from dtflab.viz.svg import Markup, Point, arrow_head, hatch_path, join, number, tag, text_width
 from dtflab.viz.trace import Event, Trace, Transfer
 from dtflab.viz.units import byte_size, duration, plural, ticks, time_unit
@@ -24,6 +26,7 @@ MANY_BARS = 2000  # in one row; from here on, those hidden behind others are lef
 _STYLE = (
     ".dtf .band{fill:var(--soft);fill-opacity:.06}.dtf .grid{stroke:var(--soft);stroke-opacity:.22}"
     ".dtf .wait{fill-opacity:.16;stroke-width:1}.dtf .wire{fill:none;stroke-width:1.5;stroke-opacity:.85}"
+    ".dtf .part{stroke:var(--bg);stroke-width:1.5;stroke-dasharray:4 3}"
     ".dtf .stripe{stroke-width:1;stroke-opacity:.3}"
     ".dtf .halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-opacity:.75;stroke-linejoin:round}"
 )
@@ -43,7 +46,8 @@ def timeline(step: Any, *, width: float = WIDTH, title: str = "Timeline") -> Pic
 
 
 def _draw(bands: Bands, title: str) -> tuple[Markup, tuple[float, float]]:
-    samples = [_OP, _WAIT, _WIRE] if bands.trace.transfers else [_OP]
+    parts = any(event.part for event in bands.trace.beside)
+    samples = [_OP, *[_PART] * parts, *[_WAIT, _WIRE] * bool(bands.trace.transfers)]
     legend, height = marks.line_legend(samples, bands.width, 28)
     top = 28 + height + 26
     layers = [
@@ -99,7 +103,8 @@ def _bars(bands: Bands, band: Band) -> Markup:
 
 def _bar(event: Event, row: Row, one: Look, x: float, width: float) -> Markup:
     size = {"x": x, "y": row.y + 2, "width": width, "height": row.height - 4, "rx": min(2.5, width / 3)}
-    return tag("g", tag("title", _event_text(event)), tag("rect", fill=one.colour.fill, **size))
+    class_ = "part" if event.part else None
+    return tag("g", tag("title", _event_text(event)), tag("rect", fill=one.colour.fill, class_=class_, **size))
 
 
 def _wait(bands: Bands, transfer: Transfer, row: Row) -> Markup:
@@ -166,6 +171,7 @@ def _freight(bands: Bands, transfer: Transfer, row: Row) -> Markup:
 
 
 _OP = (tag("rect", x=0, y=3, width=28, height=12, rx=2.5, style="fill:var(--soft)"), "op")
+_PART = (tag("rect", x=0, y=3, width=28, height=12, rx=2.5, class_="part", style="fill:var(--soft)"), "part of an op")
 _WAIT = (
     join([
         tag("rect", x=0, y=3, width=28, height=12, rx=2, class_="wait", style="fill:var(--soft);stroke:var(--soft)"),
@@ -188,7 +194,8 @@ _WIRE = (
 
 def _event_text(event: Event) -> str:
     span = f"{duration(event.duration)}, from {duration(event.start)} to {duration(event.end)}"
-    return f"{readable(event.name)} = {event.op}\n{span}"
+    part = f", part {event.part[0]} of {event.part[1]}" if event.part else ""
+    return f"{readable(event.name)} = {event.op}{part}\n{span}"
 
 
 def _transfer_text(transfer: Transfer) -> str:
@@ -220,6 +227,12 @@ def _tables(step: Trace) -> list[Table]:
         [e.name, e.op, look(e.device).label, e.thread, f"{e.start:.1f}", f"{e.duration:.1f}"] for e in step.events
     ]
     tables: list[Table] = [(_title("Ops", len(events)), heads, events[:MOST_TABLE_ROWS])]
+    beside = [
+        [e.called(e.name), e.op, look(e.device).label, e.thread, f"{e.start:.1f}", f"{e.duration:.1f}"]
+        for e in step.beside
+    ]
+    if beside:
+        tables.append((_title("Parts and copies", len(beside)), heads, beside[:MOST_TABLE_ROWS]))
     if step.transfers:
         heads = ("tensor", "from", "to", "bytes", "start, µs", "duration, µs")
         ends = [(look(t.source).label, look(t.device).label) for t in step.transfers]

@@ -1,13 +1,16 @@
 """A step's trace as plain data: what ran, when, where, and which tensors crossed devices.
 
 Reads TensorFlow's StepStats (or a RunMetadata that holds one), as dtflab and real TensorFlow write it; a transfer
-is the node `RecvTensor` on the receiving device, whose label says size, tensor, source and destination.
+is the node `RecvTensor` on the receiving device, whose label says size, tensor, source and destination. What a device
+does beside its nodes, the parts of a kernel on intra-op threads and a GPU's copies, stands under a name of its own:
+`/device:GPU:0/intra-op`, `/device:GPU:0/memcpy`.
 Times are microseconds since the start of the step. Clocks of different machines are taken at their word.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 _TRANSFER = re.compile(
@@ -15,11 +18,14 @@ _TRANSFER = re.compile(
 )
 _EDGE_NUMBER = re.compile(r"^edge_\d+_")
 _LABEL = re.compile(r"^(?P<name>\S+) = (?P<op>\w+)\(")
+_BESIDE = re.compile(r"(?P<device>.*/device:\w+:\d+)/(?P<line>[\w-]+)$")
+_PART = re.compile(r" part (?P<number>\d+) of (?P<count>\d+)$")
+_OWN_POOL = re.compile(r"^[CG]PU(:\d+)? (?=.*(inter|intra)-op)")
 _HIDDEN = {"_SOURCE", "_SINK"}
 
 
 class Event(NamedTuple):
-    """A kernel that ran."""
+    """A kernel that ran, or the part of one: `part` is then, say, (2, 3), the second of three."""
 
     name: str
     op: str
@@ -28,10 +34,15 @@ class Event(NamedTuple):
     start: float
     end: float
     bytes: int
+    part: tuple[int, int] | None = None
 
     @property
     def duration(self) -> float:
         return self.end - self.start
+
+    def called(self, name: str) -> str:
+        """A form of the op's name, with the number of the part if this is one."""
+        return f"{name} {self.part[0]}/{self.part[1]}" if self.part else name
 
 
 class Transfer(NamedTuple):
@@ -55,14 +66,20 @@ class Transfer(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """One step. `total` is its length: from the first start to the last end."""
+    """One step. `total` is its length: from the first start to the last end.
+
+    `beside` are bars that are no ops: the parts of one, and copies from and to a GPU.
+    """
 
     events: list[Event]
     transfers: list[Transfer]
     total: float
+    beside: Sequence[Event] = ()
 
     def devices(self) -> set[str]:
-        return {e.device for e in self.events} | {d for t in self.transfers for d in (t.source, t.device)}
+        return {e.device for e in (*self.events, *self.beside)} | {
+            d for t in self.transfers for d in (t.source, t.device)
+        }
 
 
 def read(step: Any) -> Trace:
@@ -78,19 +95,23 @@ def read(step: Any) -> Trace:
         )
     zero = min(_start(n) for _, n in nodes)
     events: list[Event] = []
+    beside: list[Event] = []
     transfers: list[Transfer] = []
     for device, node in nodes:
         transfer = _transfer(node, device.device, zero)
         if transfer:
             transfers.append(transfer)
+        elif _BESIDE.match(device.device):
+            beside.append(_event(node, device, zero))
         else:
             events.append(_event(node, device, zero))
-    total = max([*(e.end for e in events), *(t.end for t in transfers)])
+    total = max(span.end for span in [*events, *beside, *transfers])
     if total <= 0:
         raise ValueError("the trace has no length: all its times are equal, so there is nothing to draw")
-    events.sort(key=lambda e: (e.start, e.end))
+    for bars in (events, beside):
+        bars.sort(key=lambda e: (e.start, e.end))
     transfers.sort(key=lambda t: (t.start, t.end, t.tensor))
-    return Trace(events, transfers, total)
+    return Trace(events, transfers, total, beside)
 
 
 def _start(node: Any) -> float:
@@ -115,10 +136,14 @@ def _transfer(node: Any, device: str, zero: float) -> Transfer | None:
 
 
 def _event(node: Any, device: Any, zero: float) -> Event:
-    match = _LABEL.match(node.timeline_label)
+    match, part = _LABEL.match(node.timeline_label), _PART.search(node.timeline_label)
+    beside = _BESIDE.match(device.device)
     thread = device.thread_names.get(node.thread_id) or f"thread {node.thread_id}"
+    thread = beside["line"] if beside and not part else _OWN_POOL.sub("", thread)
+    where = beside["device"] if beside else device.device
     op = match["op"] if match else node.timeline_label or node.node_name
-    return Event(node.node_name, op, device.device, thread, *_span(node, zero), _bytes(node))
+    numbers = (int(part["number"]), int(part["count"])) if part else None
+    return Event(node.node_name, op, where, thread, *_span(node, zero), _bytes(node), numbers)
 
 
 def _bytes(node: Any) -> int:

@@ -29,9 +29,13 @@ def events_of(text: str, phase: str) -> list[dict]:
     return [event for event in json.loads(text)["traceEvents"] if event["ph"] == phase]
 
 
+def titles_of(text: str) -> dict[int, str]:
+    return {e["pid"]: e["args"]["name"] for e in events_of(text, "M") if e["name"] == "process_name"}
+
+
 def test_every_node_is_a_bar_in_a_lane_of_its_device(step_stats):
     text = timeline.Timeline(step_stats).generate_chrome_trace_format()
-    titles = {e["pid"]: e["args"]["name"] for e in events_of(text, "M")}
+    titles = titles_of(text)
     bars = {e["args"]["name"]: titles[e["pid"]] for e in events_of(text, "X")}
     assert bars["x"] == "/job:worker/replica:0/task:0/device:CPU:0 Compute"
     assert bars["w"] == "/job:ps/replica:0/task:0/device:CPU:0 Compute"
@@ -80,7 +84,7 @@ def test_tensorflow_draws_the_same(step_stats):
     ours = timeline.Timeline(step_stats)
 
     def bars(text: str) -> set:
-        titles = {e["pid"]: e["args"]["name"] for e in events_of(text, "M")}
+        titles = titles_of(text)
         return {(titles[e["pid"]], e["name"], e["ts"]) for e in events_of(text, "X") if e["name"] != "RecvTensor"}
 
     assert bars(ours.generate_chrome_trace_format()) == bars(theirs.generate_chrome_trace_format())
