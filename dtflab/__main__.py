@@ -1,4 +1,4 @@
-"""`python -m dtflab run script.py …`: run a TF1 program, unedited, on dtflab."""
+"""`python -m dtflab run script.py …`: run a TF1 program, unedited, on dtflab. `dtflab smi`: who uses which GPU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,17 @@ def main(argv: list[str] | None = None) -> None:
     run = commands.add_parser("run", help="run a TF1 program: its `import tensorflow` gets dtflab")
     run.add_argument("script", help="the program, a .py file")
     run.add_argument("args", nargs=argparse.REMAINDER, help="its own arguments")
+    smi = commands.add_parser("smi", help="show all simulated GPUs of this machine's processes, and who holds them")
+    smi.add_argument("--period", type=float, default=0.5, help="seconds in which GPU-Util is measured (default: 0.5)")
     options = parser.parse_args(argv)
+    if options.command == "smi":
+        print(dtflab.smi(options.period))
+    else:
+        _run(parser, options)
+
+
+def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Run the program as if it had been started itself."""
     if not os.path.isfile(options.script):
         parser.error(f"there is no file {options.script!r}")
     aliases.install()

@@ -279,6 +279,8 @@ class Cluster:
         chosen = range(len(self.tasks)) if job is None else [self.tasks.index(self.task(job, index))]
         for number in chosen:
             self.tasks[number].stop()
+        self._homes.open()
+        _alive.add(self)
         for number in chosen:
             self.tasks[number] = self._new_task(*self._members[number])
         for number in chosen:

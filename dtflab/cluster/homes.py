@@ -27,6 +27,7 @@ class Homes:
         self, spec: ClusterSpec, cluster: str, counted: set[str], cards: HostCards | None, visible: Visible | None
     ) -> None:
         self._homes: dict[tuple[str, int], Home] = {}
+        self._cards = cards
         self._given: list[str] = []
         shown = {job: _shown(spec, job, (visible or {}).get(job, _DEFAULT)) for job in spec.jobs}
         if unknown := set(visible or {}) - set(spec.jobs):
@@ -37,15 +38,16 @@ class Homes:
                 own = f"{job}-{index}.{cluster} of process {os.getpid()}"
                 host = own if job in counted else hosts.host_of(spec.task_address(job, index))
                 self._homes[job, index] = Home(host, f"/job:{job}/task:{index} of {cluster}", sees)
-        self._give(cards)
+        self.open()
 
-    def _give(self, cards: HostCards | None) -> None:
-        """Put the cards in; a host where nobody sees any needs none."""
+    def open(self) -> None:
+        """Put the cards in, if they are not; a host where nobody sees any needs none."""
+        if self._cards is None or self._given:
+            return
         try:
             for host in dict.fromkeys(home.host for home in self._homes.values() if home.visible != ""):
-                if cards is not None:
-                    hosts.give_cards(host, cards)
-                    self._given.append(host)
+                hosts.give_cards(host, self._cards)
+                self._given.append(host)
         except BaseException:
             self.close()
             raise

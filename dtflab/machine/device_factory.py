@@ -10,6 +10,7 @@ from typing import Any
 from dtflab.graph import device_spec
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.devices import Device
+from dtflab.machine.discovery import tell
 from dtflab.machine.hosts import Claim, Home, this_home, visible_claims
 
 
@@ -24,6 +25,8 @@ def make_devices(
     cpus = [Device(device_spec.full_name(job, 0, task, "CPU", i), clock, config=config) for i in range(max(1, count))]
     home = home or this_home()
     claims = visible_claims(home.host, home.program, home.visible, config)
+    if claims:
+        tell(claims, config)
     return cpus + [
         _gpu(device_spec.full_name(job, 0, task, "GPU", i), claim, config, clock) for i, claim in enumerate(claims)
     ]

@@ -68,6 +68,7 @@ class Claim:
         self.ordinal = card.index
         self.memory: DeviceMemory | None = None
         self.grabbed = 0
+        self.ignored = False  # it is too old, which has been said
         self._since = REAL.time()
         self._told: tuple[Registry, int] | None = None  # where others see the counters: registry, slot
         self._cells = memoryview(bytearray(16)).cast("Q")
@@ -352,10 +353,13 @@ def _claim(card: Card, program: str, ordinal: int) -> Claim:
 
 
 def _able(claim: Claim) -> bool:
-    """False, and TensorFlow's line, for a card that is too old."""
+    """False, and once TensorFlow's line, for a card that is too old."""
     capability = claim.card.model.compute_capability
     if capability >= cards.MINIMUM_COMPUTE_CAPABILITY:
         return True
+    if claim.ignored:
+        return False
+    claim.ignored = True
     say(
         f"Ignoring visible gpu device ({claim.description}) with Cuda compute capability {_dotted(capability)}. "
         f"The minimum required Cuda capability is {_dotted(cards.MINIMUM_COMPUTE_CAPABILITY)}."

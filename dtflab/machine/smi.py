@@ -178,7 +178,7 @@ def _block(host: HostState) -> str:
         memory = f"{_begun(card.used)}MiB / {card.memory_bytes // cards.MIB:5}MiB"
         lines += [
             f"|{card.index:4}  {_cut(card.name, 18):<19} Off  | {card.pci_bus_id:<16} Off |                  N/A |",
-            f"| N/A   N/A   N/A     N/A / {watts:>4} |{memory:>21} |{card.utilisation:>8.0%}      Default |",
+            f"| N/A   N/A   N/A    N/A / {watts:>4} |{memory:>21} |{card.utilisation:>8.0%}      Default |",
             _RULE,
         ]
     rows = [
