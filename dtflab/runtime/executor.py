@@ -245,8 +245,7 @@ class Iteration:
     def _run(self, n: int) -> Any:
         """Run one ready node, whatever is special about it; its only output, or _DELIVERED."""
         kernel, slots, empty, mode, _, _ = self.executor.items[n]
-        if self.step.careful and self.step.must_stop():
-            self.ready.clear()
+        if self.step.careful and self.step.holds_back(self, n):
             return _DELIVERED
         args = self.inputs[slots]
         if n in self.dead:
