@@ -41,21 +41,22 @@ def memories() -> list[DeviceMemory]:
 class Buffer:
     """The memory of one array: its place on the device, and who made it."""
 
-    __slots__ = ("address", "dtype", "maker", "nbytes", "number", "owner", "shape", "size", "variable")
+    __slots__ = ("address", "dtype", "line", "name", "nbytes", "number", "owner", "shape", "size", "variable")
 
     def __init__(self, owner: np.ndarray, maker: Any) -> None:
         self.owner: Any = owner  # a weak reference to it, once it has memory
         self.nbytes = owner.nbytes
         self.shape = owner.shape
         self.dtype = owner.dtype
-        self.maker = maker  # a Node, or the Cell of a variable that was written
-        self.variable = maker if isinstance(maker, Cell) else None  # which holds it
+        self.name: str = maker.name
+        self.line = getattr(maker, "line", None)
+        self.variable = maker.name if isinstance(maker, Cell) else None  # that holds it; the Cell would hold the array
         self.address = 0
         self.size = 0  # of the chunk
         self.number = 0  # counted from 1: TensorFlow's allocation id
 
     def __str__(self) -> str:
-        return f"variable {self.variable.name}" if self.variable is not None else str(self.maker.name)
+        return self.name if self.variable is None else f"variable {self.variable}"
 
 
 class DeviceMemory:
@@ -133,7 +134,7 @@ class DeviceMemory:
             except OutOfMemory as error:
                 raise self._exhausted(error, array, maker) from None
         elif isinstance(maker, Cell):
-            found.variable = maker
+            found.variable = maker.name
 
     def _allocate(self, owner: np.ndarray, maker: Any, again: bool = True) -> None:
         try:
@@ -200,7 +201,7 @@ def owner_of(array: Any) -> Any:
 
 def _row(buffer: Buffer) -> str:
     """One line of the usage: `4.00MiB from MatMul: float[1024,1024] (train.py:12, in model)`."""
-    line = line_text(getattr(buffer.maker, "line", None))
+    line = line_text(buffer.line)
     text = f"{human_bytes(buffer.size)} from {buffer}: {dtype_text(dtypes.as_dtype(buffer.dtype))}"
     needs = "" if rounded(buffer.nbytes) == buffer.size else f", which needs {human_bytes(buffer.nbytes)}"
     return f"{text}{shape_text(buffer.shape)}{needs}" + (f" ({line})" if line else "")
