@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes, errors, op_registry
+from dtflab.graph import dtypes, op_registry
+from dtflab.graph.loops import Frames, frames_of
 from dtflab.graph.node import Edge, Node, by_name, make_node
 from dtflab.ops.kernel_registry import host_memory
-
-Frames = tuple[bytes, ...]  # names of the loops around a node, outermost first
 
 _TICK = "_cloop"  # TensorFlow's prefix: its workers know the nodes of a control loop by it, and so do ours
 
@@ -229,49 +228,3 @@ class _Loops:
             make_node(f"{name}/next", "NextIteration", [(f"{name}/switch", 1)], **kind),
         ]  # fmt: skip
         return f"{name}/merge"
-
-
-def frames_of(nodes: Sequence[Node]) -> dict[str, Frames]:
-    """The loops inside which each node runs. An Enter runs outside its loop, an Exit inside.
-
-    Raises InvalidArgumentError where a value comes into a loop, or out of it, by another way.
-    """
-    kinds = {node.name: op_registry.get(node.op).control_flow for node in nodes}
-    frames: dict[str, Frames] = {node.name: () for node in nodes}
-    if "enter" not in kinds.values():
-        return frames
-    graph = by_name(nodes)
-    consumers: dict[str, list[str]] = {node.name: [] for node in nodes}
-    for node in nodes:
-        for source in node.sources():
-            consumers[source].append(node.name)
-
-    def after(name: str) -> Frames:
-        """The loops that a node's outputs are in."""
-        if kinds[name] == "enter":
-            return (*frames[name], graph[name].attrs["frame_name"])
-        return frames[name][:-1] if kinds[name] == "exit" else frames[name]
-
-    stack = [name for name, kind in kinds.items() if kind == "enter"]
-    while stack:
-        inner = after(name := stack.pop())
-        for consumer in consumers[name]:
-            if len(inner) > len(frames[consumer]):
-                frames[consumer] = inner
-                stack.append(consumer)
-    for node in nodes:
-        for source in node.sources():
-            if after(source) != frames[node.name]:
-                raise _different_frames(node.name, frames[node.name], source, after(source))
-    return frames
-
-
-def _different_frames(node: str, frames: Frames, source: str, others: Frames) -> errors.OpError:
-    here, there = ((loops[-1].decode() if loops else "") for loops in (frames, others))
-    return errors.InvalidArgumentError(
-        None,
-        None,
-        f"{{{{node {node}}}}} has inputs from different frames. It is in frame '{here}', the input "
-        f"{{{{node {source}}}}} is in frame '{there}'. Values come into a loop by Enter and leave it by Exit; a "
-        f"constant of the body needs a control input from the body.\n\t [[{{{{node {node}}}}}]]",
-    )

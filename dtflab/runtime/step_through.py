@@ -16,7 +16,6 @@ from typing import Any
 from dtflab.graph import op_registry
 from dtflab.graph.steps import lives
 from dtflab.runtime.executor import ASYNC, HANDS_ON, Iteration
-from dtflab.runtime.partition import Frames, frames_of
 from dtflab.runtime.runner import Step
 
 Place = tuple[Iteration, int]  # a node in an iteration
@@ -86,10 +85,6 @@ class StepThrough(Step):
             self.waiting.pop((work, args[0]))
             self.came.append((work, args[0]))
         function(*args)
-
-    def loops(self, work: Iteration) -> dict[str, Frames]:
-        """The loops inside which the nodes of an iteration's partition run."""
-        return frames_of(work.executor.nodes)
 
 
 def _mode(place: Place) -> int:
