@@ -205,7 +205,7 @@ class SessionPools:
         threads = options.num_threads or inter_op_threads(config)
         if options.global_name:
             return PROCESS.named(options.global_name, options.num_threads, threads, clock)
-        return self._mine(f"CPU inter-op pool {number}", threads, clock)
+        return self._mine(f"CPU pool {number} inter-op", threads, clock)
 
     def _mine(self, name: str, threads: int, clock: Clock) -> Pool:
         self._own.append(Pool(clock, name, limit=max(1, threads)))

@@ -105,7 +105,7 @@ def read(step: Any) -> Trace:
             beside.append(_event(node, device, zero))
         else:
             events.append(_event(node, device, zero))
-    total = max(span.end for span in [*events, *beside, *transfers])
+    total = max([*(e.end for e in (*events, *beside)), *(t.end for t in transfers)])
     if total <= 0:
         raise ValueError("the trace has no length: all its times are equal, so there is nothing to draw")
     for bars in (events, beside):
