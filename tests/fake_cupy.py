@@ -34,6 +34,10 @@ class CUDARuntimeError(RuntimeError):
     """What CuPy raises for an error code of CUDA."""
 
 
+class CUDADriverError(RuntimeError):
+    """The same, of a launch."""
+
+
 class Pool:
     """The default memory pool of all devices."""
 
@@ -149,7 +153,8 @@ def module(cards: int, memory: int) -> Any:
     cupy.asnumpy = lambda array, stream=None: array.get(stream)
     cupy.cuda = SimpleNamespace(
         Device=Device, Stream=Stream, Event=Event, runtime=_runtime(cards, memory, pool),
-        memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError), is_available=lambda: cards > 0,
+        memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError), driver=SimpleNamespace(CUDADriverError=CUDADriverError),
+        is_available=lambda: cards > 0,
     )  # fmt: skip
     return cupy
 

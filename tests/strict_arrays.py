@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 DTYPES = "?bBhHiIlLqQefdFD"
-_SCATTERED = {"add": "iILQefd", "subtract": "iILQefd", "maximum": "iILQfd", "minimum": "iILQfd"}  # what `at` can do
+_SCATTERED = {"add": "iILQefd", "maximum": "iILQfd", "minimum": "iILQfd"}  # what `at` can do
 _CREATES = {"array", "asarray", "ascontiguousarray", "asfortranarray", "zeros", "ones", "empty", "full", "arange",
             "linspace", "eye", "identity", "broadcast_shapes", "ndim", "shape", "size", "result_type", "can_cast",
             "promote_types", "iscomplexobj", "isscalar", "finfo", "tri"}  # fmt: skip

@@ -66,10 +66,20 @@ def problem() -> str | None:
     except ImportError as error:
         return f"CuPy can't be loaded: {error}. `pip install dtflab[gpu]` installs it."
     try:
-        count = cupy.cuda.runtime.getDeviceCount()
-    except RuntimeError as error:  # CuPy's for all that CUDA reports
-        return f"CUDA can't be used: {error}"
-    return None if count else "CUDA sees no card."
+        if not cupy.cuda.runtime.getDeviceCount():
+            return "CUDA sees no card."
+        _try_a_kernel(cupy)
+    except Exception as error:  # of CUDA, of its compiler, of a library that lacks: whatever it is, it is told
+        return f"CUDA can't be used: {type(error).__name__}: {error}"
+    return None
+
+
+def _try_a_kernel(cupy: Any) -> None:
+    """The first kernel needs all of CUDA that the later ones need."""
+    with cupy.cuda.Device(0), cupy.cuda.Stream(non_blocking=True):
+        two = cupy.ones(1, np.float32) + 1
+        if int(two[0]) != 2:
+            raise RuntimeError(f"1 + 1 is {two}")
 
 
 def _cupy() -> Any:
@@ -310,7 +320,7 @@ class _Errors:
             raise errors.ResourceExhaustedError(
                 None, None, f"OOM on {device.name}: {error}\n{device.memory.usage()}"
             ) from error
-        if isinstance(error, cuda.runtime.CUDARuntimeError):
+        if isinstance(error, cuda.runtime.CUDARuntimeError | cuda.driver.CUDADriverError):
             since = ", ".join(device._launched)
             raise errors.InternalError(
                 None,

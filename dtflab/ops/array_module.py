@@ -27,7 +27,7 @@ def reducer(xp: Any, ufunc: str) -> Callable[..., Any]:
 
 
 # The types for which CuPy adds (…) with the card's atomic operations, in any order.
-_ATOMIC = {"add": "iILQefd", "subtract": "iILQefd", "maximum": "iILQfd", "minimum": "iILQfd"}
+_ATOMIC = {"add": "iILQefd", "maximum": "iILQfd", "minimum": "iILQfd"}
 
 
 def scatterer(xp: Any, ufunc: str) -> Callable[[Any, Any, Any], None]:
@@ -40,9 +40,13 @@ def scatterer(xp: Any, ufunc: str) -> Callable[[Any, Any, Any], None]:
         at: Callable[[Any, Any, Any], None] = function.at
         return at
 
+    add = scatterer(xp, "add") if ufunc == "subtract" else None
+
     def write(array: Any, places: Any, values: Any) -> None:
         places = places if isinstance(places, tuple) else (places,)
-        if array.dtype.char in _ATOMIC.get(ufunc, ""):
+        if add is not None:
+            add(array, places, -values)
+        elif array.dtype.char in _ATOMIC.get(ufunc, ""):
             function.at(array, places, values)
         elif not places:
             array[...] = function(array, values)
