@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dtflab.graph import device_spec, errors
+from dtflab.graph.loops import Frames, frames_of
 from dtflab.graph.node_names import readable
 from dtflab.graph.text_table import text_table
 
@@ -132,9 +133,10 @@ def _counters(work: Any, before: list[int]) -> list[Counter]:
     return [Counter(name_of(work, n), b, max(0, a)) for n, b, a in changed]
 
 
-def _open_counts(work: Any, loops: Mapping[str, tuple[bytes, ...]]) -> dict[str, int]:
+def _open_counts(work: Any) -> dict[str, int]:
     """The nodes of the iteration's own loop that are not ready yet, and what they wait for."""
-    here: tuple[bytes, ...] = ()
+    loops = frames_of(work.executor.nodes)
+    here: Frames = ()
     frame = work.frame
     while frame is not None:
         here, frame = (frame.name, *here), frame.parent.frame
@@ -187,7 +189,7 @@ class Steps:
     def counts(self) -> dict[str, int]:
         """How many inputs and control inputs each node that is not ready waits for; of loops, in the living turns."""
         living = [work for work in self._step.before if lives(work)]
-        return {name: n for work in living for name, n in _open_counts(work, self._step.loops(work)).items()}
+        return {name: n for work in living for name, n in _open_counts(work).items()}
 
     @property
     def waiting(self) -> list[str]:

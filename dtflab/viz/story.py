@@ -105,17 +105,13 @@ def story(fetches: Any, feeds: Sequence[Tensor], session: BaseSession) -> Story:
 
 def _placed(session: BaseSession, devices: Sequence[str], task: str) -> tuple[list[Node], Mapping[str, str], bool]:
     """The graph on its devices, why each node is there, and whether the master said so itself."""
-    nodes = session.graph.nodes()
-    soft = bool(session._config is not None and session._config.allow_soft_placement)
-    where = (session._placer or place)(nodes, devices, task, allow_soft_placement=soft, placed={})
-    own = getattr(session._placer, "__name__", "")
-    reasons = getattr(where, "reasons", dict.fromkeys(where, f"placed by {own}, the session's own placer"))
     try:
-        placed = session.placed_nodes()
+        return session.placed_nodes(), session.placement_reasons(), True
     except NotImplementedError:  # the master is in another process: this is what dtflab's rules give
-        return [node.replace(device=where[node.name]) for node in nodes], reasons, False
-    moved = {n.name: "placed earlier, when the graph was smaller" for n in placed if n.device != where[n.name]}
-    return placed, {**reasons, **moved}, True
+        nodes = session.graph.nodes()
+        soft = bool(session._config is not None and session._config.allow_soft_placement)
+        where = place(nodes, devices, task, allow_soft_placement=soft)
+        return [node.replace(device=where[node.name]) for node in nodes], where.reasons, False
 
 
 def _executors(nodes: Sequence[Node], devices: Mapping[str, int]) -> list[Executor]:
