@@ -1,6 +1,8 @@
 """Runs the workloads, the libraries in turns, and prints the table.
 
-python -m benchmarks [--only NAME …] [--json FILE] [--rounds N]
+python -m benchmarks [--all | --only NAME …] [--json FILE] [--rounds N]
+
+By default these are the rows that have a bar to reach; `--all` adds what else is measured.
 """
 
 from __future__ import annotations
@@ -10,35 +12,40 @@ import importlib.metadata
 import json
 import os
 import platform
+import subprocess
 import sys
 from typing import Any
 
-from benchmarks.players import MODULES, Player
-from benchmarks.workloads import WORKLOADS, Workload
+from benchmarks.players import MODULES, Player, environment
+from benchmarks.workloads import WORKLOADS, Row, Workload
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
+    arguments.add_argument("--all", action="store_true", help="also what has no bar")
     arguments.add_argument("--only", metavar="NAME", nargs="+", choices=WORKLOADS, help=", ".join(WORKLOADS))
     arguments.add_argument("--json", metavar="FILE", help="write machine and values there, too")
     arguments.add_argument("--rounds", metavar="N", type=int, help="turns per workload instead of its own number")
     options = arguments.parse_args()
-    chosen = {name: one for name, one in WORKLOADS.items() if name in (options.only or WORKLOADS)}
     players = {library: Player(library) for library in MODULES}
-    print(f"{machine()}\n\n{_line('', *players, 'dtflab ÷ TensorFlow')}", flush=True)
+    print(f"{machine()}\n\n{_line('', *players, '÷ TensorFlow', '÷ bare', 'bar')}", flush=True)
     results = []
-    for name, one in chosen.items():
-        for row in play(name, one, players, options.rounds or one.rounds):
-            print(
-                _line(row["row"], *(_text(row.get(library), row["unit"]) for library in players), verdict(row)),
-                flush=True,
-            )
+    for name in options.only or [n for n, one in WORKLOADS.items() if options.all or _has_bar(one)]:
+        for row in play(name, WORKLOADS[name], players, options.rounds or WORKLOADS[name].rounds):
+            print(_line(row["row"], *(_text(row.get(library), row["unit"]) for library in players), *_verdict(row)))
+            sys.stdout.flush()
             results.append(row)
     for player in players.values():
         player.close()
+    missed = [row["row"] for row in results if row["reached"] is False]
+    print(f"\n{_load()}; rows that miss their bar: {len(missed)}")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"machine": machine(), "rows": results}, file, indent=1, ensure_ascii=False)
+
+
+def _has_bar(one: Workload) -> bool:
+    return any(row.bar is not None for row in one.rows.values())
 
 
 def play(name: str, one: Workload, players: dict[str, Player], rounds: int) -> list[dict[str, Any]]:
@@ -49,25 +56,50 @@ def play(name: str, one: Workload, players: dict[str, Player], rounds: int) -> l
         for player in taking_part:
             seen.setdefault(player.library, []).append(player.measure(name))
     rows = []
-    for i, (row, unit) in enumerate(one.rows.items()):
-        best = max if unit.endswith("/s") else min
+    for i, (text, row) in enumerate(one.rows.items()):
+        best = max if row.more_is_better else min
         values = {
             library: best(values[i] for values in measured if i < len(values)) for library, measured in seen.items()
         }
-        rows.append({"workload": name, "row": row, "unit": unit, **values})
+        rows.append({"workload": name, "row": text, "unit": row.unit, **values, **judged(row, values)})
     return rows
 
 
-def verdict(row: dict[str, Any]) -> str:
-    """The ratio; where more is better, it should be above 1."""
-    more = "  (more is better)" if row["unit"].endswith("/s") else ""
-    return f"{row['dtflab'] / row['TensorFlow']:.2f}{more}"
+def judged(row: Row, values: dict[str, float]) -> dict[str, Any]:
+    """The ratio that counts, the bar, and whether it is reached; None where there is none."""
+    if row.bar is None:
+        return {"bar": None, "reached": None}
+    ratio = values["dtflab"] / values[row.against]
+    sign = "≥" if row.more_is_better else "≤"
+    of = "" if row.against == "TensorFlow" else f" of {row.against}"
+    return {
+        "bar": f"{sign} {row.bar:g}{of}",
+        "reached": ratio >= row.bar if row.more_is_better else ratio <= row.bar,
+    }
+
+
+def _verdict(row: dict[str, Any]) -> list[str]:
+    """The ratios and the bar, as they are printed."""
+    ratios = [f"{row['dtflab'] / row[other]:.2f}" if other in row else "" for other in ("TensorFlow", "bare")]
+    word = {None: "", True: "  yes", False: "  NO"}[row["reached"]]
+    return [*ratios, f"{row['bar'] or ''}{word}"]
 
 
 def machine() -> str:
     """Where this was measured, and with what."""
     versions = [f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "grpcio", "tensorflow")]
-    return f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}, {', '.join(versions)}"
+    python = f"Python {platform.python_version()}"
+    return f"{_processor()}, {os.cpu_count()} cores, {python}, {', '.join(versions)}, {_blas()}"
+
+
+def _blas() -> str:
+    """NumPy's BLAS and its kernels, as the players have it."""
+    program = (
+        "import numpy, threadpoolctl as t; "
+        "print(*(f\"{i['internal_api']} {i['version']} {i.get('architecture', '')}\" for i in t.threadpool_info()))"
+    )
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _processor() -> str:
@@ -85,8 +117,14 @@ def _text(value: float | None, unit: str) -> str:
     return f"{value:,.{digits}f} {unit}"
 
 
+def _load() -> str:
+    """How busy the machine is: one program of this table keeps one to two processors busy by itself."""
+    return "load average " + ", ".join(f"{load:.1f}" for load in os.getloadavg())
+
+
 def _line(row: str, *cells: str) -> str:
-    return f"{row:<58}" + "".join(f"{cell:>16}" for cell in cells[:-1]) + f"   {cells[-1]}"
+    widths = [16] * len(MODULES) + [14, 9]
+    return f"{row:<58}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths)) + f"   {cells[-1]}"
 
 
 if __name__ == "__main__":

@@ -18,12 +18,19 @@ from typing import Any
 # "bare" is what a workload costs without any of the two: NumPy, or gRPC, by hand.
 MODULES = {"dtflab": "dtflab", "TensorFlow": "tensorflow.compat.v1", "bare": ""}
 
-_ENVIRONMENT = {
+_SET = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "TF_ENABLE_ONEDNN_OPTS": "1",
     "CUDA_VISIBLE_DEVICES": "",
     "PYTHONDONTWRITEBYTECODE": "",  # an installed library has its bytecode; a source tree gets it in the first round
 }
+# NumPy's products take the kernels that its BLAS finds best, as TensorFlow's do, whatever older builds were told here.
+_UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+
+
+def environment() -> dict[str, str]:
+    """What every library is measured in."""
+    return {**{name: value for name, value in os.environ.items() if name not in _UNSET}, **_SET}
 
 
 class Player:
@@ -38,7 +45,7 @@ class Player:
             stdout=subprocess.PIPE,
             stderr=self._words,
             text=True,
-            env={**os.environ, **_ENVIRONMENT},
+            env=environment(),
         )
 
     def measure(self, workload: str) -> list[float]:

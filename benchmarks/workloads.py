@@ -26,10 +26,23 @@ Measure = Callable[[], Sequence[float]]
 
 
 @dataclass(frozen=True)
-class Workload:
-    """Rows of the table (name → unit), how they are measured, and how often."""
+class Row:
+    """A line of the table: its unit, and the ratio to reach. Of what is counted per second, more is better."""
 
-    rows: dict[str, str]
+    unit: str
+    bar: float | None = None
+    against: str = "TensorFlow"
+
+    @property
+    def more_is_better(self) -> bool:
+        return self.unit.endswith("/s")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Rows of the table by name, how they are measured, and how often."""
+
+    rows: dict[str, Row]
     prepare: Callable[[Any], Measure]
     rounds: int
     bare: Callable[[], Measure] | None = None
@@ -40,7 +53,7 @@ _servers: list[Any] = []  # TensorFlow's end when nobody holds them
 _folders: list[Any] = []  # are deleted when nobody holds them
 
 
-def workload(name: str, rows: dict[str, str], rounds: int = 5, bare: Callable[[], Measure] | None = None) -> Any:
+def workload(name: str, rows: dict[str, Row], rounds: int = 5, bare: Callable[[], Measure] | None = None) -> Any:
     """Decorator: what follows is the workload `name`."""
 
     def register(prepare: Callable[[Any], Measure]) -> Callable[[Any], Measure]:
@@ -81,7 +94,10 @@ def _import(module: str) -> Measure:
     return measure
 
 
-@workload("import", {"import, fresh interpreter": "s", "resident memory after it": "MB"}, bare=lambda: _import("numpy"))
+_IMPORT_ROWS = {"import, fresh interpreter": Row("s", 0.1), "resident memory after it": Row("MB", 0.2)}
+
+
+@workload("import", _IMPORT_ROWS, bare=lambda: _import("numpy"))
 def importing(tf: Any) -> Measure:
     return _import(tf.__name__)
 
@@ -99,7 +115,7 @@ def _step_on_all(tf: Any, target: str, spec: dict[str, list[str]]) -> None:
             session.run(total)
 
 
-@workload("start-threads", {"3 servers in one process, first step on all": "s"})
+@workload("start-threads", {"3 servers in one process, first step on all": Row("s")})
 def start_in_one_process(tf: Any) -> Measure:
     def measure() -> list[float]:
         addresses = free_addresses(3)
@@ -116,7 +132,7 @@ def start_in_one_process(tf: Any) -> Measure:
     return measure
 
 
-@workload("start-processes", {"3 processes, first step on all": "s"}, rounds=3)
+@workload("start-processes", {"3 processes, first step on all": Row("s")}, rounds=3)
 def start_processes(tf: Any) -> Measure:
     def measure() -> list[float]:
         addresses = free_addresses(3)
@@ -136,24 +152,36 @@ def start_processes(tf: Any) -> Measure:
 # ---- one small step -----------------------------------------------------------------------------------------
 
 
-def _scalar_add(tf: Any, target: str = "") -> Callable[[], float]:
-    """The latency in µs of `session.run(x + 1, {x: 2})`."""
+def _scalar_add(tf: Any, target: str = "", as_callable: bool = False) -> Callable[[], float]:
+    """The latency in µs of `session.run(x + 1, {x: 2})`, or of a callable that does that."""
     with tf.Graph().as_default():
         x = tf.placeholder(tf.float32, [])
         y = x + 1.0
         session = tf.Session(target)
         feed = {x: 2.0}
-    assert session.run(y, feed) == 3.0
+        call = session.make_callable(y, [x])
+    assert session.run(y, feed) == call(2.0) == 3.0
+    if as_callable:
+        return lambda: 1e6 * best(lambda: call(2.0), 20)
     return lambda: 1e6 * best(lambda: session.run(y, feed), 20)
 
 
-@workload("scalar-local", {"scalar add, feed and fetch, local session": "µs"})
+_SCALAR_ROWS = {"scalar add, feed and fetch, local session": Row("µs", 0.15), "same, a callable": Row("µs", 0.15)}
+
+
+@workload("scalar-local", _SCALAR_ROWS)
 def scalar_local(tf: Any) -> Measure:
-    run = _scalar_add(tf)
-    return lambda: [run()]
+    runs = [_scalar_add(tf, as_callable=as_callable) for as_callable in (False, True)]
+    return lambda: [run() for run in runs]
 
 
-@workload("scalar-server", {"same, server in this process": "µs", "same, through the wire": "µs"})
+_SERVER_ROWS = {
+    "same over gRPC, server in this process": Row("µs", 0.25),
+    "same, by an address that is not its": Row("µs"),
+}
+
+
+@workload("scalar-server", _SERVER_ROWS)
 def scalar_same_process(tf: Any) -> Measure:
     server = tf.train.Server.create_local_server()
     # dtflab calls a server of its own process directly; by another name of its address it does not recognize it.
@@ -173,34 +201,81 @@ def _echo() -> Measure:
     return lambda: [1e6 * best(lambda: call(request), 20)]
 
 
-@workload("scalar-process", {"same, server in another process": "µs"}, bare=_echo)
+@workload("scalar-process", {"same over gRPC, server in another process": Row("µs", 1.3)}, bare=_echo)
 def scalar_other_process(tf: Any) -> Measure:
     server = ServerProcess(tf.__name__, {"local": free_addresses(1)}, "local", 0)
     run = _scalar_add(tf, server.wait())
     return lambda: [run()]
 
 
+# ---- many small nodes, one large one ------------------------------------------------------------------------
+
+_MANY_ROWS = {
+    "chain of 2,000 dependent scalar adds, per op": Row("µs", 3),
+    "2,000 independent adds and an add_n, per op": Row("µs", 1.5),
+}
+
+
+@workload("adds", _MANY_ROWS)
+def many_adds(tf: Any) -> Measure:
+    with tf.Graph().as_default():
+        x = y = tf.placeholder(tf.float32, [])
+        for _ in range(2000):
+            y = y + x
+        total = tf.add_n([x + float(i) for i in range(2000)])
+        session = tf.Session()
+    return lambda: [1e6 / 2000 * best(lambda t=t: session.run(t, {x: 1.0}), 2, 20) for t in (y, total)]
+
+
+_SIZE = 2048
+
+
+def _product_rate(multiply: Callable[[], Any]) -> Measure:
+    """Billions of additions and multiplications per second."""
+    return lambda: [2e-9 * _SIZE**3 / best(multiply, 1, 5)]
+
+
+def _matrices() -> list[Any]:
+    random = np.random.RandomState(0)
+    return [random.rand(_SIZE, _SIZE).astype(np.float32) for _ in range(2)]
+
+
+def _numpy_product() -> Measure:
+    a, b = _matrices()
+    return _product_rate(lambda: a @ b)
+
+
+@workload("matmul", {"2048×2048 float32 matmul": Row("GFLOP/s", 0.98, against="bare")}, bare=_numpy_product)
+def matmul(tf: Any) -> Measure:
+    with tf.Graph().as_default():
+        a, b = (tf.Variable(matrix) for matrix in _matrices())
+        product = tf.matmul(a, b).op
+        session = tf.Session()
+        session.run(tf.global_variables_initializer())
+    return _product_rate(lambda: session.run(product))
+
+
 # ---- queues -------------------------------------------------------------------------------------------------
 
 
-@workload("queue-scalar", {"enqueue of a scalar, a step": "µs", "dequeue of a scalar, a step": "µs"})
+@workload("queue-scalar", {"FIFOQueue, single elements: enqueue, dequeue": Row("el/s", 5)})
 def queue_scalar(tf: Any) -> Measure:
     with tf.Graph().as_default():
         queue = tf.FIFOQueue(1000, tf.float32, [()])
         put, take = queue.enqueue(1.0), queue.dequeue()
         session = tf.Session()
 
-    def measure() -> list[float]:
-        steps = [best(lambda op=op: session.run(op), 1, 500) for op in (put, take)]
-        return [1e6 * seconds for seconds in steps]
+    def through() -> None:
+        session.run(put)
+        session.run(take)
 
-    return measure
+    return lambda: [1 / best(through, 1, 500)]
 
 
 _QUEUE_ROWS = {
-    "batches of 100 rows through a FIFOQueue": "rows/s",
-    "same, a RandomShuffleQueue": "rows/s",
-    "same, a PaddingFIFOQueue": "rows/s",
+    "FIFOQueue, 100 at a time": Row("el/s", 1),
+    "RandomShuffleQueue, 100 at a time": Row("el/s", 1),
+    "PaddingFIFOQueue, 100 at a time": Row("el/s"),
 }
 
 
@@ -226,7 +301,7 @@ def queue_batches(tf: Any) -> Measure:
     return lambda: [100 / best(lambda step=step: through(*step), 5) for step in steps]
 
 
-@workload("queue-threads", {"one row a step on a thread, batches of 50 on another": "rows/s"})
+@workload("queue-threads", {"one row a step on a thread, batches of 50 on another": Row("rows/s")})
 def queue_threads(tf: Any) -> Measure:
     """What a QueueRunner and a training loop do to each other."""
     with tf.Graph().as_default():
@@ -251,10 +326,10 @@ def queue_threads(tf: Any) -> Measure:
 
 
 _INPUT_ROWS = {
-    "examples one by one through tf.train.batch, 1 thread": "/s",
-    "same, 2 threads": "/s",
-    "same from a slice_input_producer, 1 thread": "/s",
-    "same, 2 threads there": "/s",
+    "examples one by one through tf.train.batch, 1 thread": Row("/s"),
+    "same, 2 threads": Row("/s"),
+    "same from a slice_input_producer, 1 thread": Row("/s"),
+    "same, 2 threads there": Row("/s"),
 }
 
 
@@ -288,62 +363,70 @@ def _data(size: int, batch: int) -> tuple[Any, Any]:
     return random.rand(batch, size).astype(np.float32), np.eye(10, dtype=np.float32)[random.randint(0, 10, batch)]
 
 
-def _mlp(tf: Any, size: int, hidden: int, optimizer: Any = None) -> tuple[Any, Any, Any]:
-    """Placeholders and the training op of a network with one hidden layer; gradient descent by default."""
-    x, labels = tf.placeholder(tf.float32, [None, size]), tf.placeholder(tf.float32, [None, 10])
-    w1 = tf.Variable(tf.truncated_normal([size, hidden], stddev=0.05, seed=1))
-    b1 = tf.Variable(tf.zeros([hidden]))
-    w2 = tf.Variable(tf.truncated_normal([hidden, 10], stddev=0.05, seed=2))
-    b2 = tf.Variable(tf.zeros([10]))
-    logits = tf.matmul(tf.nn.relu(tf.matmul(x, w1) + b1), w2) + b2
-    loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits))
+def _mlp(tf: Any, sizes: Sequence[int], optimizer: Any = None) -> tuple[Any, Any, Any]:
+    """Placeholders and the training op of a network with layers of these sizes; gradient descent by default."""
+    x, labels = tf.placeholder(tf.float32, [None, sizes[0]]), tf.placeholder(tf.float32, [None, sizes[-1]])
+    layer = x
+    for i, (rows, columns) in enumerate(itertools.pairwise(sizes)):
+        w = tf.Variable(tf.truncated_normal([rows, columns], stddev=0.05, seed=i + 1))
+        b = tf.Variable(tf.zeros([columns]))
+        layer = tf.matmul(layer if i == 0 else tf.nn.relu(layer), w) + b
+    loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits_v2(labels=labels, logits=layer))
     optimizer = tf.train.GradientDescentOptimizer(0.1) if optimizer is None else optimizer
     return x, labels, optimizer.minimize(loss)
 
 
-def _numpy_mlp() -> Measure:
+def _numpy_mlp(sizes: Sequence[int], batch: int) -> Measure:
     """The same arithmetic by hand."""
-    x, labels = _data(784, 100)
+    x, labels = _data(sizes[0], batch)
     random = np.random.RandomState(1)
-    w1, b1 = random.randn(784, 100).astype(np.float32) * np.float32(0.05), np.zeros(100, np.float32)
-    w2, b2 = random.randn(100, 10).astype(np.float32) * np.float32(0.05), np.zeros(10, np.float32)
+    weights = [random.randn(*shape).astype(np.float32) * np.float32(0.05) for shape in itertools.pairwise(sizes)]
+    biases = [np.zeros(size, np.float32) for size in sizes[1:]]
     rate = np.float32(0.1)
 
     def step() -> None:
-        nonlocal w1, b1, w2, b2
-        hidden = np.maximum(x @ w1 + b1, 0)
-        logits = hidden @ w2 + b2
-        exp = np.exp(logits - logits.max(1, keepdims=True))
-        d_logits = (exp / exp.sum(1, keepdims=True) - labels) / np.float32(100)
-        d_hidden = (d_logits @ w2.T) * (hidden > 0)
-        w2 -= rate * (hidden.T @ d_logits)
-        b2 -= rate * d_logits.sum(0)
-        w1 -= rate * (x.T @ d_hidden)
-        b1 -= rate * d_hidden.sum(0)
+        layers = [x]
+        for w, b in zip(weights, biases):
+            layers.append(np.maximum(layers[-1] @ w + b, 0) if w is not weights[-1] else layers[-1] @ w + b)
+        exp = np.exp(layers[-1] - layers[-1].max(1, keepdims=True))
+        slope = (exp / exp.sum(1, keepdims=True) - labels) / np.float32(batch)
+        for i in reversed(range(len(weights))):
+            before = (slope @ weights[i].T) * (layers[i] > 0) if i else None
+            weights[i] -= rate * (layers[i].T @ slope)
+            biases[i] -= rate * slope.sum(0)
+            slope = before
 
     return lambda: [1 / best(step, 10)]
 
 
-@workload("mlp", {"MLP 784-100-10, batch 100, SGD": "steps/s"}, bare=_numpy_mlp)
+_SMALL, _DEEP = (784, 100, 10), (784, 300, 100, 10)
+
+
+@workload("mlp", {"MLP 784-100-10, batch 100": Row("steps/s", 1.8)}, bare=lambda: _numpy_mlp(_SMALL, 100))
 def mlp(tf: Any) -> Measure:
-    return _mlp_steps(tf)
+    return _mlp_steps(tf, _SMALL, 100)
 
 
-@workload("mlp-adam", {"same, Adam": "steps/s"})
+@workload("mlp-deep", {"MLP 784-300-100-10, batch 50": Row("steps/s", 1.5)}, bare=lambda: _numpy_mlp(_DEEP, 50))
+def mlp_deep(tf: Any) -> Measure:
+    return _mlp_steps(tf, _DEEP, 50)
+
+
+@workload("mlp-adam", {"MLP 784-100-10, batch 100, Adam": Row("steps/s")})
 def mlp_adam(tf: Any) -> Measure:
-    return _mlp_steps(tf, tf.train.AdamOptimizer())
+    return _mlp_steps(tf, _SMALL, 100, tf.train.AdamOptimizer())
 
 
-def _mlp_steps(tf: Any, optimizer: Any = None) -> Measure:
+def _mlp_steps(tf: Any, sizes: Sequence[int], batch: int, optimizer: Any = None) -> Measure:
     with tf.Graph().as_default():
-        x, labels, train = _mlp(tf, 784, 100, optimizer)
+        x, labels, train = _mlp(tf, sizes, optimizer)
         session = tf.Session()
         session.run(tf.global_variables_initializer())
-    feed = dict(zip((x, labels), _data(784, 100), strict=True))
+    feed = dict(zip((x, labels), _data(sizes[0], batch), strict=True))
     return lambda: [1 / best(lambda: session.run(train, feed), 10)]
 
 
-@workload("ps", {"MLP 64-32-10, batch 32, 1 ps + 2 workers in one process": "steps/s"})
+@workload("ps", {"MLP 64-32-10, batch 32, 1 ps + 2 workers in one process": Row("steps/s")})
 def ps_training(tf: Any) -> Measure:
     """Between-graph replication: each worker has its own graph and thread, the variables are on the ps."""
     addresses = free_addresses(3)
@@ -365,7 +448,7 @@ def ps_training(tf: Any) -> Measure:
 def _ps_client(tf: Any, spec: dict[str, list[str]], target: str, index: int) -> Callable[[], Any]:
     with tf.Graph().as_default():
         with tf.device(tf.train.replica_device_setter(cluster=spec, worker_device=f"/job:worker/task:{index}")):
-            x, labels, train = _mlp(tf, 64, 32)
+            x, labels, train = _mlp(tf, (64, 32, 10))
         session = tf.Session(target)
         if index == 0:
             session.run(tf.global_variables_initializer())
@@ -390,7 +473,7 @@ def _csv_columns(tf: Any, path: str, batch: int | None) -> Callable[[], Any]:
     return lambda: session.run(columns)
 
 
-@workload("csv", {"CSV records of 5 columns, one per run": "/s", "same, read_up_to 1,000": "/s"})
+@workload("csv", {"CSV records of 5 columns, one per run": Row("/s"), "same, read_up_to 1,000": Row("/s")})
 def csv(tf: Any) -> Measure:
     folder = tempfile.TemporaryDirectory()
     path = os.path.join(folder.name, "records.csv")
@@ -406,7 +489,14 @@ def csv(tf: Any) -> Measure:
 # ---- large graphs -------------------------------------------------------------------------------------------
 
 
-@workload("graph", {"building 5,000 ops": "s", "their gradients": "s", "the first run of both": "s"}, rounds=3)
+_GRAPH_ROWS = {
+    "building 5,000 ops": Row("s", 0.3),
+    "their gradients": Row("s", 0.3),
+    "the first run of both": Row("s", 0.3),
+}
+
+
+@workload("graph", _GRAPH_ROWS, rounds=3)
 def graph(tf: Any) -> Measure:
     def measure() -> list[float]:
         with tf.Graph().as_default():
