@@ -26,13 +26,13 @@ MiB = 1 << 20
 class Allocation:
     """Devices that a program may use until it gives them back: `with cluster.allocate(gpus=1) as gpu, tf.device(gpu):`.
 
-    `devices` are full names, `memory` is what is promised on each, in bytes, `holder` is whose they are. As a device
+    `devices` are full names, `amounts` what is promised on each, in bytes, `holder` is whose they are. As a device
     function it gives operations that ask for no device the only device, or the next one in turn.
     """
 
-    def __init__(self, manager: ResourceManager, devices: Sequence[str], memory: dict[str, int], holder: str) -> None:
+    def __init__(self, manager: ResourceManager, devices: Sequence[str], amounts: dict[str, int], holder: str) -> None:
         self.devices = list(devices)
-        self.memory = memory
+        self.amounts = amounts
         self.holder = holder
         self._manager = manager
         self._turn = itertools.cycle(self.devices)
@@ -60,7 +60,7 @@ class Allocation:
         self.release()
 
     def __repr__(self) -> str:
-        parts = [f"{name} ({self.memory[name] // MiB} MiB)" for name in self.devices]
+        parts = [f"{name} ({self.amounts[name] // MiB} MiB)" for name in self.devices]
         state = "" if self._manager.holds(self) else ", released"
         return f"<allocation of {self.holder}: {', '.join(parts)}{state}>"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import dtflab as tf
 from dtflab.cluster.allocation import Request, ResourceManager
 from dtflab.graph import errors
 from dtflab.machine.clock import REAL
@@ -88,7 +89,7 @@ def test_those_who_wait_are_served_in_order():
 def test_who_waits_too_long_leaves_the_line():
     books = manager(**{A0: 4 * GiB})
     ask(books)
-    with pytest.raises(errors.DeadlineExceededError, match="Within 0.01 s"):
+    with pytest.raises(errors.DeadlineExceededError, match=r"Within 0\.01 s"):
         ask(books, wait=True, timeout=0.01)
     assert books.waiting() == []
 
@@ -100,3 +101,63 @@ def test_releasing_twice_frees_once():
         one.release()
     assert [(device, size) for device, _, size in books.promises()] == [(A0, 3 * GiB)]
     assert "released" in repr(one) and "released" not in repr(two)
+
+
+# ---- through a cluster ----
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)  # tests/conftest.py hides real cards from TensorFlow
+    with tf.Graph().as_default(), tf.Cluster(ps=1, worker=2, gpus=1, gpu_memory="4GiB") as cluster:
+        yield cluster
+
+
+def test_what_is_allocated_is_a_device_for_tf_device(cluster):
+    with cluster.allocate(gpus=1, memory="1GiB", on="/job:worker/task:1") as gpu, tf.device(gpu):
+        x = tf.constant([1.0, 2.0]) * 3.0
+    assert x.device == "/job:worker/replica:0/task:1/device:GPU:0"
+    with tf.Session(cluster.target) as session:
+        assert session.run(x).tolist() == [3.0, 6.0]
+
+
+def test_several_are_a_device_function_that_deals_in_turn_and_keeps_pins(cluster):
+    with cluster.allocate(gpus=2) as gpus, tf.device(gpus):
+        made = [tf.constant(float(i)) for i in range(4)]
+        with tf.device("/job:ps/task:0/cpu:0"):
+            pinned = tf.constant(0.0)
+    assert [op.device for op in made] == gpus.devices * 2
+    assert pinned.device == "/job:ps/task:0/device:CPU:0"
+
+
+def test_a_ps_has_no_card_to_give(cluster):
+    with pytest.raises(errors.ResourceExhaustedError, match="can never give 1 GPU with 1024 MiB each on /job:ps"):
+        cluster.allocate(memory="1GiB", on="/job:ps")
+
+
+def test_it_ends_with_its_container(cluster):
+    one = cluster.allocate(gpus=2, container="trial_1")
+    assert one.holder == "trial_1"
+    with pytest.raises(errors.ResourceExhaustedError, match="trial_1 holds"):
+        cluster.allocate()
+    tf.Session.reset(cluster.target, ["trial_1"])
+    with cluster.allocate(gpus=2):
+        assert "released" in repr(one)
+
+
+def test_gpus_of_a_stopped_task_are_gone(cluster):
+    cluster.kill("worker", 1)
+    assert cluster.allocate(gpus=1).device == "/job:worker/replica:0/task:0/device:GPU:0"
+    with pytest.raises(errors.ResourceExhaustedError, match="can never give"):
+        cluster.allocate(gpus=2)
+
+
+def test_tasks_in_processes_have_gpus_to_give_but_no_containers(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    with tf.Cluster(worker=1, gpus=2, gpu_memory="1GiB", engine="process") as cluster:
+        with cluster.allocate(gpus=2) as gpus:
+            assert len(gpus.devices) == 2
+        with pytest.raises(ValueError, match="is in another process"):
+            cluster.allocate(container="trial")
+        with cluster.allocate(gpus=2):  # nothing was lost by that
+            pass
