@@ -263,12 +263,13 @@ def merge(target: str, other: str, allow_soft_placement: bool = False) -> str:
     """
     a, b = parse(target), parse(other)
     merged = DeviceName._make(theirs if mine is None else mine for mine, theirs in zip(a, b, strict=True))
-    for field, word in _PLURAL.items():
-        mine, theirs = getattr(a, field), getattr(b, field)
+    for i, (field, word) in enumerate(_PLURAL.items()):
+        mine, theirs = a[i], b[i]
         if mine is None or theirs is None or mine == theirs:
             continue
         if not allow_soft_placement or field not in ("type", "id"):
-            raise ValueError(f"Cannot merge devices with incompatible {word}: '{a}' and '{b}'")
+            so_far = DeviceName._make(merged[:i] + a[i:])  # as TensorFlow tells it
+            raise ValueError(f"Cannot merge devices with incompatible {word}: '{so_far}' and '{b}'")
         merged = merged._replace(id=None) if field == "id" else merged._replace(type=None, id=None)
     return str(merged)
 
