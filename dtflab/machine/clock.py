@@ -84,7 +84,7 @@ class Pool:
 
     So a task that waits (a RunStep, a blocked RecvTensor) never keeps another one from running. `limit` bounds the
     number of threads where the tasks only compute. A thread is called by the pool and its number, the only one of a
-    pool by the pool alone; it ends after `idle` seconds without a task.
+    pool by the pool alone. The idle one with the lowest number takes a task; after `idle` seconds without one it ends.
     """
 
     def __init__(self, clock: Clock = REAL, name: str = "pool", limit: int | None = None, idle: float = 2.0) -> None:
@@ -94,7 +94,7 @@ class Pool:
         self._idle_seconds = idle
         self._lock = threading.Lock()
         self._tasks: deque[Callable[[], Any]] = deque()
-        self._idle: deque[Event] = deque()
+        self._idle: dict[int, Event] = {}  # by the thread's number
         self._numbers: set[int] = set()  # of the threads that there are
 
     def submit(self, task: Callable[[], Any]) -> None:
@@ -102,7 +102,7 @@ class Pool:
         with self._lock:
             self._tasks.append(task)
             if self._idle:
-                self._idle.pop().set()
+                self._idle.pop(min(self._idle)).set()
             elif self.limit is None or len(self._numbers) < self.limit:
                 number = next(n for n in itertools.count(1) if n not in self._numbers)
                 self._numbers.add(number)
@@ -113,7 +113,7 @@ class Pool:
         """Let every thread end once it has nothing to do. What is submitted later still runs."""
         with self._lock:
             self._idle_seconds = 0.0
-            for wake in self._idle:
+            for wake in self._idle.values():
                 wake.set()
             self._idle.clear()
 
@@ -124,13 +124,12 @@ class Pool:
                 task = self._tasks.popleft() if self._tasks else None
                 if task is None:
                     wake.clear()
-                    self._idle.append(wake)
+                    self._idle[number] = wake
             if task is not None:
                 task()
                 del task  # and what it holds, while there is nothing to do
             elif not wake.wait(self._idle_seconds):
                 with self._lock:
-                    if wake in self._idle:
-                        self._idle.remove(wake)
+                    if self._idle.pop(number, None):
                         self._numbers.discard(number)
                         return

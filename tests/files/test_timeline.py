@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import dtflab as tf
@@ -68,6 +69,25 @@ def test_memory_is_what_the_tensors_take(step_stats):
     levels = [e["args"]["cpu"] for e in events_of(analysis.chrome_trace.format_to_string(), "C")]
     assert max(levels) == maximum.num_bytes and levels[-1] == 0 and min(levels) >= 0
     assert events_of(timeline.Timeline(step_stats).generate_chrome_trace_format(), "C") == []
+
+
+def test_lanes_are_those_of_threads_and_parts_take_no_arrows():
+    x = np.ones((600, 600), np.float32)
+    with tf.Graph().as_default(), tf.Session(config=tf.ConfigProto(intra_op_parallelism_threads=2)) as sess:
+        value = tf.placeholder(tf.float32, x.shape)
+        a = tf.matmul(value, value, name="a")
+        b = tf.matmul(a, value, name="b")
+        text = timeline.Timeline(sess.trace(b, {value: x}).step_stats).generate_chrome_trace_format()
+    titles = titles_of(text)
+    lanes = {(e["pid"], e["tid"]): e["args"]["name"] for e in events_of(text, "M") if e["name"] == "thread_name"}
+    assert set(lanes.values()) == {"client", "CPU:0 intra-op 1"}
+    parts = {e["args"]["name"]: e for e in events_of(text, "X") if titles[e["pid"]].endswith("/intra-op Compute")}
+    threads = {name: lanes[e["pid"], e["tid"]] for name, e in parts.items()}
+    assert threads == {
+        f"{name} part {i} of 2": thread for name in "ab" for i, thread in ((1, "client"), (2, "CPU:0 intra-op 1"))
+    }
+    beside = {e["pid"] for e in parts.values()}
+    assert beside.isdisjoint(e["pid"] for phase in "st" for e in events_of(text, phase))
 
 
 def test_an_unknown_time_is_refused(step_stats):

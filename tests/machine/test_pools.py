@@ -11,7 +11,7 @@ import pytest
 import dtflab as tf
 from dtflab.graph import errors
 from dtflab.machine import pools
-from dtflab.machine.clock import REAL
+from dtflab.machine.clock import REAL, Pool
 from dtflab.machine.devices import Device
 from dtflab.machine.pools import IntraOpPool, SessionPools, noted_parts
 from tests.cluster.two_tasks import until
@@ -207,6 +207,7 @@ def test_pools_of_a_config_by_number_and_by_name(fresh_process):
 
 
 def test_threads_of_a_session_end_with_it(monkeypatch):
+    monkeypatch.setattr(Pool.__init__, "__defaults__", (REAL, "pool", None, 1000.0))  # nothing ends by being idle
     config = tf.ConfigProto(use_per_session_threads=True, intra_op_parallelism_threads=3)
     before = set(threading.enumerate())
     with tf.Graph().as_default():

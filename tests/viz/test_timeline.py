@@ -71,6 +71,49 @@ def test_threads_have_rows_and_names():
     assert [(row.label, row.idle) for row in band.rows] == [("client", approx(1 / 3)), ("pool-1", approx(1 / 3))]
 
 
+def with_parts():
+    """A on one thread, its second part on another, and a copy to the device."""
+    device = "/job:localhost/replica:0/task:0/device:GPU:0"
+    stats = step(("A", 0, 100), ("B", 10, 40), device=device)
+    stats.MergeFrom(step(("A", 5, 55), device=device + "/intra-op", label="A = MatMul(x, y) part 1 of 2"))
+    stats.MergeFrom(step(("A", 6, 50), device=device + "/intra-op", label="A = MatMul(x, y) part 2 of 2"))
+    stats.MergeFrom(step(("x:MEMCPYHtoD", 0, 3), device=device + "/memcpy"))
+    names = {0: "GPU:0 inter-op 1", 1: "GPU:0 inter-op 2", 2: "GPU:0 intra-op 1"}
+    for one in stats.dev_stats:
+        one.thread_names.update(names)
+    stats.dev_stats[0].node_stats[1].thread_id, stats.dev_stats[2].node_stats[0].thread_id = 1, 2
+    return stats
+
+
+def test_parts_and_copies_are_bars_of_their_device_and_no_ops():
+    bands = Bands(trace.read(with_parts()), 880)
+    (band,) = bands.bands
+    assert band.look.label == "GPU:0"
+    rows = [(row.label, [event.called(event.name) for event in row.events]) for row in band.rows]
+    assert rows == [
+        ("inter-op 1", ["A"]), ("", ["A 1/2"]), ("inter-op 2", ["B"]), ("intra-op 1", ["A 2/2"]),
+        ("memcpy", ["x:MEMCPYHtoD"]),
+    ]  # fmt: skip
+    assert [bands.name_inside(event) for row in band.rows for event in row.events][:4] == ["A", "A 1/2", "B", "A 2/2"]
+
+
+def test_the_picture_counts_no_part_and_names_it():
+    picture = viz.timeline(with_parts())
+    assert "2 ops on 1 device" in repr(picture) and "part of an op" in picture.svg
+    assert "A = MatMul, part 2 of 2\n44.0 µs, from 6.00 µs to 50.0 µs" in picture.svg
+    assert "part of an op" not in viz.timeline(step(("A", 0, 100))).svg
+
+
+def test_an_arrow_starts_at_the_op_and_not_at_a_part_of_it():
+    stats = with_parts()
+    stats.MergeFrom(step(("RecvTensor", 100, 110), label=TF_LABEL.replace("hidden/weights/read", "A").format(
+        stats.dev_stats[0].device, WORKER
+    )))  # fmt: skip
+    bands = Bands(trace.read(stats), 880)
+    x, row = bands.origin(bands.trace.transfers[0])
+    assert [event.called(event.name) for event in row.events] == ["A"] and x == approx(bands.x(100), abs=1.1)
+
+
 def test_idle_counts_time_not_ops():
     (band,) = Bands(trace.read(step(("a", 0, 50), ("b", 25, 50), ("c", 90, 100))), 880).bands
     assert band.idle == pytest.approx(0.4)
