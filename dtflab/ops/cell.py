@@ -86,15 +86,24 @@ def update_together(cells: Sequence[Cell], xp: Any, write: Callable[[list[Any]],
 
     All are locked meanwhile, in one order for everybody.
     """
+    if len(cells) == 1:
+        with cells[0].lock:
+            _update(cells, xp, write)
+        return
     with contextlib.ExitStack() as locks:
         for cell in sorted(set(cells), key=id):
             locks.enter_context(cell.lock)
-            if cell.value is None:
-                raise uninitialized(cell.name)
-        values = [cell.value if _is_sole_owner(cell) else cell._kept(xp.array(cell.value)) for cell in cells]
-        write(values)
-        for cell, value in zip(cells, values):
-            cell.value = value
+        _update(cells, xp, write)
+
+
+def _update(cells: Sequence[Cell], xp: Any, write: Callable[[list[Any]], None]) -> None:
+    for cell in cells:
+        if cell.value is None:
+            raise uninitialized(cell.name)
+    values = [cell.value if _is_sole_owner(cell) else cell._kept(xp.array(cell.value)) for cell in cells]
+    write(values)
+    for cell, value in zip(cells, values):
+        cell.value = value
 
 
 class ReferenceCell(Cell):

@@ -33,6 +33,7 @@ class Rule:
     formula: Formula
     variables: tuple[str, ...]
     inputs: tuple[str, ...]  # in the order of the ops: scalars, and the gradient `grad`
+    scalars: tuple[str, ...]
     attrs: tuple[str, ...]
     types: dict[str, str]  # of attributes, and of inputs that are not of the variables' type
     gradient: str  # what `grad` is called in the dense ops
@@ -58,9 +59,9 @@ def rule(
 
         p = inspect.Parameter
         variables, inputs = named(p.POSITIONAL_ONLY)[1:], named(p.POSITIONAL_OR_KEYWORD)
-        found = Rule(
-            formula, variables, inputs, named(p.KEYWORD_ONLY), types, gradient, cost, rows or formula, check_rows
-        )
+        scalars = tuple(name for name in inputs if name != "grad")
+        attrs = named(p.KEYWORD_ONLY)
+        found = Rule(formula, variables, inputs, scalars, attrs, types, gradient, cost, rows or formula, check_rows)
         for in_resource in (False, True):
             _register(f"Apply{name}", _Dense, found, in_resource)
             if sparse:
@@ -111,9 +112,8 @@ class _Update(Op):
         for variable in operation.inputs[:count]:
             shape = shape.merge_with(_variable_shape(variable))
         given = {name: t.shape for name, t in zip(cls.inputs, operation.inputs[count:])}
-        for name in cls.rule.inputs:
-            if name != "grad":
-                given[name].with_rank(0)
+        for name in cls.rule.scalars:
+            given[name].with_rank(0)
         shape = cls.check_static(shape, given)
         return [] if cls.stateful else [shape]
 
@@ -142,8 +142,8 @@ class _Update(Op):
         for name, value in zip(cls.rule.variables, variables):
             if value.shape != shape:
                 raise _shapes_differ(name, shape, value)
-        for name in cls.rule.inputs:
-            if name != "grad" and given[name].ndim:
+        for name in cls.rule.scalars:
+            if given[name].ndim:
                 raise invalid(f"{name} is not a scalar: {shape_text(given[name].shape)}")
 
 
