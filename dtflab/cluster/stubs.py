@@ -62,7 +62,9 @@ class MasterStub:
         """Open a session on a graph; ValueError for a `placer`, which can't travel."""
         if placer is not None:
             raise ValueError(
-                "Session(placer=…) works for local and in-process targets; other servers place by themselves."
+                "Session(placer=…) works where the master is in this process: tf.Session(placer=…), or the target of a "
+                "Cluster with engine='inprocess'. A server in another process places by itself, so tell it with "
+                "`with tf.device(…)`: a device function says for each operation where it goes."
             )
         request = master_messages.CreateSessionRequest(
             graph_def=nodes_to_proto(nodes), config=config, target=f"grpc://{self._wire.address}"

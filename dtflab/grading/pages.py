@@ -80,9 +80,9 @@ def _notes(report: Report, result: Result) -> Iterator[str]:
 
 
 def _picture(report: Report) -> Any:
-    """Of the first check that failed; of the first one if all is well."""
-    drawn = [result for result in report.results if result.picture is not None]
-    return next((result.picture for result in drawn if not result.passed), drawn[0].picture if drawn else None)
+    """The first of a check that failed; if all is well, the first."""
+    failed = [result for result in report.results if not result.passed] or report.results
+    return next((result.picture for result in failed if result.picture is not None), None)
 
 
 # -- HTML ----------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from dtflab.graph import device_spec, errors, op_registry
 from dtflab.graph.client import merged
 from dtflab.graph.node import Node
 from dtflab.graph.steps import Steps
+from dtflab.machine import own_placement
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.placement_reasons import reasons_of
 from dtflab.runtime.partial_run import PartialRun
@@ -198,28 +199,17 @@ class MasterSession:
         """Take new nodes and place the full graph; what was placed before stays where it is."""
         with self._lock:
             graph = {**self._nodes, **{node.name: node for node in nodes}}
-            where = self._placer(
-                list(graph.values()),
-                list(self._incarnations),
-                self._master.task,
-                allow_soft_placement=self._config.allow_soft_placement,
-                placed={name: node.device for name, node in self._nodes.items()},
-            )
-            new = {node.name: node.replace(device=self._known(where, node.name)) for node in nodes}
+            all_nodes, devices = list(graph.values()), list(self._incarnations)
+            placed = {name: node.device for name, node in self._nodes.items()}
+            soft = self._config.allow_soft_placement
+            where = self._placer(all_nodes, devices, self._master.task, allow_soft_placement=soft, placed=placed)
+            if self._placer is not place:
+                own_placement.check(self._placer, where, all_nodes, devices, placed)
+            new = {node.name: node.replace(device=where[node.name]) for node in nodes}
             self.reasons |= reasons_of(where, new, self._placer)
             before, self._nodes = self._nodes, {**self._nodes, **new}
             if self._config.log_device_placement:
                 _log_placement(self._nodes.values(), before)
-
-    def _known(self, where: Mapping[str, str], name: str) -> str:
-        """The device of a node; InvalidArgumentError if the program's own placer named none that exists."""
-        if where.get(name) in self._incarnations:
-            return where[name]
-        raise errors.InvalidArgumentError(
-            None,
-            None,
-            f"The placer put {name} on {where.get(name)!r}; it must name one of [ {', '.join(self._incarnations)} ].",
-        )
 
     def placed(self, fetches: Sequence[str] = (), targets: Sequence[str] = ()) -> list[Node]:
         """The placed graph, or the part of it that `fetches` and `targets` need."""

@@ -54,11 +54,15 @@ class BaseSession:
     ) -> None:  # fmt: skip
         """Connect to `target`: '' for this process, `grpc://host:port` or `server.target` for a cluster.
 
-        `config` is a ConfigProto. `placer` replaces the simple placer, for local and in-process targets. With
-        `step_through`, each `run` prints what it does, one set of ready nodes after the other.
+        `config` is a ConfigProto. `placer(nodes, devices, default_task, allow_soft_placement=…, placed=…)` replaces the
+        simple placer (docs/placers.md); it returns the device of each node by name. It works where the master is in
+        this process; else the first run raises ValueError. With `step_through`, each `run` prints what it does, one
+        set of ready nodes after the other.
         Raises NotFoundError for an unknown kind of target, TypeError for arguments of another type.
         """
         target = checked_target(target, graph, config)
+        if placer is not None and not callable(placer):
+            raise TypeError(f"Argument `placer` must be a function of nodes, devices and a task, but got {placer!r}")
         self._graph = graph if graph is not None else scopes.get_default_graph()
         self._target = target
         self._config = config

@@ -275,14 +275,6 @@ def test_a_placer_of_ones_own():
     assert asked == [(1, LOCAL, True, 0), (3, LOCAL, True, 1)]
 
 
-@pytest.mark.parametrize("device", [None, "/cpu:0", f"{LOCAL}/device:CPU:7"])
-def test_a_placer_that_errs(device):
-    a = tf.constant(1.0, name="a")
-    told = pytest.raises(errors.InvalidArgumentError, match=f"The placer put a on {device!r}.*{LOCAL}")
-    with tf.Session(placer=lambda nodes, *_, **__: {n.name: device for n in nodes if device}) as session, told:
-        session.run(a)
-
-
 # -- what a step tells ------------------------------------------------------------------------------------------
 
 

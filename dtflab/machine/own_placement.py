@@ -1,0 +1,65 @@
+"""Whether a session can work with what a program's own placer says: `Session(placer=my_place)`.
+
+A placer may ignore what `tf.device` asked for; that is its business. It may not part a variable from the ops that are
+handed it, or any nodes that the program colocates, nor use a device that has no kernel: such a graph would fail later,
+with an error that nobody can trace back to the placer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dtflab.graph import device_spec
+from dtflab.graph.errors import InvalidArgumentError
+from dtflab.graph.node import Node
+from dtflab.machine.colocation_graph import ColocationGraph
+
+_ADVICE = "Change what the rules say where it matters: `where = dict(dtflab.runtime.placer.place(nodes, devices, …))`."
+
+
+def check(placer: Any, where: Any, nodes: Sequence[Node], devices: Sequence[str], placed: Mapping[str, str]) -> None:
+    """Raise unless `where`, which the placer returned, gives every node a device that it can have.
+
+    TypeError for what is no mapping; InvalidArgumentError for a node without a device of the session, a device without
+    a kernel for its node, and nodes apart that must share a device. `placed` are nodes that stay where they are.
+    """
+    name = getattr(placer, "__name__", repr(placer))
+    if not isinstance(where, Mapping):
+        raise TypeError(f"The placer {name} must return a dict of device names by node name, not {where!r:.80}")
+    where = {**where, **placed}
+    unplaced = [node.name for node in nodes if where.get(node.name) not in devices]
+    if unplaced:
+        raise _error(
+            f"The placer {name} put {unplaced[0]} on {where.get(unplaced[0])!r}; it must name one of "
+            f"[ {', '.join(devices)} ]. This holds for {len(unplaced)} of {len(nodes)} nodes. {_ADVICE}"
+        )
+    graph = ColocationGraph([node.replace(device="") for node in nodes], devices, False, {})
+    first: dict[int, str] = {}
+    for node in nodes:
+        kind = device_spec.parse(where[node.name]).type
+        if kind not in graph.device_types(node):
+            raise _error(f"The placer {name} put {node.name} on {where[node.name]}, where {_no_kernel(node, kind)}")
+        for other, why in _near(node, graph, first.setdefault(id(graph.group(node.name)), node.name)):
+            if where[other] != where[node.name]:
+                raise _error(
+                    f"The placer {name} put {other} on {where[other]} and {node.name} on {where[node.name]}, but they "
+                    f"must share a device: {why}. {_ADVICE}"
+                )
+
+
+def _no_kernel(node: Node, kind: str | None) -> str:
+    types = ", ".join(dict.fromkeys(dtype.base_dtype.name for dtype in node.output_types))
+    return f"{node.op} has no {kind} kernel{f' for {types}' if types else ''}. {_ADVICE}"
+
+
+def _near(node: Node, graph: ColocationGraph, first: str) -> list[tuple[str, str]]:
+    """Nodes with which `node` must share a device, and why: the one that it is joined to, the first of its group."""
+    found = [(first, "variables and colocations join them, by way of others")]
+    if link := graph.links.get(node.name):
+        found.insert(0, (link.other, f"a {link.kind} joins them"))
+    return found
+
+
+def _error(text: str) -> InvalidArgumentError:
+    return InvalidArgumentError(None, None, text)
