@@ -5,10 +5,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# JupyterLab refuses to be root unasked, as in a container
 
-.PHONY: help lab test lint types bench notebooks protos format clean
+.PHONY: help lab test lint types bench bench-gpu notebooks protos format clean
 
 help: ## what there is
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 lab: .venv/.lab ## open notebooks/00_welcome.ipynb in JupyterLab; ARGS="--no-browser --port 8899" goes to it
 	$(BIN)/jupyter lab $(ROOT) --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00_welcome.ipynb $(ARGS)
@@ -25,6 +25,9 @@ types: .venv/.test
 
 bench: .venv/.test ## measurements side by side with TensorFlow
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-gpu: .venv/.test ## measurements on a real GPU, beside bare CuPy
+	$(BIN)/python -m benchmarks.gpu $(ARGS)
 
 notebooks: .venv/.test ## rebuild notebooks/*.ipynb from notebooks/src/*.py
 	$(BIN)/python notebooks/build.py

@@ -79,6 +79,9 @@ class Device:
     def __exit__(self, *exc: Any) -> None:
         hooks.device = self._before.pop()
 
+    def synchronize(self) -> None:
+        """There is nothing to wait for."""
+
 
 class Event:
     """A point in a stream."""
@@ -153,7 +156,8 @@ def module(cards: int, memory: int) -> Any:
     cupy.asnumpy = lambda array, stream=None: array.get(stream)
     cupy.cuda = SimpleNamespace(
         Device=Device, Stream=Stream, Event=Event, runtime=_runtime(cards, memory, pool),
-        memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError), driver=SimpleNamespace(CUDADriverError=CUDADriverError),
+        memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
+        driver=SimpleNamespace(CUDADriverError=CUDADriverError),
         is_available=lambda: cards > 0,
     )  # fmt: skip
     return cupy
