@@ -53,8 +53,16 @@ is_built_with_gpu_support = is_built_with_rocm = is_built_with_xla = is_built_wi
 
 
 def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: tuple[int, int] | None = None) -> bool:
-    """True if a local session has a GPU."""
-    return bool(gpu_device_name())
+    """True if a local session has a GPU, of that compute capability (major, minor) or a later one."""
+    found = [
+        _capability(device.physical_device_desc) for device in _list_local_devices() if device.device_type == "GPU"
+    ]
+    return any(capability >= (min_cuda_compute_capability or (0, 0)) for capability in found)
+
+
+def _capability(description: str) -> tuple[int, ...]:
+    """(3, 0) of `… compute capability: 3.0`."""
+    return tuple(int(number) for number in description.rpartition(": ")[2].split("."))
 
 
 def gpu_device_name() -> str:

@@ -77,14 +77,13 @@ def _plain(name: str) -> str:
 
 def parse_memory(memory: int | str) -> int:
     """Bytes from a number of bytes or a text such as "4GiB", "512MiB", "4096MB"; ValueError says what is accepted."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?) *(?:([kmgt])(i?)b|b)?", str(memory).strip(), re.IGNORECASE)
+    match = re.fullmatch(r"(\d+) *b?|(\d+(?:\.\d+)?) *([kmgt])(i?)b", str(memory).strip(), re.IGNORECASE)
     if match is None:
         raise ValueError(
             f"{memory!r} is no amount of memory. Write a number of bytes, or for example '4GiB', '512MiB'."
         )
-    number, unit, binary = match.groups()
-    base = 1024 if binary else 1000
-    return int(float(number) * base ** (" kmgt".index(unit.lower()) if unit else 0))
+    plain, number, unit, binary = match.groups()
+    return int(plain) if plain else int(float(number) * (1024 if binary else 1000) ** (" kmgt".index(unit.lower())))
 
 
 def min_system_memory(available_bytes: int) -> int:

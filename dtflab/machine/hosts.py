@@ -345,6 +345,8 @@ def visible_claims(host: str, program: str, visible: str | None, config: Any = N
 def _claim(card: Card, program: str, ordinal: int) -> Claim:
     with _lock:
         key = (card.host, program, card.index)
+        if key in _claims and _claims[key].card is not card:  # real ones, before others were simulated
+            _drop([key])
         if key not in _claims:
             _claims[key] = Claim(card, program)
         claim = _claims[key]

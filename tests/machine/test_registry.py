@@ -1,0 +1,325 @@
+"""Processes on one simulated host share its cards. Real processes, ended in every way."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import stat
+import subprocess
+import sys
+
+import pytest
+
+import dtflab as tf
+from dtflab.machine import cards, hosts, registry
+from dtflab.machine.file_lock import FileLock
+
+GIB = 1 << 30
+ENOUGH = 60  # seconds: only a hanging test waits that long
+
+# What another process does: one line in, one line out.
+PROGRAM = """
+import sys
+from dtflab.machine import hosts
+host = "{host}"
+claims = []
+for line in sys.stdin:
+    try:
+        print(repr(eval(line)), flush=True)
+    except Exception as error:
+        print(f"{{type(error).__name__}}: {{error}}", flush=True)
+"""
+
+
+class Program:
+    """Another process, which evaluates a test's expressions."""
+
+    def __init__(self, **environment):
+        env = {**os.environ, **environment}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM.format(host="localhost")], env=env, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def says(self, expression):
+        self.process.stdin.write(expression + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().rstrip("\n")
+
+    def grab(self, nbytes, card=0):
+        return self.says(f"hosts.visible_claims(host, '', None)[{card}].grab({nbytes})") == "True"
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        assert self.process.wait(ENOUGH) == 0
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(ENOUGH)
+
+
+@pytest.fixture
+def program():
+    made = []
+
+    def start(**environment):
+        made.append(Program(DTFLAB_GPUS="2", **environment))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.process.kill()
+        each.process.wait(ENOUGH)
+        each.process.stdin.close()
+        each.process.stdout.close()
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("DTFLAB_REGISTRY", str(tmp_path / "registry"))
+    yield tmp_path / "registry"
+    hosts.simulate_gpus(None)
+    registry.registry().leave()
+
+
+def mine(card=0):
+    return hosts.visible_claims("localhost", "", None)[card]
+
+
+ALL = cards.grab_all_limit(cards.DEFAULT.memory_bytes)
+
+
+def test_two_processes_share_a_card_and_a_killed_one_frees_it_at_once(program):
+    other = program()
+    hosts.simulate_gpus(2)
+    assert other.grab(ALL)
+    assert not mine(0).grab(ALL) and mine(1).grab(ALL)
+    assert not other.grab(ALL, card=1)
+    assert f"process {other.process.pid} (python" in mine(0).other_holders()
+    other.kill()
+    assert mine(0).grab(ALL) and mine(0).other_holders() == ""
+
+
+def test_an_ended_process_leaves_no_files(program, own_folder):
+    other = program()
+    assert other.grab(GIB)
+    assert sorted(path.suffix for path in own_folder.iterdir()) == [".json", ".live", ".lock"]
+    other.end()
+    assert [path.name for path in own_folder.iterdir()] == ["registry.lock"]
+    other = program()
+    assert other.grab(GIB)
+    other.kill()
+    assert len(list(own_folder.iterdir())) == 3, "nobody could clean up"
+    assert registry.registry().others() == [] and [path.name for path in own_folder.iterdir()] == ["registry.lock"]
+
+
+def test_the_book_two_programs_at_0_4_fit_and_a_third_does_not(program):
+    share = int(0.4 * cards.DEFAULT.memory_bytes)
+    three = [program() for _ in range(3)]
+    assert [each.grab(share) for each in three] == [True, True, False]
+    three[0].kill()
+    assert three[2].grab(share)
+
+
+def test_programs_on_other_hosts_have_other_cards(program):
+    other = program(DTFLAB_HOST="machine-b")
+    hosts.simulate_gpus(2)
+    assert other.says("len(hosts.visible_claims('machine-b', '', None))") == "2"
+    assert other.says("hosts.visible_claims('machine-b', '', None)[0].grab(1 << 30)") == "True"
+    assert mine().grab(ALL)
+
+
+def test_other_cards_on_a_host_that_lives_are_refused(program):
+    other = program()
+    assert other.grab(GIB)
+    with pytest.raises(ValueError, match=rf"Host 'localhost' can't have 1 x Tesla K40m .*: it has 2 x GRID K520 "
+                       rf"\(4095 MiB\) as long as process {other.process.pid} \(python"):  # fmt: skip
+        hosts.simulate_gpus(1, "K40")
+    with pytest.raises(ValueError, match="can't have 3 x GRID K520"):
+        hosts.simulate_gpus(3)
+    hosts.simulate_gpus(2)
+    hosts.simulate_gpus(None)
+    other.kill()
+    hosts.simulate_gpus(1, "K40")
+    late = program()
+    assert "ValueError: Host 'localhost' can't have 2 x GRID K520" in late.says("hosts.cards_of(host)")
+
+
+def test_cards_on_demand_agree_with_more_of_them(program):
+    other = program()
+    assert other.grab(ALL, card=1)
+    found = hosts.visible_claims("localhost", "", None, tf.ConfigProto(device_count={"GPU": 3}))
+    assert [claim.grab(ALL) for claim in found] == [True, False, True]
+
+
+def test_counters_are_seen_by_others_without_a_word(program):
+    other = program()
+    assert other.grab(GIB)
+    (record,) = registry.registry().others()
+    assert record.pid == other.process.pid and record.counters(record.holdings[0]) == (0, 0)
+    other.says("[hosts.visible_claims(host, '', None)[0].busy(0.25) for _ in range(3)]")
+    assert record.counters(record.holdings[0]) == (750_000_000, 0)
+    other.kill()
+    assert registry.registry().others() == [] and record.counters(record.holdings[0]) == (0, 0)
+
+
+def test_a_slot_is_used_again_from_zero():
+    hosts.simulate_gpus(1)
+    claim = mine()
+    assert claim.grab(GIB)
+    claim.busy(1.0)
+    (record,) = registry.registry().everyone()
+    assert record.counters(record.holdings[0])[0] == 10**9
+    claim.release()
+    assert record.holdings == []
+    assert mine().grab(GIB)
+    assert record.holdings[0].slot == 0 and record.counters(record.holdings[0]) == (0, 0)
+
+
+def test_processes_that_grab_at_once_never_get_more_than_there_is(program):
+    """Four processes take 1 MiB pieces of what is left, all at the same time, until nothing is left."""
+    four = [program(DTFLAB_GPU_MEMORY="256MiB") for _ in range(4)]
+    piece = 1 << 20
+    ready = "len(hosts.visible_claims(host, '', None))"
+    assert [each.says(ready) for each in four] == ["2"] * 4
+    each_piece = f"iter(lambda: hosts.visible_claims(host, '', None)[0].grab({piece}), False)"
+    loop = f"sum(1 for _ in {each_piece})"
+    for each in four:
+        each.process.stdin.write(loop + "\n")
+        each.process.stdin.flush()
+    pieces = [int(each.process.stdout.readline()) for each in four]
+    programs = sum(1 for count in pieces if count)
+    held = sum(pieces) * piece + programs * cards.CONTEXT_BYTES + cards.IDLE_BYTES
+    assert held <= 256 << 20
+    assert (256 << 20) - held < piece or programs < 4, "nothing is left for a piece, or for another context"
+
+
+# ---- the folder ----
+
+
+def test_the_folder_and_its_files_are_the_users_alone(own_folder):
+    hosts.simulate_gpus(1)
+    assert mine().grab(GIB)
+    assert stat.S_IMODE(own_folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) & 0o077 for path in own_folder.glob("*.live")} == {0}
+
+
+def test_a_folder_of_somebody_else_is_refused(own_folder, monkeypatch):
+    own_folder.mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: own_folder.stat().st_uid + 1)
+    with pytest.raises(PermissionError, match=r"is not yours. Set DTFLAB_REGISTRY"):
+        hosts.simulate_gpus(1)
+
+
+def test_by_default_it_is_in_the_folder_for_temporary_files(monkeypatch):
+    monkeypatch.delenv("DTFLAB_REGISTRY")
+    monkeypatch.setattr(registry.tempfile, "gettempdir", lambda: "somewhere")
+    found = registry.registry().folder
+    assert found.parent.name == "somewhere" and found.name == f"dtflab-{os.getuid()}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{", "[]", "null", "17", '{"pid": 1}', '{"pid": "1", "command": "x", "hosts": {}, "holdings": []}',
+        '{"pid": -1, "command": "x", "hosts": {}, "holdings": []}',
+        '{"pid": 1, "command": "x", "hosts": [], "holdings": []}',
+        '{"pid": 1, "command": "x", "hosts": {"h": {"model": "m", "memory_bytes": 1, "count": 1.5}}, "holdings": []}',
+        '{"pid": 1, "command": "x", "hosts": {}, "holdings": [{"host": "h"}]}',
+        "__import__('os').system('true')",
+    ],
+)  # fmt: skip
+def test_what_is_no_record_is_refused(text):
+    with pytest.raises(ValueError, match="it is no record of a process"):
+        registry.parse(text)
+
+
+def test_a_spoilt_record_of_a_living_process_is_told_once_and_heals(program, own_folder, capfd):
+    other = program()
+    assert other.grab(GIB)
+    (path,) = own_folder.glob("*.json")
+    path.write_text('{"pid": ', encoding="utf-8")
+    hosts.simulate_gpus(2)
+    assert mine(0).grab(1) and mine(1).grab(1)
+    said = capfd.readouterr().err
+    assert said.count("is left out of the registry of simulated GPUs") == 1 and str(path) in said
+    assert other.grab(1, card=1)
+    assert [holding.held for record in registry.registry().others() for holding in record.holdings] == [
+        GIB + cards.CONTEXT_BYTES, 1 + cards.CONTEXT_BYTES
+    ]  # fmt: skip
+
+
+def test_a_spoilt_record_of_a_dead_process_goes(program, own_folder, capfd):
+    other = program()
+    assert other.grab(GIB)
+    other.kill()
+    (path,) = own_folder.glob("*.json")
+    path.write_bytes(b"\xff\xfe")
+    assert registry.registry().others() == [] and not path.exists()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_record_is_what_parse_reads(own_folder):
+    hosts.simulate_gpus(1)
+    assert mine().grab(GIB)
+    (path,) = own_folder.glob("*.json")
+    (record,) = registry.registry().everyone()
+    read = registry.parse(path.read_text())
+    assert (read.pid, read.command, read.hosts, read.holdings) == (
+        os.getpid(), record.command, record.hosts, record.holdings
+    )  # fmt: skip
+    assert set(json.loads(path.read_text())) == {"pid", "command", "hosts", "holdings"}
+
+
+def test_a_registry_that_stays_locked_says_so(own_folder, monkeypatch):
+    own_folder.mkdir()
+    door = FileLock(own_folder / "registry.lock")
+    assert door.acquire()
+    monkeypatch.setattr(registry, "_PATIENCE", 0.0)
+    with pytest.raises(TimeoutError, match=r"stays locked. Is a process of yours stopped"):
+        hosts.simulate_gpus(1)
+    door.close()
+    hosts.simulate_gpus(1)
+
+
+def test_a_lock_is_held_by_one_and_goes_with_its_file(tmp_path):
+    first, second = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
+    assert first.acquire() and not second.acquire()
+    first.release()
+    assert second.acquire() and not first.acquire()
+    second.close()
+    assert first.acquire()
+    first.close()
+
+
+# ---- processes that are not started afresh ----
+
+
+def child(pipe):
+    hosts.simulate_gpus(1)
+    pipe.send((mine().grab(GIB), [record.pid for record in registry.registry().others()], os.getpid()))
+    pipe.recv()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_is_a_process_of_its_own():
+    hosts.simulate_gpus(1)
+    assert mine().grab(GIB)
+    here, there = multiprocessing.get_context("fork").Pipe()
+    process = multiprocessing.get_context("fork").Process(target=child, args=(there,))
+    process.start()
+    try:
+        grabbed, others, pid = here.recv()
+        assert grabbed and others == [os.getpid()]
+        assert [record.pid for record in registry.registry().others()] == [pid]
+        here.send(None)
+    finally:
+        process.join(ENOUGH)
+    assert process.exitcode == 0 and registry.registry().others() == []
+    assert [record.pid for record in registry.registry().everyone()] == [os.getpid()]
+    here.close()
+    there.close()
