@@ -41,11 +41,16 @@ def product_shape(op: Any) -> TensorShape:
     return TensorShape([a[1 if ta else 0], b[0 if tb else 1]])
 
 
+def _is_short(dtype: Any, xp: Any) -> bool:
+    """True if the terms have to be made float32 first; a GPU's BLAS takes halves, and adds in float32 by itself."""
+    return xp is np and dtype in (dtypes.bfloat16, dtypes.float16)
+
+
 def product(node: Any, xp: Any, shard: Shard | None = None) -> Callable[[Any, Any], Any]:
     """a @ b for matrices; the short floats are multiplied in float32."""
     multiply = xp.matmul if shard is None else functools.partial(_in_blocks, shard)
     ta, tb, dtype = node["transpose_a"], node["transpose_b"], node["T"]
-    short = dtype.as_numpy_dtype if dtype in (dtypes.bfloat16, dtypes.float16) else None
+    short = dtype.as_numpy_dtype if _is_short(dtype, xp) else None
 
     def kernel(a: Any, b: Any) -> Any:
         left = a.T if ta else a
@@ -154,7 +159,7 @@ class _BatchProduct(Op):
     def bind(node, xp, shard=None):
         multiply = xp.matmul if shard is None else functools.partial(_in_blocks, shard)
         adj_x, adj_y, dtype = node["adj_x"], node["adj_y"], node["T"]
-        short = dtype in (dtypes.bfloat16, dtypes.float16)
+        short = _is_short(dtype, xp)
 
         def adjoint(x):
             x = xp.swapaxes(x, -1, -2)
