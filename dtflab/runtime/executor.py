@@ -146,7 +146,7 @@ class Executor:
             | MANY_OUTPUTS * (len(op.op_def.outputs) > 0 and not single)
             | TRANSFER * (node.op in _TRANSFERS)
             | CONTROL_FLOW * bool(op.control_flow)
-            | COSTLY * op.blas
+            | COSTLY * (op.blas and self.device.xp is np)
             | LEARNS * (self.device.xp is np and costs.is_learned(node))
             | HANDS_ON * (bool(to_read) and node.op == "Identity")
         )
