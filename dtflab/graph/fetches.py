@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections.abc
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from sys import getrefcount
 from types import MappingProxyType
 from typing import Any
 
@@ -136,9 +137,19 @@ class Fetches:
 
 
 def own(value: Any) -> Any:
-    """A value that belongs to the client alone."""
+    """A value that belongs to the client alone: a copy, unless nobody else holds the array as it is."""
     if not isinstance(value, np.ndarray):
         return value
     if value.ndim == 0:
         return value[()]
+    if getrefcount(value) <= _SOLE and value.base is None and value.flags.carray:  # in C order, and may be changed
+        return value
     return value.copy()
+
+
+def _references(value: Any) -> int:
+    return getrefcount(value)
+
+
+# What the interpreter counts in `own` for an element of the list that `rebuild` is given, if nobody else holds it.
+_SOLE = next(map(_references, [np.zeros(1)]))

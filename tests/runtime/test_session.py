@@ -15,6 +15,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.graph import errors
+from dtflab.graph.fetches import own
 from dtflab.runtime import session as sessions
 from tests.cluster.two_tasks import in_threads, never, until
 
@@ -40,6 +41,32 @@ def target(request, cluster):
 
 
 # -- what a client is given is its own --------------------------------------------------------------------------
+
+
+def test_a_fetched_array_is_copied_only_if_somebody_else_holds_it():
+    kept = np.ones(3)
+    values = [np.ones(3), kept, np.ones(3)[:2], np.broadcast_to(np.float32(1), 3)]
+    where = [value.ctypes.data for value in values]
+    found = list(map(own, values))
+    assert [a.ctypes.data == b for a, b in zip(found, where, strict=True)] == [True, False, False, False]
+    assert all(array.flags.writeable and array.base is None for array in found)
+
+
+def test_no_two_fetches_share_memory():
+    x = tf.placeholder(tf.float32, [None, 2])
+    variable, y = tf.Variable([1.0, 2.0]), x * 2.0
+    several = [y, tf.identity(y), tf.reshape(y, [-1]), variable, variable.read_value(), tf.constant([1.0, 2.0]), x]
+    with tf.Session() as session:
+        session.run(variable.initializer)
+        fed = np.ones((3, 2), np.float32)
+        first = session.run(several, {x: fed})
+        for i, a in enumerate(first):
+            assert not any(np.shares_memory(a, b) for b in [fed, *first[i + 1 :]])
+        expected = [a.copy() for a in first]
+        for a in first:
+            a.fill(-1)
+        for a, b in zip(session.run(several, {x: fed}), expected, strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 def test_writing_into_a_fetched_array_changes_nothing(target):
