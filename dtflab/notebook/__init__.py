@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 _DATASET = ("dtflab.datasets.dataset", "Dataset")  # by name: not loaded before it is used
+_STEPS = ("dtflab.graph.steps", "Steps"), ("dtflab.graph.steps", "Record")
 
 
 def load(ipython: Any) -> None:
@@ -16,6 +17,7 @@ def load(ipython: Any) -> None:
     from dtflab.notebook.images import dataset_html
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import refresh_all, show
+    from dtflab.viz.steps import record_html, steps_html
 
     if "DtfMagics" in ipython.magics_manager.registry:
         return
@@ -24,12 +26,14 @@ def load(ipython: Any) -> None:
     for name in DtfMagics.magics["line"]:
         ipython.set_hook("complete_command", magics.complete, str_key=f"%{name}")
     ipython.display_formatter.ipython_display_formatter.for_type(Cluster, show)
-    ipython.display_formatter.formatters["text/html"].for_type_by_name(*_DATASET, dataset_html)
+    html = ipython.display_formatter.formatters["text/html"]
+    for kind, form in zip((_DATASET, *_STEPS), (dataset_html, steps_html, record_html), strict=True):
+        html.for_type_by_name(*kind, form)
     ipython.events.register("post_run_cell", refresh_all)
 
 
 def unload(ipython: Any) -> None:
-    """Stop all clusters of this kernel and take the magics away."""
+    """Stop all clusters and the step under way of this kernel, and take the magics away."""
     from dtflab.cluster.cluster import Cluster, stop_all
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import refresh_all
@@ -39,10 +43,11 @@ def unload(ipython: Any) -> None:
     stop_all()
     refresh_all()
     ipython.events.unregister("post_run_cell", refresh_all)
-    del ipython.magics_manager.registry["DtfMagics"]
-    for kind, names in DtfMagics.magics.items():
+    ipython.magics_manager.registry.pop("DtfMagics").close_steps()
+    for sort, names in DtfMagics.magics.items():
         for name in names:
-            ipython.magics_manager.magics[kind].pop(name, None)
+            ipython.magics_manager.magics[sort].pop(name, None)
     ipython.display_formatter.ipython_display_formatter.pop(Cluster, None)
     html = ipython.display_formatter.formatters["text/html"]
-    html.pop(".".join(_DATASET), None)
+    for kind in (_DATASET, *_STEPS):
+        html.pop(".".join(kind), None)

@@ -15,8 +15,11 @@ _TOKEN = re.compile(
 )
 
 
-def split(line: str, options: tuple[str, ...], example: str) -> dict[str, str]:
-    """The text of each option that is there, and under '' the text before them; UsageError for unknown options."""
+def split(line: str, options: tuple[str, ...], example: str, flags: tuple[str, ...] = ()) -> dict[str, str]:
+    """The text of each option that is there, and under '' the text before them; UsageError for unknown options.
+
+    Those among `flags` have no text.
+    """
     depth, name, start = 0, "", 0
     found: dict[str, str] = {}
     for token in _TOKEN.finditer(line):
@@ -24,11 +27,12 @@ def split(line: str, options: tuple[str, ...], example: str) -> dict[str, str]:
         if token["option"] and depth == 0:
             found[name] = line[start : token.start()].strip()
             name, start = token["name"], token.end()
-            if name not in options:
-                known = ", ".join(f"--{option}" for option in options)
+            if name not in options + flags:
+                known = ", ".join(f"--{option}" for option in options + flags)
                 raise UsageError(f"Unknown option --{name}; there are {known}. For example: {example}")
     found[name] = line[start:].strip()
-    empty = next((f"--{name} needs a value" for name, text in found.items() if name and not text), None)
-    if empty:
-        raise UsageError(f"{empty}. For example: {example}")
+    wrong = [f"--{name} needs a value" for name, text in found.items() if name in options and not text]
+    wrong += [f"--{name} stands alone, without {text}" for name, text in found.items() if name in flags and text]
+    if wrong:
+        raise UsageError(f"{wrong[0]}. For example: {example}")
     return found

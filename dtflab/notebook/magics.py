@@ -16,6 +16,7 @@ from dtflab.grading.questions import all_questions
 from dtflab.graph import errors, scopes
 from dtflab.graph.device_spec import task_name
 from dtflab.graph.nest import leaves
+from dtflab.graph.steps import Steps
 from dtflab.machine.cards import MODELS
 from dtflab.machine.hosts import definition_of
 from dtflab.machine.smi import Smi, smi
@@ -23,6 +24,7 @@ from dtflab.notebook import arguments
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.placer import place
 from dtflab.runtime.session import BaseSession, last_session
+from dtflab.viz.explain import Explanation, explain
 
 _EXAMPLE = "%dtf_cluster --ps 1 --worker 2"
 _VERBS = ("start", "status", "stop", "restart")
@@ -31,11 +33,12 @@ _ENGINES = ("inprocess", "process")
 
 @magics_class
 class DtfMagics(Magics):
-    """`%dtf_cluster`, `%dtf_placement`, `%dtf_timeline`, `%dtf_smi`, `%dtf_grade`."""
+    """`%dtf_cluster`, `%dtf_placement`, `%dtf_timeline`, `%dtf_explain`, `%dtf_step`, `%dtf_smi`, `%dtf_grade`."""
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
         self.clusters: dict[str, Cluster] = {}
+        self.steps: Steps | None = None
 
     @magic_arguments()
     @argument("verb", nargs="?", default="start", help="start (default), status, stop or restart")
@@ -203,6 +206,61 @@ class DtfMagics(Magics):
             raise UsageError(str(error)) from None
         return grade.next_hint(questions[0]) if args.hint else grade.grade_all(questions, shell.user_ns)
 
+    @magic_arguments()
+    @argument("fetches", nargs="*", help="what the step would fetch: a Python expression")
+    @argument("--feed", help="feed_dict, or a list of the tensors that would be fed, a Python expression")
+    @argument("--session", help="the session, a Python expression; else the default or the newest one")
+    @no_var_expand
+    @line_magic
+    def dtf_explain(self, line: str) -> Explanation:
+        """Tell the story of a step without running it: pruning, devices and why, transfers, counters, ready order.
+
+        %dtf_explain loss
+        %dtf_explain [train, loss] --feed [images, labels]
+        """
+        example = "%dtf_explain loss --feed [images, labels]"
+        texts = arguments.split(line, ("feed", "session"), example)
+        fetches = self._value(texts.get("", ""))
+        if fetches is None:
+            raise UsageError(f"Name what the step would fetch. For example: {example}")
+        session = self._session(texts, example, fetches) if "session" in texts else None
+        return explain(fetches, self._value(texts.get("feed", "")), session)
+
+    @magic_arguments()
+    @argument("fetches", nargs="*", help="what to fetch: a Python expression; a new step begins. Without: the next set")
+    @argument("--feed", help="feed_dict for that step, a Python expression")
+    @argument("--session", help="the session, a Python expression; else the default or the newest one")
+    @argument("--all", action="store_true", help="run all that is left, and return the values")
+    @no_var_expand
+    @line_magic
+    def dtf_step(self, line: str) -> Any:
+        """Run a graph one set of ready nodes at a time, and see the counters fall.
+
+        %dtf_step loss --feed {x: 1.0}      begin a step: what is ready first
+        %dtf_step                           run what is ready, and nothing else
+        %dtf_step --all                     run the rest; the value of loss
+        """
+        example = "%dtf_step loss --feed {x: 1.0}"
+        texts = arguments.split(line, ("feed", "session"), example, flags=("all",))
+        fetches = self._value(texts.get("", ""))
+        if fetches is not None:
+            session = self._session(texts, example, fetches)
+            self.close_steps()
+            self.steps = session.step_through(fetches, self._value(texts.get("feed", "")))
+        elif "feed" in texts or "session" in texts:
+            raise UsageError(f"A step is fed when it begins. For example: {example}")
+        elif self.steps is None or (self.steps.over and "all" not in texts):
+            raise UsageError(f"No step is under way. Begin one: {example}")
+        else:
+            self.steps.next() if "all" not in texts else None
+        return self.steps.finish() if "all" in texts else self.steps
+
+    def close_steps(self) -> None:
+        """Give up the step that is under way."""
+        if self.steps is not None:
+            self.steps.close()
+            self.steps = None
+
     def _value(self, expression: str) -> Any:
         """The value of a Python expression in the user's namespace; None for no text."""
         shell: Any = self.shell
@@ -230,7 +288,8 @@ class DtfMagics(Magics):
         if words[0].lstrip("%") == "dtf_smi":
             return ["--period"]
         if words[0].lstrip("%") != "dtf_cluster":
-            return ["--feed", "--session"] if event.symbol.startswith("-") else []
+            options = ["--feed", "--session", *["--all"] * (words[0].lstrip("%") == "dtf_step")]
+            return options if event.symbol.startswith("-") else []
         values = {"--engine": _ENGINES, "--name": tuple(self.clusters), "--gpu": tuple(m.short[0] for m in MODELS)}
         if before in values:
             return list(values[before])
