@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 import dtflab as tf
-from dtflab.machine import costs
+from dtflab.machine import costs, pools
+from dtflab.machine.clock import Pool
+from dtflab.ops import elementwise, matmul
 from dtflab.runtime import local, transport
 from dtflab.runtime.runner import SeededStep, Step
 from tests.graphs import build, recipes, run
@@ -117,12 +120,69 @@ def test_any_order_over_tasks(in_process, recipe, seed):
             master.new_step = Step
 
 
-@settings(max_examples=100)
-@given(recipe=recipes)
-def test_costly_kernels_beside_each_other(recipe):
-    expected = one_device(recipe)
-    built = build(recipe, lambda place: f"/cpu:{place % 3}")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(costs, "COSTLY_FLOPS", 0)
-        with tf.Session(graph=built.graph, config=tf.ConfigProto(device_count={"CPU": 3})) as session:
-            assert_same(expected, run(built, session))
+# -- one program, run in every way that there is ----------------------------------------------------------------------
+
+
+def plainly(session, values):
+    return session.run(values)
+
+
+def traced(session, values):
+    return session.run(values, options=tf.RunOptions(trace_level=3), run_metadata=tf.RunMetadata())
+
+
+def in_sets(session, values):
+    steps = session.step_through(values)
+    while not steps.over:
+        steps.next()
+    return steps.finish()
+
+
+ON_CALLERS_THREAD = {"inter_op_parallelism_threads": -1}
+ON_POOLS = {"inter_op_parallelism_threads": 3, "use_per_session_threads": True}
+# The first run in a session learns what is costly.
+WAYS = [(ON_CALLERS_THREAD, plainly), (ON_CALLERS_THREAD, traced, in_sets), (ON_POOLS, plainly, plainly, traced)]
+
+
+@pytest.fixture
+def everything_is_costly(monkeypatch):
+    """All kernels go to pools, and all that can be cut is cut; who took tasks is counted."""
+    for module, name, value in (
+        (costs, "COSTLY_FLOPS", 0), (costs, "COSTLY_ELEMENTS", 0), (pools, "MIN_COST_PER_SHARD", 1e-9),
+        (matmul, "ONE_BLOCK", 0), (elementwise, "LARGE", 0), (elementwise, "LINE", 1),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, value)
+    tasks: Counter[str] = Counter()
+    submit = Pool.submit
+
+    def counting(pool, task):
+        tasks[pool._name.split()[1]] += 1
+        submit(pool, task)
+
+    monkeypatch.setattr(Pool, "submit", counting)
+    return tasks
+
+
+def test_plain_traced_in_sets_and_on_pools(everything_is_costly):
+    """How kernels are cut depends on sizes alone, so it is the same here in every way, and so is every bit."""
+
+    @settings(max_examples=1000)
+    @given(recipe=recipes)
+    def law(recipe):
+        built = build(recipe, lambda place: f"/cpu:{place % 3}")
+        (expected, *others) = [values for threads, *ways in WAYS for values in in_ways(built, threads, ways)]
+        for values in others:
+            assert_same(expected, values)
+
+    law()
+    assert everything_is_costly["inter-op"] > 1000 and everything_is_costly["intra-op"] > 1000
+
+
+def in_ways(built, threads, ways):
+    """The values of a program, run in these ways in one session."""
+    config = tf.ConfigProto(device_count={"CPU": 3}, intra_op_parallelism_threads=2, **threads)
+    with tf.Session(graph=built.graph, config=config) as session:
+        for how in ways:
+            if built.initializers:
+                session.run(built.initializers)
+            yield how(session, built.values)

@@ -72,7 +72,7 @@ class IntraOpPool:
         `cost_per_unit` is in nanoseconds on one thread. The first part runs on the caller's thread. Returns when all
         have ended; raises the error of the first part that has one.
         """
-        parts = min(self.threads, total, int(total * cost_per_unit / max(1, MIN_COST_PER_SHARD)))
+        parts = min(self.threads, total, int(total * cost_per_unit / MIN_COST_PER_SHARD))
         if parts < 2:
             work(0, total)
         else:
