@@ -162,7 +162,9 @@ def _memory_of(claim: Claim, device_name: str, config: Any) -> DeviceMemory:
         fraction, total = options.per_process_gpu_memory_fraction, claim.card.memory_bytes
         limit = int(fraction * total) if fraction > 0 else grab_all_limit(total)
         name = f"GPU_{device_name.rpartition(':')[2]}_bfc"
-        claim.memory = DeviceMemory(device_name, BFCAllocator(name, limit, claim.grab, options.allow_growth))
+        claim.memory = DeviceMemory(
+            device_name, BFCAllocator(name, limit, claim.grab, options.allow_growth), claim.other_holders
+        )
     return claim.memory
 
 

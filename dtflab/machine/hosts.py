@@ -68,6 +68,7 @@ class Claim:
         self.ordinal = card.index
         self.memory: DeviceMemory | None = None
         self.grabbed = 0
+        self._refused = 0  # bytes
         self.ignored = False  # it is too old, which has been said
         self._since = REAL.time()
         self._told: tuple[Registry, int] | None = None  # where others see the counters: registry, slot
@@ -95,9 +96,12 @@ class Claim:
             context = 0 if self.grabbed else cards.CONTEXT_BYTES
             if nbytes + context > free_bytes(self.card):
                 amount = human_bytes(nbytes).replace("iB", "")  # 3.66G
-                say(f"failed to allocate {amount} ({nbytes} bytes) from device: CUDA_ERROR_OUT_OF_MEMORY")
+                if nbytes != self._refused:  # who asks again and again is told once
+                    say(f"failed to allocate {amount} ({nbytes} bytes) from device: CUDA_ERROR_OUT_OF_MEMORY")
+                self._refused = nbytes
                 return False
             self.grabbed += nbytes
+            self._refused = 0
             if self._told is None:
                 slot, self._cells = registry().take_slot()
                 self._told = registry(), slot
@@ -112,13 +116,14 @@ class Claim:
                 self._cells[1] = self.memory.allocator.stats.bytes_in_use
 
     def other_holders(self) -> str:
-        """Who else holds memory of the card, for errors."""
+        """A sentence for errors: who else holds memory of the card. Empty if nobody does."""
         held = [(claim.program or "this process", claim.held) for claim in _on(self.card) if claim is not self]
         held += [
             (holding.program or f"process {record.pid} ({record.command})", holding.held)
             for record, holding in _elsewhere(self.card)
         ]
-        return ", ".join(f"{who} holds {-(-nbytes // cards.MIB)} MiB" for who, nbytes in held if nbytes)
+        texts = [f"{who} holds {-(-nbytes // cards.MIB)} MiB" for who, nbytes in held if nbytes]
+        return f"Of card {self.card.index} of {self.card.host}, {', '.join(texts)}." if texts else ""
 
     def release(self) -> None:
         """The program ends: all that it held is free again."""

@@ -196,7 +196,7 @@ def test_the_first_program_takes_all_and_the_second_gets_the_books_line(capfd):
         "failed to allocate 3.66G (3928915968 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY\n"
     )
     assert second.grabbed == second.held == 0
-    assert second.other_holders() == "first holds 3785 MiB" and first.other_holders() == ""
+    assert second.other_holders() == "Of card 0 of localhost, first holds 3785 MiB." and first.other_holders() == ""
     hosts.end_program("first")
     assert first.grabbed == 0 and second.grab(all_of_it)
 
