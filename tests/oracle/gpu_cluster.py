@@ -55,18 +55,21 @@ class GPUCluster:
 
         In place of the latter a Failed, if it can't be placed.
         """
-        filters = ["/job:t", *(f"/job:d/task:{task}" for task in tasks)]
         with tf.Graph().as_default() as graph:
             build(tf)
             with tf.device("/job:t/cpu:0"), tf.control_dependencies(None):
                 nothing = tf.no_op(name="nothing")
-            config = tf.ConfigProto(
-                allow_soft_placement=soft,
-                log_device_placement=True,
-                device_filters=filters,
-                graph_options=tf.GraphOptions(rewrite_options=RewriterConfig(disable_meta_optimizer=True)),
-            )
+            config = _config(tasks, allow_soft_placement=soft, log_device_placement=True)
             return graph.as_graph_def(), *self._placed(config, nothing)
+
+    def partitions(self, build: Callable[[Any], list[Any]], tasks: tuple[int, ...]) -> list[Any]:
+        """The GraphDefs of the parts when the fetches that `build` returns are run, as TensorFlow cut them."""
+        metadata = tf.RunMetadata()
+        with tf.Graph().as_default():
+            fetches = build(tf)
+            with tf.Session(self._target, config=_config(tasks)) as session:
+                session.run(fetches, options=tf.RunOptions(output_partition_graphs=True), run_metadata=metadata)
+        return list(metadata.partition_graphs)
 
     def _placed(self, config: Any, fetch: Any) -> tuple[list[str], Any]:
         printed: list[str] = []
@@ -79,6 +82,14 @@ class GPUCluster:
             with tf.Graph().as_default(), tf.Session(self._target, config=config) as other:
                 devices = [device.name for device in other.list_devices()]
         return devices, found or dict(_LINE.findall(printed[0]))
+
+
+def _config(tasks: tuple[int, ...], **more: Any) -> Any:
+    options = tf.GraphOptions(
+        rewrite_options=RewriterConfig(disable_meta_optimizer=True), optimizer_options=tf.OptimizerOptions(opt_level=-1)
+    )
+    filters = ["/job:t", *(f"/job:d/task:{task}" for task in tasks)]
+    return tf.ConfigProto(device_filters=filters, graph_options=options, **more)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ pytest.importorskip("tensorflow")
 
 from dtflab.graph import errors
 from dtflab.graph.graph_def import nodes_from_proto
+from dtflab.ops import kernel_registry
 from dtflab.protos.graph_pb2 import GraphDef
 from dtflab.runtime.placer import place
 from tests.oracle import random_placements
@@ -438,3 +439,56 @@ def test_random_graphs(tensorflow):
         assert sum(text.startswith(beginning) for text in failed) > 3
     devices = {device for theirs in said if not isinstance(theirs, Failed) for device in theirs.values()}
     assert len({device for device in devices if "GPU" in device}) > 4
+
+
+# -- memory -------------------------------------------------------------------------------------------------------
+
+
+def on_a_gpu(tf):
+    """Ops whose inputs come from the host, and whose outputs go there: the ends of each crossing tell its memory."""
+    raw = tf.raw_ops
+    with tf.device("/job:t/cpu:0"):
+        x, y, i, f16 = (tf.identity(tf.constant(v)) for v in ([[1.0, 2.0]], [[3.0, 4.0]], [[1, 2]], [[1.0], [2.0]]))
+        zero, one, two, yes, half = (tf.identity(tf.constant(v)) for v in (0, 1, 2, [[True, False]], 0.5))
+        zeros, shape, pads = (tf.identity(tf.constant(v)) for v in ([0, 0], [2, 1], [[0, 0], [1, 1]]))
+        truth, long = tf.identity(tf.constant(True)), tf.identity(tf.constant([1, 2], tf.int64))
+    with tf.device("/job:d/task:1/gpu:0"):
+        made = [
+            raw.AddV2(x=x, y=y), raw.AddV2(x=i, y=i), raw.AddV2(x=long, y=long), raw.Shape(input=x), raw.Size(input=x),
+            raw.Rank(input=x), raw.Reshape(tensor=x, shape=shape), raw.ConcatV2(values=[x, y], axis=one),
+            raw.Sum(input=x, axis=one), raw.Sum(input=i, axis=one), raw.Switch(data=x, pred=truth)[1],
+            raw.Range(start=zero, limit=two, delta=one), raw.Fill(dims=shape, value=half),
+            raw.Fill(dims=shape, value=one), raw.Tile(input=x, multiples=shape),
+            raw.GatherV2(params=x, indices=zeros[:1], axis=zero),
+            raw.StridedSlice(input=x, begin=zeros, end=shape, strides=shape),
+            raw.RandomUniform(shape=shape, dtype=tf.float32),
+            raw.Identity(input=i), raw.Identity(input=x), raw.Cast(x=i, DstT=tf.float32), raw.Cast(x=x, DstT=tf.int32),
+            raw.Transpose(x=x, perm=long - 1), raw.ExpandDims(input=x, axis=one), *raw.ShapeN(input=[x, y]),
+            raw.Pack(values=[i, i]), raw.Pack(values=[x, x]), tf.constant(5), tf.constant(5.0), raw.Less(x=x, y=y),
+            raw.OneHot(indices=zeros, depth=two, on_value=half, off_value=half), raw.Pad(input=x, paddings=pads),
+            raw.ArgMax(input=x, dimension=one), raw.MatMul(a=x, b=f16), raw.Select(condition=yes, x=x, y=y),
+            raw.Slice(input=x, begin=zeros, size=zeros), *raw.Split(axis=one, value=x, num_split=2),
+        ]  # fmt: skip
+    with tf.device("/job:t/cpu:0"):
+        return [tf.identity(value) for value in made]
+
+
+def test_what_is_in_host_memory(tensorflow):
+    seen = set()
+    for part in tensorflow.partitions(on_a_gpu, (1,)):
+        nodes = nodes_from_proto(GraphDef.FromString(part.SerializeToString()))
+        ops = {node.name: node.op for node in nodes}
+        for node in nodes:
+            if "GPU" not in node.device or node.op.startswith("_"):
+                continue
+            inputs, outputs = kernel_registry.host_memory(node.op, node.attrs, "GPU")
+            for position, (source, _) in enumerate(node.inputs):
+                if ops[source] in ("_Recv", "_HostRecv"):
+                    assert (ops[source] == "_HostRecv") == (position in inputs), (node, position)
+                    seen.add((node.op, "input", position in inputs))
+            for other in nodes:
+                if other.op in ("_Send", "_HostSend") and other.inputs[0][0] == node.name:
+                    assert (other.op == "_HostSend") == (other.inputs[0][1] in outputs), (node, other)
+                    seen.add((node.op, "output", other.inputs[0][1] in outputs))
+    assert len(seen) > 60
+    assert {("AddV2", "input", True), ("AddV2", "input", False), ("Cast", "output", False)} <= seen
