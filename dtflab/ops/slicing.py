@@ -69,12 +69,14 @@ class Slice(Op):
                     f"Expected begin and size arguments to be 1-D tensors of size {np.ndim(x)}, "
                     f"but got shapes [{len(begin)}] and [{len(size)}] instead."
                 )
+            cut = []
             for axis, (b, s, dim) in enumerate(zip(begin, size, x.shape)):
                 if not 0 <= b <= dim:
                     raise invalid(f"Expected begin[{axis}] in [0, {dim}], but got {b}")
                 if not -1 <= s <= dim - b:
                     raise invalid(f"Expected size[{axis}] in [0, {dim - b}], but got {s}")
-            return x[tuple(builtins.slice(b, None if s == -1 else b + s) for b, s in zip(begin, size))]
+                cut.append(builtins.slice(b, None if s == -1 else b + s))
+            return x[tuple(cut)]
 
         return kernel
 
