@@ -29,7 +29,7 @@ bench: .venv/.test ## measurements side by side with TensorFlow
 bench-gpu: .venv/.test ## measurements on a real GPU, beside bare CuPy
 	$(BIN)/python -m benchmarks.gpu $(ARGS)
 
-notebooks: .venv/.test ## rebuild notebooks/*.ipynb from notebooks/src/*.py
+notebooks: .venv/.test ## rebuild notebooks/*.ipynb from notebooks/src/*.py, exercises/*.ipynb from solutions/*.py
 	$(BIN)/python notebooks/build.py
 
 protos: .venv/.test ## regenerate dtflab/protos from protos/*.proto
