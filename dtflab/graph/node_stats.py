@@ -5,7 +5,6 @@ Stands for `NodeExecStatsWrapper` in `step_stats_collector.cc`. Left out: tensor
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -49,7 +48,7 @@ class Record(NamedTuple):
     node: Node
     started: float
     ended: float
-    thread: threading.Thread
+    thread: Any
     outputs: Sequence[Output] = ()
     allocations: Sequence[Allocation] = ()
     parts: Sequence[Any] = ()
@@ -65,7 +64,7 @@ class Lines:
         self._step_stats = step_stats
         self._offset = offset
         self._devices: dict[str, Any] = {}
-        self._threads: dict[threading.Thread, int] = {}
+        self._threads: dict[Any, int] = {}
 
     def add(self, record: Record) -> None:
         """Write the lines of a node and of its parts."""
@@ -80,16 +79,16 @@ class Lines:
         if device not in self._devices:
             self._devices[device] = self._step_stats.dev_stats.add(device=device)
         number = self._threads.setdefault(thread, len(self._threads))
-        self._devices[device].thread_names[number] = _thread_name(thread, number)
+        self._devices[device].thread_names[number] = _thread_name(thread.name, number)
         stats = self._devices[device].node_stats.add()
         fill(stats, node, started + self._offset, ended - started, number, outputs)
         _fill_memory(stats, allocations, self._offset)
         return stats
 
 
-def _thread_name(thread: threading.Thread, number: int) -> str:
-    if "inter-op" in thread.name or "intra-op" in thread.name:
-        return thread.name
+def _thread_name(name: str, number: int) -> str:
+    if "inter-op" in name or "intra-op" in name:
+        return name
     return "client" if number == 0 else f"thread {number}"
 
 

@@ -36,7 +36,7 @@ class Part(NamedTuple):
 
     started: float
     ended: float
-    thread: threading.Thread
+    thread: Any
 
 
 class _Here(threading.local):
