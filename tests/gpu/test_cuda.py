@@ -13,54 +13,11 @@ import pytest
 
 import dtflab as tf
 from dtflab.graph import errors
-from dtflab.machine import cuda, hosts
+from dtflab.machine import cuda
 from tests import fake_cupy
+from tests.gpu.sessions import GPU, session
 
-GPU = "/gpu:0"
 MIB = 1 << 20
-
-
-@pytest.fixture(params=["stand-in", "card"])
-def cupy(request, monkeypatch):
-    """CuPy: the stand-in with two cards of 1 GiB, and the real one where there is a card."""
-    for name in ("DTFLAB_GPUS", "CUDA_VISIBLE_DEVICES"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(hosts, "_asked", None)
-    if request.param == "card":
-        reason = cuda.problem()
-        if reason is not None:
-            pytest.skip(f"no real GPU here: {reason}")
-        import cupy
-
-        yield cupy
-        return
-    with fake_cupy.installed(cards=2, memory=1 << 30) as stand_in:
-        yield stand_in
-
-
-@pytest.fixture
-def devices(monkeypatch):
-    """The CudaGPUs that sessions make, in their order."""
-    made = []
-    make = cuda.CudaGPU.__init__
-
-    def init(self, *args, **kwargs):
-        make(self, *args, **kwargs)
-        made.append(self)
-
-    monkeypatch.setattr(cuda.CudaGPU, "__init__", init)
-    return made
-
-
-@pytest.fixture(autouse=True)
-def _own_graph():
-    with tf.Graph().as_default():
-        yield
-
-
-def session(**options):
-    options = {"allow_growth": True} | options
-    return tf.Session(config=tf.ConfigProto(gpu_options=tf.GPUOptions(**options)))
 
 
 def only_on_stand_in(cupy):

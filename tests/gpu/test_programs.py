@@ -1,0 +1,105 @@
+"""Programs that use more than kernels, on the card: queues, handles, partial runs, checkpoints, clusters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dtflab as tf
+from tests.gpu.sessions import GPU, session
+
+
+def test_a_queue_holds_arrays_of_the_card(cupy):
+    with tf.device(GPU):
+        queue = tf.FIFOQueue(5, [tf.float32], shapes=[[3]])
+        put = queue.enqueue([tf.sqrt(tf.ones([3]) * 4)])
+        got, size = queue.dequeue() + 1, queue.size()
+    with session() as sess:
+        sess.run(put)
+        sess.run(put)
+        assert sess.run(size) == 2
+        assert sess.run(got).tolist() == [3, 3, 3]
+
+
+def test_a_tensor_stays_in_the_session_by_its_handle(cupy):
+    with tf.device(GPU):
+        handle = tf.get_session_handle(tf.ones([2]) * 3)
+    with session() as sess:
+        assert sess.run(handle).eval().tolist() == [3, 3]
+
+
+def test_assertions_and_questions_about_variables(cupy):
+    with tf.device(GPU):
+        x = tf.placeholder(tf.float32, [2])
+        with tf.control_dependencies([tf.Assert(tf.reduce_all(x > 0), [x])]):
+            y = x + 1
+        made = tf.is_variable_initialized(tf.get_variable("v", [2]))
+    with session() as sess:
+        assert sess.run(y, {x: [1, 1]}).tolist() == [2, 2]
+        assert not sess.run(made)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="assertion failed"):
+            sess.run(y, {x: [1, -1]})
+
+
+def test_a_partial_run(cupy):
+    with tf.device(GPU):
+        a, b = (tf.placeholder(tf.float32, []) for _ in range(2))
+        c = a + b
+        d = c * b
+    with session() as sess:
+        handle = sess.partial_run_setup([c, d], [a, b])
+        assert sess.partial_run(handle, c, {a: 1, b: 2}) == 3
+        assert sess.partial_run(handle, d) == 6
+
+
+def test_variables_are_saved_and_restored(cupy, tmp_path):
+    with tf.device(GPU):
+        v = tf.get_variable("v", [3], initializer=tf.ones_initializer())
+        change = v.assign([5, 5, 5])
+    saver = tf.train.Saver()
+    with session() as sess:
+        sess.run(v.initializer)
+        path = saver.save(sess, str(tmp_path / "model"))
+        sess.run(change)
+        saver.restore(sess, path)
+        assert sess.run(v).tolist() == [1, 1, 1]
+
+
+def test_slices_of_a_resource_variable_and_its_moving_average(cupy):
+    with tf.device(GPU):
+        v = tf.get_variable("v", [3], initializer=tf.ones_initializer(), use_resource=True)
+        average = tf.train.ExponentialMovingAverage(0.5)
+        update = average.apply([v])
+        part = v[1:].assign([7.0, 8.0])
+    with session() as sess:
+        sess.run(tf.global_variables_initializer())
+        sess.run(part)
+        sess.run(update)
+        assert sess.run(average.average(v)).tolist() == [1, 4, 4.5]
+
+
+@pytest.mark.parametrize("name", ["Adagrad", "Adadelta", "RMSProp", "Ftrl", "ProximalAdagrad"])
+def test_an_optimizer_makes_the_step_that_it_makes_on_a_cpu(cupy, name):
+    found = []
+    for place in (GPU, "/cpu:0"):
+        with tf.Graph().as_default(), tf.device(place):
+            v = tf.get_variable("v", [3], initializer=tf.ones_initializer())
+            step = getattr(tf.train, name + "Optimizer")(0.1).minimize(tf.reduce_sum(v * v))
+            with session() as sess:
+                sess.run(tf.global_variables_initializer())
+                sess.run(step)
+                found.append(sess.run(v))
+    np.testing.assert_allclose(*found, rtol=1e-5)
+
+
+def test_two_tasks_of_a_cluster_use_the_card(cupy):
+    with tf.Cluster(ps=1, worker=2) as cluster:
+        with tf.device("/job:ps/task:0"):
+            v = tf.get_variable("v", [2], initializer=tf.ones_initializer())
+        products = []
+        for i in range(2):
+            with tf.device(f"/job:worker/task:{i}/gpu:0"):
+                products.append(tf.matmul(tf.reshape(v, [1, 2]), tf.ones([2, 2])))
+        with session(target=cluster.target) as sess:
+            sess.run(v.initializer)
+            assert [p.tolist() for p in sess.run(products)] == [[[2, 2]], [[2, 2]]]
