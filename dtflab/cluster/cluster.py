@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import html
 import itertools
+import re
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.homes import Homes, Visible
 from dtflab.cluster.process import ProcessTask, free_addresses
 from dtflab.cluster.server import Server
+from dtflab.graph import device_spec, errors
 from dtflab.graph.graph import Graph
 from dtflab.machine import smi
 from dtflab.machine.cards import parse_memory
@@ -329,8 +331,9 @@ class Cluster:
         return f"<Cluster {self.name}: {counts}; {self.engine}; {', '.join(sorted(states))}>"
 
     def status(self) -> str:
-        """A line per task."""
-        return "\n".join([repr(self), *(f"  {name}  {address}  {state}" for name, address, state in self.rows())])
+        """A line per task, with its devices."""
+        lines = (f"  {task.name}  {task.address}  {task.state}  {_devices_of(task)}".rstrip() for task in self.tasks)
+        return "\n".join([repr(self), *lines])
 
     def _repr_html_(self) -> str:
         cells = "".join(
@@ -393,6 +396,21 @@ def lost_beside(address: str) -> list[str]:
         if any(task.address == address for task in cluster.tasks):
             return [f"{task.name} at {task.address}" for task in cluster.tasks if task.state != "running"]
     return []
+
+
+def device_label(device: Any) -> str:
+    """`CPU:0`; of a GPU also the card: `GPU:0 (GRID K520)`."""
+    parsed = device_spec.parse(device.name)
+    card = re.search(r"name: ([^,]+)", device.physical_device_desc)
+    return f"{parsed.type}:{parsed.id}" + (f" ({card[1]})" if card else "")
+
+
+def _devices_of(task: RunningTask) -> str:
+    """The devices of a running task; nothing if it has ended or does not answer."""
+    try:
+        return ", ".join(map(device_label, task.devices())) if task.state == "running" else ""
+    except errors.OpError:
+        return ""
 
 
 def _promises() -> list[str]:

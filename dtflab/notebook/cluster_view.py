@@ -6,13 +6,12 @@ A task has the colour and the letter that it has in every picture.
 from __future__ import annotations
 
 import html
-import re
 import weakref
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dtflab.cluster import inprocess
-from dtflab.cluster.cluster import Cluster, RunningTask
-from dtflab.graph import device_spec, errors
+from dtflab.cluster.cluster import Cluster, RunningTask, device_label
+from dtflab.graph import errors
 from dtflab.viz.palette import look
 
 _WHERE = {"inprocess": "in this process", "process": "each in a process of its own"}
@@ -57,23 +56,16 @@ def _ask(task: RunningTask) -> list[str]:
     found = inprocess.find(task.address)
     try:
         if found is not None:
-            return [_device(d) for d in found.worker.get_status()]
+            return [device_label(d) for d in found.worker.get_status()]
         from dtflab.cluster.grpc_transport import WorkerStub
 
         stub = WorkerStub(task.name, task.address)
         try:
-            return [_device(d) for d in stub.get_status(timeout=2)]
+            return [device_label(d) for d in stub.get_status(timeout=2)]
         finally:
             stub.close()
     except errors.OpError:
         return []
-
-
-def _device(device: Any) -> str:
-    """`CPU:0`; of a GPU also the card: `GPU:0 (GRID K520)`."""
-    parsed = device_spec.parse(device.name)
-    card = re.search(r"name: ([^,]+)", device.physical_device_desc)
-    return f"{parsed.type}:{parsed.id}" + (f" ({card[1]})" if card else "")
 
 
 def text(cluster: Cluster) -> str:

@@ -33,7 +33,7 @@ _ENGINES = ("inprocess", "process")
 
 @magics_class
 class DtfMagics(Magics):
-    """`%dtf_cluster`, `%dtf_placement`, `%dtf_timeline`, `%dtf_explain`, `%dtf_step`, `%dtf_smi`, `%dtf_grade`."""
+    """All `%dtf_` magics: cluster, placement, timeline, memory, explain, step, smi, grade."""
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
@@ -83,7 +83,7 @@ class DtfMagics(Magics):
             raise UsageError(f"A cluster needs at least one task. For example: {_EXAMPLE}")
         if args.engine not in _ENGINES:
             raise UsageError(f"--engine {args.engine}? Choose {' or '.join(_ENGINES)}. For example: {_EXAMPLE}")
-        gpus = _gpus(args)
+        gpus = _gpus(args, [job for job, count in jobs.items() if count])
         if args.name in self.clusters:
             self.clusters.pop(args.name).stop()
         self.clusters[args.name] = Cluster(engine=args.engine, listen=args.listen, name=args.name, **gpus, **jobs)
@@ -163,16 +163,33 @@ class DtfMagics(Magics):
         %dtf_timeline train --feed {images: x, labels: y}
         %dtf_timeline run_metadata
         """
-        example = "%dtf_timeline train --feed {images: x, labels: y}"
+        return viz.timeline(self._traced(line, "%dtf_timeline train --feed {images: x, labels: y}"))
+
+    @magic_arguments()
+    @argument("fetches", nargs="*", help="tensors or operations to run once, traced; or a RunMetadata")
+    @argument("--feed", help="feed_dict for that run, a Python expression")
+    @argument("--session", help="the session, a Python expression; else the default or the newest one")
+    @no_var_expand
+    @line_magic
+    def dtf_memory(self, line: str) -> Any:
+        """Draw how much memory each device uses in a step, and which tensors make the peak.
+
+        %dtf_memory train --feed {images: x, labels: y}
+        %dtf_memory run_metadata
+        """
+        return viz.memory(self._traced(line, "%dtf_memory train --feed {images: x, labels: y}"))
+
+    def _traced(self, line: str, example: str) -> Any:
+        """The RunMetadata that the line names, or that of what it names, run once."""
         texts = arguments.split(line, ("feed", "session"), example)
         fetches = self._value(texts.get("", ""))
         if fetches is None:
             raise UsageError(f"Name what to run, or a RunMetadata. For example: {example}")
         if isinstance(fetches, RunMetadata):
-            return viz.timeline(fetches)
+            return fetches
         session, feed = self._session(texts, example, fetches), self._value(texts.get("feed", ""))
         try:
-            return viz.timeline(session.trace(fetches, feed))
+            return session.trace(fetches, feed)
         except errors.InvalidArgumentError as error:
             if "must feed a value" in error.message:
                 error.add_note(f"The traced run is fed like this: {example}")
@@ -297,9 +314,13 @@ class DtfMagics(Magics):
         return [*verbs, *re.findall(r"--[\w-]+", self.dtf_cluster.__doc__.partition("optional arguments")[0])]
 
 
-def _gpus(args: Any) -> dict[str, Any]:
+def _gpus(args: Any, jobs: list[str]) -> dict[str, Any]:
     """The GPUs of a cluster, checked before anything is stopped."""
     visible = dict(item.partition("=")[::2] for item in args.visible)
+    if unknown := [job for job in visible if job not in jobs]:
+        raise UsageError(
+            f"--visible {unknown[0]}=…? The jobs are {', '.join(jobs)}. For example: --gpus 2 --visible ps=0"
+        )
     if args.gpus is None and (args.gpu or args.gpu_memory):
         raise UsageError("--gpu and --gpu-memory describe the GPUs of --gpus. For example: --gpus 2 --gpu K40")
     try:

@@ -157,12 +157,16 @@ def test_stop(shell):
         ("--worker 1 --engine ray", "--engine ray? Choose inprocess or process"),
         ("--job chief", "--job chief? Write NAME=N"),
         ("--job chief=one", "for example --job chief=1"),
+        ("--worker 1 --gpu K40", "describe the GPUs of --gpus"),
+        ("--worker 1 --gpus 1 --gpu K41", "No GPU model 'K41' is known. Choose one of K520"),
+        ("--worker 1 --gpus 1 --gpu-memory much", "'much' is no amount of memory"),
+        ("--worker 1 --gpus 1 --visible chief=0", "--visible chief=…? The jobs are worker."),
     ],
 )
 def test_wrong_arguments_say_what_is_right(shell, line, says):
     text = cell(shell, f"%dtf_cluster {line}")
     assert text.startswith("UsageError: ") and says in text and len(text.splitlines()) == 1
-    assert re.search("[Ff]or example:? (%dtf_cluster|--job chief=1)", text)
+    assert re.search("[Ff]or example:? (%dtf_cluster|--job chief=1|--gpus 2)", text)
 
 
 def test_a_task_that_does_not_come_up_is_named(shell):
@@ -171,7 +175,7 @@ def test_a_task_that_does_not_come_up_is_named(shell):
     assert "/job:worker/replica:0/task:0" in text and "in use" in text
 
 
-@pytest.mark.parametrize("name", ["dtf_cluster", "dtf_placement", "dtf_timeline", "dtf_grade"])
+@pytest.mark.parametrize("name", ["dtf_cluster", "dtf_placement", "dtf_timeline", "dtf_memory", "dtf_grade", "dtf_smi"])
 def test_help_shows_an_example_and_all_options(shell, name):
     text = shell.find_line_magic(name).__doc__
     assert f"%{name} " in text and "--" in text and "::" in text
@@ -184,6 +188,9 @@ def test_help_shows_an_example_and_all_options(shell, name):
         ("%dtf_cluster ", {"status", "stop", "--ps", "--engine"}),
         ("%dtf_cluster st", {"start", "status", "stop"}),
         ("%dtf_cluster --engine ", {"inprocess", "process"}),
+        ("%dtf_cluster --gpu ", {"K40", "P100"}),
+        ("%dtf_cluster --gpu", {"--gpus", "--gpu-memory"}),
+        ("%dtf_smi --", {"--period"}),
         ("%dtf_cluster stop --name ", {"mine"}),
         ("%dtf_timeline y --", {"--feed", "--session"}),
         ("%dtf_placement y --s", {"--session"}),
@@ -304,6 +311,44 @@ def test_processes_have_devices_and_states_too(shell):
     assert "ended (-9)" in panel_of(shell, "c")["text/plain"]
 
 
+# ---- GPUs ----
+
+GPUS = "%dtf_cluster --ps 1 --worker 2 --gpus 2 --gpu K40 --gpu-memory 4GiB --visible worker=1"
+
+
+def test_a_cluster_with_gpus(shell):
+    table = panel_of(shell, GPUS)
+    for form in table.values():
+        assert form.count("GPU:0 (Tesla K40m)") == 2 and "GPU:1" not in form
+    cluster = magic(shell, "%dtf_cluster status", "cluster")
+    claim = cluster.task("worker", 1).server.task.devices[1].claim
+    assert claim.card.memory_bytes == 4 << 30 and claim.card.index == 1
+    assert "/job:ps/replica:0/task:0  ps-0.cluster:2222  running  CPU:0\n" in cluster.status()
+    assert cluster.status().count("CPU:0, GPU:0 (Tesla K40m)") == 2
+    again = magic(shell, "%dtf_cluster restart", "again")
+    assert panel_of(shell, "again")["text/plain"].count("GPU:0 (Tesla K40m)") == 2 and states(again) == {"running"}
+
+
+def test_a_wrong_gpu_stops_nothing(shell):
+    cluster = magic(shell, GPUS, "cluster")
+    assert "UsageError" in cell(shell, GPUS.replace("K40", "K41"))
+    assert states(cluster) == {"running"}
+
+
+def test_smi_shows_clusters_and_this_process(shell):
+    assert "No GPUs" in magic(shell, "%dtf_smi", "smi").text
+    magic(shell, GPUS, "cluster")
+    shell.run_cell("tf.simulate_gpus(1)\n" + MODEL + "sess.run(v.initializer)").raise_error()
+    shell.run_cell("with tf.device('/job:worker/task:1/gpu:0'): z = v * 2.0").raise_error()
+    shell.run_cell("sess.run(z)\npromise = cluster.allocate(memory='1GiB', holder='me')").raise_error()
+    found = magic(shell, "%dtf_smi --period 0.01", "smi")
+    assert [len(host.cards) for host in found.hosts] == [1, 2, 2]
+    (process,) = [process for host in found.hosts for process in host.processes]
+    assert process.name == "/job:worker/task:1 of cluster" and process.gpu == 1
+    assert "cluster: me was promised 1024 MiB of /job:worker/replica:0/task:" in found.text
+    assert "<table>" in shell.display_formatter.format(found)[0]["text/html"]
+
+
 # ---- %dtf_placement and %dtf_timeline ----
 
 
@@ -324,6 +369,7 @@ def test_timeline(model):
     assert "transfer" in picture.text
     model.run_cell("traced = sess.trace(y, feed)").raise_error()
     assert isinstance(magic(model, "%dtf_timeline traced", "picture"), Picture)
+    assert magic(model, "%dtf_memory traced", "picture").sentence.startswith("Memory of one step")
 
 
 def test_asking_another_process(shell):
@@ -348,6 +394,7 @@ def test_asking_another_process(shell):
         ("%dtf_timeline", "Name what to run.*%dtf_timeline train --feed"),
         ("%dtf_timeline y --fed {x: [1.0, 2.0]}", "Unknown option --fed; there are --feed, --session"),
         ("%dtf_timeline y --feed", "--feed needs a value"),
+        ("%dtf_memory", "Name what to run.*%dtf_memory train --feed"),
         ("%dtf_placement y --session cluster", "--session cluster is not a session but a Cluster"),
         ("%dtf_timeline y", "You must feed.*fed like this: %dtf_timeline train --feed {"),
     ],
