@@ -26,6 +26,7 @@ from dtflab.ops.cell import Cell
 _OF_OLD = frozenset(
     "Const _Arg Variable VariableV2 VarHandleOp ReadVariableOp GetSessionTensor QueueDequeue QueueDequeueV2".split()
 )
+_COPY = "NoOp"  # a copy between host and card stands in the trace as such; its result belongs to the _Recv
 
 
 class MemoryTrace:
@@ -46,7 +47,7 @@ class MemoryTrace:
         for array in values:
             memory, buffer = _place(array)
             outputs.append(_output(array, memory, buffer))
-            if hasattr(array, "nbytes") and not isinstance(array, np.generic):
+            if hasattr(array, "nbytes") and not isinstance(array, np.generic) and node.op != _COPY:
                 new += self._allocations(node, owner_of(array), memory, buffer)
         return outputs, new
 

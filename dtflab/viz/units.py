@@ -37,3 +37,14 @@ def duration(micros: float) -> str:
     unit, name = time_unit(micros)
     value = micros / unit
     return f"{value:.{0 if value >= 99.5 else 1 if value >= 9.95 else 2}f} {name}"
+
+
+def memory_size(count: float) -> str:
+    """`512 B`, `25.6 KiB`, `1.00 MiB`: binary units, as memory has."""
+    if count < 1024:
+        return f"{count:.0f} B"
+    for unit in ("KiB", "MiB", "GiB"):
+        count /= 1024
+        if count < 1024 or unit == "GiB":
+            return f"{count:.{0 if count >= 99.95 else 1 if unit == 'KiB' or count >= 9.995 else 2}f} {unit}"
+    raise AssertionError("unreachable")

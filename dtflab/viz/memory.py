@@ -1,0 +1,311 @@
+"""The picture of memory: how much of each device a step uses over time, and which tensors make the peak.
+
+Every device is a band. Its area is what the step's tensors take, one layer for each of the largest at the peak, from
+when it is made to when it is freed; below, hatched, what was there before the step. A line marks the peak, and beside
+the band stands what it consists of. Times of a simulated GPU are those of NumPy, and the picture says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from dtflab.graph.node_names import readable
+from dtflab.graph.text_table import text_table
+from dtflab.viz import marks
+from dtflab.viz.palette import Look, look
+from dtflab.viz.picture import MARGIN, WIDTH, Picture, Table
+from dtflab.viz.svg import Markup, hatch_path, join, number, shorten, tag, text_width
+from dtflab.viz.units import duration, memory_size, plural, ticks, time_unit
+from dtflab.viz.usage import Held, Usage, read
+
+_MOST_LAYERS = 7  # of single tensors; the smaller ones are one layer
+_MOST_TABLE_ROWS = 1000
+_HEAD, _ROW, _LEAST_PLOT = 30.0, 18.0, 120.0
+_GAP = 14.0  # between bands
+_LEAST_SHARE = 0.001  # of the largest peak: a device with less is in the tables only
+_LEFT = 70.0  # of the plot: room for sizes
+_LIST = 262.0  # width of the list beside it
+
+_STYLE = (
+    ".dtf .band{fill:var(--soft);fill-opacity:.06}.dtf .grid{stroke:var(--soft);stroke-opacity:.22}"
+    ".dtf .layer{stroke:var(--bg);stroke-width:1}.dtf .old{fill:var(--soft);fill-opacity:.18}"
+    ".dtf .stripe{stroke:var(--soft);stroke-opacity:.35}.dtf .peak{stroke:var(--fg);stroke-width:1.2}"
+    ".dtf .total{fill:none;stroke-width:1.6}"
+    ".dtf .halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-opacity:.8;stroke-linejoin:round}"
+)
+
+
+def memory(step: Any, *, width: float = WIDTH, title: str = "Memory") -> Picture:
+    """Picture the memory of a traced step.
+
+    `step` is the RunMetadata (or its StepStats) that `session.run` filled, asked with
+    `options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)`; TensorFlow's own will do. ValueError if it says
+    nothing of memory.
+    """
+    usages = read(step)
+    inner = width - 2 * MARGIN
+    bands: list[_Band] = []
+    y = 28.0 + 26.0
+    largest = max(usage.peak()[1] for usage in usages)
+    for usage in usages:
+        if usage.peak()[1] < largest * _LEAST_SHARE:
+            continue
+        bands.append(_Band(usage, look(usage.device), y, inner))
+        y += bands[-1].height + _GAP
+    drawing = join([marks.heading(title, _summary(usages)), *(part for band in bands for part in band.draw())])
+    sentence = f"{title} of {_summary(usages)}. " + " ".join(map(_sentence, usages))
+    return Picture(drawing, (inner, y - _GAP), _STYLE, sentence, _tables(usages), _text(usages))
+
+
+class _Layer(NamedTuple):
+    """Tensors that are drawn as one; `number` as in the list, 0 for the many small ones."""
+
+    number: int
+    tensors: Sequence[Held]
+
+
+class _Piece(NamedTuple):
+    """A rectangle of the drawing."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class _Band:
+    """One device: its plot and the list of what makes the peak."""
+
+    def __init__(self, usage: Usage, one: Look, y: float, width: float) -> None:
+        self.usage, self.look, self.y, self.width = usage, one, y, width
+        self.moment, self.most = usage.peak()
+        self.listed = usage.held_at_peak()
+        shown = self.listed[:_MOST_LAYERS]
+        others = [held for held in usage.tensors if held not in shown]
+        singles = sorted(((i + 1, held) for i, held in enumerate(shown)), key=lambda pair: pair[1].start)
+        self.layers = [_Layer(0, others), *(_Layer(i, [held]) for i, held in singles)]
+        rows = len(shown) + (len(self.listed) > len(shown)) + (usage.before > 0)
+        self.plot = max(_LEAST_PLOT, 22 + _ROW * rows)
+        self.height = _HEAD + self.plot + 12
+        self.right = width - _LIST - 16
+        self.bottom = y + _HEAD + self.plot
+        self.times = sorted({0.0, usage.total, *(moment for moment, _ in usage.changes)})
+        self.pieces = list(self._stacked())
+
+    def x(self, micros: float) -> float:
+        return _LEFT + (self.right - _LEFT) * min(micros / self.usage.total, 1.0)
+
+    def level(self, nbytes: float) -> float:
+        """The y of so many bytes; the peak stays a little below the top."""
+        return self.bottom - nbytes / self.most * (self.plot - 16)
+
+    def draw(self) -> Iterator[Markup]:
+        yield tag("rect", x=0, y=self.y, width=self.width, height=self.height, rx=6, class_="band")
+        yield from self._head()
+        yield from self._grid()
+        yield from self._old()
+        yield from self._areas()
+        yield from self._numbers()
+        yield from self._peak()
+        yield from self._list()
+
+    def _head(self) -> Iterator[Markup]:
+        x = 8 + marks.badge_width(self.look) + 6
+        remark = self.usage.allocator + (", simulated: NumPy timings" if self.usage.simulated else "")
+        yield marks.badge(self.look, 8, self.y + 6)
+        yield tag("text", self.look.label, x=x, y=self.y + 19, class_="b")
+        yield tag(
+            "text", remark, x=x + text_width(self.look.label, 12, bold=True) + 10, y=self.y + 19, class_="s11 soft"
+        )
+
+    def _grid(self) -> Iterator[Markup]:
+        unit, name = time_unit(self.usage.total)
+        for tick in ticks(self.usage.total / unit, (self.right - _LEFT) / 85):
+            x = self.x(tick * unit)
+            yield tag("path", d=f"M{number(x)} {number(self.y + _HEAD)}V{number(self.bottom)}", class_="grid")
+            if self.y < 60:  # the first band has the times
+                yield tag("text", f"{tick:g} {name}" if tick else "0", x=x, y=self.y - 7, class_="s11 soft mid")
+        step = _size_step(self.most)
+        for nbytes in range(0, self.most + 1, step):
+            y = self.level(nbytes)
+            yield tag("path", d=f"M{number(_LEFT)} {number(y)}H{number(self.right)}", class_="grid")
+            text = memory_size(nbytes) if nbytes else "0"
+            yield tag("text", text, x=_LEFT - 6, y=y + 4, class_="s11 soft end")
+
+    def _old(self) -> Iterator[Markup]:
+        if self.usage.before:
+            y = self.level(self.usage.before)
+            size = (_LEFT, y, self.right - _LEFT, self.bottom - y)
+            yield tag("rect", x=size[0], y=size[1], width=size[2], height=size[3], class_="old")
+            yield tag("path", d=hatch_path(*size), class_="stripe")
+
+    def _areas(self) -> Iterator[Markup]:
+        for layer, pieces in self.pieces:
+            if pieces:
+                path = "".join(
+                    f"M{number(x)} {number(y)}h{number(width)}v{number(height)}h{number(-width)}z"
+                    for x, y, width, height in pieces
+                )
+                held = layer.tensors[0]
+                text = _tensor_text(held) if layer.number else plural(len(layer.tensors), "other tensor")
+                yield tag("path", tag("title", text), d=path, fill=self.look.colour.fill,
+                          fill_opacity=_shade(layer.number))  # fmt: skip
+        levels = [self.usage.before + taken for taken in _bytes_at(self.usage.tensors, self.times)]
+        points = "".join(
+            f"H{number(self.x(moment))}V{number(self.level(level))}"
+            for moment, level in zip(self.times, levels, strict=True)
+        )
+        start = f"M{number(self.x(0))} {number(self.level(self.usage.before))}"
+        yield tag("path", d=start + points, class_="total", stroke=self.look.colour.line)
+
+    def _stacked(self) -> Iterator[tuple[_Layer, list[_Piece]]]:
+        """Each layer with its rectangles: it lies on those below it, wherever they end at that moment."""
+        base = [float(self.usage.before)] * len(self.times)
+        for layer in self.layers:
+            top = [below + more for below, more in zip(base, _bytes_at(layer.tensors, self.times), strict=True)]
+            pieces: list[_Piece] = []
+            for i in range(len(self.times) - 1):
+                if top[i] > base[i]:
+                    x, y = self.x(self.times[i]), self.level(top[i])
+                    pieces.append(_Piece(x, y, self.x(self.times[i + 1]) - x, self.level(base[i]) - y))
+            yield layer, pieces
+            base = top
+
+    def _numbers(self) -> Iterator[Markup]:
+        """The number of a tensor in the list, where its layer has room for it."""
+        for layer, pieces in self.pieces:
+            roomy = [piece for piece in pieces if piece.height >= 11.5 and piece.width >= 10]
+            if layer.number and roomy:
+                best = max(roomy, key=lambda piece: piece.width)
+                at = {"x": best.x + best.width / 2, "y": best.y + best.height / 2 + 4}
+                yield _digit(layer.number, self.look, **at)
+
+    def _peak(self) -> Iterator[Markup]:
+        x, y = self.x(self.moment), self.level(self.most)
+        yield tag("path", d=f"M{number(x)} {number(self.bottom)}V{number(y)}", class_="peak", stroke_dasharray="3 3")
+        yield tag("circle", cx=x, cy=y, r=3.2, style="fill:var(--fg)")
+        text = f"peak {memory_size(self.most)} at {duration(self.moment)}"
+        room = text_width(text, 11, bold=True) + 8
+        left = x + 8 + room > self.right
+        yield tag("text", text, x=x - 8 if left else x + 8, y=y - 1, class_="s11 b halo" + (" end" if left else ""))
+
+    def _list(self) -> Iterator[Markup]:
+        x, y = self.right + 22, self.y + 19
+        yield tag("text", f"At the peak, {memory_size(self.most)}", x=x, y=y, class_="s11 b")
+        shown = self.listed[:_MOST_LAYERS]
+        for i, held in enumerate(shown, 1):
+            y += _ROW
+            yield self._entry(x, y, i, held.bytes, readable(held.name))
+        rest = self.listed[_MOST_LAYERS:]
+        if rest:
+            y += _ROW
+            yield self._entry(x, y, 0, sum(held.bytes for held in rest), plural(len(rest), "smaller tensor"))
+        if self.usage.before:
+            y += _ROW
+            yield tag("rect", x=x, y=y - 10, width=12, height=12, rx=2, class_="old")
+            yield tag("path", d=hatch_path(x, y - 10, 12, 12, 5), class_="stripe")
+            yield from _words(x, y, self.usage.before, "from before the step")
+
+    def _entry(self, x: float, y: float, i: int, nbytes: int, name: str) -> Markup:
+        box = tag("rect", x=x, y=y - 10, width=12, height=12, rx=2, fill=self.look.colour.fill, fill_opacity=_shade(i))
+        digit = [_digit(i, self.look, x + 6, y)] if i else []
+        return join([box, *digit, *_words(x, y, nbytes, name)])
+
+
+def _digit(i: int, one: Look, x: float, y: float) -> Markup:
+    ink = one.colour.ink if i % 2 else "var(--fg)"  # every other layer is half the ground's colour
+    return tag("text", i, x=x, y=y, class_="s11 b mid", style=f"fill:{ink}")
+
+
+def _words(x: float, y: float, nbytes: int, name: str) -> Iterator[Markup]:
+    yield tag("text", memory_size(nbytes), x=x + 84, y=y, class_="s11 end")
+    yield tag("text", shorten(name, _LIST - 98, 11), x=x + 94, y=y, class_="s11")
+
+
+def _shade(i: int) -> float:
+    """Neighbours in a stack are told apart; the layer of the small ones is the palest."""
+    return 0.28 if i == 0 else 0.95 if i % 2 else 0.62
+
+
+def _bytes_at(tensors: Sequence[Held], times: list[float]) -> list[int]:
+    """Bytes that the tensors take from each of the times on."""
+    place = {moment: i for i, moment in enumerate(times)}
+    change = [0] * len(times)
+    for held in tensors:
+        change[place[held.start]] += held.bytes
+        if held.end is not None:
+            change[place[held.end]] -= held.bytes
+    now, found = 0, []
+    for each in change:
+        now += each
+        found.append(now)
+    return found
+
+
+def _size_step(most: int) -> int:
+    """A power of two of bytes that gives two to four lines."""
+    return max(1, 1 << max(0, (most // 4).bit_length()))
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+
+
+def _tensor_text(held: Held) -> str:
+    end = "to after the step" if held.end is None else f"to {duration(held.end)}"
+    return (
+        f"{readable(held.name)} = {held.op}  {held.what}\n{memory_size(held.bytes)}, from {duration(held.start)} {end}"
+    )
+
+
+def _summary(usages: Sequence[Usage]) -> str:
+    count = sum(len(usage.tensors) for usage in usages)
+    return f"one step, {duration(usages[0].total)}: {plural(count, 'tensor')} on {plural(len(usages), 'device')}"
+
+
+def _sentence(usage: Usage) -> str:
+    moment, most = usage.peak()
+    largest = usage.held_at_peak()[:3]
+    parts = [f"{memory_size(held.bytes)} from {readable(held.name)}" for held in largest]
+    parts += [f"{memory_size(usage.before)} from before the step"] if usage.before else []
+    simulated = " (simulated: NumPy timings)" if usage.simulated else ""
+    return (
+        f"{look(usage.device).label}{simulated} has its peak of {memory_size(most)} at {duration(moment)}: "
+        f"{', '.join(parts)}."
+    )
+
+
+_HEADS = ("op", "type", "tensor", "bytes", "made, µs", "freed, µs")
+
+
+def _tables(usages: Sequence[Usage]) -> list[Table]:
+    tables: list[Table] = []
+    for usage in usages:
+        label, listed = look(usage.device).label, usage.held_at_peak()
+        moment, most = usage.peak()
+        title = f"{label}, {usage.allocator}: the peak of {most:,} bytes at {moment:.0f} µs"
+        old = [["", "", "from before the step", f"{usage.before:,}", "", ""]] if usage.before else []
+        tables.append((title, _HEADS, [*map(_cells, listed[:_MOST_TABLE_ROWS]), *old]))
+        tables.append((f"{label}, {usage.allocator}: all", _HEADS, [*map(_cells, usage.tensors[:_MOST_TABLE_ROWS])]))
+    return tables
+
+
+def _cells(held: Held) -> list[str]:
+    end = "after the step" if held.end is None else f"{held.end:.0f}"
+    return [held.name, held.op, held.what, f"{held.bytes:,}", f"{held.start:.0f}", end]
+
+
+def _text(usages: Sequence[Usage]) -> str:
+    parts = [_summary(usages)]
+    for usage in usages:
+        _, most = usage.peak()
+        rows = [[memory_size(held.bytes), readable(held.name), held.op, held.what] for held in usage.held_at_peak()]
+        if len(rows) > _MOST_LAYERS:
+            rest = sum(held.bytes for held in usage.held_at_peak()[_MOST_LAYERS:])
+            more = plural(len(rows) - _MOST_LAYERS, "smaller tensor")
+            rows[_MOST_LAYERS:] = [[memory_size(rest), more, "", ""]]
+        rows += [[memory_size(usage.before), "from before the step", "", ""]] if usage.before else []
+        simulated = ", simulated: NumPy timings" if usage.simulated else ""
+        parts.append(f"{usage.device} ({usage.allocator}{simulated}), peak {memory_size(most)}")
+        parts.append(text_table(("bytes", "op", "type", "tensor"), rows))
+    return "\n".join(parts)

@@ -1,0 +1,176 @@
+"""The picture of memory, from traces made by hand, by dtflab and by TensorFlow."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+import dtflab as tf
+from dtflab import viz
+from dtflab.machine.hosts import simulate_gpus
+from dtflab.protos.step_stats_pb2 import StepStats
+from dtflab.viz import usage
+from dtflab.viz.units import memory_size
+from tests.viz.programs import worker
+
+MIB = 1 << 20
+GPU = worker().replace("CPU", "GPU")
+
+
+def step(*tensors, device=GPU, allocator="GPU_0_bfc", before=0, ends=100):
+    """A trace of tensors (name, bytes, made, freed or None), times in microseconds, that ends after `ends`."""
+    stats = StepStats()
+    one = stats.dev_stats.add(device=device)
+    in_use = before
+    for name, nbytes, made, freed in tensors:
+        node = one.node_stats.add(node_name=name, timeline_label=f"{name} = Fill(n)", all_start_micros=1000)
+        node.all_end_rel_micros = made
+        in_use += nbytes
+        memory = node.memory.add(allocator_name=allocator, allocator_bytes_in_use=in_use if before else 0)
+        memory.allocation_records.add(alloc_micros=1000 + made, alloc_bytes=nbytes)
+        if freed is not None:
+            memory.allocation_records.add(alloc_micros=1000 + freed, alloc_bytes=-nbytes)
+        output = node.output.add().tensor_description
+        output.dtype = tf.float32.as_datatype_enum
+        output.shape.dim.add(size=nbytes // 4)
+        output.allocation_description.requested_bytes = nbytes
+    one.node_stats.add(node_name="end", timeline_label="end = NoOp()", all_start_micros=1000, all_end_rel_micros=ends)
+    return stats
+
+
+OVERLAPPING = (("a", 4 * MIB, 10, 50), ("b", 2 * MIB, 30, 60), ("c", 3 * MIB, 70, None))
+
+
+def test_the_peak_and_what_it_consists_of():
+    (one,) = usage.read(step(*OVERLAPPING))
+    assert one.peak() == (30, 6 * MIB)
+    assert [(held.name, held.op, held.what) for held in one.held_at_peak()] == [
+        ("a", "Fill", f"float32 [{MIB}]"),
+        ("b", "Fill", f"float32 [{MIB // 2}]"),
+    ]
+    assert one.changes[-1] == (70, 3 * MIB) and one.tensors[2].end is None
+
+
+def test_what_was_there_before_is_part_of_the_peak():
+    (one,) = usage.read(step(*OVERLAPPING, before=5 * MIB))
+    assert one.before == 5 * MIB and one.peak() == (30, 11 * MIB)
+
+
+def test_memory_is_taken_before_other_is_freed_in_the_same_microsecond():
+    (one,) = usage.read(step(("a", 100, 10, 20), ("b", 200, 20, 30)))
+    assert one.peak() == (20, 300) and [held.name for held in one.held_at_peak()] == ["b", "a"]
+
+
+def test_outputs_in_host_memory_are_the_cpus():
+    stats = step(("on_card", 8, 1, 2))
+    stats.MergeFrom(step(("on_host", 8, 1, 2), allocator="cpu"))
+    assert [(one.device, one.allocator) for one in usage.read(stats)] == [(worker(), "cpu"), (GPU, "GPU_0_bfc")]
+
+
+def test_a_trace_without_allocations_is_an_error_that_says_so():
+    with pytest.raises(ValueError, match="the trace has no allocations"):
+        viz.memory(step())
+    with pytest.raises(ValueError, match="the trace is empty: run the step with"):
+        viz.memory(StepStats())
+
+
+# ---- the picture ----
+
+
+def rectangles(picture):
+    """The rectangles of each layer, by what its title says first."""
+    found = {}
+    for path in ElementTree.fromstring(picture.svg.split("\n", 1)[1]).iter("{http://www.w3.org/2000/svg}path"):
+        title = path.find("{http://www.w3.org/2000/svg}title")
+        if title is not None:
+            numbers = [[float(n) for n in re.findall(r"-?[\d.]+", piece)] for piece in path.get("d").split("z")[:-1]]
+            found[title.text.split()[0]] = [(x, y, w, h) for x, y, w, h, _ in numbers]
+    return found
+
+
+def test_layers_have_the_areas_of_their_tensors():
+    layers = rectangles(viz.memory(step(*OVERLAPPING)))
+    area = {name: sum(w * h for _, _, w, h in pieces) for name, pieces in layers.items()}
+    assert area["a"] / area["b"] == pytest.approx(4 * 40 / (2 * 30), rel=0.02)
+    assert area["1"] / area["b"] == pytest.approx(3 * 30 / (2 * 30), rel=0.02), "c, which is not at the peak"
+
+
+def test_layers_never_overlap():
+    pieces = [p for layer in rectangles(viz.memory(step(*OVERLAPPING, before=MIB))).values() for p in layer]
+    for i, (x, y, w, h) in enumerate(pieces):
+        for u, v, m, n in pieces[i + 1 :]:
+            assert x + w <= u + 0.05 or u + m <= x + 0.05 or y + h <= v + 0.05 or v + n <= y + 0.05
+
+
+def test_words_and_tables_say_what_the_drawing_shows():
+    picture = viz.memory(step(*OVERLAPPING, before=MIB))
+    assert picture.sentence == (
+        "Memory of one step, 100 µs: 3 tensors on 1 device. worker:0 GPU:0 (simulated: NumPy timings) has its peak of "
+        "7.00 MiB at 30.0 µs: 4.00 MiB from a, 2.00 MiB from b, 1.00 MiB from before the step."
+    )
+    assert "simulated: NumPy timings" in picture.svg and "peak 7.00 MiB at 30.0 µs" in picture.svg
+    (peak, heads, rows), (_, _, all_rows) = picture.tables
+    assert peak == "worker:0 GPU:0, GPU_0_bfc: the peak of 7,340,032 bytes at 30 µs" and heads[3] == "bytes"
+    assert [row[0] for row in rows] == ["a", "b", ""] and [row[0] for row in all_rows] == ["a", "b", "c"]
+    assert all_rows[2][-1] == "after the step"
+    assert "4.00 MiB  a                     Fill  float32 [1048576]" in picture.text.splitlines()
+
+
+def test_many_tensors_make_one_layer_of_small_ones():
+    many = [(f"t{i}", (20 - i) * MIB, i + 1, 80) for i in range(20)]
+    picture = viz.memory(step(*many))
+    assert len(rectangles(picture)) == 8 and "13 smaller tensors" in picture.svg
+    assert len(picture.tables[0][2]) == 20
+
+
+def test_a_device_with_next_to_nothing_is_in_the_tables_only():
+    stats = step(("large", 100 * MIB, 1, 2))
+    stats.MergeFrom(step(("tiny", 4, 1, 2), device=worker(), allocator="cpu"))
+    picture = viz.memory(stats)
+    assert "tiny" not in picture.svg.split("</style>")[1].replace(picture.sentence, "")
+    assert "tiny" in picture.text and len(picture.tables) == 4
+
+
+def test_names_are_escaped():
+    picture = viz.memory(step(("<b>&", MIB, 1, 2)))
+    assert "<b>&" not in picture.svg and "&lt;b&gt;&amp;" in picture.svg
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (MIB, "1.00 MiB"), (20 * MIB, "20.0 MiB"),
+     (586 * 1024, "586 KiB"), (3928915968, "3.66 GiB")],
+)  # fmt: skip
+def test_sizes_in_binary_units(count, text):
+    assert memory_size(count) == text
+
+
+# ---- real traces ----
+
+
+def test_a_step_on_a_simulated_gpu(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    simulate_gpus(1)
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [MIB // 4], name="x")
+        fetch = tf.reduce_sum(tf.tile(x, [2], name="twice"))
+        trace = session.trace(fetch, {x: [1.0] * (MIB // 4)})
+    simulate_gpus(None)
+    cpu, gpu = usage.read(trace)
+    assert [(held.name, held.op, held.bytes) for held in gpu.held_at_peak()] == [
+        ("twice", "Tile", 2 * MIB),
+        ("_arg_x_0_0", "received", MIB),
+    ]
+    assert gpu.peak()[1] == 3 * MIB + gpu.before and gpu.simulated and not cpu.simulated
+    assert viz.memory(trace).text.count("simulated: NumPy timings") == 1
+
+
+def test_a_trace_of_tensorflow():
+    """Written as TensorFlow 2.21 does: labels with sizes, host memory without a count of bytes in use."""
+    stats = step(("grow", 2 * MIB, 5, 9), device=worker(), allocator="cpu")
+    stats.dev_stats[0].node_stats.add(node_name="_SOURCE", timeline_label="_SOURCE = NoOp()", all_start_micros=990)
+    stats.dev_stats[0].node_stats[0].timeline_label = "[cpu 2.0MB 2.0MB] grow = Fill(n, value)"
+    (one,) = usage.read(stats)
+    assert [(held.name, held.op, held.start) for held in one.tensors] == [("grow", "Fill", 5)] and not one.simulated
