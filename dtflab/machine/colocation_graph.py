@@ -145,7 +145,9 @@ class ColocationGraph:
             for name in (*node.colocated_with(), node.name):
                 other = first.setdefault(name, node.name)
                 if other != node.name and self._join(node.name, other):
-                    self.links.setdefault(node.name, Link("colocation", other))
+                    leader = name if name in self._by_name else other
+                    follower = other if leader == node.name else node.name
+                    self.links.setdefault(follower, Link("colocation", leader))
 
     def _join(self, x: str, y: str, by_edge: bool = False) -> bool:
         """Make one group of two. Where requests contradict, soft placement leaves groups by `_class` apart: False."""

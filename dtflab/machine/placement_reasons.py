@@ -75,12 +75,18 @@ class Reasons:
 
     def _link(self, node: Node) -> str:
         kind, other = self._graph.links[node.name]
-        seen = {node.name}
-        while other in self._graph.links and other not in seen and kind != "colocation":
-            seen.add(other)
-            other = self._graph.links[other].other  # what is handed on comes from a variable in the end
-        what = "its variable " if self._graph.node(other).op in _VARIABLES else ""
-        return f"colocated with {what}{other!r}" if kind == "colocation" else f"beside {what}{other!r} ({kind})"
+        is_variable = self._graph.node(self._origin(other)).op in _VARIABLES
+        if kind == "colocation":
+            return f"colocated with {'its variable ' * is_variable}{other!r}"
+        return f"beside {'its variable ' * is_variable}{self._origin(other)!r} ({kind})"
+
+    def _origin(self, name: str) -> str:
+        """What made the variable that a node hands on."""
+        seen = set()
+        while name not in seen and (link := self._graph.links.get(name)) and link.kind != "colocation":
+            seen.add(name)
+            name = link.other
+        return name
 
     def _soft(self, node: Node, group: Group) -> str:
         """For a pin that soft placement gave up."""

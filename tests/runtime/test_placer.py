@@ -169,3 +169,217 @@ def test_loops_are_placed_too():
         merge.op._update_input(1, apply_op("NextIteration", "n", data=merge))
     found = placed()
     assert found["m"] == "/job:worker/task:0:GPU:0" and found["n"] == "/job:ps/task:0:GPU:0"
+
+
+# -- GPUs, and reasons ------------------------------------------------------------------------------------------
+
+LOCAL = "/job:localhost/replica:0/task:0"
+ONE_GPU = [f"{LOCAL}/device:CPU:0", f"{LOCAL}/device:GPU:0"]
+TWO_GPUS = [*ONE_GPU, f"{LOCAL}/device:GPU:1"]
+
+
+def here(devices=ONE_GPU, **kwargs):
+    """Place the graph on one machine: the end of each node's device, and the reasons."""
+    found = place(tf.get_default_graph().nodes(), devices, LOCAL, **kwargs)
+    return {name: device.rpartition("device:")[2] for name, device in found.items()}, found.reasons
+
+
+def test_reasons_of_pins_and_defaults():
+    op("open")
+    op("pinned", device="/gpu:0")
+    with tf.device("/cpu:0"):
+        v = tf.Variable(3.0, name="v")
+    i = tf.Variable(3, name="i")
+    tf.multiply(v, tf.constant(4.0, name="four"), name="product")
+    tf.size(op("on_cpu", device="/cpu:0"), name="size", out_type=tf.int64)
+    tf.add(i, 1, name="sum")
+    where, why = here()
+    assert {name: (where[name], why[name]) for name in (
+        "open", "pinned", "v", "v/read", "v/Assign", "four", "product", "i", "i/Assign", "i/read", "sum/y",
+    )} == {
+        "open": ("GPU:0", "default device: the first GPU of the master's task"),
+        "pinned": ("GPU:0", "pinned to /gpu:0 by the program"),
+        "v": ("CPU:0", "pinned to /cpu:0 by the program"),
+        "v/Assign": ("CPU:0", "pinned to /cpu:0 by the program"),
+        "v/read": ("CPU:0", "pinned to /cpu:0 by the program"),
+        "four": ("GPU:0", "beside its consumer 'product'"),
+        "product": ("GPU:0", "default device: the first GPU of the master's task"),
+        "i": ("CPU:0", "no GPU kernel for VariableV2 with int32, so the CPU"),
+        "i/Assign": ("CPU:0", "beside its variable 'i' (reference edge)"),
+        "i/read": ("CPU:0", "colocated with its variable 'i'"),
+        "sum/y": ("GPU:0", "beside its consumer 'sum'"),
+    }  # fmt: skip
+
+
+def test_reasons_of_neighbours():
+    from dtflab.graph.apply_op import apply_op
+
+    x = tf.get_default_graph().get_tensor_by_name("x:0")
+    with tf.device("/gpu:1"):
+        a = tf.negative(x, name="a")
+        b = tf.negative(tf.identity(a, name="between"), name="b")
+    apply_op("Rank", "rank", input=a)
+    tf.get_default_graph().get_operation_by_name("between")._set_device("")
+    with tf.device("/job:localhost"):
+        c = tf.constant(1.0, name="c")
+    with tf.device("/cpu:0"):
+        tf.add_n([c, c], name="first")
+        tf.add(b, c, name="second")
+    where, why = here(TWO_GPUS)
+    assert (where["rank"], why["rank"]) == ("GPU:1", "only looks at the rank of 'a', so beside it")
+    assert (where["between"], why["between"]) == ("GPU:1", "only passes on 'a', so beside it")
+    assert (where["c"], why["c"]) == (
+        "CPU:0", "pinned to /job:localhost; there beside its consumers, 'first' and 1 more"
+    )  # fmt: skip
+
+
+def test_reasons_of_resources_and_groups():
+    with tf.device("/gpu:1"):
+        v = tf.Variable(1.0, name="v", use_resource=True)
+    with tf.device("/cpu:0"):
+        v.assign_add(2.0)
+    queue = tf.FIFOQueue(3, [tf.float32], name="queue")
+    queue.enqueue(1.0, name="push")
+    free = tf.Variable(1.0, name="free", use_resource=True)
+    with tf.device("/gpu:1"):
+        free.assign_add(1.0)
+    a = op("a")
+    with tf.colocate_with(a):
+        tf.as_string(a, name="text")
+    where, why = here(TWO_GPUS)
+    add = next(name for name in where if name.startswith("AssignAdd"))
+    assert (where[add], why[add]) == ("GPU:1", "beside its variable 'v' (resource edge), against its own pin to /cpu:0")
+    assert (where["push"], why["push"]) == ("CPU:0", "beside 'queue' (resource edge)")
+    pinned = next(name for name in where if name.startswith("AssignAddVariableOp_1"))
+    assert (where["free"], why["free"]) == ("GPU:1", f"shares its device with {pinned!r}, which is pinned to /gpu:1")
+    assert where["a"] == where["text"] == "CPU:0"
+    assert why["a"] == "shares its device with 'text', which has no GPU kernel (AsString with float32), so the CPU"
+    assert why["text"] == "colocated with 'a'"
+    assert why["queue"] == "pinned to /cpu:* by the program"  # tf.FIFOQueue does so
+    assert why["v/Initializer/initial_value"] == "colocated with its variable 'v'"
+
+
+def test_reasons_of_soft_placement():
+    with tf.device("/gpu:0"):
+        tf.Variable(3, name="i")
+    op("elsewhere", device="/gpu:7")
+    where, why = here(allow_soft_placement=True)
+    assert (where["i"], why["i"]) == ("CPU:0", "no GPU kernel for VariableV2 with int32, so the CPU (soft placement)")
+    assert why["i/Assign"] == "beside its variable 'i' (reference edge), against its own pin to /gpu:0"
+    assert where["elsewhere"] == "GPU:0"
+    assert why["elsewhere"] == "there is no /gpu:7, so the first device with a kernel (soft placement)"
+
+
+def test_reasons_in_a_cluster():
+    op("open")
+    op("ps", device="/job:ps")
+    nodes = tf.get_default_graph().nodes()
+    with_gpus = place(nodes, DEVICES, TASKS[1])
+    assert with_gpus.reasons["ps"] == "pinned to /job:ps; there the first device with a kernel"
+    elsewhere = [device for device in DEVICES if "GPU" not in device or TASKS[1] not in device]
+    assert place(nodes, elsewhere, TASKS[1]).reasons["open"] == (
+        "default device: the first GPU; the master's task has none"
+    )
+    cpus = [device for device in DEVICES if "CPU" in device]
+    without = place(nodes, cpus, TASKS[1]).reasons
+    assert without["open"] == "default device: the first CPU of the master's task"
+    assert without["ps"] == "pinned to /job:ps; there the first device"
+
+
+def test_reasons_of_what_was_placed_earlier_and_of_what_was_changed():
+    op("a")
+    first = place(tf.get_default_graph().nodes(), ONE_GPU, LOCAL)
+    op("b")
+    second = place(tf.get_default_graph().nodes(), ONE_GPU, LOCAL, placed=first)
+    assert second.reasons["a"] == "placed in an earlier run" and "default" in second.reasons["b"]
+    second["b"] = ONE_GPU[0]
+    assert second.reasons.keys() == {"x", "a"}
+
+
+def test_every_node_has_a_reason_and_the_table_is_read_only_for_gpus(monkeypatch):
+    from dtflab.ops import kernel_registry
+
+    v = tf.Variable(1.0, name="v")
+    tf.train.AdamOptimizer(0.1).minimize(v * v)
+    monkeypatch.setattr(kernel_registry, "_table", lambda: pytest.fail("read for CPUs"))
+    where, why = here(ONE_GPU[:1])
+    assert why.keys() == where.keys() and set(where.values()) == {"CPU:0"}
+    assert why["v"] == "the only device"
+
+
+def failure(devices=ONE_GPU):
+    with pytest.raises(errors.InvalidArgumentError) as caught:
+        here(devices)
+    return caught.value.message
+
+
+def test_the_error_of_a_variable_without_gpu_kernel():
+    with tf.device("/gpu:0"):
+        tf.Variable(3)
+    assert failure() == (
+        "Cannot assign a device for operation Variable: Could not satisfy explicit device specification "
+        "'/device:GPU:0' because no supported kernel for GPU devices is available.\n"
+        "Colocation Debug Info:\n"
+        "Colocation group had the following types and supported devices: \n"
+        "VariableV2: CPU\n"
+        "Assign: CPU\n"
+        "Identity: GPU CPU\n"
+        "\n"
+        "Colocation members, user-requested devices, and framework assigned devices, if any:\n"
+        "  Variable (VariableV2) /device:GPU:0\n"
+        "  Variable/Assign (Assign) /device:GPU:0\n"
+        "  Variable/read (Identity) /device:GPU:0\n"
+        "\n"
+        "Op: VariableV2\n"
+        "Registered kernels:\n"
+        "  device='CPU'\n"
+        "  device='GPU'; dtype in [DT_BFLOAT16, DT_BOOL, DT_COMPLEX128, DT_COMPLEX64, DT_HALF, DT_FLOAT, DT_DOUBLE, "
+        "DT_INT64, DT_UINT32]\n"
+        "  device='DEFAULT'; dtype in [DT_BFLOAT16, DT_BOOL, DT_COMPLEX128, DT_COMPLEX64, DT_HALF, DT_FLOAT, "
+        "DT_DOUBLE, DT_INT64, DT_UINT32]\n"
+        "\n"
+        "What to do: VariableV2 with int32 has no GPU kernel. Make the variable float32, pin it to /cpu:0, or let the "
+        "session choose another device: tf.ConfigProto(allow_soft_placement=True).\n"
+        "\t [[{{node Variable}}]]"
+    )
+
+
+def test_errors_say_what_to_do():
+    op("a", device="/gpu:1")
+    assert "What to do: ask for a device that is there, or let the session choose" in failure()
+    with tf.Graph().as_default(), tf.device("/gpu:0"):
+        tf.read_file("name", name="read")
+        assert "What to do: ReadFile has no GPU kernel. Pin it to /cpu:0, or let the session choose" in failure()
+
+
+def test_a_device_that_nobody_can_read():
+    op("a").op._set_device("gpu0")
+    assert failure() == (
+        "Malformed device specification 'gpu0' in node: {{node a}}\n"
+        "What to do: write it as /job:ps/task:0/device:GPU:0; any part may lack.\n\t [[{{node a}}]]"
+    )
+
+
+def test_two_homes_say_what_to_do():
+    from dtflab.graph.apply_op import apply_op
+
+    with tf.device("/gpu:0"):
+        a = tf.Variable(1.0, name="a", use_resource=False)
+    with tf.device("/cpu:0"):
+        b = tf.Variable(1.0, name="b", use_resource=False)
+    apply_op("RefMerge", "merge", inputs=[a._ref(), b._ref()])
+    message = failure()
+    assert message.startswith("Cannot place the graph because a reference or resource edge connects colocation groups")
+    assert "/device:CPU:0 vs /device:GPU:0" in message and "hand merge a value: tf.identity(…)" in message
+
+
+def test_long_chains_of_groups_are_no_problem():
+    x = op("n0", device="/gpu:1")
+    for i in range(1, 3000):
+        with tf.device(None):
+            x = tf.negative(x, name=f"n{i}")
+    for node in (nodes := tf.get_default_graph().nodes()):
+        if node.op == "Neg":
+            node.attrs["_class"] = [f"loc:@n{int(node.name[1:]) - 1}".encode()]
+    found = place(nodes[::-1], TWO_GPUS, LOCAL)
+    assert {found[node.name] for node in nodes if node.op == "Neg"} == {TWO_GPUS[2]}
