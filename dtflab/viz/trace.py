@@ -17,7 +17,8 @@ _TRANSFER = re.compile(
     r"(?:\[(?P<bytes>\d+)B\] )?(?:\[[^]]*\] )?(?P<tensor>.+) from (?P<source>\S+) to (?P<target>\S+)"
 )
 _EDGE_NUMBER = re.compile(r"^edge_\d+_")
-_LABEL = re.compile(r"^(?P<name>\S+) = (?P<op>\w+)\(")
+# TensorFlow puts what a node took of memory before its name: `[cpu 16.0MB 16.0MB] `.
+_LABEL = re.compile(r"^(?:\[\S+ [^]]*B\] )*(?P<name>\S+) = (?P<op>\w+)\(")
 _BESIDE = re.compile(r"(?P<device>.*/device:\w+:\d+)/(?P<line>[\w-]+)$")
 _PART = re.compile(r" part (?P<number>\d+) of (?P<count>\d+)$")
 _OWN_POOL = re.compile(r"^[CG]PU(:\d+)? (?=.*(inter|intra)-op)")

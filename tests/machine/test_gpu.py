@@ -79,7 +79,7 @@ def test_a_variable_stays_and_its_updates_take_no_more():
         session.run(w.initializer)
         for _ in range(5):
             session.run(update.op)
-        assert [(str(b), b.size) for b in memory().buffers() if b.maker.name == "w"] == [("w", 4096)]
+        assert [(str(b), b.size) for b in memory().buffers() if b.variable] == [("variable w", 4096)]
         np.testing.assert_array_equal(session.run(w), np.full(1024, 5, np.float32))
 
 

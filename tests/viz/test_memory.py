@@ -11,7 +11,7 @@ import dtflab as tf
 from dtflab import viz
 from dtflab.machine.hosts import simulate_gpus
 from dtflab.protos.step_stats_pb2 import StepStats
-from dtflab.viz import usage
+from dtflab.viz import trace, usage
 from dtflab.viz.units import memory_size
 from tests.viz.programs import worker
 
@@ -156,15 +156,15 @@ def test_a_step_on_a_simulated_gpu(monkeypatch):
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.placeholder(tf.float32, [MIB // 4], name="x")
         fetch = tf.reduce_sum(tf.tile(x, [2], name="twice"))
-        trace = session.trace(fetch, {x: [1.0] * (MIB // 4)})
+        metadata = session.trace(fetch, {x: [1.0] * (MIB // 4)})
     simulate_gpus(None)
-    cpu, gpu = usage.read(trace)
+    cpu, gpu = usage.read(metadata)
     assert [(held.name, held.op, held.bytes) for held in gpu.held_at_peak()] == [
         ("twice", "Tile", 2 * MIB),
         ("_arg_x_0_0", "received", MIB),
     ]
     assert gpu.peak()[1] == 3 * MIB + gpu.before and gpu.simulated and not cpu.simulated
-    assert viz.memory(trace).text.count("simulated: NumPy timings") == 1
+    assert viz.memory(metadata).text.count("simulated: NumPy timings") == 1
 
 
 def test_a_trace_of_tensorflow():
@@ -174,3 +174,4 @@ def test_a_trace_of_tensorflow():
     stats.dev_stats[0].node_stats[0].timeline_label = "[cpu 2.0MB 2.0MB] grow = Fill(n, value)"
     (one,) = usage.read(stats)
     assert [(held.name, held.op, held.start) for held in one.tensors] == [("grow", "Fill", 5)] and not one.simulated
+    assert [(event.name, event.op) for event in trace.read(stats).events] == [("grow", "Fill"), ("end", "NoOp")]
