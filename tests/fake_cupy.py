@@ -52,6 +52,8 @@ class Pool:
     def used_bytes(self) -> int:
         return self.used[hooks.device]
 
+    total_bytes = used_bytes
+
     def made(self, array: np.ndarray) -> None:
         """Count an array's memory as long as it lives."""
         device, size = hooks.device, -(-array.nbytes // 512) * 512

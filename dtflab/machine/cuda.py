@@ -82,6 +82,14 @@ def _try_a_kernel(cupy: Any) -> None:
             raise RuntimeError(f"1 + 1 is {two}")
 
 
+def usage(card: Card) -> tuple[int, int]:
+    """Bytes of the card that are in use, as its driver says, and those that CuPy's pool in this process has."""
+    cupy = _cupy()
+    with cupy.cuda.Device(card.index):
+        free, total = cupy.cuda.runtime.memGetInfo()
+        return total - free, cupy.get_default_memory_pool().total_bytes()
+
+
 def _cupy() -> Any:
     import cupy
 
@@ -244,6 +252,16 @@ class CudaGPU(GPUDevice):
             self._here.copies = []
         copies: list[tuple[Node, float, float, Any]] = self._here.copies
         return copies
+
+    def _copied(self, ctx: Any, node: Node, copy: Kernel, array: Any) -> Any:
+        """As on any GPU; in a trace, a copy takes until it has arrived."""
+
+        def arrived(array: Any) -> Any:
+            copied = copy(array)
+            self.streams.upload.synchronize()
+            return copied
+
+        return super()._copied(ctx, node, copy if ctx.step.trace is None else arrived, array)
 
     # -- kernels -------------------------------------------------------------------------------------------------
 

@@ -117,7 +117,7 @@ class Claim:
 
     def other_holders(self) -> str:
         """A sentence for errors: who else holds memory of the card. Empty if nobody does."""
-        held = [(claim.program or "this process", claim.held) for claim in _on(self.card) if claim is not self]
+        held = [(claim.program or "this process", claim.held) for claim in claims_on(self.card) if claim is not self]
         held += [
             (holding.program or f"process {record.pid} ({record.command})", holding.held)
             for record, holding in _elsewhere(self.card)
@@ -389,11 +389,11 @@ def end_program(program: str) -> None:
 def free_bytes(card: Card) -> int:
     """What nobody holds of a card."""
     with _lock:
-        held = sum(claim.held for claim in _on(card)) + sum(holding.held for _, holding in _elsewhere(card))
+        held = sum(claim.held for claim in claims_on(card)) + sum(holding.held for _, holding in _elsewhere(card))
         return card.memory_bytes - cards.IDLE_BYTES - held
 
 
-def _on(card: Card) -> list[Claim]:
+def claims_on(card: Card) -> list[Claim]:
     """The claims of this process on a card."""
     return [claim for claim in _every if claim.card is card]
 

@@ -9,19 +9,21 @@ a period in which kernels ran: the time since the last look of this process, or 
 from __future__ import annotations
 
 import html
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dtflab.machine import cards, hosts
 from dtflab.machine.clock import REAL, Clock
-from dtflab.machine.registry import Holding, HostCards, Record, registry
+from dtflab.machine.registry import Holding, HostCards, Record, command_line, registry
 
 NO_GPUS = (
     "No GPUs, neither real nor simulated ones. Simulate some: dtflab.simulate_gpus(2), DTFLAB_GPUS=2 in the "
     "environment, or dtflab.Cluster(..., gpus=2)."
 )
 SIMULATED = "simulated GPUs: they compute with NumPy, so all times are NumPy's"
+REAL_CARDS = "real GPUs; of the processes, this one. NVIDIA's nvidia-smi knows the others, and how busy the cards are"
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Process:
 
 @dataclass(frozen=True)
 class CardState:
-    """One card: bytes, and the share of the period in which it was busy, from 0 to 1."""
+    """One card: bytes, and the share of the period in which it was busy, from 0 to 1; None if we can't know."""
 
     index: int
     name: str
@@ -45,7 +47,12 @@ class CardState:
     power_watts: int | None
     memory_bytes: int
     used: int
-    utilisation: float
+    utilisation: float | None
+
+    @property
+    def busy(self) -> str:
+        """The share as text."""
+        return "N/A" if self.utilisation is None else f"{self.utilisation:.0%}"
 
 
 @dataclass
@@ -55,6 +62,7 @@ class HostState:
     name: str
     cards: list[CardState] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
+    label: str = SIMULATED
 
 
 class Smi:
@@ -115,7 +123,7 @@ def smi(period: float = 0.0, clock: Clock = REAL) -> Smi:
     records = registry().everyone()
     before, _last = _last, _look(records, clock)
     states = [_state(name, there, records, before, _last) for name, there in _known_hosts(records)]
-    return Smi(states, clock.time(), [line for tell in notes for line in tell()])
+    return Smi(states + _real_host(), clock.time(), [line for tell in notes for line in tell()])
 
 
 def _look(records: list[Record], clock: Clock) -> _Look:
@@ -153,6 +161,23 @@ def _state(name: str, there: HostCards, records: list[Record], before: _Look | N
     return state
 
 
+def _real_host() -> list[HostState]:
+    """The real cards of this machine: all that their driver says to be in use, and what this process has of it."""
+    there = hosts.cards_of(hosts.this_host())
+    if not (there and there[0].real):
+        return []
+    from dtflab.machine import cuda  # only where there is a card
+
+    state = HostState(hosts.this_host(), label=REAL_CARDS)
+    for card in there:
+        used, ours = cuda.usage(card)
+        state.cards.append(CardState(card.index, card.model.name, card.pci_bus_id, None, card.memory_bytes, used, None))
+        if ours:
+            in_use = sum(m.bytes_in_use for m in {claim.memory for claim in hosts.claims_on(card)} if m is not None)
+            state.processes.append(Process(card.index, os.getpid(), command_line(), ours, in_use))
+    return [state]
+
+
 # ---- text ----
 
 _RULE = f"+{'-' * 31}+{'-' * 22}+{'-' * 22}+"
@@ -172,13 +197,13 @@ _PROCESSES_HEAD = (
 
 
 def _block(host: HostState) -> str:
-    lines = [f"{host.name}: {SIMULATED}", *_HEAD]
+    lines = [f"{host.name}: {host.label}", *_HEAD]
     for card in host.cards:
         watts = "N/A" if card.power_watts is None else f"{card.power_watts}W"
         memory = f"{_begun(card.used)}MiB / {card.memory_bytes // cards.MIB:5}MiB"
         lines += [
             f"|{card.index:4}  {_cut(card.name, 18):<19} Off  | {card.pci_bus_id:<16} Off |                  N/A |",
-            f"| N/A   N/A   N/A    N/A / {watts:>4} |{memory:>21} |{card.utilisation:>8.0%}      Default |",
+            f"| N/A   N/A   N/A    N/A / {watts:>4} |{memory:>21} |{card.busy:>8}      Default |",
             _RULE,
         ]
     rows = [
@@ -208,7 +233,7 @@ def _html_block(host: HostState) -> str:
             card.name,
             card.pci_bus_id,
             f"{_begun(card.used)}MiB / {card.memory_bytes // cards.MIB}MiB",
-            f"{card.utilisation:.0%}",
+            card.busy,
         )
         for card in host.cards
     ]
@@ -221,7 +246,7 @@ def _html_block(host: HostState) -> str:
         tables += _table(("GPU", "PID", "Process", "GPU Memory", "of it in tensors"), processes)
     else:
         tables += "<p>No running processes found</p>"
-    return f"<p><b>{html.escape(host.name)}</b>: {html.escape(SIMULATED)}</p>{tables}"
+    return f"<p><b>{html.escape(host.name)}</b>: {html.escape(host.label)}</p>{tables}"
 
 
 def _table(titles: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> str:

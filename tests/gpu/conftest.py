@@ -1,4 +1,4 @@
-"""What tests of the real GPU share. Each runs on the stand-in for CuPy, which is no GPU, and on a card if there is one."""
+"""What tests of the real GPU share. Each runs on the stand-in for CuPy, which is no GPU, and on a card where one is."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.graph import errors
-from dtflab.machine import cuda
+from dtflab.machine import cuda, smi
 from tests import fake_cupy
 from tests.gpu.sessions import GPU, session
 
@@ -287,6 +287,17 @@ def test_a_card_that_others_use_up_is_an_error_that_says_so(cupy, monkeypatch):
     monkeypatch.setattr(cupy, "empty", full)
     with session(allow_growth=False) as sess, pytest.raises(errors.ResourceExhaustedError, match="other programs"):
         sess.list_devices()
+
+
+def test_smi_shows_the_card_and_this_process(cupy):
+    with tf.device(GPU):
+        v = tf.get_variable("v", [3 * MIB], initializer=tf.zeros_initializer())
+    with session() as sess:
+        sess.run(v.initializer)
+        (host,) = smi.smi().hosts
+    assert host.label == smi.REAL_CARDS and len(host.cards) == len(cuda.cards())
+    assert host.processes[0].gpu == 0 and host.processes[0].held >= host.processes[0].in_use >= 12 * MIB
+    assert host.cards[0].name in str(smi.smi()) and "N/A" in host.cards[0].busy
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------------
