@@ -10,7 +10,7 @@ from tests import house
 from tests.house import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PROGRAM = re.search(r"```python\n(.*?)```", README, re.S)[1]
+PROGRAM, ON_GPUS = re.findall(r"```python\n(.*?)```", README, re.S)
 
 
 def told(svg: str) -> set[str]:
@@ -28,6 +28,15 @@ def test_program_draws_the_picture(tmp_path):
     drawn = told((tmp_path / "timeline.svg").read_text(encoding="utf-8"))
     assert drawn == told((ROOT / "docs" / "timeline.svg").read_text(encoding="utf-8"))
     assert len(drawn) > 20
+
+
+def test_program_on_gpus_shows_the_table(tmp_path):
+    (tmp_path / "train.py").write_text(ON_GPUS, encoding="utf-8")
+    done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    card = "|   1  GRID K520           Off  | 0000:00:04.0     Off |                  N/A |"
+    for part in (card, "|   1688MiB /  4095MiB |", " train.py  ", "  1677MiB |"):
+        assert part in done.stdout and part in README
 
 
 def test_readme_names_the_chapter():

@@ -20,7 +20,6 @@ import os
 import random
 import struct
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -275,9 +274,11 @@ _open: dict[Path, Registry] = {}
 
 def registry() -> Registry:
     """The registry of DTFLAB_REGISTRY, or of this user in the folder for temporary files."""
+    from tempfile import gettempdir  # 2 ms
+
     named = os.environ.get("DTFLAB_REGISTRY")
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    folder = Path(named) if named else Path(tempfile.gettempdir()) / f"dtflab-{user}"
+    folder = Path(named) if named else Path(gettempdir()) / f"dtflab-{user}"
     if folder not in _open:
         _open[folder] = Registry(folder)
     return _open[folder]

@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -216,7 +217,7 @@ def test_a_folder_of_somebody_else_is_refused(own_folder, monkeypatch):
 
 def test_by_default_it_is_in_the_folder_for_temporary_files(monkeypatch):
     monkeypatch.delenv("DTFLAB_REGISTRY")
-    monkeypatch.setattr(registry.tempfile, "gettempdir", lambda: "somewhere")
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: "somewhere")
     found = registry.registry().folder
     assert found.parent.name == "somewhere" and found.name == f"dtflab-{os.getuid()}"
 
