@@ -33,7 +33,8 @@ class Device:
         self.xp = np
         self.resources = ResourceMgr()
         label = f"{self.type}:{self.index}"
-        self.inter_op = [Pool(clock, f"{label} inter-op", limit=inter_op_threads(config))]
+        self._pool = Pool(clock, f"{label} inter-op", limit=inter_op_threads(config))
+        self.inter_op = [self._pool]  # or others, in whose place a session puts its own
         self.intra_op = IntraOpPool(label, intra_op_threads(config), clock)
 
     def bind(self, node: Node) -> Callable[..., Any]:
@@ -42,14 +43,18 @@ class Device:
         try:
             xp = self.module_of(node)
             given = (node, xp, self.intra_op.shard) if op.shards and xp is np else (node, xp)
-            kernel: Callable[..., Any] = op.bind(*given)
+            kernel = self.wrapped(op.bind(*given), node)
         except NotImplementedError as error:
             raise errors.UnimplementedError(
                 None, None, f"{error}\n\t [[{{{{node {node.name}}}}}]] on {self.name}"
             ) from None
-        if op.into is not None and xp is np:
-            kernel = forwarding(op.into(*given), kernel, len(node.inputs))
+        if op.into is not None and self.xp is np:
+            kernel = forwarding(self.wrapped(op.into(*given), node), kernel, len(node.inputs))
         return on_one_thread(kernel) if op.blas else kernel
+
+    def wrapped(self, kernel: Callable[..., Any], node: Node) -> Callable[..., Any]:
+        """A kernel with what this kind of device does around it."""
+        return kernel
 
     def module_of(self, node: Node) -> Any:
         """The array module over which the kernel of `node` works."""
@@ -75,6 +80,7 @@ class Device:
 
     def close(self) -> None:
         """Nothing more will run here: let the threads of the device's own pools end."""
+        self._pool.close()
         self.intra_op.close()
 
     def __repr__(self) -> str:

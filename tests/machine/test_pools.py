@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import threading
+import traceback
 
 import numpy as np
 import pytest
@@ -80,6 +83,23 @@ def test_a_ctrl_c_in_the_callers_part_waits_for_the_others_that_still_write(pool
     with pytest.raises(KeyboardInterrupt):
         pool.shard(3, PART, work)
     assert sorted(ended) == [1, 2]
+
+
+def test_a_ctrl_c_while_the_caller_waits_for_a_part_does_not_wait(pool):
+    released, caller = threading.Event(), threading.get_ident()
+
+    def waits():
+        return any(frame.f_code.co_name == "wait" for frame, _ in traceback.walk_stack(sys._current_frames()[caller]))
+
+    def work(first, last):
+        if first == 1:
+            until(waits, "the caller has done its part")
+            signal.pthread_kill(caller, signal.SIGINT)
+            assert released.wait(30)
+
+    with pytest.raises(KeyboardInterrupt):
+        pool.shard(3, PART, work)
+    released.set()
 
 
 def test_a_part_warns_of_no_division(pool):
