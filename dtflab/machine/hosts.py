@@ -12,10 +12,12 @@ has grabbed is given back when the program ends, never before. Nobody imports Cu
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import ipaddress
 import os
+import sys
 import threading
 import weakref
 from dataclasses import dataclass, replace
@@ -280,9 +282,14 @@ def pci_bus_id(index: int) -> str:
     return f"0000:00:{index + 3:02x}.0"
 
 
+@functools.cache
+def _cupy_is_installed() -> bool:
+    return importlib.util.find_spec("cupy") is not None
+
+
 def _real_cards() -> list[Card]:
     """The GPUs of this machine as CuPy sees them; none without CuPy."""
-    if importlib.util.find_spec("cupy") is None:
+    if "cupy" not in sys.modules and not _cupy_is_installed():
         return []
     found: list[Card] = importlib.import_module("dtflab.machine.cuda").cards()
     return found
@@ -337,7 +344,7 @@ def visible_claims(host: str, program: str, visible: str | None, config: Any = N
     if visible == "" or (limit is not None and limit <= 0):
         return []
     there = cards_of(host, limit or 0)
-    if there and there[0].real and program == THIS_PROCESS:
+    if there and there[0].real and program == THIS_PROCESS and visible == os.environ.get("CUDA_VISIBLE_DEVICES"):
         visible = None  # CUDA itself has obeyed it
     order = cuda_visible(visible, len(there))
     if not order:
