@@ -27,8 +27,8 @@ import dtflab as tf
 
 # %%
 def look(op):
-    known = f"shape {op.outputs[0].shape}, attributes {sorted(op.node_def.attr)}" if op.outputs else ""
-    print(f"{op.type:20} {op.name:30} {known}")
+    attribute = tf.TensorShape(op.get_attr("shape")) if "shape" in op.node_def.attr else "none"
+    print(f"{op.type:20} shape of its output: {op.outputs[0].shape!s:12} attribute 'shape': {attribute}")
     return ""
 
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from dtflab.machine.clock import REAL, Thread
+from dtflab.machine.clock import REAL, Event, Thread
 
 _AGAIN = 0.05  # seconds between two attempts to stop a thread
 _ATTEMPTS = 20
@@ -36,7 +36,7 @@ class Outcome:
 
 def call(function: Callable[[], Any], seconds: float) -> Outcome:
     """Call `function()` for at most `seconds`. Ctrl-C stops it, too."""
-    outcome = Outcome()
+    outcome, done = Outcome(), REAL.event()
     ident: list[int] = []
 
     def run() -> None:
@@ -47,22 +47,23 @@ def call(function: Callable[[], Any], seconds: float) -> Outcome:
             pass
         except BaseException as error:
             outcome.error = error
+        finally:
+            done.set()
 
     thread = REAL.spawn(run, name="dtflab-answer")
     try:
-        thread.join(seconds)
+        done.wait(seconds)  # not join(): interrupted by Ctrl-C, Python 3.11 takes the thread for ended
     finally:
-        if thread.is_alive() and ident:
+        if not done.is_set() and ident:
             outcome.stopped = True
-            outcome.left_running = not _stop(ident[0], thread)
+            outcome.left_running = not _stop(ident[0], thread, done)
     return outcome
 
 
-def _stop(ident: int, thread: Thread) -> bool:
+def _stop(ident: int, thread: Thread, done: Event) -> bool:
     """Raise Stopped in a thread until it has ended; False if it does not."""
     for _ in range(_ATTEMPTS):
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Stopped))
-        thread.join(_AGAIN)
-        if not thread.is_alive():
+        if done.wait(_AGAIN) or not thread.is_alive():
             return True
     return False

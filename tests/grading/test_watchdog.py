@@ -69,24 +69,22 @@ def test_ctrl_c_stops_the_answer_and_gets_through(monkeypatch):
         finally:
             ended.set()
 
-    class Interrupted:
-        """A thread whose join is interrupted, as by Ctrl-C."""
+    class Interrupted(type(watchdog.REAL.event())):
+        """An event whose first wait is interrupted, as by Ctrl-C."""
 
-        def __init__(self, thread):
-            self.thread, self.is_alive, self.first = thread, thread.is_alive, True
+        waits = 0
 
-        def join(self, timeout=None):
-            if self.first:
-                self.first = False
+        def wait(self, timeout=None):
+            self.waits += 1
+            if self.waits == 1:
                 assert running.wait(5)
                 raise KeyboardInterrupt
-            self.thread.join(timeout)
+            return super().wait(timeout)
 
-    spawn = watchdog.REAL.spawn
-    monkeypatch.setattr(watchdog.REAL, "spawn", lambda *a, **k: Interrupted(spawn(*a, **k)), raising=False)
+    monkeypatch.setattr(watchdog.REAL, "event", Interrupted, raising=False)
     with pytest.raises(KeyboardInterrupt):
         watchdog.call(answer, 60)
-    assert ended.wait(5)
+    assert ended.is_set()
 
 
 def test_the_limit_is_of_the_call_not_of_the_thread_before_it():

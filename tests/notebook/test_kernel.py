@@ -227,3 +227,12 @@ def test_nothing_is_left_when_the_kernel_restarts_or_dies(own_kernel):
     tasks = pids(own_kernel)
     os.kill(own_kernel.manager.provisioner.pid, signal.SIGKILL)
     assert left(tasks) == []
+
+
+def test_ctrl_c_in_a_grade_whose_answer_hangs(kernel):
+    kernel.do("import dtflab\ndef balance_by_bytes(n, w):\n    while True: pass")
+    code = "print('waiting')\ndtflab.grade('placement/q1')"
+    ended, seconds = kernel.interrupt(kernel.start(code))
+    assert ended == "KeyboardInterrupt" and seconds < PROMPT_BACK_S
+    alone = "import threading; print([t.name for t in threading.enumerate() if t.name == 'dtflab-answer'])"
+    assert kernel.do(alone) == Shown("[]\n", "", "", "")
