@@ -344,7 +344,7 @@ def visible_claims(host: str, program: str, visible: str | None, config: Any = N
     if visible == "" or (limit is not None and limit <= 0):
         return []
     there = cards_of(host, limit or 0)
-    if there and there[0].real and program == THIS_PROCESS and visible == os.environ.get("CUDA_VISIBLE_DEVICES"):
+    if there and there[0].real and program == THIS_PROCESS:
         visible = None  # CUDA itself has obeyed it
     order = cuda_visible(visible, len(there))
     if not order:

@@ -92,6 +92,21 @@ def test_an_optimizer_makes_the_step_that_it_makes_on_a_cpu(cupy, name):
     np.testing.assert_allclose(*found, rtol=1e-5)
 
 
+def test_cuda_numbers_its_cards_itself_and_a_ps_task_sees_none(cupy, monkeypatch):
+    def gpus(job):
+        server = tf.train.Server({job: ["localhost:0"]}, job, 0)
+        try:
+            with session(target=server.target) as sess:
+                return sum(d.device_type == "GPU" for d in sess.list_devices())
+        finally:
+            server.stop()
+
+    assert gpus("ps") == 0
+    assert gpus("worker") == cupy.cuda.runtime.getDeviceCount()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "6,7")  # CUDA shows these two as 0 and 1
+    assert gpus("worker") == gpus("ps") == cupy.cuda.runtime.getDeviceCount()
+
+
 def test_two_tasks_of_a_cluster_use_the_card(cupy):
     with tf.Cluster(ps=1, worker=2) as cluster:
         with tf.device("/job:ps/task:0"):
