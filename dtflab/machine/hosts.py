@@ -171,6 +171,8 @@ def simulate_gpus(count: int | None, gpu: str | None = None, memory: int | str |
     global _asked
     wanted = None if count is None else definition_of(count, gpu, memory)
     with _lock:
+        if wanted is not None and wanted.count:
+            _check_with_others(this_host(), wanted)
         _asked = wanted
         _forget([host for host in _cards if host not in _said])
         if wanted is not None:
@@ -411,3 +413,16 @@ def _elsewhere(card: Card) -> list[tuple[Record, Holding]]:
         return []
     records = registry().others()
     return [(r, h) for r in records for h in r.holdings if (h.host, h.card) == (card.host, card.index)]
+
+
+def _begin_anew() -> None:
+    """A forked child is a program of its own: it holds nothing yet. Sessions of its parent are of no use to it."""
+    global _lock
+    _lock = threading.RLock()  # another thread may have held it
+    _cards.clear()
+    _claims.clear()
+    _every.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)

@@ -142,6 +142,11 @@ def test_other_cards_on_a_host_that_lives_are_refused(program):
     with pytest.raises(ValueError, match="can't have 3 x GRID K520"):
         hosts.simulate_gpus(3)
     hosts.simulate_gpus(2)
+    kept = mine(1)
+    with pytest.raises(ValueError, match="can't have 1 x GRID K520"):
+        hosts.simulate_gpus(1)
+    assert mine(1) is kept, "a refusal changes nothing"
+    hosts.simulate_gpus(0)
     hosts.simulate_gpus(None)
     other.kill()
     hosts.simulate_gpus(1, "K40")
@@ -300,7 +305,6 @@ def test_a_lock_is_held_by_one_and_goes_with_its_file(tmp_path):
 
 
 def child(pipe):
-    hosts.simulate_gpus(1)
     pipe.send((mine().grab(GIB), [record.pid for record in registry.registry().others()], os.getpid()))
     pipe.recv()
 
@@ -316,7 +320,9 @@ def test_a_forked_child_is_a_process_of_its_own():
     try:
         grabbed, others, pid = here.recv()
         assert grabbed and others == [os.getpid()]
-        assert [record.pid for record in registry.registry().others()] == [pid]
+        (record,) = registry.registry().others()
+        assert record.pid == pid and [holding.held for holding in record.holdings] == [GIB + cards.CONTEXT_BYTES]
+        assert hosts.free_bytes(mine().card) == mine().card.memory_bytes - 2 * mine().held - cards.IDLE_BYTES
         here.send(None)
     finally:
         process.join(ENOUGH)
