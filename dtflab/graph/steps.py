@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,9 +133,8 @@ def _counters(work: Any, before: list[int]) -> list[Counter]:
     return [Counter(name_of(work, n), b, max(0, a)) for n, b, a in changed]
 
 
-def _open_counts(work: Any) -> dict[str, int]:
+def _open_counts(work: Any, loops: Mapping[str, Frames]) -> dict[str, int]:
     """The nodes of the iteration's own loop that are not ready yet, and what they wait for."""
-    loops = frames_of(work.executor.nodes)
     here: Frames = ()
     frame = work.frame
     while frame is not None:
@@ -177,6 +176,7 @@ class Steps:
         self._end = end
         self._explained = explained
         self._lock = threading.Lock()
+        self._loops: dict[Any, Mapping[str, Frames]] = {}  # of each partition, its nodes'
         self._values: list[Any] = []  # of the fetches, once they are known
         self._run()
 
@@ -189,7 +189,12 @@ class Steps:
     def counts(self) -> dict[str, int]:
         """How many inputs and control inputs each node that is not ready waits for; of loops, in the living turns."""
         living = [work for work in self._step.before if lives(work)]
-        return {name: n for work in living for name, n in _open_counts(work).items()}
+        return {name: n for work in living for name, n in _open_counts(work, self._loops_of(work)).items()}
+
+    def _loops_of(self, work: Any) -> Mapping[str, Frames]:
+        if work.executor not in self._loops:
+            self._loops[work.executor] = frames_of(work.executor.nodes)
+        return self._loops[work.executor]
 
     @property
     def waiting(self) -> list[str]:

@@ -245,6 +245,9 @@ def _crossings(
             name, output = node.inputs[0]
             while sources[name].op in _RECEIVES:  # it came from another task first
                 name, output = sources[f"{name[:-5]}/send"].inputs[0]
-            tensor, signal = f"{name}:{output}", name.endswith("/signal")
             places = node.attrs["send_device"].decode(), node.attrs["recv_device"].decode()
-            yield Crossing(name if signal or not output else tensor, *places, sizes.get(tensor), signal)
+            if name.endswith("/done/signal"):
+                yield Crossing(sources[name].controls[0], *places, 0, True)
+            else:
+                tensor = f"{name}:{output}"
+                yield Crossing(tensor.removesuffix(":0"), *places, sizes.get(tensor), False)

@@ -1,0 +1,173 @@
+"""explain: what it says beforehand is what a run then does."""
+
+from __future__ import annotations
+
+import html.parser
+
+import pytest
+from hypothesis import given, settings
+
+import dtflab as tf
+from dtflab.viz.explain import MOST_ROWS
+from tests.graphs import build, recipes
+from tests.viz.programs import PS, worker
+
+
+@pytest.fixture(autouse=True)
+def fresh_graph():
+    with tf.Graph().as_default():
+        yield
+
+
+def control_dependencies():
+    """The book's graph: x and y only after a and b."""
+    a = tf.constant(1.0, name="a")
+    b = tf.add(a, 2.0, name="b")
+    with tf.control_dependencies([a, b]):
+        x = tf.constant(3.0, name="x")
+        y = tf.constant(4.0, name="y")
+    return tf.add(x, y, name="z")
+
+
+# -- what a step is ------------------------------------------------------------------------------------------------
+
+
+def test_the_books_graph():
+    told = tf.explain(control_dependencies())
+    assert told.folded == ["a", "b/y"] and told.unread == ["b"]
+    assert told.sets == [["b"], ["x", "y"], ["z"], ["_retval_z_0_0"]]
+    assert {op.name: op.waits_for for op in told.ops} == {"b": 0, "x": 1, "y": 1, "z": 2, "_retval_z_0_0": 1}
+    assert told.critical_path == ["b", "x", "z", "_retval_z_0_0"] or told.critical_path[1] == "y"
+    assert told.crossings == [] and told.dropped == {}
+
+
+def test_what_pruning_left_and_why():
+    x = tf.placeholder(tf.float32, [2], name="x")
+    y = tf.negative(x, name="y")
+    z = tf.exp(y, name="z")
+    tf.tanh(x, name="other")
+    told = tf.explain(z, {y: None})
+    assert told.kept == ["z"] and told.graph_size == 4
+    assert told.dropped == {"x": "needed only for what is fed", "y": "fed instead",
+                            "other": "not needed for what is fetched"}  # fmt: skip
+    assert "1 of 4 ops" in repr(told) and "Pruned, fed instead: 1 op (y)." in repr(told)
+
+
+def test_what_must_be_fed_is_named():
+    x = tf.placeholder(tf.float32, [2], name="x")
+    y = tf.negative(x, name="y")
+    assert tf.explain(y).unfed == ["x"] and "Feed x: without a value the step fails." in repr(tf.explain(y))
+    assert tf.explain(y, [x]).unfed == []
+
+
+def test_crossings_have_sizes_and_ops_have_reasons():
+    with tf.Cluster(ps=1, worker=2) as cluster:
+        with tf.device(PS):
+            w = tf.Variable([[1.0, 2.0]], name="w")
+        with tf.device(worker(0)):
+            x = tf.placeholder(tf.float32, [None, 1], name="x")
+            y = tf.matmul(x, w, name="y")
+        with tf.device(worker(1)), tf.control_dependencies([y]):
+            z = tf.constant(1.0, name="z")
+        with tf.Session(cluster.target):
+            told = tf.explain([y, z], [x])
+    sent = [(c.tensor, c.nbytes, c.only_order) for c in told.crossings]
+    assert ("w/read", 8, False) in sent and ("z", 4, False) in sent
+    assert ("y", 0, True) in sent
+    why = {op.name: op.reason for op in told.ops}
+    assert "/job:worker/task:0" in why["y"] and "'w'" in why["w/read"]
+
+
+def test_a_tensor_of_unknown_shape_has_no_size():
+    x = tf.placeholder(tf.float32, [None], name="x")
+    with tf.device("/cpu:1"):
+        y = tf.negative(x, name="y")
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
+        told = tf.explain(y, [x], session)
+    assert {(c.tensor, c.nbytes) for c in told.crossings} == {("_arg_x_0_0", None), ("y", None)}
+    assert "shape unknown" in repr(told) and "at least 0 B" in repr(told)
+
+
+def test_loops_and_branches_are_told_once():
+    p = tf.placeholder(tf.bool, [], name="p")
+    told = tf.explain(tf.cond(p, lambda: tf.constant(1.0), lambda: tf.constant(2.0)), [p])
+    assert told.branches and "Both branches" in repr(told)
+    assert all(op.set for op in told.ops)
+
+
+def test_a_master_in_another_process():
+    with tf.Cluster(worker=1, engine="process") as cluster, tf.Session(cluster.target) as session:
+        told = tf.explain(tf.negative(tf.constant(1.0), name="n"), session=session)
+    assert not told.told and "dtflab's rules" in repr(told)
+    assert {op.device for op in told.ops} == {"/job:worker/replica:0/task:0/device:CPU:0"}
+
+
+def test_fetches_that_are_not_there():
+    with pytest.raises(TypeError):
+        tf.explain(None)
+    control_dependencies()
+    with pytest.raises(ValueError, match="nothing"):
+        tf.explain("nothing:0")
+
+
+# -- what is said beforehand happens ----------------------------------------------------------------------------------
+
+STRAIGHT = recipes.map(lambda recipe: [line for line in recipe if line.kind not in ("loop", "cond")])
+
+
+@given(STRAIGHT.filter(bool))
+@settings(max_examples=60)
+def test_the_sets_are_those_of_a_step_through(recipe):
+    built = build(recipe, lambda place: f"/cpu:{place % 3}")
+    with tf.Session(graph=built.graph, config=tf.ConfigProto(device_count={"CPU": 3})) as session:
+        if built.initializers:
+            session.run(built.initializers)
+        told = tf.explain(built.values, session=session)
+        steps = session.step_through(built.values)
+        ran = [{r.name for r in record.ran if r.state != "came"} for record in steps]
+        assert ran == list(map(set, told.sets))
+        assert {name for names in ran for name in names} == {op.name for op in told.ops}
+
+
+def test_explaining_runs_nothing():
+    v = tf.Variable(1.0)
+    with tf.Session() as session:
+        session.run(v.initializer)
+        tf.explain(v.assign_add(1.0), session=session)
+        assert session.run(v) == 1.0
+
+
+# -- how it is shown --------------------------------------------------------------------------------------------------
+
+
+def test_a_long_graph_is_told_by_scopes_and_all_of_it_on_request():
+    x = tf.placeholder(tf.float32, [3], name="x")
+    for layer in range(4):
+        with tf.name_scope(f"layer{layer}"):
+            for _ in range(20):
+                x = tf.negative(x)
+    told = tf.explain(x)
+    short, whole = repr(told), told.everything
+    assert "layer2/…" in short and "layer2/Neg_7" not in short and ".everything has them" in short
+    assert all(op.name in whole for op in told.ops if op.op == "Neg") and ".everything" not in whole
+    assert len(short.splitlines()) < 2 * MOST_ROWS + 20
+
+
+def test_a_notebook_shows_tables_that_fold():
+    page = tf.explain(control_dependencies())._repr_html_()
+    seen = []
+
+    class Reader(html.parser.HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            seen.append(tag)
+
+    Reader().feed(page)
+    assert seen.count("details") >= 2 and seen.count("summary") == seen.count("details") == seen.count("table")
+    assert "script" not in seen
+
+
+def test_names_are_escaped():
+    control_dependencies()
+    told = tf.explain("z:0")
+    told.story.fetches[:] = ["<b>&"]
+    assert "&lt;b&gt;&amp;" in told._repr_html_() and "<b>" not in told._repr_html_()
