@@ -19,6 +19,7 @@ from dtflab.graph import dtypes, op_registry
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.dtypes import DType
+from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.graph import Graph
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.op_registry import no_gradient
@@ -129,7 +130,7 @@ def gradients(
     ys, stops = _as_list(ys), [] if stop_gradients is None else _as_list(stop_gradients)
     xs = [x if isinstance(x, Tensor) else getattr(x, "handle", x) for x in _as_list(xs)]
     starts = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
-    with name_scope(name, "gradients", [*ys, *xs, *stops, *starts]):
+    with NO_COLLECTION, name_scope(name, "gradients", [*ys, *xs, *stops, *starts]):
         graph = get_default_graph()
         graph.unique_name("uid")  # TensorFlow's name for this call; taken here, too, so that names agree
         ys = [convert_to_tensor(y, name="y") for y in ys]

@@ -16,6 +16,7 @@ from typing import Any
 
 from dtflab.graph import op_registry
 from dtflab.graph.device_stack import DeviceStack
+from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import in_a_rule
@@ -218,6 +219,7 @@ class Graph:
                 "Change operations before the first run, or make a new session and graph."
             )
 
+    @NO_COLLECTION
     def nodes(self, start: int = 0) -> list[Node]:
         """The operations from number `start` on, as data: what a session hands to its master."""
         with self._lock:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtflab.graph import errors
+from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.node import Node
 from dtflab.machine.console import say
 from dtflab.runtime.executor import Executor
@@ -86,6 +87,7 @@ class GraphMgr:
         self._graphs: dict[str, list[Executor]] = {}
         self._registered = 0
 
+    @NO_COLLECTION
     def register(self, nodes: Sequence[Node]) -> str:
         """Split a partition by the devices of this task, bind it, and return its handle."""
         incarnations = {name: device.incarnation for name, device in self._devices.items()}

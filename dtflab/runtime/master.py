@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtflab.graph import device_spec, errors, op_registry
 from dtflab.graph.client import merged
+from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.node import Node
 from dtflab.graph.steps import Steps
 from dtflab.machine import own_placement
@@ -195,6 +196,7 @@ class MasterSession:
         for worker in workers.values():
             worker.create_worker_session(handle, master.task, own)
 
+    @NO_COLLECTION
     def extend(self, nodes: Sequence[Node]) -> None:
         """Take new nodes and place the full graph; what was placed before stays where it is."""
         with self._lock:

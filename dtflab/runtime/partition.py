@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import dtypes, op_registry
+from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.loops import Frames, frames_of
 from dtflab.graph.node import Edge, Node, by_name, make_node
 from dtflab.ops.kernel_registry import host_memory
@@ -26,6 +27,7 @@ from dtflab.ops.kernel_registry import host_memory
 _TICK = "_cloop"  # TensorFlow's prefix: its workers know the nodes of a control loop by it, and so do ours
 
 
+@NO_COLLECTION
 def partition(
     nodes: Sequence[Node],
     location: Callable[[Node], str],

@@ -13,10 +13,12 @@ from typing import Any
 
 from dtflab.graph import errors, op_registry
 from dtflab.graph.dtypes import DType
+from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.node import Edge, Node, make_node
 from dtflab.runtime.rendezvous import Key
 
 
+@NO_COLLECTION
 def prune(
     nodes: Mapping[str, Node], feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], device: str,
     partial: bool = False,

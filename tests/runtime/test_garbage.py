@@ -1,0 +1,59 @@
+"""No collection while a graph is taken in; afterwards it is as it was."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+import dtflab as tf
+from dtflab.graph.garbage import NO_COLLECTION
+
+
+@pytest.fixture(autouse=True)
+def on_again():
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("was_on", [True, False])
+def test_afterwards_it_is_as_it_was(was_on):
+    (gc.enable if was_on else gc.disable)()
+    with NO_COLLECTION, NO_COLLECTION:
+        assert not gc.isenabled()
+    assert gc.isenabled() is was_on
+    with pytest.raises(ZeroDivisionError), NO_COLLECTION:
+        raise ZeroDivisionError
+    assert gc.isenabled() is was_on
+
+
+def test_the_last_who_ends_switches_it_on():
+    first, second = NO_COLLECTION, NO_COLLECTION
+    first.__enter__()
+    second.__enter__()
+    first.__exit__()
+    assert not gc.isenabled()
+    second.__exit__()
+    assert gc.isenabled()
+
+
+def test_a_large_graph_is_taken_in_without_it():
+    x = y = tf.placeholder(tf.float32, [])
+    for _ in range(1000):
+        y = tf.tanh(y + x)
+    (slope,) = tf.gradients(y, x)
+    seen = []
+
+    def note(phase, info):
+        seen.append(phase)
+
+    with tf.Session() as session:
+        session._extend()
+        master = session._master.session(session._handle)
+        gc.collect()
+        gc.callbacks.append(note)
+        try:
+            master._register(((x.name,), (slope.name,), (), False))
+        finally:
+            gc.callbacks.remove(note)
+    assert len(seen) < 40, "168 with nothing to prevent it, 6 between the stages"
