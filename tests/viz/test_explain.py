@@ -75,7 +75,7 @@ def test_crossings_have_sizes_and_ops_have_reasons():
     assert ("w/read", 8, False) in sent and ("z", 4, False) in sent
     assert ("y", 0, True) in sent
     why = {op.name: op.reason for op in told.ops}
-    assert "/job:worker/task:0" in why["y"] and "'w'" in why["w/read"]
+    assert "pinned to /job:worker/task:0" in why["y"] and "/job:ps/task:0" in why["w/read"]
 
 
 def test_a_tensor_of_unknown_shape_has_no_size():
