@@ -13,6 +13,7 @@ from dtflab.graph import op_registry
 from dtflab.graph.apply_op import apply_op
 from dtflab.machine import costs, pools
 from dtflab.viz import trace
+from dtflab.viz.bands import Bands
 from tests.cluster.two_tasks import until
 from tests.runtime.ops import op
 
@@ -117,6 +118,24 @@ def test_figure_12_5(monkeypatch):
     assert min(ran[name].start for name in "DE") >= ran["C"].end
     assert max(ran[name].start for name in "DE") < min(ran[name].end for name in "ABDE")
     assert ran["D"].thread != ran["E"].thread
+
+
+def test_the_picture_of_figure_12_5(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(op_registry.get("MatMul"), "bind", staticmethod(Meeting().bind))
+    bands = Bands(traced(figure(), two_gpus()), 880)
+    drawn = {}
+    for band in bands.bands:
+        lane = ""
+        for row in band.rows:
+            lane = row.label or lane
+            for event in row.events:
+                if event.name in "ABCDE":
+                    drawn[event.called(event.name)] = band.look.label, lane
+    assert drawn.pop("A 2/3") == ("GPU:0", "intra-op 1") and drawn.pop("A 3/3") == ("GPU:0", "intra-op 2")
+    assert drawn.pop("A 1/3") == drawn["A"] != drawn["B"]  # on the thread that runs A
+    assert drawn["D"] != drawn["E"] and {where for where, _ in drawn.values()} == {"GPU:0", "GPU:1"}
+    assert {lane for _, lane in drawn.values()} == {"inter-op 1", "inter-op 2"} and set(drawn) == set("ABCDE")
 
 
 def test_a_traced_step_counts_no_part_as_a_node(monkeypatch):
