@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# JupyterLab refuses to be root unasked, as in a container
 
-.PHONY: help lab test lint types bench bench-gpu notebooks protos format clean
+.PHONY: help lab test test-gpu lint types bench bench-gpu notebooks protos format clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -15,6 +15,9 @@ lab: .venv/.lab ## open notebooks/00_welcome.ipynb in JupyterLab; ARGS="--no-bro
 
 test: lint types ## lint, types, and every test; ARGS="-k placer" goes to pytest
 	$(BIN)/python -m pytest $(ARGS)
+
+test-gpu: .venv/.test ## the tests of the real GPU, on the first card
+	CUDA_VISIBLE_DEVICES=$${CUDA_VISIBLE_DEVICES-0} $(BIN)/python -m pytest tests/gpu $(ARGS)
 
 lint: .venv/.test
 	$(BIN)/ruff format --check

@@ -198,6 +198,7 @@ class CudaGPU(GPUDevice):
         super().__init__(name, claim, config, clock)
         self.xp = self.cupy
         self._launched: deque[str] = deque(maxlen=20)  # nodes since the host last waited
+        self._errors = _Errors(self)
         self._here = threading.local()  # .copies: those of the kernel that this thread runs
 
     def module_of(self, node: Node) -> Any:
@@ -215,7 +216,7 @@ class CudaGPU(GPUDevice):
         if array.dtype.char not in DTYPES:
             return array
         compute, upload = self.streams.compute, self.streams.upload
-        with self.card, self._errors():
+        with self.card, self._errors:
             with compute:
                 copy = self.cupy.empty(array.shape, array.dtype)
             upload.wait_event(compute.record())  # who had this memory before has finished
@@ -228,7 +229,7 @@ class CudaGPU(GPUDevice):
         if not isinstance(array, self.cupy.ndarray):
             return array
         compute, download = self.streams.compute, self.streams.download
-        with self.card, self._errors():
+        with self.card, self._errors:
             with compute:
                 array = self.cupy.ascontiguousarray(array).reshape(array.shape)
             download.wait_event(compute.record())
@@ -240,7 +241,7 @@ class CudaGPU(GPUDevice):
         self, trace: Any, node: Node, started: float, ended: float, value: Any, parts: Sequence[Any] = ()
     ) -> None:
         """Write a node into a trace, when it has run on the card, and before it the copies that it made."""
-        with self._errors():
+        with self._errors:
             self.streams.compute.synchronize()
         for copy, at, until, array in self._copies():
             trace.add(f"{self.name}/memcpy", copy, at, until, array)
@@ -267,7 +268,7 @@ class CudaGPU(GPUDevice):
 
     def bind(self, node: Node) -> Kernel:
         """The kernel of `node`; what it keeps for all its runs is made on the card, too."""
-        with self.card, self.streams.compute, self._errors():
+        with self.card, self.streams.compute, self._errors:
             return super().bind(node)
 
     def _accounted(self, kernel: Kernel, node: Node) -> Kernel:
@@ -295,7 +296,7 @@ class CudaGPU(GPUDevice):
             if op.is_async:
                 args = (*args[:-1], _then(placed, args[-1]))
             self._launched.append(node.name)
-            with self.card, self.streams.compute, self._errors():
+            with self.card, self.streams.compute, self._errors:
                 value = kernel(*args)
             return placed(value)
 
@@ -317,9 +318,6 @@ class CudaGPU(GPUDevice):
             return copied
 
         return put
-
-    def _errors(self) -> _Errors:
-        return _Errors(self)
 
 
 class _Errors:

@@ -15,7 +15,7 @@ import dtflab as tf
 from dtflab.graph import errors
 from dtflab.machine import cuda, smi
 from tests import fake_cupy
-from tests.gpu.sessions import GPU, session
+from tests.gpu.sessions import GPU, NO_CARD, session
 
 MIB = 1 << 20
 
@@ -23,6 +23,11 @@ MIB = 1 << 20
 def only_on_stand_in(cupy):
     if not hasattr(cupy.get_default_memory_pool(), "limits"):
         pytest.skip("what the card itself would have to fail at, only the stand-in can be told to do")
+
+
+@pytest.mark.skipif(NO_CARD is not None, reason=f"tests/gpu ran on a stand-in: {NO_CARD}")
+def test_there_is_a_card():
+    assert cuda.cards()[0].real
 
 
 # -- values and where they are -----------------------------------------------------------------------------------

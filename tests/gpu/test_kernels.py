@@ -23,6 +23,7 @@ from dtflab.ops.cell import Cell
 from dtflab.protos.config_pb2 import ConfigProto
 from tests import fake_cupy
 from tests.evaluate import as_outputs
+from tests.gpu.sessions import PLACES
 from tests.op_examples import EXAMPLES, IN_PROGRAMS, dtypes_of, examples_of
 from tests.op_runs import Built, build, difference
 
@@ -37,15 +38,12 @@ def has_kernel(name: str) -> bool:
 NAMES = [name for name in op_registry.names() if has_kernel(name)]
 
 
-@pytest.fixture(scope="module", params=["stand-in", "card"])
+@pytest.fixture(scope="module", params=PLACES)
 def gpu(request):
     """A device on a card, or on the stand-in for one."""
     config = ConfigProto()
     config.gpu_options.allow_growth = True
     if request.param == "card":
-        reason = cuda.problem()
-        if reason is not None:
-            pytest.skip(f"no real GPU here: {reason}")
         yield cuda.CudaGPU(NAME, hosts.Claim(cuda.cards()[0], "test"), config)
         return
     with fake_cupy.installed():
