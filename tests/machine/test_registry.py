@@ -317,6 +317,7 @@ def test_a_forked_child_is_a_process_of_its_own():
     here, there = multiprocessing.get_context("fork").Pipe()
     process = multiprocessing.get_context("fork").Process(target=child, args=(there,))
     process.start()
+    there.close()  # so that a child that fails is heard
     try:
         grabbed, others, pid = here.recv()
         assert grabbed and others == [os.getpid()]
@@ -325,8 +326,7 @@ def test_a_forked_child_is_a_process_of_its_own():
         assert hosts.free_bytes(mine().card) == mine().card.memory_bytes - 2 * mine().held - cards.IDLE_BYTES
         here.send(None)
     finally:
+        here.close()
         process.join(ENOUGH)
     assert process.exitcode == 0 and registry.registry().others() == []
     assert [record.pid for record in registry.registry().everyone()] == [os.getpid()]
-    here.close()
-    there.close()
