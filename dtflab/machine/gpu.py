@@ -62,9 +62,8 @@ class GPUDevice(Device):
         on_host = len(inputs) == len(node.inputs) and len(outputs) == len(node.output_types)
         return np if on_host and node.output_types else self.xp
 
-    def bind(self, node: Node) -> Kernel:
-        """The kernel of `node`, whose time counts as the card's and whose outputs as its memory's."""
-        kernel = super().bind(node)
+    def wrapped(self, kernel: Kernel, node: Node) -> Kernel:
+        """A kernel whose time counts as the card's and whose outputs as its memory's."""
         if node.op == "_Recv":
             return self._receiving(kernel, node)
         if node.op == "_Send":
@@ -78,9 +77,9 @@ class GPUDevice(Device):
         here = [i for i in range(len(node.output_types)) if i not in on_host]
         now, busy, keep = self._now, self.claim.busy, self.memory.keep
 
-        def run(*args: Any) -> Any:
+        def run(*args: Any, **out: Any) -> Any:
             started = now()
-            value = kernel(*args)
+            value = kernel(*args, **out)
             busy(now() - started)
             if not here:
                 return value

@@ -96,13 +96,13 @@ def test_a_node_with_several_outputs():
 
 
 def test_gpus_have_their_allocator_their_chunks_and_their_addresses(one_card):
-    nodes = traced(tf.reduce_sum(tf.negative(big(), name="neg"), name="sum"), device="GPU:0")
-    assert allocated(nodes["neg"]) == [SIZE, -SIZE] and allocated(nodes["sum"]) == [256, -256]
+    nodes = traced(tf.reduce_sum(tf.cumsum(big(), name="sums"), name="sum"), device="GPU:0")
+    assert allocated(nodes["sums"]) == [SIZE, -SIZE] and allocated(nodes["sum"]) == [256, -256]
     assert {m.allocator_name for node in nodes.values() for m in node.memory} == {"GPU_0_bfc"}
-    neg, total = (nodes[name].output[0].tensor_description.allocation_description for name in ("neg", "sum"))
+    sums, total = (nodes[name].output[0].tensor_description.allocation_description for name in ("sums", "sum"))
     assert (total.requested_bytes, total.allocated_bytes, total.allocator_name) == (4, 256, "GPU_0_bfc")
-    assert total.allocation_id == neg.allocation_id + 1 and neg.ptr % 256 == 0
-    assert nodes["neg"].memory[0].allocator_bytes_in_use >= 2 * SIZE
+    assert total.allocation_id == sums.allocation_id + 1 and sums.ptr % 256 == 0
+    assert nodes["sums"].memory[0].allocator_bytes_in_use >= 2 * SIZE
 
 
 def test_on_a_gpu_what_was_there_before_is_known_from_its_memory(one_card):
