@@ -18,7 +18,6 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape, broadcast_shape
-from dtflab.ops.array_module import reducer
 from dtflab.ops.messages import invalid, shape_text
 
 _FLOAT = "T: {half, bfloat16, float, double}"
@@ -49,7 +48,7 @@ def _shifted(xp: Any, x: Any) -> Any:
     if x.size == 0:
         return x.copy()
     x = _columns_first(xp, x)
-    return x - reducer(xp, "maximum")(x, -1, True)
+    return x - x.max(-1, None, True)
 
 
 def _columns_first(xp: Any, x: Any) -> Any:
