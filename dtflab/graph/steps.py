@@ -53,6 +53,19 @@ class Counter(NamedTuple):
         return f"{self.before} → {self.after}"
 
 
+class Standing(NamedTuple):
+    """A node of a step that stands still. `state` is 'done', 'dead', 'ready', 'asked' or 'waits'.
+
+    `sources` are the nodes that it waits for; a receive waits for its send.
+    """
+
+    name: str
+    device: str
+    state: str
+    waits_for: int
+    sources: list[str]
+
+
 class Record(NamedTuple):
     """One set: what ran in it, whose counters it lowered, who is ready now, who waits for something outside."""
 
@@ -143,6 +156,16 @@ def _open_counts(work: Any, loops: Mapping[str, Frames]) -> dict[str, int]:
     return {name_of(work, n): work.pending[n] for n, x in nodes if work.pending[n] > 0 and loops[x.name] == here}
 
 
+def _standings(work: Any, states: Mapping[str, str], loops: Mapping[str, Frames]) -> Iterator[Standing]:
+    executor = work.executor
+    folded = {executor.nodes[n].name for n in executor.constants}
+    for node, count in zip(executor.nodes, work.pending, strict=True):
+        if not loops[node.name] and node.name not in folded:
+            sources = [f"{node.name[:-5]}/send"] if node.name.endswith("/recv") else node.sources()
+            left = [name for name in sources if name not in folded]
+            yield Standing(node.name, executor.device.name, states.get(node.name, "waits"), max(0, count), left)
+
+
 # -- in hand ---------------------------------------------------------------------------------------------------
 
 
@@ -205,6 +228,14 @@ class Steps:
     def over(self) -> bool:
         """True if there is nothing left to run, or the step failed or was closed."""
         return self._step.error is not None or not (self._step.held or self._step.in_flight)
+
+    @property
+    def nodes(self) -> list[Standing]:
+        """Every node outside of loops, and how it stands. What was folded is left out."""
+        roots = [work for work in self._step.before if work.frame is None]
+        states = {ran.name: "dead" if ran.state == "dead" else "done" for r in self.records for ran in r.ran}
+        states |= dict.fromkeys(self.waiting, "asked") | dict.fromkeys(self.ready, "ready")
+        return [standing for work in roots for standing in _standings(work, states, self._loops_of(work))]
 
     def next(self, patient: bool = False) -> Record:
         """Run the nodes that are ready, all of them and no other, and say what they did.

@@ -7,31 +7,27 @@ from typing import Any
 
 from dtflab.graph.node_names import readable
 from dtflab.graph.steps import Record, Steps
+from dtflab.viz.counters import MOST, counters
 from dtflab.viz.palette import look
 from dtflab.viz.picture import Table
 from dtflab.viz.svg import Markup
 from dtflab.viz.tables import page
-from dtflab.viz.units import plural
 
 
 def steps_html(steps: Steps) -> Markup:
-    """Where a step stands: what its last set did, who is ready, whose counters are not at zero yet."""
-    if steps.records:
-        return _page(steps.records[-1]._replace(ready=steps.ready, waiting=steps.waiting), steps.counts, str(steps))
-    begun = Record(0, [], [], steps.ready, steps.waiting)
-    return _page(begun, steps.counts, str(steps))
+    """Where a step stands: its nodes with their counters, what its last set did, who is ready."""
+    last = steps.records[-1] if steps.records else Record(0, [], [], [], [])
+    nodes, counts = steps.nodes, steps.counts
+    head = str(steps).partition("\n")[0].capitalize()
+    drawing = Markup(counters(nodes).html) if 0 < len(nodes) <= MOST else None
+    told = last._replace(ready=steps.ready, waiting=steps.waiting)
+    return page(head, told.outlook.split("\n"), _tables(last, counts), unfolded=2, drawing=drawing)
 
 
 def record_html(record: Record) -> Markup:
     """What one set did."""
-    return _page(record, {}, str(record))
-
-
-def _page(record: Record, counts: Mapping[str, int], text: str) -> Markup:
-    head = f"Set {record.number}: {plural(len(record.ran), 'node')}." if record.number else "The step has not begun."
-    if text.startswith("step failed"):
-        head = text
-    return page(head, record.outlook.split("\n"), _tables(record, counts), unfolded=3)
+    head = str(record).partition("\n")[0].capitalize()
+    return page(head, record.outlook.split("\n"), _tables(record, {}), unfolded=2)
 
 
 def _tables(record: Record, counts: Mapping[str, int]) -> list[Table]:

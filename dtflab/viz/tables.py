@@ -18,13 +18,21 @@ _STYLE = (
 )
 
 
-def page(headline: str, remarks: Sequence[str], tables: Sequence[Table], unfolded: int = 1) -> Markup:
-    """The page as HTML; the first `unfolded` tables are open."""
+def page(
+    headline: str, remarks: Sequence[str], tables: Sequence[Table], unfolded: int = 1, drawing: Markup | None = None
+) -> Markup:
+    """The page as HTML; the first `unfolded` tables are open, a `drawing` stands above them."""
     items = [tag("li", remark) for remark in remarks]
     folds = [_fold(*table, number < unfolded) for number, table in enumerate(tables)]
     head = tag("div", headline, class_="head")
     return tag(
-        "div", tag("style", Markup(_STYLE)), head, *([tag("ul", *items)] if items else []), *folds, class_="dtf-page"
+        "div",
+        tag("style", Markup(_STYLE)),
+        head,
+        *([tag("ul", *items)] if items else []),
+        drawing or Markup(""),
+        *folds,
+        class_="dtf-page",
     )
 
 

@@ -1,0 +1,79 @@
+"""The picture of a step that stands still, and what a notebook shows of it."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+import dtflab as tf
+from dtflab.viz.counters import MOST, counters
+from dtflab.viz.steps import record_html, steps_html
+
+
+@pytest.fixture
+def steps():
+    with tf.Graph().as_default() as graph:
+        p = tf.placeholder(tf.bool, [], name="p")
+        x = tf.placeholder(tf.float32, [], name="x")
+        out = tf.cond(p, lambda: tf.negative(x, name="yes"), lambda: tf.exp(x, name="no"))
+    with tf.Session(graph=graph) as session:
+        yield session.step_through(out, {p: True, x: 2.0})
+
+
+def states(steps):
+    return {node.name: node.state for node in steps.nodes}
+
+
+def test_nodes_go_from_waiting_over_ready_to_done(steps):
+    assert states(steps)["_arg_x_0_1"] == "ready" and states(steps)["cond/yes"] == "waits"
+    steps.next()
+    assert states(steps)["_arg_x_0_1"] == "done"
+    steps.finish()
+    assert states(steps)["cond/no"] == "dead" and set(states(steps).values()) == {"dead", "done"}
+
+
+def test_a_receive_waits_for_its_send():
+    with tf.Graph().as_default() as graph, tf.device("/cpu:1"):
+        y = tf.negative(tf.placeholder_with_default(1.0, [], name="x"), name="y")
+    with tf.Session(graph=graph, config=tf.ConfigProto(device_count={"CPU": 2})) as session:
+        steps = session.step_through(y)
+        steps.next()
+        receive = next(node for node in steps.nodes if node.name.endswith("/recv"))
+        assert receive.state == "asked" and receive.sources == [receive.name.replace("/recv", "/send")]
+
+
+def test_every_node_is_drawn_with_its_counter(steps):
+    steps.next()
+    root = ET.fromstring(counters(steps.nodes).svg.split("\n", 1)[1])
+    drawn = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert all(
+        any(node.name.rpartition("/")[2][:4] in text for text in drawn) for node in steps.nodes if node.state == "waits"
+    )
+    assert {"✓", "0", "done", "ready", "waits"} <= set(drawn)
+    assert sum(node.state == "done" for node in steps.nodes) + 1 == drawn.count("✓"), "one is in the legend"
+
+
+def test_nothing_to_draw_is_an_error():
+    with pytest.raises(ValueError, match="no nodes"):
+        counters([])
+
+
+def test_a_notebook_shows_picture_and_tables(steps):
+    before = steps_html(steps)
+    record = steps.next()
+    after = steps_html(steps)
+    assert "Step, not begun" in before and "Step after set 1" in after and "<svg" in after
+    assert "Counters that fell" in after and "Counters that fell" in record_html(record)
+    assert "<script" not in after
+
+
+def test_a_large_graph_is_shown_without_a_picture():
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [], name="x")
+        y = x
+        for _ in range(MOST):
+            y = tf.negative(y)
+    with tf.Session(graph=graph) as session:
+        shown = steps_html(session.step_through(y, {x: 1.0}))
+    assert "<svg" not in shown and "Other nodes that are not ready" in shown
