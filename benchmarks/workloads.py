@@ -232,7 +232,7 @@ _SIZE = 2048
 
 def _product_rate(multiply: Callable[[], Any]) -> Measure:
     """Billions of additions and multiplications per second."""
-    return lambda: [2e-9 * _SIZE**3 / best(multiply, 1, 5)]
+    return lambda: [2e-9 * _SIZE**3 / best(multiply, 1, 15)]
 
 
 def _matrices() -> list[Any]:
