@@ -50,6 +50,7 @@ class ColocationGraph:
     def __init__(self, nodes: Sequence[Node], devices: Sequence[str], soft: bool, placed: Mapping[str, str]) -> None:
         self.nodes = nodes
         self.devices = devices
+        self.placed = placed
         self.links: dict[str, Link] = {}
         self._soft = soft
         self._by_name = by_name(nodes)

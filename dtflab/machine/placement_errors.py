@@ -90,6 +90,10 @@ def _asked(node: Node) -> str:
     return f"{node.name} ({node.op}) {node.device}".rstrip()
 
 
+def _assigned(graph: ColocationGraph, node: Node) -> str:
+    return f" framework assigned device={graph.placed[node.name]}" if node.name in graph.placed else ""
+
+
 def _account(graph: ColocationGraph, group: Group) -> str:
     """The members of a group: what kernels their ops have, and what they ask for."""
     members = graph.members(group)
@@ -98,7 +102,7 @@ def _account(graph: ColocationGraph, group: Group) -> str:
     return (
         f"\nColocation Debug Info:\nColocation group had the following types and supported devices: {kernels}"
         "\n\nColocation members, user-requested devices, and framework assigned devices, if any:"
-        + "".join(f"\n  {_asked(node)}" for node in members)
+        + "".join(f"\n  {_asked(node)}{_assigned(graph, node)}" for node in members)
         + "\n"
     )
 

@@ -181,7 +181,8 @@ class MasterSession:
         self._config = config
         self._timeout_ms: int = config.operation_timeout_in_ms
         self._placer = placer or place
-        self._nodes: dict[str, Node] = {}
+        self._asked: dict[str, Node] = {}  # the graph with the devices that the program asks for
+        self._nodes: dict[str, Node] = {}  # with those that it was placed on
         self.reasons: dict[str, str] = {}  # why each node is where it is
         self._signatures: dict[tuple[Any, ...], _Signature] = {}
         self._running: dict[int, Step] = {}
@@ -200,7 +201,7 @@ class MasterSession:
     def extend(self, nodes: Sequence[Node]) -> None:
         """Take new nodes and place the full graph; what was placed before stays where it is."""
         with self._lock:
-            graph = {**self._nodes, **{node.name: node for node in nodes}}
+            graph = {**self._asked, **{node.name: node for node in nodes}}
             all_nodes, devices = list(graph.values()), list(self._incarnations)
             placed = {name: node.device for name, node in self._nodes.items()}
             soft = self._config.allow_soft_placement
@@ -209,7 +210,7 @@ class MasterSession:
                 own_placement.check(self._placer, where, all_nodes, devices, placed)
             new = {node.name: node.replace(device=where[node.name]) for node in nodes}
             self.reasons |= reasons_of(where, new, self._placer)
-            before, self._nodes = self._nodes, {**self._nodes, **new}
+            before, self._nodes, self._asked = self._nodes, {**self._nodes, **new}, graph
             if self._config.log_device_placement:
                 _log_placement(self._nodes.values(), before)
 

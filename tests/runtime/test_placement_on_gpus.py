@@ -124,6 +124,19 @@ def test_what_was_placed_stays_and_keeps_its_reason():
     assert {name: after[name] for name in before} == before and "default device" in after["n"]
 
 
+def test_pins_of_earlier_runs_are_still_known():
+    """An identity is beside its input where both it and its consumer are open, not where the input was pinned."""
+    with tf.device("/cpu:0"):
+        pinned = tf.Variable(1.0, name="pinned")
+    open_one = tf.Variable(1, name="open_one")
+    with tf.Session() as session:
+        session.run([pinned.initializer, open_one.initializer])
+        assert where(session)["pinned"] == where(session)["open_one"] == "CPU:0"
+        session.run([tf.identity(pinned, name="a"), tf.identity(open_one, name="b")])
+        assert (where(session)["a"], where(session)["b"]) == ("GPU:0", "CPU:0")
+        assert session.placement_reasons()["b"] == "only passes on 'open_one/read', so beside it"
+
+
 def test_the_reason_of_a_programs_own_placer():
     def my_place(nodes, devices, default_task, **options):
         return {node.name: devices[0] for node in nodes}

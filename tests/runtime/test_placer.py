@@ -352,6 +352,27 @@ def test_errors_say_what_to_do():
         assert "What to do: ReadFile has no GPU kernel. Pin it to /cpu:0, or let the session choose" in failure()
 
 
+def test_errors_say_where_the_group_is_already():
+    v = tf.Variable(1.0, name="v", use_resource=True)
+    first = place(tf.get_default_graph().nodes(), ONE_GPU, LOCAL)
+    with tf.colocate_with(v.op):
+        tf.as_string(1.0, name="text")
+    with pytest.raises(errors.InvalidArgumentError) as caught:
+        place(tf.get_default_graph().nodes(), ONE_GPU, LOCAL, placed=first)
+    message = caught.value.message
+    assert f"group of nodes that required incompatible device '{ONE_GPU[1]}'" in message
+    assert f"  v (VarHandleOp) framework assigned device={ONE_GPU[1]}\n" in message
+    assert "What to do: AsString with float32 has no GPU kernel." in message
+
+
+def test_names_of_devices_are_compared_letter_by_letter():
+    op("a", device="/job:w")
+    found = place(
+        tf.get_default_graph().nodes(), [f"/job:w/replica:0/task:{i}/device:CPU:0" for i in (2, 10)], "/job:m"
+    )
+    assert found["a"] == "/job:w/replica:0/task:10/device:CPU:0"
+
+
 def test_a_device_that_nobody_can_read():
     op("a").op._set_device("gpu0")
     assert failure() == (
