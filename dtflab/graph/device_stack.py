@@ -21,6 +21,9 @@ class DeviceStack:
     def __init__(self) -> None:
         self._blocks: list[Callable[[Any], str] | None] = []
 
+    def __len__(self) -> int:
+        return len(self._blocks)
+
     def copy(self) -> DeviceStack:
         """The same blocks, to be nested further on their own."""
         new = DeviceStack()

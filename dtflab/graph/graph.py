@@ -48,12 +48,13 @@ class _Blocks:
 
     def __init__(self, around: _Blocks | None = None) -> None:
         self.devices = DeviceStack()
+        self.devices_at_entry: list[DeviceStack] = []  # as they are where the graph was made the default
         self.colocation_stack: list[Operation] = []
         self.control_stack: list[_ControlDependencies] = []
         self.attrs: dict[str, Any] = {}
         self._name_scope = _NameScope()
         if around is not None:
-            self.__dict__.update(around.__dict__, devices=around.devices.copy())
+            self.__dict__.update(around.__dict__, devices=around.devices.copy(), devices_at_entry=[])
 
     @property
     def name_stack(self) -> str:
@@ -478,8 +479,25 @@ class Graph:
         """Make this the default graph of the current thread."""
         from dtflab.graph import scopes
 
-        with scopes.default_graph_stack.entered(self):
-            yield self
+        blocks = self._blocks
+        blocks.devices_at_entry.append(blocks.devices)
+        try:
+            with scopes.default_graph_stack.entered(self):
+                yield self
+        finally:
+            blocks.devices_at_entry.pop()
+
+    @contextlib.contextmanager
+    def _lifted(self) -> Iterator[None]:
+        """`init_scope`: the device blocks that `colocate_with` has put away are asked again, but colocation wins."""
+        devices, known = self._blocks.devices, self._blocks.devices_at_entry
+        found = known[-1] if known and not devices else devices
+        with self.as_default():
+            self._blocks.devices = found
+            try:
+                yield
+            finally:
+                self._blocks.devices = devices
 
     # -- collections and seeds ----------------------------------------------------------------------------
 

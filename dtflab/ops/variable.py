@@ -380,7 +380,7 @@ def is_tensor(x: Any) -> bool:
 @contextlib.contextmanager
 def init_scope() -> Iterator[None]:
     """Operations made inside wait for nothing: they must also run in a step of their own."""
-    with control_dependencies(None):
+    with get_default_graph()._lifted(), control_dependencies(None):
         yield
 
 
