@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.machinery
+import math
 import sys
 import types
 import weakref
@@ -165,6 +166,24 @@ def module(cards: int, memory: int) -> Any:
     return cupy
 
 
+def _special(name: str) -> Any:
+    """A function of `cupyx.scipy.special`: of halves it makes doubles, as CuPy's."""
+    function = np.frompyfunc(getattr(math, name), 1, 1)
+
+    def call(array: StrictArray) -> Any:
+        wide = np.float32 if array.dtype == np.float32 else np.float64
+        return StrictArray(np.asarray(function(array._array.astype(np.float64)), np.float64).astype(wide))
+
+    return call
+
+
+def _more() -> dict[str, Any]:
+    """The modules beside `cupy` that kernels use."""
+    scipy: Any = types.ModuleType("cupyx.scipy")
+    scipy.special = SimpleNamespace(erf=_special("erf"), erfc=_special("erfc"))
+    return {"cupyx": types.ModuleType("cupyx"), "cupyx.scipy": scipy}
+
+
 @contextlib.contextmanager
 def installed(cards: int = 1, memory: int = 1 << 30) -> Iterator[Any]:
     """`import cupy` finds the stand-in; arrays are only made on a stream, and each counts in the pool."""
@@ -180,8 +199,10 @@ def installed(cards: int = 1, memory: int = 1 << 30) -> Iterator[Any]:
         assert hooks.stream is not None, "a kernel runs outside of the compute stream"
         cupy.get_default_memory_pool().made(array)
 
-    cupy, before = module(cards, memory), sys.modules.get("cupy")
-    sys.modules["cupy"] = cupy
+    cupy = module(cards, memory)
+    stand_ins = {"cupy": cupy} | _more()
+    before = {name: sys.modules.get(name) for name in stand_ins}
+    sys.modules.update(stand_ins)
     kind = type(hooks)
     originals = kind.made, kind.copied
     kind.made, kind.copied = lambda self, array: made(array), lambda self, *args: _copied(*args)  # type: ignore[method-assign]
@@ -191,9 +212,10 @@ def installed(cards: int = 1, memory: int = 1 << 30) -> Iterator[Any]:
     finally:
         forget()
         kind.made, kind.copied = originals  # type: ignore[method-assign]
-        del sys.modules["cupy"]
-        if before is not None:
-            sys.modules["cupy"] = before
+        for name, real in before.items():
+            del sys.modules[name]
+            if real is not None:
+                sys.modules[name] = real
 
 
 __all__ = ["StrictArray", "installed", "module"]

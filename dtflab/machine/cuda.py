@@ -41,7 +41,7 @@ _BLOCK = 512  # bytes: CuPy's pool gives multiples of it
 
 # Ops whose kernels go element by element through Python, or need what CuPy doesn't have.
 ON_HOST = frozenset(
-    "Erf Erfc Unique SparseFillEmptyRows SparseReorder SparseReshape SparseSlice SparseSliceGrad SparseSplit "
+    "Unique SparseFillEmptyRows SparseReorder SparseReshape SparseSlice SparseSliceGrad SparseSplit "
     "SparseToDense".split()
 )
 

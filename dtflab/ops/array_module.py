@@ -26,6 +26,14 @@ def reducer(xp: Any, ufunc: str) -> Callable[..., Any]:
     return lambda x, axes, keep: function(x, axes, None, keep)
 
 
+def special_function(name: str) -> Callable[[Any], Any]:
+    """The function of CuPy that stands for one of SciPy's; NumPy has none."""
+    from cupyx.scipy import special
+
+    function: Callable[[Any], Any] = getattr(special, name)
+    return function
+
+
 # The types for which CuPy adds (…) with the card's atomic operations, in any order.
 _ATOMIC = {"add": "iILQefd", "maximum": "iILQfd", "minimum": "iILQfd"}
 

@@ -20,6 +20,7 @@ from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.ops import casting, constant as constants, shapes
+from dtflab.ops.array_module import special_function
 from dtflab.ops.elementwise import (
     Grad,
     UnaryFunction,
@@ -228,10 +229,17 @@ def _round(node: Any, xp: Any) -> Callable[..., Any]:
     return lambda x: x if x.dtype.kind in "iu" else xp.rint(x)  # rint makes integers float64
 
 
-def _float64(function: Callable[[float], float]) -> Callable[[Any, Any], Callable[..., Any]]:
-    """A kernel out of a function of Python's math module: exact, and slow."""
-    vectorized = np.frompyfunc(function, 1, 1)
-    return lambda node, xp: lambda x: np.asarray(vectorized(np.float64(x)), np.float64).astype(x.dtype)
+def _special(name: str) -> Callable[[Any, Any], Callable[..., Any]]:
+    """A kernel out of a function of Python's math module, exact and slow; on a GPU out of CuPy's of that name."""
+    vectorized = np.frompyfunc(getattr(scalar_math, name), 1, 1)
+
+    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+        if xp is np:
+            return lambda x: np.asarray(vectorized(np.float64(x)), np.float64).astype(x.dtype)
+        function = special_function(name)
+        return lambda x: function(x).astype(x.dtype)
+
+    return bind
 
 
 def _erf_grad(sign: float) -> Grad:
@@ -260,8 +268,8 @@ _round_op = unary("Round", SIGNED_COMPLEX, _round, no_slope, "The whole number n
 is_nan = unary("IsNan", FLOAT, "isnan", None, "Where x is not a number.", result="bool")
 is_inf = unary("IsInf", FLOAT, "isinf", None, "Where x is infinite.", result="bool")
 is_finite = unary("IsFinite", FLOAT, "isfinite", None, "Where x is a number and finite.", result="bool")
-erf = unary("Erf", FLOAT, _float64(scalar_math.erf), _erf_grad(1), "The error function.")
-erfc = unary("Erfc", FLOAT, _float64(scalar_math.erfc), _erf_grad(-1), "1 - erf(x)")
+erf = unary("Erf", FLOAT, _special("erf"), _erf_grad(1), "The error function.")
+erfc = unary("Erfc", FLOAT, _special("erfc"), _erf_grad(-1), "1 - erf(x)")
 
 
 def abs(x: Any, name: str | None = None) -> Tensor:
