@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 if sys.platform == "win32":
+    import contextlib
     import msvcrt
 
     _FAR = 1 << 30  # bytes that nobody reads or writes: Windows keeps others from locked ones
@@ -20,7 +21,8 @@ if sys.platform == "win32":
 
     def _unlock(descriptor: int) -> None:
         os.lseek(descriptor, _FAR, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+        with contextlib.suppress(PermissionError):  # it was not locked
+            msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
 
 else:
     import fcntl
@@ -49,7 +51,7 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Let others have it."""
+        """Let others have it; nothing happens if it is not held."""
         _unlock(self.descriptor)
 
     def close(self) -> None:

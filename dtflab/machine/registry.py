@@ -130,10 +130,10 @@ class Registry:
     def locked(self) -> Iterator[None]:
         """Nobody else reads or writes meanwhile, no thread and no process."""
         with self._thread_lock:
-            if self._depth == 0:
-                self._enter()
             self._depth += 1
-            try:
+            try:  # Ctrl-C may come at any moment
+                if self._depth == 1:
+                    self._enter()
                 yield
             finally:
                 self._depth -= 1
@@ -279,9 +279,7 @@ def registry() -> Registry:
     named = os.environ.get("DTFLAB_REGISTRY")
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     folder = Path(named) if named else Path(gettempdir()) / f"dtflab-{user}"
-    if folder not in _open:
-        _open[folder] = Registry(folder)
-    return _open[folder]
+    return _open.get(folder) or _open.setdefault(folder, Registry(folder))  # one, whoever asks at the same time
 
 
 def _leave_all() -> None:

@@ -291,6 +291,22 @@ def test_a_registry_that_stays_locked_says_so(own_folder, monkeypatch):
     hosts.simulate_gpus(1)
 
 
+def test_ctrl_c_leaves_nothing_locked(own_folder, monkeypatch):
+    acquire = FileLock.acquire
+
+    def interrupted(lock):
+        acquire(lock)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FileLock, "acquire", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            hosts.simulate_gpus(1)
+    other = FileLock(own_folder / "registry.lock")
+    assert other.acquire()
+    other.close()
+
+
 def test_a_lock_is_held_by_one_and_goes_with_its_file(tmp_path):
     first, second = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
     assert first.acquire() and not second.acquire()
