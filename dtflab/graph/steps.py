@@ -10,6 +10,7 @@ error, or when it is closed.
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -264,11 +265,16 @@ class Steps:
 
     def close(self) -> None:
         """Give the step up: what it waits for is told, what it holds is free. A step that is over stays as it is."""
-        if not self.over:
-            self._step.cancel(errors.CancelledError(None, None, "The step was closed."))
-            with self._lock, contextlib.suppress(errors.OpError):
-                self._step.drive()
+        if self.over:
+            return
+        self._step.cancel(errors.CancelledError(None, None, "The step was closed."))
+        with self._lock, contextlib.suppress(errors.OpError):
+            self._step.drive()
         self._end()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_lock") and not sys.is_finalizing():
+            self.close()
 
     def _run(self, patient: bool = False) -> Record:
         """One set; the first call only finds out who is ready."""

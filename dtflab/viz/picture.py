@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dtflab.graph.text_table import text_table as text_table
 from dtflab.viz.palette import STYLE, STYLE_ALONE
 from dtflab.viz.svg import Markup, join, number, tag
 

@@ -306,6 +306,18 @@ def test_a_dead_fetch_is_an_error_of_the_last_set():
         session.step_through(no, {p: True}).finish()
 
 
+def test_one_that_nobody_holds_any_more_is_closed(tasks):
+    q = tf.FIFOQueue(3, tf.float32, shapes=[[]])
+    with tf.device(DEVICES[2]):
+        y = tf.negative(q.dequeue())
+    with tf.Session(tasks.target) as session:
+        steps = session.step_through(y)
+        steps.next(), steps.next()
+        assert tasks.waits()
+        del steps
+        assert tasks.waits() == []
+
+
 @pytest.mark.parametrize("end", ["steps", "session"])
 def test_closing_leaves_nothing(tasks, end):
     q = tf.FIFOQueue(3, tf.float32, shapes=[[]])
