@@ -8,6 +8,7 @@ Rule: a hop to another thread costs some 10 µs, 90 on busy cores; what goes to 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,12 +29,12 @@ def of_product(node: Node) -> Rule:
     return lambda args: flops(node, args, ()) > COSTLY_FLOPS
 
 
-def is_learned(node: Node) -> bool:
-    """True if the first run tells what the node costs: it makes one array of others and touches nothing else."""
-    op = op_registry.get(node.op)
+@functools.cache
+def is_learned(op: Any) -> bool:
+    """True if a run tells what a node of this op class costs: it makes one array of others and touches nothing else."""
     special = op.stateful or op.aliasing or op.needs_ctx or op.is_async or op.control_flow or op.blas
     alone = len(op.op_def.outputs) == 1 and not op.op_def.outputs[0].is_list
-    return alone and not special and not any(t._is_ref_dtype for t in op.op_def.input_types(node.attrs))
+    return alone and not special and not any(arg.is_ref for arg in op.op_def.inputs)
 
 
 def learned(node: Node, args: Sequence[Any], value: Any) -> Rule | None:

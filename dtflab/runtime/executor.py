@@ -98,6 +98,7 @@ class Executor:
         ]
         self.costs = {n: costs.of_product(nodes[n]) for n, item in enumerate(self.items) if item.mode & COSTLY}
         self.multiplies = bool(self.costs)
+        self.young = 2  # steps until it learns what else is costly
         self.inputs: list[Any] = [None] * first[-1]  # the slots as a step finds them
         self.constants: dict[int, Any] = {}
         for n, node in enumerate(nodes):
@@ -147,14 +148,21 @@ class Executor:
             | TRANSFER * (node.op in _TRANSFERS)
             | CONTROL_FLOW * bool(op.control_flow)
             | COSTLY * (op.blas and self.device.xp is np)
-            | LEARNS * (self.device.xp is np and costs.is_learned(node))
             | HANDS_ON * (bool(to_read) and node.op == "Identity")
         )
         out: Any = targets if mode & MANY_OUTPUTS or op.control_flow else tuple(targets[0]) if targets else ()
         return Item(kernel, slots, [None] * (slots.stop - slots.start), mode, out, tuple(controls))
 
+    def _grow(self) -> None:
+        """A step begins. In the second one it shows what the nodes cost: what runs only once need not know."""
+        self.young = max(0, self.young - 1)
+        if not self.young and self.device.xp is np:
+            for n, node in enumerate(self.nodes):
+                if costs.is_learned(op_registry.get(node.op)):
+                    self.items[n] = self.items[n]._replace(mode=self.items[n].mode | LEARNS)
+
     def learn(self, n: int, args: Sequence[Any], value: Any) -> None:
-        """A node has run for the first time: now it is plain, or known to be costly."""
+        """A node has run: now it is plain again, or known to be costly."""
         item = self.items[n]
         rule = costs.learned(self.nodes[n], args, value)
         if rule is not None:
@@ -163,6 +171,8 @@ class Executor:
 
     def start(self, step: Step, ctx: StepContext) -> None:
         """Put the sources of this partition into the step's queue."""
+        if self.young:
+            self._grow()
         root = Iteration(self, step, ctx, None, 0)
         root.ready.extend(self.sources)
         if self.multiplies:

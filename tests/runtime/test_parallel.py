@@ -151,7 +151,7 @@ def test_a_traced_step_counts_no_part_as_a_node(monkeypatch):
 
 
 def kernels_that_meet(monkeypatch, count):
-    """Make tf.exp wait until `count` of them run at once, from the second run on."""
+    """Make tf.exp wait until `count` of them run at once, once they are asked to."""
     state = {"meeting": None}
 
     def exp(x):
@@ -172,6 +172,7 @@ def test_large_element_wise_nodes_run_beside_each_other_once_their_size_is_known
     config = tf.ConfigProto(use_per_session_threads=True, inter_op_parallelism_threads=3)
     with tf.Session(config=config) as session:
         first = session.run(ops, {x: np.arange(100.0)})  # each on the client's thread
+        session.run(ops, {x: np.arange(100.0)})
         meet()
         second = session.run(ops, {x: np.arange(100.0)})
     for a, b in zip(first, second, strict=True):
@@ -189,7 +190,7 @@ def test_small_ones_stay_on_the_clients_thread_also_where_a_large_one_was(monkey
     x = tf.placeholder(tf.float32)
     ops = [tf.exp(x + float(i)) for i in range(3)]
     with tf.Session() as session:
-        for size, here in ((100, True), (100, False), (99, True)):
+        for size, here in ((100, True), (100, True), (100, False), (99, True)):
             threads.clear()
             session.run(ops, {x: np.arange(float(size))})
             assert (set(threads) == {threading.get_ident()}) is here
