@@ -18,6 +18,7 @@ import functools
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -182,6 +183,15 @@ class CardMemory(DeviceMemory):
         return value
 
 
+@dataclass(frozen=True)
+class _Size:
+    """What a trace wants to know of an array that has been copied."""
+
+    nbytes: int
+    shape: tuple[int, ...]
+    dtype: Any
+
+
 # -- the device --------------------------------------------------------------------------------------------------
 
 
@@ -243,15 +253,15 @@ class CudaGPU(GPUDevice):
         """Write a node into a trace, when it has run on the card, and before it the copies that it made."""
         with self._errors:
             self.streams.compute.synchronize()
-        for copy, at, until, array in self._copies():
-            trace.add(f"{self.name}/memcpy", copy, at, until, array)
-        self._here.copies = []
+        for copy, at, until, size in self._copies():
+            trace.add(f"{self.name}/memcpy", copy, at, until, size)
+        self._copies().clear()
         super().traced(trace, node, started, self._now(), value, parts)
 
-    def _copies(self) -> list[tuple[Node, float, float, Any]]:
+    def _copies(self) -> list[tuple[Node, float, float, _Size]]:
         if not hasattr(self._here, "copies"):
             self._here.copies = []
-        copies: list[tuple[Node, float, float, Any]] = self._here.copies
+        copies: list[tuple[Node, float, float, _Size]] = self._here.copies
         return copies
 
     def _copied(self, ctx: Any, node: Node, copy: Kernel, array: Any) -> Any:
@@ -314,7 +324,8 @@ class CudaGPU(GPUDevice):
             started = self._now()
             copied = copy(value)
             if copied is not value:
-                self._copies().append((line, started, self._now(), copied))
+                size = _Size(copied.nbytes, copied.shape, copied.dtype)  # the array itself would stay in memory
+                self._copies().append((line, started, self._now(), size))
             return copied
 
         return put

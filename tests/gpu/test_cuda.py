@@ -97,6 +97,15 @@ def test_an_op_that_cupy_lacks_runs_on_the_host_with_copies(cupy):
     assert "Unique:MEMCPYDtoH" in copies and "Unique:MEMCPYHtoD" in copies
 
 
+def test_what_was_copied_to_the_card_is_held_by_its_readers_only(cupy, devices):
+    with tf.device(GPU):
+        numbers = tf.raw_ops.RandomStandardNormal(shape=[1000], dtype=tf.float32)  # made on the host
+    with session() as sess:
+        sess.run(numbers.op)
+        assert devices[0].memory.allocator.stats.peak_bytes_in_use >= 4000
+        assert devices[0].memory.bytes_in_use == 0
+
+
 def test_random_numbers_are_those_of_a_cpu(cupy):
     found = []
     for place in (GPU, "/cpu:0"):
