@@ -8,7 +8,6 @@ Rule: a hop to another thread costs some 10 µs, 90 on busy cores; what goes to 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from dtflab.graph import op_registry
 from dtflab.graph.node import Node
+from dtflab.graph.op_registry import Op
 
 COSTLY_FLOPS = 30_000_000  # of a matrix product; about 300 µs on one core
 COSTLY_ELEMENTS = 1 << 20  # of whatever else; 1 million exponentials take 350 µs
@@ -29,8 +29,7 @@ def of_product(node: Node) -> Rule:
     return lambda args: flops(node, args, ()) > COSTLY_FLOPS
 
 
-@functools.cache
-def is_learned(op: Any) -> bool:
+def is_learned(op: type[Op]) -> bool:
     """True if a run tells what a node of this op class costs: it makes one array of others and touches nothing else."""
     special = op.stateful or op.aliasing or op.needs_ctx or op.is_async or op.control_flow or op.blas
     alone = len(op.op_def.outputs) == 1 and not op.op_def.outputs[0].is_list

@@ -235,7 +235,6 @@ class MasterSession:
         key = (tuple([name for name, _ in feeds]), tuple(fetches), tuple(targets), False)
         signature = self._signatures.get(key) or self._register(key)
         step = self._new_step(options)
-        step.inter_op = self._master.inter_op_pool(options)
         self._running[step.step_id] = step
         try:
             self._check_open()  # from now on `close` finds the step
@@ -346,12 +345,14 @@ class MasterSession:
 
     def _new_step(self, options: Any, make: Callable[..., Any] | None = None) -> Any:
         traced = options is not None and options.trace_level > 0
-        return (make or self._master.new_step)(
+        step = (make or self._master.new_step)(
             _random.getrandbits(62),
             self._master.clock,
             timeout=self._timeout(options),
             trace=StepStatsCollector(self._master.clock) if traced else None,
         )
+        step.inter_op = self._master.inter_op_pool(options)
+        return step
 
     def _register(self, key: tuple[Any, ...]) -> _Signature:
         """Prune, partition and register the graph for one signature."""
