@@ -13,6 +13,12 @@ from dtflab.ops import forwarding
 from tests import graphs
 
 
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default():
+        yield
+
+
 def bound(op, inputs):
     """The kernel as the executor gets it, and as it calls it: `kernel(*args)` of a list of the values of the edges."""
     node = make_node("n", op, [(f"x{i}", 0) for i in range(inputs)], T=tf.float32)

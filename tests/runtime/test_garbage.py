@@ -11,6 +11,12 @@ from dtflab.graph.garbage import NO_COLLECTION
 
 
 @pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default():
+        yield
+
+
+@pytest.fixture(autouse=True)
 def on_again():
     yield
     gc.enable()
