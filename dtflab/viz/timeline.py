@@ -21,6 +21,7 @@ from dtflab.viz.trace import Event, Trace, Transfer
 from dtflab.viz.units import byte_size, duration, plural, ticks, time_unit
 
 MOST_TABLE_ROWS = 1000
+_SIMULATED = "simulated: NumPy timings"
 MANY_BARS = 2000  # in one row; from here on, those hidden behind others are left out
 
 _STYLE = (
@@ -64,10 +65,12 @@ def _draw(bands: Bands, title: str) -> tuple[Markup, tuple[float, float]]:
 def _ground(bands: Bands, band: Band) -> Markup:
     y = band.y + BAND_PADDING
     x = LABEL_GAP + marks.badge_width(band.look) + 6
+    remark = _SIMULATED if band.look.device in bands.trace.simulated else ""
     return join([
         tag("rect", x=0, y=band.y, width=bands.width, height=band.height, rx=6, class_="band"),
         marks.badge(band.look, LABEL_GAP, y + 2),
         tag("text", band.look.label, x=x, y=y + 15, class_="b"),
+        tag("text", remark, x=x + text_width(band.look.label, 12, bold=True) + 14, y=y + 15, class_="s11"),
         _idle(bands, y, band.idle, "b"),
     ])  # fmt: skip
 
@@ -255,5 +258,6 @@ def _text(bands: Bands) -> str:
         received = sum(t.bytes for t in bands.trace.transfers if t.device == band.look.device)
         longest = max(events, key=lambda e: e.duration, default=None)
         what = f"{readable(longest.name)} ({duration(longest.duration)})" if longest else ""
-        rows.append([band.look.device, len(events), f"{100 * band.idle:.0f} %", byte_size(received), what])
+        name = band.look.device + f" ({_SIMULATED})" * (band.look.device in bands.trace.simulated)
+        rows.append([name, len(events), f"{100 * band.idle:.0f} %", byte_size(received), what])
     return _summary(bands) + "\n" + text_table(("device", "ops", "idle", "received", "longest op"), rows)

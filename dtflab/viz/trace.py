@@ -22,6 +22,7 @@ _LABEL = re.compile(r"^(?:\[\S+ [^]]*B\] )*(?P<name>\S+) = (?P<op>\w+)\(")
 _BESIDE = re.compile(r"(?P<device>.*/device:\w+:\d+)/(?P<line>[\w-]+)$")
 _PART = re.compile(r" part (?P<number>\d+) of (?P<count>\d+)$")
 _OWN_POOL = re.compile(r"^[CG]PU(:\d+)? (?=.*(inter|intra)-op)")
+_BFC = re.compile(r"GPU_\d+_bfc$")
 _HIDDEN = {"_SOURCE", "_SINK"}
 
 
@@ -69,13 +70,15 @@ class Transfer(NamedTuple):
 class Trace(NamedTuple):
     """One step. `total` is its length: from the first start to the last end.
 
-    `beside` are bars that are no ops: the parts of one, and copies from and to a GPU.
+    `beside` are bars that are no ops: the parts of one, and copies from and to a GPU. `simulated` are the GPUs that
+    compute with NumPy.
     """
 
     events: list[Event]
     transfers: list[Transfer]
     total: float
     beside: Sequence[Event] = ()
+    simulated: frozenset[str] = frozenset()
 
     def devices(self) -> set[str]:
         return {e.device for e in (*self.events, *self.beside)} | {
@@ -112,7 +115,18 @@ def read(step: Any) -> Trace:
     for bars in (events, beside):
         bars.sort(key=lambda e: (e.start, e.end))
     transfers.sort(key=lambda t: (t.start, t.end, t.tensor))
-    return Trace(events, transfers, total, beside)
+    return Trace(events, transfers, total, beside, _simulated(stats))
+
+
+def _simulated(stats: Any) -> frozenset[str]:
+    """The GPUs with dtflab's own allocator. TensorFlow's has the same name, but its traces have a `_SOURCE`."""
+    if any(node.node_name == "_SOURCE" for device in stats.dev_stats for node in device.node_stats):
+        return frozenset()
+    return frozenset(
+        device.device
+        for device in stats.dev_stats
+        if any(_BFC.match(memory.allocator_name) for node in device.node_stats for memory in node.memory)
+    )
 
 
 def _start(node: Any) -> float:

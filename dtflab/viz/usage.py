@@ -72,9 +72,8 @@ class Usage(NamedTuple):
 
 def read(step: Any) -> list[Usage]:
     """The memory of each device in a RunMetadata or StepStats; ValueError if nothing is recorded of any."""
-    length, zero = trace.read(step).total, _start(step)
+    whole, zero = trace.read(step), _start(step)
     stats = getattr(step, "step_stats", step)
-    theirs = any(node.node_name == "_SOURCE" for one in stats.dev_stats for node in one.node_stats)
     tensors: dict[tuple[str, str], list[Held]] = {}
     in_use: dict[tuple[str, str], list[tuple[float, int]]] = {}
     for device in stats.dev_stats:
@@ -89,8 +88,8 @@ def read(step: Any) -> list[Usage]:
         raise ValueError("the trace has no allocations: no node of this step took memory that could be watched")
     order = in_order(device for device, _ in tensors)
     return [
-        Usage(device, allocator, not theirs and bool(re.fullmatch(r"GPU_\d+_bfc", allocator)),
-              _before(held, in_use.get((device, allocator), [])), sorted(held, key=lambda one: one.start), length)
+        Usage(device, allocator, device in whole.simulated,
+              _before(held, in_use.get((device, allocator), [])), sorted(held, key=lambda one: one.start), whole.total)
         for (device, allocator), held in sorted(tensors.items(), key=lambda item: (order.index(item[0][0]), item[0][1]))
         if held
     ]  # fmt: skip

@@ -3,6 +3,7 @@ import itertools
 import pytest
 from pytest import approx
 
+import dtflab as tf
 from dtflab import viz
 from dtflab.protos.config_pb2 import RunMetadata
 from dtflab.protos.step_stats_pb2 import StepStats
@@ -177,3 +178,14 @@ def test_names_that_partitioning_made_are_said_in_words():
     assert [*shorter("a/b/c")] == ["a/b/c", "b/c", "c"]
     sent = "w/read/to_job_worker_replica_0_task_0_device_CPU_0/0/send"
     assert [*shorter(sent)] == ["send w/read", "send read", "send"]
+
+
+def test_bands_of_simulated_gpus_say_whose_times_they_show():
+    tf.simulate_gpus(1)
+    try:
+        with tf.Graph().as_default(), tf.Session() as session:
+            picture = viz.timeline(session.trace(tf.random_normal([4]) * 2.0))
+    finally:
+        tf.simulate_gpus(None)
+    assert picture.svg.count("simulated: NumPy timings") == 1
+    assert "device:GPU:0 (simulated: NumPy timings)" in repr(picture)
