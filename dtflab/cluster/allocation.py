@@ -3,9 +3,10 @@
 TensorFlow never had this: whoever names a device shares it with all others who do, and finds out when it is full. The
 papers that came before it (Borg's and Spark's schedulers) leave it to the cluster's manager; here a Cluster is its own.
 
-Rules: what is handed out is a promise about memory, per device; a promise without an amount takes the device whole. A
-request that can never be met is refused at once, with the reason; one that could be met later may wait for it, in line.
-A promise ends with its `with` block, its `release()`, or its container.
+Rules: what is handed out is a promise about memory, per device; a promise without an amount takes the device whole.
+Tasks on one host share its cards, so a promise counts on the card, whichever task's name it has. A request that can
+never be met is refused at once, with the reason; one that could be met later may wait for it, in line. A promise ends
+with its `with` block, its `release()`, its container, or its task.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from dtflab.graph import device_spec, errors
 from dtflab.machine.clock import Clock, Event
@@ -65,20 +66,37 @@ class Allocation:
         return f"<allocation of {self.holder}: {', '.join(parts)}{state}>"
 
 
+class Capacity(NamedTuple):
+    """What a task may take of a GPU, in bytes; which card that is, and how much of it there is for all its tasks."""
+
+    memory: int
+    card: str
+    card_memory: int
+
+
 @dataclass
 class _Device:
-    """A GPU, and who was promised how many bytes of it."""
+    """A GPU of a task, and who was promised how many bytes of its card, under which task's name."""
 
     name: str
-    capacity: int
-    promised: dict[Allocation, int] = field(default_factory=dict)
+    given: Capacity
+    promised: dict[tuple[Allocation, str], int] = field(default_factory=dict)  # one for all tasks that see the card
+
+    @property
+    def capacity(self) -> int:
+        return self.given.memory
 
     @property
     def free(self) -> int:
-        return self.capacity - sum(self.promised.values())
+        mine = sum(nbytes for (_, name), nbytes in self.promised.items() if name == self.name)
+        return min(self.capacity - mine, self.given.card_memory - sum(self.promised.values()))
 
     def __str__(self) -> str:
-        holders = ", ".join(f"{a.holder} holds {b // MiB} MiB" for a, b in self.promised.items()) or "nobody holds any"
+        held = [
+            f"{allocation.holder} holds {nbytes // MiB} MiB" + f" (as {name})" * (name != self.name)
+            for (allocation, name), nbytes in self.promised.items()
+        ]
+        holders = ", ".join(held) or "nobody holds any"
         return f"{self.name}: {self.free // MiB} of {self.capacity // MiB} MiB free; {holders}"
 
 
@@ -103,15 +121,18 @@ class Request:
         return f"{self.gpus} GPU{'s' * (self.gpus != 1)} with {memory} each" + (f" on {self.where}" * bool(self.where))
 
 
-class ResourceManager:
-    """The books of one cluster. `capacities()` tells the GPUs that it has now: name → bytes."""
+_Place = tuple[Request, Event, list[Allocation | errors.OpError]]  # in the line; the list is for the answer
 
-    def __init__(self, capacities: Callable[[], dict[str, int]], clock: Clock) -> None:
+
+class ResourceManager:
+    """The books of one cluster. `capacities()` tells the GPUs that it has now, by name."""
+
+    def __init__(self, capacities: Callable[[], dict[str, Capacity]], clock: Clock) -> None:
         self._capacities = capacities
         self._clock = clock
         self._lock = threading.RLock()  # a container may be reset, and release, while another one is filled
         self._devices: dict[str, _Device] = {}
-        self._waiting: deque[tuple[Request, Event, list[Allocation]]] = deque()
+        self._waiting: deque[_Place] = deque()
 
     def allocate(self, request: Request, wait: bool, timeout: float | None) -> Allocation:
         """Hand out what is asked for.
@@ -121,33 +142,34 @@ class ResourceManager:
         """
         with self._lock:
             self._look()
-            possible = [device for device in self._devices.values() if request.fits(device, empty=True)]
-            if len(possible) < request.gpus:
+            if not self._possible(request):
                 raise self._refusal(request, "The cluster can never give")
             found = None if self._waiting else self._take(request)
             if found is not None:
                 return found
             if not wait:
                 raise self._refusal(request, "The cluster can't give now", can_wait=True)
-            place = (request, self._clock.event(), list[Allocation]())
+            place = (request, self._clock.event(), list[Allocation | errors.OpError]())
             self._waiting.append(place)
         return self._wait(place, timeout)
 
-    def _wait(self, place: tuple[Request, Event, list[Allocation]], timeout: float | None) -> Allocation:
-        request, event, granted = place
+    def _wait(self, place: _Place, timeout: float | None) -> Allocation:
+        request, event, answer = place
         try:
             in_time = event.wait(timeout)
         except BaseException:  # Ctrl-C
-            if not self._leave(place):
-                granted[0].release()  # it came at the last moment
+            if not self._leave(place) and isinstance(answer[0], Allocation):
+                answer[0].release()  # it came at the last moment
             raise
         if in_time or not self._leave(place):
-            return granted[0]
+            if isinstance(answer[0], errors.OpError):
+                raise answer[0]
+            return answer[0]
         raise errors.DeadlineExceededError(
             None, None, self._text(request, f"Within {timeout:g} s the cluster could not give")
         )
 
-    def _leave(self, place: tuple[Request, Event, list[Allocation]]) -> bool:
+    def _leave(self, place: _Place) -> bool:
         """Give up a place in the line; False if it was just served."""
         with self._lock:
             if place not in self._waiting:
@@ -158,8 +180,26 @@ class ResourceManager:
 
     def _look(self) -> None:
         """Learn of devices that came, forget those that went."""
-        now = self._capacities()
-        self._devices = {name: self._devices.get(name) or _Device(name, size) for name, size in now.items()}
+        now, known = self._capacities(), self._devices
+        cards: dict[str, dict[tuple[Allocation, str], int]] = {given.card: {} for given in now.values()}
+        for (allocation, name), nbytes in {k: v for old in known.values() for k, v in old.promised.items()}.items():
+            if name in now:
+                cards[now[name].card][allocation, name] = nbytes
+        self._devices = {name: _Device(name, given, cards[given.card]) for name, given in now.items()}
+
+    def look_again(self) -> None:
+        """Tasks came or went: their promises end, and who waits is served, or told that there is no hope."""
+        with self._lock:
+            self._look()
+            for place in [place for place in self._waiting if not self._possible(place[0])]:
+                self._waiting.remove(place)
+                self._answer(place, self._refusal(place[0], "The cluster can no longer give"))
+            self._serve()
+
+    def _possible(self, request: Request) -> bool:
+        """Whether it could be met if nobody else had anything."""
+        cards = {device.given.card for device in self._devices.values() if request.fits(device, empty=True)}
+        return len(cards) >= request.gpus
 
     def _take(self, request: Request) -> Allocation | None:
         """The fullest devices that fit, on one task if there is one with enough of them."""
@@ -167,41 +207,49 @@ class ResourceManager:
         tasks: dict[str, list[_Device]] = {}
         for device in fitting:
             tasks.setdefault(device_spec.task_name(device.name), []).append(device)
-        chosen = next((mine for mine in tasks.values() if len(mine) >= request.gpus), fitting)[: request.gpus]
+        each_card_once = list({device.given.card: device for device in reversed(fitting)}.values())[::-1]
+        chosen = next((mine for mine in tasks.values() if len(mine) >= request.gpus), each_card_once)[: request.gpus]
         if len(chosen) < request.gpus:
             return None
         memory = {d.name: d.capacity if request.memory is None else request.memory for d in chosen}
         allocation = Allocation(self, [d.name for d in chosen], memory, request.holder)
         for device in chosen:
-            device.promised[allocation] = memory[device.name]
+            device.promised[allocation, device.name] = memory[device.name]
         return allocation
 
     def release(self, allocation: Allocation) -> None:
         """Take a promise back, and serve those who wait."""
         with self._lock:
             for device in self._devices.values():
-                device.promised.pop(allocation, None)
+                device.promised.pop((allocation, device.name), None)
             self._serve()
 
     def holds(self, allocation: Allocation) -> bool:
         """True until it is released."""
-        return any(allocation in device.promised for device in self._devices.values())
+        return any((allocation, device.name) in device.promised for device in self._devices.values())
 
     def _serve(self) -> None:
         """Serve the line in order: who comes later does not pass one who waits for more."""
         while self._waiting:
-            request, event, granted = self._waiting[0]
-            found = self._take(request)
+            found = self._take(self._waiting[0][0])
             if found is None:
                 return
-            self._waiting.popleft()
-            granted.append(found)
-            event.set()
+            self._answer(self._waiting.popleft(), found)
+
+    @staticmethod
+    def _answer(place: _Place, answer: Allocation | errors.OpError) -> None:
+        place[2].append(answer)
+        place[1].set()
 
     def promises(self) -> list[tuple[str, str, int]]:
         """(device, holder, bytes) of all promises."""
+        return [(name, one.holder, one.amounts[name]) for one in self.allocations() for name in one.devices]
+
+    def allocations(self) -> list[Allocation]:
+        """All that are not released, the oldest first."""
         with self._lock:
-            return [(d.name, a.holder, n) for d in self._devices.values() for a, n in d.promised.items()]
+            cards = {device.given.card: device.promised for device in self._devices.values()}
+            return list(dict.fromkeys(allocation for promised in cards.values() for allocation, _ in promised))
 
     def waiting(self) -> list[str]:
         """Who waits for what, in order."""
@@ -209,8 +257,11 @@ class ResourceManager:
             return [f"{request.holder} waits for {request}" for request, _, _ in self._waiting]
 
     def _refusal(self, request: Request, why: str, can_wait: bool = False) -> errors.OpError:
-        hint = "ask for less memory or fewer GPUs, or start a cluster with more (gpus=…, gpu_memory=…)."
-        hint = f"wait=True waits until it can; or {hint}" if can_wait else hint.capitalize()
+        hint = "sk for less memory or fewer GPUs, or start a cluster with more (gpus=…, gpu_memory=…)."
+        if can_wait:
+            hint = f"release() what nobody needs (cluster.allocations()), wait for others (wait=True), or a{hint}"
+        else:
+            hint = f"A{hint}"
         return errors.ResourceExhaustedError(None, None, f"{self._text(request, why)}\n{hint}")
 
     def _text(self, request: Request, why: str) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from dtflab.cluster import inprocess
-from dtflab.cluster.allocation import Allocation, Request, ResourceManager
+from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceManager
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.homes import Homes, Visible
 from dtflab.cluster.process import ProcessTask, free_addresses
@@ -245,10 +245,14 @@ class Cluster:
         ResourceExhaustedError says why a request can't be met; with `wait` one that can be met later waits in line, at
         most `timeout` seconds (DeadlineExceededError).
         """
-        if gpus < 1:
-            raise ValueError(f"allocate(gpus={gpus}): ask for one GPU at least; CPUs need no allocation.")
+        if not isinstance(gpus, int) or gpus < 1:
+            raise ValueError(f"allocate(gpus={gpus!r}): ask for one GPU at least; CPUs need no allocation.")
+        if timeout is not None and not wait:
+            raise ValueError(f"allocate(timeout={timeout!r}): only who waits has a timeout; add wait=True.")
         size = None if memory is None else parse_memory(memory)
-        holder = holder or container or f"client {threading.current_thread().name}"
+        if size == 0:
+            raise ValueError(f"allocate(memory={memory!r}): ask for some memory, or leave it out for a whole GPU.")
+        holder = holder or container or f"client {threading.current_thread().name.removeprefix('client ')}"
         allocation = self._manager.allocate(Request(gpus, size, on, holder), wait, timeout)
         if container is not None:
             self._tie(allocation, container)
@@ -259,7 +263,8 @@ class Cluster:
         for task in self.tasks:
             for device in task.server.task.devices if isinstance(task, InProcessTask) else ():
                 if device.name == allocation.device:
-                    device.resources.lookup_or_create(container, repr(allocation), Allocation, lambda: allocation)
+                    key = f"{allocation!r} {id(allocation)}"  # a container may have several that look the same
+                    device.resources.lookup_or_create(container, key, Allocation, lambda: allocation)
                     return
         allocation.release()
         raise ValueError(
@@ -267,14 +272,23 @@ class Cluster:
             "use a `with` block or release()."
         )
 
-    def _capacities(self) -> dict[str, int]:
-        """The memory of all GPUs of the running tasks, in bytes."""
-        found = [d for task in self.tasks if task.state == "running" for d in task.devices()]
-        return {device.name: device.memory_limit for device in found if device.device_type == "GPU"}
+    def allocations(self) -> list[Allocation]:
+        """What is promised now, the oldest first: `release()` gives one back that nobody needs any more."""
+        return self._manager.allocations()
+
+    def _capacities(self) -> dict[str, Capacity]:
+        """All GPUs of the running tasks."""
+        found: dict[str, Capacity] = {}
+        for member, task in zip(self._members, self.tasks, strict=False):  # fewer while they start
+            for device in task.devices() if task.state == "running" else ():
+                if device.device_type == "GPU":
+                    found[device.name] = self._homes.capacity(*member, device)
+        return found
 
     def kill(self, job: str, index: int = 0) -> None:
         """End one task at once, as a crash would."""
         self.task(job, index).kill()
+        self._manager.look_again()
 
     def restart(self, job: str | None = None, index: int = 0) -> None:
         """End one task, or all without a job, and start anew at the same address, without variables."""
@@ -287,10 +301,12 @@ class Cluster:
             self.tasks[number] = self._new_task(*self._members[number])
         for number in chosen:
             self._await_ready(self.tasks[number])
+        self._manager.look_again()
 
     def stop(self) -> None:
         """End all tasks. Variables are gone; nothing is left running."""
         with contextlib.ExitStack() as each:  # also when one of them fails, or at a second Ctrl-C
+            each.callback(self._manager.look_again)  # nobody waits for a stopped cluster
             each.callback(self._homes.close)
             for task in self.tasks:
                 each.callback(task.stop)
@@ -307,8 +323,8 @@ class Cluster:
         return [(task.name, task.address, task.state) for task in self.tasks]
 
     def waits(self) -> list[str]:
-        """Who waits for what now, among the tasks of this process: for tensors not made yet, and in lines."""
-        lines = []
+        """Who waits for what now, among the tasks of this process: for GPUs, for tensors not made yet, in lines."""
+        lines = self._manager.waiting()
         for task in self.tasks:
             if isinstance(task, InProcessTask):
                 worker = task.server.task.worker

@@ -12,8 +12,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dtflab.cluster.allocation import Capacity
 from dtflab.cluster.cluster_spec import ClusterSpec
-from dtflab.machine import hosts
+from dtflab.machine import cards, hosts
 from dtflab.machine.hosts import Home
 from dtflab.machine.registry import HostCards
 
@@ -69,6 +70,16 @@ class Homes:
         if cards is not None or home.visible is not None:  # else it sees of the real ones what this process sees
             changes["CUDA_VISIBLE_DEVICES"] = home.visible
         return changes
+
+    def capacity(self, job: str, index: int, device: Any) -> Capacity:
+        """What a task may take of one of its GPUs, and of which card; real cards are the same for all tasks."""
+        host = self.of(job, index).host
+        simulated = hosts.definition(host)
+        bus = device.physical_device_desc.partition("pci bus id: ")[2].partition(",")[0]
+        if simulated is None or not bus:
+            return Capacity(device.memory_limit, bus or device.name, device.memory_limit)
+        whole = max(device.memory_limit, cards.grab_all_limit(simulated.memory_bytes))
+        return Capacity(device.memory_limit, f"{host} {bus}", whole)
 
     def close(self) -> None:
         """The cluster ends, and its cards with it."""

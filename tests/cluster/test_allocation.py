@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import dtflab as tf
-from dtflab.cluster.allocation import Request, ResourceManager
+from dtflab.cluster.allocation import Capacity, Request, ResourceManager
 from dtflab.graph import errors
 from dtflab.machine.clock import REAL
 
@@ -17,7 +17,8 @@ A0, A1, B0 = (f"/job:worker/replica:0/task:{task}/device:GPU:{i}" for task, i in
 
 
 def manager(**capacities: int) -> ResourceManager:
-    return ResourceManager(lambda: capacities or {A0: 4 * GiB, A1: 4 * GiB, B0: 4 * GiB}, REAL)
+    sizes = capacities or {A0: 4 * GiB, A1: 4 * GiB, B0: 4 * GiB}
+    return ResourceManager(lambda: {name: Capacity(size, name, size) for name, size in sizes.items()}, REAL)
 
 
 def ask(books: ResourceManager, gpus: int = 1, memory: int | None = None, where: str = "", **how: Any) -> Any:
@@ -103,6 +104,27 @@ def test_releasing_twice_frees_once():
     assert "released" in repr(one) and "released" not in repr(two)
 
 
+def test_who_waits_for_what_no_longer_is_there_is_told():
+    there = {A0: Capacity(4 * GiB, "card", 4 * GiB)}
+    books = ResourceManager(lambda: there, REAL)
+    ask(books)
+    told: list[str] = []
+
+    def wait() -> None:
+        with pytest.raises(errors.ResourceExhaustedError, match="can no longer give") as info:
+            ask(books, wait=True, timeout=30)
+        told.append(str(info.value))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    while not books.waiting():
+        pass
+    there.clear()
+    books.look_again()
+    thread.join(30)
+    assert len(told) == 1 and books.waiting() == [] and books.allocations() == []
+
+
 # ---- through a cluster ----
 
 
@@ -143,6 +165,29 @@ def test_it_ends_with_its_container(cluster):
     tf.Session.reset(cluster.target, ["trial_1"])
     with cluster.allocate(gpus=2):
         assert "released" in repr(one)
+
+
+def test_all_that_a_container_has_ends_with_it_also_what_looks_the_same(cluster):
+    both = [cluster.allocate(memory="1GiB", container="trial_1") for _ in range(2)]
+    tf.Session.reset(cluster.target, ["trial_1"])
+    assert ["released" in repr(one) for one in both] == [True, True] and cluster.allocations() == []
+
+
+def test_tasks_on_one_host_are_not_promised_the_same_card_twice(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    with tf.Cluster({"worker": ["allocated-a:1", "allocated-a:2"]}, gpus=1, gpu_memory="4GiB") as cluster:
+        with cluster.allocate(memory="3GiB", on="/job:worker/task:0", holder="first"):
+            with pytest.raises(errors.ResourceExhaustedError, match=r"first holds 3072 MiB \(as /job:worker/.*task:0"):
+                cluster.allocate(memory="1GiB", on="/job:worker/task:1")
+            assert len(cluster.allocations()) == 1
+        with pytest.raises(errors.ResourceExhaustedError, match="can never give 2 GPUs"):
+            cluster.allocate(gpus=2)
+
+
+@pytest.mark.parametrize("wrong", [{"gpus": 0}, {"gpus": 1.5}, {"gpus": "1"}, {"memory": 0}, {"timeout": 1}])
+def test_what_makes_no_sense_is_said_to_be_so(cluster, wrong):
+    with pytest.raises(ValueError, match=r"allocate\("):
+        cluster.allocate(**wrong)
 
 
 def test_gpus_of_a_stopped_task_are_gone(cluster):
