@@ -27,7 +27,7 @@ class BlasThreads:
     """How many threads BLAS uses in this process, now."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # re-entrant: the collector may close a session on the thread that holds it
         self._set: list[Callable[[int], Any]] | None = None  # one per BLAS library, from the first kernel on
         self._current = 0
         self._steps = 0

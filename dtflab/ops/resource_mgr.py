@@ -24,7 +24,7 @@ class ResourceMgr:
 
     def __init__(self) -> None:
         self.memory: Any = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # re-entrant: the collector may close a session on the thread that holds it
         self._containers: dict[str, dict[tuple[type, str], Any]] = {}
 
     def lookup_or_create(self, container: str, name: str, kind: type, create: Callable[[], Any]) -> Any:

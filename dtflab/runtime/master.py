@@ -57,7 +57,7 @@ class Master:
         self.new_step = new_step
         self._workers = workers
         self._sessions: dict[str, MasterSession] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # re-entrant: the collector may close a session on the thread that holds it
 
     def create_session(self, nodes: Sequence[Node], config: Any = None, placer: Placer | None = None) -> str:
         """Open a session on a graph, on all tasks that the config's device filters let through."""

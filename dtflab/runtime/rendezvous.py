@@ -122,7 +122,7 @@ class RendezvousMgr:
     """The rendezvous of a task, by step. A consumer's request may come before the step itself."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # re-entrant: the collector may close a session on the thread that holds it
         self._steps: dict[int, Rendezvous] = {}
         self._ended: dict[int, None] = {}  # a late RecvTensor must not make a step anew
 

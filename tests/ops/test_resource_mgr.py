@@ -67,3 +67,18 @@ def test_containers_are_emptied_by_name_or_all_at_once(resources):
     resources.lookup_or_create("", "no close", int, int)
     resources.cleanup([])
     assert c.closed and resources.items() == []
+
+
+def test_the_collector_may_delete_a_resource_while_another_is_made(resources):
+    """As a session does that is collected just then, and lets go of its queues."""
+    resources.lookup_or_create("", "old", Thing, Thing)
+
+    def make():
+        resources.delete("", "old", Thing)
+        return Thing()
+
+    thread = threading.Thread(target=resources.lookup_or_create, args=("", "new", Thing, make), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert [name for _, name, _ in resources.items()] == ["new"]
