@@ -1,7 +1,13 @@
 """The machine under the runtime: what a step runs on.
 
-Read `devices` first: a device binds nodes to kernels, over its memory. Then `gpu` (what all GPUs share, and simulated
-ones), `cuda` (real ones, through CuPy), `clock` (time, threads, waiting: one seam),
-`hosts` and `cards` (which GPUs are where, and who may use them), `bfc_allocator` and `memory` (who holds what),
-`pools` (threads).
+Read `devices` first: a device binds nodes to kernels. Then, by what you look for:
+
+- GPUs: `gpu` (what all share, and simulated ones), `cuda` (real ones, through CuPy), `device_factory` (who gets which).
+- memory: `bfc_allocator` (where a tensor lies), `memory` (who holds what), `memory_trace` (from when to when).
+- hosts and their cards: `cards` (models), `hosts` (who may use them), `visible` (CUDA_VISIBLE_DEVICES), `registry` with
+  `file_lock` (what processes tell each other), `smi` and `discovery` (tables and lines about it).
+- threads and time: `clock` (one seam for time, threads, waiting), `pools`, `costs` (what is worth a thread).
+- which device a node may have: `colocation_graph` (who must share one), `placement_reasons` and `placement_errors`
+  (sentences), `own_placement` (a program's own placer, checked). `runtime/placer.py`, which chooses, comes first.
+- `console`: lines for the person in front.
 """

@@ -83,7 +83,7 @@ class Chunk:
         self.in_use = False
         self.requested = 0
         self.what: Any = None  # who asked for it
-        self.action = 0  # the how-manieth allocation or deallocation that was
+        self.action = 0  # its last allocation or deallocation, counted over all chunks
         self.prev: Chunk | None = None
         self.next: Chunk | None = None
 

@@ -36,10 +36,6 @@ class CardModel:
     multiprocessors: int
     power_watts: int
 
-    @property
-    def clock_mhz(self) -> float:
-        return self.clock_ghz * 1000
-
 
 # Bytes, multiprocessors and clocks as NVIDIA's deviceQuery and TensorFlow 1.x print them; power as nvidia-smi caps it.
 MODELS = (

@@ -26,6 +26,7 @@ class Device:
     """One device of a task: `/job:worker/replica:0/task:1/device:CPU:0`."""
 
     def __init__(self, name: str, clock: Clock = REAL, memory_limit: int = 256 << 20, config: Any = None) -> None:
+        """`memory_limit`, in bytes, is what `list_devices` says; 256 MiB is what TensorFlow says of each CPU."""
         self.name = name
         self.type, _, self.index = name.rpartition("/device:")[2].partition(":")
         self.incarnation = random.SystemRandom().getrandbits(63) | 1  # never 0

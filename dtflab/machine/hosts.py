@@ -127,12 +127,6 @@ class Claim:
         texts = [f"{who} holds {-(-nbytes // cards.MIB)} MiB" for who, nbytes in held if nbytes]
         return f"Of card {self.card.index} of {self.card.host}, {', '.join(texts)}." if texts else ""
 
-    def release(self) -> None:
-        """The program ends: all that it held is free again."""
-        with _lock:
-            _drop([key for key, claim in _claims.items() if claim is self])
-            self.grabbed = 0
-
     def let_go(self) -> None:
         """The registry forgets the claim; who has it, keeps it."""
         with self._lock:
@@ -404,7 +398,8 @@ def free_bytes(card: Card) -> int:
 
 def claims_on(card: Card) -> list[Claim]:
     """The claims of this process on a card."""
-    return [claim for claim in _every if claim.card is card]
+    with _lock:
+        return [claim for claim in _every if claim.card is card]
 
 
 def _elsewhere(card: Card) -> list[tuple[Record, Holding]]:

@@ -31,11 +31,13 @@ _MOST_BYTES = 0.99
 
 
 _memories: weakref.WeakSet[DeviceMemory] = weakref.WeakSet()
+_memories_lock = threading.Lock()  # a session may open while another one's step is traced
 
 
 def memories() -> list[DeviceMemory]:
     """Those of this process."""
-    return list(_memories)
+    with _memories_lock:
+        return list(_memories)
 
 
 class Buffer:
@@ -70,7 +72,8 @@ class DeviceMemory:
         self._buffers: dict[int, Buffer] = {}  # by the id of the array that owns the memory
         self._gone: deque[int] = deque()  # ids of arrays that are no more, whose memory is not yet given back
         self._lock = threading.Lock()
-        _memories.add(self)
+        with _memories_lock:
+            _memories.add(self)
 
     def keep(self, value: Any, maker: Any) -> Any:
         """Account what `value` (of an edge, or a list of them) has in memory, made by `maker`, a Node or Cell.

@@ -77,11 +77,14 @@ class Record:
 
     def counters(self, holding: Holding) -> tuple[int, int]:
         """(nanoseconds of kernels, bytes in use) of one of its holdings."""
-        if self.life is None or not self.life.exists():
+        if self.life is None:
             return 0, 0
-        with self.life.open("rb") as file:
-            file.seek(holding.slot * _CELLS * 8)
-            busy, in_use = struct.unpack("QQ", file.read(_CELLS * 8))
+        try:
+            with self.life.open("rb") as file:
+                file.seek(holding.slot * _CELLS * 8)
+                busy, in_use = struct.unpack("QQ", file.read(_CELLS * 8))
+        except FileNotFoundError:  # it has ended since its record was read
+            return 0, 0
         return busy, in_use
 
 
@@ -189,19 +192,29 @@ class Registry:
         """Make the two files, at the first word."""
         if self._life is not None:
             return
-        life = FileLock(self._base.with_suffix(".live"))
-        assert life.acquire()
+        path = self._base.with_suffix(".live")
+        life = FileLock(path)
+        if not life.acquire():
+            raise RuntimeError(f"Somebody else has locked {path}, this process's own file.")
         os.ftruncate(life.descriptor, _SLOTS * _CELLS * 8)  # a file with a hole: it takes no room on the disk
-        self._counters = memoryview(mmap.mmap(life.descriptor, _SLOTS * _CELLS * 8)).cast("Q")
+        with path.open("r+b") as file:  # opened anew: a mapping keeps its file open, and with it would keep the lock
+            self._counters = memoryview(mmap.mmap(file.fileno(), _SLOTS * _CELLS * 8)).cast("Q")
         self._free_slots = list(range(_SLOTS - 1, -1, -1))
         self._life = life
 
     def leave(self) -> None:
         """The process ends: remove its files."""
         if self._life is not None:
-            _bury(self._base.with_suffix(".live"))
+            with contextlib.suppress(PermissionError):  # Windows keeps a mapped file; who finds it later removes it
+                _bury(self._base.with_suffix(".live"))
             self._life.close()
             self._life = None
+
+    def let_go(self) -> None:
+        """In a forked child: close what it has of its parent's locks, which would else outlive the parent."""
+        for lock in (self._door, self._life):
+            if lock is not None:
+                lock.close()
 
     # ---- what others tell ----
 
@@ -287,6 +300,13 @@ def _leave_all() -> None:
         each.leave()
 
 
+def _begin_anew() -> None:
+    """A forked child is a process of its own."""
+    for each in _open.values():
+        each.let_go()
+    _open.clear()
+
+
 atexit.register(_leave_all)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_open.clear)  # a forked child is a process of its own
+    os.register_at_fork(after_in_child=_begin_anew)

@@ -179,7 +179,7 @@ def test_a_slot_is_used_again_from_zero():
     claim.busy(1.0)
     (record,) = registry.registry().everyone()
     assert record.counters(record.holdings[0])[0] == 10**9
-    claim.release()
+    hosts.end_program(hosts.THIS_PROCESS)
     assert record.holdings == []
     assert mine().grab(GIB)
     assert record.holdings[0].slot == 0 and record.counters(record.holdings[0]) == (0, 0)
@@ -346,3 +346,34 @@ def test_a_forked_child_is_a_process_of_its_own():
         process.join(ENOUGH)
     assert process.exitcode == 0 and registry.registry().others() == []
     assert [record.pid for record in registry.registry().everyone()] == [os.getpid()]
+
+
+KILLED_WITH_A_CHILD = """
+import os
+from dtflab.machine import hosts
+hosts.simulate_gpus(1)
+(claim,) = hosts.visible_claims("localhost", hosts.THIS_PROCESS, None)
+assert claim.grab(1 << 30)
+if os.fork() == 0:
+    os.read(0, 1)
+    os._exit(0)
+print("holds", flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_child_that_outlives_its_killed_parent_holds_nothing_of_it(own_folder):
+    parent = subprocess.Popen(
+        [sys.executable, "-c", KILLED_WITH_A_CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with parent:
+        assert parent.stdout.readline() == "holds\n"
+        parent.wait(ENOUGH)
+        assert registry.registry().others() == [] and not [*own_folder.glob("*.json")]
+        parent.stdin.write("\n")  # now the child may go
+
+
+def test_counters_of_a_process_that_has_just_ended_are_zero(tmp_path):
+    record = registry.Record(1, "python", life=tmp_path / "gone.live")
+    assert record.counters(registry.Holding("h", 0, "", 1, 0.0, 0)) == (0, 0)

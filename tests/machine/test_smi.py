@@ -94,8 +94,8 @@ def test_two_programs_at_0_4_as_in_the_book():
     lines = str(tf.smi()).splitlines()
     assert sum(line.endswith("   1677MiB |") for line in lines) == 4
     assert sum("|   3364MiB /  4095MiB |" in line for line in lines) == 2
-    claim("b").release()
-    assert sum("|   1688MiB /  4095MiB |" in line for line in str(tf.smi()).splitlines()) == 1
+    hosts.end_program("b")
+    assert sum("|   1688MiB /  4095MiB |" in line for line in str(tf.smi()).splitlines()) == 2
 
 
 def test_long_names_are_cut_and_the_table_stays_straight():
