@@ -54,9 +54,9 @@ def call(function: Callable[[], Any], seconds: float) -> Outcome:
     try:
         done.wait(seconds)  # not join(): interrupted by Ctrl-C, Python 3.11 takes the thread for ended
     finally:
-        if not done.is_set() and ident:
+        if not done.is_set():
             outcome.stopped = True
-            outcome.left_running = not _stop(ident[0], thread, done)
+            outcome.left_running = not (ident and _stop(ident[0], thread, done))
     return outcome
 
 

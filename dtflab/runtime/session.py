@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dtflab.runtime.master import MasterSession
 
 
-_sessions: list[weakref.ref[BaseSession]] = []
+_sessions: list[weakref.ref[BaseSession]] = []  # those that somebody holds, the oldest first
 
 
 def last_session() -> BaseSession | None:
@@ -40,9 +40,7 @@ def last_session() -> BaseSession | None:
 
 def open_sessions() -> list[BaseSession]:
     """The sessions of this process that are not closed, the oldest first."""
-    found = [session for ref in _sessions if (session := ref()) is not None and not session._closed]
-    _sessions[:] = map(weakref.ref, found)
-    return found
+    return [session for ref in _sessions[:] if (session := ref()) is not None and not session._closed]
 
 
 class BaseSession:
@@ -77,7 +75,7 @@ class BaseSession:
         self._master: Any = None
         self._handle: str | None = None
         self.thread = threading.get_ident()  # that made it
-        _sessions.append(weakref.ref(self))
+        _sessions.append(weakref.ref(self, _sessions.remove))
 
     @property
     def graph(self) -> Graph:
@@ -118,7 +116,7 @@ class BaseSession:
 
     def _resolve(self, fetches: Any, fed: Collection[Tensor] = ()) -> Fetches:
         """The resolved fetch. Plain tensors and operations, or a list of them, are remembered: loops ask for these."""
-        key = (*fetches, None, *fed) if type(fetches) is list else (fetches, *fed)
+        key = (*fetches, None, *fed) if type(fetches) is list and fetches else (fetches, *fed)  # None ends a list
         try:
             return self._resolved[key]
         except (KeyError, TypeError):  # a new one; or one that can't be a key

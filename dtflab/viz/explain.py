@@ -52,6 +52,8 @@ class Explanation:
         self.story = found
 
     def __getattr__(self, name: str) -> Any:
+        if name not in Story._fields:  # nor `story` itself, which a copy that is being made does not have yet
+            raise AttributeError(f"An explanation has no {name!r}. It has {', '.join(Story._fields)}.")
         return getattr(self.story, name)
 
     def __dir__(self) -> list[str]:

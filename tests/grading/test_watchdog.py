@@ -91,3 +91,9 @@ def test_the_limit_is_of_the_call_not_of_the_thread_before_it():
     began = time.monotonic()
     assert watchdog.call(lambda: None, 60).value is None
     assert time.monotonic() - began < 60
+
+
+def test_a_thread_that_did_not_get_to_begin_is_no_success(monkeypatch):
+    monkeypatch.setattr(watchdog.REAL, "spawn", lambda *args, **kwargs: None)
+    outcome = watchdog.call(lambda: 7, 0.0)
+    assert outcome.stopped and outcome.left_running and outcome.value is None

@@ -353,3 +353,11 @@ print("done")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_an_empty_list_remembered_does_not_make_none_a_fetch():
+    tf.constant(1.0)
+    with tf.Session() as sess:
+        assert sess.run([]) == []
+        with pytest.raises(TypeError, match="Cannot be None"):
+            sess.run(None)

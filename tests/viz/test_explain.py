@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import html.parser
 
 import pytest
@@ -171,3 +172,10 @@ def test_names_are_escaped():
     told = tf.explain("z:0")
     told.story.fetches[:] = ["<b>&"]
     assert "&lt;b&gt;&amp;" in told._repr_html_() and "<b>" not in told._repr_html_()
+
+
+def test_an_explanation_can_be_copied_and_says_what_it_has():
+    told = tf.explain(tf.constant(1.0))
+    assert copy.copy(told).sets == told.sets
+    with pytest.raises(AttributeError, match=r"no 'colour'. It has fetches, fed,"):
+        _ = told.colour
