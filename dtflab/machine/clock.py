@@ -10,8 +10,10 @@ Rule: threads are started in this file and nowhere else (a test looks). `Lock` a
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -96,6 +98,7 @@ class Pool:
         self._tasks: deque[Callable[[], Any]] = deque()
         self._idle: dict[int, Event] = {}  # by the thread's number
         self._numbers: set[int] = set()  # of the threads that there are
+        _pools.add(self)
 
     def submit(self, task: Callable[[], Any]) -> None:
         """Run `task` on one of the threads, soon."""
@@ -117,6 +120,13 @@ class Pool:
                 wake.set()
             self._idle.clear()
 
+    def begin_anew(self) -> None:
+        """In a forked child: forget the threads, which only the parent has, and the tasks that it will run."""
+        self._lock = threading.Lock()  # one of them may have held it
+        self._tasks.clear()
+        self._idle.clear()
+        self._numbers.clear()
+
     def _work(self, number: int) -> None:
         wake = self.clock.event()
         while True:
@@ -133,3 +143,15 @@ class Pool:
                     if self._idle.pop(number, None):
                         self._numbers.discard(number)
                         return
+
+
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+
+
+def _begin_anew() -> None:
+    for pool in list(_pools):
+        pool.begin_anew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)

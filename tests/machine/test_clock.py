@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
 import threading
+
+import pytest
 
 from dtflab.machine.clock import REAL, Pool
 from tests.cluster.two_tasks import until
@@ -74,6 +77,21 @@ def test_many_submit_at_once():
     for client in clients:
         client.join()
     until(lambda: count[0] == 2000, "all have run")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own():
+    pool = Pool(limit=1, idle=60)
+    pool.submit(int)
+    until(lambda: pool._idle, "the thread has nothing to do")
+    child = os.fork()
+    if not child:
+        ran = threading.Event()
+        pool.submit(ran.set)
+        os._exit(0 if ran.wait(30) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    pool.close()
 
 
 def test_the_real_clock():
