@@ -22,9 +22,9 @@ from dtflab.machine.hosts import definition_of
 from dtflab.machine.smi import Smi, smi
 from dtflab.notebook import arguments
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
-from dtflab.runtime.placer import place
 from dtflab.runtime.session import BaseSession, last_session
 from dtflab.viz.explain import Explanation, explain
+from dtflab.viz.story import placed_by_rules
 
 _EXAMPLE = "%dtf_cluster --ps 1 --worker 2"
 _VERBS = ("start", "status", "stop", "restart")
@@ -281,7 +281,10 @@ class DtfMagics(Magics):
     def _value(self, expression: str) -> Any:
         """The value of a Python expression in the user's namespace; None for no text."""
         shell: Any = self.shell
-        return shell.ev(expression) if expression else None
+        try:
+            return shell.ev(expression) if expression else None
+        except SyntaxError as error:  # it points into this file, not into the cell
+            raise UsageError(f"{expression!r} is no Python expression ({error.msg}). Feeds: --feed {{x: 1.0}}") from None
 
     def _session(self, texts: dict[str, str], example: str, fetches: Any) -> BaseSession:
         """The session that is named, or the default one, or the newest one; it must have the graph of the fetches."""
@@ -334,8 +337,7 @@ def _gpus(args: Any, jobs: list[str]) -> dict[str, Any]:
 def _placed_here(session: BaseSession, fetches: Any) -> tuple[Any, dict[str, str]]:
     """The fetches or the whole graph, and the devices that a dtflab master chooses when it gets all ops at once."""
     devices = [device.name for device in session.list_devices()]  # the master's own come first
-    soft = bool(session._config is not None and session._config.allow_soft_placement)
-    where = place(session.graph.nodes(), devices, task_name(devices[0]), allow_soft_placement=soft)
+    where = placed_by_rules(session, devices, task_name(devices[0]))
     return session.graph if fetches is None else fetches, where
 
 

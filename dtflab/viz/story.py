@@ -17,6 +17,7 @@ from dtflab.graph.fetches import Fetches
 from dtflab.graph.node import Node, by_name, line_text
 from dtflab.graph.operation import Tensor
 from dtflab.machine.devices import Device
+from dtflab.machine.placement_reasons import Placement
 from dtflab.runtime.executor import Executor
 from dtflab.runtime.partition import partition, spread_loops
 from dtflab.runtime.placer import place
@@ -60,6 +61,7 @@ class Story(NamedTuple):
     dropped: dict[str, str]  # why each node of the graph does not run
     unread: list[str]  # they became NoOps that only wait
     folded: list[str]  # computed once and for all
+    known: list[Op]  # the same, and where they are
     unfed: list[str]  # they must be fed, or the step fails
     ops: list[Op]
     crossings: list[Crossing]
@@ -94,7 +96,8 @@ def story(fetches: Any, feeds: Sequence[Tensor], session: BaseSession) -> Story:
         unread=[node.name for node in kept if node.op == "NoOp" != graph.get(node.name, node).op],
         folded=[e.nodes[n].name for e in executors for n in e.constants],
         unfed=[node.name for node in kept if node.op == "Placeholder"],
-        ops=[op for executor in executors for op in _ops(executor, reasons, number)],
+        known=[op for executor in executors for op in _ops(executor, executor.constants, reasons, {})],
+        ops=[op for executor in executors for op in _ops(executor, _running(executor), reasons, number)],
         crossings=[c for executor in executors for c in _crossings(executor, executors, _sizes(session, feeds))],
         sets=sets,
         critical_path=_critical_path(sets, causes),
@@ -107,11 +110,15 @@ def _placed(session: BaseSession, devices: Sequence[str], task: str) -> tuple[li
     """The graph on its devices, why each node is there, and whether the master said so itself."""
     try:
         return session.placed_nodes(), session.placement_reasons(), True
-    except NotImplementedError:  # the master is in another process: this is what dtflab's rules give
-        nodes = session.graph.nodes()
-        soft = bool(session._config is not None and session._config.allow_soft_placement)
-        where = place(nodes, devices, task, allow_soft_placement=soft)
-        return [node.replace(device=where[node.name]) for node in nodes], where.reasons, False
+    except NotImplementedError:  # the master is in another process
+        where = placed_by_rules(session, devices, task)
+        return [node.replace(device=where[node.name]) for node in session.graph.nodes()], where.reasons, False
+
+
+def placed_by_rules(session: BaseSession, devices: Sequence[str], task: str) -> Placement:
+    """Where a dtflab master of that task would put the ops of a session, if it got all of them at once."""
+    soft = bool(session._config is not None and session._config.allow_soft_placement)
+    return place(session.graph.nodes(), devices, task, allow_soft_placement=soft)
 
 
 def _executors(nodes: Sequence[Node], devices: Mapping[str, int]) -> list[Executor]:
@@ -204,15 +211,20 @@ def _critical_path(sets: Sequence[Sequence[str]], causes: Mapping[str, str]) -> 
 # -- ops and crossings ----------------------------------------------------------------------------------------------
 
 
-def _ops(executor: Executor, reasons: Mapping[str, str], number: Mapping[str, int]) -> list[Op]:
+def _running(executor: Executor) -> list[int]:
+    """The nodes that are not known before the step."""
+    return [n for n in range(len(executor.nodes)) if n not in executor.constants]
+
+
+def _ops(
+    executor: Executor, chosen: Iterable[int], reasons: Mapping[str, str], number: Mapping[str, int]
+) -> list[Op]:
     found = []
-    for n, node in enumerate(executor.nodes):
-        if n not in executor.constants:
-            why = reasons.get(node.name, "") or _why_added(node)
-            sets = number.get(node.name, 0)
-            found.append(
-                Op(node.name, node.op, node.device, why, max(0, executor.pending[n]), sets, line_text(node.line))
-            )
+    for n in chosen:
+        node = executor.nodes[n]
+        why = reasons.get(node.name, "") or _why_added(node)
+        waits_for, sets = max(0, executor.pending[n]), number.get(node.name, 0)
+        found.append(Op(node.name, node.op, node.device, why, waits_for, sets, line_text(node.line)))
     return found
 
 
