@@ -43,13 +43,16 @@ def beside():
         input=json.dumps([actions, LIMIT_MIB]), capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-3000:]
-    return replay(actions), json.loads(ran.stdout), ran.stderr
+    theirs = json.loads(ran.stdout)
+    own, rest = divmod(theirs[0]["in_use"] - theirs[0]["size"], 256)
+    assert rest == 0 and 0 <= own <= 4  # what its session and its graph keep: one or two small tensors
+    return replay(actions, own), theirs, ran.stderr
 
 
-def replay(actions):
-    """Our results in the form of TensorFlow's; a step of TensorFlow takes a handle, too."""
+def replay(actions, own):
+    """Our results in the form of TensorFlow's, which has `own` small tensors; a step of it takes a handle, too."""
     bfc = BFCAllocator("bfc_cpu_allocator_for_gpu", LIMIT_MIB * MIB, lambda nbytes: True, allow_growth=True)
-    for _ in range(2):  # of the session, and the constant that fills
+    for _ in range(own):
         bfc.allocate(4)
     live, results = [], []
     for action in actions:
