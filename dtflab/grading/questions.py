@@ -118,12 +118,15 @@ def all_questions() -> list[Question]:
     return [_questions[id] for id in sorted(_questions)]
 
 
-def find(text: str, namespace: Container[str] = ()) -> Question:
+def find(text: Any, namespace: Container[str] = ()) -> Question:
     """The question of an id, or of the end of one (`q1`): the only one, or the only one with an answer in `namespace`.
 
-    LookupError lists what there is.
+    LookupError lists what there is, TypeError for what is no text.
     """
     known = {question.id: question for question in all_questions()}
+    if not isinstance(text, str):
+        example = next(iter(known), "topic/q1")
+        raise TypeError(f'A question is named by its id, a text: dtflab.grade("{example}"), not {type(text).__name__}')
     if text in known:
         return known[text]
     ending = [id for id in known if id.endswith(f"/{text}")]

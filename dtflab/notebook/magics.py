@@ -284,7 +284,9 @@ class DtfMagics(Magics):
         try:
             return shell.ev(expression) if expression else None
         except SyntaxError as error:  # it points into this file, not into the cell
-            raise UsageError(f"{expression!r} is no Python expression ({error.msg}). Feeds: --feed {{x: 1.0}}") from None
+            raise UsageError(
+                f"{expression!r} is no Python expression ({error.msg}). Feeds: --feed {{x: 1.0}}"
+            ) from None
 
     def _session(self, texts: dict[str, str], example: str, fetches: Any) -> BaseSession:
         """The session that is named, or the default one, or the newest one; it must have the graph of the fetches."""

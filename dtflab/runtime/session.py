@@ -60,7 +60,7 @@ class BaseSession:
         """
         target = checked_target(target, graph, config)
         if placer is not None and not callable(placer):
-            raise TypeError(f"Argument `placer` must be a function of nodes, devices and a task, but got {placer!r}")
+            raise TypeError(f"Argument `placer` must be a function (docs/placers.md), but got {placer!r}")
         self._graph = graph if graph is not None else scopes.get_default_graph()
         self._target = target
         self._config = config

@@ -88,7 +88,7 @@ def headline(s: Story) -> str:
     known = sum(c.nbytes or 0 for c in crossing)
     size = f" ({'at least ' if any(c.nbytes is None for c in crossing) else ''}{byte_size(known)})" if crossing else ""
     sent = f", {plural(len(crossing), 'tensor')} sent between them{size}" if len(devices) > 1 else ""
-    wanted = _listed(name.removesuffix(":0") for name in s.fetches)
+    wanted = _listed(name.removesuffix(":0") for name in s.fetches) or "nothing"
     return (
         f"A step for {wanted}: {len(s.kept):,} of {plural(s.graph_size, 'op')} on "
         f"{plural(len(devices), 'device')}{sent}, in {plural(len(s.sets), 'ready set')}."
@@ -101,7 +101,7 @@ def remarks(s: Story) -> list[str]:
     lines = [f"Feed {_listed(s.unfed)}: without a value the step fails." if s.unfed else ""]
     lines += [f"Pruned, {why}: {plural(n, 'op')} ({_listed(names, 3)})." for why, n, names in _by_reason(s.dropped)]
     lines += [f"Only waited for, so not computed: {_listed(s.unread)}." if s.unread else ""]
-    lines += [f"Folded, known before the step: {_listed(s.folded)}." if s.folded else ""]
+    lines += [f"Folded, known before the step (set 0): {_listed(s.folded)}." if s.folded else ""]
     lines += [f"Longest chain, {plural(len(s.critical_path), 'node')}: {chain}." if s.critical_path else ""]
     lines += ["Loops are told as one turn: each turn has counters of its own." if s.loops else ""]
     lines += ["Both branches of a conditional are told; a run takes one, the other is dead." if s.branches else ""]
@@ -136,6 +136,8 @@ def tables(s: Story, names: int | None, by_scope: bool) -> list[Table]:
     ]
     crossings = [[readable(c.tensor), look(c.source).label, look(c.target).label, _size(c)] for c in s.crossings]
     heads, ops = _op_rows(s.ops, by_scope)
+    if "node" in heads:
+        ops += [[look(o.device).label, readable(o.name), o.op, 0, 0, o.reason] for o in s.known]
     found: list[Table] = [
         ("Ready order: a set runs when the sets before it have", ("set", "device", "nodes"), order),
         ("Ops: where, why, and how many inputs each waits for", heads, ops),

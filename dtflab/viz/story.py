@@ -216,9 +216,7 @@ def _running(executor: Executor) -> list[int]:
     return [n for n in range(len(executor.nodes)) if n not in executor.constants]
 
 
-def _ops(
-    executor: Executor, chosen: Iterable[int], reasons: Mapping[str, str], number: Mapping[str, int]
-) -> list[Op]:
+def _ops(executor: Executor, chosen: Iterable[int], reasons: Mapping[str, str], number: Mapping[str, int]) -> list[Op]:
     found = []
     for n in chosen:
         node = executor.nodes[n]

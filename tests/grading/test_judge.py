@@ -195,6 +195,8 @@ def test_a_wrong_id_lists_what_there_is(twice):
     with pytest.raises(LookupError, match=r"no question 'numbers/q8'. Did you mean numbers/q9\? There are: numbers/q9"):
         find("numbers/q8")
     assert find("q9") is find("numbers/q9") is twice
+    with pytest.raises(TypeError, match=r'dtflab.grade\("numbers/q9"\), not function'):
+        find(lambda: None)
 
 
 def test_a_short_id_means_the_question_whose_answer_is_there(twice):

@@ -38,6 +38,8 @@ def test_the_books_graph():
     assert told.folded == ["a", "b/y"] and told.unread == ["b"]
     assert told.sets == [["b"], ["x", "y"], ["z"], ["_retval_z_0_0"]]
     assert {op.name: op.waits_for for op in told.ops} == {"b": 0, "x": 1, "y": 1, "z": 2, "_retval_z_0_0": 1}
+    assert [(op.name, op.reason) for op in told.known] == [("a", "the only device"), ("b/y", "the only device")]
+    assert "0    0  the only device" in repr(told)
     assert told.critical_path == ["b", "x", "z", "_retval_z_0_0"] or told.critical_path[1] == "y"
     assert told.crossings == [] and told.dropped == {}
 
