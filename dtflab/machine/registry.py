@@ -22,7 +22,7 @@ import struct
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -232,8 +232,9 @@ class Registry:
         return sorted(found, key=lambda record: record.pid)
 
     def everyone(self) -> list[Record]:
-        """This process, and the others."""
-        return [self._record, *self.others()]
+        """What this process tells, and what the others do, at this moment."""
+        with self.locked():
+            return [replace(self._record), *self.others()]
 
     def _read(self, life: Path) -> Record | None:
         path = life.with_suffix(".json")

@@ -121,8 +121,9 @@ def smi(period: float = 0.0, clock: Clock = REAL) -> Smi:
         _last = _look(registry().everyone(), clock)
         clock.sleep(period)
     records = registry().everyone()
-    before, _last = _last, _look(records, clock)
-    states = [_state(name, there, records, before, _last) for name, there in _known_hosts(records)]
+    now = _look(records, clock)
+    before, _last = _last, now
+    states = [_state(name, there, records, before, now) for name, there in _known_hosts(records)]
     return Smi(states + _real_host(), clock.time(), [line for tell in notes for line in tell()])
 
 

@@ -168,6 +168,22 @@ def test_what_a_step_does_is_seen():
     assert record.counters(record.holdings[0])[0] > 0
 
 
+def test_a_program_that_begins_during_a_look_is_in_the_next_one(monkeypatch):
+    hosts.simulate_gpus(1)
+    assert claim("first").grab(MIB)
+    look = smi._look
+
+    def slow_look(records, clock):
+        found = look(records, clock)
+        assert claim("second").grab(MIB)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(smi, "_look", slow_look)
+        assert [process.name for process in tf.smi().hosts[0].processes] == ["first"]
+    assert [process.name for process in tf.smi().hosts[0].processes] == ["first", "second"]
+
+
 # ---- notebook, command line, other processes ----
 
 
