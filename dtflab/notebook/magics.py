@@ -30,6 +30,11 @@ _EXAMPLE = "%dtf_cluster --ps 1 --worker 2"
 _VERBS = ("start", "status", "stop", "restart")
 _ENGINES = ("inprocess", "process")
 
+# Arguments that several magics have.
+_TRACED = argument("fetches", nargs="*", help="tensors or operations to run once, traced; or a RunMetadata")
+_FEED = argument("--feed", help="feed_dict for that run, a Python expression")
+_SESSION = argument("--session", help="the session, a Python expression; else the default or the newest one")
+
 
 @magics_class
 class DtfMagics(Magics):
@@ -123,7 +128,7 @@ class DtfMagics(Magics):
     @magic_arguments()
     @argument("fetches", nargs="*", help="what to draw, and all that it needs: a Python expression; all ops if none")
     @argument("--feed", help="feed_dict, a Python expression: run once, to ask a master in another process")
-    @argument("--session", help="the session, a Python expression; else the default or the newest one")
+    @_SESSION
     @no_var_expand
     @line_magic
     def dtf_placement(self, line: str) -> Any:
@@ -152,9 +157,9 @@ class DtfMagics(Magics):
         return viz.placement(*_placed_here(session, fetches))
 
     @magic_arguments()
-    @argument("fetches", nargs="*", help="tensors or operations to run once, traced; or a RunMetadata")
-    @argument("--feed", help="feed_dict for that run, a Python expression")
-    @argument("--session", help="the session, a Python expression; else the default or the newest one")
+    @_TRACED
+    @_FEED
+    @_SESSION
     @no_var_expand
     @line_magic
     def dtf_timeline(self, line: str) -> Any:
@@ -166,9 +171,9 @@ class DtfMagics(Magics):
         return viz.timeline(self._traced(line, "%dtf_timeline train --feed {images: x, labels: y}"))
 
     @magic_arguments()
-    @argument("fetches", nargs="*", help="tensors or operations to run once, traced; or a RunMetadata")
-    @argument("--feed", help="feed_dict for that run, a Python expression")
-    @argument("--session", help="the session, a Python expression; else the default or the newest one")
+    @_TRACED
+    @_FEED
+    @_SESSION
     @no_var_expand
     @line_magic
     def dtf_memory(self, line: str) -> Any:
@@ -226,7 +231,7 @@ class DtfMagics(Magics):
     @magic_arguments()
     @argument("fetches", nargs="*", help="what the step would fetch: a Python expression")
     @argument("--feed", help="feed_dict, or a list of the tensors that would be fed, a Python expression")
-    @argument("--session", help="the session, a Python expression; else the default or the newest one")
+    @_SESSION
     @no_var_expand
     @line_magic
     def dtf_explain(self, line: str) -> Explanation:
@@ -246,7 +251,7 @@ class DtfMagics(Magics):
     @magic_arguments()
     @argument("fetches", nargs="*", help="what to fetch: a Python expression; a new step begins. Without: the next set")
     @argument("--feed", help="feed_dict for that step, a Python expression")
-    @argument("--session", help="the session, a Python expression; else the default or the newest one")
+    @_SESSION
     @argument("--all", action="store_true", help="run all that is left, and return the values")
     @no_var_expand
     @line_magic
