@@ -18,7 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from dtflab.cluster.timeouts import timeouts
 from dtflab.graph import device_spec, errors
+from dtflab.machine import console
 from dtflab.machine.clock import Clock, Event
 
 MiB = 1 << 20
@@ -156,7 +158,7 @@ class ResourceManager:
     def _wait(self, place: _Place, timeout: float | None) -> Allocation:
         request, event, answer = place
         try:
-            in_time = event.wait(timeout)
+            in_time = self._await(request, event, timeout)
         except BaseException:  # Ctrl-C
             if not self._leave(place) and isinstance(answer[0], Allocation):
                 answer[0].release()  # it came at the last moment
@@ -168,6 +170,16 @@ class ResourceManager:
         raise errors.DeadlineExceededError(
             None, None, self._text(request, f"Within {timeout:g} s the cluster could not give")
         )
+
+    def _await(self, request: Request, event: Event, timeout: float | None) -> bool:
+        """Wait for an answer; say once that somebody waits, as it may be for something in the same notebook."""
+        if timeout is not None and timeout <= timeouts.notice:
+            return event.wait(timeout)
+        if event.wait(timeouts.notice):
+            return True
+        with self._lock:
+            console.say(self._text(request, "The cluster can't give yet") + "\nWaiting until somebody calls release().")
+        return event.wait(None if timeout is None else timeout - timeouts.notice)
 
     def _leave(self, place: _Place) -> bool:
         """Give up a place in the line; False if it was just served."""

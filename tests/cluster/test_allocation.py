@@ -9,6 +9,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.cluster.allocation import Capacity, Request, ResourceManager
+from dtflab.cluster.timeouts import timeouts
 from dtflab.graph import errors
 from dtflab.machine.clock import REAL
 
@@ -93,6 +94,15 @@ def test_who_waits_too_long_leaves_the_line():
     with pytest.raises(errors.DeadlineExceededError, match=r"Within 0\.01 s"):
         ask(books, wait=True, timeout=0.01)
     assert books.waiting() == []
+
+
+def test_who_waits_for_long_is_told_for_what(monkeypatch, capsys):
+    monkeypatch.setattr(timeouts, "notice", 0.01)
+    books = manager(**{A0: 4 * GiB})
+    ask(books, holder="trial_7")
+    with pytest.raises(errors.DeadlineExceededError):
+        ask(books, wait=True, timeout=0.02)
+    assert "trial_7 holds 4096 MiB" in capsys.readouterr().err
 
 
 def test_releasing_twice_frees_once():
