@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> None:
     hosts.simulate_gpus(None)
     model = cuda.cards()[0].model
     peak = peak_flops(model)
-    print(f"{model.name}: {model.multiprocessors} multiprocessors at {model.clock_mhz:.0f} MHz; in float32 at most "
+    print(f"{model.name}: {model.multiprocessors} multiprocessors at {model.clock_ghz:.3f} GHz; in float32 at most "
           f"{peak / 1e12:.1f} TFLOP/s\n\n{'':40}{'dtflab':>10}{'CuPy':>10}{'÷ CuPy':>9}{'÷ peak':>9}")  # fmt: skip
     for dtype in (np.float32, np.float16):
         for size in options.sizes:
@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def peak_flops(model: CardModel) -> float:
     """Additions and multiplications per second in float32 (a fused one is two); 0 if the model is not known."""
-    return model.multiprocessors * CORES.get(model.compute_capability, 0) * 2e6 * model.clock_mhz
+    return model.multiprocessors * CORES.get(model.compute_capability, 0) * 2e9 * model.clock_ghz
 
 
 def _print(row: str, ours: float, bare: float, peak: float = 0) -> None:

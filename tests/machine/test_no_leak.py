@@ -12,14 +12,13 @@ import dtflab as tf
 from dtflab.machine.hosts import simulate_gpus
 from tests.machine.test_peak import memory_of
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
 MIB = 1 << 20
 
 
 def resident():
     """Bytes of this process that are in memory."""
     with open("/proc/self/statm", encoding="ascii") as statm:
-        return int(statm.read().split()[1]) * PAGE
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def growth(step, count):
