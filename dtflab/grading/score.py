@@ -30,6 +30,9 @@ class Score(float):
         score.reports, score.max = reports, most
         return score
 
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (self.reports,)  # what a copy is made of; a float's own would be the number
+
     @property
     def text(self) -> str:
         return pages.text(self.reports)

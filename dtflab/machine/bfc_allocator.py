@@ -151,6 +151,7 @@ class BFCAllocator:
 
     @property
     def largest_free_chunk(self) -> int:
+        """Its bytes; 0 if all that the card gave is in use."""
         return max((sizes[-1][0] for sizes in self._bins if sizes), default=0)
 
     @property

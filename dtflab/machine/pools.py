@@ -160,11 +160,13 @@ class _OfTheProcess:
         self._named: dict[str, tuple[int, Pool]] = {}
 
     def pool(self, config: Any, clock: Clock) -> Pool:
+        """The one without a name; `config` counts only for the first session."""
         with self._lock:
             self._pool = self._pool or Pool(clock, "CPU inter-op", limit=inter_op_threads(config))
             return self._pool
 
     def named(self, name: str, asked: int, threads: int, clock: Clock) -> Pool:
+        """The one of that name; InvalidArgumentError if it was first `asked` for with another number of threads."""
         with self._lock:
             before, pool = self._named.setdefault(name, (asked, Pool(clock, f"{name} inter-op", limit=threads)))
         if before != asked:

@@ -185,6 +185,7 @@ class Registry:
             return slot, cells
 
     def give_slot(self, slot: int) -> None:
+        """The counters may be another claim's from now on."""
         with self._thread_lock:
             self._free_slots.append(slot)
 

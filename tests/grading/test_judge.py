@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 import sys
@@ -235,3 +236,9 @@ def test_grading_leaves_the_users_graph_and_streams_alone():
     before, out, shown = tf.get_default_graph(), sys.stdout, warnings.filters[:]
     tf.grade(Q1, lambda ps_tasks, worker: lambda op: worker)
     assert tf.get_default_graph() is before and sys.stdout is out and warnings.filters == shown
+
+
+def test_a_score_can_be_copied(twice):
+    score = Score([report(twice, lambda number: 2 * number)])
+    other = copy.copy(score)
+    assert (other, other.max, other.text) == (4.0, 4.0, score.text)
