@@ -24,13 +24,15 @@ from dtflab.machine import console
 from dtflab.machine.clock import Clock, Event
 
 MiB = 1 << 20
+_VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
 
 
 class Allocation:
     """Devices that a program may use until it gives them back: `with cluster.allocate(gpus=1) as gpu, tf.device(gpu):`.
 
     `devices` are full names, `amounts` what is promised on each, in bytes, `holder` is whose they are. As a device
-    function it gives operations that ask for no device the only device, or the next one in turn.
+    function it leaves alone what asks for a device. A variable goes to the device that was given the fewest bytes, an
+    operation beside its first input that is here, and what has no such input to the next device in turn.
     """
 
     def __init__(self, manager: ResourceManager, devices: Sequence[str], amounts: dict[str, int], holder: str) -> None:
@@ -39,6 +41,7 @@ class Allocation:
         self.holder = holder
         self._manager = manager
         self._turn = itertools.cycle(self.devices)
+        self._variables = dict.fromkeys(self.devices, 0)  # bytes of them on each
 
     @property
     def device(self) -> str:
@@ -46,9 +49,16 @@ class Allocation:
         return self.devices[0]
 
     def __call__(self, op: Any) -> str:
+        if not self._manager.holds(self):
+            raise errors.FailedPreconditionError(None, None, f"{self!r} is no device for '{op.name}': allocate anew.")
         if op.device:
             return str(op.device)
-        return next(self._turn)
+        if op.type in _VARIABLES:
+            device = min(self._variables, key=lambda name: self._variables[name])
+            self._variables[device] += (op.attrs["shape"].num_elements() or 0) * op.attrs["dtype"].size
+            return device
+        beside = (tensor.op.device for tensor in op.inputs if tensor.op.device in self.devices)
+        return next(beside, None) or next(self._turn)
 
     def release(self) -> None:
         """Give everything back; once is enough."""
@@ -146,13 +156,11 @@ class ResourceManager:
             self._look()
             if not self._possible(request):
                 raise self._refusal(request, "The cluster can never give")
-            found = None if self._waiting else self._take(request)
-            if found is not None:
-                return found
-            if not wait:
-                raise self._refusal(request, "The cluster can't give now", can_wait=True)
             place = (request, self._clock.event(), list[Allocation | errors.OpError]())
             self._waiting.append(place)
+            self._serve()
+            if not wait and self._leave(place):
+                raise self._refusal(request, "The cluster can't give now", can_wait=True)
         return self._wait(place, timeout)
 
     def _wait(self, place: _Place, timeout: float | None) -> Allocation:
@@ -210,8 +218,11 @@ class ResourceManager:
 
     def _possible(self, request: Request) -> bool:
         """Whether it could be met if nobody else had anything."""
-        cards = {device.given.card for device in self._devices.values() if request.fits(device, empty=True)}
-        return len(cards) >= request.gpus
+        return len(self._cards_for(request)) >= request.gpus
+
+    def _cards_for(self, request: Request) -> set[str]:
+        """The cards that it could get something of, if nobody else had anything."""
+        return {device.given.card for device in self._devices.values() if request.fits(device, empty=True)}
 
     def _take(self, request: Request) -> Allocation | None:
         """The fullest devices that fit, on one task if there is one with enough of them."""
@@ -241,12 +252,16 @@ class ResourceManager:
         return any((allocation, device.name) in device.promised for device in self._devices.values())
 
     def _serve(self) -> None:
-        """Serve the line in order: who comes later does not pass one who waits for more."""
-        while self._waiting:
-            found = self._take(self._waiting[0][0])
+        """Serve the line in order: who comes later does not pass one who waits for more of the same cards."""
+        wanted: set[str] = set()
+        for place in list(self._waiting):
+            cards = self._cards_for(place[0])
+            found = None if cards & wanted else self._take(place[0])
             if found is None:
-                return
-            self._answer(self._waiting.popleft(), found)
+                wanted |= cards
+            else:
+                self._waiting.remove(place)
+                self._answer(place, found)
 
     @staticmethod
     def _answer(place: _Place, answer: Allocation | errors.OpError) -> None:

@@ -153,13 +153,40 @@ def test_what_is_allocated_is_a_device_for_tf_device(cluster):
         assert session.run(x).tolist() == [3.0, 6.0]
 
 
-def test_several_are_a_device_function_that_deals_in_turn_and_keeps_pins(cluster):
+def test_several_are_a_device_function_that_spreads_variables_and_keeps_pins(cluster):
     with cluster.allocate(gpus=2) as gpus, tf.device(gpus):
-        made = [tf.constant(float(i)) for i in range(4)]
+        one, large, small, tiny = (tf.Variable(tf.zeros([size])) for size in (100, 400, 200, 50))
+        product = small.initialized_value() * 2.0
         with tf.device("/job:ps/task:0/cpu:0"):
             pinned = tf.constant(0.0)
-    assert [op.device for op in made] == gpus.devices * 2
+    first, second = gpus.devices
+    assert [v.device for v in (one, large, small, tiny)] == [first, second, first, first]
+    assert product.device == small.device == small.initializer.device
     assert pinned.device == "/job:ps/task:0/device:CPU:0"
+
+
+def test_what_was_released_is_no_device_any_more(cluster):
+    gpu = cluster.allocate()
+    gpu.release()
+    refused = pytest.raises(errors.FailedPreconditionError, match="released> is no device for 'Const': allocate anew")
+    with refused, tf.device(gpu):
+        tf.constant(1.0)
+
+
+def test_who_wants_other_cards_passes_those_who_wait(cluster):
+    held = cluster.allocate(on="/job:worker/task:1")
+    waiting = threading.Thread(
+        target=lambda: cluster.allocate(on="/job:worker/task:1", wait=True, timeout=30, holder="patient").release()
+    )
+    waiting.start()
+    while not cluster.waits():
+        pass
+    with cluster.allocate(on="/job:worker/task:0") as other:
+        assert other.device == "/job:worker/replica:0/task:0/device:GPU:0"
+    with pytest.raises(errors.ResourceExhaustedError, match="patient waits for"):
+        cluster.allocate(on="/job:worker/task:1")
+    held.release()
+    waiting.join(30)
 
 
 def test_a_ps_has_no_card_to_give(cluster):
