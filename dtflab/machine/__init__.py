@@ -7,7 +7,5 @@ Read `devices` first: a device binds nodes to kernels. Then, by what you look fo
 - hosts and their cards: `cards` (models), `hosts` (who may use them), `visible` (CUDA_VISIBLE_DEVICES), `registry` with
   `file_lock` (what processes tell each other), `smi` and `discovery` (tables and lines about it).
 - threads and time: `clock` (one seam for time, threads, waiting), `pools`, `costs` (what is worth a thread).
-- which device a node may have: `colocation_graph` (who must share one), `placement_reasons` and `placement_errors`
-  (sentences), `own_placement` (a program's own placer, checked). `runtime/placer.py`, which chooses, comes first.
 - `console`: lines for the person in front.
 """

@@ -21,9 +21,9 @@ from dtflab.graph.client import merged
 from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.node import Node
 from dtflab.graph.steps import Steps
-from dtflab.machine import own_placement
 from dtflab.machine.clock import REAL, Clock
-from dtflab.machine.placement_reasons import reasons_of
+from dtflab.placement import own_placer
+from dtflab.placement.reasons import reasons_of
 from dtflab.runtime.partial_run import PartialRun
 from dtflab.runtime.partition import partition, spread_loops
 from dtflab.runtime.placer import Placer, place
@@ -207,7 +207,7 @@ class MasterSession:
             soft = self._config.allow_soft_placement
             where = self._placer(all_nodes, devices, self._master.task, allow_soft_placement=soft, placed=placed)
             if self._placer is not place:
-                own_placement.check(self._placer, where, all_nodes, devices, placed)
+                own_placer.check(self._placer, where, all_nodes, devices, placed)
             new = {node.name: node.replace(device=where[node.name]) for node in nodes}
             self.reasons |= reasons_of(where, new, self._placer)
             before, self._nodes, self._asked = self._nodes, {**self._nodes, **new}, graph

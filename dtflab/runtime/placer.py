@@ -1,7 +1,7 @@
 """Place: which device runs each node, and why.
 
 Stands for `core/common_runtime/placer.cc`: the simple placer. The dynamic one of the 2015 white paper was never
-released. Who must share a device, and what devices there are for them, is the matter of `machine/colocation_graph.py`.
+released. Who must share a device, and which devices there are for them, is told by `placement/colocation_graph.py`.
 
 Rules: a node that was placed in an earlier run stays. Else what the program pinned is kept, field by field. What is
 still open goes to the first device with a kernel: GPUs before CPUs, the master's own task before others. Three sorts of
@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dtflab.graph import device_spec
 from dtflab.graph.node import Node
-from dtflab.machine.colocation_graph import ColocationGraph
-from dtflab.machine.placement_reasons import EARLIER, Placement, Reasons
+from dtflab.placement.colocation_graph import ColocationGraph
+from dtflab.placement.reasons import EARLIER, Placement, Reasons
 
 Placer = Callable[..., Mapping[str, str]]
 

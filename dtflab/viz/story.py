@@ -17,7 +17,7 @@ from dtflab.graph.fetches import Fetches
 from dtflab.graph.node import Node, by_name, line_text
 from dtflab.graph.operation import Tensor
 from dtflab.machine.devices import Device
-from dtflab.machine.placement_reasons import Placement
+from dtflab.placement.reasons import Placement
 from dtflab.runtime.executor import Executor
 from dtflab.runtime.partition import partition, spread_loops
 from dtflab.runtime.placer import place

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from dtflab.graph import device_spec, dtypes, op_registry
 from dtflab.graph.device_spec import DeviceName
 from dtflab.graph.node import Node, by_name
-from dtflab.machine import placement_errors
+from dtflab.placement import placement_errors
 
 
 @dataclasses.dataclass(slots=True)

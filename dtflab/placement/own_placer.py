@@ -13,7 +13,7 @@ from typing import Any
 from dtflab.graph import device_spec
 from dtflab.graph.errors import InvalidArgumentError
 from dtflab.graph.node import Node
-from dtflab.machine.colocation_graph import ColocationGraph
+from dtflab.placement.colocation_graph import ColocationGraph
 
 _ADVICE = "Change what the rules say where it matters: `where = dict(dtflab.runtime.placer.place(nodes, devices, …))`."
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from dtflab.graph import device_spec
 from dtflab.graph.node import Node
-from dtflab.machine.colocation_graph import ColocationGraph, Group
-from dtflab.machine.placement_errors import types_of
+from dtflab.placement.colocation_graph import ColocationGraph, Group
+from dtflab.placement.placement_errors import types_of
 
 EARLIER = "placed in an earlier run"
 

@@ -13,7 +13,7 @@ from dtflab.graph.errors import InvalidArgumentError, OpError
 from dtflab.graph.node import Node
 
 if TYPE_CHECKING:
-    from dtflab.machine.colocation_graph import ColocationGraph, Group
+    from dtflab.placement.colocation_graph import ColocationGraph, Group
 
 
 def malformed(node: Node, why: str) -> OpError:
