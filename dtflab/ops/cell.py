@@ -9,7 +9,6 @@ sole owner; otherwise the cell takes a new array and readers keep the old one.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -77,33 +76,32 @@ class Cell:
             out = self.value if _is_sole_owner(self) else None
             self.value = self._kept(compute(self.value, out))
 
+    def own(self, xp: Any) -> Any:
+        """The value as an array of `xp` that nobody else holds, to be written into; only under the lock."""
+        if self.value is None:
+            raise uninitialized(self.name)
+        if not _is_sole_owner(self):
+            self.value = self._kept(xp.array(self.value))
+        return self.value
+
     def __repr__(self) -> str:
         return f"<variable {self.name} {self.dtype.name}{self.shape} {'set' if self.initialized else 'unset'}>"
 
 
-def update_together(cells: Sequence[Cell], xp: Any, write: Callable[[list[Any]], None]) -> None:
-    """Let `write` change the values of several variables, as arrays of `xp`, in place.
+def update_together(cells: Sequence[Cell], xp: Any, write: Callable[..., None], *given: Any) -> None:
+    """Let `write(values, *given)` change the values of several variables, as arrays of `xp`, in place.
 
     All are locked meanwhile, in one order for everybody.
     """
-    if len(cells) == 1:
-        with cells[0].lock:
-            _update(cells, xp, write)
-        return
-    with contextlib.ExitStack() as locks:
-        for cell in sorted(set(cells), key=id):
-            locks.enter_context(cell.lock)
-        _update(cells, xp, write)
+    _update(cells if len(cells) == 1 else sorted(set(cells), key=id), cells, xp, write, given)
 
 
-def _update(cells: Sequence[Cell], xp: Any, write: Callable[[list[Any]], None]) -> None:
-    for cell in cells:
-        if cell.value is None:
-            raise uninitialized(cell.name)
-    values = [cell.value if _is_sole_owner(cell) else cell._kept(xp.array(cell.value)) for cell in cells]
-    write(values)
-    for cell, value in zip(cells, values):
-        cell.value = value
+def _update(to_lock: Sequence[Cell], cells: Sequence[Cell], xp: Any, write: Callable[..., None], given: Any) -> None:
+    if to_lock:
+        with to_lock[0].lock:
+            _update(to_lock[1:], cells, xp, write, given)
+    else:
+        write([cell.own(xp) for cell in cells], *given)
 
 
 class ReferenceCell(Cell):

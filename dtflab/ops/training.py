@@ -11,8 +11,9 @@ it reads (`use_locking` changes nothing).
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,8 +102,8 @@ class _Update(Op):
         raise NotImplementedError
 
     @classmethod
-    def compute(cls, xp: Any, variables: list[Any], given: dict[str, Any], attrs: dict[str, Any]) -> None:
-        """Check the values, then write into the variables."""
+    def writer(cls, xp: Any, attrs: dict[str, Any]) -> Callable[[list[Any], Sequence[Any]], None]:
+        """`write(variables, values)`: check the values of the inputs, then write into the variables."""
         raise NotImplementedError
 
     @classmethod
@@ -119,32 +120,32 @@ class _Update(Op):
 
     @classmethod
     def bind(cls, node: Any, xp: Any) -> Callable[..., Any]:
-        count, names = len(cls.rule.variables), cls.inputs
-        attrs = {name: node[name] for name in cls.rule.attrs}
+        count = len(cls.rule.variables)
+        write = cls.writer(xp, {name: node[name] for name in cls.rule.attrs})
 
-        def update(cells: Sequence[Any], values: Sequence[Any]) -> Any:
-            given = dict(zip(names, values))
-            update_together(cells, xp, lambda variables: cls.compute(xp, variables, given, attrs))
-            return None if cls.stateful else cells[0]
+        def update_references(*args: Any) -> Any:
+            update_together(args[:count], xp, write, args[count:])
+            return args[0]
 
-        if cls.stateful:
-            return lambda ctx, *values: update([resource.find(ctx, h) for h in values[:count]], values[count:])
-        return lambda *values: update(values[:count], values[count:])
+        def update_resources(ctx: Any, *args: Any) -> None:
+            update_together([resource.find(ctx, h) for h in args[:count]], xp, write, args[count:])
+
+        return update_resources if cls.stateful else update_references
 
     @classmethod
     def flops(cls, node: Any, ins: Any, outs: Any) -> int:
         return cls.rule.cost * elements(ins[len(cls.rule.variables) + cls.inputs.index("grad")])
 
-    @classmethod
-    def check(cls, variables: list[Any], given: dict[str, Any]) -> None:
-        """The slots are of the variable's shape, everything but the gradient is a scalar."""
-        shape = variables[0].shape
-        for name, value in zip(cls.rule.variables, variables):
-            if value.shape != shape:
-                raise _shapes_differ(name, shape, value)
-        for name in cls.rule.scalars:
-            if given[name].ndim:
-                raise invalid(f"{name} is not a scalar: {shape_text(given[name].shape)}")
+
+def _check(rule: Rule, variables: list[Any], scalars: Iterable[Any]) -> None:
+    """The slots are of the variable's shape, everything but the gradient is a scalar."""
+    shape = variables[0].shape
+    for name, value in zip(rule.variables, variables):
+        if value.shape != shape:
+            raise _shapes_differ(name, shape, value)
+    for name, value in zip(rule.scalars, scalars):
+        if value.ndim:
+            raise invalid(f"{name} is not a scalar: {shape_text(value.shape)}")
 
 
 def _shapes_differ(name: str, shape: tuple[int, ...], value: Any) -> Exception:
@@ -172,11 +173,16 @@ class _Dense(_Update):
         return shape.merge_with(given["grad"])
 
     @classmethod
-    def compute(cls, xp: Any, variables: list[Any], given: dict[str, Any], attrs: dict[str, Any]) -> None:
-        cls.check(variables, given)
-        if given["grad"].shape != variables[0].shape:
-            raise _shapes_differ(cls.rule.gradient, variables[0].shape, given["grad"])
-        cls.rule.formula(xp, *variables, **given, **attrs)
+    def writer(cls, xp: Any, attrs: dict[str, Any]) -> Callable[[list[Any], Sequence[Any]], None]:
+        rule, formula, at = cls.rule, functools.partial(cls.rule.formula, xp, **attrs), cls.inputs.index("grad")
+
+        def write(variables: list[Any], values: Sequence[Any]) -> None:
+            _check(rule, variables, (*values[:at], *values[at + 1 :]))
+            if values[at].shape != variables[0].shape:
+                raise _shapes_differ(rule.gradient, variables[0].shape, values[at])
+            formula(*variables, *values)
+
+        return write
 
 
 class _Rows(_Update):
@@ -196,18 +202,23 @@ class _Rows(_Update):
         return shape
 
     @classmethod
-    def compute(cls, xp: Any, variables: list[Any], given: dict[str, Any], attrs: dict[str, Any]) -> None:
-        scalars = dict(given)
-        indices, grad = scalars.pop("indices"), scalars.pop("grad")
-        cls.check(variables, scalars)
-        cls.rule.check_rows(**scalars, **attrs)
-        _check_rows(xp, variables[0], grad, indices)
-        for rows in _without_repeats(xp, indices):
-            at = indices[rows]
-            parts = [variable[at] for variable in variables]
-            cls.rule.rows(xp, *parts, grad=grad[rows], **scalars, **attrs)
-            for variable, part in zip(variables, parts):
-                variable[at] = part
+    def writer(cls, xp: Any, attrs: dict[str, Any]) -> Callable[[list[Any], Sequence[Any]], None]:
+        rule, names = cls.rule, cls.inputs
+
+        def write(variables: list[Any], values: Sequence[Any]) -> None:
+            scalars = dict(zip(names, values))
+            indices, grad = scalars.pop("indices"), scalars.pop("grad")
+            _check(rule, variables, scalars.values())
+            rule.check_rows(**scalars, **attrs)
+            _check_rows(xp, variables[0], grad, indices)
+            for rows in _without_repeats(xp, indices):
+                at = indices[rows]
+                parts = [variable[at] for variable in variables]
+                rule.rows(xp, *parts, grad=grad[rows], **scalars, **attrs)
+                for variable, part in zip(variables, parts):
+                    variable[at] = part
+
+        return write
 
 
 def _check_rows(xp: Any, variable: Any, grad: Any, indices: Any) -> None:
