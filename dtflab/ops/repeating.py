@@ -161,11 +161,11 @@ class Tile(Op):
 
     def bind(node, xp):
         def kernel(x, multiples):
-            if len(multiples) != np.ndim(x):
-                text = f"a vector of length {np.ndim(x)} but got length {len(multiples)}"
-                raise invalid(f"Expected multiples argument to be {text}")
             times = multiples.tolist()
-            if max(times, default=1) == 1 == min(times, default=1):
+            if len(times) != x.ndim:
+                text = f"a vector of length {x.ndim} but got length {len(times)}"
+                raise invalid(f"Expected multiples argument to be {text}")
+            if times.count(1) == len(times):
                 return x
             if x.shape == (1,):  # the gradient of a mean
                 return x.repeat(times[0])

@@ -131,11 +131,11 @@ class ExpandDims(Op):
 
     def bind(node, xp):
         def kernel(x, dim):
-            shape, dim = x.shape, int(dim.item())
-            if not -len(shape) - 1 <= dim <= len(shape):
-                raise invalid(f"Tried to expand dim index {dim} for tensor with {len(shape)} dimensions.")
-            dim = dim if dim >= 0 else dim + len(shape) + 1
-            return x.reshape((*shape[:dim], 1, *shape[dim:]))
+            shape, dim, ndim = list(x.shape), dim.item(), x.ndim
+            if not -ndim - 1 <= dim <= ndim:
+                raise invalid(f"Tried to expand dim index {dim} for tensor with {ndim} dimensions.")
+            shape.insert(dim if dim >= 0 else dim + ndim + 1, 1)
+            return x.reshape(shape)
 
         return kernel
 

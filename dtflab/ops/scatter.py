@@ -70,8 +70,8 @@ _UNSIGNED = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 def check_range(indices: Any, limit: int, name: str = "indices") -> None:
     """InvalidArgumentError that names the first index outside [0, limit)."""
-    if not indices.ndim:
-        fit = 0 <= int(indices) < limit
+    if indices.size == 1:
+        fit = 0 <= indices.item() < limit
     else:  # as unsigned numbers, negative ones are the largest
         fit = not indices.size or indices.view(_UNSIGNED[indices.itemsize]).max() < limit
     if not fit:

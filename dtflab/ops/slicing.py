@@ -64,9 +64,9 @@ class Slice(Op):
     def bind(node, xp):
         def kernel(x, begin, size):
             begin, size = begin.tolist(), size.tolist()
-            if not len(begin) == len(size) == np.ndim(x):
+            if not len(begin) == len(size) == x.ndim:
                 raise invalid(
-                    f"Expected begin and size arguments to be 1-D tensors of size {np.ndim(x)}, "
+                    f"Expected begin and size arguments to be 1-D tensors of size {x.ndim}, "
                     f"but got shapes [{len(begin)}] and [{len(size)}] instead."
                 )
             cut = []
