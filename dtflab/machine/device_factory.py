@@ -5,7 +5,10 @@ Stands for `core/common_runtime/device_factory.cc` and `gpu/gpu_device.cc` (Base
 
 from __future__ import annotations
 
+import functools
 from typing import Any
+
+import numpy as np
 
 from dtflab.graph import device_spec
 from dtflab.machine.clock import REAL, Clock
@@ -21,6 +24,7 @@ def make_devices(
 
     `home` says where the task lives, which host's cards it sees; this process by default.
     """
+    _keep_freed_memory()
     count = config.device_count["CPU"] if config is not None and "CPU" in config.device_count else 1
     cpus = [Device(device_spec.full_name(job, 0, task, "CPU", i), clock, config=config) for i in range(max(1, count))]
     home = home or this_home()
@@ -30,6 +34,17 @@ def make_devices(
     return cpus + [
         _gpu(device_spec.full_name(job, 0, task, "GPU", i), claim, config, clock) for i, claim in enumerate(claims)
     ]
+
+
+@functools.cache
+def _keep_freed_memory() -> None:
+    """Make the process's heap keep what a step frees, so that the next one finds it; once is enough.
+
+    glibc gives free memory at the heap's end back to the system if it is more than twice the largest array that was
+    ever freed (up to 32 MiB; arrays above that never come from the heap). So every step would end with that, and begin
+    with hundreds of page faults. The array that is freed here is never touched: it takes no memory.
+    """
+    np.empty(31 << 20, np.uint8)
 
 
 def _gpu(name: str, claim: Claim, config: Any, clock: Clock) -> Device:
