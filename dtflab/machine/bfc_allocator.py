@@ -94,7 +94,7 @@ class BFCAllocator:
     def __init__(self, name: str, limit: int, grab: Callable[[int], bool], allow_growth: bool = False) -> None:
         self.name = name
         self.limit = limit
-        self.refused = False  # the card did not have what it was last asked for
+        self.refused = 0  # bytes that the card was last asked for and did not have
         self.stats = AllocatorStats(limit)
         self._grab = grab
         self._allow_growth = allow_growth
@@ -125,6 +125,11 @@ class BFCAllocator:
         stats.largest_alloc_size = max(stats.largest_alloc_size, chunk.size)
         return chunk.address
 
+    def begin(self) -> None:
+        """Take the memory off the card now, unless it is to grow. If the card says no, the first tensor asks again."""
+        if not self._allow_growth and not self._regions:
+            self._extend(MIN_ALLOCATION)
+
     def deallocate(self, address: int) -> None:
         """Give a chunk back; ValueError for an address that was not allocated, or was given back before."""
         chunk = self._chunks.get(address)
@@ -154,12 +159,6 @@ class BFCAllocator:
         """Its bytes; 0 if all that the card gave is in use."""
         return max((sizes[-1][0] for sizes in self._bins if sizes), default=0)
 
-    @property
-    def fragmentation(self) -> float:
-        """The part of the free memory of the regions that is not in the largest free chunk: 0 to 1."""
-        free = self.stats.pool_bytes - self.stats.bytes_in_use
-        return (free - self.largest_free_chunk) / free if free else 0.0
-
     def chunks(self) -> Iterator[Chunk]:
         """All chunks, region by region, in order of address."""
         for address, _ in self._regions:
@@ -179,13 +178,13 @@ class BFCAllocator:
         while size > self._next_region:
             self._next_region *= 2
             doubled = True
-        nbytes = min(self._next_region, available)
-        self.refused = not self._grab(nbytes)
-        while self.refused:
+        asked = nbytes = min(self._next_region, available)
+        while not self._grab(nbytes):
             nbytes = rounded(int(nbytes * _BACKPEDAL))
             if not self._allow_growth or nbytes < size:
+                self.refused = asked
                 return False
-            self.refused = not self._grab(nbytes)
+        self.refused = 0
         if not doubled:
             self._next_region *= 2
         self._regions.append((self.stats.pool_bytes, nbytes))

@@ -72,14 +72,18 @@ def _plain(name: str) -> str:
 
 
 def parse_memory(memory: int | str) -> int:
-    """Bytes from a number of bytes or a text such as "4GiB", "512MiB", "4096MB"; ValueError says what is accepted."""
-    match = re.fullmatch(r"(\d+) *b?|(\d+(?:\.\d+)?) *([kmgt])(i?)b", str(memory).strip(), re.IGNORECASE)
+    """Bytes from a number of bytes or a text: "4GiB", "4G" (the same), "4096MB"; ValueError says what is accepted."""
+    match = re.fullmatch(r"(\d+) *b?|(\d+(?:\.\d+)?) *([kmgt])(i?b|)", str(memory).strip(), re.IGNORECASE)
     if match is None:
         raise ValueError(
             f"{memory!r} is no amount of memory. Write a number of bytes, or for example '4GiB', '512MiB'."
         )
     plain, number, unit, binary = match.groups()
-    return int(plain) if plain else int(float(number) * (1024 if binary else 1000) ** (" kmgt".index(unit.lower())))
+    return (
+        int(plain)
+        if plain
+        else int(float(number) * (1000 if binary.lower() == "b" else 1024) ** (" kmgt".index(unit.lower())))
+    )
 
 
 def min_system_memory(available_bytes: int) -> int:

@@ -161,6 +161,9 @@ class CardMemory(DeviceMemory):
             if not options.allow_growth:
                 self._grab(cupy, limit)
 
+    def begin(self) -> None:
+        """It took its memory when it was made."""
+
     def _grab(self, cupy: Any, nbytes: int) -> None:
         """Take all at once, as TensorFlow does: what the pool has had once, it keeps."""
         try:

@@ -31,9 +31,10 @@ def make_devices(
     claims = visible_claims(home.host, home.program, home.visible, config)
     if claims:
         tell(claims, config)
-    return cpus + [
-        _gpu(device_spec.full_name(job, 0, task, "GPU", i), claim, config, clock) for i, claim in enumerate(claims)
-    ]
+    gpus = [_gpu(device_spec.full_name(job, 0, task, "GPU", i), claim, config, clock) for i, claim in enumerate(claims)]
+    for gpu in gpus:  # TensorFlow 1 takes some memory of each card at once, and so all of it
+        gpu.memory.beside = [other.memory for other in gpus if other is not gpu]
+    return [*cpus, *gpus]
 
 
 @functools.cache
@@ -47,8 +48,8 @@ def _keep_freed_memory() -> None:
     np.empty(31 << 20, np.uint8)
 
 
-def _gpu(name: str, claim: Claim, config: Any, clock: Clock) -> Device:
-    """The device that stands for a card; what it computes with comes only now."""
+def _gpu(name: str, claim: Claim, config: Any, clock: Clock) -> Any:
+    """The GPUDevice that stands for a card; what it computes with comes only now."""
     if claim.card.real:
         from dtflab.machine.cuda import CudaGPU
 

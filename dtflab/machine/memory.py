@@ -69,6 +69,9 @@ class DeviceMemory:
         self._others = others
         self.device_name = device_name
         self.allocator = allocator
+        self.beside: list[
+            DeviceMemory
+        ] = []  # of the program's other cards, whose memory it takes with its first tensor
         self._buffers: dict[int, Buffer] = {}  # by the id of the array that owns the memory
         self._gone: deque[int] = deque()  # ids of arrays that are no more, whose memory is not yet given back
         self._lock = threading.Lock()
@@ -146,6 +149,9 @@ class DeviceMemory:
                 if self.buffer(owner) is None:  # still
                     self._register(owner, Buffer(owner, maker))
             self._drain()
+            beside, self.beside = self.beside, []
+            for other in beside:
+                other.begin()
         except OutOfMemory:
             self._drain()
             if not again:
@@ -160,6 +166,11 @@ class DeviceMemory:
         buffer.size = self.allocator.allocated_size(buffer.address)
         buffer.number = self.allocator.stats.num_allocs
         self._buffers[key] = buffer
+
+    def begin(self) -> None:
+        """The program uses one of its cards: take the memory of this one, too."""
+        with self._lock:
+            self.allocator.begin()
 
     def _let_go(self, key: int) -> None:
         """An array is gone: called by the interpreter, on any thread and at any moment, even inside `_allocate`."""
@@ -217,8 +228,10 @@ def _why(full: OutOfMemory) -> str:
         return f"{wanted} are wanted: more than this program has on the card, {human_bytes(full.limit)}."
     if full.refused:
         return (
-            f"{wanted} are wanted, but the card has no memory left for this program. End another program that uses it, "
-            "or start both with a smaller per_process_gpu_memory_fraction or with allow_growth."
+            f"failed to allocate {human_bytes(full.refused)} from device: CUDA_ERROR_OUT_OF_MEMORY. "
+            f"{wanted} are wanted; a program takes memory in larger pieces, by default all that it may have at once, "
+            "and so much is not free. End another program that uses it, or start all of them with a smaller "
+            "per_process_gpu_memory_fraction or with allow_growth."
         )
     if full.free >= full.nbytes:
         return (
@@ -228,7 +241,8 @@ def _why(full: OutOfMemory) -> str:
     if full.free + full.waste >= full.nbytes:
         return (
             f"{wanted} are wanted and {free} are free; {human_bytes(full.waste)} are lost in chunks that are larger "
-            "than their tensors, by less than the double and less than 128MiB, so that they were not split."
+            "than their tensors, by less than the double and less than 128MiB, so that they were not split. Tensors of "
+            "half that size, or smaller batches, would fit."
         )
     return (
         f"{wanted} are wanted, {free} of {human_bytes(full.limit)} are free. Smaller batches need less; a control "

@@ -213,9 +213,10 @@ def test_tasks_in_processes_of_their_own():
         assert held() == {
             (f"worker-0.{own}", 1, "/job:worker/task:0"): whole,
             (f"worker-1.{own}", 0, "/job:worker/task:1"): whole,
+            (f"worker-1.{own}", 1, "/job:worker/task:1"): whole,  # a program takes all cards that it sees
         }
         cluster.kill("worker", 0)
-        assert list(held()) == [(f"worker-1.{own}", 0, "/job:worker/task:1")]
+        assert list(held()) == [(f"worker-1.{own}", gpu, "/job:worker/task:1") for gpu in (0, 1)]
         cluster.restart("worker", 0)
         use(cluster, "worker", 0)
         assert len(held()) == 2

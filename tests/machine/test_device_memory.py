@@ -233,7 +233,7 @@ def test_it_says_why(memory, taken, wanted, why):
 def test_it_says_who_else_is_on_the_card():
     memory = DeviceMemory(GPU, BFCAllocator("GPU_0_bfc", MIB, lambda nbytes: False), lambda: "Process 7 holds 3 GiB.")
     message = refusal(memory, kib(1)).message
-    assert "1.0KiB are wanted, but the card has no memory left for this program." in message
+    assert "failed to allocate 1.00MiB from device: CUDA_ERROR_OUT_OF_MEMORY. 1.0KiB are wanted;" in message
     assert message.splitlines()[-1] == "Process 7 holds 3 GiB." and memory.bytes_in_use == 0
 
 

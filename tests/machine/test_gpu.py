@@ -110,3 +110,27 @@ def test_gpus_of_two_tasks_do_not_share_their_host_memory():
         with tf.Session(cluster.target) as session:
             first, second = session.run([a, b])
         np.testing.assert_array_equal(first * 2, second)
+
+
+def taken():
+    """GPU → MiB that this process holds of it."""
+    return {process.gpu: process.held >> 20 for host in tf.smi().hosts for process in host.processes}
+
+
+def test_the_first_tensor_on_a_card_takes_all_cards_that_the_program_sees():
+    simulate_gpus(3)
+    with tf.device("/gpu:1"):
+        x = tf.ones([10])
+    with tf.Session(config=tf.ConfigProto(gpu_options=tf.GPUOptions(visible_device_list="0,2"))) as session:
+        session.list_devices()
+        assert taken() == {}  # looking takes nothing
+        session.run(x)
+        assert taken() == {0: 3784, 2: 3784}
+
+
+def test_a_program_that_grows_takes_only_what_it_needs():
+    simulate_gpus(2)
+    config = tf.ConfigProto(gpu_options=tf.GPUOptions(allow_growth=True))
+    with tf.Session(config=config) as session:
+        session.run(tf.ones([10]))
+        assert list(taken()) == [0] and taken()[0] < 50
