@@ -321,7 +321,11 @@ class WorkerService:
         for key, value in sent:
             self._worker.rendezvous.find(request.step_id).send(key, value)
         self._worker.run_graph(request.session_handle, request.graph_handle, step)
-        step.drive()
+        try:
+            step.drive()
+        except errors.OpError as error:  # also those are told who ask for its tensors from now on
+            self._worker.rendezvous.find(request.step_id).abort(error)
+            raise
         if trace is not None:
             trace.write(response.step_stats)
         if request.exec_opts.record_partition_graphs:
