@@ -165,6 +165,23 @@ def test_a_bad_rendezvous_key(raw):
         raw("RecvTensor", worker_messages.RecvTensorRequest(step_id=3, rendezvous_key="zz"))
 
 
+def test_who_asks_late_for_a_tensor_of_a_failed_step_is_told(raw):
+    """The step fails before it has sent anything, and its master has not cleaned up yet."""
+    device = "/job:lab/replica:0/task:0/device:CPU:0"
+    raw("CreateWorkerSession", worker_messages.CreateWorkerSessionRequest(session_handle="s"))
+    graph_def = GraphDef()
+    node = graph_def.node.add(name="p", op="Placeholder", device=device)
+    node.attr["dtype"].type = 1
+    registered = raw("RegisterGraph", worker_messages.RegisterGraphRequest(graph_def=graph_def, session_handle="s"))
+    run = worker_messages.RunGraphRequest(session_handle="s", graph_handle=registered.graph_handle, step_id=77)
+    with pytest.raises(errors.InvalidArgumentError, match="must feed a value"):
+        raw("RunGraph", run)
+    key = f"{device};0000000000000001;{device};edge;0:0"
+    with pytest.raises(errors.InvalidArgumentError, match="must feed a value"):
+        raw("RecvTensor", worker_messages.RecvTensorRequest(step_id=77, rendezvous_key=key))
+    raw("CleanupGraph", worker_messages.CleanupGraphRequest(step_id=77))
+
+
 # -- sessions -------------------------------------------------------------------------------------------------
 
 
