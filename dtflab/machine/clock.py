@@ -10,6 +10,7 @@ Rule: threads are started in this file and nowhere else (a test looks). `Lock` a
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import threading
 import time
@@ -60,6 +61,27 @@ class Clock(Protocol):
         """The same, started."""
 
 
+class _Event(threading.Event):
+    """An event at which Ctrl-C is always seen.
+
+    CPython looks for signals before and after a lock is waited for, not in the moment between its last look and the
+    system call. One that comes just then would be seen when the wait ends: so the main thread, which alone sees
+    signals, waits in stretches.
+    """
+
+    STRETCH = 0.5  # seconds
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """True once the event is set; False after `timeout` seconds."""
+        if threading.current_thread() is not threading.main_thread():
+            return super().wait(timeout)
+        end = math.inf if timeout is None else time.perf_counter() + timeout
+        while not super().wait(min(self.STRETCH, max(0.0, end - time.perf_counter()))):
+            if time.perf_counter() >= end:
+                return False
+        return True
+
+
 class RealClock:
     """The clock on the wall."""
 
@@ -67,7 +89,7 @@ class RealClock:
     # Found when they are called: tests of TF1 programs put others in their place.
     time = staticmethod(lambda: time.time())
     sleep = staticmethod(lambda seconds: time.sleep(seconds))
-    event = staticmethod(threading.Event)
+    event = staticmethod(_Event)
 
     def thread(self, target: Callable[..., Any], *args: Any, name: str = "dtflab", daemon: bool = True) -> Thread:
         return threading.Thread(target=target, args=args, name=name, daemon=daemon)

@@ -112,3 +112,26 @@ def test_a_thread_runs_from_its_start_on():
     thread.start()
     thread.join(30)
     assert ran == [5]
+
+
+def test_the_main_thread_waits_in_stretches_so_that_no_signal_is_overlooked(monkeypatch):
+    """A SIGINT that comes between CPython's last look and the system call is seen after the stretch."""
+    event, stretches = REAL.event(), []
+
+    def wait(self, timeout=None):
+        stretches.append(timeout)
+        if len(stretches) == 3:
+            self.set()
+        return self.is_set()
+
+    monkeypatch.setattr(threading.Event, "wait", wait)
+    assert event.wait() is True
+    assert stretches == [event.STRETCH] * 3
+
+
+def test_an_event_that_is_not_set_ends_in_time():
+    event = REAL.event()
+    assert event.wait(0.0) is False
+    assert event.wait(0.01) is False
+    event.set()
+    assert event.wait(5) is True
