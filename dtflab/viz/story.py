@@ -98,7 +98,7 @@ def story(fetches: Any, feeds: Sequence[Tensor], session: BaseSession) -> Story:
         unfed=[node.name for node in kept if node.op == "Placeholder"],
         known=[op for executor in executors for op in _ops(executor, executor.constants, reasons, {})],
         ops=[op for executor in executors for op in _ops(executor, _running(executor), reasons, number)],
-        crossings=[c for executor in executors for c in _crossings(executor, executors, _sizes(session, feeds))],
+        crossings=_crossings(executors, _sizes(session, feeds)),
         sets=sets,
         critical_path=_critical_path(sets, causes),
         loops="enter" in kinds,
@@ -246,18 +246,18 @@ def _bytes(tensor: Tensor) -> int | None:
     return None if count is None or not size else int(count) * size
 
 
-def _crossings(
-    executor: Executor, executors: Sequence[Executor], sizes: Mapping[str, int | None]
-) -> Iterable[Crossing]:
-    sources = {node.name: node for e in executors for node in e.nodes}
-    for node in executor.nodes:
-        if node.op in _SENDS:
-            name, output = node.inputs[0]
-            while sources[name].op in _RECEIVES:  # it came from another task first
-                name, output = sources[f"{name[:-5]}/send"].inputs[0]
-            places = node.attrs["send_device"].decode(), node.attrs["recv_device"].decode()
-            if name.endswith("/done/signal"):
-                yield Crossing(sources[name].controls[0], *places, 0, True)
-            else:
-                tensor = f"{name}:{output}"
-                yield Crossing(tensor.removesuffix(":0"), *places, sizes.get(tensor), False)
+def _crossings(executors: Sequence[Executor], sizes: Mapping[str, int | None]) -> list[Crossing]:
+    sources = {node.name: node for executor in executors for node in executor.nodes}
+    return [_crossing(node, sources, sizes) for node in sources.values() if node.op in _SENDS]
+
+
+def _crossing(node: Node, sources: Mapping[str, Node], sizes: Mapping[str, int | None]) -> Crossing:
+    """What a send sends."""
+    name, output = node.inputs[0]
+    while sources[name].op in _RECEIVES:  # it came from another task first
+        name, output = sources[f"{name[:-5]}/send"].inputs[0]
+    places = node.attrs["send_device"].decode(), node.attrs["recv_device"].decode()
+    if name.endswith("/done/signal"):
+        return Crossing(sources[name].controls[0], *places, 0, True)
+    tensor = f"{name}:{output}"
+    return Crossing(tensor.removesuffix(":0"), *places, sizes.get(tensor), False)
