@@ -69,9 +69,7 @@ class DeviceMemory:
         self._others = others
         self.device_name = device_name
         self.allocator = allocator
-        self.beside: list[
-            DeviceMemory
-        ] = []  # of the program's other cards, whose memory it takes with its first tensor
+        self.beside: list[DeviceMemory] = []  # of the program's other cards: its first tensor takes them, too
         self._buffers: dict[int, Buffer] = {}  # by the id of the array that owns the memory
         self._gone: deque[int] = deque()  # ids of arrays that are no more, whose memory is not yet given back
         self._lock = threading.Lock()
