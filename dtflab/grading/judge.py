@@ -122,7 +122,8 @@ def _told(error: BaseException) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_HERE)]
     if not frames:
         return f"Calling it raised {text}"
-    return f"Line {frames[-1].lineno}, `{frames[-1].line}`, raised {text}"
+    source = f", `{frames[-1].line}`," if frames[-1].line else ""  # none of what runs in built-in code
+    return f"Line {frames[-1].lineno}{source} raised {text}"
 
 
 def _versions() -> dict[str, str]:
