@@ -128,6 +128,21 @@ def test_the_first_tensor_on_a_card_takes_all_cards_that_the_program_sees():
         assert taken() == {0: 3784, 2: 3784}
 
 
+def test_errors_name_a_card_as_the_newest_session_does():
+    simulate_gpus(2, memory="512MiB")
+    run_alone("/gpu:0", 1, visible_device_list="1")
+    for number in (0, 1):
+        with pytest.raises(tf.errors.ResourceExhaustedError, match=f"on .*GPU:{number} by allocator GPU_{number}_bfc"):
+            run_alone(f"/gpu:{number}", 200 << 20)
+
+
+def run_alone(device, size, **options):
+    with tf.Graph().as_default(), tf.device(device):
+        x = tf.fill([size], 1.0)
+        with tf.Session(config=tf.ConfigProto(gpu_options=tf.GPUOptions(**options))) as session:
+            session.run(x.op)
+
+
 def test_a_program_that_grows_takes_only_what_it_needs():
     simulate_gpus(2)
     config = tf.ConfigProto(gpu_options=tf.GPUOptions(allow_growth=True))
