@@ -178,12 +178,12 @@ class BaseSession:
         count, given = len(options.fetch), options.run_options
         return lambda *values, run_metadata=None: run(*values, options=given, run_metadata=run_metadata)[:count]
 
-    def _extend(self) -> None:
-        """Send the nodes that were added since the last run; before the first one, connect and open the session."""
-        if self._handle is not None and self._sent == self._graph.version:
+    def _extend(self, empty: bool = False) -> None:
+        """Send the nodes added since the last run, or none; before the first one, connect and open the session."""
+        if self._handle is not None and (empty or self._sent == self._graph.version):
             return
         with self._lock:
-            nodes = self._graph.nodes(self._sent)
+            nodes = [] if empty else self._graph.nodes(self._sent)
             if self._handle is None:
                 self._master = self._master or self._connect(self._target, self._config)
                 self._handle = self._master.create_session(nodes, self._config, self._placer)
@@ -245,8 +245,8 @@ class BaseSession:
         return session
 
     def list_devices(self) -> list[Any]:
-        """The devices of the session: name, device_type, memory_limit_bytes, incarnation."""
-        self._extend()
+        """The devices of the session: name, device_type, memory_limit_bytes, incarnation. It places nothing."""
+        self._extend(empty=True)
         return [DeviceAttributes.of(message) for message in self._master.list_devices(self._handle)]
 
     def close(self) -> None:

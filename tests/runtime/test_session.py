@@ -331,6 +331,15 @@ def test_devices():
     assert first.incarnation != second.incarnation and "CPU:0, CPU" in repr(first)
 
 
+def test_devices_can_be_listed_though_the_graph_can_not_be_placed():
+    with tf.device("/gpu:7"):
+        x = tf.constant(1.0) + 1.0
+    with tf.Session() as session:
+        assert [device.device_type for device in session.list_devices()] == ["CPU"]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="/device:GPU:7 but available devices are"):
+            session.run(x)
+
+
 def test_placement_of_a_part():
     a, b = tf.constant(1.0, name="a"), tf.constant(2.0, name="b")
     with tf.Session() as session:
