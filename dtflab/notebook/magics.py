@@ -292,6 +292,8 @@ class DtfMagics(Magics):
             raise UsageError(
                 f"{expression!r} is no Python expression ({error.msg}). Feeds: --feed {{x: 1.0}}"
             ) from None
+        except NameError as error:
+            raise UsageError(f"In {expression!r}: {error}.") from None
 
     def _session(self, texts: dict[str, str], example: str, fetches: Any) -> BaseSession:
         """The session that is named, or the default one, or the newest one; it must have the graph of the fetches."""
