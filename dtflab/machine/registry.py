@@ -266,8 +266,14 @@ def _bury(life: Path) -> None:
 
 
 def _private(folder: Path) -> None:
-    """Make the folder; PermissionError if it is somebody else's."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make the folder; PermissionError if it is somebody else's, OSError if it can't be."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(
+            f"{folder}, the registry of simulated GPUs, can't be made ({error.strerror}). Set DTFLAB_REGISTRY to a "
+            "folder that can."
+        ) from None
     if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
         raise PermissionError(
             f"{folder}, the registry of simulated GPUs, is not yours. Set DTFLAB_REGISTRY to a folder that is."

@@ -215,6 +215,12 @@ def test_the_folder_and_its_files_are_the_users_alone(own_folder):
     assert {stat.S_IMODE(path.stat().st_mode) & 0o077 for path in own_folder.glob("*.live")} == {0}
 
 
+def test_a_folder_that_cannot_be_made_is_named(own_folder, monkeypatch):
+    own_folder.write_text("a file")
+    with pytest.raises(OSError, match=r"can't be made \(File exists\). Set DTFLAB_REGISTRY"):
+        hosts.simulate_gpus(1)
+
+
 def test_a_folder_of_somebody_else_is_refused(own_folder, monkeypatch):
     own_folder.mkdir()
     monkeypatch.setattr(os, "getuid", lambda: own_folder.stat().st_uid + 1)
