@@ -30,6 +30,8 @@ class Homes:
         self._homes: dict[tuple[str, int], Home] = {}
         self._cards = cards
         self._given: list[str] = []
+        if not isinstance(visible, Mapping | None):
+            raise TypeError(f"visible_devices must name jobs, as in {{'worker': '0,1'}}, not {visible!r}.")
         shown = {job: _shown(spec, job, (visible or {}).get(job, _DEFAULT)) for job in spec.jobs}
         if unknown := set(visible or {}) - set(spec.jobs):
             raise ValueError(f"visible_devices names {unknown.pop()!r}, but the jobs are {', '.join(spec.jobs)}.")

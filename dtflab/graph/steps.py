@@ -270,7 +270,14 @@ class Steps:
         self._step.cancel(errors.CancelledError(None, None, "The step was closed."))
         with self._lock, contextlib.suppress(errors.OpError):
             self._step.drive()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Free what the step holds; of one that was given up or failed, also the values that nobody has used yet."""
         self._end()
+        if self._step.error is not None:
+            for work in self._step.before:
+                work.inputs.clear()
 
     def __del__(self) -> None:
         if hasattr(self, "_lock") and not sys.is_finalizing():
@@ -287,7 +294,7 @@ class Steps:
                 raise self._explained(error) from None
             finally:
                 if self.over:
-                    self._end()
+                    self._let_go()
             record = self._record()
             if record.ran:
                 self.records.append(record)

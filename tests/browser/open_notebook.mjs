@@ -19,6 +19,9 @@ const browser = await chromium.launch({
 });
 const page = await browser.newPage({ viewport: { width: WIDTH, height: 1400 } });
 const noise = []; // what the browser's console and network complain about
+await page.addInitScript(() => {
+  window.lowest = selector => Math.max(...[...document.querySelectorAll(selector)].map(e => e.getBoundingClientRect().bottom));
+});
 page.on('pageerror', error => noise.push(`uncaught: ${error.message}`));
 page.on('console', line => line.type() === 'error' && noise.push(`console: ${line.text()}`));
 page.on('requestfailed', request => noise.push(`request failed: ${request.url()} ${request.failure()?.errorText}`));
@@ -60,26 +63,17 @@ async function menu(bar, ...items) {
 }
 
 // Makes the window as tall as the notebook, so that every output is drawn, and goes to its top, since running has
-// scrolled it to its end; then waits until all is still.
+// scrolled it to its end; again until all is in the window and still: a new theme's styles come when they come, and on
+// a busy machine a layout from before them is measured first.
 async function showEverything() {
   await page.waitForFunction(() => !document.querySelector('.jp-Notebook').innerText.includes('Loading widget...'));
-  const height = await page.evaluate(() => {
-    const panel = document.querySelector('.jp-WindowedPanel-outer');
-    const bottoms = [...document.querySelectorAll('.jp-Cell')].map(cell => cell.getBoundingClientRect().bottom);
-    return panel.scrollTop + Math.max(...bottoms);
-  });
-  await page.setViewportSize({ width: WIDTH, height: Math.min(Math.ceil(height) + 60, 12_000) });
-  await page.evaluate(async () => {
-    const panel = document.querySelector('.jp-WindowedPanel-outer');
-    await document.fonts.ready;
-    await Promise.all([...document.querySelectorAll('.jp-OutputArea img')].map(image => image.decode().catch(() => {})));
-    for (let still = 0; still < 5; ) {
-      still = panel.scrollTop === 0 ? still + 1 : 0;
-      panel.scrollTop = 0;
-      await new Promise(requestAnimationFrame);
-    }
-  });
-  await page.waitForTimeout(500); // a theme's colours fade in
+  const deadline = Date.now() + 30_000;
+  do {
+    const height = await page.evaluate(() => lowest('.jp-Cell') + document.querySelector('.jp-WindowedPanel-outer').scrollTop);
+    await page.setViewportSize({ width: WIDTH, height: Math.min(Math.ceil(height) + 60, 12_000) });
+    await page.evaluate(settled);
+    await page.waitForTimeout(500); // a theme's colours fade in
+  } while (!(await page.evaluate(() => lowest('.jp-Cell') <= lowest('.jp-WindowedPanel-outer'))) && Date.now() < deadline);
 }
 
 // ---- the rest runs in the page ----
@@ -90,6 +84,18 @@ function allCellsRan() {
   const numbered = prompts.filter(text => /^\[\d+\]:$/.test(text)).length;
   if (!window.lastBusy || !numbered || prompts.includes('[*]:')) window.lastBusy = Date.now();
   return numbered && (numbered === prompts.length || Date.now() - window.lastBusy > 2000);
+}
+
+// Waits until the notebook stays at its top with all its images decoded.
+async function settled() {
+  const panel = document.querySelector('.jp-WindowedPanel-outer');
+  await document.fonts.ready;
+  await Promise.all([...document.querySelectorAll('.jp-OutputArea img')].map(image => image.decode().catch(() => {})));
+  for (let still = 0; still < 5; ) {
+    still = panel.scrollTop === 0 ? still + 1 : 0;
+    panel.scrollTop = 0;
+    await new Promise(requestAnimationFrame);
+  }
 }
 
 function whatIsSeen() {

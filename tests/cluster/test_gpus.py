@@ -144,6 +144,7 @@ def test_a_program_s_own_servers_see_their_hosts_cards(monkeypatch):
         ({"gpus": -1}, ValueError, "must be 0 or more"),
         ({"gpus": 1, "gpu_memory": "much"}, ValueError, "'much' is no amount of memory"),
         ({"gpus": 1, "visible_devices": {"chief": "0"}}, ValueError, "names 'chief', but the jobs are ps, worker"),
+        ({"gpus": 1, "visible_devices": "0"}, TypeError, "must name jobs, as in {'worker': '0,1'}, not '0'"),
         ({"gpus": 1, "visible_devices": {"worker": ["0"]}}, ValueError, "is for 1 tasks, but the job has 2"),
         ({"gpus": 1, "visible_devices": {"worker": 0}}, TypeError, "must be a text such as '0,1'"),
         ({"gpus": 1, "visible_devices": {"worker": [0, 1]}}, TypeError, "must be a text such as '0,1'"),

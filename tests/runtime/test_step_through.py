@@ -337,20 +337,31 @@ def test_closing_leaves_nothing(tasks, end):
         session.close()
 
 
-def test_a_step_frees_what_it_held():
+@pytest.mark.parametrize("end", ["close", "failure"])
+def test_a_step_frees_what_it_held(end):
     made = []
 
     def make():
         made.append(weakref.ref(array := np.ones(3, np.float32)))
         return array
 
-    with op("MakeOnce() -> (y: float)", make, stateful=True), tf.Session() as session:
-        with session.step_through(tf.negative(tf.negative(apply_op("MakeOnce")))) as steps:
-            steps.next()
-            assert made[0]() is not None
-        del steps
-        gc.collect()
-        assert made[0]() is None
+    def fail(_):
+        raise tf.errors.InternalError(None, None, "no")
+
+    with op("MakeOnce() -> (y: float)", make, stateful=True), op("Fail(x: float) -> (y: float)", fail):
+        made_once = apply_op("MakeOnce")
+        late = made_once + apply_op("Fail", x=1.0)  # the add waits for ever, with the array in its hand
+        with tf.Session() as session:
+            steps = session.step_through(late if end == "failure" else tf.negative(tf.negative(made_once)))
+            if end == "close":
+                steps.next()
+                assert made[0]() is not None
+                steps.close()
+            else:
+                with pytest.raises(tf.errors.InternalError):
+                    steps.finish()
+            gc.collect()
+            assert steps.over and made[0]() is None, "free as soon as the step is over, though somebody holds it"
 
 
 def test_an_interrupt_ends_the_step_and_not_the_session(monkeypatch):
