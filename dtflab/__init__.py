@@ -4,8 +4,8 @@
 (`Cluster`, `timeouts`, `simulate_gpus`, `smi`, `discovery`, `explain`, `grade`, `viz`, `datasets`) are the lab's own.
 
 The rooms, lower ones first; a lower one never imports an upper one:
-`protos` < `graph` < `files` < `ops` < `machine` < `placement` < `runtime` < `cluster` < `train` < `api` < `viz` <
-`grading` < `notebook`,
+`protos` < `graph` < `files` < `ops` < `machine` < `placement` < `runtime` < `cluster` < `train` < `data` < `nets` <
+`api` < `viz` < `grading` < `notebook`,
 with `datasets` beside `train`, `compat` beside `api`, `python` beside `viz`.
 
 One step of a session, in the order in which `runtime/` is read:
@@ -522,7 +522,7 @@ _NAMESPACES = (
 )
 
 _MODULES = {
-    **{name: f"dtflab.{name}" for name in ("compat", "datasets", "python", "train", "viz")},
+    **{name: f"dtflab.{name}" for name in ("compat", "data", "datasets", "python", "train", "viz")},
     **{name: f"dtflab.api.{name}" for name in _NAMESPACES},
     "errors": "dtflab.graph.errors",
     "timeline": "dtflab.files.timeline",
