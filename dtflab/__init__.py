@@ -11,7 +11,7 @@ with `datasets` beside `train`, `compat` beside `api`, `python` beside `viz`.
 One step of a session, in the order in which `runtime/` is read:
 `session` → `master` → `placer` → `prune` → `partition` → `worker` → `graph_mgr` → `executor` → `rendezvous`.
 Beside the chapter: `local` (the cluster of one task), `frames` (loops), `runner` (the seam below the executor),
-`partial_run`, `step_through`, `transport` (the seam between tasks), `step_stats`.
+`partial_run`, `step_through`, `transport` (the seam between tasks).
 """
 
 from __future__ import annotations
@@ -92,6 +92,7 @@ from dtflab.graph.tensor_proto import make_ndarray, make_tensor_proto
 from dtflab.graph.tensor_shape import Dimension, TensorShape, dimension_at_index, dimension_value
 from dtflab.ops import all as _all_ops
 from dtflab.ops.accumulators import ConditionalAccumulator, ConditionalAccumulatorBase, SparseConditionalAccumulator
+from dtflab.ops.activations import log_sigmoid
 from dtflab.ops.along_axis import argmax, argmin, cumprod, cumsum
 from dtflab.ops.array import (
     ensure_shape,
@@ -151,6 +152,7 @@ from dtflab.ops.clipping import (
     global_norm,
 )
 from dtflab.ops.cond import cond
+from dtflab.ops.confusion_matrix import confusion_matrix
 from dtflab.ops.constant import (
     fill,
     linspace,
@@ -183,6 +185,7 @@ from dtflab.ops.division import (
     truncatediv,
     truncatemod,
 )
+from dtflab.ops.einsum import einsum
 from dtflab.ops.encoding import decode_base64, encode_base64
 from dtflab.ops.features import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
 from dtflab.ops.file_ops import matching_files, read_file, write_file
@@ -379,6 +382,7 @@ from dtflab.ops.string_hash import (
 from dtflab.ops.strings import string_join
 from dtflab.ops.substrings import string_split, substr
 from dtflab.ops.template import make_template
+from dtflab.ops.tensor_arrays import TensorArray
 from dtflab.ops.tensordot import tensordot
 from dtflab.ops.unary import (
     abs,
@@ -454,6 +458,7 @@ from dtflab.ops.variables import (
     trainable_variables,
     variables_initializer,
 )
+from dtflab.ops.while_loop import while_loop
 from dtflab.runtime import (
     local as _local,
     transport as _transport,
@@ -525,6 +530,7 @@ _MODULES = {
     **{name: f"dtflab.{name}" for name in ("compat", "data", "datasets", "python", "train", "viz")},
     **{name: f"dtflab.api.{name}" for name in _NAMESPACES},
     "errors": "dtflab.graph.errors",
+    "layers": "dtflab.nets.layers",
     "timeline": "dtflab.files.timeline",
 }
 

@@ -8,6 +8,7 @@ from dtflab.graph.missing import missing as _missing
 from dtflab.ops.clipping import global_norm
 from dtflab.ops.decomposition import matrix_inverse as inv, qr
 from dtflab.ops.diagonal import diag as tensor_diag, diag_part as tensor_diag_part
+from dtflab.ops.einsum import einsum
 from dtflab.ops.linalg import (
     eye,
     matrix_diag as diag,

@@ -20,6 +20,7 @@ from dtflab.ops import (  # noqa: F401
     decomposition,
     diagonal,
     division,
+    einsum,
     encoding,
     example,
     file_ops,
@@ -65,8 +66,10 @@ from dtflab.ops import (  # noqa: F401
     substrings,
     summary_ops,
     temporary_variable,
+    tensor_array,
     tensordot,
     training_rules,
     unary,
     variables,
+    zero_times,
 )
