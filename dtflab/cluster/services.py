@@ -21,10 +21,10 @@ from dtflab.cluster.tensor_codec import parse, serialize
 from dtflab.graph import device_spec, errors
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.graph.node import Node, by_name
+from dtflab.machine.step_stats import StepStatsCollector
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.protos.config_pb2 import CallableOptions
 from dtflab.runtime.rendezvous import DEAD
-from dtflab.runtime.step_stats import StepStatsCollector
 
 if TYPE_CHECKING:
     from dtflab.machine.clock import Event

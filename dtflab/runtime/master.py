@@ -22,6 +22,7 @@ from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.node import Node
 from dtflab.graph.steps import Steps
 from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.step_stats import StepStatsCollector
 from dtflab.placement import own_placer
 from dtflab.placement.reasons import reasons_of
 from dtflab.runtime.partial_run import PartialRun
@@ -30,7 +31,6 @@ from dtflab.runtime.placer import Placer, place
 from dtflab.runtime.prune import prune
 from dtflab.runtime.rendezvous import DEAD, fetched
 from dtflab.runtime.runner import Step
-from dtflab.runtime.step_stats import StepStatsCollector
 from dtflab.runtime.step_through import StepThrough
 
 if TYPE_CHECKING:

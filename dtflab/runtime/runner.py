@@ -19,8 +19,8 @@ import numpy as np
 
 from dtflab.graph import errors
 from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.step_stats import StepStatsCollector
 from dtflab.ops.blas import BLAS
-from dtflab.runtime.step_stats import StepStatsCollector
 
 
 class Work(Protocol):

@@ -8,8 +8,8 @@ import pytest
 import dtflab as tf
 from dtflab.graph.apply_op import apply_op
 from dtflab.machine.clock import REAL
+from dtflab.machine.step_stats import StepStatsCollector
 from dtflab.protos.step_stats_pb2 import StepStats
-from dtflab.runtime.step_stats import StepStatsCollector
 
 LOCAL = "/job:localhost/replica:0/task:0/device"
 
