@@ -198,7 +198,10 @@ class Graph:
             op.attrs["container"] = self._blocks.container.encode()
 
     def _enter_context(self, op: Operation) -> None:
-        """The operation obeys the branch or loop that is being built around it."""
+        """The operation obeys the branch or loop that is being built around it, and those that its inputs are in."""
+        for tensor in op.inputs:
+            if tensor.op._control_flow_context is not None:
+                tensor.op._control_flow_context.check_use(tensor.op, op)
         if self._blocks.control_flow_context is not None:
             self._blocks.control_flow_context.AddOp(op)
 

@@ -12,7 +12,6 @@ from importlib.resources import files
 
 _NEAR = 0.75  # of 1: how alike two names must be
 _INSTEAD = {
-    "tf.while_loop": "a loop in Python around session.run",
     "tf.nn.conv2d": "tf.matmul on flattened images",
     "tf.layers": "tf.get_variable and tf.matmul",
     "tf.contrib": "the same without tf.contrib, where it has become part of TensorFlow",

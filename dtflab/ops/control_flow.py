@@ -367,6 +367,59 @@ class LoopCond(Op):
         return [operation.inputs[0].shape.with_rank(0)]
 
 
+def is_exit(operation: Operation) -> bool:
+    """Whether a value leaves a loop there."""
+    return operation.op_class.control_flow == "exit"
+
+
+def is_switch(operation: Operation) -> bool:
+    """Whether a value goes one of two ways there."""
+    return operation.op_class.control_flow == "switch"
+
+
+def is_enter(operation: Operation) -> bool:
+    """Whether a value comes into a loop there."""
+    return operation.op_class.control_flow == "enter"
+
+
+def is_constant_enter(operation: Operation) -> bool:
+    """Whether a value comes into a loop there that all iterations see."""
+    return is_enter(operation) and bool(operation.attrs["is_constant"])
+
+
+def output_context(operation: Operation) -> Any:
+    """The branch or loop in which the outputs of `operation` are: those of an Exit are outside of its loop."""
+    context = operation._control_flow_context
+    return context.outer_context if context is not None and is_exit(operation) else context
+
+
+def enter(
+    tensor: Tensor, frame_name: str, is_constant: bool = False, parallel_iterations: int = 10,
+    use_input_shape: bool = True, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """`tensor` inside the loop `frame_name`: in its first iteration, or if `is_constant` in all."""
+    kind = "RefEnter" if tensor.dtype._is_ref_dtype else "Enter"
+    inside: Tensor = apply_op(
+        kind, name, data=tensor, frame_name=frame_name, is_constant=is_constant,
+        parallel_iterations=parallel_iterations,
+    )  # fmt: skip
+    if use_input_shape:
+        inside.set_shape(tensor.shape)
+    return inside
+
+
+def exit(tensor: Tensor, name: str | None = None) -> Tensor:
+    """The value that `tensor` has in the last iteration, outside of its loop."""
+    outside: Tensor = apply_op("RefExit" if tensor.dtype._is_ref_dtype else "Exit", name, data=tensor)
+    return outside
+
+
+def next_iteration(tensor: Tensor) -> Tensor:
+    """The value of `tensor`, in the iteration that follows."""
+    following: Tensor = apply_op("RefNextIteration" if tensor.dtype._is_ref_dtype else "NextIteration", data=tensor)
+    return following
+
+
 @op("""RefIdentity(input: Ref(T)) -> (output: Ref(T))
        T: type""")
 class RefIdentity(Op):

@@ -1,6 +1,7 @@
 """Contexts: what every operation made inside a branch of a conditional must undergo.
 
-Stands for ControlFlowContext and CondContext of `python/ops/control_flow_ops.py`. Left out: loops (WhileContext).
+Stands for ControlFlowContext and CondContext of `python/ops/control_flow_ops.py`; loops are in `while_context.py`.
+Left out: the context of XLA.
 
 Rule: an operation of a branch must not run when the branch is not taken. What has inputs gets those from outside
 through a Switch, whose other side is dead; what has none waits for the branch's pivot. The graph calls `AddOp` of
@@ -18,7 +19,14 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, get_default_graph, prepend_scope, strip_scope
-from dtflab.ops.control_flow import switch_ref_or_tensor, with_dependencies
+from dtflab.ops.control_flow import (
+    is_enter,
+    is_exit,
+    is_switch,
+    output_context,
+    switch_ref_or_tensor,
+    with_dependencies,
+)
 from dtflab.protos.control_flow_pb2 import CondContextDef, ControlFlowContextDef, ValuesDef
 
 
@@ -57,6 +65,25 @@ class ControlFlowContext:
         finally:
             graph._blocks.control_flow_context = before
 
+    # -- where this is ------------------------------------------------------------------------------------
+
+    def GetWhileContext(self) -> Any:
+        """The innermost loop that this is (in), or None."""
+        return None if self._outer_context is None else self._outer_context.GetWhileContext()
+
+    def GetControlPivot(self) -> Tensor | None:
+        """A tensor that is alive whenever operations of this context run."""
+        return None
+
+    def is_within(self, other: ControlFlowContext | None) -> bool:
+        """Whether it is `other` or lies inside; all lie in None, outside of everything."""
+        context: ControlFlowContext | None = self
+        while context is not other and context is not None:
+            context = context._outer_context
+        return context is other
+
+    # -- what is made inside ------------------------------------------------------------------------------
+
     def AddOp(self, op: Operation) -> None:
         """Make the new operation `op` obey the rule of this context."""
         raise NotImplementedError
@@ -74,11 +101,45 @@ class ControlFlowContext:
         if self._outer_context is not None:
             self._outer_context._values.update(t.name for t in tensors)
 
+    @staticmethod
+    def check_use(source: Operation, user: Operation) -> None:
+        """ValueError if `user` can't take what `source` gives because that is in a loop which `user` is not in."""
+        loop = loop_of_output(source)
+        if loop is None or output_context(source) is user._control_flow_context:
+            return
+        around = user._control_flow_context and user._control_flow_context.GetWhileContext()
+        if around is None:
+            if not (is_enter(user) or is_switch(user)):
+                raise ValueError(
+                    f"Cannot use '{source.name}' as input to '{user.name}' because '{source.name}' is in a while loop."
+                )
+        elif not around.may_use_values_of(loop):
+            raise ValueError(
+                f"Cannot use '{source.name}' as input to '{user.name}' because they are in different while loops."
+            )
+
     def _contains(self, op: Operation) -> bool:
         context = op._control_flow_context
-        while context is not None and context is not self:
-            context = context.outer_context
-        return context is self
+        return context is not None and context.is_within(self)
+
+    def _cut_external_controls(self, op: Operation) -> list[Operation]:
+        """Take from `op` the control inputs that come from outside of the loop around it; returns those."""
+        loop = self.GetWhileContext()
+        external = [
+            control for control in op.control_inputs if loop is not None and loop_of_output(control) is not loop
+        ]
+        if external:
+            internal = [control for control in op.control_inputs if control not in external]
+            op._remove_all_control_inputs()
+            op._add_control_inputs(internal)
+        return external
+
+    def _hide(self, op: Operation) -> bool:
+        """Whether a step can't fetch the outputs of `op`: only an Exit of the outermost loop leaves it."""
+        hidden = self._outer_context is not None or not is_exit(op)
+        if hidden:
+            op.graph.prevent_fetching(op)
+        return hidden
 
     def _see(self, tensors: list[Tensor]) -> None:
         """They are made inside: here and in all contexts around they may be used as they are."""
@@ -117,6 +178,12 @@ class ControlFlowContext:
             graph.as_graph_element(name.partition(":")[0])._control_flow_context = self
 
 
+def loop_of_output(op: Operation) -> Any:
+    """The loop in which the outputs of `op` are, or None."""
+    context = output_context(op)
+    return None if context is None else context.GetWhileContext()
+
+
 class CondContext(ControlFlowContext):
     """One branch of a conditional: number 1 is taken if `pred` is true, number 0 if it is false."""
 
@@ -141,6 +208,9 @@ class CondContext(ControlFlowContext):
     def branch(self) -> int:
         return self._branch
 
+    def GetControlPivot(self) -> Tensor:
+        return self._pivot
+
     def AddValue(self, tensor: Tensor) -> Tensor:
         if tensor.name in self._values:
             return self._external_values.get(tensor.name, tensor)
@@ -158,15 +228,19 @@ class CondContext(ControlFlowContext):
         return output
 
     def AddOp(self, op: Operation) -> None:
+        self._take(op)
+
+    def _take(self, op: Operation) -> None:
         for i, tensor in enumerate(op.inputs):
             # The back edge of a loop that is being imported comes from inside, but has not been seen yet.
             inside = tensor if tensor.op.type == "NextIteration" else self.AddValue(tensor)
             if inside is not tensor:
                 op._update_input(i, inside)
+        self._cut_external_controls(op)
         if not op.inputs and not any(self._contains(control) for control in op.control_inputs):
             op._add_control_input(self._pivot.op)
         self._see(op.outputs)
-        op.graph.prevent_fetching(op)
+        self._hide(op)
 
     def build(self, branch_function: Callable[[], Any], called: str) -> tuple[Any, Any]:
         """Make the branch: what the function returned, and the same structure of what leaves the branch."""
@@ -174,7 +248,7 @@ class CondContext(ControlFlowContext):
             returned = branch_function()
             if returned is None:
                 raise ValueError(f"'{called}' must have a return value.")
-            returned = nest.map_structure(_read, returned)
+            returned = nest.map_structure(read_variable, returned)
             results = nest.map_structure(self._output, returned, expand_composites=True)
             self.ExitResult(nest.flatten(results, expand_composites=True))
         return returned, results
@@ -219,13 +293,26 @@ class CondContext(ControlFlowContext):
         context._init_values(context_def.values_def, import_scope)
         with context.entered():
             for nested in context_def.nested_contexts:
-                CondContext.from_proto(nested.cond_ctxt, import_scope)
+                from_control_flow_context_def(nested, import_scope)
         return context
 
 
-def _read(value: Any) -> Any:
-    """The value of a resource variable, read inside the branch."""
-    return convert_to_tensor(value) if isinstance(getattr(value, "handle", None), Tensor) else value
+def read_variable(value: Any) -> Any:
+    """The value of a resource variable, read here; anything else as it is."""
+    is_variable = isinstance(getattr(value, "handle", None), Tensor) and not nest.is_composite(value)
+    return convert_to_tensor(value) if is_variable else value
+
+
+FromProto = Callable[[Any, str | None], ControlFlowContext]
+_from_proto: dict[str, FromProto] = {"cond_ctxt": CondContext.from_proto}  # loops enter themselves
+
+
+def from_control_flow_context_def(message: ControlFlowContextDef, import_scope: str | None = None) -> Any:
+    """The context, of whichever kind, that `to_control_flow_context_def` described."""
+    kind = message.WhichOneof("ctxt")
+    if kind is None:
+        raise NotImplementedError(f"Unknown ControlFlowContextDef field: {kind}")
+    return _from_proto[kind](getattr(message, kind), import_scope)
 
 
 proto_functions.register(GraphKeys.COND_CONTEXT, CondContextDef, CondContext.to_proto, CondContext.from_proto)
