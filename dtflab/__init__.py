@@ -519,6 +519,7 @@ _NAMESPACES = (
     "random",
     "raw_ops",
     "saved_model",
+    "sets",
     "sparse",
     "strings",
     "summary",

@@ -61,8 +61,8 @@ def cond(
 
 
 def smart_cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
-    """`cond`, or if the graph alone tells what `pred` is, the result of that function."""
-    known = folded_value(pred)
+    """`cond`, or if `pred` is a bool or the graph alone tells what it is, the result of that function."""
+    known = folded_value(pred) if isinstance(pred, Tensor) else bool(pred)
     if known is None:
         return cond(pred, true_fn, false_fn)
     return true_fn() if known else false_fn()

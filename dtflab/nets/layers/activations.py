@@ -1,0 +1,36 @@
+"""Activations by name: `tf.layers.dense(x, 10, activation="relu")`.
+
+Stands for `keras/activations.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dtflab.ops import activations, cross_entropy, unary
+
+_NAMED: dict[str, Any] = {
+    "elu": activations.elu,
+    "exponential": unary.exp,
+    "linear": None,
+    "relu": activations.relu,
+    "selu": activations.selu,
+    "sigmoid": unary.sigmoid,
+    "softmax": cross_entropy.softmax,
+    "softplus": activations.softplus,
+    "softsign": activations.softsign,
+    "tanh": unary.tanh,
+}
+
+
+def activation_of(given: Any) -> Callable[[Any], Any] | None:
+    """A function from itself or its name; None for none."""
+    if given is None or callable(given):
+        return given  # type: ignore[no-any-return]
+    if not isinstance(given, str):
+        raise TypeError(f"Could not interpret activation function identifier: {given}")
+    if given not in _NAMED:
+        raise ValueError(f"Unknown activation function: '{given}'. Known are: {', '.join(_NAMED)}.")
+    found: Callable[[Any], Any] | None = _NAMED[given]
+    return found

@@ -1,0 +1,162 @@
+"""Dense, Dropout and Flatten.
+
+Stands for `python/layers/core.py`. Left out: ragged inputs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dtflab.graph.convert import constant, convert_to_tensor
+from dtflab.graph.tensor_shape import as_shape
+from dtflab.nets.layers.activations import activation_of
+from dtflab.nets.layers.base import ZEROS, Layer, as_function
+from dtflab.nets.layers.data_format import normalized_data_format
+from dtflab.nets.layers.input_spec import InputSpec
+from dtflab.ops import array, bias, casting, cond, matmul, nn, reshaping, tensordot
+
+
+class Dense(Layer):
+    """activation(inputs · kernel + bias): `kernel` is [last size of the inputs, units], `bias` is [units].
+
+    Args:
+      units: how many outputs.
+      activation: a function, or its name; None for none.
+      use_bias: whether there is a bias.
+      kernel_initializer, bias_initializer: by default the variable scope's, else Glorot's uniform, and zeros.
+      kernel_regularizer, bias_regularizer: functions of the variable whose values become losses.
+      activity_regularizer: the same of the outputs, divided by the batch size.
+      kernel_constraint, bias_constraint: functions that optimizers apply to the variable after an update.
+      trainable, name: see Layer.
+    """
+
+    def __init__(
+        self, units: int, activation: Any = None, use_bias: bool = True, kernel_initializer: Any = None,
+        bias_initializer: Any = ZEROS, kernel_regularizer: Any = None, bias_regularizer: Any = None,
+        activity_regularizer: Any = None, kernel_constraint: Any = None, bias_constraint: Any = None,
+        trainable: bool = True, name: Any = None, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
+        self.units = int(units)
+        if self.units < 0:
+            raise ValueError(
+                f"Received an invalid value for `units`, expected a positive integer. Received: units={units}"
+            )
+        self.activation, self.use_bias = activation_of(activation), use_bias
+        self.kernel_initializer, self.bias_initializer = kernel_initializer, bias_initializer
+        self.kernel_regularizer, self.bias_regularizer = kernel_regularizer, bias_regularizer
+        self.kernel_constraint, self.bias_constraint = kernel_constraint, bias_constraint
+        self.input_spec = InputSpec(min_ndim=2)
+        self.kernel: Any = None
+        self.bias: Any = None
+
+    def build(self, input_shape: Any) -> None:
+        if self.dtype is not None and not (self.dtype.is_floating or self.dtype.is_complex):
+            raise TypeError(
+                f"A Dense layer can only be built with a floating-point dtype. Received: dtype={self.dtype!r}"
+            )
+        depth = as_shape(input_shape)[-1].value
+        if depth is None:
+            raise ValueError(
+                "The last dimension of the inputs to a Dense layer should be defined. Found None. Full input shape "
+                f"received: {input_shape}"
+            )
+        self.input_spec = InputSpec(min_ndim=2, axes={-1: depth})
+        self.kernel = self.add_weight(
+            "kernel", [depth, self.units], initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer, constraint=self.kernel_constraint,
+        )  # fmt: skip
+        if self.use_bias:
+            self.bias = self.add_weight(
+                "bias", [self.units], initializer=self.bias_initializer, regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
+            )  # fmt: skip
+        super().build(input_shape)
+
+    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.dtype is not None and inputs.dtype.base_dtype != self.dtype:
+            inputs = casting.cast(inputs, self.dtype)
+        ndims = inputs.shape.ndims
+        if ndims in (2, None):
+            outputs = matmul.matmul(inputs, self.kernel)
+        else:
+            outputs = tensordot.tensordot(inputs, self.kernel, [[ndims - 1], [0]])
+            outputs.set_shape(inputs.shape[:-1].concatenate(self.units))
+        if self.use_bias:
+            outputs = bias.bias_add(outputs, self.bias)
+        return outputs if self.activation is None else self.activation(outputs)
+
+
+class Dropout(Layer):
+    """In training each element is zero with probability `rate`, else divided by 1 - `rate`; else it stays as it is.
+
+    Args:
+      rate: between 0 and 1, a number or a scalar tensor.
+      noise_shape: the shape of the random decisions, which are spread over the axes of size 1.
+      seed: the op seed of the random numbers.
+    """
+
+    def __init__(
+        self, rate: Any = 0.5, noise_shape: Any = None, seed: int | None = None, name: Any = None, **kwargs: Any
+    ) -> None:
+        super().__init__(name=name, **kwargs)
+        if isinstance(rate, int | float) and not 0 <= rate <= 1:
+            raise ValueError(f"Invalid value {rate} received for `rate`, expected a value between 0 and 1.")
+        self.rate, self.noise_shape, self.seed = rate, noise_shape, seed
+
+    def call(self, inputs: Any, training: Any = False, **kwargs: Any) -> Any:
+        if isinstance(self.rate, int | float) and self.rate == 0:
+            return array.identity(inputs)
+        return cond.smart_cond(
+            training,
+            lambda: nn.dropout(inputs, rate=self.rate, noise_shape=self._noise_shape(inputs), seed=self.seed),
+            lambda: array.identity(inputs),
+        )
+
+    def _noise_shape(self, inputs: Any) -> Any:
+        """The sizes of the inputs where `noise_shape` has None."""
+        if self.noise_shape is None:
+            return None
+        sizes = array.shape(inputs)
+        return convert_to_tensor([sizes[i] if size is None else size for i, size in enumerate(self.noise_shape)])
+
+
+class Flatten(Layer):
+    """All axes but the first as one. With `data_format="channels_first"` the channels are moved to the end before."""
+
+    def __init__(self, data_format: str | None = None, name: Any = None, **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
+        self.data_format = normalized_data_format(data_format)
+        self.input_spec = InputSpec(min_ndim=1)
+
+    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        ndims = inputs.shape.ndims
+        if self.data_format == "channels_first" and ndims and ndims > 1:
+            inputs = reshaping.transpose(inputs, [0, *range(2, ndims), 1])
+        if ndims == 1:
+            return reshaping.expand_dims(inputs, axis=1)
+        batch, others = inputs.shape[0].value, inputs.shape[1:]
+        if others.is_fully_defined():
+            flat: Any = constant([-1, math.prod(others.as_list())])
+        elif batch is not None:
+            flat = constant([batch, -1])
+        else:
+            flat = [array.shape(inputs)[0], -1]
+        return reshaping.reshape(inputs, flat)
+
+
+dense = as_function(Dense, "dense")
+
+
+def dropout(
+    inputs: Any, rate: Any = 0.5, noise_shape: Any = None, seed: int | None = None, training: Any = False,
+    name: Any = None,
+) -> Any:  # fmt: skip
+    """What a new `Dropout` makes of `inputs`; `training` is a bool or a scalar tensor."""
+    return Dropout(rate, noise_shape=noise_shape, seed=seed, name=name)(inputs, training=training)
+
+
+def flatten(inputs: Any, name: Any = None, data_format: str = "channels_last") -> Any:
+    """[batch, …] as [batch, all the rest]."""
+    return Flatten(data_format, name=name)(inputs)
