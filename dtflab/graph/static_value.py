@@ -259,14 +259,21 @@ _PARTIAL_RULES: dict[str, Callable[[Operation, ValueOf], TensorShape | None]] = 
 }
 
 
+_HANDS_ON = {"Identity", "IdentityN", "Switch", "Enter", "Exit", "NextIteration", "Merge", "TensorArrayGradV3"}
+
+
 def declared(handle: Tensor) -> tuple[TensorShape, DType] | None:
-    """Shape and dtype of the variable behind a handle tensor, as far as the graph tells."""
+    """Shape and dtype of the variable, or of the elements of the TensorArray, behind a handle, as far as it is told."""
     operation, index = handle.op, handle.value_index
-    while operation.type in ("Identity", "IdentityN", "Switch", "Enter", "Exit", "NextIteration", "Merge"):
+    while operation.type in _HANDS_ON:
         source = operation.inputs[index if operation.type == "IdentityN" else 0]
         operation, index = source.op, source.value_index
     if operation.type == "VarHandleOp":
         return operation.attrs["shape"], operation.get_attr("dtype")
     if operation.type == "_VarHandlesOp":
         return operation.attrs["shapes"][index], operation.get_attr("dtypes")[index]
+    if operation.type == "TensorArrayV3":
+        shape = operation.attrs["element_shape"]
+        if operation.get_attr("identical_element_shapes") or shape.is_fully_defined():
+            return shape, operation.get_attr("dtype")
     return None
