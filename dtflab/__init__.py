@@ -187,6 +187,14 @@ from dtflab.ops.division import (
 )
 from dtflab.ops.einsum import einsum
 from dtflab.ops.encoding import decode_base64, encode_base64
+from dtflab.ops.fake_quant import (
+    fake_quant_with_min_max_args,
+    fake_quant_with_min_max_args_gradient,
+    fake_quant_with_min_max_vars,
+    fake_quant_with_min_max_vars_gradient,
+    fake_quant_with_min_max_vars_per_channel,
+    fake_quant_with_min_max_vars_per_channel_gradient,
+)
 from dtflab.ops.features import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
 from dtflab.ops.file_ops import matching_files, read_file, write_file
 from dtflab.ops.gathering import gather, gather_nd, one_hot, scatter_nd
@@ -246,6 +254,7 @@ from dtflab.ops.partitioned_variables import (
     min_max_variable_partitioner,
     variable_axis_size_partitioner,
 )
+from dtflab.ops.quantize import dequantize, quantize, quantize_v2
 from dtflab.ops.queues import (
     FIFOQueue,
     PaddingFIFOQueue,
@@ -500,6 +509,7 @@ _LAZY = {
 # The files of dtflab/api.
 _NAMESPACES = (
     "app",
+    "bitwise",
     "debugging",
     "dtypes",
     "flags",
@@ -515,12 +525,15 @@ _NAMESPACES = (
     "nest",
     "nn",
     "python_io",
+    "quantization",
     "queue",
     "random",
     "raw_ops",
     "saved_model",
     "sets",
+    "signal",
     "sparse",
+    "spectral",
     "strings",
     "summary",
     "test",

@@ -5,11 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from dtflab.graph.missing import missing as _missing
-from dtflab.ops.activations import softplus, softsign
+from dtflab.ops.activations import log_sigmoid, softplus, softsign
 from dtflab.ops.along_axis import argmax, argmin, cumprod, cumsum
+from dtflab.ops.assertions import is_non_decreasing, is_strictly_increasing
 from dtflab.ops.casting import angle, conj, imag, real
+from dtflab.ops.confusion_matrix import confusion_matrix
 from dtflab.ops.cross_entropy import log_softmax, softmax
-from dtflab.ops.division import div_no_nan as divide_no_nan, divide, floordiv, floormod, floormod as mod, truediv
+from dtflab.ops.division import (
+    div_no_nan as divide_no_nan,
+    divide,
+    floordiv,
+    floormod,
+    floormod as mod,
+    reciprocal_no_nan,
+    truediv,
+)
 from dtflab.ops.logic import (
     equal,
     greater,
@@ -29,17 +39,27 @@ from dtflab.ops.math import (
     maximum,
     minimum,
     multiply,
+    polyval,
     pow,
     scalar_mul,
     squared_difference,
     subtract,
 )
-from dtflab.ops.nn import l2_normalize
+from dtflab.ops.nn import l2_normalize, zero_fraction
 from dtflab.ops.ranking import in_top_k, top_k
-from dtflab.ops.reduction import reduce_all, reduce_any, reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum
+from dtflab.ops.reduction import (
+    reduce_all,
+    reduce_any,
+    reduce_euclidean_norm,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+)
 from dtflab.ops.reshaping import invert_permutation
 from dtflab.ops.segments import segment_sum, unsorted_segment_sum
-from dtflab.ops.statistics import count_nonzero, reduce_logsumexp
+from dtflab.ops.statistics import count_nonzero, reduce_logsumexp, reduce_std, reduce_variance
 from dtflab.ops.unary import (
     abs,
     acos,
@@ -76,6 +96,7 @@ from dtflab.ops.unary import (
     tan,
     tanh,
 )
+from dtflab.ops.zero_times import multiply_no_nan, xdivy, xlog1py, xlogy
 
 
 def __getattr__(name: str) -> Any:

@@ -22,15 +22,28 @@ from dtflab.ops.cross_entropy import (
     softmax_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits_v2,
     sparse_softmax_cross_entropy_with_logits,
+    weighted_cross_entropy_with_logits,
 )
 from dtflab.ops.embedding import embedding_lookup, embedding_lookup_sparse, safe_embedding_lookup_sparse
+from dtflab.ops.moments import (
+    batch_norm_with_global_normalization,
+    batch_normalization,
+    moments,
+    normalize_moments,
+    sufficient_statistics,
+    weighted_moments,
+)
 from dtflab.ops.nn import (
     crelu,
     dropout,
     l2_loss,
     l2_normalize,
+    log_poisson_loss,
     relu_layer,
+    swish,
+    swish as silu,
     xw_plus_b,
+    zero_fraction,
 )
 from dtflab.ops.ranking import in_top_k, top_k
 from dtflab.ops.unary import sigmoid, tanh

@@ -290,6 +290,13 @@ def softplus(features: Any, name: str | None = None) -> Tensor:
     return apply_op("Softplus", name, features=features)
 
 
+def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
+    """log(1 / (1 + exp(-x))), without overflow."""
+    with name_scope(name, "LogSigmoid", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        return apply_op("Neg", scope, x=apply_op("Softplus", None, features=-x))
+
+
 def softsign(features: Any, name: str | None = None) -> Tensor:
     """x / (|x| + 1)"""
     return apply_op("Softsign", name, features=features)

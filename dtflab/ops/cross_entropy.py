@@ -18,7 +18,18 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops import array, casting, constant as constants, joining, logic, math, reshaping, slicing, unary
+from dtflab.ops import (
+    activations,
+    array,
+    casting,
+    constant as constants,
+    joining,
+    logic,
+    math,
+    reshaping,
+    slicing,
+    unary,
+)
 from dtflab.ops.messages import renamed
 
 # -- softmax ------------------------------------------------------------------------------------------
@@ -192,3 +203,24 @@ def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None, na
         relu_logits = logic.where(positive, logits, zeros)
         neg_abs_logits = logic.where(positive, -logits, logits)
         return math.add(relu_logits - logits * labels, unary.log1p(unary.exp(neg_abs_logits)), name=scope)
+
+
+def weighted_cross_entropy_with_logits(
+    labels: Any = None, logits: Any = None, pos_weight: Any = None, name: str | None = None, targets: Any = None
+) -> Tensor:
+    """The loss of yes-or-no questions where a missed yes counts `pos_weight` times; `targets` is the labels' old name.
+
+    (1 - z)·x + (1 + (q - 1)·z)·(log(1 + exp(-|x|)) + max(-x, 0))
+    """
+    labels = renamed("labels", labels, "targets", targets)
+    with name_scope(name, "logistic_loss", [logits, labels]) as scope:
+        logits = convert_to_tensor(logits, name="logits")
+        labels = convert_to_tensor(labels, name="labels")
+        if not labels.shape.is_compatible_with(logits.shape):
+            raise ValueError(
+                f"`logits` and `labels` must have the same shape, received ({logits.shape} vs {labels.shape})."
+            )
+        weight = 1 + (pos_weight - 1) * labels
+        no = (1 - labels) * logits
+        yes = unary.log1p(unary.exp(-unary.abs(logits))) + activations.relu(-logits)
+        return math.add(no, weight * yes, name=scope)

@@ -306,3 +306,18 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
             "These must be equal. Try casting the input to the desired type."
         )
     return add_n(tensors, name=name)
+
+
+def polyval(coeffs: list[Any], x: Any, name: str | None = None) -> Tensor:
+    """The polynomial with these coefficients, the highest power first, at `x`: Horner's rule."""
+    if not isinstance(coeffs, list):
+        raise ValueError(f"Argument coeffs must be list type. Received type {type(coeffs)}.")
+    with name_scope(name, "polyval", [*coeffs, x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        if not coeffs:
+            return constants.zeros_like(x, name=scope)
+        first, *rest = [convert_to_tensor(c, name=f"coeff_{i}") for i, c in enumerate(coeffs)]
+        result: Tensor = first
+        for coefficient in rest:
+            result = coefficient + result * x
+        return result

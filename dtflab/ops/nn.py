@@ -1,23 +1,39 @@
 """Layers and losses of `tf.nn` that are made of several ops, and L2Loss.
 
-Stands for `python/ops/nn_ops.py` and `nn_impl.py`; softmax and the cross entropies are in `cross_entropy.py`.
-Left out: convolutions, pooling, moments, embeddings.
+Stands for `python/ops/nn_ops.py` and `nn_impl.py`; softmax and the cross entropies are in `cross_entropy.py`, moments
+in `moments.py`. Left out: convolutions, pooling, embeddings, which have files of their own.
 """
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
+from math import pi
 from typing import Any
 
-from dtflab.graph import random_seed
+from dtflab.graph import dtypes, random_seed
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
+from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.graph.tensor_shape import TensorShape, as_shape
-from dtflab.ops import array, bias, joining, logic, math, matmul, random, reduction, shapes, unary
+from dtflab.ops import (
+    array,
+    bias,
+    casting,
+    constant as constants,
+    joining,
+    logic,
+    math,
+    matmul,
+    random,
+    reduction,
+    shapes,
+    unary,
+)
+from dtflab.ops.cond import cond
+from dtflab.ops.custom_gradient import custom_gradient
 from dtflab.ops.messages import renamed
 
 
@@ -45,6 +61,72 @@ def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
     with name_scope(name, "CRelu", [features]) as scope:
         features = convert_to_tensor(features, name="features")
         return apply_op("Relu", None, features=joining.concat([features, -features], axis, name=scope))
+
+
+def swish(features: Any, beta: Any = 1.0) -> Tensor:
+    """x · sigmoid(βx), also called silu. Backwards the sigmoid is computed anew, so that only x is kept in memory."""
+    features = convert_to_tensor(features, name="features")
+    beta = casting.cast(convert_to_tensor(beta, name="beta"), features.dtype)
+
+    @custom_gradient
+    def times_sigmoid(x: Tensor, beta: Tensor) -> Any:
+        def grad(dy: Tensor) -> tuple[Tensor, Tensor]:
+            with control_dependencies([dy]):
+                sigmoid = unary.sigmoid(beta * x)
+            slope = sigmoid * (1.0 + beta * x * (1.0 - sigmoid))
+            dbeta = reduction.reduce_sum(dy * unary.square(x) * sigmoid * (1.0 - sigmoid))
+            return dy * slope, dbeta
+
+        return x * unary.sigmoid(beta * x), grad
+
+    result: Tensor = times_sigmoid(features, beta)
+    return result
+
+
+def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None) -> Tensor:
+    """exp(c) - z·c: how unlikely the counts z are, if they are Poisson's with means exp(c).
+
+    The full loss adds what depends on z alone, log z! by Stirling's formula.
+    """
+    with name_scope(name, "log_poisson_loss", [log_input, targets]):
+        log_input = convert_to_tensor(log_input, name="log_input")
+        targets = convert_to_tensor(targets, name="targets")
+        if not targets.shape.is_compatible_with(log_input.shape):
+            raise ValueError(
+                f"`log_input` and `targets` must have the same shape, received ({log_input.shape} vs {targets.shape})."
+            )
+        result: Tensor = unary.exp(log_input) - log_input * targets
+        return result + _log_factorial(targets) if compute_full_loss else result
+
+
+def _log_factorial(z: Tensor) -> Tensor:
+    """Stirling's z log z - z + log(2πz) / 2; 0 for 0 and 1."""
+    half, two_pi = constant(0.5, z.dtype), constant(2 * pi, z.dtype)
+    stirling = z * unary.log(z) - z + half * unary.log(two_pi * z)
+    zeros, ones = constants.zeros_like(z, dtype=z.dtype), constants.ones_like(z, dtype=z.dtype)
+    return logic.where(logic.logical_and(z >= zeros, z <= ones), zeros, stirling)
+
+
+def zero_fraction(value: Any, name: str | None = None) -> Tensor:
+    """How large a part of the elements is 0; NaN of no elements. Counted in int32 while that is enough."""
+    with name_scope(name, "zero_fraction", [value]):
+        value = convert_to_tensor(value, name="value")
+        size = array.size(value, out_type=dtypes.int64)
+        nonzero = cond(
+            size <= dtypes.int32.max,
+            true_fn=lambda: casting.cast(_count_nonzero(value, dtypes.int32), dtypes.int64),
+            false_fn=lambda: _count_nonzero(value, dtypes.int64),
+        )
+        with name_scope("counts_to_fraction"):
+            zero = casting.cast(size - nonzero, dtypes.float32)
+            fraction = zero / casting.cast(size, dtypes.float32)
+        return array.identity(fraction, "fraction")
+
+
+def _count_nonzero(value: Tensor, dtype: dtypes.DType) -> Tensor:
+    with name_scope("count_nonzero", values=[value]):
+        nonzero = logic.not_equal(value, constants.zeros([], value.dtype))
+        return reduction.reduce_sum(casting.cast(nonzero, dtype), name="nonzero_count")
 
 
 def dropout(
@@ -118,9 +200,19 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
     axis = renamed("axis", axis, "dim", dim)
     with name_scope(name, "l2_normalize", [x]) as scope:
         x = convert_to_tensor(x, name="x")
+        if x.dtype.is_complex:
+            return _complex_l2_normalize(x, axis, epsilon, scope)
         total = reduction.reduce_sum(unary.square(x), axis, keepdims=True)
         inverse_norm = unary.rsqrt(math.maximum(total, epsilon))
         return math.multiply(x, inverse_norm, name=scope)
+
+
+def _complex_l2_normalize(x: Tensor, axis: Any, epsilon: float, name: str) -> Tensor:
+    squares = unary.square(casting.real(x)), unary.square(casting.imag(x))
+    total = casting.real(reduction.reduce_sum(squares[0] + squares[1], axis, keepdims=True))
+    inverse_norm = unary.rsqrt(math.maximum(total, epsilon))
+    real, imag = (math.multiply(part(x), inverse_norm) for part in (casting.real, casting.imag))
+    return casting.complex(real, imag, name=name)
 
 
 @op("""L2Loss(t: T) -> (output: T)

@@ -1,7 +1,7 @@
 """Sums, means, products, extremes, `all` and `any` over axes.
 
 Stands for `core/kernels/reduction_ops_*.cc` and its parts of `python/ops/math_ops.py` and `math_grad.py`.
-Left out: EuclideanNorm; the nodes that TensorFlow's gradient of a sum makes only to evaluate them at once.
+Left out: the nodes that TensorFlow's gradient of a sum makes only to evaluate them at once.
 
 Rule: a sum has the dtype of its terms; the short floats are added up in float32 and rounded once.
 """
@@ -232,6 +232,30 @@ class Prod(_Reduction):
         return [reshaping.reshape(dx, input_shape), None]
 
 
+@op(_interface("EuclideanNorm", NUMBER))
+class EuclideanNorm(_Reduction):
+    """The root of the sum of the squares of the absolute values; of whole numbers its whole part."""
+
+    def bind(node, xp):
+        dtype, is_complex = node["T"].as_numpy_dtype, node["T"].is_complex
+        short = node["T"] in (dtypes.bfloat16, dtypes.float16)
+        wide = np.float32 if short else dtype
+
+        def reduce(x, axes, keep):
+            x = x.astype(wide) if short else x
+            squares = x * xp.conj(x) if is_complex else xp.square(x)
+            return xp.sqrt(xp.add.reduce(squares, axes, wide, None, keep)).astype(dtype)
+
+        return _over_axes(reduce, node["keep_dims"])
+
+    def grad(op, dy):
+        norm = op.outputs[0]
+        if not op.get_attr("keep_dims"):
+            kept = reduced_shape(array.shape(op.inputs[0]), op.inputs[1])
+            norm, dy = reshaping.reshape(norm, kept), reshaping.reshape(dy, kept)
+        return [division.truediv(op.inputs[0], norm / dy), None]
+
+
 def _extreme(ufunc_name: str, largest: bool) -> Callable[[Any, Any], Callable[..., Any]]:
     """The kernels of Max and Min; of nothing, the value that any number replaces."""
 
@@ -355,3 +379,10 @@ reduce_max = _reducer("Max", "The largest element")
 reduce_min = _reducer("Min", "The smallest element")
 reduce_all = _reducer("All", "Whether all elements are true")
 reduce_any = _reducer("Any", "Whether any element is true")
+
+
+def reduce_euclidean_norm(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """The Euclidean norm over `axis` (by default all axes), which stay with size 1 if `keepdims`."""
+    indices = _reduction_dims(input_tensor, axis)
+    norm = apply_op("EuclideanNorm", name, input=input_tensor, reduction_indices=indices, keep_dims=bool(keepdims))
+    return known_scalar(norm, axis, keepdims)

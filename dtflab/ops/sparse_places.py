@@ -63,7 +63,7 @@ class SparseToDense(Op):
             places = indices.reshape(-1, 1) if indices.ndim < 2 else indices
             _check_dense(places, shape, values, default)
             if validate:
-                _check_order(places, shape)
+                check_order(places, shape)
             elif ((places < 0) | (places >= shape)).any():
                 raise invalid(f"Indices are not valid (out of bounds).  Shape: {shape_text(shape.tolist())}")
             out = xp.full(shape.tolist(), default[()] if isinstance(default, np.ndarray) else default, dtype)
@@ -96,7 +96,7 @@ def _check_dense(places: Any, shape: Any, values: Any, default: Any) -> None:
         raise invalid(f"default_value should be a scalar, got shape {shape_text(default.shape)}")
 
 
-def _check_order(places: Any, shape: Any) -> None:
+def check_order(places: Any, shape: Any) -> None:
     """An error names the first element that is outside, before the one that it follows, or there twice."""
     outside = ((places < 0) | (places >= shape)).any(1)
     before = np.zeros(len(places), bool)

@@ -12,6 +12,8 @@ import dtflab
 
 real_tf.disable_v2_behavior()
 
+NOT_COMPARED = {"_output_shapes", "_gradient_op_type"}  # the second is numbered by what ran before
+
 
 def both(program: Callable[[Any], Any]) -> tuple[Any, Any]:
     """What the program returns in a fresh graph of each."""
@@ -49,7 +51,7 @@ def facts(node: Any) -> dict[str, Any]:
         "inputs": [_gradient_hidden(i) for i in node.input if not i.startswith("^")],
         "controls": sorted({_gradient_hidden(c) for c in controls}),
         "device": node.device,
-        "attrs": {key: _attr(value) for key, value in node.attr.items() if key != "_output_shapes"},
+        "attrs": {key: _attr(value) for key, value in node.attr.items() if key not in NOT_COMPARED},
     }
 
 
@@ -61,5 +63,5 @@ def _gradient_hidden(name: str) -> str:
 def _attr(value: Any) -> Any:
     if value.HasField("tensor"):
         array = real_tf.make_ndarray(value.tensor)
-        return str(array.dtype), array.shape, np.asarray(array).tolist()
+        return str(array.dtype), array.shape, repr(np.asarray(array).tolist())  # as text a NaN equals a NaN
     return str(value)
