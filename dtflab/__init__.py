@@ -11,7 +11,7 @@ with `datasets` beside `train`, `compat` beside `api`, `python` beside `viz`.
 One step of a session, in the order in which `runtime/` is read:
 `session` → `master` → `placer` → `prune` → `partition` → `worker` → `graph_mgr` → `executor` → `rendezvous`.
 Beside the chapter: `local` (the cluster of one task), `frames` (loops), `runner` (the seam below the executor),
-`partial_run`, `step_through`, `transport` (the seam between tasks).
+`function_call` (functions that kernels call), `partial_run`, `step_through`, `transport` (the seam between tasks).
 """
 
 from __future__ import annotations
@@ -197,6 +197,7 @@ from dtflab.ops.fake_quant import (
 )
 from dtflab.ops.features import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
 from dtflab.ops.file_ops import matching_files, read_file, write_file
+from dtflab.ops.functional import foldl, foldr, map_fn, scan
 from dtflab.ops.gathering import gather, gather_nd, one_hot, scatter_nd
 from dtflab.ops.initializers import (
     constant_initializer,
@@ -520,6 +521,8 @@ _NAMESPACES = (
     "io",
     "linalg",
     "logging",
+    "lookup",
+    "losses",
     "manip",
     "math",
     "nest",

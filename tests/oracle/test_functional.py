@@ -1,0 +1,205 @@
+"""tf.map_fn, tf.foldl, tf.foldr and tf.scan: the graphs that they make, values, gradients, what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+import tensorflow.compat.v1 as real_tf
+
+import dtflab
+from tests.oracle.graph_defs import assert_same_graph
+
+PROGRAMS: list[Callable[[Any], Any]] = []
+
+
+def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`function(tf)` → a list of what to fetch."""
+    PROGRAMS.append(function)
+    return function
+
+
+each = pytest.mark.parametrize("make", PROGRAMS, ids=lambda f: f.__name__)
+
+
+@each
+def test_same_values(make):
+    found = []
+    for tf in (real_tf, dtflab):
+        with tf.Graph().as_default(), tf.Session() as session:
+            fetches = make(tf)
+            session.run(tf.global_variables_initializer())
+            found.append(session.run(fetches))
+    for theirs, ours in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, 1e-5)
+        assert ours.dtype == theirs.dtype
+
+
+@each
+def test_same_graph(make):
+    assert_same_graph(make, gradients=True)
+
+
+@each
+def test_same_static_shapes(make):
+    shapes = []
+    for tf in (real_tf, dtflab):
+        with tf.Graph().as_default():
+            shapes.append([str(t.shape) for t in make(tf)])
+    assert shapes[1] == shapes[0]
+
+
+# -- map ----------------------------------------------------------------------------------------------------------
+
+
+@program
+def map_squares(tf):
+    return [
+        tf.map_fn(lambda x: x * x, np.array([1, 2, 3])),
+        tf.map_fn(tf.negative, tf.constant([[1.0], [2.0]]), name="n"),
+    ]
+
+
+@program
+def map_to_other_dtypes(tf):
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    a, b = tf.map_fn(lambda row: (tf.reduce_sum(row), tf.argmax(row)), x, dtype=(tf.float32, tf.int64))
+    return [a, b, tf.map_fn(lambda row: row > 1.5, x, fn_output_signature=tf.bool)]
+
+
+@program
+def map_of_structures(tf):
+    elems = {"x": tf.constant([1.0, 2.0]), "y": [tf.constant([[3.0], [4.0]]), np.array([5, 6])]}
+    found = tf.map_fn(lambda e: {"x": e["y"][0], "y": [e["x"], e["y"][1] + 1]}, elems, dtype={
+        "x": tf.float32, "y": [tf.float32, tf.int64],
+    })  # fmt: skip
+    return [found["x"], *found["y"]]
+
+
+@program
+def map_of_unknown_rows(tf):
+    x = tf.placeholder_with_default([[1.0], [2.0], [3.0]], [None, 1])
+    return [tf.map_fn(lambda row: row + 1.0, x, parallel_iterations=2, swap_memory=True, back_prop=False)]
+
+
+@program
+def map_without_shapes(tf):
+    p = tf.placeholder_with_default([2, 2], [2])
+    return [tf.map_fn(lambda n: tf.ones([n]), p, dtype=tf.float32, infer_shape=False)]
+
+
+@program
+def map_with_variables(tf):
+    def scaled(row):
+        with tf.variable_scope("inside", reuse=tf.AUTO_REUSE):
+            return row * tf.get_variable("w", [2], initializer=tf.ones_initializer())
+
+    rows = tf.get_variable("rows", initializer=[[1.0, 2.0], [3.0, 4.0]], use_resource=True)
+    return [tf.map_fn(scaled, rows), tf.map_fn(scaled, tf.constant([[5.0, 6.0]]))]
+
+
+@program
+def map_in_a_map(tf):
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    return [tf.map_fn(lambda row: tf.map_fn(lambda v: v * row[0], row), x)]
+
+
+# -- folds ----------------------------------------------------------------------------------------------------------
+
+
+@program
+def folds(tf):
+    x = tf.constant([1.0, 2.0, 3.0, 4.0])
+    return [tf.foldl(lambda a, v: a * 2 + v, x), tf.foldr(lambda a, v: a * 2 + v, x)]
+
+
+@program
+def folds_from_a_beginning(tf):
+    x = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+    y = tf.placeholder_with_default([1.0, 2.0, 3.0], [None])
+    return [
+        tf.foldl(lambda a, v: a + v, x, initializer=tf.constant([10.0, 20.0]), name="sum"),
+        tf.foldr(lambda a, v: a - v, y, initializer=tf.constant(1.0), parallel_iterations=1, back_prop=False),
+        tf.foldl(lambda a, v: a * v, y),
+    ]
+
+
+@program
+def folds_of_structures(tf):
+    x, y = tf.constant([1.0, 2.0]), tf.constant([3.0, 4.0])
+    a, b = tf.foldl(lambda s, e: (s[0] + e[1], s[1] * e[0]), (x, y))
+    c = tf.foldr(lambda s, e: s + e[0] * e[1], [x, y], initializer=tf.constant(0.0))
+    return [a, b, c]
+
+
+# -- scans ----------------------------------------------------------------------------------------------------------
+
+
+@program
+def scans(tf):
+    x = tf.constant([1.0, 2.0, 3.0, 4.0])
+    return [tf.scan(lambda a, v: a + v, x), tf.scan(lambda a, v: a * v, x, reverse=True, name="back")]
+
+
+@program
+def scans_from_a_beginning(tf):
+    x = tf.placeholder_with_default([[1.0], [2.0], [3.0]], [None, 1])
+    return [
+        tf.scan(lambda a, v: a + tf.reduce_sum(v), x, initializer=tf.constant(100.0)),
+        tf.scan(lambda a, v: a * v, x, initializer=tf.constant([2.0]), reverse=True, infer_shape=False),
+    ]
+
+
+@program
+def scans_of_structures(tf):
+    fibonacci = tf.scan(lambda a, _: (a[1], a[0] + a[1]), np.zeros(6, np.int64), (np.array(0), np.array(1)))
+    both = tf.scan(lambda a, e: [a[0] + e[0], a[1] * e[1]], [tf.constant([1, 2]), tf.constant([3.0, 4.0])])
+    return [*fibonacci, *both]
+
+
+# -- what they refuse -------------------------------------------------------------------------------------------------
+
+
+def refused(tf: Any, make: Callable[[Any], Any]) -> type:
+    with tf.Graph().as_default(), pytest.raises((TypeError, ValueError)) as info:
+        make(tf)
+    return info.type
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda tf: tf.map_fn(lambda x: x, []),
+        lambda tf: tf.map_fn(lambda x: x, tf.constant(1.0)),
+        lambda tf: tf.map_fn(lambda x: (x, x), tf.constant([1.0])),
+        lambda tf: tf.map_fn(lambda x: x[0], [tf.constant([1.0]), tf.constant([1.0, 2.0])], dtype=tf.float32),
+        lambda tf: tf.scan(lambda a, x: (a, x), tf.constant([1.0])),
+        lambda tf: tf.foldl(lambda a, x: tf.stack([a, x]), tf.constant([1.0, 2.0])),
+    ],
+)
+def test_same_refusals(make):
+    assert refused(dtflab, make) is refused(real_tf, make)
+
+
+def test_what_is_no_function():
+    for function in (dtflab.map_fn, dtflab.foldl, dtflab.foldr, dtflab.scan):
+        with dtflab.Graph().as_default(), pytest.raises(TypeError, match="3 is not callable"):
+            function(3, dtflab.constant([1.0]))
+
+
+def test_rows_of_sparse_tensors():
+    with dtflab.Graph().as_default():
+        sparse = dtflab.SparseTensor([[0, 1]], [1.0], [2, 2])
+        with pytest.raises(TypeError, match=r"fn\(input.values\).*tf.sparse.to_dense"):
+            dtflab.map_fn(lambda row: row, sparse)
+
+
+def test_a_function_that_fails_leaves_the_scope_as_it_was():
+    with dtflab.Graph().as_default():
+        with pytest.raises(ZeroDivisionError):
+            dtflab.map_fn(lambda row: 1 / 0, dtflab.constant([1.0]))
+        assert dtflab.get_variable_scope().caching_device is None
