@@ -64,12 +64,15 @@ class Fetches:
         self._given = [t for t in self.tensors if t in fed]
         found: dict[Any, int] = {element: i for i, element in enumerate(asked + self._given)}
         self._order = [found.get(e, -1) for e in elements]
+        self._quantized = [(i, e) for i, e in enumerate(elements) if isinstance(e, Tensor) and e.dtype.is_quantized]
         self._made = [(i, e) for i, e in enumerate(elements) if isinstance(e, Tensor) and e.op.type in _makers]
 
     def rebuild(self, values: Iterable[Any], session: Any, feeds: Mapping[Tensor, Any] = MappingProxyType({})) -> Any:
         """The result of `run` in `session` from the values of `fetch_names` and the feeds; an operation's is None."""
         known = [*map(own, values), *(np.array(feeds[t]) for t in self._given), None]
         found = [known[i] for i in self._order]
+        for i, tensor in self._quantized:  # inside, a record of one field; a client gets the integers in it
+            found[i] = found[i][tensor.dtype.base_dtype.name]
         for i, tensor in self._made:
             found[i] = _makers[tensor.op.type](found[i], tensor, session)
         return self._rebuild(found)

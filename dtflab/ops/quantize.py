@@ -1,0 +1,196 @@
+"""From floats to small integers and back: QuantizeV2, Dequantize, with their three ways to map a range.
+
+Stands for `core/kernels/quantize_op.cc`, `dequantize_op.cc` and their parts of `python/ops/array_ops.py`. Left out:
+arithmetic on quantized tensors (QuantizedMatMul and its kin).
+
+Rule: a quantized array is a NumPy record of one field, so that its dtype is told apart; a kernel sees the integers
+in it through a view. All arithmetic is float32, step by step as TensorFlow's, so that the integers are the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.dtypes import DType
+from dtflab.graph.op_registry import Op, op
+from dtflab.graph.operation import Tensor
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.messages import invalid
+
+F = np.float32
+
+
+def integers(dtype: DType) -> np.dtype[Any]:
+    """The plain integers that a quantized dtype is made of."""
+    plain: np.dtype[Any] = dtype.as_numpy_dtype.fields[dtype.base_dtype.name][0]
+    return plain
+
+
+def rounded_away(x: Any) -> Any:
+    """To the nearest whole number, halves away from zero: C's `round`."""
+    return np.trunc(x + np.copysign(F(0.5) - np.spacing(F(0.25)), x))
+
+
+def _slices(ranges: Any, x: Any, axis: int, what: str) -> Any:
+    """The range's ends, one for all of x or one per place on its axis, so that they broadcast with x."""
+    if axis >= x.ndim:
+        raise invalid(f"Axis must be less than input dimension({x.ndim}), got {axis}")
+    count = x.shape[axis] if axis > -1 else 1
+    if np.size(ranges) != count:
+        raise invalid(f"{what} must have as many elements as input on the quantization axis ({axis}), got "
+                      f"{np.size(ranges)}, expected {count}")  # fmt: skip
+    if axis == -1:
+        return np.reshape(ranges, ())
+    return np.reshape(ranges, [-1 if i == axis else 1 for i in range(x.ndim)])
+
+
+@op("""QuantizeV2(input: float, min_range: float, max_range: float) -> (output: T, output_min: float, output_max: float)
+       T: quantizedtype
+       mode: {'MIN_COMBINED', 'MIN_FIRST', 'SCALED'} = "MIN_COMBINED"
+       round_mode: {'HALF_AWAY_FROM_ZERO', 'HALF_TO_EVEN'} = "HALF_AWAY_FROM_ZERO"
+       narrow_range: bool = false
+       axis: int = -1
+       ensure_minimum_range: float = 0.01""")
+class QuantizeV2(Op):
+    """The integers that stand for floats of a range, and the range that they really cover."""
+
+    def infer(op):
+        ends = TensorShape([])
+        if op.get_attr("axis") != -1:
+            shape = op.inputs[0].shape
+            ends = TensorShape([None if shape.ndims is None else shape[op.get_attr("axis")]])
+        return [op.inputs[0].shape, ends, ends]
+
+    def bind(node, xp):
+        axis, least, dtype = node["axis"], F(node["ensure_minimum_range"]), node["T"].as_numpy_dtype
+        info, mode = np.iinfo(integers(node["T"])), node["mode"]
+        narrow, to_even = node["narrow_range"], node["round_mode"] == b"HALF_TO_EVEN"
+
+        def kernel(x, low, high):
+            low, high = _slices(low, x, axis, "min_range"), _slices(high, x, axis, "max_range")
+            if (high < low).any():
+                raise invalid("input_max_range must be larger than input_min_range.")
+            epsilon = np.maximum(F(1), np.maximum(np.abs(low), np.abs(high))) * least
+            low = np.minimum(F(0), low)
+            high = np.maximum(F(0), np.maximum(high, low + epsilon))
+            if mode == b"SCALED":
+                found, low, high = _scaled(x, low, high, info, narrow, to_even)
+            else:
+                found = (_combined if mode == b"MIN_COMBINED" else _first)(x, low, high, info)
+            shape = () if axis == -1 else (-1,)
+            return found.astype(info.dtype).view(dtype), *(np.reshape(end, shape).astype(F) for end in (low, high))
+
+        return kernel
+
+
+def _combined(x: Any, low: Any, high: Any, info: Any) -> Any:
+    scale = F(float(info.max) - float(info.min)) / (high - low)
+    steps = (np.maximum(np.minimum(x, high), low) - low) * scale
+    if info.min == 0:
+        return np.trunc(steps + F(0.5))
+    return rounded_away(steps - F((float(info.max) - float(info.min) + 1) / 2))
+
+
+def _first(x: Any, low: Any, high: Any, info: Any) -> Any:
+    scale = ((2.0**info.bits - 1) / (high - low).astype(float)).astype(F)
+    start = rounded_away(low * scale) - F(info.min)
+    most = np.minimum(F(info.max), F(2147483520))
+    return np.minimum(np.maximum(rounded_away(x * scale) - start, F(info.min)), most)
+
+
+def _scaled(x: Any, low: Any, high: Any, info: Any, narrow: bool, to_even: bool) -> tuple[Any, Any, Any]:
+    least, most, large = F(info.min + narrow), F(info.max), np.finfo(F).max
+    from_low = np.where(least * low > 0, least / low, large)
+    from_high = np.where(most * high > 0, most / high, large)
+    scale = np.minimum(from_low, from_high)
+    low, high = least / scale, most / scale
+    steps = np.maximum(np.minimum(x, high), low) * scale
+    return (np.rint if to_even else rounded_away)(steps), low, high
+
+
+@op("""Dequantize(input: T, min_range: float, max_range: float) -> (output: dtype)
+       T: quantizedtype
+       mode: {'MIN_COMBINED', 'MIN_FIRST', 'SCALED'} = "MIN_COMBINED"
+       narrow_range: bool = false
+       axis: int = -1
+       dtype: {bfloat16, float} = float""")
+class Dequantize(Op):
+    """The floats that quantized integers stand for."""
+
+    def infer(op):
+        return [op.inputs[0].shape]
+
+    def bind(node, xp):
+        axis, mode, plain = node["axis"], node["mode"], integers(node["T"])
+        info, narrow, target = np.iinfo(plain), node["narrow_range"], node["dtype"].as_numpy_dtype
+
+        def kernel(x, low, high):
+            numbers = np.asarray(x).view(plain).astype(F)
+            low, high = _slices(low, x, axis, "input_min_tensor"), _slices(high, x, axis, "input_max_tensor")
+            if mode == b"MIN_COMBINED":
+                half = F(0) if info.min == 0 else F((float(info.max) - float(info.min) + 1) / 2)
+                scale = (high - low) / (F(info.max) - F(info.min))
+                found = (numbers + half) * scale + low
+            elif mode == b"SCALED":
+                above = high / F(info.max)
+                found = numbers * (above if info.min == 0 else np.maximum(low / F(info.min + narrow), above))
+            else:
+                scale = ((high - low).astype(float) / (2.0**info.bits - 1)).astype(F)
+                found = (rounded_away(low / scale) * scale - F(info.min) * scale) + numbers * scale
+            return found.astype(target, copy=False)
+
+        return kernel
+
+
+def slice_axis(input: Any, axis: int | None) -> int:
+    if axis is None:
+        return -1
+    if axis >= 0:
+        return axis
+    if input.shape.ndims is None:
+        raise ValueError("input should have known rank to use negative axis.")
+    return axis % int(input.shape.ndims)
+
+
+def quantize_v2(
+    input: Any, min_range: Any, max_range: Any, T: Any, mode: str = "MIN_COMBINED", name: str | None = None,
+    round_mode: str = "HALF_AWAY_FROM_ZERO", narrow_range: bool = False, axis: int | None = None,
+    ensure_minimum_range: float = 0.01,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """(the integers of dtype `T` for `input`, the range's ends as they became).
+
+    `axis` says along which axis each place has a range of its own. Floats outside the range get its ends.
+    """
+    output, low, high = apply_op(
+        "QuantizeV2", name, input=input, min_range=min_range, max_range=max_range, T=dtypes.as_dtype(T), mode=mode,
+        round_mode=round_mode, narrow_range=narrow_range, axis=slice_axis(input, axis),
+        ensure_minimum_range=ensure_minimum_range,
+    )  # fmt: skip
+    return output, low, high
+
+
+def quantize(
+    input: Any, min_range: Any, max_range: Any, T: Any, mode: str = "MIN_COMBINED",
+    round_mode: str = "HALF_AWAY_FROM_ZERO", name: str | None = None, narrow_range: bool = False,
+    axis: int | None = None, ensure_minimum_range: float = 0.01,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """`quantize_v2` with its arguments in another order."""
+    return quantize_v2(
+        input, min_range, max_range, T, mode=mode, round_mode=round_mode, name=name, narrow_range=narrow_range,
+        axis=axis, ensure_minimum_range=ensure_minimum_range,
+    )  # fmt: skip
+
+
+def dequantize(
+    input: Any, min_range: Any, max_range: Any, mode: str = "MIN_COMBINED", name: str | None = None,
+    axis: int | None = None, narrow_range: bool = False, dtype: Any = dtypes.float32,
+) -> Tensor:  # fmt: skip
+    """The floats that the quantized `input` stands for, given the range that `quantize` returned."""
+    return apply_op(
+        "Dequantize", name, input=input, min_range=min_range, max_range=max_range, mode=mode,
+        narrow_range=narrow_range, axis=slice_axis(input, axis), dtype=dtypes.as_dtype(dtype),
+    )  # fmt: skip
