@@ -28,8 +28,13 @@ def parameters(function: object) -> str:
 def main() -> None:
     """Print the interface."""
     print("version", cupy.__version__)
-    for space, prefix in ((cupy, ""), (cupy.linalg, "linalg.")):
-        for name in sorted(n for n in dir(space) if not n.startswith("_") and hasattr(np.linalg if prefix else np, n)):
+    tricks, theirs = "lib.stride_tricks.", np.lib.stride_tricks
+    for space, of_numpy, prefix in (
+        (cupy, np, ""),
+        (cupy.linalg, np.linalg, "linalg."),
+        (cupy.lib.stride_tricks, theirs, tricks),
+    ):
+        for name in sorted(n for n in dir(space) if not n.startswith("_") and hasattr(of_numpy, n)):
             item = getattr(space, name)
             if isinstance(item, cupy.ufunc):
                 print("ufunc", prefix + name, *item.types)

@@ -351,14 +351,16 @@ def _complete() -> None:
 
 
 def _module() -> Any:
-    space = SimpleNamespace(linalg=SimpleNamespace(), ndarray=StrictArray)
+    tricks = SimpleNamespace()
+    space = SimpleNamespace(linalg=SimpleNamespace(), lib=SimpleNamespace(stride_tricks=tricks), ndarray=StrictArray)
     for name in API["constant"]:
         if name not in ("linalg", "ndarray", "random", "lib", "fft", "linalg.LinAlgError"):
             setattr(space, name, getattr(np, name))
     space.linalg.LinAlgError = np.linalg.LinAlgError
     for name in (*API["function"], *API["ufunc"]):
-        owner: Any = space.linalg if name.startswith("linalg.") else space
-        setattr(owner, name.removeprefix("linalg."), StrictUfunc(name) if name in API["ufunc"] else _function(name))
+        *path, last = name.split(".")
+        owner: Any = functools.reduce(getattr, path, space)
+        setattr(owner, last, StrictUfunc(name) if name in API["ufunc"] else _function(name))
     return space
 
 

@@ -84,3 +84,8 @@ def _rounds(xp: Any, places: tuple[Any, ...], shape: tuple[int, ...]) -> Iterato
     before = xp.arange(len(ordered)) - xp.searchsorted(ordered, ordered)
     for i in range(int(before.max()) + 1 if len(ordered) else 0):
         yield order[before == i]
+
+
+def strided(xp: Any, x: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+    """A view of the memory of `x` with this shape, and so many bytes from one element to the next."""
+    return xp.lib.stride_tricks.as_strided(x, shape, strides)
