@@ -1,0 +1,23 @@
+"""tf.lookup: tables from keys to values."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from dtflab.graph.missing import missing as _missing
+from dtflab.ops.lookup import (
+    DenseHashTable as _DenseHashTable,
+    KeyValueTensorInitializer,
+    MutableHashTable as _MutableHashTable,
+    StaticHashTable,
+    StaticVocabularyTable,
+    TextFileIndex,
+    TextFileInitializer,
+)
+
+experimental = SimpleNamespace(DenseHashTable=_DenseHashTable, MutableHashTable=_MutableHashTable)
+
+
+def __getattr__(name: str) -> Any:
+    raise _missing("tf.lookup", name, globals())
