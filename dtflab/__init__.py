@@ -93,7 +93,7 @@ from dtflab.graph.tensor_shape import Dimension, TensorShape, dimension_at_index
 from dtflab.ops import all as _all_ops
 from dtflab.ops.accumulators import ConditionalAccumulator, ConditionalAccumulatorBase, SparseConditionalAccumulator
 from dtflab.ops.activations import log_sigmoid
-from dtflab.ops.along_axis import argmax, argmin, cumprod, cumsum
+from dtflab.ops.along_axis import arg_max, arg_min, argmax, argmin, cumprod, cumsum
 from dtflab.ops.array import (
     ensure_shape,
     identity,
@@ -316,6 +316,17 @@ from dtflab.ops.scatter_nd import (
     tensor_scatter_sub as tensor_scatter_nd_sub,
     tensor_scatter_update,
     tensor_scatter_update as tensor_scatter_nd_update,
+)
+from dtflab.ops.segment_reductions import (
+    segment_max,
+    segment_mean,
+    segment_min,
+    segment_prod,
+    unsorted_segment_max,
+    unsorted_segment_mean,
+    unsorted_segment_min,
+    unsorted_segment_prod,
+    unsorted_segment_sqrt_n,
 )
 from dtflab.ops.segments import (
     boolean_mask,
