@@ -15,6 +15,7 @@ from typing import Any
 from dtflab.graph import dtypes, op_registry
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.dtypes import DType
+from dtflab.graph.function import Function
 from dtflab.graph.graph import Graph
 from dtflab.graph.op_registry import ArgDef, AttrDef, OpDef
 from dtflab.graph.operation import Operation, Tensor
@@ -283,4 +284,5 @@ _CONVERT_ATTR: dict[str, Any] = {
     "string": _bytes,
     "type": lambda v: dtypes.as_dtype(v).base_dtype,
     "shape": lambda v: v if isinstance(v, TensorShape) else TensorShape(v),
+    "func": lambda v: v.as_attr() if isinstance(v, Function) else v,
 }

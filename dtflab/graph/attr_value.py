@@ -1,7 +1,7 @@
 """Attribute values: Python ⇄ AttrValue messages.
 
 Stands for `core/framework/attr_value_util.cc`. Python's side is int, float, bool, bytes, DType, TensorShape,
-np.ndarray (a tensor), NameAttrList (a function), and lists of these.
+np.ndarray (a tensor), FunctionAttr (a function), and lists of these.
 
 Rule: the op's interface says what a declared attribute holds; an undeclared one says it by itself, and what
 Python could not give back unchanged (a list of two kinds, say) stays a message.
@@ -16,6 +16,7 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
+from dtflab.graph.function_attr import FunctionAttr
 from dtflab.graph.op_registry import AttrDef
 from dtflab.graph.tensor_proto import listed_values, make_ndarray, make_tensor_proto
 from dtflab.graph.tensor_shape import TensorShape
@@ -54,10 +55,22 @@ def proto_to_array(proto: Any) -> np.ndarray:
     return array
 
 
+def function_to_proto(function: FunctionAttr) -> NameAttrList:
+    message = NameAttrList(name=function.name)
+    for name, value in function.attrs.items():
+        write(message.attr[name], value)
+    return message
+
+
+def function_from_proto(message: Any) -> FunctionAttr:
+    """The function that a message names; `function_attr.bound` says where to find it."""
+    return FunctionAttr(message.name, {name: read(value) for name, value in message.attr.items()})
+
+
 _MESSAGES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {  # to message, from message
     "shape": (TensorShape.as_proto, TensorShape),
     "tensor": (array_to_proto, proto_to_array),
-    "func": (lambda f: f, lambda f: NameAttrList.FromString(f.SerializeToString())),
+    "func": (function_to_proto, function_from_proto),
 }
 
 
@@ -107,7 +120,7 @@ _FIELD_OF_TYPE: list[tuple[Any, str]] = [
     (DType, "type"),
     (TensorShape, "shape"),
     (np.ndarray, "tensor"),
-    (NameAttrList, "func"),
+    (FunctionAttr, "func"),
 ]
 
 
@@ -119,11 +132,13 @@ def _field_of(value: Any) -> str:
 
 
 def as_message(value: Any) -> Any:
-    """A value as `Operation.get_attr` gives it: shapes and tensors are messages, all else is what it is."""
+    """A value as `Operation.get_attr` gives it: shapes, tensors and functions are messages, all else is what it is."""
     if isinstance(value, list):
         return [as_message(item) for item in value]
     if isinstance(value, TensorShape):
         return value.as_proto()
+    if isinstance(value, FunctionAttr):
+        return function_to_proto(value)
     return array_to_proto(value) if isinstance(value, np.ndarray) else value
 
 
@@ -256,8 +271,8 @@ def _shape_summary(shape: TensorShape) -> str:
     return f"[{','.join('?' if size is None else str(size) for size in shape.as_list())}]"
 
 
-def _function_summary(function: Any) -> str:
-    return f"{function.name}[{summary_of_all({name: read(value) for name, value in function.attr.items()})}]"
+def _function_summary(function: FunctionAttr) -> str:
+    return f"{function.name}[{summary_of_all(function.attrs)}]"
 
 
 _SUMMARIES: dict[str, Callable[[Any], str]] = {

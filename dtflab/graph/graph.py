@@ -1,6 +1,6 @@
 """Graph: the operations of a program, their names, and the scopes that stand around each new one.
 
-Stands for `python/framework/ops.py` (Graph). Left out: functions inside graphs, graph-level kernel labels.
+Stands for `python/framework/ops.py` (Graph). Left out: graph-level kernel labels.
 
 Rule: a graph only grows. An operation is finished by the scopes in force when it was made: name, control
 dependencies, device, colocation, container, in this order, as TensorFlow does it.
@@ -16,6 +16,7 @@ from typing import Any
 
 from dtflab.graph import op_registry
 from dtflab.graph.device_stack import DeviceStack
+from dtflab.graph.function import Function, Library
 from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
@@ -86,7 +87,8 @@ class Graph:
         self._unfetchable: set[Any] = set()
         self._gradient_overrides: dict[str, str] = {}
         self._sent = 0  # operations that some session has taken
-        self.functions: Any = None  # FunctionDefLibrary of an imported graph
+        self._function_names: set[str] = set()  # given to functions that were traced for this graph
+        self.functions = Library()  # those that nodes call travel with them; here are also those of imported graphs
 
     def switch_to_thread_local(self) -> None:
         """From now on a `with` block counts only for what its own thread makes."""
@@ -545,8 +547,24 @@ class Graph:
     def seed(self, seed: int | None) -> None:
         self._seed = seed
 
+    def add_function(self, function: Function) -> None:
+        """Keep a function in the graph's library, also if no operation calls it."""
+        self._check_not_finalized()
+        self.functions.merge(function.library)
+
+    def unique_function_name(self, name: str) -> str:
+        """`name`, with a number if a function of this graph has it."""
+        with self._lock:
+            unique, count = name, 0
+            while unique in self.functions or unique in self._function_names:
+                count += 1
+                unique = f"{name}_{count}"
+            self._function_names.add(unique)
+            return unique
+
     @property
     def building_function(self) -> bool:
+        """True if this is the body of a function that is being traced."""
         return False
 
     def __repr__(self) -> str:

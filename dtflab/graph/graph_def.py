@@ -9,17 +9,19 @@ op's interface; attributes that the interface does not have are kept and written
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtflab.graph import attr_value, errors, op_registry
 from dtflab.graph.dtypes import DType, dtype_text
+from dtflab.graph.function_attr import bound
 from dtflab.graph.node import Edge, Node
 from dtflab.graph.op_registry import OpDef
 from dtflab.protos.graph_pb2 import GraphDef
 from dtflab.protos.node_def_pb2 import NodeDef
 
 if TYPE_CHECKING:
+    from dtflab.graph.function import Library
     from dtflab.graph.graph import Graph
 
 # What TensorFlow 2.21 writes into GraphDef.versions; servers refuse graphs of a future that they do not know.
@@ -50,14 +52,19 @@ def _write_node(node: Node, message: NodeDef) -> None:
         attr_value.write(message.attr[name], value, attr.type if attr is not None else None)
 
 
-def nodes_to_proto(nodes: Iterable[Node], functions: Any = None) -> GraphDef:
-    """The GraphDef of `nodes`, with the FunctionDefLibrary that they use, if any."""
+def nodes_to_proto(nodes: Sequence[Node], functions: Library | None = None) -> GraphDef:
+    """The GraphDef of `nodes`, with the functions that they call and those of a library, if any."""
+    from dtflab.graph.function import library_of
+
     graph_def = GraphDef()
     for node in nodes:
         _write_node(node, graph_def.node.add())
     graph_def.versions.producer = GRAPH_DEF_VERSION
+    library = library_of(nodes)
     if functions is not None:
-        graph_def.library.CopyFrom(functions)
+        library.merge(functions)
+    if len(library):
+        graph_def.library.CopyFrom(library.to_proto())
     return graph_def
 
 
@@ -86,17 +93,23 @@ def nodes_from_proto(graph_def: GraphDef) -> list[Node]:
             f"GraphDef min consumer version {versions.min_consumer} above current version {GRAPH_DEF_VERSION} "
             "for dtflab. The program that wrote it says that older readers must not use it."
         )
-    functions = {function.signature.name for function in graph_def.library.function}
-    return [node_from_proto(message, functions) for message in graph_def.node]
+    from dtflab.graph.function import Library
+
+    library = Library(graph_def.library)
+    return [node_from_proto(message, library) for message in graph_def.node]
 
 
-def node_from_proto(message: NodeDef, functions: Iterable[str] = ()) -> Node:
-    """The Node of one NodeDef."""
-    op_def = _op_def_of(message, functions)
+def node_from_proto(message: NodeDef, library: Library | None = None) -> Node:
+    """The Node of one NodeDef, whose functions are in `library`."""
+    if library is not None and message.op in library:
+        message = library.as_call(message)
+    op_def = op_registry.get(message.op).op_def
     try:
         declared = op_def.attrs
         attrs = {name: attr_value.read(value, declared.get(name)) for name, value in message.attr.items()}
         attrs = op_def.with_defaults(attrs)
+        if library is not None:
+            attrs = {name: bound(value, library) for name, value in attrs.items()}
     except (ValueError, TypeError) as error:
         raise _invalid(f"{error}; NodeDef: {{{{node {message.name}}}}}; {_signature(op_def)}") from None
     inputs, controls = _read_inputs(message)
@@ -108,26 +121,6 @@ def node_from_proto(message: NodeDef, functions: Iterable[str] = ()) -> Node:
             f"NodeDef: {{{{node {message.name}}}}}"
         )
     return Node(message.name, message.op, inputs, controls, message.device, attrs, op_def.output_types(attrs))
-
-
-_FUNCTIONAL_OPS = {
-    "PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "While", "StatelessWhile", "Case",
-    "StatelessCase", "For", "SymbolicGradient", "RemoteCall",
-}  # fmt: skip
-
-
-def _op_def_of(message: NodeDef, functions: Iterable[str]) -> OpDef:
-    try:
-        return op_registry.get(message.op).op_def
-    except errors.NotFoundError:
-        if message.op in _FUNCTIONAL_OPS or message.op in functions:
-            raise errors.UnimplementedError(
-                None,
-                None,
-                f"Node '{message.name}' calls a function (op {message.op}), which dtflab can't do yet. In a TensorFlow "
-                "client, tf.compat.v1.disable_v2_behavior() makes conditionals and loops without functions.",
-            ) from None
-        raise
 
 
 def _read_inputs(message: NodeDef) -> tuple[list[Edge], list[str]]:

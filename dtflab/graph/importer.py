@@ -17,6 +17,7 @@ from dtflab.graph import errors, graph_def as graph_defs, op_registry
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.device_spec import DeviceSpec
 from dtflab.graph.dtypes import dtype_text
+from dtflab.graph.function import Library
 from dtflab.graph.graph import VALID_OP_NAME, Graph, infer_shapes
 from dtflab.graph.node import Edge, Node
 from dtflab.graph.operation import Operation, Tensor
@@ -153,8 +154,7 @@ class _Import:
             for op in self.ops.values():
                 self.graph._enter_context(op)
                 self._place(op)
-        if message.library.function:
-            self._keep_functions(message.library)
+        self.graph.functions.merge(Library(message.library))
         self._check_map_used()
         return None if elements is None else [self._element(e) for e in elements]
 
@@ -290,15 +290,6 @@ class _Import:
             op.device = DeviceSpec.from_string(device).to_string()
         else:
             self.graph._blocks.devices.apply(op)
-
-    def _keep_functions(self, library: Any) -> None:
-        if self.graph.functions is None:
-            self.graph.functions = type(library)()
-        known = {function.signature.name for function in self.graph.functions.function}
-        for function in library.function:
-            if function.signature.name not in known:
-                self.graph.functions.function.add().CopyFrom(function)
-        self.graph.functions.gradient.extend(library.gradient)
 
     def _check_map_used(self) -> None:
         """A key that nothing uses is an error only if the GraphDef does not have it."""

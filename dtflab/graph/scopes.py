@@ -127,7 +127,12 @@ def get_collection_ref(key: Any) -> list[Any]:
 
 
 def graph_of(values: Sequence[Any]) -> Graph:
-    """The graph that the tensors among `values` belong to, else the default graph; ValueError if two."""
+    """The graph that the tensors among `values` belong to, else the default graph; ValueError if two.
+
+    In the body of a function it is the body, which takes tensors from outside as arguments.
+    """
+    if get_default_graph().building_function:
+        return get_default_graph()
     found: Graph | None = None
     for value in values:
         graph = value.graph if isinstance(value, Tensor | Operation) else getattr(value, "graph", None)

@@ -110,7 +110,9 @@ def run(iteration: Iteration, n: int, args: Sequence[Any]) -> None:
     kind = iteration.executor.control_flow[n]
     if kind == "switch":
         value, taken = args
-        iteration.hand_on(n, (DEAD, value) if taken else (value, DEAD))
+        sides: list[Any] = [DEAD] * len(iteration.executor.items[n].targets)
+        sides[int(taken) if 0 <= taken < len(sides) else -1] = value
+        iteration.hand_on(n, sides)
     elif kind == "merge":
         index, value = next((i, a) for i, a in enumerate(args) if a is not None)
         iteration.hand_on(n, (value, np.int32(index)))

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from dtflab.graph import errors
 from dtflab.graph.garbage import NO_COLLECTION
+from dtflab.graph.inlining import inline
 from dtflab.graph.node import Node
 from dtflab.machine.console import say
 from dtflab.runtime.executor import Executor
+from dtflab.runtime.function_call import FunctionCall
 from dtflab.runtime.partition import partition
 from dtflab.runtime.rendezvous import StepRendezvous
 
 if TYPE_CHECKING:
+    from dtflab.graph.function_attr import FunctionAttr
     from dtflab.machine.devices import Device
     from dtflab.runtime.runner import Step
 
@@ -27,8 +30,8 @@ if TYPE_CHECKING:
 class StepContext:
     """What a kernel may know of the step that runs it."""
 
-    __slots__ = ("_kernel_state", "_rendezvous", "_rendezvous_of", "args", "device", "frame_id", "frame_iter",
-                 "resources", "results", "step")  # fmt: skip
+    __slots__ = ("_device", "_kernel_state", "_rendezvous", "_rendezvous_of", "args", "device", "frame_id",
+                 "frame_iter", "resources", "results", "step")  # fmt: skip
 
     def __init__(
         self,
@@ -40,6 +43,7 @@ class StepContext:
         results: list[Any] | None,
     ) -> None:
         self.step = step
+        self._device = device
         self.device = device.name
         self.resources = device.resources
         self.args = args
@@ -70,6 +74,10 @@ class StepContext:
             self._kernel_state[node_name] = make()
         return self._kernel_state[node_name]
 
+    def instantiate(self, function: FunctionAttr) -> FunctionCall:
+        """The function of an attribute, bound to this device: `call(values, ctx=None)`. To be kept for many calls."""
+        return FunctionCall(function.function, self._device, self.step.clock, StepContext)
+
     def on_cancel(self, callback: Callable[[Exception], Any]) -> Callable[[], Any]:
         """Call `callback(error)` if the step fails; the kernel calls the result once it is done."""
         return self.step.on_cancel(callback)
@@ -91,7 +99,7 @@ class GraphMgr:
     def register(self, nodes: Sequence[Node]) -> str:
         """Split a partition by the devices of this task, bind it, and return its handle."""
         incarnations = {name: device.incarnation for name, device in self._devices.items()}
-        parts = partition(nodes, lambda node: node.device, incarnations, by_memory=True)
+        parts = partition(inline(nodes), lambda node: node.device, incarnations, by_memory=True)
         executors = []
         for name, part in parts.items():
             if name not in self._devices:

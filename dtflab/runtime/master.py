@@ -19,14 +19,16 @@ from typing import TYPE_CHECKING, Any
 from dtflab.graph import device_spec, errors, op_registry
 from dtflab.graph.client import merged
 from dtflab.graph.garbage import NO_COLLECTION
+from dtflab.graph.inlining import inline
 from dtflab.graph.node import Node
 from dtflab.graph.steps import Steps
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.step_stats import StepStatsCollector
 from dtflab.placement import own_placer
+from dtflab.placement.control_loops import spread_loops
 from dtflab.placement.reasons import reasons_of
 from dtflab.runtime.partial_run import PartialRun
-from dtflab.runtime.partition import partition, spread_loops
+from dtflab.runtime.partition import partition
 from dtflab.runtime.placer import Placer, place
 from dtflab.runtime.prune import prune
 from dtflab.runtime.rendezvous import DEAD, fetched
@@ -200,6 +202,7 @@ class MasterSession:
     @NO_COLLECTION
     def extend(self, nodes: Sequence[Node]) -> None:
         """Take new nodes and place the full graph; what was placed before stays where it is."""
+        nodes = inline(nodes)
         with self._lock:
             graph = {**self._asked, **{node.name: node for node in nodes}}
             all_nodes, devices = list(graph.values()), list(self._incarnations)

@@ -1,18 +1,16 @@
 """Partition: a placed graph → one graph per place, with a `_Send`/`_Recv` pair on every edge that crosses.
 
 Stands for `core/graph/graph_partition.cc`. `partition` is used twice, as in TensorFlow: the master cuts by task, each
-worker cuts its part by device. Before that, once, the master calls `spread_loops`.
+worker cuts its part by device. Before that, once, the master calls `spread_loops` (placement/control_loops.py).
 
 Rules: pure functions. One pair per (tensor, destination device and memory), however many consumers. A control edge
 crosses as an empty tensor. A GPU's kernels have some arguments in host memory: where the ends of an edge are in
-different memories of one GPU, it crosses, too; `_HostSend` and `_HostRecv` are ends in host memory. In a loop that
-spans devices, each device that receives gets a small loop of its own, driven by the real loop's condition, whose Merge
-ticks once per iteration: a `_Recv` in the loop waits for that tick.
+different memories of one GPU, it crosses, too; `_HostSend` and `_HostRecv` are ends in host memory. A `_Recv` in a
+loop waits for the tick of its device's control loop.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,11 +18,9 @@ import numpy as np
 
 from dtflab.graph import dtypes, op_registry
 from dtflab.graph.garbage import NO_COLLECTION
-from dtflab.graph.loops import Frames, frames_of
 from dtflab.graph.node import Edge, Node, by_name, make_node
 from dtflab.ops.kernel_registry import host_memory
-
-_TICK = "_cloop"  # TensorFlow's prefix: its workers know the nodes of a control loop by it, and so do ours
+from dtflab.placement.control_loops import TICK, word
 
 
 @NO_COLLECTION
@@ -78,7 +74,7 @@ class _Cut:
     def add(self, node: Node) -> None:
         """Put a node into its part, with the edges that cross replaced by receives."""
         here = self.locations[node.name]
-        ticks = [name for name in node.controls if name.startswith(_TICK)]
+        ticks = [name for name in node.controls if name.startswith(TICK)]
         on_host = _inputs_on_host(node)
         crossing = [i for i, edge in enumerate(node.inputs) if self._crosses(edge, node, i in on_host)]
         reads = [i for i in crossing if self._carries_variable(node.inputs[i])]
@@ -112,7 +108,7 @@ class _Cut:
             # What crosses is called the same in all graphs of a session: TensorFlow's workers keep the kernel of a
             # name, with its attributes. The ends say where they lead: a part that is cut again can't meet them twice.
             label = f"edge_{max(edge[1], 0)}_{edge[0]}{':done' if edge[1] < 0 else suffix}{':host' * on_host}"
-            to = f"to{_word(consumer.device)}{'_host' * on_host}/"
+            to = f"to{word(consumer.device)}{'_host' * on_host}/"
             to += "done" if edge[1] < 0 else f"{edge[1]}{suffix.replace(':', '_')}"
             self.received[key] = self._cross(edge, consumer, waits, label, f"{edge[0]}/{to}", on_host)
             if not waits and not op_registry.get(self.sources[edge[0]].op).control_flow:  # then it has finished, too
@@ -143,90 +139,7 @@ class _Cut:
         return recv.name
 
 
-def _word(device: str) -> str:
-    """A device as part of a node's name."""
-    return re.sub("[^A-Za-z0-9]+", "_", device)
-
-
 def _empty(name: str, producer: Node) -> Node:
     """An empty tensor that exists once `producer` has finished."""
     value = np.zeros(0, np.float32)
     return make_node(name, "Const", [], [producer.name], producer.device, value=value, dtype=dtypes.float32)
-
-
-# -- loops that span devices --------------------------------------------------------------------------------
-
-
-def spread_loops(nodes: Sequence[Node]) -> list[Node]:
-    """The graph made ready to be cut: each device that receives something inside a loop learns of its iterations."""
-    frames = frames_of(nodes)
-    if not any(frames.values()) or len({node.device for node in nodes}) == 1:
-        return list(nodes)
-    devices = _control_flow_devices(nodes)
-    nodes = [node.replace(device=devices[node.name]) for node in nodes]
-    loops = _Loops(nodes, frames)
-    ready = []
-    for node in nodes:
-        inside = frames[node.name]
-        if inside and any(devices[source] != node.device for source in node.sources()):
-            node = node.replace(controls=[*node.controls, loops.tick(inside, node.device)])
-        ready.append(node)
-    return ready + loops.added
-
-
-def _control_flow_devices(nodes: Sequence[Node]) -> dict[str, str]:
-    """Where nodes really run: Switch and Exit beside their input, Enter and NextIteration beside their only consumer.
-
-    So a Merge never waits for a NextIteration of another device, which in the first iteration would never come.
-    """
-    sources = by_name(nodes)
-    consumers: dict[str, list[Node]] = {}
-    for node in nodes:
-        for source, _ in node.inputs:
-            consumers.setdefault(source, []).append(node)
-
-    def device(node: Node) -> str:
-        while op_registry.get(node.op).control_flow in ("switch", "exit"):
-            node = sources[node.inputs[0][0]]
-        if node.op in ("Enter", "NextIteration", "RefNextIteration") and len(consumers.get(node.name, ())) == 1:
-            node = consumers[node.name][0]
-        return node.device
-
-    return {node.name: device(node) for node in nodes}
-
-
-class _Loops:
-    """The control loops, made when first asked for: Enter → Merge → Switch → NextIteration → Merge."""
-
-    def __init__(self, nodes: Sequence[Node], frames: Mapping[str, Frames]) -> None:
-        self.added: list[Node] = []
-        self._ticks: dict[tuple[Frames, str], str] = {}
-        self._conditions = {frames[node.name]: node.name for node in nodes if node.op == "LoopCond"}
-        self._parallel = {
-            node.attrs["frame_name"]: node.attrs["parallel_iterations"]
-            for node in nodes
-            if op_registry.get(node.op).control_flow == "enter"
-        }
-
-    def tick(self, frames: Frames, device: str) -> str:
-        """The Merge on `device` that runs once per iteration of the innermost of `frames`."""
-        if (frames, device) not in self._ticks:
-            self._ticks[frames, device] = self._make(frames, device)
-        return self._ticks[frames, device]
-
-    def _make(self, frames: Frames, device: str) -> str:
-        outer = self.tick(frames[:-1], device) if len(frames) > 1 else ""
-        name = f"{_TICK}{len(self._ticks)}{_word(device)}"
-        if not outer:
-            outer, zero = f"{name}/const", np.zeros((), np.int32)
-            self.added.append(make_node(outer, "Const", device=device, value=zero, dtype=dtypes.int32))
-        kind: dict[str, Any] = {"device": device, "T": dtypes.int32}
-        self.added += [
-            make_node(f"{name}/enter", "Enter", [(outer, 0)], frame_name=frames[-1],
-                      parallel_iterations=self._parallel[frames[-1]], **kind),
-            make_node(f"{name}/merge", "Merge", [(f"{name}/enter", 0), (f"{name}/next", 0)], N=2, **kind),
-            make_node(f"{name}/switch", "Switch", [(f"{name}/merge", 0), (self._conditions[frames], 0)],
-                      [f"{name}/merge"], **kind),
-            make_node(f"{name}/next", "NextIteration", [(f"{name}/switch", 1)], **kind),
-        ]  # fmt: skip
-        return f"{name}/merge"

@@ -54,6 +54,7 @@ class Step:
         self._wake: Any = None
         self._on_cancel: dict[Callable[[Exception], Any], None] = {}
         self._abandoned = False
+        self._inner: set[Step] = set()  # of functions that kernels are calling now
         self._cancelled_by: Exception | None = None
         self.multiplies = False  # has nodes that use BLAS
         self.inter_op = 0  # which of a device's inter-op pools runs costly kernels; -1: none, this thread does
@@ -95,6 +96,7 @@ class Step:
             return
         self.error = error
         self._queue.clear()
+        self._cancel_inner(error)
         for callback in list(self._on_cancel):
             callback(error)
 
@@ -113,6 +115,18 @@ class Step:
             raise
         if self.error is not None:
             raise self.error
+
+    def drive_inner(self, inner: Step) -> None:
+        """Run the step of a function that a kernel calls: it has no more time than this one, and ends with it."""
+        inner._deadline, inner.inter_op, inner.careful = self._deadline, self.inter_op, self.careful
+        self._inner.add(inner)
+        try:
+            error = self.error or self._cancelled_by
+            if error is not None:  # it came before the kernel could call
+                inner.cancel(error)
+            inner.drive()
+        finally:
+            self._inner.discard(inner)
 
     def allow(self, timeout: float | None) -> None:
         """From now on, the step has `timeout` seconds left; None: as long as it takes."""
@@ -185,7 +199,12 @@ class Step:
         """Fail the step from any thread, before its next node."""
         self._cancelled_by = error
         self.careful = True
+        self._cancel_inner(error)
         self.post(self._cancelled)
+
+    def _cancel_inner(self, error: Exception) -> None:
+        for inner in list(self._inner):
+            inner.cancel(error)
 
     def _cancelled(self) -> None:
         self.in_flight += 1  # nobody expected this post

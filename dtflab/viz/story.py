@@ -17,9 +17,10 @@ from dtflab.graph.fetches import Fetches
 from dtflab.graph.node import Node, by_name, line_text
 from dtflab.graph.operation import Tensor
 from dtflab.machine.devices import Device
+from dtflab.placement.control_loops import spread_loops
 from dtflab.placement.reasons import Placement
 from dtflab.runtime.executor import Executor
-from dtflab.runtime.partition import partition, spread_loops
+from dtflab.runtime.partition import partition
 from dtflab.runtime.placer import place
 from dtflab.runtime.prune import prune
 from dtflab.runtime.session import BaseSession

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dtflab.graph import attr_value, dtypes
+from dtflab.graph.function_attr import FunctionAttr
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.protos.attr_value_pb2 import AttrValue, NameAttrList
 
 
 def test_a_long_list_is_shown_by_its_ends():
@@ -15,7 +15,7 @@ def test_a_long_list_is_shown_by_its_ends():
 
 
 def test_nested_values():
-    function = NameAttrList(name="f", attr={"T": AttrValue(type=dtypes.float32.as_datatype_enum)})
+    function = FunctionAttr("f", {"T": dtypes.float32})
     assert attr_value.summary([function]) == "[f[T=DT_FLOAT]]"
     assert attr_value.summary(np.zeros([2, 3], np.int64)) == "Tensor<type: int64 shape: [2,3]>"
     assert attr_value.summary([TensorShape(None), TensorShape([]), TensorShape([None, 3])]) == "[<unknown>, [], [?,3]]"

@@ -279,7 +279,7 @@ def test_values_of_an_imported_graph():
     np.testing.assert_allclose(results[1], results[0], 1e-6)
 
 
-def test_functions_are_kept_and_named():
+def test_functions_are_kept():
     @real_tf.function
     def double(x):
         return x * 2
@@ -288,9 +288,6 @@ def test_functions_are_kept_and_named():
         double(real_tf.constant(1.0))
     message = theirs.as_graph_def()
     assert message.library.function
-    with pytest.raises(errors.UnimplementedError, match=r"calls a function.*disable_v2_behavior"):
-        dtflab.import_graph_def(message)
-    del message.node[:]
     with dtflab.Graph().as_default() as ours:
         dtflab.import_graph_def(message)
         dtflab.import_graph_def(message)

@@ -10,7 +10,8 @@ from dtflab.graph import device_spec, errors
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.loops import frames_of
 from dtflab.graph.node import by_name
-from dtflab.runtime.partition import partition, spread_loops
+from dtflab.placement.control_loops import spread_loops
+from dtflab.runtime.partition import partition
 from dtflab.runtime.prune import prune
 from tests import graphs
 
