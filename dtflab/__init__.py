@@ -534,6 +534,7 @@ _NAMESPACES = (
     "logging",
     "lookup",
     "losses",
+    "metrics",
     "manip",
     "math",
     "nest",

@@ -58,6 +58,17 @@ from dtflab.ops.reduction import (
     reduce_sum,
 )
 from dtflab.ops.reshaping import invert_permutation
+from dtflab.ops.segment_reductions import (
+    segment_max,
+    segment_mean,
+    segment_min,
+    segment_prod,
+    unsorted_segment_max,
+    unsorted_segment_mean,
+    unsorted_segment_min,
+    unsorted_segment_prod,
+    unsorted_segment_sqrt_n,
+)
 from dtflab.ops.segments import segment_sum, unsorted_segment_sum
 from dtflab.ops.statistics import count_nonzero, reduce_logsumexp, reduce_std, reduce_variance
 from dtflab.ops.unary import (

@@ -53,6 +53,7 @@ from dtflab.ops import (  # noqa: F401
     resource_sparse,
     save_restore,
     scatter_nd,
+    segment_reductions,
     segments,
     sendrecv,
     sequence_example,

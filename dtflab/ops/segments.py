@@ -1,12 +1,13 @@
 """Rows that are added up, interleaved or told apart by a vector of numbers.
 
 Stands for `core/kernels/segment_reduction_ops.cc`, `dynamic_stitch_op.cc`, `dynamic_partition_op.cc`,
-`unique_op.cc`, `listdiff_op.cc` and their Python. Left out: the other reductions over segments.
+`unique_op.cc`, `listdiff_op.cc` and their Python. The other reductions over segments are in `segment_reductions.py`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,16 +27,50 @@ from dtflab.ops.scatter import blank, check_range
 from dtflab.ops.type_sets import NUMBER
 
 
-def add_rows(out: Any, ids: Any, rows: Any, xp: Any) -> Any:
-    """Add each of `rows` to the row of `out` (contiguous, its own) that `ids` names; the result is `out`."""
-    width = out[:1].size
+def add_rows(out: Any, ids: Any, rows: Any, xp: Any, ufunc: str = "add") -> Any:
+    """Add each of `rows` to the row of `out` (contiguous, its own) that `ids` names; the result is `out`.
+
+    Or multiply it with that, or take the larger, as the ufunc does.
+    """
+    width, write = out[:1].size, scatterer(xp, ufunc)
     if out.ndim == 1 or width == 0:
-        scatterer(xp, "add")(out, ids, rows)
+        write(out, ids, rows)
         return out
     # NumPy has a fast loop for one axis only: three times as fast as adding rows.
     places = ids[:, None].astype(np.int64) * width + xp.arange(width)
-    scatterer(xp, "add")(out.reshape(-1), places.reshape(-1), rows.reshape(-1))
+    write(out.reshape(-1), places.reshape(-1), rows.reshape(-1))
     return out
+
+
+def unsorted_shape(op: Any) -> list[TensorShape]:
+    """The shape rule for rows that ids in any order deal out to a number of segments."""
+    data, ids, count = op.inputs[0].shape, op.inputs[1].shape, folded_value(op.inputs[2])
+    if ids.ndims is None:
+        return [TensorShape(None)]
+    if data.ndims is not None:
+        data[: ids.ndims].assert_is_compatible_with(ids)
+    return [TensorShape([None if count is None else int(count)]).concatenate(data[ids.ndims :])]
+
+
+def unsorted_kernel(ufunc: str, start: Any, node: Any, xp: Any) -> Callable[..., Any]:
+    """A kernel that reduces the rows with the same id by a ufunc, beginning with `start`."""
+    dtype = node["T"].as_numpy_dtype
+
+    def kernel(data: Any, ids: Any, segments: Any) -> Any:
+        count = int(segments)
+        if np.shape(data)[: np.ndim(ids)] != np.shape(ids):
+            text = f"segment_ids.shape = {shape_text(ids)}"
+            raise invalid(f"data.shape = {shape_text(data)} does not start with {text}")
+        rows = data.reshape(-1, *np.shape(data)[np.ndim(ids) :])
+        flat = ids.reshape(-1)
+        if (flat >= count).any():
+            at = int((flat >= count).argmax())
+            raise invalid(f"segment_ids[{at}] = {flat[at]} is out of range [0, {count})")
+        if (flat < 0).any():
+            rows, flat = rows[flat >= 0], flat[flat >= 0]
+        return add_rows(xp.full((count, *rows.shape[1:]), start, dtype), flat, rows, xp, ufunc)
+
+    return kernel
 
 
 @op(f"""UnsortedSegmentSum(data: T, segment_ids: Tindices, num_segments: Tnumsegments) -> (output: T)
@@ -45,53 +80,60 @@ def add_rows(out: Any, ids: Any, rows: Any, xp: Any) -> Any:
 class UnsortedSegmentSum(Op):
     """output[i] is the sum of the rows whose segment is i; rows of negative segments are dropped."""
 
-    def infer(op):
-        data, ids, count = op.inputs[0].shape, op.inputs[1].shape, folded_value(op.inputs[2])
-        if ids.ndims is None:
-            return [TensorShape(None)]
-        if data.ndims is not None:
-            data[: ids.ndims].assert_is_compatible_with(ids)
-        return [TensorShape([None if count is None else int(count)]).concatenate(data[ids.ndims :])]
+    infer = unsorted_shape
 
     def bind(node, xp):
-        dtype = node["T"].as_numpy_dtype
-
-        def kernel(data, ids, count):
-            if np.shape(data)[: np.ndim(ids)] != np.shape(ids):
-                text = f"segment_ids.shape = {shape_text(ids)}"
-                raise invalid(f"data.shape = {shape_text(data)} does not start with {text}")
-            rows = data.reshape(-1, *np.shape(data)[np.ndim(ids) :])
-            flat = ids.reshape(-1)
-            if (flat >= count).any():
-                at = int((flat >= count).argmax())
-                raise invalid(f"segment_ids[{at}] = {flat[at]} is out of range [0, {int(count)})")
-            if (flat < 0).any():
-                rows, flat = rows[flat >= 0], flat[flat >= 0]
-            return add_rows(xp.zeros((int(count), *rows.shape[1:]), dtype), flat, rows, xp)
-
-        return kernel
+        return unsorted_kernel("add", 0, node, xp)
 
     def flops(node, ins, outs):
         return elements(ins[0])
 
     def grad(op, dy):
-        return [_gather_dropping_negatives(dy, op.inputs[1]), None, None]
+        return [gather_dropping_negatives(dy, op.inputs[1]).rows, None, None]
 
 
-def _gather_dropping_negatives(params: Tensor, ids: Tensor) -> Tensor:
-    """The rows of params that ids names, zeros for negative ids."""
-    gathered = gathering.gather(params, math.maximum(ids, constants.zeros_like(ids)))
-    positive = logic.greater_equal(ids, 0)
-    shape = array.shape(positive)
-    missing = array.rank(gathered) - array.rank(positive)
-    positive = reshaping.reshape(positive, joining.concat([shape, constants.ones([missing], shape.dtype)], axis=0))
-    positive = positive & constants.ones_like(gathered, dtypes.bool)
-    return logic.where_v2(positive, gathered, constants.zeros_like(gathered))
+class Gathered(NamedTuple):
+    """Rows that ids name, zeros for negative ids; the ids without a sign, and whether each element has a row."""
+
+    rows: Tensor
+    clipped: Tensor
+    positive: Tensor
+
+
+def gather_dropping_negatives(
+    params: Tensor, ids: Tensor, clipped: Tensor | None = None, positive: Tensor | None = None
+) -> Gathered:
+    """The rows of params that ids names; what is known from before need not be made again."""
+    if clipped is None:
+        clipped = math.maximum(ids, constants.zeros_like(ids))
+    gathered = gathering.gather(params, clipped)
+    if positive is None:
+        positive = logic.greater_equal(ids, 0)
+        shape = array.shape(positive)
+        missing = array.rank(gathered) - array.rank(positive)
+        positive = reshaping.reshape(positive, joining.concat([shape, constants.ones([missing], shape.dtype)], axis=0))
+        positive = positive & constants.ones_like(gathered, dtypes.bool)
+    return Gathered(logic.where_v2(positive, gathered, constants.zeros_like(gathered)), clipped, positive)
 
 
 def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The sums of the rows of `data` with the same id."""
     return apply_op("UnsortedSegmentSum", name, data=data, segment_ids=segment_ids, num_segments=num_segments)
+
+
+def sorted_shape(op: Any) -> list[TensorShape]:
+    """The shape rule for rows with ids in rising order: the last one says how many segments there are."""
+    op.inputs[1].shape.assert_has_rank(1)
+    return [TensorShape([None]).concatenate(op.inputs[0].shape.with_rank_at_least(1)[1:])]
+
+
+def count_segments(data: Any, ids: Any) -> int:
+    """How many segments there are; InvalidArgumentError unless the ids rise and there is one for each row."""
+    if len(ids) != len(data):
+        raise invalid("segment_ids should be the same size as dimension 0 of input.")
+    if (ids[1:] < ids[:-1]).any() or (ids[:1] < 0).any():
+        raise invalid("segment ids are not increasing")
+    return int(ids[-1]) + 1 if len(ids) else 0
 
 
 @op(f"""SegmentSum(data: T, segment_ids: Tindices) -> (output: T)
@@ -100,18 +142,11 @@ def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: s
 class SegmentSum(Op):
     """As UnsortedSegmentSum, for ids in rising order, as many segments as the last id says."""
 
-    def infer(op):
-        op.inputs[1].shape.assert_has_rank(1)
-        return [TensorShape([None]).concatenate(op.inputs[0].shape.with_rank_at_least(1)[1:])]
+    infer = sorted_shape
 
     def bind(node, xp):
         def kernel(data, ids):
-            if len(ids) != len(data):
-                raise invalid("segment_ids should be the same size as dimension 0 of input.")
-            if (ids[1:] < ids[:-1]).any() or (ids[:1] < 0).any():
-                raise invalid("segment ids are not increasing")
-            count = int(ids[-1]) + 1 if len(ids) else 0
-            return add_rows(xp.zeros((count, *data.shape[1:]), data.dtype), ids, data, xp)
+            return add_rows(xp.zeros((count_segments(data, ids), *data.shape[1:]), data.dtype), ids, data, xp)
 
         return kernel
 

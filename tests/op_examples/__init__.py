@@ -434,12 +434,12 @@ def cumulative(v: Values) -> list[Example]:
     return [v(v.array(2, 3), np.array(a, np.int32), exclusive=e, reverse=r) for e, r in flags for a in (0, -1)]
 
 
-@examples("SegmentSum", "SegmentMean", "SegmentMax", "SegmentMin", "SegmentProd")
+@examples("SegmentSum")
 def segments(v: Values) -> list[Example]:
     return [v(v.array(4, 2), np.array([0, 0, 1, 1], np.int32)), v(v.array(3), np.array([0, 2, 2], np.int64))]
 
 
-@examples("UnsortedSegmentSum", "UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd")
+@examples("UnsortedSegmentSum")
 def unsorted_segments(v: Values) -> list[Example]:
     three = np.array(3, np.int32)
     found = [
