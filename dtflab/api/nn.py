@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from dtflab.api import rnn_cell
 from dtflab.graph.missing import missing as _missing
+from dtflab.nets.raw_rnn import raw_rnn
+from dtflab.nets.rnn import bidirectional_dynamic_rnn, dynamic_rnn
+from dtflab.nets.static_rnn import static_bidirectional_rnn, static_rnn, static_state_saving_rnn
 from dtflab.ops.activations import (
     elu,
     leaky_relu,

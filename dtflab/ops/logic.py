@@ -138,7 +138,8 @@ class Select(Op):
         if condition.ndims == 1 and result.ndims != 1:
             if result.ndims == 0:
                 raise ValueError(f"Shapes {condition} and {result} are not compatible")
-            return [TensorShape([condition[0].merge_with(result[0])]).concatenate(result[1:])]
+            condition[0].merge_with(result[0])  # must fit, but as in TensorFlow it tells nothing of the result
+            return [result]
         return [result.merge_with(condition)]
 
     def bind(node, xp):
