@@ -1,10 +1,11 @@
 """gradients: reverse-mode differentiation that builds the derivative as more graph.
 
 Stands for `python/ops/gradients_impl.py`, `gradients_util.py` and `python/framework/indexed_slices.py`'s share in
-summing. Left out: loops (`ControlFlowState`), function calls (`SymbolicGradient`), hessians.
+summing. Left out: function calls (`SymbolicGradient`), hessians.
 
 Rule: walk back from the ys; an operation is differentiated once the gradients of all its outputs that lead to a
-y have arrived, and these are summed first. Scopes are opened as TensorFlow does it, so that names agree.
+y have arrived, and these are summed first. Scopes are opened as TensorFlow does it, so that names agree. What is
+special in loops, which lead back to themselves, is asked of `Loops`.
 """
 
 from __future__ import annotations
@@ -139,7 +140,8 @@ def gradients(
         first = walk.first_gradients(ys, starts)
         walk.count_pending(ys, xs)
         walk.back(ys, first, xs, [s.op for s in stops])
-    return [walk.result(x, unconnected) for x in xs]  # zeros are made outside of the scope, as in TensorFlow
+    walk.loops.finish()  # outside of the scope, as in TensorFlow
+    return [walk.result(x, unconnected) for x in xs]
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -147,6 +149,45 @@ def _as_list(value: Any) -> list[Any]:
 
 
 # -- the walk back --------------------------------------------------------------------------------------------
+
+
+class Loops:
+    """What the walk has to mind where it goes through loops. Here there are none; ops/loop_gradients.py has others."""
+
+    def entered(self, op: Operation, before: bool = False) -> contextlib.AbstractContextManager[None]:
+        """Inside, the gradient of `op` is built, or `before` that its outputs' gradients are summed."""
+        return contextlib.nullcontext()
+
+    def zeros(self, op: Operation, index: int) -> Gradient:
+        """The gradient of an output that nothing depends on; None where there are no zeros."""
+        return _zeros_of_output(op, index)
+
+    def unused_exits(self, pending: dict[Operation, int], started: set[Operation]) -> list[Tensor]:
+        """Results of loops that no y depends on, but whose gradient is asked for as the loops are gone through."""
+        return []
+
+    def zeros_for_exit(self, tensor: Tensor) -> Gradient:
+        """The gradient of such a result."""
+        raise NotImplementedError
+
+    def is_ready(self, op: Operation, awaited: int) -> bool:
+        """Whether `op` is to be differentiated, so many gradients being still awaited."""
+        return awaited == 0
+
+    def released(self, tensor: Tensor, has_gradient: Callable[[Operation], bool]) -> tuple[list[Tensor], list[Tensor]]:
+        """Now that `tensor` is ready: whose operations are to be differentiated, and which of these get zeros."""
+        return [tensor], []
+
+    def finish(self) -> None:
+        """The walk is over."""
+
+
+def _no_loops(between: dict[Operation, None], colocated: Callable[[Operation], Any]) -> Loops:
+    return Loops()
+
+
+# What makes the `Loops` of a walk; it may add to the operations to go through. Put here by ops/loop_gradients.py.
+loops_between: Callable[[dict[Operation, None], Callable[[Operation], Any]], Loops] = _no_loops
 
 
 class _Walk:
@@ -160,17 +201,19 @@ class _Walk:
         self.pending: dict[Operation, int] = {}  # gradients that an operation between ys and xs still waits for
         self.reached: set[Operation] = set()  # what depends on an x
         self.arrived: dict[Operation, list[Any]] = {}  # per output: the gradients so far, later their sum
+        self.loops = Loops()
 
     def count_pending(self, ys: Sequence[Tensor], xs: Sequence[Tensor]) -> None:
         """Mark the operations between xs and ys, and count the uses of each by others of them."""
         self.reached = _reached_from(x.op for x in xs)
-        between: set[Operation] = set()
+        between: dict[Operation, None] = {}
         queue = deque(y.op for y in ys)
         while queue:
             op = queue.popleft()
             if op in self.reached and op not in between:
-                between.add(op)
+                between[op] = None
                 queue.extend(t.op for t in op.inputs)
+        self.loops = loops_between(between, self._colocated)
         for op in between:
             for tensor in op.inputs:
                 if tensor.op in between:
@@ -186,21 +229,40 @@ class _Walk:
         """Differentiate, operation by operation, from the ys to the xs."""
         for y, grad in zip(ys, first, strict=True):
             self._arrive(y, grad)
-        ends = {x.op for x in xs if not any(self.pending.get(t.op) for t in x.op.inputs)} | set(stops)
         queue = deque(dict.fromkeys(y.op for y in ys if not self.pending.get(y.op) and y.op in self.reached))
+        queue += self._with_zeros(self.loops.unused_exits(self.pending, set(queue)))
+        ends = {x.op for x in xs if not any(self.pending.get(t.op) for t in x.op.inputs)} | set(stops)
         while queue:
             op = queue.popleft()
             with self._colocated(op):
-                self._through(op, op in ends)
+                self._through(op, op in ends, xs)
             for tensor in op.inputs:
-                left = self.pending.get(tensor.op, 0) - 1
-                self.pending[tensor.op] = left
-                if left == 0:
-                    queue.append(tensor.op)
+                queue += self._one_less(tensor)
 
-    def _through(self, op: Operation, is_end: bool) -> None:
+    def _one_less(self, tensor: Tensor) -> list[Operation]:
+        """One of the gradients that the operation of `tensor` waited for is there; what is to be differentiated now."""
+        awaited = self.pending[tensor.op] = self.pending.get(tensor.op, 0) - 1
+        if not self.loops.is_ready(tensor.op, awaited):
+            return []
+        ready, unused = self.loops.released(tensor, self._has_gradient)
+        self._with_zeros(unused)
+        return [t.op for t in ready]
+
+    def _with_zeros(self, exits: Sequence[Tensor]) -> list[Operation]:
+        """Zeros arrive at results of loops that nothing depends on; the operations of those that can have any."""
+        exits = [tensor for tensor in exits if _is_trainable(tensor.dtype)]
+        for tensor in exits:
+            self._arrive(tensor, self.loops.zeros_for_exit(tensor))
+        return [tensor.op for tensor in exits]
+
+    def _has_gradient(self, op: Operation) -> bool:
+        """Whether a gradient arrived at one of the outputs of `op`."""
+        return any(grads is not None and grads != [] for grads in self.arrived.get(op, ()))
+
+    def _through(self, op: Operation, is_end: bool, xs: Sequence[Tensor]) -> None:
         """Sum what arrived at the outputs of `op` and pass its gradients on to its inputs."""
-        dys = self._sums(op)
+        with self.loops.entered(op, before=True):
+            dys = self._sums(op)
         if is_end or all(dy is None for dy in dys):
             return
         try:
@@ -209,15 +271,17 @@ class _Walk:
             raise LookupError(_NO_GRADIENT.format(name=op.name, type=op.type)) from None
         if function is None:
             return
-        for i, dy in enumerate(dys):
-            if dy is None and _is_trainable(op.outputs[i].dtype):
-                dys[i] = _zeros_of_output(op, i)
-        with name_scope(f"{op.name}_grad"):
-            dxs = self._call(function, op, dys)
-        for i, (tensor, dx) in enumerate(zip(op.inputs, dxs, strict=True)):
-            if dx is not None:
-                _set_shape(op, i, dx)
-                self._arrive(tensor, dx)
+        with self.loops.entered(op):
+            _check_not_first_value(op, xs)
+            for i, dy in enumerate(dys):
+                if dy is None and _is_trainable(op.outputs[i].dtype):
+                    dys[i] = self.loops.zeros(op, i)
+            with name_scope(f"{op.name}_grad"):
+                dxs = self._call(function, op, dys)
+            for i, (tensor, dx) in enumerate(zip(op.inputs, dxs, strict=True)):
+                if dx is not None:
+                    _set_shape(op, i, dx)
+                    self._arrive(tensor, dx)
 
     def _call(self, function: GradientFunction, op: Operation, dys: list[Gradient]) -> list[Gradient]:
         dxs = function(op, *dys)
@@ -235,7 +299,10 @@ class _Walk:
         slots = self.arrived.get(tensor.op)
         if slots is None:
             slots = self.arrived[tensor.op] = [[] for _ in tensor.op.outputs]
-        slots[tensor.value_index].append(grad)
+        if isinstance(slots[tensor.value_index], list):
+            slots[tensor.value_index].append(grad)
+        else:  # the Switch of a loop, which is gone through a second time
+            slots[tensor.value_index] = grad
 
     def _sums(self, op: Operation) -> list[Gradient]:
         """The gradients of the outputs of `op`, each the sum of what arrived, None where nothing did."""
@@ -333,6 +400,25 @@ def _reached_from(ops: Iterable[Operation]) -> set[Operation]:
                 if _is_trainable(tensor.dtype):
                     queue.extend(tensor._consumers)
     return reached
+
+
+def _check_not_first_value(op: Operation, xs: Sequence[Tensor]) -> None:
+    """ValueError where a body asks for a gradient that goes back through the variables of its own loop."""
+    context = op._control_flow_context
+    here = op.op_class.control_flow == "switch" and context is op.graph._blocks.control_flow_context
+    if not here or context is None or context.GetWhileContext() is not context:
+        return
+    ends, seen, queue = {x.op for x in xs}, set(), deque([op])
+    while queue and queue[0] not in ends:
+        current = queue.popleft()
+        if current not in seen:
+            seen.add(current)
+            queue.extend(t.op for t in current.inputs)
+    raise ValueError(
+        f"Cannot compute gradient inside while loop with respect to op '{queue[0].name}'. We do not support taking "
+        "the gradient wrt or through the initial value of a loop variable. Gradients can be computed through loop "
+        "invariants or wrt the input parameters to the loop body."
+    )
 
 
 def _set_shape(op: Operation, index: int, dx: Any) -> None:

@@ -1,7 +1,7 @@
 """Order and choice: NoOp, group, tuple; Switch, Merge and the frame ops of loops.
 
-Stands for `control_flow_ops.cc` in `core/ops` and `core/kernels`, `control_flow_ops.py` and
-`control_flow_grad.py` in `python/ops`. `cond` is in `cond.py`. Left out: Abort.
+Stands for `control_flow_ops.cc` in `core/ops` and `core/kernels` and `control_flow_ops.py` in `python/ops`. `cond` is
+in `cond.py`, the gradients are in `control_flow_gradients.py`. Left out: Abort.
 
 Rule: the seven ops that decide what runs next have no kernel worth the name. The executor knows them by their
 class attribute `control_flow` and moves their values, dead or alive, itself.
@@ -155,19 +155,6 @@ class _Switch(Op):
     aliasing = True
 
     @staticmethod
-    def grad(operation: Operation, *dys: Any) -> list[Any]:
-        """Whichever side was used sends its gradient back through a Merge."""
-        context = operation._control_flow_context
-        if context is None:
-            pred = operation.inputs[1]
-            false_grad = switch(dys[0], pred)[0]
-            true_grad = switch(dys[1], pred)[1]
-            return [merge([false_grad, true_grad])[0], None]
-        if dys[1 - context.branch] is None:  # there are no zeros of that type
-            return [None, None]
-        return [merge(dys, name="cond_grad")[0], None]
-
-    @staticmethod
     def zeros(operation: Operation, index: int) -> Any:
         """The gradient of the side that the branch of `operation` does not use: zeros, made when it is alive."""
         output, context = operation.outputs[index], operation._control_flow_context
@@ -215,15 +202,6 @@ class _Merge(Op):
     infer = staticmethod(_merge_shape)
     flops = staticmethod(free)
     aliasing = True
-
-    @staticmethod
-    def grad(operation: Operation, dy: Any, _: Any = None) -> list[Any]:
-        """The gradient goes to the input that was taken."""
-        context = operation.inputs[0].op._control_flow_context
-        if context is not None:
-            return switch_ref_or_tensor(dy, context.pred, name="cond_grad")
-        taken = [apply_op("Equal", None, x=operation.outputs[1], y=i) for i in range(len(operation.inputs))]
-        return [switch_ref_or_tensor(dy, pred)[1] for pred in taken]
 
 
 @op("""Merge(inputs: N * T) -> (output: T, value_index: int32)
@@ -303,7 +281,7 @@ def _passed(control_flow: str) -> type:
     """The base of the ops that carry one value into, around or out of a frame."""
     attributes = {
         "control_flow": control_flow, "infer": staticmethod(shapes.unchanged), "bind": staticmethod(same),
-        "flops": staticmethod(free), "aliasing": True, "grad": staticmethod(lambda operation, dy: [dy]),
+        "flops": staticmethod(free), "aliasing": True,
     }  # fmt: skip
     return type(f"_{control_flow}", (Op,), attributes)
 

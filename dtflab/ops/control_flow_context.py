@@ -42,6 +42,7 @@ class ControlFlowContext:
 
     def _join_outer_context(self) -> None:
         self._nested_contexts: list[ControlFlowContext] = []
+        self._entered_from: list[ControlFlowContext | None] = []
         self._outer_context: ControlFlowContext | None = get_default_graph()._blocks.control_flow_context
         if self._outer_context is not None:
             self._outer_context._nested_contexts.append(self)
@@ -59,11 +60,23 @@ class ControlFlowContext:
     def entered(self) -> Iterator[None]:
         """Operations made inside belong to this context."""
         graph = get_default_graph()
-        before, graph._blocks.control_flow_context = graph._blocks.control_flow_context, self
+        self._entered_from.append(graph._blocks.control_flow_context)
+        graph._blocks.control_flow_context = self
         try:
             yield
         finally:
-            graph._blocks.control_flow_context = before
+            graph._blocks.control_flow_context = self._entered_from.pop()
+
+    @contextlib.contextmanager
+    def left(self) -> Iterator[None]:
+        """Operations made inside belong to the context from which this one was entered."""
+        graph = get_default_graph()
+        graph._blocks.control_flow_context = self._entered_from.pop()
+        try:
+            yield
+        finally:
+            self._entered_from.append(graph._blocks.control_flow_context)
+            graph._blocks.control_flow_context = self
 
     # -- where this is ------------------------------------------------------------------------------------
 

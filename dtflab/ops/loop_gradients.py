@@ -1,0 +1,512 @@
+"""Gradients of loops: the loop that goes back, and how the values of the loop that went forth come to it.
+
+Stands for `python/ops/control_flow_state.py`, and for what WhileContext of `control_flow_ops.py` adds for gradients.
+
+Theory of operation. The gradient of a loop is a loop that runs as often. So the loop is given a counter, which
+becomes the counter of the loop that goes back and counts down there. A value of the body that the gradient needs was
+another one in each iteration: all are pushed on a stack by the loop, and popped by the loop that goes back. What is the
+same in all iterations (a loop constant) need not be kept; its gradient is the sum over the iterations.
+
+Rule: pushes happen in the order of the iterations, and pops, too, though several iterations may be under way: an
+iteration's counter waits for the pushes (`f_sync`) or pops (`b_sync`) of the one before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dtflab.graph import dtypes, gradients
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import constant
+from dtflab.graph.gradients import Gradient, Loops
+from dtflab.graph.indexed_slices import IndexedSlices
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.scopes import colocate_with, control_dependencies, get_default_graph
+from dtflab.graph.static_value import constant_value, declared
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import math
+from dtflab.ops.constant import zeros, zeros_like
+from dtflab.ops.control_flow import (
+    enter,
+    exit,
+    is_constant_enter,
+    is_exit,
+    is_switch,
+    merge,
+    next_iteration,
+    output_context,
+    switch,
+    switch_ref_or_tensor,
+)  # fmt: skip
+from dtflab.ops.control_flow_context import CondContext, ControlFlowContext, loop_of_output
+from dtflab.ops.joining import concat
+from dtflab.ops.while_context import WhileContext
+
+
+def _within(context: ControlFlowContext | None) -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext() if context is None else context.entered()
+
+
+def _shape_of(value: Tensor) -> Tensor:
+    """The shape of a tensor, or of the variable that a handle names."""
+    shape: Tensor = apply_op("VariableShape" if value.dtype == dtypes.resource else "Shape", input=value)
+    return shape
+
+
+class GradLoop:
+    """One loop and the loop that goes back, while the latter is built."""
+
+    def __init__(self, forward: WhileContext, outer: GradLoop | None) -> None:
+        self.forward_context = forward
+        self.outer = outer
+        self.history: dict[str, Tensor] = {}  # name of a tensor of the loop → its value in the loop that goes back
+        self.merges: dict[Operation, Any] = {}  # Switch of the loop → the Merge that is its gradient
+        self.forward_exits = list(forward.loop_exits)
+        self.exits_to_come = len(self.forward_exits)
+        self.unused_exits: list[Tensor] = []
+        self.deferred_exits: list[Tensor] = []
+        self._forward_sync: Operation | None = None
+        self._grad_sync: Operation | None = None
+        with _within(forward.outer_context if outer is None else outer.forward_context):
+            count, self.forward_index = _count_up(forward, outer)
+        if outer is None:
+            with _within(forward.outer_context):
+                self.grad_context = self._loop_back()
+                self.grad_index = _count_down(self.grad_context, count, None)
+            return
+        outer.forward_context._values.add(count.name)
+        counts = outer.remember(count)
+        with outer.grad_context.entered():
+            self.grad_context = self._loop_back()
+            self.grad_index = _count_down(self.grad_context, outer.recall(counts, count), outer)
+
+    def _loop_back(self) -> WhileContext:
+        forth = self.forward_context
+        return WhileContext(
+            forth.maximum_iterations, forth.parallel_iterations, forth.back_prop, forth.swap_memory, forth.name, self
+        )
+
+    # -- in which order pushes and pops happen ------------------------------------------------------------------
+
+    @property
+    def forward_sync(self) -> Operation:
+        """What the next iteration of the loop waits for."""
+        if self._forward_sync is None:
+            self._forward_sync = _sync("f_sync", self.forward_context, self.forward_index)
+        return self._forward_sync
+
+    @property
+    def grad_sync(self) -> Operation:
+        """What the next iteration of the loop that goes back waits for."""
+        if self._grad_sync is None:
+            self._grad_sync = _sync("b_sync", self.grad_context, self.grad_index)
+        return self._grad_sync
+
+    # -- values of the loop in the loop that goes back ------------------------------------------------------------
+
+    def remember(self, value: Tensor, dead_branch: bool = False) -> Tensor:
+        """Push what `value` is in each iteration of the loop; returns the stack.
+
+        `dead_branch`: it stands for the branch of a conditional that was not taken.
+        """
+        called_in = get_default_graph()._blocks.control_flow_context
+        next_index = self.forward_index.op.inputs[0].op
+        with control_dependencies(None):
+            with _within(called_in), colocate_with(value):
+                elements = value.dtype.base_dtype
+                stack: Tensor = apply_op("StackV2", "f_acc", max_size=constant(-1, dtypes.int32), elem_type=elements)
+            inside = self.forward_context.AddValue(stack)
+            context = output_context(value.op)
+            if context is self.forward_context:
+                push = self._push(inside, value, context)
+                self.forward_index.op._add_control_input(push)
+            else:
+                if not isinstance(context, CondContext):
+                    raise TypeError(f"value_ctxt is not a CondContext: {context}")
+                push = self._push(inside, value, context.outer_context if dead_branch else context)
+                push._control_flow_context = context
+                self.forward_sync._add_control_input(push)
+            push._add_control_input(next_index)
+        return stack
+
+    def _push(self, stack: Tensor, value: Tensor, context: ControlFlowContext | None) -> Operation:
+        with _within(context):
+            pushed: Tensor = apply_op(
+                "StackPushV2", handle=stack, elem=value, swap_memory=self.forward_context.swap_memory
+            )
+        return pushed.op
+
+    def recall(self, stack: Tensor, value: Tensor, dead_branch: bool = False) -> Tensor:
+        """In the loop that goes back: what `value` was in the same iteration of the loop."""
+        branch = _branch_around(value, stack.op._control_flow_context)
+        with control_dependencies(None), self.grad_context.entered():
+            if branch is not None:  # pop only if it was pushed
+                side = 1 - branch.branch if dead_branch else branch.branch
+                stack = switch_ref_or_tensor(stack, self._known_pred(branch))[side]
+            popped: Tensor = apply_op("StackPopV2", handle=stack, elem_type=value.dtype.base_dtype)
+            popped.set_shape(value.shape)
+        if self.grad_context.parallel_iterations > 1:
+            self.grad_sync._add_control_input(popped.op)
+        return popped
+
+    def _known_pred(self, branch: CondContext) -> Tensor:
+        state: GradLoop | None = self
+        while state is not None:
+            if branch.pred.name in state.history:
+                return state.history[branch.pred.name]
+            state = state.outer
+        return branch.pred
+
+    def pred_of(self, branch: CondContext) -> Tensor:
+        """What the predicate of a conditional in the loop was in the same iteration."""
+        if branch.pred.name not in self.history:
+            with self.grad_context.left():
+                stack = self.remember(branch.pred)
+            self.history[branch.pred.name] = self.recall(stack, branch.pred)
+        return self.history[branch.pred.name]
+
+    def real_value(self, value: Tensor) -> Tensor:
+        """What stands for `value`, of the loop, in the loop that goes back, where this must be called."""
+        if value.name not in self.history:
+            self.history[value.name] = self._real_value(value)
+        return self.history[value.name]
+
+    def _real_value(self, value: Tensor) -> Tensor:
+        state = self
+        constant_enter = _constant_enter_before(value)
+        while constant_enter is not None:
+            value = constant_enter.inputs[0]
+            if state.outer is None:  # it is from outside of all loops
+                return self.grad_context.AddValue(value)
+            state, constant_enter = state.outer, _constant_enter_before(value)
+        if value.op.type == "Const":
+            return constant(constant_value(value), value.dtype)
+        with self.grad_context.left():
+            stack = state.remember(value)
+        recalled = state.recall(stack, value)
+        return recalled if state is self else self.grad_context.AddValue(recalled)
+
+
+def _sync(name: str, loop: WhileContext, index: Tensor) -> Operation:
+    with control_dependencies(None):
+        sync: Operation = apply_op("ControlTrigger", name)
+    sync._control_flow_context = loop
+    index.op._add_control_input(sync)
+    return sync
+
+
+def _branch_around(value: Tensor, outside: ControlFlowContext | None) -> CondContext | None:
+    """The innermost branch of a conditional that `value` is in and that lies within the context `outside`."""
+    context = value.op._control_flow_context
+    while context is not None and context is not outside:
+        if isinstance(context, CondContext):
+            return context
+        context = context.outer_context
+    return None
+
+
+def _constant_enter_before(value: Tensor) -> Operation | None:
+    """Where `value` comes into its loop, if it is the same in all iterations."""
+    op = value.op
+    while op.type in ("Switch", "RefSwitch", "Identity", "RefIdentity"):
+        op = op.inputs[0].op
+    return op if is_constant_enter(op) else None
+
+
+# -- counters and sums: variables that a loop is given afterwards ----------------------------------------------------
+
+
+def _carried(
+    loop: WhileContext, starts: Sequence[Tensor], change: Callable[[list[Tensor]], list[Tensor]], name: str,
+    merge_name: str | None, shapes: Sequence[TensorShape] | None = None,
+) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
+    """Further variables of `loop`, to be called inside; returns their last values, and those of the next iteration."""
+    loop._values.update(tensor.name for tensor in starts)
+    enters = [
+        enter(tensor, loop.name, False, loop.parallel_iterations, use_input_shape=shapes is None, name=name)
+        for tensor in starts
+    ]
+    for tensor, shape in zip(enters, shapes or ()):
+        tensor.set_shape(shape)
+    loop.loop_enters += enters
+    merges = [merge([tensor, tensor], name=merge_name)[0] for tensor in enters]
+    switches = [switch(tensor, loop.pivot) for tensor in merges]
+    following = [next_iteration(tensor) for tensor in change([if_true for _, if_true in switches])]
+    for merged, tensor in zip(merges, following, strict=True):
+        merged.op._update_input(1, tensor)
+    exits = [exit(if_false, name=name) for if_false, _ in switches]
+    loop.loop_exits += exits
+    loop.ExitResult(exits)
+    return exits, following
+
+
+def _count_up(loop: WhileContext, outer: GradLoop | None) -> tuple[Tensor, Tensor]:
+    """A counter for a loop: how many iterations there were, and how many there are with the next one."""
+    start = constant(0, name="f_count")
+    if outer is not None:  # the pushes of one run of this loop come before those of the next run
+        start.op._add_control_input(outer.forward_index.op.inputs[0].op)
+    with loop.entered():
+        (total,), (index,) = _carried(loop, [start], lambda counts: [math.add(counts[0], 1)], "f_count", None)
+    return total, index
+
+
+def _count_down(loop: WhileContext, count: Tensor, outer: GradLoop | None) -> Tensor:
+    """Make `loop` run `count` times; returns how many times more it will after the next iteration."""
+    one = constant(1, name="b_count")
+    with loop.entered():
+        loop._values.add(count.name)
+        first = enter(count, loop.name, False, loop.parallel_iterations, name="b_count")
+        loop.loop_enters.append(first)
+        merged = loop.pivot_for_pred = merge([first, first])[0]
+        loop.pivot = apply_op("LoopCond", "b_count", input=apply_op("GreaterEqual", x=merged, y=one))
+        if_false, if_true = switch(merged, loop.pivot)
+        loop.pivot_for_body = math.subtract(if_true, one)
+        following = next_iteration(loop.pivot_for_body)
+        merged.op._update_input(1, following)
+        zero = exit(if_false, name="b_count")
+        loop.loop_exits.append(zero)
+        if outer is not None:  # the pops of one run of this loop come before those of the next run
+            outer.grad_sync._add_control_input(zero.op)
+        loop.ExitResult([zero])
+    return following
+
+
+def summed(state: GradLoop, constant_enter: Operation, dy: Any) -> Any:
+    """The gradient of a loop constant: the sum of `dy` over all iterations."""
+    loop = state.grad_context
+    if isinstance(dy, IndexedSlices):
+        return _summed_slices(state, constant_enter, dy)
+    with loop.left():
+        start = _zeros_to_sum(state, constant_enter.inputs[0], dy)
+    (total,), _ = _carried(loop, [start], lambda sums: [math.add(sums[0], dy)], "b_acc", "b_acc")
+    return total
+
+
+def _zeros_to_sum(state: GradLoop, value: Tensor, dy: Tensor) -> Tensor:
+    """Zeros in the shape of a loop constant."""
+    around = state.grad_context.outer_context
+    if dy.shape.is_fully_defined():
+        with _within(around):
+            return constant(0, dy.dtype, shape=dy.shape, name="b_acc")
+    if state.outer is None:
+        with _within(around):
+            return zeros(_shape_of(value), dy.dtype)
+    with _within(state.forward_context.outer_context):
+        shape = _shape_of(value)
+    stack = state.outer.remember(shape)
+    with _within(around):
+        return zeros(state.outer.recall(stack, shape), dy.dtype)
+
+
+def _summed_slices(state: GradLoop, constant_enter: Operation, dy: IndexedSlices) -> IndexedSlices:
+    """The rows of all iterations one after the other; one row of zeros comes first."""
+    loop = state.grad_context
+    with loop.left(), _within(loop.outer_context):
+        starts = _no_slices(constant_enter.inputs[0], dy)
+    parts = [dy.indices, dy.values]
+
+    def longer(sums: list[Tensor]) -> list[Tensor]:
+        joined = [concat([before, part], 0) for before, part in zip(sums, parts)]
+        return joined + [math.maximum(dy.dense_shape, shape) for shape in sums[2:]]
+
+    rows = starts[1].shape
+    of_values = TensorShape(None) if rows.ndims is None else TensorShape([None]).concatenate(rows[1:])
+    shapes = [TensorShape([None]), of_values, TensorShape(None)]
+    exits, _ = _carried(loop, starts, longer, "b_acc", "b_acc", shapes)
+    return IndexedSlices(exits[1], exits[0], exits[2] if len(exits) > 2 else None)
+
+
+def _no_slices(value: Tensor, dy: IndexedSlices) -> list[Tensor]:
+    """Indices, values and, if there is one, dense shape to begin with."""
+    if dy.values.shape.is_fully_defined():
+        values = constant(0, dy.values.dtype, shape=[1, *dy.values.shape.as_list()[1:]], name="b_acc")
+    else:
+        values = zeros(concat([[1], _shape_of(value)[1:]], 0), dy.values.dtype)
+    starts = [constant([0], dy.indices.dtype), values]
+    if dy.dense_shape is None:
+        return starts
+    if dy.dense_shape.shape.is_fully_defined():
+        return [*starts, constant(0, dy.dense_shape.dtype, shape=dy.dense_shape.shape)]
+    shape = apply_op("Shape", input=value, out_type=dy.dense_shape.dtype)
+    return [*starts, zeros_like(shape, optimize=False)]
+
+
+# -- all loops of a call of `gradients` ------------------------------------------------------------------------------
+
+
+class LoopGradients(Loops):
+    """The loops that a walk goes through."""
+
+    def __init__(self) -> None:
+        self.states: dict[Any, GradLoop] = {}
+
+    def add(self, exit_op: Operation, between: dict[Operation, None]) -> None:
+        """The walk goes through the loop that `exit_op` leaves; so it does through all exits of that loop."""
+        context = exit_op._control_flow_context
+        forward = None if context is None else context.GetWhileContext()
+        if forward is None:
+            raise ValueError(
+                "Failed to call gradients on a while loop without properly serializing graph via MetaGraphDef: "
+                f"'{exit_op.name}' leaves a loop of which this graph knows only the operations. Import a meta graph."
+            )
+        if forward in self.states:
+            return
+        around = forward.outer_context
+        outer = None if around is None else self.states.get(around.GetWhileContext())
+        state = self.states[forward] = GradLoop(forward, outer)
+        between.update(dict.fromkeys(tensor.op for tensor in state.forward_exits))
+
+    def _state(self, op: Operation, before: bool = False) -> GradLoop | None:
+        """The loop that `op` is in; `before` it was left, if it is an Exit, that around."""
+        context = op._control_flow_context
+        loop = loop_of_output(op) if before else None if context is None else context.GetWhileContext()
+        return self.states.get(loop)
+
+    def entered(self, op: Operation, before: bool = False) -> contextlib.AbstractContextManager[None]:
+        state = self._state(op, before)
+        return _within(None if state is None else state.grad_context)
+
+    # -- exits ----------------------------------------------------------------------------------------------------
+
+    def unused_exits(self, pending: dict[Operation, int], started: set[Operation]) -> list[Tensor]:
+        found = []
+        for state in self.states.values():
+            for tensor in state.forward_exits:
+                if pending.get(tensor.op):
+                    continue
+                state.exits_to_come -= 1
+                if tensor.op not in started:
+                    state.unused_exits.append(tensor)
+                if state.exits_to_come == 0:
+                    found += state.unused_exits
+            for tensor in state.forward_context.loop_enters:
+                pending[tensor.op] = pending.get(tensor.op) or 1
+        return found
+
+    def is_ready(self, op: Operation, awaited: int) -> bool:
+        return awaited == 0 or (awaited > 0 and is_loop_switch(op))
+
+    def released(self, tensor: Tensor, has_gradient: Callable[[Operation], bool]) -> tuple[list[Tensor], list[Tensor]]:
+        if not is_exit(tensor.op):
+            return [tensor], []
+        state = self._state(tensor.op)
+        assert state is not None
+        state.deferred_exits.append(tensor)
+        state.exits_to_come -= 1
+        if state.exits_to_come:
+            return [], []
+        used = [t for t in state.deferred_exits if has_gradient(t.op)]
+        state.unused_exits += [t for t in state.deferred_exits if t not in used]
+        return used + state.unused_exits, state.unused_exits if used else []
+
+    def zeros_for_exit(self, tensor: Tensor) -> Gradient:
+        around = tensor.op._control_flow_context.outer_context
+        state = None if around is None else self.states.get(around.GetWhileContext())
+        if state is None:
+            known = tensor.shape.is_fully_defined()
+            return zeros(tensor.shape.as_list(), tensor.dtype) if known else zeros_like(tensor, optimize=False)
+        if tensor.shape.is_fully_defined():
+            with state.grad_context.entered():
+                return zeros(tensor.shape.as_list(), tensor.dtype)
+        with around.entered():
+            shape = _shape_of(tensor)
+        stack = state.remember(shape)
+        with state.grad_context.entered():
+            return zeros(state.recall(stack, shape), tensor.dtype)
+
+    # -- zeros ----------------------------------------------------------------------------------------------------
+
+    def zeros(self, op: Operation, index: int) -> Gradient:
+        if is_loop_switch(op):
+            return None
+        state = self._state(op)
+        if state is None:
+            return super().zeros(op, index)
+        value = op.outputs[index]
+        context = op._control_flow_context
+        if value.shape.is_fully_defined():
+            return _known_zeros(state, value, context if is_switch(op) else None)
+        shape = _shape_of_untaken(op, context) if is_switch(op) else _shape_in(context, value)
+        with state.grad_context.left():
+            stack = state.remember(shape, dead_branch=is_switch(op))
+        return zeros(state.recall(stack, shape, dead_branch=is_switch(op)), value.dtype)
+
+    def finish(self) -> None:
+        """A variable whose new value does not depend on its old one has no gradient before the last iteration."""
+        for state in self.states.values():
+            for merged in state.merges.values():
+                if isinstance(merged, Tensor) and merged.op.inputs[0] is merged.op.inputs[1]:
+                    merged.op._update_input(1, _no_gradient_before(state.grad_context, merged.op.inputs[0]))
+
+
+def _no_gradient_before(loop: WhileContext, entered: Tensor) -> Tensor:
+    if not entered.shape.is_fully_defined():
+        with _within(loop.outer_context):
+            nothing = zeros(_shape_of(entered.op.inputs[0]), entered.dtype)
+        with loop.entered():
+            return next_iteration(nothing)
+    with loop.entered():
+        return next_iteration(constant(0, entered.dtype, shape=entered.shape))
+
+
+def _known_zeros(state: GradLoop, value: Tensor, branch: CondContext | None) -> Tensor:
+    """Zeros in a shape that is known; of a Switch's other side, alive when that is."""
+    if value.dtype == dtypes.resource:
+        known = declared(value)
+        result = zeros(apply_op("VariableShape", input=value), dtypes.float32 if known is None else known[1])
+    else:
+        result = constant(0, value.dtype, shape=value.shape)
+    if branch is None:
+        return result
+    chosen: Tensor = switch_ref_or_tensor(result, state.history[branch.pred.name])[1 - branch.branch]
+    return chosen
+
+
+def _shape_in(context: ControlFlowContext, value: Tensor) -> Tensor:
+    with context.entered():
+        return _shape_of(value)
+
+
+def _shape_of_untaken(op: Operation, branch: CondContext) -> Tensor:
+    """The shape of what a Switch gave, if its branch was not taken."""
+    with _within(branch.outer_context):
+        untaken = switch_ref_or_tensor(op.inputs[0], branch.pred)[1 - branch.branch]
+        shape = _shape_of(untaken)
+    untaken.op._control_flow_context = shape.op._control_flow_context = branch
+    return shape
+
+
+def is_loop_switch(op: Operation) -> bool:
+    """Whether a loop variable goes to the body or leaves the loop there."""
+    return is_switch(op) and isinstance(op._control_flow_context, WhileContext) and not _is_cond_switch(op)
+
+
+def _is_cond_switch(op: Operation) -> bool:
+    """Whether only branches of conditionals use what `op` gives."""
+    for tensor in op.outputs:
+        for consumer in tensor._consumers:
+            context = consumer._control_flow_context
+            if consumer.op_class.control_flow == "enter":
+                context = context.outer_context
+            if not isinstance(context, CondContext):
+                return False
+    return True
+
+
+def _loops_between(between: dict[Operation, None], colocated: Callable[[Operation], Any]) -> Loops:
+    """What the walk has to mind; the loops that it goes through are given counters."""
+    loops: LoopGradients | None = None
+    todo = list(between)
+    for op in todo:
+        if is_exit(op):
+            loops = loops or LoopGradients()
+            known = len(between)
+            with colocated(op):
+                loops.add(op, between)
+            todo += list(between)[known:]
+    return loops or Loops()
+
+
+gradients.loops_between = _loops_between
