@@ -426,6 +426,32 @@ def _mlp_steps(tf: Any, sizes: Sequence[int], batch: int, optimizer: Any = None)
     return lambda: [1 / best(lambda: session.run(train, feed), 10)]
 
 
+_CNN_ROWS = {"CNN 28×28, batch 32, training step": Row("steps/s", 0.4), "same, forward only": Row("steps/s", 0.4)}
+
+
+@workload("cnn", _CNN_ROWS)
+def cnn(tf: Any) -> Measure:
+    """The net of TensorFlow's MNIST tutorial: 5×5×32, pool, 5×5×64, pool, 1024 units, 10 classes."""
+    with tf.Graph().as_default():
+        x, labels = tf.placeholder(tf.float32, [None, 784]), tf.placeholder(tf.float32, [None, 10])
+        layer = tf.reshape(x, [-1, 28, 28, 1])
+        for i, channels in enumerate(((1, 32), (32, 64))):
+            w = tf.Variable(tf.truncated_normal([5, 5, *channels], stddev=0.1, seed=i))
+            layer = tf.raw_ops.Conv2D(input=layer, filter=w, strides=[1, 1, 1, 1], padding="SAME")
+            layer = tf.nn.relu(layer + tf.Variable(tf.constant(0.1, shape=channels[1:])))
+            layer = tf.raw_ops.MaxPool(input=layer, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")
+        layer = tf.reshape(layer, [-1, 7 * 7 * 64])
+        for i, sizes in enumerate(((7 * 7 * 64, 1024), (1024, 10))):
+            w = tf.Variable(tf.truncated_normal(sizes, stddev=0.1, seed=2 + i))
+            layer = tf.matmul(layer if i == 0 else tf.nn.relu(layer), w) + tf.Variable(tf.constant(0.1, shape=sizes[1:]))
+        loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits_v2(labels=labels, logits=layer))
+        train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
+        session = tf.Session()
+        session.run(tf.global_variables_initializer())
+    feed = dict(zip((x, labels), _data(784, 32), strict=True))
+    return lambda: [1 / best(lambda op=op: session.run(op, feed), 2, 20) for op in (train, layer)]
+
+
 @workload("ps", {"MLP 64-32-10, batch 32, 1 ps + 2 workers in one process": Row("steps/s")})
 def ps_training(tf: Any) -> Measure:
     """Between-graph replication: each worker has its own graph and thread, the variables are on the ps."""

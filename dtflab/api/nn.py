@@ -19,6 +19,18 @@ from dtflab.ops.activations import (
     softsign,
 )
 from dtflab.ops.bias import bias_add
+from dtflab.ops.convolutions import (
+    conv1d,
+    conv1d_transpose,
+    conv2d,
+    conv2d_backprop_filter,
+    conv2d_backprop_input,
+    conv2d_transpose,
+    conv3d,
+    conv3d_transpose,
+    conv_transpose,
+    convolution,
+)
 from dtflab.ops.cross_entropy import (
     log_softmax,
     sigmoid_cross_entropy_with_logits,
@@ -49,8 +61,22 @@ from dtflab.ops.nn import (
     xw_plus_b,
     zero_fraction,
 )
+from dtflab.ops.pools import (
+    avg_pool,
+    avg_pool1d,
+    avg_pool3d,
+    avg_pool_v2,
+    max_pool,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+    max_pool_v2,
+    max_pool_with_argmax,
+)
 from dtflab.ops.ranking import in_top_k, top_k
 from dtflab.ops.unary import sigmoid, tanh
+
+avg_pool2d = avg_pool
 
 
 def __getattr__(name: str) -> Any:

@@ -139,7 +139,7 @@ def check_ranks(node: Any, x: Any, w: Any) -> None:
     """InvalidArgumentError unless there is a dimension for each stride."""
     ndims = len(node["strides"])
     for name, value in (("input", x), ("filter", w)):
-        if value.ndim != ndims:
+        if len(value.shape) != ndims:
             raise invalid(f"{name} must be {ndims}-dimensional: {shape_text(value)}")
 
 
@@ -279,10 +279,7 @@ def _output_shape(op: Any) -> list[TensorShape]:
     check_attrs(op, ndims)
     sizes, filter_sizes = x.as_list(), w.as_list()
     depth = sizes[1 if windows.is_channels_first(op) else -1]
-    if ndims == 4:
-        check_depths(depth, *filter_sizes[-2:])
-    else:
-        TensorShape([depth]).merge_with(w[-2:-1])
+    check_depths(depth, *filter_sizes[-2:])
     spatial = output_sizes(op, windows.spatial(op, sizes), filter_sizes, windows.static_paddings(op, ndims))
     return [windows.with_channels(op, sizes[0], spatial, filter_sizes[-1])]
 
@@ -343,7 +340,7 @@ class _Forward(_Convolution):
             axes = axes_of(node, windows.spatial(node, ins[0].shape), ins[1].shape[:-2])
         except errors.OpError:
             return 0  # the kernel will say what is wrong
-        return _products(len(ins[0]) * math.prod(windows.outs(axes)) * ins[1].shape[-1], ins[1].shape)
+        return _products(ins[0].shape[0] * math.prod(windows.outs(axes)) * ins[1].shape[-1], ins[1].shape)
 
     @staticmethod
     def grad(op: Any, dy: Any) -> list[Any]:

@@ -21,7 +21,7 @@ from dtflab.graph.errors import UnimplementedError
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops import array, windows
+from dtflab.ops import array, constant, windows
 from dtflab.ops.array_module import scatterer
 from dtflab.ops.matmul import Shard
 from dtflab.ops.messages import invalid, shape_text
@@ -270,7 +270,7 @@ def _second_order(back: str) -> Callable[[Any, Any], list[Any]]:
 
     def grad(op: Any, d: Any) -> list[Any]:
         x, y = op.inputs[:2]
-        zeros = [apply_op("ZerosLike", None, x=t) for t in (x, y)]
+        zeros = [constant.zeros_like(t) for t in (x, y)]
         rest: list[Any] = [None] * (len(op.inputs) - 3)
         return [*zeros, apply_op(back, None, orig_input=x, orig_output=y, grad=d, **_window(op, "data_format")), *rest]
 
