@@ -1,7 +1,8 @@
 """dtflab: TensorFlow 1.x's distributed graph runtime, small enough to read and open enough to look inside.
 
 `import dtflab as tf` runs TF1 programs; this module is their namespace, and the few names that TF1 does not have
-(`Cluster`, `timeouts`, `simulate_gpus`, `smi`, `discovery`, `explain`, `grade`, `viz`, `datasets`) are the lab's own.
+(`Cluster`, `timeouts`, `simulate_gpus`, `smi`, `discovery`, `explain`, `grade`, `viz`, `datasets`,
+`model_parallel`) are the lab's own.
 
 The rooms, lower ones first; a lower one never imports an upper one:
 `protos` < `graph` < `files` < `ops` < `machine` < `placement` < `runtime` < `cluster` < `train` < `data` < `nets` <
@@ -534,9 +535,9 @@ _NAMESPACES = (
     "logging",
     "lookup",
     "losses",
-    "metrics",
     "manip",
     "math",
+    "metrics",
     "nest",
     "nn",
     "python_io",
@@ -560,6 +561,7 @@ _MODULES = {
     **{name: f"dtflab.api.{name}" for name in _NAMESPACES},
     "errors": "dtflab.graph.errors",
     "layers": "dtflab.nets.layers",
+    "model_parallel": "dtflab.nets.model_parallel",
     "timeline": "dtflab.files.timeline",
 }
 

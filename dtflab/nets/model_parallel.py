@@ -1,0 +1,231 @@
+"""One layer over several devices, one network over several devices, and batches that flow through it in parts.
+
+Sources: Dean et al., «Large Scale Distributed Deep Networks» (2012), for layers that are cut; Huang et al., «GPipe»
+(2019), for micro-batches. TensorFlow has no such functions; these are made of its own pieces, so that what they make
+can be looked at, placed and traced as any graph.
+
+Rule: a split changes where things are computed, never what. Its variables are parts of one variable, as partitioners
+make them, so a checkpoint of the unsplit net fits the split one and the other way round; values and gradients are those
+of the unsplit net, to rounding. Where results are put together is the caller's `tf.device`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from dtflab.graph import nest
+from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.scopes import control_dependencies, device, name_scope
+from dtflab.nets.layers.activations import activation_of
+from dtflab.nets.rnn_cell import MultiRNNCell
+from dtflab.nets.rnn_cell_wrappers import DeviceWrapper
+from dtflab.ops.bias import bias_add
+from dtflab.ops.convolutions import conv2d as convolve
+from dtflab.ops.initializers import zeros_initializer
+from dtflab.ops.joining import concat, split
+from dtflab.ops.math import add_n
+from dtflab.ops.matmul import matmul
+from dtflab.ops.partitioned_variables import PartitionedVariable, fixed_size_partitioner
+from dtflab.ops.template import make_template
+from dtflab.ops.variable_scope import get_variable, variable_scope
+
+# -- layers -----------------------------------------------------------------------------------------------------------
+
+
+def dense(
+    inputs: Any, units: int, devices: Sequence[str], by: str = "columns", activation: Any = None,
+    kernel_initializer: Any = None, bias_initializer: Any = None, name: str = "dense",
+) -> Tensor:  # fmt: skip
+    """activation(inputs · kernel + bias), the kernel cut over `devices`: [batch, depth] → [batch, units].
+
+    By "columns" each device has some of the units: it gets all of the inputs, and the results are put side by side.
+    By "rows" each device has some of the inputs, and only gets those; the partial sums are added. The variables are
+    `name`/kernel and `name`/bias, as those of `tf.layers.dense`. ValueError if there is nothing for a device to do.
+    """
+    inputs = convert_to_tensor(inputs)
+    depth = inputs.shape.with_rank(2)[1].value
+    if depth is None:
+        raise ValueError(f"{name}: the last dimension of the inputs must be known; their shape is {inputs.shape}.")
+    if by not in ("columns", "rows"):
+        raise ValueError(f"{name}: a dense layer is cut by 'columns' or 'rows', not by {by!r}.")
+    axis = 1 if by == "columns" else 0
+    _check_count(name, (depth, units)[axis], ("inputs", "units")[axis], devices)
+    with variable_scope(name):
+        kernels = _parts("kernel", [depth, units], axis, devices, inputs.dtype, kernel_initializer)
+        if by == "columns":
+            products = [_on(d, matmul, inputs, kernel) for d, kernel in zip(devices, kernels, strict=True)]
+            outputs = _side_by_side(products, devices, bias_initializer, axis=1)
+        else:
+            pieces = split(inputs, [kernel.shape[0].value for kernel in kernels], axis=1)
+            products = [_on(d, matmul, x, kernel) for d, x, kernel in zip(devices, pieces, kernels, strict=True)]
+            outputs = bias_add(add_n(products), _bias(units, inputs.dtype, bias_initializer))
+        return _activated(outputs, activation)
+
+
+def conv2d(
+    inputs: Any, filters: int, kernel_size: Any, devices: Sequence[str], by: str = "channels", strides: Any = (1, 1),
+    padding: str = "VALID", activation: Any = None, kernel_initializer: Any = None, bias_initializer: Any = None,
+    name: str = "conv2d",
+) -> Tensor:  # fmt: skip
+    """activation(inputs * kernel + bias) over `devices`: images [batch, height, width, channels] → as many filters.
+
+    By "channels" each device has some of the filters: it gets the whole images, and makes some of the channels.
+    By "rows" each device makes some rows of the images: it gets the rows that those depend on, with the border that
+    neighbours share, and the whole kernel, which stays on the first device. The variables are `name`/kernel and
+    `name`/bias, as those of `tf.layers.conv2d`. ValueError if there is nothing for a device to do.
+    """
+    inputs, size, step = convert_to_tensor(inputs), _pair(kernel_size), _pair(strides)
+    height, width, channels = (d.value for d in inputs.shape.with_rank(4)[1:])
+    shape, padding = [*size, channels, filters], padding.upper()
+    if by == "channels":
+        _check_count(name, filters, "filters", devices)
+        with variable_scope(name):
+            kernels = _parts("kernel", shape, 3, devices, inputs.dtype, kernel_initializer)
+            maps = [_on(d, convolve, inputs, k, [1, *step, 1], padding) for d, k in zip(devices, kernels, strict=True)]
+            return _activated(_side_by_side(maps, devices, bias_initializer, axis=3), activation)
+    if by != "rows":
+        raise ValueError(f"{name}: a convolution is cut by 'channels' or 'rows', not by {by!r}.")
+    if height is None or width is None:
+        raise ValueError(f"{name}: height and width of the images must be known; their shape is {inputs.shape}.")
+    bands = _bands(height, size[0], step[0], padding, len(devices), name)
+    with variable_scope(name):
+        with device(devices[0]):
+            kernel = get_variable("kernel", shape, inputs.dtype, kernel_initializer)
+            offsets = _bias(filters, inputs.dtype, bias_initializer)
+        sides = _padding(width, size[1], step[1], padding, name)
+        rows = [
+            _on(d, _band_of_rows, inputs[:, band.first : band.last], kernel, step, band, sides)
+            for d, band in zip(devices, bands, strict=True)
+        ]
+        return _activated(bias_add(concat(rows, 1), offsets), activation)
+
+
+def rnn_layers(cells: Sequence[Any], devices: Sequence[Any]) -> MultiRNNCell:
+    """The cell that stacks `cells`, each on its own of `devices`: for `tf.nn.dynamic_rnn` and its kin.
+
+    While an upper layer is at one time, lower ones can be at later times.
+    """
+    if len(cells) != len(devices):
+        raise ValueError(f"There are {len(cells)} layers and {len(devices)} devices; each layer needs its own.")
+    return MultiRNNCell([DeviceWrapper(cell, where) for cell, where in zip(cells, devices, strict=True)])
+
+
+# -- pipelines --------------------------------------------------------------------------------------------------------
+
+
+def pipeline(
+    stages: Sequence[Callable[[Any], Any]], inputs: Any, devices: Sequence[Any], micro_batches: int,
+    name: str = "pipeline",
+) -> list[Any]:  # fmt: skip
+    """What the last stage makes of each of `micro_batches` equal parts of the batch, in their order.
+
+    Stage k runs on `devices[k]`; each is a function of what the one before it returned, the first of the inputs, a
+    tensor or a structure of tensors that are cut along their first dimension. Its variables are made once, in the
+    scope `stage_k`, and used for all parts. A device takes the parts in their order, while other devices work on
+    others. For the way back, ask `tf.gradients` to `colocate_gradients_with_ops`; the mean of equal parts' mean losses
+    is the loss of the batch. ValueError for counts that do not fit; a batch that can't be cut is an error of the step.
+    """
+    if len(stages) != len(devices):
+        raise ValueError(
+            f"{name}: there are {len(stages)} stages and {len(devices)} devices; each stage needs its own."
+        )
+    if micro_batches < 1:
+        raise ValueError(f"{name}: micro_batches must be 1 or more, not {micro_batches}.")
+    templates = [make_template(f"stage_{k}", stage) for k, stage in enumerate(stages)]
+    with name_scope(name):
+        cut = [split(tensor, micro_batches, axis=0, name="micro_batches") for tensor in nest.flatten(inputs)]
+        values = [nest.pack_sequence_as(inputs, parts) for parts in zip(*cut, strict=True)]
+        for k, (stage, where) in enumerate(zip(templates, devices, strict=True)):
+            before: list[Operation] = []  # this stage of the micro-batch before
+            for m, value in enumerate(values):
+                with name_scope(f"stage_{k}_of_{m}"), device(where), control_dependencies(before):
+                    values[m] = stage(value)
+                before = [tensor.op for tensor in nest.flatten(values[m])]
+        return values
+
+
+# -- pieces -----------------------------------------------------------------------------------------------------------
+
+
+def _on(where: Any, function: Callable[..., Any], *args: Any) -> Any:
+    with device(where):
+        return function(*args)
+
+
+_PART = re.compile(r"/part_(\d+)(?:/|$)")
+
+
+def _parts(name: str, shape: list[Any], axis: int, devices: Sequence[Any], dtype: Any, initializer: Any) -> list[Any]:
+    """The variable `name` cut along `axis` into one part for each device."""
+
+    def its_device(op: Any) -> Any:
+        part = _PART.search(op.name)
+        return op.device if part is None else devices[int(part[1])]
+
+    with device(its_device):
+        cut = fixed_size_partitioner(len(devices), axis)
+        whole = get_variable(name, shape, dtype, initializer, partitioner=cut)
+    return list(whole) if isinstance(whole, PartitionedVariable) else [whole]
+
+
+def _bias(size: int, dtype: Any, initializer: Any) -> Any:
+    return get_variable("bias", [size], dtype, initializer or zeros_initializer())
+
+
+def _side_by_side(pieces: list[Tensor], devices: Sequence[Any], initializer: Any, axis: int) -> Tensor:
+    """The pieces with a part of the bias added to each, where that is."""
+    size = sum(piece.shape[axis].value for piece in pieces)
+    biases = _parts("bias", [size], 0, devices, pieces[0].dtype, initializer or zeros_initializer())
+    return concat([_on(d, bias_add, y, b) for d, y, b in zip(devices, pieces, biases, strict=True)], axis)
+
+
+def _activated(outputs: Tensor, activation: Any) -> Tensor:
+    function = activation_of(activation)
+    return outputs if function is None else function(outputs)
+
+
+def _check_count(name: str, count: int, what: str, devices: Sequence[Any]) -> None:
+    if not 1 <= len(devices) <= count:
+        raise ValueError(f"{name}: {count} {what} can't be cut over {len(devices)} devices.")
+
+
+def _pair(value: Any) -> list[int]:
+    return [value, value] if isinstance(value, int) else list(value)
+
+
+class _Band(NamedTuple):
+    """The rows from `first` to before `last` of the images, and how many rows of zeros come above and below."""
+
+    first: int
+    last: int
+    zeros: tuple[int, int]
+
+
+def _padding(size: int, window: int, stride: int, padding: str, name: str) -> tuple[int, int]:
+    """The zeros before and after, as TensorFlow pads for SAME."""
+    if padding not in ("SAME", "VALID"):
+        raise ValueError(f"{name}: padding must be 'SAME' or 'VALID', not {padding!r}.")
+    total = max((-(-size // stride) - 1) * stride + window - size, 0) if padding == "SAME" else 0
+    return total // 2, total - total // 2
+
+
+def _bands(height: int, window: int, stride: int, padding: str, count: int, name: str) -> list[_Band]:
+    """Which rows of the images each device needs to make its share of the rows of the result."""
+    above, below = _padding(height, window, stride, padding, name)
+    results = (height + above + below - window) // stride + 1
+    if not 1 <= count <= results:
+        raise ValueError(f"{name}: {max(results, 0)} rows of results can't be cut over {count} devices.")
+    ends = [results * i // count for i in range(count + 1)]
+    bands = []
+    for start, end in pairwise(ends):
+        first, last = start * stride - above, (end - 1) * stride + window - above
+        bands.append(_Band(max(first, 0), min(last, height), (max(-first, 0), max(last - height, 0))))
+    return bands
+
+
+def _band_of_rows(rows: Tensor, kernel: Any, step: list[int], band: _Band, sides: tuple[int, int]) -> Tensor:
+    return convolve(rows, kernel, [1, *step, 1], [(0, 0), band.zeros, sides, (0, 0)])
