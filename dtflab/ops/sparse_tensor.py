@@ -133,9 +133,16 @@ def components(sparse: SparseTensor) -> list[Tensor]:
     return [sparse.indices, sparse.values, sparse.dense_shape]
 
 
+def _rebuilt(sparse: SparseTensor, parts: Any) -> SparseTensor:
+    """Other tensors in the place of those of `sparse`, whose static shape still holds."""
+    result = SparseTensor(*parts)
+    result.set_shape(sparse.shape)
+    return result
+
+
 register_fetch_expansion(SparseTensor, lambda sparse: (components(sparse), lambda parts: SparseTensorValue(*parts)))
 register_feed_expansion(SparseTensor, components)
-register_composite(SparseTensor, components, lambda _, parts: SparseTensor(*parts))
+register_composite(SparseTensor, components, _rebuilt)
 
 
 def is_sparse(x: Any) -> bool:

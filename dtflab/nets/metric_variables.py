@@ -1,0 +1,88 @@
+"""What metrics share: their variables, the fitting of their arguments, and where value and update are put.
+
+Stands for the helpers of `python/ops/metrics_impl.py`. Left out: replicas of `tf.distribute`.
+
+How: a metric is two tensors. Running `update_op` adds a batch to the metric's variables and gives the value with that
+batch; `value` reads the variables. Being local, the variables belong to one task and are not saved; they are zero after
+`tf.local_variables_initializer()` has run, which is also how a metric is begun anew.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.graph_keys import GraphKeys
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import add_to_collections
+from dtflab.ops import array, constant as constants, logic, reshaping
+from dtflab.ops.cond import cond
+from dtflab.ops.confusion_matrix import may_squeeze, remove_squeezable_dimensions
+from dtflab.ops.variable import Variable, VariableAggregation, VariableSynchronization
+
+Metric = tuple[Any, Any]  # the value, and the operation that adds a batch
+
+
+def metric_variable(shape: Any, dtype: Any, name: str) -> Any:
+    """A variable that begins at zero, in the collections LOCAL_VARIABLES and METRIC_VARIABLES."""
+    return Variable(
+        lambda: constants.zeros(shape, dtype),
+        trainable=False,
+        collections=[GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES],
+        synchronization=VariableSynchronization.ON_READ,
+        aggregation=VariableAggregation.SUM,
+        name=name,
+    )
+
+
+def published(value: Any, update_op: Any, metrics_collections: Any, updates_collections: Any) -> Metric:
+    """The two, after they have been put into the collections that were asked for."""
+    if metrics_collections:
+        add_to_collections(metrics_collections, value)
+    if updates_collections:
+        add_to_collections(updates_collections, update_op)
+    return value, update_op
+
+
+def fitted(predictions: Any, labels: Any, weights: Any) -> tuple[Tensor, Any, Any]:
+    """The three as tensors of one rank, as far as dimensions of size 1 at the end allow; None stays None."""
+    predictions = convert_to_tensor(predictions)
+    if labels is not None:
+        labels, predictions = remove_squeezable_dimensions(labels, predictions)
+        predictions.shape.assert_is_compatible_with(labels.shape)
+    return predictions, labels, None if weights is None else _fitted_weights(convert_to_tensor(weights), predictions)
+
+
+def _fitted_weights(weights: Tensor, predictions: Tensor) -> Tensor:
+    rank, wanted = weights.shape.ndims, predictions.shape.ndims
+    if rank == 0:
+        return weights
+    if rank is not None and wanted is not None:
+        return _one_less_or_more(weights, rank - wanted)
+    weights_rank = array.rank(weights)
+    rank_diff = weights_rank - array.rank(predictions)
+
+    def expanded() -> Any:
+        longer = logic.equal(rank_diff, -1)
+        return cond(longer, lambda: reshaping.expand_dims(weights, [-1]), lambda: weights)
+
+    def adjusted() -> Any:
+        return cond(logic.equal(rank_diff, 1), squeezed, expanded)
+
+    def squeezed() -> Any:
+        return reshaping.squeeze(weights, [-1]) if may_squeeze(weights) else weights
+
+    result: Tensor = cond(logic.equal(weights_rank, 0), lambda: weights, adjusted)
+    return result
+
+
+def _one_less_or_more(weights: Tensor, too_many: int) -> Tensor:
+    if too_many == 1:
+        return reshaping.squeeze(weights, [-1])
+    return reshaping.expand_dims(weights, [-1]) if too_many == -1 else weights
+
+
+def as_vector(x: Tensor) -> Tensor:
+    """The same elements in one dimension, if there are several."""
+    ndims = x.shape.ndims
+    return reshaping.reshape(x, [-1]) if ndims is not None and ndims > 1 else x

@@ -1,0 +1,269 @@
+"""tf.metrics that are means: of numbers, of errors, of how often a prediction was right.
+
+Stands for their part of `python/ops/metrics_impl.py`. Counts of kinds of errors are in `metrics_of_counts.py`, what
+depends on thresholds in `metrics_at_thresholds.py`, what looks at the first k classes in `metrics_at_k.py`.
+
+Rule: each function makes its variables when it is called, and returns (value, update_op); `weights` are a scalar or
+fit the values as those of losses do, and None counts every element once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtflab.graph import dtypes
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import control_dependencies
+from dtflab.nets.metric_variables import Metric, as_vector, fitted, metric_variable, published
+from dtflab.ops import array, casting, constant as constants, division, logic, math, reduction, state, unary
+from dtflab.ops.confusion_matrix import confusion_matrix, remove_squeezable_dimensions
+from dtflab.ops.diagonal import diag_part
+from dtflab.ops.variable_scope import variable_scope
+from dtflab.ops.weights_broadcast import broadcast_weights
+
+
+def mean(
+    values: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The weighted mean of all values so far; 0 before the first."""
+    with variable_scope(name, "mean", (values, weights)):
+        values = casting.cast(values, dtypes.float32)
+        total = metric_variable([], dtypes.float32, name="total")
+        count = metric_variable([], dtypes.float32, name="count")
+        if weights is None:
+            number = casting.cast(array.size(values), dtypes.float32)
+        else:
+            values, weights = _weighted(values, weights)
+            number = reduction.reduce_sum(weights)
+        updates = _added(total, reduction.reduce_sum(values), count, number, after=values)
+        return _quotient(total, count, updates, metrics_collections, updates_collections)
+
+
+def _weighted(values: Any, weights: Any) -> tuple[Tensor, Tensor]:
+    """The values times their weights, and the weights, one for each value."""
+    values, _, weights = fitted(values, None, weights)
+    weights = broadcast_weights(casting.cast(weights, dtypes.float32), values)
+    return math.multiply(values, weights), weights
+
+
+def _added(total: Any, values: Tensor, count: Any, number: Tensor, after: Tensor) -> tuple[Tensor, Tensor]:
+    update_total = state.assign_add(total, values)
+    with control_dependencies([after]):
+        return update_total, state.assign_add(count, number)
+
+
+def _quotient(total: Any, count: Any, updates: Any, metrics_collections: Any, updates_collections: Any) -> Metric:
+    """total / count, and the same of what has just been updated."""
+    value = division.div_no_nan(total, math.maximum(count, 0), name="value")
+    update_op = division.div_no_nan(updates[0], math.maximum(updates[1], 0), name="update_op")
+    return published(value, update_op, metrics_collections, updates_collections)
+
+
+def mean_tensor(
+    values: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The mean of tensors of one fully known shape, element by element."""
+    with variable_scope(name, "mean", (values, weights)):
+        values = casting.cast(values, dtypes.float32)
+        total = metric_variable(values.shape, dtypes.float32, name="total_tensor")
+        count = metric_variable(values.shape, dtypes.float32, name="count_tensor")
+        number = constants.ones_like(values)
+        if weights is not None:
+            values, weights = _weighted(values, weights)
+            number = math.multiply(number, weights)
+        updates = _added(total, values, count, number, after=values)
+        return _quotient(total, count, updates, metrics_collections, updates_collections)
+
+
+def accuracy(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """How often the predictions equal the labels; both of one shape."""
+    predictions, labels, weights = fitted(predictions, labels, weights)
+    if labels.dtype != predictions.dtype:
+        predictions = casting.cast(predictions, labels.dtype)
+    is_correct = casting.cast(logic.equal(predictions, labels), dtypes.float32)
+    return mean(is_correct, weights, metrics_collections, updates_collections, name or "accuracy")
+
+
+def percentage_below(
+    values: Any,
+    threshold: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The part of the values that is less than `threshold`, as a number from 0 to 1."""
+    is_below = casting.cast(logic.less(values, threshold), dtypes.float32)
+    return mean(is_below, weights, metrics_collections, updates_collections, name or "percentage_below_threshold")
+
+
+# -- errors -------------------------------------------------------------------------------------------
+
+
+def mean_absolute_error(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The mean of |predictions - labels|."""
+    predictions, labels, weights = fitted(predictions, labels, weights)
+    errors = unary.abs(predictions - labels)
+    return mean(errors, weights, metrics_collections, updates_collections, name or "mean_absolute_error")
+
+
+def mean_squared_error(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The mean of (predictions - labels)²."""
+    predictions, labels, weights = fitted(predictions, labels, weights)
+    errors = math.squared_difference(labels, predictions)
+    return mean(errors, weights, metrics_collections, updates_collections, name or "mean_squared_error")
+
+
+def root_mean_squared_error(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The root of the mean of (predictions - labels)²."""
+    predictions, labels, weights = fitted(predictions, labels, weights)
+    squared, update = mean_squared_error(labels, predictions, weights, None, None, name or "root_mean_squared_error")
+    return published(unary.sqrt(squared), unary.sqrt(update), metrics_collections, updates_collections)
+
+
+def mean_relative_error(
+    labels: Any,
+    predictions: Any,
+    normalizer: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The mean of |labels - predictions| / normalizer; where that is 0, of 0."""
+    predictions, labels, weights = fitted(predictions, labels, weights)
+    predictions, normalizer = remove_squeezable_dimensions(predictions, normalizer)
+    predictions.shape.assert_is_compatible_with(normalizer.shape)
+    no_norm, zeros = logic.equal(normalizer, 0.0), constants.zeros_like(labels)
+    errors = logic.where(no_norm, zeros, division.divide(unary.abs(labels - predictions), normalizer))
+    return mean(errors, weights, metrics_collections, updates_collections, name or "mean_relative_error")
+
+
+def mean_cosine_distance(
+    labels: Any,
+    predictions: Any,
+    dim: int,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """1 - the mean of labels · predictions along `dim`, for vectors of length 1."""
+    predictions, labels, weights = fitted(predictions, labels, weights)
+    products = math.multiply(predictions, labels)
+    products = reduction.reduce_sum(products, axis=[dim], keepdims=True)
+    cosine, update_op = mean(products, weights, None, None, name or "mean_cosine_distance")
+    distance, update_op = math.subtract(1.0, cosine), math.subtract(1.0, update_op)
+    return published(distance, update_op, metrics_collections, updates_collections)
+
+
+# -- by class -----------------------------------------------------------------------------------------
+
+
+def mean_per_class_accuracy(
+    labels: Any,
+    predictions: Any,
+    num_classes: int,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The mean over classes of how often an example of the class was recognized; the update gives one per class."""
+    with variable_scope(name, "mean_accuracy", (predictions, labels, weights)):
+        labels = as_vector(casting.cast(labels, dtypes.int64))
+        predictions = as_vector(predictions)
+        predictions.shape.assert_is_compatible_with(labels.shape)
+        total = metric_variable([num_classes], dtypes.float32, name="total")
+        count = metric_variable([num_classes], dtypes.float32, name="count")
+        ones = constants.ones([array.size(labels)], dtypes.float32)
+        if labels.dtype != predictions.dtype:
+            predictions = casting.cast(predictions, labels.dtype)
+        is_correct = casting.cast(logic.equal(predictions, labels), dtypes.float32)
+        if weights is not None:
+            weights = casting.cast(as_vector(weights), dtypes.float32)
+            is_correct *= weights
+            ones *= weights
+        update_total = state.scatter_add(total, labels, ones)
+        update_count = state.scatter_add(count, labels, is_correct)
+        per_class = division.div_no_nan(count, math.maximum(total, 0))
+        value = reduction.reduce_mean(per_class, name="mean_accuracy")
+        update_op = division.div_no_nan(update_count, math.maximum(update_total, 0), name="update_op")
+        return published(value, update_op, metrics_collections, updates_collections)
+
+
+def mean_iou(
+    labels: Any,
+    predictions: Any,
+    num_classes: int,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """Intersection over union, true positives / (those + both kinds of errors), as a mean over the classes seen.
+
+    The update gives the confusion matrix.
+    """
+    with variable_scope(name, "mean_iou", (predictions, labels, weights)):
+        predictions.shape.assert_is_compatible_with(labels.shape)
+        matrix, update_op = _streaming_confusion_matrix(labels, predictions, num_classes, weights)
+        return published(_mean_iou(matrix), update_op, metrics_collections, updates_collections)
+
+
+def _streaming_confusion_matrix(labels: Any, predictions: Any, num_classes: Any, weights: Any) -> Metric:
+    total = metric_variable([num_classes, num_classes], dtypes.float64, name="total_confusion_matrix")
+    predictions, labels = casting.cast(predictions, dtypes.int64), casting.cast(labels, dtypes.int64)
+    num_classes = casting.cast(num_classes, dtypes.int64)
+    predictions, labels = as_vector(predictions), as_vector(labels)
+    weights = None if weights is None else as_vector(weights)
+    batch = confusion_matrix(labels, predictions, num_classes, weights=weights, dtype=dtypes.float64)
+    return total, state.assign_add(total, batch)
+
+
+def _mean_iou(matrix: Any) -> Tensor:
+    rows = casting.cast(reduction.reduce_sum(matrix, 0), dtypes.float32)
+    columns = casting.cast(reduction.reduce_sum(matrix, 1), dtypes.float32)
+    right = casting.cast(diag_part(matrix), dtypes.float32)
+    union = rows + columns - right
+    seen = reduction.reduce_sum(casting.cast(logic.not_equal(union, 0), dtypes.float32))
+    union = logic.where(logic.greater(union, 0), union, constants.ones_like(union))
+    iou = division.divide(right, union)
+    any_seen = logic.greater(seen, 0)
+    return logic.where(any_seen, reduction.reduce_sum(iou, name="mean_iou") / seen, 0)

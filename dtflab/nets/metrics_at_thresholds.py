@@ -1,0 +1,307 @@
+"""tf.metrics of predictions that are probabilities: counts at each of many thresholds, and what curves they draw.
+
+Stands for their part of `python/ops/metrics_impl.py`.
+
+How: a matrix with a row for each threshold and a column for each element says who counts as positive; the variables
+hold one count per threshold. AUC is the area under the curve that the thresholds draw, as a sum of strips.
+
+Rule: predictions outside of [0, 1] fail in the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dtflab.graph import dtypes, tf_logging
+from dtflab.graph.convert import constant
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import control_dependencies
+from dtflab.nets.metric_variables import Metric, fitted, metric_variable, published
+from dtflab.ops import (
+    along_axis,
+    array,
+    assertions,
+    casting,
+    constant as constants,
+    division,
+    logic,
+    math,
+    reduction,
+    repeating,
+    reshaping,
+    state,
+    unary,
+)
+from dtflab.ops.stacking import stack
+from dtflab.ops.variable_scope import variable_scope
+from dtflab.ops.weights_broadcast import broadcast_weights
+
+Counts = dict[str, Any]  # "tp", "fn", "tn", "fp" → a tensor or variable with one count for each threshold
+
+_NAMES = {"tp": "true_positives", "fn": "false_negatives", "tn": "true_negatives", "fp": "false_positives"}
+_EPSILON = 1e-7
+
+
+def _counts_at_thresholds(
+    labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any, includes: Sequence[str] = tuple(_NAMES)
+) -> tuple[Counts, Counts]:
+    """The counts so far (variables) and updated."""
+    with control_dependencies(_within_0_and_1(predictions)):
+        predictions, labels, weights = fitted(
+            casting.cast(predictions, dtypes.float32), casting.cast(labels, dtypes.bool), weights
+        )
+    conditions, tiled_weights = _conditions(labels, predictions, thresholds, weights, includes)
+    values, updates = {}, {}
+    for key, name in _NAMES.items():
+        if key in includes:
+            values[key] = metric_variable([len(thresholds)], dtypes.float32, name=name)
+            found = casting.cast(logic.logical_and(*conditions[key]), dtypes.float32)
+            if tiled_weights is not None:
+                found *= tiled_weights
+            updates[key] = state.assign_add(values[key], reduction.reduce_sum(found, 1))
+    return values, updates
+
+
+def _within_0_and_1(predictions: Any) -> list[Any]:
+    message = "predictions must be in [0, 1]"
+    checks = (assertions.assert_greater_equal, 0.0), (assertions.assert_less_equal, 1.0)
+    return [check(predictions, casting.cast(bound, predictions.dtype), message=message) for check, bound in checks]
+
+
+def _conditions(
+    labels: Tensor, predictions: Tensor, thresholds: Sequence[float], weights: Any, includes: Sequence[str]
+) -> tuple[dict[str, tuple[Any, Any]], Tensor | None]:
+    """[thresholds, elements]: what label and what prediction make a count; and the weights."""
+    count = len(thresholds)
+    column = reshaping.reshape(predictions, [-1, 1])
+    row_of_labels = reshaping.reshape(casting.cast(labels, dtypes.bool), [1, -1])
+    size = column.shape[0].value
+    times = stack([1, array.shape(column)[0] if size is None else size])
+    bounds = repeating.tile(reshaping.expand_dims(constant(thresholds), [1]), times)
+    positive = logic.greater(repeating.tile(reshaping.transpose(column), [count, 1]), bounds)
+    negative = unary.logical_not(positive) if {"fn", "tn"} & set(includes) else None
+    is_positive = repeating.tile(row_of_labels, [count, 1])
+    is_negative = unary.logical_not(is_positive) if {"fp", "tn"} & set(includes) else None
+    if weights is not None:
+        weights = broadcast_weights(casting.cast(weights, dtypes.float32), predictions)
+        weights = repeating.tile(reshaping.reshape(weights, [1, -1]), [count, 1])
+        bounds.shape.assert_is_compatible_with(weights.shape)
+    conditions = {"tp": (is_positive, positive), "fn": (is_positive, negative), "tn": (is_negative, negative),
+                  "fp": (is_negative, positive)}  # fmt: skip
+    return conditions, weights
+
+
+# -- counts -------------------------------------------------------------------------------------------
+
+
+def _one_count(key: str, summary: str) -> Callable[..., Metric]:
+    """The function `…_at_thresholds` for one of the four counts."""
+    what = _NAMES[key]
+
+    def count(
+        labels: Any,
+        predictions: Any,
+        thresholds: Sequence[float],
+        weights: Any = None,
+        metrics_collections: Any = None,
+        updates_collections: Any = None,
+        name: str | None = None,
+    ) -> Metric:
+        with variable_scope(name, what, (predictions, labels, weights)):
+            values, updates = _counts_at_thresholds(labels, predictions, thresholds, weights, (key,))
+            value = array.identity(values[key])
+            return published(value, updates[key], metrics_collections, updates_collections)
+
+    count.__name__ = count.__qualname__ = f"{what}_at_thresholds"
+    count.__doc__ = f"For each threshold how many {summary}, where a prediction above the threshold is positive."
+    return count
+
+
+true_positives_at_thresholds = _one_count("tp", "are positive and were predicted so")
+false_negatives_at_thresholds = _one_count("fn", "are positive and were predicted to be negative")
+true_negatives_at_thresholds = _one_count("tn", "are negative and were predicted so")
+false_positives_at_thresholds = _one_count("fp", "are negative and were predicted to be positive")
+
+
+def _part_of(what: str, other: str, summary: str) -> Callable[..., Metric]:
+    """The function that gives true positives / (true positives + the `other` count)."""
+
+    def part(
+        labels: Any,
+        predictions: Any,
+        thresholds: Sequence[float],
+        weights: Any = None,
+        metrics_collections: Any = None,
+        updates_collections: Any = None,
+        name: str | None = None,
+    ) -> Metric:
+        with variable_scope(name, f"{what}_at_thresholds", (predictions, labels, weights)):
+            found = _counts_at_thresholds(labels, predictions, thresholds, weights, ("tp", other))
+            value, update_op = (
+                division.divide(counts["tp"], _EPSILON + counts["tp"] + counts[other], name=f"{what}_{end}")
+                for counts, end in zip(found, ("value", "update_op"))
+            )
+            return published(value, update_op, metrics_collections, updates_collections)
+
+    part.__name__ = part.__qualname__ = f"{what}_at_thresholds"
+    part.__doc__ = f"For each threshold, {summary}; a prediction above the threshold is positive."
+    return part
+
+
+precision_at_thresholds = _part_of("precision", "fp", "of those predicted to be positive the part that is")
+recall_at_thresholds = _part_of("recall", "fn", "of those that are positive the part that was predicted so")
+
+
+# -- curves -------------------------------------------------------------------------------------------
+
+
+def _evenly(count: int) -> list[float]:
+    """`count` - 2 thresholds between 0 and 1."""
+    return [(i + 1) * 1.0 / (count - 1) for i in range(count - 2)]
+
+
+def sensitivity_at_specificity(
+    labels: Any,
+    predictions: Any,
+    specificity: float,
+    weights: Any = None,
+    num_thresholds: int = 200,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The part of the positives found, at the threshold where nearest to `specificity` of the negatives are told."""
+    if specificity < 0 or specificity > 1:
+        raise ValueError(f"`specificity` must be in the range [0, 1]. Currently, `specificity` got {specificity}.")
+
+    def compute(counts: Counts, name: str) -> Tensor:
+        tp, fn, tn, fp = counts.values()
+        specificities = division.divide(tn, tn + fp + _EPSILON)
+        at = casting.cast(along_axis.argmin(unary.abs(specificities - specificity), 0), dtypes.int32)
+        return division.divide(tp[at], tp[at] + fn[at] + _EPSILON, name)
+
+    with variable_scope(name, "sensitivity_at_specificity", (predictions, labels, weights)):
+        thresholds = [0.0 - _EPSILON, *_evenly(num_thresholds), 1.0 + _EPSILON]
+        values, updates = _counts_at_thresholds(labels, predictions, thresholds, weights)
+        return published(
+            compute(values, "value"), compute(updates, "update_op"), metrics_collections, updates_collections
+        )
+
+
+def specificity_at_sensitivity(
+    labels: Any,
+    predictions: Any,
+    sensitivity: float,
+    weights: Any = None,
+    num_thresholds: int = 200,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The part of the negatives told, at the threshold where nearest to `sensitivity` of the positives are found.
+
+    Of several such thresholds the highest.
+    """
+    if sensitivity < 0 or sensitivity > 1:
+        raise ValueError(f"`sensitivity` must be in the range [0, 1]. Currently, `sensitivity` is {sensitivity}.")
+
+    def compute(counts: Counts, name: str) -> Tensor:
+        tp, fn, tn, fp = counts.values()
+        sensitivities = division.divide(tp, tp + fn + _EPSILON)
+        least = reduction.reduce_min(unary.abs(sensitivities - sensitivity))
+        at_least = logic.equal(unary.abs(sensitivities - sensitivity), least)
+        counted = along_axis.cumsum(casting.cast(at_least, dtypes.int64))  # largest from the last one on
+        at = casting.cast(along_axis.argmax(counted, 0), dtypes.int32)
+        return division.divide(tn[at], tn[at] + fp[at] + _EPSILON, name)
+
+    with variable_scope(name, "specificity_at_sensitivity", (predictions, labels, weights)):
+        thresholds = [0.0 - _EPSILON, *_evenly(num_thresholds), 1.0 - _EPSILON]
+        values, updates = _counts_at_thresholds(labels, predictions, thresholds, weights)
+        return published(
+            compute(values, "value"), compute(updates, "update_op"), metrics_collections, updates_collections
+        )
+
+
+def auc(
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    num_thresholds: int = 200,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    curve: str = "ROC",
+    name: str | None = None,
+    summation_method: str = "trapezoidal",
+    thresholds: Sequence[float] | None = None,
+) -> Metric:
+    """The area under a curve: "ROC" (recall over false positive rate) or "PR" (precision over recall).
+
+    `summation_method` is "trapezoidal", "minoring" or "majoring" (the lower or the higher end of each strip), or
+    "careful_interpolation", which is right for PR.
+    """
+    with variable_scope(name, "auc", (labels, predictions, weights)):
+        if curve not in ("ROC", "PR"):
+            raise ValueError(f"Curve must be either ROC or PR. Curve {curve} is unknown.")
+        between = _evenly(num_thresholds) if thresholds is None else sorted(thresholds)
+        all_thresholds = [0.0 - _EPSILON, *between, 1.0 + _EPSILON]
+        values, updates = _counts_at_thresholds(labels, predictions, all_thresholds, weights)
+        last = len(all_thresholds) - 1
+        value = _area(values, last, curve, summation_method, "value")
+        update_op = _area(updates, last, curve, summation_method, "update_op")
+        return published(value, update_op, metrics_collections, updates_collections)
+
+
+def _area(counts: Counts, last: int, curve: str, method: str, name: str) -> Tensor:
+    if curve == "PR" and method == "careful_interpolation":
+        return _interpolated_pr_area(counts["tp"], counts["fp"], counts["fn"], last)
+    if curve == "PR" and method == "trapezoidal":
+        tf_logging.warning(
+            'Trapezoidal rule is known to produce incorrect PR-AUCs; please switch to "careful_interpolation" instead.'
+        )
+    x, y = _points(counts, curve)
+    heights = _HEIGHTS.get(method)
+    if heights is None:
+        raise ValueError(
+            f"Invalid summation_method: {method} summation_method should be 'trapezoidal', "
+            "'careful_interpolation', 'minoring', or 'majoring'."
+        )
+    return reduction.reduce_sum(math.multiply(x[:last] - x[1:], heights(y, last)), name=name)
+
+
+_HEIGHTS: dict[str, Callable[[Tensor, int], Tensor]] = {  # of the strips between neighbouring points
+    "trapezoidal": lambda y, last: (y[:last] + y[1:]) / 2.0,
+    "careful_interpolation": lambda y, last: (y[:last] + y[1:]) / 2.0,
+    "minoring": lambda y, last: math.minimum(y[:last], y[1:]),
+    "majoring": lambda y, last: math.maximum(y[:last], y[1:]),
+}
+
+
+def _points(counts: Counts, curve: str) -> tuple[Tensor, Tensor]:
+    """x and y of the points, the last threshold's leftmost."""
+    epsilon = 1e-6
+    tp, fn, tn, fp = counts.values()
+    recalls = division.divide(tp + epsilon, tp + fn + epsilon)
+    if curve == "ROC":
+        return division.divide(fp, fp + tn + epsilon), recalls
+    return recalls, division.divide(tp + epsilon, tp + fp + epsilon)
+
+
+def _interpolated_pr_area(tp: Any, fp: Any, fn: Any, last: int) -> Tensor:
+    """Davis and Goadrich: between two points tp grows evenly with the number of positives p = tp + fp.
+
+    So precision there is slope + intercept / p, and its integral over recall has a logarithm.
+    """
+    dtp = tp[:last] - tp[1:]
+    p = tp + fp
+    slope = division.div_no_nan(dtp, math.maximum(p[:last] - p[1:], 0), name="prec_slope")
+    intercept = tp[1:] - math.multiply(slope, p[1:])
+    ratio = logic.where(
+        logic.logical_and(p[:last] > 0, p[1:] > 0),
+        division.div_no_nan(p[:last], math.maximum(p[1:], 0), name="recall_relative_ratio"),
+        constants.ones_like(p[1:]),
+    )
+    strips = division.div_no_nan(
+        slope * (dtp + intercept * unary.log(ratio)), math.maximum(tp[1:] + fn[1:], 0), name="pr_auc_increment"
+    )
+    return reduction.reduce_sum(strips, name="interpolate_pr_auc")
