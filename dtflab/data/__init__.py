@@ -1,10 +1,67 @@
-"""The namespace `tf.data`: data sets as graphs that hand out one element after the other."""
+"""The namespace `tf.data`: data sets as graphs that hand out one element after the other.
+
+Read `dataset` (what a program writes), `structure` (what an element is), `traced` (its functions) and `iterator`; what
+runs is in `ops/dataset*.py` and `ops/iterator*.py`.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from dtflab.data.dataset import (
+    AUTOTUNE,
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    Dataset,
+    FixedLengthRecordDataset,
+    TextLineDataset,
+    TFRecordDataset,
+)
+from dtflab.data.iterator import Iterator
+from dtflab.data.options import Options
 from dtflab.graph.missing import missing as _missing
+
+__all__ = [
+    "AUTOTUNE",
+    "INFINITE_CARDINALITY",
+    "UNKNOWN_CARDINALITY",
+    "Dataset",
+    "FixedLengthRecordDataset",
+    "Iterator",
+    "Options",
+    "TFRecordDataset",
+    "TextLineDataset",
+    "get_output_classes",
+    "get_output_shapes",
+    "get_output_types",
+    "make_initializable_iterator",
+    "make_one_shot_iterator",
+]
+
+
+def get_output_types(dataset_or_iterator: Any) -> Any:
+    """The dtype of each component of the elements."""
+    return dataset_or_iterator.output_types
+
+
+def get_output_shapes(dataset_or_iterator: Any) -> Any:
+    """The static shape of each component of the elements."""
+    return dataset_or_iterator.output_shapes
+
+
+def get_output_classes(dataset_or_iterator: Any) -> Any:
+    """The Python class of each component of the elements."""
+    return dataset_or_iterator.output_classes
+
+
+def make_one_shot_iterator(dataset: Dataset) -> Iterator:
+    """`dataset.make_one_shot_iterator()`"""
+    return dataset.make_one_shot_iterator()
+
+
+def make_initializable_iterator(dataset: Dataset, shared_name: str | None = None) -> Iterator:
+    """`dataset.make_initializable_iterator(shared_name)`"""
+    return dataset.make_initializable_iterator(shared_name)
 
 
 def __getattr__(name: str) -> Any:

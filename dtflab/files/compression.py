@@ -5,6 +5,7 @@ Stands for `tsl/lib/io/zlib_inputstream.cc` and `zlib_outputbuffer.cc`. Left out
 
 from __future__ import annotations
 
+import io
 import re
 import zlib
 from typing import Any, BinaryIO
@@ -70,3 +71,28 @@ class InflatingFile:
 
     def close(self) -> None:
         self._file.close()
+
+
+class _Inflated(io.RawIOBase):
+    """An InflatingFile as Python's own layers want it."""
+
+    def __init__(self, file: InflatingFile) -> None:
+        super().__init__()
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def inflating(file: BinaryIO, window_bits: int) -> BinaryIO:
+    """A file of deflated streams, to be read by lines."""
+    return io.BufferedReader(_Inflated(InflatingFile(file, window_bits)), _CHUNK)

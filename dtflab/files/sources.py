@@ -12,7 +12,7 @@ import os
 from itertools import islice
 from typing import Any, BinaryIO
 
-from dtflab.files.compression import WINDOW_BITS, InflatingFile
+from dtflab.files.compression import WINDOW_BITS, InflatingFile, inflating
 from dtflab.files.paths import local, reported
 from dtflab.files.tfrecord import RecordReader
 from dtflab.graph import errors
@@ -57,9 +57,10 @@ class Source:
 class Lines(Source):
     r"""The lines of a text, without `\n` or `\r\n`; keys are `file:number`, from 1, counting what is skipped."""
 
-    def __init__(self, work: bytes, skip_header_lines: int = 0) -> None:
+    def __init__(self, work: bytes, skip_header_lines: int = 0, compression: str = "") -> None:
         super().__init__(work)
-        self._file = self._open()
+        file = self._open()
+        self._file = inflating(file, WINDOW_BITS[compression]) if compression else file
         self._number = len(list(islice(self._file, skip_header_lines)))
 
     def next(self) -> Record | None:

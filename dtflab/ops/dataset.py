@@ -1,0 +1,228 @@
+"""Data sets as values: what a tensor of dtype `variant` holds, and what the ops that make one have in common.
+
+Stands for `core/framework/dataset.h` (DatasetBase, IteratorBase) and `core/data/dataset_utils.cc`. Left out: saving the
+place of an iterator in a checkpoint, cardinalities, the rewriting and tuning of pipelines.
+
+Rules: a Dataset says what the elements are and never changes; `iterate` begins with the first of them. An element is a
+list of arrays, one per component. What `iterate` gives is a Python iterator: StopIteration is the end, again and again;
+after any other error it goes on with the next element. So it is never a generator, which an error would end.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from dtflab.graph import errors
+from dtflab.graph.dtypes import DType
+from dtflab.graph.op_registry import Op
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
+from dtflab.ops.control_flow import free
+from dtflab.ops.messages import dtype_text, invalid, shape_text
+
+Element = Sequence[Any]
+Elements = Iterator[Element]
+
+
+class Closable(Protocol):
+    """Something that has threads, or waits for one."""
+
+    def close(self) -> None: ...
+
+
+class Run:
+    """One iteration of a pipeline from its beginning: knows those who have threads, to end them.
+
+    `ctx` is the context for the functions that are called: of a step that is over when the run is.
+    """
+
+    def __init__(self, ctx: Any = None) -> None:
+        self.ctx = copy.copy(ctx)
+        if ctx is not None:
+            self.ctx.step = type(ctx.step)(ctx.step.step_id, ctx.step.clock)
+        self.closed = False
+        self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def closes(self, closable: Closable) -> None:
+        """`closable` is to be closed with this run; at once, if it is over."""
+        self._closables.add(closable)
+        if self.closed:
+            closable.close()
+
+    def close(self) -> None:
+        """Nobody wants more elements: threads end, and who waits is sent away."""
+        self.closed = True
+        if self.ctx is not None:
+            self.ctx.step.cancel(closed())
+        for closable in list(self._closables):
+            closable.close()
+
+
+class Dataset:
+    """A sequence of elements, described; `inputs` are the data sets that it is made from.
+
+    `waits` says that the next element may have to be waited for: for another thread, or for a program.
+    """
+
+    waits = False
+    types: list[DType]
+    shapes: list[TensorShape]
+
+    def __init__(self, *inputs: Dataset) -> None:
+        self.inputs = inputs
+        self.waits = self.waits or any(dataset.waits for dataset in inputs)
+
+    def iterate(self, run: Run) -> Elements:
+        """An iterator over the elements, from the first one on."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {', '.join(map(dtype_text, self.types))}>"
+
+
+class Serial:
+    """Base of iterators that draw on one other iterator."""
+
+    def __init__(self, source: Elements) -> None:
+        self.source = source
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Element:
+        raise NotImplementedError
+
+
+# -- the ops ----------------------------------------------------------------------------------------------------
+
+OUTPUTS = """
+       output_types: list(type) >= 1
+       output_shapes: list(shape) >= 1"""
+METADATA = """
+       metadata: string = ''"""
+
+
+class DatasetOp(Op):
+    """Base of the ops that make a data set; `make(node, *inputs)` gives it."""
+
+    infer = staticmethod(shapes.scalar)
+    flops = staticmethod(free)
+    make: Callable[..., Dataset]
+
+    @classmethod
+    def bind(cls, node: Any, xp: Any) -> Callable[..., Dataset]:
+        return cls.binding(node, cls.make)
+
+    @staticmethod
+    def binding(node: Any, make: Callable[..., Dataset]) -> Callable[..., Dataset]:
+        """`make` for this node, as a kernel."""
+        types, output_shapes = _signature(node)
+
+        def make_it(*inputs: Any) -> Dataset:
+            dataset = make(node, *inputs)
+            dataset.types, dataset.shapes = types, output_shapes
+            return dataset
+
+        return make_it
+
+
+def _signature(node: Any) -> tuple[list[DType], list[TensorShape]]:
+    """The types and shapes of the components, as the node says them; files give strings."""
+    from dtflab.graph.dtypes import string
+
+    types = node.attrs.get("output_types", node.attrs.get("Toutput_types", [string]))
+    return list(types), list(node.attrs.get("output_shapes", [TensorShape([])]))
+
+
+def check_signature(dataset: Any, types: Sequence[DType], expected: Sequence[TensorShape]) -> None:
+    """InvalidArgumentError unless the elements of a data set or iterator are of these types and shapes."""
+    if len(types) != len(dataset.types):
+        raise invalid(f"Number of components does not match: expected {len(types)} types but got {len(dataset.types)}.")
+    for i, (wanted, found) in enumerate(zip(types, dataset.types, strict=True)):
+        if wanted != found:
+            raise invalid(
+                f"Data type mismatch at component {i}: expected {dtype_text(wanted)} but got {dtype_text(found)}."
+            )
+    for i, (mine, theirs) in enumerate(zip(expected, dataset.shapes, strict=True)):
+        if not mine.is_compatible_with(theirs):
+            raise invalid(
+                f"Incompatible shapes at component {i}: expected {shape_text(mine)} but got {shape_text(theirs)}."
+            )
+
+
+def number(value: Any, name: str) -> int:
+    """A scalar input as a Python number; InvalidArgumentError for anything else."""
+    if np.ndim(value):
+        raise invalid(f"{name} must be a scalar, but has shape {shape_text(value)}.")
+    return int(value)
+
+
+# -- batches ----------------------------------------------------------------------------------------------------
+
+
+def next_batch(elements: Elements, count: int) -> list[Any]:
+    """The next `count` elements, or as many as are left, stacked; StopIteration at the end.
+
+    An iterator that can do better has a method `batch`.
+    """
+    batch = getattr(elements, "batch", None)
+    if batch is not None:
+        found: list[Any] = batch(count)
+        return found
+    rows = list(itertools.islice(elements, count))
+    if not rows:
+        raise StopIteration
+    return [stacked(column, i) for i, column in enumerate(zip(*rows, strict=True))]
+
+
+def stacked(values: Sequence[Any], component: int) -> Any:
+    """Arrays of one shape side by side."""
+    first = values[0]
+    if isinstance(first, Dataset) or first.dtype == object:
+        return _stacked_objects(values, component)
+    _check_shapes(values, component)
+    if not first.ndim:
+        return np.array(values, first.dtype)
+    out = np.empty((len(values), *first.shape), first.dtype)
+    for i, value in enumerate(values):
+        out[i] = value
+    return out
+
+
+def _stacked_objects(values: Sequence[Any], component: int) -> Any:
+    if isinstance(values[0], Dataset):
+        out = np.empty(len(values), object)
+        out[:] = values
+        return out
+    _check_shapes(values, component)
+    out = np.empty((len(values), *values[0].shape), object)
+    for i, value in enumerate(values):
+        out[i] = value if value.ndim else value.item()
+    return out
+
+
+def _check_shapes(values: Sequence[Any], component: int) -> None:
+    shape = values[0].shape
+    for i, value in enumerate(values):
+        if value.shape == shape:
+            continue
+        if value.size != values[0].size:
+            raise invalid(
+                "Cannot add tensor to the batch: number of elements does not match. "
+                f"Shapes are: [tensor]: {shape_text(value)}, [batch]: {shape_text(shape)}"
+            )
+        raise invalid(
+            f"Cannot batch tensors with different shapes in component {component}. "
+            f"First element had shape {shape_text(shape)} and element {i} had shape {shape_text(value)}."
+        )
+
+
+def closed() -> errors.CancelledError:
+    """What is said to those who wait for an element of an iterator that is given up."""
+    return errors.CancelledError(None, None, "The iterator was closed, made anew, or its session ended.")
