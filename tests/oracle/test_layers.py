@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+
+import numpy as np
 import pytest
 
 pytest.importorskip("tensorflow")
 
+import dtflab as tf
 from tests.oracle.graph_defs import assert_same_graph, both
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated and will be removed:UserWarning")
@@ -159,6 +163,123 @@ def flatten(tf):
     tf.layers.flatten(tf.placeholder(tf.float32, [None, 4, 5, 6]), data_format="channels_first")
 
 
+# ---- convolutions and pooling ----
+
+HAS_DILATION = importlib.util.find_spec("dtflab.ops.atrous") is not None  # until it is landed
+
+
+@program
+def conv2d(tf):
+    x = tf.placeholder(tf.float32, [None, 8, 8, 3])
+    y = tf.layers.conv2d(x, 4, 3, activation=tf.nn.relu)
+    y = tf.layers.conv2d(y, 4, [3, 2], (2, 1), "same", use_bias=False, name="second")
+    return tf.layers.conv2d(y, 2, 1, padding="SAME", kernel_regularizer=tf.nn.l2_loss)
+
+
+@program
+def conv2d_of_unknown_sizes(tf):
+    x = tf.placeholder(tf.float32, [None, None, None, 3])
+    return [tf.layers.conv2d(x, 4, 3), tf.layers.conv2d(x, 4, 3, padding="same", dilation_rate=1 + HAS_DILATION)]
+
+
+@program
+def conv2d_channels_first(tf):
+    x = tf.placeholder(tf.float32, [2, 3, 8, 8])
+    return tf.layers.conv2d(x, 4, 3, strides=2, data_format="channels_first", activation="tanh")
+
+
+@program
+def conv1d(tf):
+    x = tf.placeholder(tf.float32, [None, 8, 3])
+    y = tf.layers.conv1d(x, 4, 3, activation=tf.nn.relu)
+    return tf.layers.conv1d(y, 4, 3, padding="causal", dilation_rate=1 + HAS_DILATION)
+
+
+@program
+def conv1d_channels_first(tf):
+    return tf.layers.conv1d(tf.placeholder(tf.float32, [2, 3, 8]), 4, 3, data_format="channels_first")
+
+
+@program
+def conv3d(tf):
+    x = tf.placeholder(tf.float32, [None, 4, 4, 4, 2])
+    return tf.layers.conv3d(x, 3, 2, padding="same", strides=(1, 2, 1))
+
+
+@program
+def transposed(tf):
+    return tf.layers.conv3d_transpose(tf.placeholder(tf.float32, [None, 3, 3, 3, 2]), 3, 2, 2)
+
+
+@program
+def pooling(tf):
+    x = tf.placeholder(tf.float32, [None, 8, 8, 3])
+    tf.layers.max_pooling2d(x, 2, 2)
+    tf.layers.average_pooling2d(x, [3, 2], (2, 1), padding="same", name="mine")
+    tf.layers.max_pooling2d(x, 2, 2, data_format="channels_first")
+    sequences = tf.placeholder(tf.float32, [None, 8, 3])
+    tf.layers.max_pooling1d(sequences, 2, 2)
+    tf.layers.average_pooling1d(sequences, 3, 1, "same")
+    volumes = tf.placeholder(tf.float32, [None, 4, 4, 4, 3])
+    tf.layers.max_pooling3d(volumes, 2, 2)
+    tf.layers.average_pooling3d(volumes, 2, 1, data_format="channels_first")
+
+
+# ---- batch normalization ----
+
+
+@program
+def normalized_in_training(tf):
+    x = tf.placeholder(tf.float32, [None, 4])
+    return tf.layers.batch_normalization(x, training=True, gamma_regularizer=tf.nn.l2_loss)
+
+
+@program
+def normalized_as_fed(tf):
+    x = tf.placeholder(tf.float32, [None, 3, 4])
+    return tf.layers.batch_normalization(x, 1, training=tf.placeholder(tf.bool, []), momentum=0.9)
+
+
+@program
+def normalized_later(tf):
+    x = tf.placeholder(tf.float32, [None, 4])
+    return tf.layers.batch_normalization(x, center=False, scale=False, name="bn")
+
+
+@program
+def normalized_with_a_partitioner(tf):
+    with tf.variable_scope("s", partitioner=tf.fixed_size_partitioner(2), use_resource=True):
+        return tf.layers.batch_normalization(tf.ones([2, 4]), training=True)
+
+
+@program
+def normalized_over_two_axes(tf):
+    return tf.layers.batch_normalization(tf.placeholder(tf.float64, [None, 3, 4]), [1, 2], training=True, epsilon=0.1)
+
+
+@program
+def normalized_but_frozen(tf):
+    return tf.layers.batch_normalization(tf.ones([2, 4, 4, 3]), training=True, trainable=False, fused=False)
+
+
+@program
+def normalized_halves(tf):
+    return tf.layers.batch_normalization(tf.placeholder(tf.float16, [None, 4]), training=True)
+
+
+# ---- together ----
+
+
+@program
+def a_network(tf):
+    x = tf.placeholder(tf.float32, [None, 12, 12, 1])
+    y = tf.layers.conv2d(x, 4, 5, activation=tf.nn.relu)
+    y = tf.layers.max_pooling2d(y, 2, 2)
+    y = tf.layers.flatten(y)
+    y = tf.layers.dropout(tf.layers.dense(y, 8, activation=tf.nn.relu), training=True)
+    return tf.layers.dense(y, 10)
+
+
 @program
 def a_layer_of_ones_own(tf):
     class Scaled(tf.layers.Layer):
@@ -175,6 +296,88 @@ def a_layer_of_ones_own(tf):
 
     with tf.variable_scope("x"):
         return Scaled()(tf.ones([2, 3]))
+
+
+# ---- values and gradients, with the same weights ----
+
+
+def numbers(*shape):
+    return np.sin(np.arange(np.prod(shape)) * 0.7 + 1.0).reshape(shape)
+
+
+def weights(tf):
+    def made(shape, dtype=None, partition_info=None):
+        return tf.constant(numbers(*shape), dtype)
+
+    return made
+
+
+VALUES = {
+    "dense": lambda tf: tf.layers.dense(numbers(2, 3, 4), 3, tf.nn.relu),
+    "conv1d": lambda tf: tf.layers.conv1d(numbers(2, 8, 3), 4, 3, strides=2),
+    "conv2d": lambda tf: tf.layers.conv2d(numbers(2, 8, 7, 3), 4, (3, 2), strides=2, padding="same"),
+    "conv3d": lambda tf: tf.layers.conv3d(numbers(2, 4, 5, 3, 2), 3, 2),
+    "conv2d transposed": lambda tf: tf.layers.conv2d_transpose(numbers(2, 4, 3, 2), 3, 3, 2, "same"),
+    "conv2d transposed valid": lambda tf: tf.layers.conv2d_transpose(numbers(2, 4, 3, 2), 3, 3, 2),
+    "conv3d transposed": lambda tf: tf.layers.conv3d_transpose(numbers(1, 3, 3, 2, 2), 3, 2, 2),
+    "max 1d": lambda tf: tf.layers.max_pooling1d(tf.constant(numbers(2, 8, 3)), 2, 2),
+    "mean 2d": lambda tf: tf.layers.average_pooling2d(tf.constant(numbers(2, 8, 8, 3)), 3, 2, "same"),
+    "mean 3d": lambda tf: tf.layers.average_pooling3d(tf.constant(numbers(2, 4, 4, 4, 3), tf.float32), 2, 2),
+    "flatten first": lambda tf: tf.layers.flatten(tf.constant(numbers(2, 3, 4, 5)), data_format="channels_first"),
+    "normalized": lambda tf: tf.layers.batch_normalization(numbers(6, 3), training=True),
+    "normalized in the middle": lambda tf: tf.layers.batch_normalization(numbers(6, 3, 2), 1, training=True),
+    "normalized as fed": lambda tf: tf.layers.batch_normalization(
+        numbers(6, 3), training=tf.placeholder_with_default(False, [])
+    ),
+    "normalized later": lambda tf: tf.layers.batch_normalization(numbers(6, 3), moving_mean_initializer=weights(tf)),
+}
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+@pytest.mark.parametrize("name", VALUES)
+def test_same_values(name, use_resource):
+    """Outputs, gradients by all weights, and what the updates leave."""
+
+    def run(tf):
+        with tf.variable_scope("net", initializer=weights(tf), use_resource=use_resource):
+            y = VALUES[name](tf)
+        variables = tf.trainable_variables()
+        gradients = tf.gradients(tf.reduce_sum(y * tf.sin(y)), variables)
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            values = session.run([y, *gradients])
+            session.run(tf.get_collection(tf.GraphKeys.UPDATE_OPS))
+            return y.shape.as_list(), values + session.run(tf.global_variables())
+
+    theirs, ours = both(run)
+    assert ours[0] == theirs[0]
+    for mine, other in zip(ours[1], theirs[1], strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-6, atol=1e-7)
+
+
+FIRST = {
+    "conv1d": (3, lambda tf, x, **how: tf.layers.conv1d(x, 4, 3, **how)),
+    "conv2d": (4, lambda tf, x, **how: tf.layers.conv2d(x, 4, 3, **how)),
+    "conv2d transposed": (4, lambda tf, x, **how: tf.layers.conv2d_transpose(x, 4, 3, 2, **how)),
+    "max 1d": (3, lambda tf, x, **how: tf.layers.max_pooling1d(x, 2, 2, **how)),
+    "mean 2d": (4, lambda tf, x, **how: tf.layers.average_pooling2d(x, 2, 2, **how)),
+    "max 3d": (5, lambda tf, x, **how: tf.layers.max_pooling3d(x, 2, 2, **how)),
+}
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_channels_first_are_channels_last_turned(name):
+    """TensorFlow's CPU kernels do not have all of these."""
+    rank, layer = FIRST[name]
+    x = numbers(2, *[4] * (rank - 2), 3).astype(np.float32)
+    with tf.Graph().as_default(), tf.variable_scope("net", initializer=weights(tf), reuse=tf.AUTO_REUSE):
+        last = layer(tf, tf.constant(x), name="same")
+        turned = tf.constant(np.moveaxis(x, -1, 1))
+        first = layer(tf, turned, data_format="channels_first", name="same")
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            last, first = session.run([last, first])
+    np.testing.assert_allclose(np.moveaxis(first, 1, -1), last, rtol=1e-5, atol=1e-6)
 
 
 # ---- what a layer says ----
@@ -208,6 +411,23 @@ BAD = {
     "argument": lambda tf: tf.layers.Dense(3, foo=3),
     "rate": lambda tf: tf.layers.dropout(tf.ones([3]), 2.0),
     "other depth": lambda tf: [layer(tf.ones([2, n])) for layer in [tf.layers.Dense(3)] for n in (4, 5)],
+    "filters": lambda tf: tf.layers.conv2d(tf.ones([1, 8, 8, 3]), 0, 3),
+    "kernel size": lambda tf: tf.layers.conv2d(tf.ones([1, 8, 8, 3]), 2, (3, 3, 3)),
+    "kernel of nothing": lambda tf: tf.layers.conv2d(tf.ones([1, 8, 8, 3]), 2, 0),
+    "strides": lambda tf: tf.layers.conv2d(tf.ones([1, 8, 8, 3]), 2, 3, strides="x"),
+    "strides and rates": lambda tf: tf.layers.conv2d(tf.ones([1, 8, 8, 3]), 2, 3, strides=2, dilation_rate=2),
+    "padding": lambda tf: tf.layers.conv2d(tf.ones([1, 8, 8, 3]), 2, 3, padding="x"),
+    "causal images": lambda tf: tf.layers.conv2d(tf.ones([1, 8, 8, 3]), 2, 3, padding="causal"),
+    "data format": lambda tf: tf.layers.conv2d(tf.ones([1, 8, 8, 3]), 2, 3, data_format="NHWC"),
+    "too small": lambda tf: tf.layers.conv2d(tf.ones([1, 2, 2, 3]), 2, 3),
+    "no images": lambda tf: tf.layers.conv2d(tf.ones([2, 2]), 2, 3),
+    "channels": lambda tf: tf.layers.conv2d(tf.placeholder(tf.float32, [1, 8, 8, None]), 2, 3),
+    "no pool strides": lambda tf: tf.layers.max_pooling2d(tf.ones([1, 8, 8, 3]), 2, None),
+    "pool of images": lambda tf: tf.layers.max_pooling1d(tf.ones([1, 8, 8, 3]), 2, 1),
+    "axis": lambda tf: tf.layers.batch_normalization(tf.ones([2, 3]), 2),
+    "same axis": lambda tf: tf.layers.batch_normalization(tf.ones([2, 3]), [1, -1]),
+    "axis's type": lambda tf: tf.layers.batch_normalization(tf.ones([2, 3]), "x"),
+    "axis's size": lambda tf: tf.layers.batch_normalization(tf.placeholder(tf.float32, [2, None])),
     "axes": lambda tf: tf.layers.InputSpec(ndim=2, axes={3: 1}),
     "axes' type": lambda tf: tf.layers.InputSpec(axes={"x": 1}),
 }

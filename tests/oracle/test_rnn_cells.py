@@ -121,8 +121,8 @@ def test_a_cell_of_ones_own():
         cell = Counting()
         x = tf.ones([2, 4])
         with tf.variable_scope("loop"):
-            output, state = cell(x, cell.zero_state(2, tf.float32))
-            output, state = cell(x, state)
+            _, state = cell(x, cell.zero_state(2, tf.float32))
+            _, state = cell(x, state)
         other = Counting()
         _, state = other(x, state, scope="here")
         return [[v.name for v in c.trainable_weights + c.non_trainable_weights] for c in (cell, other)]

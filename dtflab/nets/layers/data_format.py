@@ -5,9 +5,8 @@ Stands for `keras/utils/conv_utils.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
-
-from dtflab.ops import math
 
 
 def normalized_data_format(given: str | None) -> str:
@@ -66,6 +65,10 @@ def transposed_size(size: Any, kernel: int, padding: str, stride: int) -> Any:
     """How many outputs a transposed convolution has along an axis of `size`, a number, a tensor or None."""
     if size is None:
         return None
-    length = math.multiply(size, stride) if hasattr(size, "op") else size * stride
-    more = max(kernel - stride, 0) if padding == "valid" else 0
-    return length + more if padding == "valid" else length
+    length = size * stride
+    return length + max(kernel - stride, 0) if padding == "valid" else length
+
+
+def all_sizes(batch: Any, spatial: Sequence[Any], channels: Any, data_format: str) -> list[Any]:
+    """[batch, …, channels] or [batch, channels, …]"""
+    return [batch, *spatial, channels] if data_format == "channels_last" else [batch, channels, *spatial]
