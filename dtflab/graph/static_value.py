@@ -272,6 +272,8 @@ def declared(handle: Tensor) -> tuple[TensorShape, DType] | None:
         return operation.attrs["shape"], operation.get_attr("dtype")
     if operation.type == "_VarHandlesOp":
         return operation.attrs["shapes"][index], operation.get_attr("dtypes")[index]
+    if operation.type == "_Arg" and "_handle_shapes" in operation.attrs:
+        return operation.attrs["_handle_shapes"][0], operation.attrs["_handle_dtypes"][0]
     if operation.type == "TensorArrayV3":
         shape = operation.attrs["element_shape"]
         if operation.get_attr("identical_element_shapes") or shape.is_fully_defined():

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from dtflab.graph import nest
 from dtflab.graph.convert import convert_to_tensor
-from dtflab.graph.dtypes import DType, resource
+from dtflab.graph.dtypes import DType, resource, variant
 from dtflab.graph.function import Function, make_function
 from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
@@ -110,7 +110,9 @@ class FunctionGraph(Graph):
     def _copy(self, op: Operation) -> Operation:
         """An operation from outside, made again in here with all that it depends on."""
         if op not in self._copies:
-            if op.type.startswith("Placeholder") or (op.op_class.stateful and op.outputs[0].dtype != resource):
+            if op.type.startswith("Placeholder") or (
+                op.op_class.stateful and op.outputs[0].dtype not in (resource, variant)
+            ):
                 raise ValueError(
                     f"'{op.name}' ({op.type}) can't be captured by value: its value is known only in a session. Give "
                     "it to the function in another way, or use what captures by reference (an initializable iterator)."
