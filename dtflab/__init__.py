@@ -105,6 +105,7 @@ from dtflab.ops.array import (
     size,
     stop_gradient,
 )
+from dtflab.ops.arranging import meshgrid, repeat, reverse_sequence, roll, sequence_mask
 from dtflab.ops.as_string import as_string
 from dtflab.ops.assertions import (
     assert_equal,
@@ -356,6 +357,16 @@ from dtflab.ops.sparse import (
     sparse_to_dense,
     sparse_to_indicator,
     sparse_transpose,
+)
+from dtflab.ops.sorting import argsort, searchsorted, sort
+from dtflab.ops.space_batch import (
+    batch_to_space,
+    batch_to_space_nd,
+    depth_to_space,
+    required_space_to_batch_paddings,
+    space_to_batch,
+    space_to_batch_nd,
+    space_to_depth,
 )
 from dtflab.ops.sparse_arithmetic import (
     sparse_add,

@@ -74,6 +74,7 @@ from dtflab.ops.pools import (
     max_pool_with_argmax,
 )
 from dtflab.ops.ranking import in_top_k, top_k
+from dtflab.ops.space_batch import depth_to_space, space_to_batch, space_to_depth
 from dtflab.ops.unary import sigmoid, tanh
 
 avg_pool2d = avg_pool

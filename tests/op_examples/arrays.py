@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dtflab.graph import dtypes
 from tests.op_examples import Example, Values, examples
 
 
@@ -30,3 +31,78 @@ def unsorted_segments(v: Values) -> list[Example]:
     found.append(v(v.array(2, 2, 3), np.array([[0, 1], [1, 0]], i), np.array(2, i)))
     zeros = np.array([[0, 0, 2], [3, 0, 4]]).astype(v.dtype.as_numpy_dtype)
     return [*found, v(zeros, np.array([1, 1], i), np.array(2, i), smooth=False)]
+
+
+def _real(v: Values) -> bool:
+    return not (v.dtype.is_bool or v.dtype == dtypes.string)
+
+
+@examples("SpaceToBatchND")
+def space_to_batch_nd(v: Values) -> list[Example]:
+    if not _real(v) or v.dtype.is_complex:
+        return []
+    found = []
+    for kind in (np.int32, np.int64):
+        block, pads = np.array([2, 3], kind), np.array([[1, 1], [0, 2]], kind)
+        found += [v(v.array(2, 4, 4, 3), block, pads), v(v.array(2, 2, 1), block, pads)]
+    i = np.int32
+    return [*found, v(v.array(2, 6), np.array([3], i), np.array([[0, 0]], i))]
+
+
+@examples("BatchToSpaceND")
+def batch_to_space_nd(v: Values) -> list[Example]:
+    if not _real(v) or v.dtype.is_complex:
+        return []
+    found = []
+    for kind in (np.int32, np.int64):
+        block, crops = np.array([2, 3], kind), np.array([[1, 0], [0, 2]], kind)
+        found += [v(v.array(12, 2, 2, 3), block, crops), v(v.array(6, 3, 1), block, crops)]
+    i = np.int32
+    return [*found, v(v.array(6, 2), np.array([3], i), np.array([[0, 0]], i))]
+
+
+@examples("SpaceToBatch")
+def space_to_batch(v: Values) -> list[Example]:
+    if not _real(v) or v.dtype.is_complex:
+        return []
+    pads = np.array([[1, 1], [0, 1]])
+    return [v(v.array(2, 4, 3, 2), pads.astype(t), block_size=2) for t in (np.int32, np.int64)]
+
+
+@examples("BatchToSpace")
+def batch_to_space(v: Values) -> list[Example]:
+    if not _real(v) or v.dtype.is_complex:
+        return []
+    crops = np.array([[1, 0], [0, 1]])
+    return [v(v.array(8, 2, 2, 2), crops.astype(t), block_size=2) for t in (np.int32, np.int64)]
+
+
+@examples("SpaceToDepth", "DepthToSpace")
+def depth(v: Values) -> list[Example]:
+    return [v(v.array(2, 4, 6, 8), block_size=2), v(v.array(1, 3, 6, 9), block_size=3)]
+
+
+@examples("ReverseSequence")
+def reverse_sequence(v: Values) -> list[Example]:
+    found = []
+    for kind in (np.int32, np.int64):
+        lengths = np.array([0, 3, 2], kind)
+        found += [v(v.array(3, 4), lengths, seq_dim=1), v(v.array(4, 2, 3), lengths, seq_dim=0, batch_dim=2)]
+    return found
+
+
+@examples("Roll")
+def roll(v: Values) -> list[Example]:
+    i, j = np.int32, np.int64
+    ways = [(np.array(2, i), np.array(1, j)), (np.array(-5, j), np.array(-2, i))]
+    ways += [(np.array([1, -1], i), np.array([0, 1], i)), (np.array([1, 1, 2], j), np.array([0, 0, -1], j))]
+    return [v(v.array(3, 4), *way) for way in ways] + [v(v.array(5), np.array(7, i), np.array(0, i))]
+
+
+@examples("LowerBound", "UpperBound")
+def bounds(v: Values) -> list[Example]:
+    if not _real(v) or v.dtype.is_complex:
+        return []
+    rows = np.sort(np.array([[0, 1, 1, 3], [2, 2, 2, 2]])).astype(v.dtype.as_numpy_dtype)
+    values = np.array([[0, 1, 2], [3, 2, 1]]).astype(v.dtype.as_numpy_dtype)
+    return [v(rows, values, out_type=t) for t in (dtypes.int32, dtypes.int64)] + [v(rows[:, :0], values)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -57,7 +58,7 @@ def test_same_static_shapes(make):
 
 def unknown(tf: Any, value: Any, shape: Any = None) -> Any:
     """`value`, of which the graph does not know more than this shape."""
-    return tf.placeholder_with_default(np.asarray(value), shape)
+    return tf.placeholder_with_default(tf.constant(value), shape)
 
 
 # -- segments -----------------------------------------------------------------------------------------------------
@@ -93,3 +94,166 @@ def gradients_of_segments(tf):
         )
     ]  # fmt: skip
     return [tf.gradients(y, x)[0] for y in found]
+
+
+# -- order ----------------------------------------------------------------------------------------------------------
+
+
+@program
+def sorted_arrays(tf):
+    x = tf.constant([[3.0, 1.0, 2.0], [5.0, 5.0, -4.0]])
+    k = tf.constant([[[3, 1], [2, 2]], [[-(2**31), 2**31 - 1], [0, -1]]])
+    return [
+        tf.sort(x), tf.sort(x, axis=0, name="down"), tf.sort(k, 1, "DESCENDING"), tf.sort(unknown(tf, [2, 3, 1])),
+        tf.sort(tf.constant([3, 1, 255], tf.uint8)), tf.argsort(x), tf.argsort(k, -2), tf.argsort(x, 0, "DESCENDING"),
+        tf.sort(unknown(tf, [[2, 3], [1, 4]]), axis=0),
+    ]  # fmt: skip
+
+
+@program
+def gradients_of_sorted_arrays(tf):
+    x = tf.constant([[3.0, 1.0, 2.0], [5.0, 6.0, -4.0]])
+    return tf.gradients(tf.sort(x, axis=0) * [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], x)
+
+
+@program
+def places_in_sorted_arrays(tf):
+    rows = tf.constant([[[1.0, 2.0, 2.0]], [[0.0, 3.0, 9.0]]])
+    values = tf.constant([[[2.0, 3.0]], [[3.0, -1.0]]])
+    return [
+        tf.searchsorted(rows, values), tf.searchsorted(rows, values, side="right", out_type=tf.int64, name="after"),
+        tf.searchsorted([1, 3, 5], [0, 3, 9]), tf.searchsorted(unknown(tf, [1, 3]), unknown(tf, [2])),
+    ]  # fmt: skip
+
+
+# -- the same elements elsewhere --------------------------------------------------------------------------------------
+
+
+@program
+def masks(tf):
+    lengths = tf.constant([1, 3, 2])
+    return [
+        tf.sequence_mask(lengths, 5), tf.sequence_mask([[1, 2], [0, 4]], dtype=tf.float32, name="m"),
+        tf.sequence_mask(unknown(tf, [2, 1]), unknown(tf, 3), dtype=None), tf.sequence_mask(tf.constant(2, tf.int64)),
+        tf.sequence_mask(lengths, dtype=tf.int32),
+    ]  # fmt: skip
+
+
+@program
+def repeated(tf):
+    x = tf.constant([[1, 2], [3, 4]])
+    p = unknown(tf, [[1.0, 2.0], [3.0, 4.0]], [None, 2])
+    return [
+        tf.repeat(3, 4), tf.repeat(x, 2), tf.repeat(x, 3, axis=1), tf.repeat(x, [2, 0], axis=0, name="some"),
+        tf.repeat(x, [1, 2], axis=-1), tf.repeat(p, unknown(tf, [2, 1], [None]), axis=0), tf.repeat(p, [3], axis=0),
+        tf.repeat(["a", "b"], [2, 1], axis=0), tf.repeat(x, np.array([1, 2]), axis=1),
+    ]  # fmt: skip
+
+
+@program
+def repeated_of_unknown_rank(tf):
+    p = unknown(tf, [[1.0, 2.0], [3.0, 4.0]])
+    return [tf.repeat(p, 2, axis=0), tf.repeat(p, 2, axis=1)]
+
+
+@program
+def gradients_of_repeated(tf):
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    return [*tf.gradients(tf.repeat(x, [2, 3], axis=1), x), *tf.gradients(tf.repeat(x, 2, axis=0), x)]
+
+
+@program
+def grids(tf):
+    return [
+        *tf.meshgrid([1, 2, 3], tf.constant([4, 5])), *tf.meshgrid([1.0], [2.0, 3.0], [4.0], indexing="ij", name="g"),
+        *tf.meshgrid(tf.range(2), [3, 4], unknown(tf, [5, 6], [None])), *tf.meshgrid([1, 2]), *tf.meshgrid(),
+    ]  # fmt: skip
+
+
+@program
+def rolled_and_reversed(tf):
+    x = tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    a = tf.roll(x, shift=[1, -1], axis=[0, 1])
+    b = tf.reverse_sequence(x, [1, 3], seq_axis=1, batch_axis=0)
+    c = tf.reverse_sequence(x, tf.constant([2, 1, 0], tf.int64), seq_dim=0, batch_dim=1, name="old")
+    return [a, tf.manip.roll(x, 2, 1, name="r"), b, c, *tf.gradients([a * x, b * x, c * x], x)]
+
+
+# -- blocks -----------------------------------------------------------------------------------------------------------
+
+
+@program
+def blocks(tf):
+    x = tf.reshape(tf.range(32.0), [1, 4, 4, 2])
+    pads = [[0, 2], [1, 1]]
+    a = tf.space_to_batch(x, pads, 2, name="a")
+    b = tf.space_to_batch_nd(unknown(tf, np.ones([1, 4, 4, 2], np.float32), [None, 4, None, 2]), [2, 2], pads)
+    back = [tf.batch_to_space(a, pads, 2), tf.manip.batch_to_space_nd(b, [2, 2], unknown(tf, pads))]
+    c = tf.space_to_depth(x, 2)
+    return [a, b, *back, c, tf.nn.depth_to_space(c, 2), *tf.gradients([back[0] * x, c**2], x)]
+
+
+@program
+def paddings_for_blocks(tf):
+    known = tf.required_space_to_batch_paddings([5, 6], [2, 4], [[1, 0], [0, 1]])
+    part = tf.required_space_to_batch_paddings(unknown(tf, [5, 6], [2]), [2, 4], name="part")
+    return [*known, *part, *tf.required_space_to_batch_paddings([], tf.zeros([0], tf.int32))]
+
+
+# -- mistakes ---------------------------------------------------------------------------------------------------------
+
+MISTAKES: list[Callable[[Any], Any]] = [
+    lambda tf: tf.segment_max(unknown(tf, [1.0, 2.0]), [1, 0]),
+    lambda tf: tf.segment_mean(unknown(tf, [1.0, 2.0]), unknown(tf, [0])),
+    lambda tf: tf.unsorted_segment_max(tf.constant([1.0, 2.0]), [0, 5], 2),
+    lambda tf: tf.sort([1.0], direction="UP"),
+    lambda tf: tf.sort([1.0], axis=unknown(tf, 0)),
+    lambda tf: tf.searchsorted([1], [1], side="middle"),
+    lambda tf: tf.raw_ops.LowerBound(sorted_inputs=unknown(tf, [[1]]), values=unknown(tf, [[1], [2]])),
+    lambda tf: tf.sequence_mask([1], maxlen=[3]),
+    lambda tf: tf.meshgrid([1], indexing="ji"),
+    lambda tf: tf.repeat([1], [1.5]),
+    lambda tf: tf.repeat([1], 2, axis="a"),
+    lambda tf: tf.repeat([1], 2, axis=3),
+    lambda tf: tf.roll(unknown(tf, 1), 1, 0),
+    lambda tf: tf.roll([1, 2], unknown(tf, [1, 2]), unknown(tf, [0])),
+    lambda tf: tf.roll([1, 2], 1, 4),
+    lambda tf: tf.roll([1, 2], unknown(tf, [[1]]), 0),
+    lambda tf: tf.reverse_sequence(unknown(tf, [[1, 2]]), [3], 1, 0),
+    lambda tf: tf.reverse_sequence(unknown(tf, [[1, 2]]), [-1], 1, 0),
+    lambda tf: tf.reverse_sequence(unknown(tf, [[1, 2]]), [1, 1], 1, 0),
+    lambda tf: tf.reverse_sequence(unknown(tf, [1, 2]), [1, 1], 1, 0),
+    lambda tf: tf.reverse_sequence([[1, 2]], [1], 2, 0),
+    lambda tf: tf.reverse_sequence([[1, 2]], [1], 1, 0, seq_dim=1),
+    lambda tf: tf.space_to_batch_nd(unknown(tf, [[1, 2, 3]]), [2], [[0, 0]]),
+    lambda tf: tf.space_to_batch_nd([[1, 2, 3]], [2], [[0, 0]]),
+    lambda tf: tf.space_to_batch_nd(unknown(tf, [1, 2, 3]), [2], [[0, 0]]),
+    lambda tf: tf.space_to_batch_nd(unknown(tf, [[1, 2]]), unknown(tf, [0]), [[0, 0]]),
+    lambda tf: tf.space_to_batch_nd(unknown(tf, [[1, 2]]), [2], [[-1, 1]]),
+    lambda tf: tf.batch_to_space_nd(unknown(tf, [[1], [2], [3]]), [2], [[0, 0]]),
+    lambda tf: tf.batch_to_space_nd(unknown(tf, [[1], [2]]), [2], [[2, 1]]),
+    lambda tf: tf.space_to_depth(unknown(tf, np.ones([1, 3, 2, 1])), 2),
+    lambda tf: tf.depth_to_space(unknown(tf, np.ones([1, 2, 2, 3])), 2),
+    lambda tf: tf.depth_to_space(np.ones([1, 2, 2, 3]), 2),
+]
+
+
+@pytest.mark.parametrize("make", MISTAKES)
+def test_same_error(make):
+    found = []
+    for tf in (real_tf, dtflab):
+        with (
+            tf.Graph().as_default(),
+            tf.Session() as session,
+            pytest.raises((ValueError, TypeError, tf.errors.OpError)) as info,
+        ):
+            session.run(make(tf))
+        found.append((info.type.__name__, told(info.value)))
+    assert found[1] == found[0]
+
+
+def told(error: Exception) -> str:
+    """What an error says, without the node."""
+    text = getattr(error, "message", str(error))
+    text = re.sub(r"(?s)^Graph execution error:.*?Node: '.*?'\n", "", text)
+    return re.split(r"\n|,? for '\{\{node", text)[0].strip()
