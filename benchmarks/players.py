@@ -21,6 +21,7 @@ MODULES = {"dtflab": "dtflab", "TensorFlow": "tensorflow.compat.v1", "bare": ""}
 _SET = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "TF_ENABLE_ONEDNN_OPTS": "1",
+    "TF_USE_LEGACY_KERAS": "1",  # where TensorFlow 2 keeps tf.layers and tf.nn.rnn_cell
     "CUDA_VISIBLE_DEVICES": "",
     "PYTHONDONTWRITEBYTECODE": "",  # an installed library has its bytecode; a source tree gets it in the first round
 }

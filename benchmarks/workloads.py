@@ -443,13 +443,46 @@ def cnn(tf: Any) -> Measure:
         layer = tf.reshape(layer, [-1, 7 * 7 * 64])
         for i, sizes in enumerate(((7 * 7 * 64, 1024), (1024, 10))):
             w = tf.Variable(tf.truncated_normal(sizes, stddev=0.1, seed=2 + i))
-            layer = tf.matmul(layer if i == 0 else tf.nn.relu(layer), w) + tf.Variable(tf.constant(0.1, shape=sizes[1:]))
+            layer = tf.matmul(layer if i == 0 else tf.nn.relu(layer), w) + tf.Variable(
+                tf.constant(0.1, shape=sizes[1:])
+            )
         loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits_v2(labels=labels, logits=layer))
         train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
         session = tf.Session()
         session.run(tf.global_variables_initializer())
     feed = dict(zip((x, labels), _data(784, 32), strict=True))
     return lambda: [1 / best(lambda op=op: session.run(op, feed), 2, 20) for op in (train, layer)]
+
+
+_LSTM_ROWS = {
+    "LSTM 28 × 28, 128 units, batch 100, static_rnn, training step": Row("steps/s"),
+    "same, forward only": Row("steps/s"),
+    "the same LSTM in dynamic_rnn, training step": Row("steps/s"),
+    "the same LSTM in dynamic_rnn, forward only": Row("steps/s"),
+}
+
+
+@workload("lstm", _LSTM_ROWS)
+def lstm(tf: Any) -> Measure:
+    """Images row by row, as TF1's tutorials did it: 28 steps of 28 inputs, the last output is classified."""
+    feeds, steps = [], []
+    for unrolled in (True, False):
+        with tf.Graph().as_default():
+            x, labels = tf.placeholder(tf.float32, [100, 28 * 28]), tf.placeholder(tf.float32, [100, 10])
+            rows = tf.reshape(x, [100, 28, 28])
+            cell = tf.nn.rnn_cell.BasicLSTMCell(128)
+            if unrolled:
+                last = tf.nn.static_rnn(cell, tf.unstack(rows, axis=1), dtype=tf.float32)[0][-1]
+            else:
+                last = tf.nn.dynamic_rnn(cell, rows, dtype=tf.float32)[1].h
+            logits = tf.layers.dense(last, 10)
+            loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits))
+            train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
+            session = tf.Session()
+            session.run(tf.global_variables_initializer())
+        feeds.append(dict(zip((x, labels), _data(784, 100), strict=True)))
+        steps += [(session, train, feeds[-1]), (session, logits, feeds[-1])]
+    return lambda: [1 / best(lambda one=one: one[0].run(one[1], one[2]), 2, 20) for one in steps]
 
 
 @workload("ps", {"MLP 64-32-10, batch 32, 1 ps + 2 workers in one process": Row("steps/s")})
