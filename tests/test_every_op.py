@@ -44,7 +44,8 @@ ALL = op_registry.names()
 # The executor itself does what they do; they have tests with it, on graphs that TensorFlow built.
 RUN_BY_THE_EXECUTOR = {
     "Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch", "RefEnter", "RefExit", "RefMerge",
-    "RefNextIteration", "RefSelect", "RefSwitch", "_Arg", "_Retval", "_Send", "_Recv", "_HostSend", "_HostRecv",
+    "RefNextIteration", "RefSelect", "RefSwitch", "_SwitchN", "_Arg", "_Retval", "_Send", "_Recv",
+    "_HostSend", "_HostRecv",
 }  # fmt: skip
 # No inputs and no value, or a value only by being fed; or they are part of every example with a variable.
 WITHOUT_VALUES = {
@@ -158,7 +159,8 @@ def test_values_are_tensorflows(name):
         complain([f"{one_that_fails(runs.built)}: {type(error).__name__}: {error}"])
     problems = []
     for built, ours, theirs in zip(runs.built, our_values, runs.their_values, strict=True):
-        for tensor, a, b in zip(built.fetches, ours, theirs, strict=True):
+        meant = list(zip(built.fetches, ours, theirs, strict=True))[: MEANT.get(name)]
+        for tensor, a, b in meant:
             wrong = difference(a, b, tensor.dtype, LOOSE.get(name, 1) if tensor.dtype.size == 2 else 1)
             if wrong:
                 problems.append(f"{built}: {wrong}")
@@ -174,10 +176,13 @@ def one_that_fails(built: list[Built]) -> Any:
     return "all of them together"
 
 
+# The other outputs are spaces reserved for the gradient: what TensorFlow leaves there depends on the type.
+MEANT = {name: 3 for name in ALL if name.startswith("FusedBatchNorm")}
+
 # In half precision: roundings of intermediate values that are larger than the result.
 LOOSE = {
     **dict.fromkeys(("LogSoftmax", "SoftmaxCrossEntropyWithLogits", "Einsum"), 10),
-    **dict.fromkeys((name for name in ALL if name.startswith(("Conv2D", "Conv3D"))), 20),
+    **dict.fromkeys((name for name in ALL if name.startswith(("Conv2D", "Conv3D", "DepthwiseConv"))), 20),
     **dict.fromkeys((name for name in ALL if name.endswith(("Adadelta", "Ftrl", "FtrlV2"))), 20),
 }
 

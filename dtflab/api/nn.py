@@ -18,7 +18,16 @@ from dtflab.ops.activations import (
     softplus,
     softsign,
 )
+from dtflab.ops.batch_norm import fused_batch_norm
 from dtflab.ops.bias import bias_add
+from dtflab.ops.candidate_sampling import (
+    all_candidate_sampler,
+    compute_accidental_hits,
+    fixed_unigram_candidate_sampler,
+    learned_unigram_candidate_sampler,
+    log_uniform_candidate_sampler,
+    uniform_candidate_sampler,
+)
 from dtflab.ops.convolutions import (
     conv1d,
     conv1d_transpose,
@@ -40,7 +49,14 @@ from dtflab.ops.cross_entropy import (
     sparse_softmax_cross_entropy_with_logits,
     weighted_cross_entropy_with_logits,
 )
+from dtflab.ops.depthwise import (
+    depthwise_conv2d_native,
+    depthwise_conv2d_native_backprop_filter,
+    depthwise_conv2d_native_backprop_input,
+)
+from dtflab.ops.dilation import dilation2d, erosion2d
 from dtflab.ops.embedding import embedding_lookup, embedding_lookup_sparse, safe_embedding_lookup_sparse
+from dtflab.ops.lrn import local_response_normalization
 from dtflab.ops.moments import (
     batch_norm_with_global_normalization,
     batch_normalization,
@@ -74,10 +90,14 @@ from dtflab.ops.pools import (
     max_pool_with_argmax,
 )
 from dtflab.ops.ranking import in_top_k, top_k
+from dtflab.ops.sampled_losses import nce_loss, sampled_softmax_loss
 from dtflab.ops.space_batch import depth_to_space, space_to_batch, space_to_depth
 from dtflab.ops.unary import sigmoid, tanh
 
 avg_pool2d = avg_pool
+depthwise_conv2d_backprop_filter = depthwise_conv2d_native_backprop_filter
+depthwise_conv2d_backprop_input = depthwise_conv2d_native_backprop_input
+lrn = local_response_normalization
 
 
 def __getattr__(name: str) -> Any:

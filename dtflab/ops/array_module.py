@@ -26,6 +26,11 @@ def reducer(xp: Any, ufunc: str) -> Callable[..., Any]:
     return lambda x, axes, keep: function(x, axes, None, keep)
 
 
+def in_host_memory(xp: Any, x: Any) -> Any:
+    """The array as one of NumPy's: for what only a CPU can work with."""
+    return x if xp is np else x.get()
+
+
 def special_function(name: str) -> Callable[[Any], Any]:
     """The function of CuPy that stands for one of SciPy's; NumPy has none."""
     from cupyx.scipy import special

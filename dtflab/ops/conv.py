@@ -299,13 +299,6 @@ def _input_shape(op: Any) -> list[TensorShape]:
     return [TensorShape([batch, *shape.with_rank(4)[1:]])]
 
 
-def _filter_shape(op: Any) -> list[TensorShape]:
-    """What `filter_sizes` says."""
-    ndims = 5 if "3D" in op.type else 4
-    windows.static_paddings(op, ndims)
-    return [folded_shape(op.inputs[1]).with_rank(ndims)]
-
-
 def ways(op: Any, *names: str) -> dict[str, Any]:
     """Those attributes of `op`, and how its window moves, for another op of the family."""
     return {name: op.get_attr(name) for name in (*names, "strides", "padding", "data_format", "dilations")}
@@ -384,7 +377,10 @@ class _BackToFilter(_Convolution):
     """The gradient of a convolution by its filter."""
 
     bind = staticmethod(_bind_filter)
-    infer = staticmethod(_filter_shape)
+
+    @staticmethod
+    def infer(op: Any) -> list[TensorShape]:
+        return [windows.given_shape(op, 1)]
 
     @staticmethod
     def flops(node: Any, ins: Any, outs: Any) -> int:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dtflab.graph.errors import UnimplementedError
+from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.array_module import strided
 from dtflab.ops.messages import invalid
@@ -152,6 +153,13 @@ def static_paddings(op: Any, ndims: int) -> list[tuple[int, int]]:
     if sum(values) != sum(map(sum, spatial(op, found))):
         raise ValueError("Nonzero explicit padding in the batch or depth dimensions is not supported")
     return found
+
+
+def given_shape(op: Any, index: int) -> TensorShape:
+    """The shape that input `index` holds, of as many dimensions as there are strides."""
+    ndims = len(op.get_attr("strides"))
+    static_paddings(op, ndims)
+    return folded_shape(op.inputs[index]).with_rank(ndims)
 
 
 def with_channels(op: Any, batch: Any, sizes: Sequence[Any], channels: Any) -> TensorShape:

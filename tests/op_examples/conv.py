@@ -83,3 +83,12 @@ def conv2d(v: Values) -> list[Example]:
 @examples("Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2")
 def conv3d(v: Values) -> list[Example]:
     return _family(v, _WAYS_3D, lambda w: w.shape[-1], v.op.removesuffix("V2"))
+
+
+@examples("DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter")
+def depthwise(v: Values) -> list[Example]:
+    """Not dilated: oneDNN fails, and TensorFlow's own kernels go on as if they were not."""
+    ways = [
+        (x, w, way) for x, w, way in _WAYS_2D if x[0] and len(set(way["strides"][1:3])) == 1 and "dilations" not in way
+    ]
+    return _family(v, ways, lambda w: w.shape[-2] * w.shape[-1], v.op)

@@ -138,6 +138,52 @@ def pools(tf):
             tf.gradients(dx, x)
 
 
+@program
+def depthwise(tf):
+    x, w = images(tf), weights(tf, 3, 3, 4, 2)
+    y = tf.nn.depthwise_conv2d_native(x, w, [1, 1, 1, 1], "SAME")
+    tf.nn.depthwise_conv2d_native(x, w, [1, 2, 2, 1], [[0, 0], [1, 1], [2, 0], [0, 0]], name="padded")
+    tf.nn.depthwise_conv2d_native_backprop_input([1, 8, 6, 4], w, y, [1, 1, 1, 1], "SAME")
+    tf.nn.depthwise_conv2d_backprop_filter(x, [3, 3, 4, 2], y, [1, 1, 1, 1], "SAME", dilations=[1, 2, 2, 1])
+    dx, dw = tf.gradients(y, [x, w])
+    tf.gradients([dx, dw], [x, w])
+
+
+@program
+def normalizations(tf):
+    x, ones = images(tf), tf.ones([4])
+    y, mean, variance = tf.nn.fused_batch_norm(x, ones, tf.zeros([4]), name="norm")
+    found = [
+        tf.nn.fused_batch_norm(x, ones, ones, mean, variance, is_training=False, epsilon=0.1)[0],
+        tf.nn.fused_batch_norm(
+            images(tf, 2, 4, 8, 6), ones, ones, ones, ones, exponential_avg_factor=0.5, data_format="NCHW"
+        )[0],
+        tf.nn.fused_batch_norm(images(tf, 2, 4, 8, 6), ones, ones, ones, ones, is_training=False, data_format="NCHW")[
+            0
+        ],
+        tf.nn.lrn(x),
+        tf.nn.local_response_normalization(x, 2, 1.5, 0.5, 0.75, name="local"),
+    ]
+    tf.gradients([y, *found], x)
+
+
+@program
+def older_normalizations(tf):
+    x, ones = images(tf), tf.ones([4])
+    for op in (tf.raw_ops.FusedBatchNorm, tf.raw_ops.FusedBatchNormV2):
+        y = op(x=x, scale=ones, offset=ones, mean=[], variance=[]).y
+        tf.gradients(y, [x, ones])
+
+
+@program
+def dilations(tf):
+    x, w = images(tf), weights(tf, 3, 3, 4)
+    y = tf.nn.dilation2d(x, w, [1, 1, 1, 1], [1, 2, 2, 1], "SAME")
+    z = tf.nn.erosion2d(x, w, [1, 2, 2, 1], [1, 1, 1, 1], "VALID")
+    tf.nn.dilation2d(x, filters=w, strides=[1, 1, 1, 1], dilations=[1, 1, 1, 1], padding="VALID", name="mine")
+    tf.gradients([y, z], [x, w])
+
+
 # -- errors -------------------------------------------------------------------------------------------------------
 
 
@@ -177,6 +223,13 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "no pairs": lambda tf: tf.nn.max_pool(images(tf), 2, 2, [[0, 0], [1, 1, 1], [0, 0], [0, 0]]),
     "numbers for pairs": lambda tf: tf.nn.max_pool(images(tf), 2, 2, [0, 1, 1, 0]),
     "five strides": lambda tf: tf.nn.conv2d(images(tf), weights(tf, 3, 3, 4, 4), [1, 1, 1], "SAME"),
+    "depths apart": lambda tf: tf.nn.depthwise_conv2d_native(images(tf), weights(tf, 3, 3, 3, 2), [1, 1, 1, 1], "SAME"),
+    "channels of a vector": lambda tf: tf.nn.fused_batch_norm(images(tf), tf.ones([3]), tf.ones([4])),
+    "mean missing": lambda tf: tf.nn.fused_batch_norm(images(tf), tf.ones([4]), tf.ones([4]), is_training=False),
+    "not images": lambda tf: tf.nn.lrn(tf.zeros([2, 3, 4])),
+    "dilation of other channels": lambda tf: tf.nn.dilation2d(
+        images(tf), weights(tf, 3, 3, 5), [1] * 4, [1] * 4, "SAME"
+    ),
     "window 0": lambda tf: tf.nn.max_pool(images(tf), 0, 1, "SAME"),
     "both names": lambda tf: tf.nn.conv2d(images(tf), 1, 1, "SAME", filters=2),
     "format of sequences": lambda tf: tf.nn.conv1d(
@@ -225,6 +278,16 @@ RUN: dict[str, Callable[[Any], Any]] = {
     "depth": _hidden_conv(filters=(3, 3, 3, 4)),
     "rank of the filter": _hidden_conv(filters=(3, 3, 4)),
     "too large": _hidden_conv(shape=(1, 1, 1, 4), padding="VALID"),
+    "channels": lambda tf: (
+        tf.raw_ops.FusedBatchNormV3(
+            x=_hidden(tf, 2, 3, 4, 4), **{name: _hidden(tf, 3) for name in ("scale", "offset", "mean", "variance")}
+        ).y
+    ),
+    "rank of what is normalized": lambda tf: (
+        tf.raw_ops.FusedBatchNormV3(
+            x=_hidden(tf, 2, 3, 4), **{name: _hidden(tf, 4) for name in ("scale", "offset", "mean", "variance")}
+        ).y
+    ),
     "pool over images": _hidden_pool(shape=(4, 2, 2, 4), ksize=[2, 1, 1, 1]),
     "pool of a window of 0": _hidden_pool(ksize=[1, 0, 3, 1]),
     "pool of another output": _hidden_pool_grad((1, 3, 4, 3), (1, 4, 4, 3)),
@@ -357,3 +420,48 @@ def test_parts_on_threads_are_the_whole():
                 found.append(session.run([y, *dtflab.gradients(y, [a, b])]))
     for one, three in zip(*found, strict=True):
         np.testing.assert_allclose(one, three, 1e-12)
+
+
+@pytest.mark.parametrize("ways", WAYS.values(), ids=list(WAYS))
+def test_depthwise_is_a_convolution_with_a_group_per_channel(ways):
+    """Dilated ones, too, of which TensorFlow's CPU makes plain ones; with all gradients."""
+    random = np.random.default_rng(5)
+    x, w = random.uniform(-1, 1, (2, 9, 8, 3)), random.uniform(-1, 1, (3, 2, 3, 2))
+    found = []
+    for op, filters in (("DepthwiseConv2dNative", w), ("Conv2D", w.reshape(3, 2, 1, 6))):
+        a, b = dtflab.constant(x), dtflab.constant(filters)
+        y = getattr(dtflab.raw_ops, op)(input=a, filter=b, **ways)
+        dx, dw = dtflab.gradients(y * y, [a, b])
+        with dtflab.Session() as session:
+            found.append(session.run([y, dx, dtflab.reshape(dw, w.shape)]))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, 1e-10)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW", "NDHWC", "NCDHW"])
+def test_gradients_of_batch_normalization_are_tensorflows_to_second_order(training, data_format):
+    random = np.random.default_rng(6)
+    spatial = (3, 2) if len(data_format) == 4 else (3, 1, 2)
+    shape = (2, 4, *spatial) if data_format.startswith("NC") else (2, *spatial, 4)
+    x = random.uniform(-2, 2, shape).astype(np.float32)
+    scale, offset, mean, variance = random.uniform(0.5, 2, (4, 4)).astype(np.float32)
+    if data_format.startswith("NC") and not training:
+        data_format = data_format.replace("C", "") + "C"  # TensorFlow's CPU refuses the other way round
+        x = np.moveaxis(x, 1, -1)
+
+    def run(tf: Any) -> Any:
+        inputs = [tf.constant(v) for v in (x, scale, offset)]
+        y = tf.raw_ops.FusedBatchNormV3(
+            x=inputs[0], scale=inputs[1], offset=inputs[2], mean=mean, variance=variance, epsilon=0.1,
+            is_training=training, data_format=data_format,
+        ).y  # fmt: skip
+        first = tf.gradients(tf.sin(y), inputs)
+        second = tf.gradients([tf.reduce_sum(g * g) for g in first], inputs[:2])
+        config = tf.ConfigProto()
+        config.graph_options.rewrite_options.disable_meta_optimizer = True
+        with tf.Session(config=config) as session:
+            return session.run([y, *first, *second])
+
+    for theirs, ours in zip(*both(run), strict=True):
+        np.testing.assert_allclose(ours, theirs, 2e-4, 2e-4)
