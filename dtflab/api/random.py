@@ -6,11 +6,30 @@ from typing import Any
 
 from dtflab.graph.missing import missing as _missing
 from dtflab.graph.random_seed import get_seed, set_random_seed
+from dtflab.ops.candidate_sampling import (
+    all_candidate_sampler,
+    fixed_unigram_candidate_sampler,
+    learned_unigram_candidate_sampler,
+    log_uniform_candidate_sampler,
+    uniform_candidate_sampler,
+)
 from dtflab.ops.random import (
     random_normal as normal,
     random_shuffle as shuffle,
     random_uniform as uniform,
     truncated_normal,
+)
+from dtflab.ops.sampling import categorical, multinomial, random_gamma as gamma, random_poisson as poisson
+from dtflab.ops.stateless import (
+    fold_in,
+    split_seed as split,
+    stateless_categorical,
+    stateless_multinomial,
+    stateless_random_gamma as stateless_gamma,
+    stateless_random_normal as stateless_normal,
+    stateless_random_poisson as stateless_poisson,
+    stateless_random_uniform as stateless_uniform,
+    stateless_truncated_normal,
 )
 
 
