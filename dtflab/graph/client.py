@@ -14,9 +14,11 @@ from dtflab.graph import device_spec, errors, scopes
 from dtflab.graph.feeds import register_feed_pairs
 from dtflab.graph.fetches import is_expanded, register_fetch_expansion
 from dtflab.graph.graph import Graph
+from dtflab.graph.inlining import is_call
 
 if TYPE_CHECKING:
     from dtflab.graph.errors import OpError
+    from dtflab.graph.operation import Operation
 
 # The operation on whose behalf a node was made by prune (`_retval_v_0_0`) or partition (`v/to_job_ps…/0/send`).
 _OWNER = re.compile(r"^_(?:arg|retval)_(.*)_\d+_\d+$|^(.*?)/to_job.*$")
@@ -113,9 +115,19 @@ def explained(error: OpError, graph: Graph) -> OpError:
     named = re.search(r"\[\[\{\{node ([^}]+)\}\}\]\](?: on (\S+))?", error.message)
     if named is None:
         return error
-    op = graph._ops.get(named[1]) or graph._ops.get(_OWNER.sub(r"\1\2", named[1]))
+    op = graph._ops.get(named[1]) or graph._ops.get(_OWNER.sub(r"\1\2", named[1])) or _call_of(named[1], graph)
     found = type(error)(op.node_def if op is not None else error.node_def, op, error.message)
     found.device, found.report = named[2], error.report
     found.experimental_payloads = error.experimental_payloads
     error.__traceback__ = None
     return found
+
+
+def _call_of(name: str, graph: Graph) -> Operation | None:
+    """The operation that calls the function which node `name`, `call/inner`, is part of."""
+    while "/" in name:
+        name = name.rpartition("/")[0]
+        op = graph._ops.get(name)
+        if op is not None and is_call(op.type):
+            return op
+    return None

@@ -124,6 +124,8 @@ class ZerosLike(Op):
     def bind(node, xp):
         if node["T"] == dtypes.string:
             return lambda x: np.full(np.shape(x), b"", object)
+        if node["T"] == dtypes.variant:
+            return lambda x: x.zeros_like(xp)
         return xp.zeros_like
 
 

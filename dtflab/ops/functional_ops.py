@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph import dtypes
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.variants import Variant, zeros
 
 
 class _Call(Op):
@@ -25,8 +27,8 @@ class _Call(Op):
 
 
 _CALL = """{}(args: Tin) -> (output: Tout)
-    Tin: list(type)
-    Tout: list(type)
+    Tin: list(type) >= 0
+    Tout: list(type) >= 0
     f: func
     config: string = ""
     config_proto: string = ""
@@ -35,22 +37,22 @@ _CALL = """{}(args: Tin) -> (output: Tout)
 
 _IF = """{}(cond: Tcond, input: Tin) -> (output: Tout)
     Tcond: type
-    Tin: list(type)
-    Tout: list(type)
+    Tin: list(type) >= 0
+    Tout: list(type) >= 0
     then_branch: func
     else_branch: func
     output_shapes: list(shape) = []
 """
 
 _CASE = """{}(branch_index: int32, input: Tin) -> (output: Tout)
-    Tin: list(type)
-    Tout: list(type)
+    Tin: list(type) >= 0
+    Tout: list(type) >= 0
     branches: list(func) >= 1
     output_shapes: list(shape) = []
 """
 
 _WHILE = """{}(input: T) -> (output: T)
-    T: list(type)
+    T: list(type) >= 0
     cond: func
     body: func
     output_shapes: list(shape) = []
@@ -112,6 +114,21 @@ class ToBool(Op):
             return np.bool_(bool(array[()]) if array.ndim == 0 else array.size > 0)
 
         return to_bool
+
+
+@op("""FakeParam() -> (output: dtype)
+       dtype: type
+       shape: shape""")
+class FakeParam(Op):
+    """What a branch gives where only the other one has something to give; nobody reads it."""
+
+    def infer(operation):
+        return [operation.attrs["shape"]]
+
+    def bind(node: Any, xp: Any) -> Callable[[], Any]:
+        sizes = [] if node["shape"].ndims is None else [size or 0 for size in node["shape"].as_list()]
+        nothing = Variant() if node["dtype"] == dtypes.variant else zeros(TensorShape(sizes), node["dtype"], xp)
+        return lambda: nothing
 
 
 @op("""_SwitchN(data: T, output_index: int32) -> (outputs: num_outs * T)

@@ -270,6 +270,13 @@ class AddN(Op):
                 total += x
             return total
 
+        def kernel_of_variants(first, *rest):
+            for x in rest:
+                first = first.plus(x, xp)
+            return first
+
+        if node["T"] == dtypes.variant:
+            return kernel_of_variants
         return kernel if node["N"] > 1 else lambda x: x
 
     def flops(node, ins, outs):
