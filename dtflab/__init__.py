@@ -95,6 +95,7 @@ from dtflab.ops import all as _all_ops
 from dtflab.ops.accumulators import ConditionalAccumulator, ConditionalAccumulatorBase, SparseConditionalAccumulator
 from dtflab.ops.activations import log_sigmoid
 from dtflab.ops.along_axis import arg_max, arg_min, argmax, argmin, cumprod, cumsum
+from dtflab.ops.arranging import meshgrid, repeat, reverse_sequence, roll, sequence_mask
 from dtflab.ops.array import (
     ensure_shape,
     identity,
@@ -105,7 +106,6 @@ from dtflab.ops.array import (
     size,
     stop_gradient,
 )
-from dtflab.ops.arranging import meshgrid, repeat, reverse_sequence, roll, sequence_mask
 from dtflab.ops.as_string import as_string
 from dtflab.ops.assertions import (
     assert_equal,
@@ -305,6 +305,7 @@ from dtflab.ops.reshaping import (
     squeeze,
     transpose,
 )
+from dtflab.ops.sampling import multinomial, random_gamma, random_poisson
 from dtflab.ops.scatter_nd import (
     batch_scatter_update,
     scatter_nd_add,
@@ -343,6 +344,16 @@ from dtflab.ops.segments import (
 from dtflab.ops.serializing import decode_json_example, parse_tensor, serialize_tensor
 from dtflab.ops.session_ops import delete_session_tensor, get_session_handle, get_session_tensor
 from dtflab.ops.slicing import slice, strided_slice
+from dtflab.ops.sorting import argsort, searchsorted, sort
+from dtflab.ops.space_batch import (
+    batch_to_space,
+    batch_to_space_nd,
+    depth_to_space,
+    required_space_to_batch_paddings,
+    space_to_batch,
+    space_to_batch_nd,
+    space_to_depth,
+)
 from dtflab.ops.sparse import (
     sparse_concat,
     sparse_fill_empty_rows,
@@ -357,16 +368,6 @@ from dtflab.ops.sparse import (
     sparse_to_dense,
     sparse_to_indicator,
     sparse_transpose,
-)
-from dtflab.ops.sorting import argsort, searchsorted, sort
-from dtflab.ops.space_batch import (
-    batch_to_space,
-    batch_to_space_nd,
-    depth_to_space,
-    required_space_to_batch_paddings,
-    space_to_batch,
-    space_to_batch_nd,
-    space_to_depth,
 )
 from dtflab.ops.sparse_arithmetic import (
     sparse_add,
@@ -391,6 +392,7 @@ from dtflab.ops.sparse_tensor import (
     convert_to_tensor_or_sparse_tensor,
     sparse_placeholder,
 )
+from dtflab.ops.special import betainc, digamma, igamma, igammac, lbeta, lgamma, polygamma, zeta
 from dtflab.ops.stacking import stack, unstack
 from dtflab.ops.state import (
     assign,

@@ -70,6 +70,24 @@ from dtflab.ops.segment_reductions import (
     unsorted_segment_sqrt_n,
 )
 from dtflab.ops.segments import segment_sum, unsorted_segment_sum
+from dtflab.ops.special import (
+    bessel_i0,
+    bessel_i0e,
+    bessel_i1,
+    bessel_i1e,
+    betainc,
+    digamma,
+    erfcinv,
+    erfinv,
+    igamma,
+    igammac,
+    lbeta,
+    lgamma,
+    ndtri,
+    nextafter,
+    polygamma,
+    zeta,
+)
 from dtflab.ops.statistics import count_nonzero, reduce_logsumexp, reduce_std, reduce_variance
 from dtflab.ops.unary import (
     abs,

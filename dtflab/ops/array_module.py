@@ -27,8 +27,8 @@ def reducer(xp: Any, ufunc: str) -> Callable[..., Any]:
 
 
 def in_host_memory(xp: Any, x: Any) -> Any:
-    """The array as one of NumPy's: for what only a CPU can work with."""
-    return x if xp is np else x.get()
+    """The array as one of NumPy's: for few numbers that only a CPU can work with."""
+    return x if xp is np else np.array(x.tolist(), x.dtype)
 
 
 def special_function(name: str) -> Callable[[Any], Any]:

@@ -1,7 +1,7 @@
 """TensorFlow's random numbers: Philox4x32-10 and the distributions on top of it, in NumPy.
 
 Stands for `core/lib/random/{philox_random,random_distributions}.h`, `core/util/guarded_philox_random.h` and
-the shuffle of `core/kernels/random_shuffle_op.cc`. Left out: gamma, Poisson, multinomial, stateless ops.
+the shuffle of `core/kernels/random_shuffle_op.cc`. Draws that are repeated until one is good are in `rejection.py`.
 The rule it obeys: number i of a run depends on seed, seed2, the runs before and i alone, never on threads;
 and it is TensorFlow's: uniform numbers and integers to the bit, one normal in a hundred but for its last bit.
 
@@ -91,11 +91,11 @@ def _uniform_bfloat16(words: Words) -> NDArray[Any]:
     return numbers
 
 
-def _uniform_float(words: Words) -> NDArray[Any]:
+def uniform_float(words: Words) -> NDArray[Any]:
     return (words & 0x7FFFFF | 127 << 23).view(np.float32) - np.float32(1)
 
 
-def _uniform_double(words: Words) -> NDArray[Any]:
+def uniform_double(words: Words) -> NDArray[Any]:
     high = words[:, 0::2].astype(np.uint64) & np.uint64(0xFFFFF)
     bits = np.uint64(1023 << 52) | high << _HALF | words[:, 1::2]
     return bits.view(np.float64) - 1.0
@@ -103,7 +103,7 @@ def _uniform_double(words: Words) -> NDArray[Any]:
 
 def _normal_float(words: Words) -> NDArray[Any]:
     """Box and Muller's transform, rounded to float32 where TF's C++ does; libm's own error is below that."""
-    uniform = _uniform_float(words)
+    uniform = uniform_float(words)
     u = np.maximum(uniform[:, 0::2], np.float32(1e-7)).astype(np.float64)
     angle = (uniform[:, 1::2] * np.float64(2 * np.pi)).astype(np.float32).astype(np.float64)
     radius = np.sqrt(np.float32(-2) * np.log(u).astype(np.float32))
@@ -113,8 +113,8 @@ def _normal_float(words: Words) -> NDArray[Any]:
     return out
 
 
-def _normal_double(words: Words) -> NDArray[Any]:
-    uniform = _uniform_double(words)
+def normal_double(words: Words) -> NDArray[Any]:
+    uniform = uniform_double(words)
     radius = np.sqrt(-2.0 * np.log(np.maximum(uniform[:, 0::2], 1e-7)))
     angle = 2 * np.pi * uniform[:, 1::2]
     return np.concatenate([np.sin(angle) * radius, np.cos(angle) * radius], axis=1)
@@ -127,8 +127,8 @@ def _bits64(words: Words) -> NDArray[np.uint64]:
 _UNIFORM: dict[Any, Callable[[Words], NDArray[Any]]] = {
     np.dtype(np.float16): _uniform_half,
     np.dtype(ml_dtypes.bfloat16): _uniform_bfloat16,
-    np.dtype(np.float32): _uniform_float,
-    np.dtype(np.float64): _uniform_double,
+    np.dtype(np.float32): uniform_float,
+    np.dtype(np.float64): uniform_double,
 }
 
 
@@ -145,6 +145,18 @@ class PhiloxStream:
         self._counter = (seed2 & _MASK64) << 64
         self._lock = threading.Lock()
 
+    @classmethod
+    def at(cls, key: int, counter: int) -> PhiloxStream:
+        """A stream that begins at that place: what a stateless op draws from."""
+        stream = cls(1)
+        stream._key, stream._counter = key, counter
+        return stream
+
+    def stretch(self, counters: int) -> Callable[[NDArray[np.uint64]], Words]:
+        """Take the next stretch: a function from places in it to their words."""
+        start = self._reserve(counters)
+        return lambda places: philox(self._key, start, places)
+
     def uniform(self, shape: Sequence[int], dtype: Any = np.float32) -> NDArray[Any]:
         """Numbers in [0, 1): `RandomUniform`."""
         target = _numpy_dtype(dtype)
@@ -153,7 +165,7 @@ class PhiloxStream:
     def normal(self, shape: Sequence[int], dtype: Any = np.float32) -> NDArray[Any]:
         """Normal numbers of mean 0 and deviation 1: `RandomStandardNormal`."""
         target = _numpy_dtype(dtype)
-        return self._plain(shape, target, _normal_double if target == np.float64 else _normal_float)
+        return self._plain(shape, target, normal_double if target == np.float64 else _normal_float)
 
     def uniform_int(self, lo: int, hi: int, shape: Sequence[int], dtype: Any = np.int32) -> NDArray[Any]:
         """Integers in [lo, hi): `RandomUniformInt`. Remainders of 32 or 64 bits, as in TF: not quite fair."""
@@ -172,10 +184,17 @@ class PhiloxStream:
 
         return self._plain(shape, target, integers)
 
+    def integers(self, shape: Sequence[int], dtype: Any = np.int32) -> NDArray[Any]:
+        """Integers from all that the dtype has: `StatelessRandomUniformFullInt`."""
+        target = _numpy_dtype(dtype)
+        return self._plain(
+            shape, target, lambda words: (_bits64(words) if target.itemsize == 8 else words).view(target)
+        )
+
     def truncated_normal(self, shape: Sequence[int], dtype: Any = np.float32) -> NDArray[Any]:
         """Normal numbers, those two deviations or more from the mean drawn again: `TruncatedNormal`."""
         target = _numpy_dtype(dtype)
-        normal, width = (_normal_double, 2) if target == np.float64 else (_normal_float, 4)
+        normal, width = (normal_double, 2) if target == np.float64 else (_normal_float, 4)
         stride = width * _RESERVED // 4  # room for a group to draw again, counted in words, not in counters
 
         def numbers(counter: int, groups: int) -> NDArray[Any]:

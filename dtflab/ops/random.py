@@ -1,7 +1,7 @@
 """Random tensors: uniform, normal and truncated normal numbers, shuffled rows.
 
 Stands for `core/ops/random_ops.cc`, `core/kernels/random_op.cc` and `python/ops/random_ops.py`.
-Left out: Multinomial, gamma and Poisson numbers, the stateless ops.
+Multinomial, gamma and Poisson numbers are in `sampling.py`, stateless ops in `stateless.py`.
 
 Rule: an op has one stream per registered kernel, that is per session and node, kept by `ctx.state`. Equal
 seeds give TensorFlow's numbers; graph seed and op seed become the kernel's two by `random_seed.get_seed`.
@@ -30,13 +30,13 @@ from dtflab.ops.philox import PhiloxStream
 set_random_seed = random_seed.set_random_seed
 
 
-def _stream(node: Any) -> Callable[[Any], PhiloxStream]:
+def stream_of(node: Any) -> Callable[[Any], PhiloxStream]:
     """How a kernel finds its stream: kept between the steps of a session, begun anew in the next."""
     seed, seed2 = node["seed"], node["seed2"]
     return lambda ctx: ctx.state(node.name, lambda: PhiloxStream(seed, seed2))
 
 
-def _sizes(shape: Any) -> tuple[int, ...]:
+def sizes(shape: Any) -> tuple[int, ...]:
     if shape.ndim != 1:
         raise invalid(f"shape must be a vector of {{int32,int64}}, got shape {list(shape.shape)}")
     if (shape < 0).any():
@@ -56,8 +56,8 @@ class _RandomNumbers(Op):
 
     @classmethod
     def bind(cls, node: Any, xp: Any) -> Callable[[Any, Any], Any]:
-        draw, stream, dtype = cls.draw, _stream(node), node["dtype"].as_numpy_dtype
-        return lambda ctx, shape: xp.asarray(draw(stream(ctx), _sizes(shape), dtype))
+        draw, stream, dtype = cls.draw, stream_of(node), node["dtype"].as_numpy_dtype
+        return lambda ctx, shape: xp.asarray(draw(stream(ctx), sizes(shape), dtype))
 
 
 _NUMBERS = """(shape: T) -> (output: dtype)
@@ -93,10 +93,10 @@ class RandomUniformInt(Op):
     infer = _RandomNumbers.infer
 
     def bind(node, xp):
-        stream, dtype = _stream(node), node["Tout"].as_numpy_dtype
+        stream, dtype = stream_of(node), node["Tout"].as_numpy_dtype
 
         def draw(ctx, shape, minval, maxval):
-            return xp.asarray(stream(ctx).uniform_int(int(minval), int(maxval), _sizes(shape), dtype))
+            return xp.asarray(stream(ctx).uniform_int(int(minval), int(maxval), sizes(shape), dtype))
 
         return draw
 
@@ -112,14 +112,14 @@ class RandomShuffle(Op):
     grad = no_gradient
 
     def bind(node, xp):
-        stream = _stream(node)
+        stream = stream_of(node)
         return lambda ctx, value: stream(ctx).shuffle(np.asarray(value))
 
 
 # -- functions ----------------------------------------------------------------------------------------
 
 
-def _shape_tensor(shape: Any) -> Tensor:
+def shape_tensor(shape: Any) -> Tensor:
     if not isinstance(shape, tuple | list):
         return convert_to_tensor(shape, name="shape")
     sizes = tuple(map(dimension_value, shape))
@@ -161,11 +161,11 @@ def _normal(
     name: str | None,
 ) -> Tensor:
     with name_scope(name, what, [shape, mean, stddev]) as scope:
-        sizes = _shape_tensor(shape)
+        sizes_ = shape_tensor(shape)
         mean = convert_to_tensor(mean, dtype, name="mean")
         stddev = convert_to_tensor(stddev, dtype, name="stddev")
         seed1, seed2 = random_seed.get_seed(seed)
-        numbers = apply_op(op_type, None, shape=sizes, dtype=dtype, seed=seed1, seed2=seed2)
+        numbers = apply_op(op_type, None, shape=sizes_, dtype=dtype, seed=seed1, seed2=seed2)
         return apply_op("AddV2", scope, x=apply_op("Mul", "mul", x=numbers, y=stddev), y=mean)
 
 
@@ -191,7 +191,7 @@ def random_uniform(
             raise ValueError(f"Must specify maxval for integer dtype {dtype!r}")
         maxval = 1
     with name_scope(name, "random_uniform", [shape, minval, maxval]) as scope:
-        return _uniform(_shape_tensor(shape), minval, maxval, dtype, seed, scope)
+        return _uniform(shape_tensor(shape), minval, maxval, dtype, seed, scope)
 
 
 def _uniform(shape: Tensor, minval: Any, maxval: Any, dtype: DType, seed: int | None, scope: str) -> Tensor:

@@ -71,3 +71,67 @@ def test_contraction_of_many_operands():
     arrays = [random.normal(size=s) for s in ((2, 3), (3, 4), (4, 5), (5,))]
     theirs, ours = both(lambda tf: tf.Session().run(tf.einsum("ab,bc,cd,d->a", *map(tf.constant, arrays))))
     np.testing.assert_allclose(ours, theirs, 1e-12)
+
+
+@program
+def random_choices_and_distributions(tf):
+    logits = tf.placeholder(tf.float32, [None, 5])
+    tf.set_random_seed(3)
+    tf.multinomial(logits, 4, seed=1)
+    tf.random.categorical(logits, 4, dtype=tf.int32, seed=2, name="choice")
+    alpha = tf.placeholder(tf.float32, [3])
+    tf.random_gamma([2], alpha, beta=2.0, seed=3)
+    tf.random.gamma([2], 0.5, dtype=tf.float64)
+    tf.random_poisson([1.0, 2.0], [4], seed=1)
+    tf.random.poisson(3.0, [4], dtype=tf.int32)
+
+
+@program
+def stateless_random_numbers(tf):
+    seed = [1, 2]
+    tf.random.stateless_uniform([2, 3], seed)
+    tf.random.stateless_uniform([2], seed, 1, 10, tf.int32, name="whole")
+    tf.random.stateless_uniform([2], seed, None, None, tf.uint32)
+    tf.random.stateless_normal([2], seed, mean=1.0, dtype=tf.float64)
+    tf.random.stateless_truncated_normal([2], seed)
+    tf.random.stateless_categorical(tf.zeros([2, 3]), 4, seed)
+    tf.random.stateless_multinomial(tf.zeros([2, 3]), 4, seed, output_dtype=tf.int32)
+    alpha = tf.placeholder(tf.float32, [3])
+    tf.random.stateless_gamma([2, 3], seed, alpha)
+    tf.random.stateless_poisson([2], seed, 3.0)
+    tf.random.split(seed, 3)
+    tf.random.fold_in(seed, 7)
+
+
+@program
+def special_functions(tf):
+    x, y = tf.placeholder(tf.float32, [2, 3]), tf.placeholder(tf.float32, [3])
+    m = tf.math
+    unary = [m.lgamma, m.digamma, m.erfinv, m.ndtri, m.erfcinv, m.bessel_i0, m.bessel_i0e, m.bessel_i1, m.bessel_i1e]
+    for function in unary:
+        tf.gradients(function(x), x)
+    for function in (tf.igamma, m.igammac, tf.polygamma, tf.zeta, m.nextafter):
+        tf.gradients(function(y, x), [x, y])
+    tf.gradients(tf.betainc(x, x, x), x)
+    tf.lbeta(x)
+
+
+def test_random_numbers_are_equal_over_two_steps():
+    def program(tf):
+        tf.set_random_seed(11)
+        made = [
+            tf.multinomial([[0.1, 1.0, -1.0], [0.0, 0.0, 9.0]], 7),
+            tf.random_gamma([3], [0.5, 2.0, 1.0]),
+            tf.random_poisson([0.3, 4.0, 50.0], [5]),
+            tf.random.stateless_uniform([4], tf.random.split([3, 4])[1]),
+            tf.truncated_normal([9]),
+        ]
+        session = tf.Session()
+        return [session.run(made), session.run(made)]
+
+    theirs, ours = both(program)
+    for a, b in zip(ours, theirs, strict=True):
+        for x, y in zip(a, b, strict=True):
+            assert x.dtype == y.dtype
+            np.testing.assert_allclose(x, y, 1e-6)
+    assert not np.array_equal(ours[0][0], ours[1][0])
