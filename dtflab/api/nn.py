@@ -6,6 +6,7 @@ from typing import Any
 
 from dtflab.api import rnn_cell
 from dtflab.graph.missing import missing as _missing
+from dtflab.nets.average_loss import compute_average_loss, scale_regularization_loss
 from dtflab.nets.raw_rnn import raw_rnn
 from dtflab.nets.rnn import bidirectional_dynamic_rnn, dynamic_rnn
 from dtflab.nets.static_rnn import static_bidirectional_rnn, static_rnn, static_state_saving_rnn
@@ -17,6 +18,14 @@ from dtflab.ops.activations import (
     selu,
     softplus,
     softsign,
+)
+from dtflab.ops.atrous import (
+    atrous_conv2d,
+    atrous_conv2d_transpose,
+    depthwise_conv2d,
+    pool,
+    separable_conv2d,
+    with_space_to_batch,
 )
 from dtflab.ops.batch_norm import fused_batch_norm
 from dtflab.ops.bias import bias_add
@@ -90,6 +99,7 @@ from dtflab.ops.pools import (
     max_pool_with_argmax,
 )
 from dtflab.ops.ranking import in_top_k, top_k
+from dtflab.ops.repeated_labels import collapse_repeated
 from dtflab.ops.sampled_losses import nce_loss, sampled_softmax_loss
 from dtflab.ops.space_batch import depth_to_space, space_to_batch, space_to_depth
 from dtflab.ops.unary import sigmoid, tanh

@@ -176,6 +176,53 @@ def older_normalizations(tf):
 
 
 @program
+def spread(tf):
+    x, w = images(tf), weights(tf, 3, 2, 4, 5)
+    y = tf.nn.atrous_conv2d(x, w, 2, "SAME")
+    tf.nn.atrous_conv2d(images(tf, 2, 9, 7, 4), w, 2, "VALID", name="known")
+    tf.nn.convolution(x, w, "VALID", dilations=[1, 3], name="uneven")
+    tf.nn.convolution(tf.placeholder(tf.float32, [None, None, 2]), weights(tf, 3, 2, 4), "SAME", dilation_rate=[2])
+    tf.nn.convolution(tf.placeholder(tf.float32, [1, 5, 6, 6, 2]), weights(tf, 2, 2, 1, 2, 3), "SAME", dilations=2)
+    tf.nn.convolution(images(tf, 2, 4, 9, 7), w, "SAME", dilations=2, data_format="NCHW", name="first")
+    tf.gradients(y, [x, w])
+
+
+@program
+def spread_and_transposed(tf):
+    y, w = images(tf, 2, 4, 3, 5), weights(tf, 3, 2, 4, 5)
+    tf.nn.atrous_conv2d_transpose(y, w, [2, 4, 3, 4], 2, "SAME")
+    tf.nn.atrous_conv2d_transpose(y, w, [2, 8, 5, 4], 2, "VALID", name="valid")
+    tf.nn.atrous_conv2d_transpose(y, w, [2, 4, 3, 4], 1, "SAME")
+
+
+@program
+def separable(tf):
+    x, w = images(tf), weights(tf, 3, 3, 4, 2)
+    y = tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME")
+    z = tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME", rate=[2, 2], name="spread")
+    tf.nn.depthwise_conv2d(images(tf, 1, 4, 8, 6), w, [1, 1, 2, 2], "VALID", data_format="NCHW")
+    u = tf.nn.separable_conv2d(x, w, weights(tf, 1, 1, 8, 5), [1, 2, 2, 1], "SAME")
+    tf.nn.separable_conv2d(x, w, weights(tf, 1, 1, 8, 5), [1, 1, 1, 1], "VALID", rate=[2, 1])
+    tf.gradients([y, z, u], [x, w])
+
+
+@program
+def pools_of_any_rank(tf):
+    x, t = images(tf, 2, 8, 6, 4), tf.placeholder(tf.float32, [None, 7, 2])
+    found = [
+        tf.nn.pool(x, [2, 2], "MAX", "SAME"),
+        tf.nn.pool(x, [2, 3], "AVG", "VALID", strides=[2, 1], name="mine"),
+        tf.nn.pool(x, [2, 2], "MAX", "VALID", dilation_rate=[2, 1]),
+        tf.nn.pool(tf.placeholder(tf.float32, [1, 4, 4, 4, 2]), [2, 2, 2], "AVG", "SAME"),
+        tf.nn.pool(tf.placeholder(tf.float32, [2, 4, 8, 6]), [2, 2], "AVG", "SAME", data_format="NCHW"),
+    ]
+    tf.nn.pool(t, [2], "MAX", "SAME")
+    tf.nn.pool(t, [2], "AVG", "VALID", dilations=[2])
+    tf.nn.pool(tf.placeholder(tf.float32, [None, 2, 7]), [3], "MAX", "VALID", data_format="NCW")
+    tf.gradients(found[:3], x)
+
+
+@program
 def dilations(tf):
     x, w = images(tf), weights(tf, 3, 3, 4)
     y = tf.nn.dilation2d(x, w, [1, 1, 1, 1], [1, 2, 2, 1], "SAME")
@@ -230,6 +277,14 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "dilation of other channels": lambda tf: tf.nn.dilation2d(
         images(tf), weights(tf, 3, 3, 5), [1] * 4, [1] * 4, "SAME"
     ),
+    "strides and rates": lambda tf: tf.nn.convolution(
+        images(tf), weights(tf, 3, 3, 4, 4), "SAME", strides=[2, 2], dilations=[2, 2]
+    ),
+    "rate 0": lambda tf: tf.nn.convolution(images(tf), weights(tf, 3, 3, 4, 4), "SAME", dilations=[0, 2]),
+    "four dimensions": lambda tf: tf.nn.convolution(images(tf), weights(tf, 3, 3, 3, 3, 4, 4), "SAME"),
+    "spread pool": lambda tf: tf.nn.pool(images(tf), [2, 2], "MAX", "SAME", dilation_rate=[2, 2]),
+    "pool of leaps": lambda tf: tf.nn.pool(images(tf), [2, 2], "MAX", "VALID", strides=[3, 3]),
+    "another kind of pool": lambda tf: tf.nn.pool(images(tf), [2, 2], "MIN", "VALID"),
     "window 0": lambda tf: tf.nn.max_pool(images(tf), 0, 1, "SAME"),
     "both names": lambda tf: tf.nn.conv2d(images(tf), 1, 1, "SAME", filters=2),
     "format of sequences": lambda tf: tf.nn.conv1d(
@@ -465,3 +520,20 @@ def test_gradients_of_batch_normalization_are_tensorflows_to_second_order(traini
 
     for theirs, ours in zip(*both(run), strict=True):
         np.testing.assert_allclose(ours, theirs, 2e-4, 2e-4)
+
+
+def test_spread_windows_give_tensorflows_values():
+    random = np.random.default_rng(7)
+    x, w = (random.uniform(-1, 1, s).astype(np.float32) for s in ((2, 9, 8, 3), (3, 2, 3, 4)))
+
+    def run(tf: Any) -> Any:
+        a, b = tf.constant(x), tf.constant(w)
+        y = tf.nn.atrous_conv2d(a, b, 2, "SAME")
+        z = tf.nn.separable_conv2d(a, b, tf.ones([1, 1, 12, 2]), [1, 1, 1, 1], "SAME", rate=[2, 3])
+        u = tf.nn.pool(a, [2, 3], "MAX", "VALID", dilation_rate=[3, 2])
+        v = tf.nn.atrous_conv2d_transpose(y, b, [2, 9, 8, 3], 2, "SAME")
+        with tf.Session() as session:
+            return session.run([y, z, u, v, *tf.gradients([tf.square(t) for t in (y, z, u, v)], [a, b])])
+
+    for theirs, ours in zip(*both(run), strict=True):
+        np.testing.assert_allclose(ours, theirs, 1e-3, 1e-4)
