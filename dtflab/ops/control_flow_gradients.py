@@ -16,6 +16,7 @@ from typing import Any
 
 from dtflab.graph import dtypes, nest, op_registry
 from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.gradients import GradientFunction
 from dtflab.graph.indexed_slices import IndexedSlices, as_indexed_slices_list
 from dtflab.graph.operation import Operation
@@ -66,6 +67,8 @@ def _of_loop_switch(operation: Operation, from_exit: Any, from_body: Any) -> Any
         first = merges[operation]
         if isinstance(first, IndexedSlices):
             (from_body,) = as_indexed_slices_list([from_body])
+        else:
+            from_body = convert_to_tensor(from_body)
         for merged, value in zip(*(nest.leaves(grad, expand_composites=True) for grad in (first, from_body))):
             merged.op._update_input(1, next_iteration(value))
     return None

@@ -17,7 +17,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dtflab.graph import dtypes, gradients
+from dtflab.graph import dtypes, gradients, nest
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant
 from dtflab.graph.gradients import Gradient, Loops
@@ -437,8 +437,14 @@ class LoopGradients(Loops):
         """A variable whose new value does not depend on its old one has no gradient before the last iteration."""
         for state in self.states.values():
             for merged in state.merges.values():
-                if isinstance(merged, Tensor) and merged.op.inputs[0] is merged.op.inputs[1]:
-                    merged.op._update_input(1, _no_gradient_before(state.grad_context, merged.op.inputs[0]))
+                values, *places = nest.leaves(merged, expand_composites=True)
+                if values.op.inputs[0] is not values.op.inputs[1]:
+                    continue
+                values.op._update_input(1, _no_gradient_before(state.grad_context, values.op.inputs[0]))
+                for part in places:  # of slices; their rows stay where they are (TensorFlow forgets these)
+                    with state.grad_context.entered():
+                        where = state.grad_context.constant_enter(part.op.inputs[0].op.inputs[0])
+                        part.op._update_input(1, next_iteration(where))
 
 
 def _no_gradient_before(loop: WhileContext, entered: Tensor) -> Tensor:

@@ -86,11 +86,12 @@ class WhileContext(ControlFlowContext):
         self._values.add(tensor.name)
         inside = self._remembered(tensor)
         if inside is None:
-            inside = self._constant_enter(tensor)
+            inside = self.constant_enter(tensor)
         self._external_values[tensor.name] = inside
         return inside
 
-    def _constant_enter(self, tensor: Tensor) -> Tensor:
+    def constant_enter(self, tensor: Tensor) -> Tensor:
+        """`tensor`, from outside, as it is in every iteration."""
         outer = tensor if self._outer_context is None else self._outer_context.AddValue(tensor)
         inside = self.enter(outer, is_constant=True)
         self._fix_enters([inside])
