@@ -50,10 +50,11 @@ def fitted(predictions: Any, labels: Any, weights: Any) -> tuple[Tensor, Any, An
     if labels is not None:
         labels, predictions = remove_squeezable_dimensions(labels, predictions)
         predictions.shape.assert_is_compatible_with(labels.shape)
-    return predictions, labels, None if weights is None else _fitted_weights(convert_to_tensor(weights), predictions)
+    return predictions, labels, None if weights is None else fitted_weights(convert_to_tensor(weights), predictions)
 
 
-def _fitted_weights(weights: Tensor, predictions: Tensor) -> Tensor:
+def fitted_weights(weights: Tensor, predictions: Tensor) -> Tensor:
+    """Weights of the predictions' rank, without or with another dimension of size 1 at the end; scalars stay."""
     rank, wanted = weights.shape.ndims, predictions.shape.ndims
     if rank == 0:
         return weights

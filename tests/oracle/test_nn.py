@@ -227,6 +227,32 @@ def weighted_cross_entropy(tf):
     return with_slopes(tf, losses, x, z)
 
 
+@program
+def average_losses(tf):
+    losses, weights = tf.constant(some(4)), tf.constant(some(4, 1, low=0))
+    unknown = tf.placeholder_with_default(some(4), None)
+    found = [
+        tf.nn.compute_average_loss(losses), tf.nn.compute_average_loss(losses, sample_weight=weights),
+        tf.nn.compute_average_loss(losses, 0.5, global_batch_size=16), tf.nn.compute_average_loss(tf.zeros([0])),
+        tf.nn.scale_regularization_loss(losses), tf.nn.compute_average_loss(tf.cast(losses, tf.float64), weights),
+    ]  # fmt: skip
+    return [*with_slopes(tf, found, losses), tf.nn.compute_average_loss(unknown, weights)]
+
+
+@program
+def average_losses_with_weights_of_unknown_rank(tf):
+    weights = [tf.placeholder_with_default(np.float32(w), None) for w in (2, [1, 2, 0], [[1], [2], [0]])]
+    return [tf.nn.compute_average_loss(tf.constant(some(3)), w) for w in weights]
+
+
+@program
+def collapsed_labels(tf):
+    labels = tf.constant([[1, 1, 2, 2, 1], [3, 3, 3, 3, 3], [1, 2, 3, 4, 5]])
+    found = tf.nn.collapse_repeated(labels, tf.constant([5, 3, 4]))
+    dynamic = tf.placeholder_with_default(np.array([[7, 7, 8], [9, 8, 8]], np.int64), [None, None])
+    return [*found, *tf.nn.collapse_repeated(dynamic, tf.constant([3, 0], tf.int64), name="c")]
+
+
 # -- small functions of tf.math -------------------------------------------------------------------------------------
 
 
