@@ -27,7 +27,7 @@ from dtflab.protos import tensor_shape_pb2 as dtflab_dot_protos_dot_tensor__shap
 from dtflab.protos import types_pb2 as dtflab_dot_protos_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x64tflab/protos/tensor.proto\x12\x06\x64tflab\x1a#dtflab/protos/resource_handle.proto\x1a dtflab/protos/tensor_shape.proto\x1a\x19\x64tflab/protos/types.proto\"\xb3\x03\n\x0bTensorProto\x12\x1f\n\x05\x64type\x18\x01 \x01(\x0e\x32\x10.dtflab.DataType\x12.\n\x0ctensor_shape\x18\x02 \x01(\x0b\x32\x18.dtflab.TensorShapeProto\x12\x16\n\x0eversion_number\x18\x03 \x01(\x05\x12\x16\n\x0etensor_content\x18\x04 \x01(\x0c\x12\x10\n\x08half_val\x18\r \x03(\x05\x12\x11\n\tfloat_val\x18\x05 \x03(\x02\x12\x12\n\ndouble_val\x18\x06 \x03(\x01\x12\x0f\n\x07int_val\x18\x07 \x03(\x05\x12\x12\n\nstring_val\x18\x08 \x03(\x0c\x12\x14\n\x0cscomplex_val\x18\t \x03(\x02\x12\x11\n\tint64_val\x18\n \x03(\x03\x12\x10\n\x08\x62ool_val\x18\x0b \x03(\x08\x12\x14\n\x0c\x64\x63omplex_val\x18\x0c \x03(\x01\x12\x38\n\x13resource_handle_val\x18\x0e \x03(\x0b\x32\x1b.dtflab.ResourceHandleProto\x12\x12\n\nuint32_val\x18\x10 \x03(\r\x12\x12\n\nuint64_val\x18\x11 \x03(\x04\x12\x12\n\nfloat8_val\x18\x12 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x64tflab/protos/tensor.proto\x12\x06\x64tflab\x1a#dtflab/protos/resource_handle.proto\x1a dtflab/protos/tensor_shape.proto\x1a\x19\x64tflab/protos/types.proto\"\xe8\x03\n\x0bTensorProto\x12\x1f\n\x05\x64type\x18\x01 \x01(\x0e\x32\x10.dtflab.DataType\x12.\n\x0ctensor_shape\x18\x02 \x01(\x0b\x32\x18.dtflab.TensorShapeProto\x12\x16\n\x0eversion_number\x18\x03 \x01(\x05\x12\x16\n\x0etensor_content\x18\x04 \x01(\x0c\x12\x10\n\x08half_val\x18\r \x03(\x05\x12\x11\n\tfloat_val\x18\x05 \x03(\x02\x12\x12\n\ndouble_val\x18\x06 \x03(\x01\x12\x0f\n\x07int_val\x18\x07 \x03(\x05\x12\x12\n\nstring_val\x18\x08 \x03(\x0c\x12\x14\n\x0cscomplex_val\x18\t \x03(\x02\x12\x11\n\tint64_val\x18\n \x03(\x03\x12\x10\n\x08\x62ool_val\x18\x0b \x03(\x08\x12\x14\n\x0c\x64\x63omplex_val\x18\x0c \x03(\x01\x12\x38\n\x13resource_handle_val\x18\x0e \x03(\x0b\x32\x1b.dtflab.ResourceHandleProto\x12\x33\n\x0bvariant_val\x18\x0f \x03(\x0b\x32\x1e.dtflab.VariantTensorDataProto\x12\x12\n\nuint32_val\x18\x10 \x03(\r\x12\x12\n\nuint64_val\x18\x11 \x03(\x04\x12\x12\n\nfloat8_val\x18\x12 \x01(\x0c\"c\n\x16VariantTensorDataProto\x12\x11\n\ttype_name\x18\x01 \x01(\t\x12\x10\n\x08metadata\x18\x02 \x01(\x0c\x12$\n\x07tensors\x18\x03 \x03(\x0b\x32\x13.dtflab.TensorProtob\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,5 +35,7 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'dtflab.protos.tensor_pb2', 
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_TENSORPROTO']._serialized_start=137
-  _globals['_TENSORPROTO']._serialized_end=572
+  _globals['_TENSORPROTO']._serialized_end=625
+  _globals['_VARIANTTENSORDATAPROTO']._serialized_start=627
+  _globals['_VARIANTTENSORDATAPROTO']._serialized_end=726
 # @@protoc_insertion_point(module_scope)

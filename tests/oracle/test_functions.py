@@ -267,7 +267,7 @@ def test_whoever_takes_a_result_gets_the_side_effects_too():
         np.testing.assert_allclose(session.run(f"{read}:0"), [2.0, 2.5])
 
 
-# -- what is wrong ------------------------------------------------------------------------------------------------------
+# -- what is wrong -------------------------------------------------------------------------------------------
 
 
 def test_an_error_inside_names_the_calls_around_it():

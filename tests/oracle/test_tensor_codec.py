@@ -14,9 +14,10 @@ import tensorflow as tf
 
 from dtflab.cluster import tensor_codec
 from dtflab.graph import dtypes, errors
-from dtflab.graph.tensor_proto import make_tensor_proto
+from dtflab.graph.tensor_proto import make_tensor_proto, string_content
+from dtflab.graph.tensor_shape import TensorShape
 from dtflab.graph.varint import put_varint
-from dtflab.protos.tensor_pb2 import TensorProto
+from dtflab.protos.tensor_pb2 import TensorProto, VariantTensorDataProto
 
 pytestmark = pytest.mark.usefixtures("eager")
 
@@ -115,3 +116,57 @@ def test_no_dtype_and_unknown_dtypes() -> None:
     for number in (0, 21, 99):
         with pytest.raises(errors.InvalidArgumentError):
             tensor_codec.from_proto(TensorProto(dtype=number))
+
+
+def list_of(items: list[Any], element_shape: Any) -> Any:
+    """A list in TensorFlow with these items; None leaves one unset."""
+    made = tf.raw_ops.TensorListReserve(element_shape=element_shape, num_elements=len(items), element_dtype=tf.float32)
+    for i, item in enumerate(items):
+        if item is not None:
+            made = tf.raw_ops.TensorListSetItem(input_handle=made, index=i, item=tf.constant(item))
+    return made
+
+
+def only_variant(message: TensorProto) -> Any:
+    """The variant of a scalar, which TensorFlow puts into `tensor_content`: its length, then its bytes."""
+    (data,) = string_content(memoryview(message.tensor_content), 1)
+    return VariantTensorDataProto.FromString(bytes(data))
+
+
+def told(message: Any) -> Any:
+    """All but the tensors, which have several forms."""
+    return message.type_name, message.metadata, len(message.tensors)
+
+
+@pytest.mark.parametrize("items", [[], [[1.0, 2.0]], [None, [1.0, 2.0], None, [3.0, 4.0]]], ids=str)
+@pytest.mark.parametrize("element_shape", [-1, [2], [-1]], ids=str)
+def test_lists_of_tensors_both_ways(items: list[Any], element_shape: Any) -> None:
+    theirs = tf.io.serialize_tensor(list_of(items, element_shape)).numpy()
+    ours = tensor_codec.from_proto(TensorProto.FromString(theirs))
+    assert [None if item is None else item.tolist() for item in ours.items] == items
+    assert (ours.dtype, ours.limit) == (dtypes.float32, -1)
+    assert ours.element_shape.as_proto() == TensorShape(tf.TensorShape(
+        None if element_shape == -1 else [None if n < 0 else n for n in element_shape]).as_proto()).as_proto()  # fmt: skip
+    sent = tensor_codec.to_proto(ours)
+    assert told(sent.variant_val[0]) == told(only_variant(TensorProto.FromString(theirs)))
+    back = tf.io.parse_tensor(sent.SerializeToString(), tf.variant)
+    assert tf.raw_ops.TensorListLength(input_handle=back).numpy() == len(items)
+    for i, item in enumerate(items):
+        read = tf.raw_ops.TensorListGetItem(input_handle=back, index=i, element_shape=[2], element_dtype=tf.float32)
+        assert read.numpy().tolist() == (item or [0.0, 0.0])
+
+
+@pytest.mark.parametrize("values", [None, [[1.0, 2.0], 3]], ids=str)
+def test_optional_values_both_ways(values: Any) -> None:
+    made = tf.raw_ops.OptionalNone() if values is None else tf.raw_ops.OptionalFromValue(components=values)
+    theirs = TensorProto.FromString(tf.io.serialize_tensor(made).numpy())
+    ours = tensor_codec.from_proto(theirs)
+    assert (ours.values is None) == (values is None)
+    assert values is None or [v.tolist() for v in ours.values] == values
+    assert told(tensor_codec.to_proto(ours).variant_val[0]) == told(only_variant(theirs))
+
+
+def test_other_variants_are_refused() -> None:
+    data = tf.data.Dataset.range(3)._variant_tensor
+    with pytest.raises(errors.InvalidArgumentError, match="no variants of type"):
+        tensor_codec.from_proto(TensorProto.FromString(tf.io.serialize_tensor(data).numpy()))
