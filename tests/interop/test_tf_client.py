@@ -100,7 +100,7 @@ ERRORS = {
     "shape": ("InvalidArgumentError", "Matrix size-incompatible"),
     "index": ("InvalidArgumentError", "7 is not in [0, 3)"),
     "device": ("InvalidArgumentError", "/job:nobody/task:3"),
-    "kernel": ("NotFoundError", "Svd"),
+    "kernel": ("NotFoundError", "Fact"),
 }
 
 
@@ -114,10 +114,16 @@ def test_errors(any_tensorflow, target, how, device):
     assert text in caught.value.text
 
 
-def test_what_needs_functions_says_what_to_do(tensorflow, tensorflow_2, target):
-    assert tensorflow.run("conditional", target=target) == 1
-    with pytest.raises(PeerError, match=r"UnimplementedError(.|\n)*If(.|\n)*disable_v2_behavior"):
-        tensorflow_2.run("conditional", target=target)
+def test_a_conditional(any_tensorflow, target):
+    assert any_tensorflow.run("conditional", target=target) == 1
+
+
+@pytest.mark.parametrize("devices", [("", ""), (PS, WORKER), (OTHER, PS)])
+def test_a_model_with_a_loop_a_conditional_and_a_function(tensorflow_2, target, devices):
+    expected = tensorflow_2.run("recurrent", target="")
+    found = tensorflow_2.run("recurrent", target=target, ps=devices[0], worker=devices[1])
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    assert found[-1] < found[0] / 2
 
 
 @pytest.mark.parametrize("here, there", [(PS, WORKER), (OTHER, OTHER)])

@@ -15,7 +15,6 @@ import tensorflow as tf
 from dtflab.cluster import tensor_codec
 from dtflab.graph import dtypes, errors
 from dtflab.graph.tensor_proto import make_tensor_proto, string_content
-from dtflab.graph.tensor_shape import TensorShape
 from dtflab.graph.varint import put_varint
 from dtflab.protos.tensor_pb2 import TensorProto, VariantTensorDataProto
 
@@ -145,8 +144,7 @@ def test_lists_of_tensors_both_ways(items: list[Any], element_shape: Any) -> Non
     ours = tensor_codec.from_proto(TensorProto.FromString(theirs))
     assert [None if item is None else item.tolist() for item in ours.items] == items
     assert (ours.dtype, ours.limit) == (dtypes.float32, -1)
-    assert ours.element_shape.as_proto() == TensorShape(tf.TensorShape(
-        None if element_shape == -1 else [None if n < 0 else n for n in element_shape]).as_proto()).as_proto()  # fmt: skip
+    assert str(ours.element_shape) == {"-1": "<unknown>", "[2]": "(2,)", "[-1]": "(?,)"}[str(element_shape)]
     sent = tensor_codec.to_proto(ours)
     assert told(sent.variant_val[0]) == told(only_variant(TensorProto.FromString(theirs)))
     back = tf.io.parse_tensor(sent.SerializeToString(), tf.variant)

@@ -305,6 +305,34 @@ def conditional(tf: Any, target: str) -> float:
             return float(sess.run(y, {p: True}))
 
 
+def recurrent(tf: Any, target: str, ps: str = "", worker: str = "", steps: int = 12) -> list[float]:
+    """The losses of a model with a loop, a conditional in it and a function around it; part of its body is on the ps.
+
+    What the gradient needs of each turn waits in lists of tensors, which cross between the tasks.
+    """
+    random = np.random.RandomState(1)
+    features = random.rand(8, 3).astype(np.float32)
+    with tf.Graph().as_default():
+        x, target_sum = tf.constant(features), tf.constant(features.sum(1))
+        with tf.device(ps), tf.variable_scope("recurrent"):
+            value = random.uniform(-0.5, 0.5, (3, 3)).astype(np.float32)
+            w = tf.get_variable("w", initializer=tf.constant(value), use_resource=True)
+
+        def body(i: Any, h: Any) -> Any:
+            with tf.device(ps):
+                h = tf.matmul(h, w)
+            return i + 1, tf.cond(tf.reduce_sum(h) > 0.0, lambda: tf.tanh(h + x), lambda: tf.exp(h) * x)
+
+        with tf.device(worker):
+            _, h = tf.while_loop(lambda i, h: i < 4, body, [tf.constant(0), x])
+            total = tf.function(lambda h: tf.reduce_sum(h, 1))(h)
+            loss = tf.reduce_mean(tf.square(total - target_sum))
+            train = tf.train.AdamOptimizer(0.05).minimize(loss)
+        with tf.Session(target) as sess:
+            sess.run(tf.global_variables_initializer())
+            return [float(sess.run([loss, train])[0]) for _ in range(steps)]
+
+
 def failing(tf: Any, target: str, how: str, device: str = "") -> Any:
     """A step that fails, in one of the ways in which steps fail."""
     with tf.Graph().as_default(), tf.device(device):
@@ -323,7 +351,7 @@ def failing(tf: Any, target: str, how: str, device: str = "") -> Any:
             with tf.device("/job:nobody/task:3"):
                 y = tf.constant(1.0)
         elif how == "kernel":
-            y = tf.linalg.svd(tf.ones([2, 2]))[0]
+            y = tf.raw_ops.Fact()  # an op that dtflab will never need
         with tf.Session(target) as sess:
             return np.asarray(sess.run(y)).tolist()
 
