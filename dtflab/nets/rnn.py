@@ -19,6 +19,7 @@ from dtflab.nets import rnn_step
 from dtflab.nets.rnn_cell import assert_like_rnncell
 from dtflab.nets.state_shapes import known_batch_shape
 from dtflab.ops import array, casting, constant as constants, joining, logic, math, reduction, repeating, reshaping
+from dtflab.ops.arranging import reverse_sequence
 from dtflab.ops.checks import Assert
 from dtflab.ops.stacking import stack
 from dtflab.ops.tensor_arrays import TensorArray
@@ -197,7 +198,7 @@ def bidirectional_dynamic_rnn(
     def reversed_in_time(x: Any) -> Any:
         if sequence_length is None:
             return repeating.reverse(x, [time_axis])
-        return rnn_step.reverse_sequence(x, sequence_length, time_axis, batch_axis)
+        return reverse_sequence(x, sequence_length, time_axis, batch_axis)
 
     more = parallel_iterations, swap_memory, time_major
     with variable_scope(scope or "bidirectional_rnn"):

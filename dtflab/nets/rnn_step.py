@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dtflab.graph import nest
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, get_default_graph
 from dtflab.nets.state_shapes import batch_shape, set_batch_shape
@@ -118,11 +117,3 @@ def old_unless_running(finished: Tensor, old: Any, new: Any) -> Any:
         return new
     with colocate_with(new):
         return logic.where(finished, old, new)
-
-
-def reverse_sequence(x: Any, lengths: Any, time_axis: int, batch_axis: int) -> Tensor:
-    """Each row from its own end to its begin; what is past the end stays where it is."""
-    result: Tensor = apply_op(
-        "ReverseSequence", None, input=x, seq_lengths=lengths, seq_dim=time_axis, batch_dim=batch_axis
-    )
-    return result

@@ -18,6 +18,7 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.nets import rnn_step
 from dtflab.nets.rnn_cell import assert_like_rnncell
 from dtflab.ops import array, casting, joining, reduction
+from dtflab.ops.arranging import reverse_sequence
 from dtflab.ops.stacking import stack, unstack
 from dtflab.ops.variable_scope import variable_scope
 
@@ -165,7 +166,7 @@ def _reversed_rows(steps: Sequence[Tensor], lengths: Any) -> list[Tensor]:
     shape = TensorShape(None if steps[0].shape.ndims is None else [None] * steps[0].shape.ndims)
     for step in steps:
         shape = shape.merge_with(step.shape)
-    rows = unstack(rnn_step.reverse_sequence(stack(steps), lengths, 0, 1))
+    rows = unstack(reverse_sequence(stack(steps), lengths, 0, 1))
     for row in rows:
         row.set_shape(shape)
     return rows

@@ -7,7 +7,6 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from dtflab.graph import op_registry
 from tests.oracle.graph_defs import assert_same_graph, both
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated and will be:UserWarning")
@@ -163,9 +162,6 @@ def raw_of(tf, cell, emit, loop_state):
     return (stacked, state) if counted is None else (stacked, (state, counted))
 
 
-if "ReverseSequence" not in op_registry.names():  # until it is landed
-    del STATIC["both_directions_of_lengths"], DYNAMIC["dynamic_both_directions_of_lengths"]
-
 CELLS = {"lstm": lstm, "two_layers": two_layers}
 ALL = {**STATIC, **DYNAMIC}
 
@@ -238,9 +234,7 @@ def test_state_saving():
         saver = Saver(tf)
         with tf.variable_scope("net", initializer=weights(tf)):
             steps = tf.unstack(batch_of_sequences(tf), axis=1)
-            outputs, _ = tf.nn.static_state_saving_rnn(
-                lstm(tf), steps, saver, tf.nn.rnn_cell.LSTMStateTuple("c", "h")
-            )
+            outputs, _ = tf.nn.static_state_saving_rnn(lstm(tf), steps, saver, tf.nn.rnn_cell.LSTMStateTuple("c", "h"))
         with tf.Session() as session:
             session.run(tf.global_variables_initializer())
             last = session.run(outputs[-1])
