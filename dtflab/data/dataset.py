@@ -147,14 +147,7 @@ class Dataset:
     @staticmethod
     def zip(datasets: Any) -> Dataset:
         """Elements of several data sets side by side, nested as `datasets` is, until the shortest ends."""
-        for leaf in nest.flatten(structures.map_leaves(lambda leaf: [leaf], datasets)):
-            if isinstance(leaf, list):
-                raise TypeError(
-                    "Invalid input to `zip`. Inputs are expected to be (nested) structures of `tf.data.Dataset` "
-                    "objects. Python `list` is not supported and you should use `tuple` instead."
-                )
-            if not isinstance(leaf, Dataset):
-                raise TypeError(f"Each input of `zip` should be a `tf.data.Dataset` but encountered {type(leaf)}.")
+        structures.map_leaves(_check_input, datasets)
         variants = [dataset._variant_tensor for dataset in nest.flatten(datasets)]
         structure = nest.map_structure(lambda dataset: dataset._structure, datasets)
         return _made("ZipDataset", structure, None, input_datasets=variants)
@@ -492,6 +485,17 @@ def _made(op_type: str, structure: Any, options: Options | None, /, **inputs: An
     types, output_shapes = [dtype for dtype, _ in flat], [shape for _, shape in flat]
     variant = apply_op(op_type, **inputs, output_types=types, output_shapes=output_shapes)
     return Dataset(variant, structure, options)
+
+
+def _check_input(leaf: Any) -> None:
+    """TypeError unless what stands in a structure for `zip` is a data set."""
+    if isinstance(leaf, list):
+        raise TypeError(
+            "Invalid input to `zip`. Inputs are expected to be (nested) structures of `tf.data.Dataset` objects. "
+            "Python `list` is not supported and you should use `tuple` instead."
+        )
+    if not isinstance(leaf, Dataset):
+        raise TypeError(f"Each input of `zip` should be a `tf.data.Dataset` but encountered {type(leaf)}.")
 
 
 def _of_components(op_type: str, structure: Any, tensors: Sequence[Tensor]) -> Dataset:

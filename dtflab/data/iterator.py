@@ -74,6 +74,7 @@ class Iterator:
     def make_initializer(self, dataset: Dataset, name: str | None = None) -> Operation:
         """The operation that makes the iterator begin with `dataset`; TypeError if that has another structure."""
         with name_scope(name, "make_initializer"):
+            nest.assert_same_structure(self.output_types, dataset.output_types)
             for what, mine, theirs in (
                 ("types", self.output_types, dataset.output_types),
                 ("classes", self.output_classes, dataset.output_classes),

@@ -10,10 +10,10 @@ after any other error it goes on with the next element. So it is never a generat
 
 from __future__ import annotations
 
-import copy
 import itertools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,13 +39,13 @@ class Closable(Protocol):
 class Run:
     """One iteration of a pipeline from its beginning: knows those who have threads, to end them.
 
-    `ctx` is the context for the functions that are called: of a step that is over when the run is.
+    `ctx` is the context for the functions that are called: of a step that is over when the run is. It has nothing else
+    of the context that began the run, which would keep the state of a session alive.
     """
 
-    def __init__(self, ctx: Any = None) -> None:
-        self.ctx = copy.copy(ctx)
-        if ctx is not None:
-            self.ctx.step = type(ctx.step)(ctx.step.step_id, ctx.step.clock)
+    def __init__(self, ctx: Any) -> None:
+        self.clock = ctx.step.clock
+        self.ctx = SimpleNamespace(step=type(ctx.step)(ctx.step.step_id, self.clock))
         self.closed = False
         self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -58,8 +58,7 @@ class Run:
     def close(self) -> None:
         """Nobody wants more elements: threads end, and who waits is sent away."""
         self.closed = True
-        if self.ctx is not None:
-            self.ctx.step.cancel(closed())
+        self.ctx.step.cancel(closed())
         for closable in list(self._closables):
             closable.close()
 

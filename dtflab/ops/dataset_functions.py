@@ -325,7 +325,7 @@ class Generator(Dataset):
 class _Generated:
     def __init__(self, dataset: Generator, run: Run) -> None:
         self._begin, self._step = dataset.begin.on(run), dataset.step.on(run)
-        self._end = dataset.end.on(Run())  # goes on when `run` is over
+        self._end = dataset.end.on(Run(run.ctx))  # goes on when `run` is over
         self._state: Element | None = None
         self._ended = False
         run.closes(self)

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import Any
 
 from dtflab.graph.op_registry import op
-from dtflab.machine.clock import REAL, Pool
 from dtflab.ops.dataset import METADATA, OUTPUTS, Dataset, DatasetOp, Element, Elements, Run, Serial, closed, number
 from dtflab.ops.messages import invalid
 
@@ -26,42 +25,62 @@ _AHEAD = 2  # elements, where the number is left to us
 # -- prefetch -------------------------------------------------------------------------------------------------------
 
 
-class Buffer:
-    """A few outcomes between one thread that makes them and one that takes them: elements, errors, the end."""
+Outcome = tuple[Element | None, Exception | None]
 
-    def __init__(self, size: int) -> None:
+
+def next_outcome(elements: Elements) -> Outcome:
+    """The next element, or the error in its place; StopIteration is one."""
+    try:
+        return next(elements), None
+    except Exception as error:
+        return None, error
+
+
+def element_of(outcome: Outcome) -> Element:
+    """The element, if it is no error."""
+    element, error = outcome
+    if error is not None:
+        raise error
+    assert element is not None
+    return element
+
+
+class Buffer:
+    """A few outcomes between one thread that makes them and one that takes them."""
+
+    def __init__(self, clock: Any, size: int) -> None:
         self._size = size
-        self._outcomes: deque[tuple[Element | None, Exception | None]] = deque()
-        self._come, self._room = REAL.event(), REAL.event()
-        self._closed = False
+        self._outcomes: deque[Outcome] = deque()
+        self._come, self._room = clock.event(), clock.event()
+        self.closed = False
 
     def __len__(self) -> int:
         return len(self._outcomes)
 
     def put(self, element: Element | None, error: Exception | None) -> bool:
         """Wait for room. False once the buffer is closed."""
-        while len(self._outcomes) >= self._size and not self._closed:
+        while len(self._outcomes) >= self._size and not self.closed:
             self._room.clear()
-            if len(self._outcomes) >= self._size and not self._closed:
+            if len(self._outcomes) >= self._size and not self.closed:
                 self._room.wait()
         self._outcomes.append((element, error))
         self._come.set()
-        return not self._closed
+        return not self.closed
 
-    def take(self) -> tuple[Element | None, Exception | None]:
+    def take(self) -> Outcome:
         """Wait for an outcome. CancelledError once the buffer is closed."""
         while not self._outcomes:
-            if self._closed:
+            if self.closed:
                 raise closed()
             self._come.clear()
-            if not self._outcomes and not self._closed:
+            if not self._outcomes and not self.closed:
                 self._come.wait()
         outcome = self._outcomes.popleft()
         self._room.set()
         return outcome
 
     def close(self) -> None:
-        self._closed = True
+        self.closed = True
         self._room.set()
         self._come.set()
 
@@ -70,13 +89,8 @@ def _fill(source: Elements, buffer: Buffer) -> None:
     """What the thread of a prefetch does."""
     going = True
     while going:
-        try:
-            going = buffer.put(next(source), None)
-        except StopIteration as end:
-            buffer.put(None, end)
-            return
-        except Exception as error:
-            going = buffer.put(None, error)
+        outcome = next_outcome(source)
+        going = buffer.put(*outcome) and not isinstance(outcome[1], StopIteration)
 
 
 class Prefetched(Serial):
@@ -84,7 +98,8 @@ class Prefetched(Serial):
 
     def __init__(self, source: Elements, size: int, run: Run) -> None:
         super().__init__(source)
-        self._buffer = Buffer(size)
+        self._clock = run.clock
+        self._buffer = Buffer(self._clock, size)
         self._begun = self._ended = False
         run.closes(self._buffer)
 
@@ -98,14 +113,13 @@ class Prefetched(Serial):
             raise StopIteration
         if not self._begun:
             self._begun = True
-            REAL.spawn(_fill, self.source, self._buffer, name="prefetch")
+            self._clock.spawn(_fill, self.source, self._buffer, name="prefetch")
             self.source = iter(())  # the thread's alone
-        element, error = self._buffer.take()
-        if element is not None:
-            return element
-        self._ended = isinstance(error, StopIteration)
-        assert error is not None
-        raise error
+        try:
+            return element_of(self._buffer.take())
+        except StopIteration:
+            self._ended = True
+            raise
 
     def __del__(self) -> None:
         self._buffer.close()
@@ -139,73 +153,57 @@ class PrefetchDataset(DatasetOp):
 # -- calls side by side -----------------------------------------------------------------------------------------------
 
 
-class _Call:
-    """One call of the function on a thread of a pool; who wants the result waits for it."""
-
-    def __init__(self, function: Callable[[Element], Element], element: Element) -> None:
-        self._function, self._element = function, element
-        self._done = REAL.event()
-        self._result: Element = ()
-        self._error: Exception | None = None
-
-    def run(self) -> None:
-        try:
-            self._result = self._function(self._element)
-        except Exception as error:
-            self._error = error
-        self._done.set()
-
-    def fail(self, error: Exception) -> None:
-        self._error = error
-        self._done.set()
-
-    def result(self) -> Element:
-        self._done.wait()
-        if self._error is not None:
-            raise self._error
-        return self._result
-
-
 class Calls(Serial):
-    """`function` of the elements of `source`, in order, `parallel` calls at a time."""
+    """`function` of the elements of `source`, in order, by so many threads as there are calls at a time.
+
+    The threads take turns, as elements come and as results are wanted.
+    """
 
     def __init__(self, source: Elements, function: Callable[[Element], Element], parallel: int, run: Run) -> None:
         super().__init__(source)
-        self._function, self._parallel = function, parallel
-        self._calls: deque[_Call] = deque()
-        self._pool = Pool(name="map", limit=parallel, idle=0.1)
+        self._function, self._run = function, run
+        self._workers = [(Buffer(run.clock, 1), Buffer(run.clock, 1)) for _ in range(parallel)]  # elements, results
+        self._given = self._taken = 0
         self._ended = False
-        run.closes(self)
+        for worker in self._workers:
+            for buffer in worker:
+                run.closes(buffer)
 
     def __next__(self) -> Element:
-        while len(self._calls) < self._parallel and not self._ended:
-            self._begin()
-        if not self._calls:
+        while self._given - self._taken < len(self._workers) and not self._ended:
+            self._give()
+        if self._given == self._taken:
             raise StopIteration
-        return self._calls.popleft().result()
+        results = self._workers[self._taken % len(self._workers)][1]
+        self._taken += 1
+        return element_of(results.take())
 
-    def _begin(self) -> None:
-        call = _Call(self._function, ())
-        try:
-            call = _Call(self._function, next(self.source))
-        except StopIteration:
+    def _give(self) -> None:
+        elements, results = self._workers[self._given % len(self._workers)]
+        outcome = next_outcome(self.source)
+        if isinstance(outcome[1], StopIteration):
             self._ended = True
             return
-        except Exception as error:
-            call.fail(error)
+        if outcome[1] is not None:
+            results.put(*outcome)
         else:
-            self._pool.submit(call.run)
-        self._calls.append(call)
-
-    def close(self) -> None:
-        """Send away who waits for a result."""
-        self._ended = True
-        for call in list(self._calls):
-            call.fail(closed())
-        self._pool.close()
+            elements.put(*outcome)
+        if self._given < len(self._workers):
+            self._run.clock.spawn(_work, self._function, elements, results, name="map")
+        self._given += 1
 
     def __del__(self) -> None:
-        self._pool.close()
+        for worker in self._workers:
+            for buffer in worker:
+                buffer.close()
+
+
+def _work(function: Callable[[Element], Element], elements: Buffer, results: Buffer) -> None:
+    """What a thread of a parallel map does."""
+    calls = map(function, iter(lambda: element_of(elements.take()), None))
+    going = True
+    while going:
+        going = results.put(*next_outcome(calls)) and not elements.closed
 
 
 def parallel_calls(value: Any) -> int:

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph.op_registry import Op, op
+from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.control_flow import free
 from dtflab.ops.dataset import METADATA, OUTPUTS, Dataset, Run, check_signature
 from dtflab.ops.dataset_functions import Captured
 from dtflab.ops.handles import resource_of
-from dtflab.ops.iterator_resource import POOL, IteratorResource
+from dtflab.ops.iterator_resource import IteratorResource
 from dtflab.ops.messages import invalid
 from dtflab.ops.resource import DEFAULT_CONTAINER, ResourceHandle
 from dtflab.ops.resource_mgr import name_for
@@ -204,7 +204,7 @@ class _Whole(Op):
                 run.close()
                 done(value, error)
 
-            POOL.submit(task)
+            ctx.step.clock.spawn(task, name="dataset")
 
         return whole
 
@@ -216,6 +216,8 @@ class _Whole(Op):
        Targuments: list(type) >= 0{OUTPUTS}
        use_inter_op_parallelism: bool = true{METADATA}""")
 class ReduceDataset(_Whole):
+    grad = no_gradient
+
     def run(node, ctx, dataset, inputs, run):
         count = len(node["Tstate"])
         function = Captured(ctx, node["f"], inputs[count:]).on(run)

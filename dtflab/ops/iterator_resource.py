@@ -3,8 +3,8 @@
 Stands for `IteratorResource` of `core/kernels/data/iterator_ops.cc`. Left out: saving the place in a checkpoint.
 
 Rules: one step at a time takes an element. Where that can't mean waiting, it is made on the step's own thread; else on
-one of a pool, so that the step can be cancelled meanwhile. What comes too late for a step that was cancelled is for the
-next one. To begin anew ends what the old iteration had: threads, and those who wait for it.
+one that the iterator has for it, so that the step can be cancelled meanwhile. What comes too late for a step that was
+cancelled is for the next one. To begin anew ends what the old iteration had: threads, and those who wait for it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ from typing import Any
 from dtflab.graph import errors
 from dtflab.graph.dtypes import DType
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.machine.clock import Pool
 from dtflab.ops.dataset import Dataset, Element, Run, check_signature, closed
-
-POOL = Pool(name="iterator")  # for those who wait
+from dtflab.ops.dataset_threads import Outcome, next_outcome
 
 Done = Callable[[Any, Exception | None], Any]
 
@@ -64,7 +62,10 @@ class Iteration:
         self._elements = dataset.iterate(self._run)
         self._waits = dataset.waits
         self._busy = threading.Lock()  # held by who takes an element
-        self._kept: deque[tuple[Element | None, Exception | None]] = deque()  # what came too late
+        self._line: deque[Request] = deque()
+        self._kept: deque[Outcome] = deque()  # what came too late
+        self._wanted = self._run.clock.event()
+        self._serving = False
 
     def next(self, ctx: Any, done: Done) -> None:
         """Tell `done` of the next element, now or later."""
@@ -76,31 +77,44 @@ class Iteration:
             done(*outcome)
             return
         request = Request(ctx, done)
-        POOL.submit(lambda: self._serve(request))
+        self._line.append(request)
+        if self._run.closed:
+            request.finish(None, closed())
+            return
+        if not self._serving:
+            self._serving = True
+            self._run.closes(self)
+            self._run.clock.spawn(self._serve, name="iterator")
+        self._wanted.set()
 
-    def _serve(self, request: Request) -> None:
+    def _serve(self) -> None:
+        """What the thread does that waits in place of the steps."""
+        while not self._run.closed or self._line:
+            self._wanted.clear()
+            while self._line:
+                self._answer(self._line.popleft())
+            if not self._run.closed:
+                self._wanted.wait()
+
+    def _answer(self, request: Request) -> None:
         with self._busy:
-            if request.over:
-                return
-            outcome = self._take()
-            if not request.finish(*outcome):
-                self._kept.append(outcome)
+            outcome = self._take() if not request.over else None
+        if outcome is not None and not request.finish(*outcome):
+            self._kept.append(outcome)
 
-    def _take(self) -> tuple[Element | None, Exception | None]:
+    def _take(self) -> Outcome:
         if self._kept:
             return self._kept.popleft()
         if self._run.closed:
             return None, closed()
-        try:
-            return next(self._elements), None
-        except StopIteration:
-            return None, _end()
-        except Exception as error:
-            return None, error
+        element, error = next_outcome(self._elements)
+        return element, _end() if isinstance(error, StopIteration) else error
 
     def close(self) -> None:
         """Nobody will ask for more."""
-        self._run.close()
+        if not self._run.closed:
+            self._run.close()
+        self._wanted.set()
 
 
 class IteratorResource:
