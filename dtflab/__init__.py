@@ -98,6 +98,7 @@ from dtflab.ops.along_axis import arg_max, arg_min, argmax, argmin, cumprod, cum
 from dtflab.ops.arranging import meshgrid, repeat, reverse_sequence, roll, sequence_mask
 from dtflab.ops.array import (
     ensure_shape,
+    guarantee_const,
     identity,
     identity_n,
     rank,
@@ -134,18 +135,22 @@ from dtflab.ops.assertions import (
 from dtflab.ops.case import case, switch_case
 from dtflab.ops.casting import (
     angle,
+    bitcast,
     cast,
     complex,
     conj,
     imag,
     real,
+    saturate_cast,
     to_bfloat16,
+    to_complex64,
+    to_complex128,
     to_double,
     to_float,
     to_int32,
     to_int64,
 )
-from dtflab.ops.checks import Assert, check_numerics
+from dtflab.ops.checks import Assert, check_numerics, verify_tensor_all_finite
 from dtflab.ops.clipping import (
     clip_by_average_norm,
     clip_by_global_norm,
@@ -173,7 +178,7 @@ from dtflab.ops.custom_gradient import custom_gradient, grad_pass_through
 from dtflab.ops.debug import Print, print_ as print
 from dtflab.ops.decoding import decode_raw, string_to_number
 from dtflab.ops.decomposition import matrix_inverse, qr
-from dtflab.ops.diagonal import diag, diag_part
+from dtflab.ops.diagonal import diag, diag_part, matrix_band_part
 from dtflab.ops.division import (
     div,
     div_no_nan,
@@ -187,6 +192,7 @@ from dtflab.ops.division import (
     truncatediv,
     truncatemod,
 )
+from dtflab.ops.edit_distance import edit_distance
 from dtflab.ops.einsum import einsum
 from dtflab.ops.encoding import decode_base64, encode_base64
 from dtflab.ops.fake_quant import (
@@ -201,6 +207,7 @@ from dtflab.ops.features import FixedLenFeature, FixedLenSequenceFeature, Sparse
 from dtflab.ops.file_ops import matching_files, read_file, write_file
 from dtflab.ops.functional import foldl, foldr, map_fn, scan
 from dtflab.ops.gathering import gather, gather_nd, one_hot, scatter_nd
+from dtflab.ops.indexing import batch_gather, unravel_index
 from dtflab.ops.initializers import (
     constant_initializer,
     glorot_normal_initializer,
@@ -257,6 +264,7 @@ from dtflab.ops.partitioned_variables import (
     min_max_variable_partitioner,
     variable_axis_size_partitioner,
 )
+from dtflab.ops.patches import extract_image_patches
 from dtflab.ops.quantize import dequantize, quantize, quantize_v2
 from dtflab.ops.queues import (
     FIFOQueue,
@@ -271,6 +279,7 @@ from dtflab.ops.random import (
     random_uniform,
     truncated_normal,
 )
+from dtflab.ops.random_crop import random_crop
 from dtflab.ops.readers import (
     FixedLengthRecordReader,
     IdentityReader,
@@ -339,6 +348,7 @@ from dtflab.ops.segments import (
     setdiff1d,
     sparse_mask,
     unique,
+    unique_with_counts,
     unsorted_segment_sum,
 )
 from dtflab.ops.serializing import decode_json_example, parse_tensor, serialize_tensor
@@ -393,7 +403,7 @@ from dtflab.ops.sparse_tensor import (
     sparse_placeholder,
 )
 from dtflab.ops.special import betainc, digamma, igamma, igammac, lbeta, lgamma, polygamma, zeta
-from dtflab.ops.stacking import stack, unstack
+from dtflab.ops.stacking import parallel_stack, stack, unstack
 from dtflab.ops.state import (
     assign,
     assign_add,
@@ -419,6 +429,7 @@ from dtflab.ops.substrings import string_split, substr
 from dtflab.ops.template import make_template
 from dtflab.ops.tensor_arrays import TensorArray
 from dtflab.ops.tensordot import tensordot
+from dtflab.ops.timestamp import timestamp
 from dtflab.ops.unary import (
     abs,
     acos,

@@ -30,7 +30,7 @@ from dtflab.ops.assertions import (
     is_numeric_tensor,
     is_strictly_increasing,
 )
-from dtflab.ops.checks import Assert, check_numerics
+from dtflab.ops.checks import Assert, check_numerics, verify_tensor_all_finite as assert_all_finite
 from dtflab.ops.unary import is_finite, is_inf, is_nan
 
 

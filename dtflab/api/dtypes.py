@@ -7,7 +7,7 @@ from typing import Any
 from dtflab.graph import dtypes as _dtypes
 from dtflab.graph.dtypes import *  # noqa: F403
 from dtflab.graph.missing import missing as _missing
-from dtflab.ops.casting import cast, complex
+from dtflab.ops.casting import cast, complex, saturate_cast
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from dtflab.graph.missing import missing as _missing
 from dtflab.ops.clipping import global_norm
 from dtflab.ops.decomposition import matrix_inverse as inv, qr
-from dtflab.ops.diagonal import diag as tensor_diag, diag_part as tensor_diag_part
+from dtflab.ops.diagonal import diag as tensor_diag, diag_part as tensor_diag_part, matrix_band_part as band_part
 from dtflab.ops.einsum import einsum
 from dtflab.ops.linalg import (
     eye,

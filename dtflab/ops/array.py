@@ -55,6 +55,15 @@ class Snapshot(_PassOn):
     grad = None
 
 
+@op("""GuaranteeConst(input: T) -> (output: T)
+       T: type""")
+class GuaranteeConst(_PassOn):
+    """The input, of which the program says that it never changes; nothing is made of that."""
+
+    stateful = True
+    grad = None
+
+
 @op("""StopGradient(input: T) -> (output: T)
        T: type""")
 class StopGradient(_PassOn):
@@ -105,6 +114,11 @@ def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
 def stop_gradient(input: Any, name: str | None = None) -> Tensor:
     """`input`, which gradients do not flow through."""
     return apply_op("StopGradient", name, input=input)
+
+
+def guarantee_const(input: Any, name: str | None = None) -> Tensor:
+    """`input`, of which the program says that it never changes."""
+    return apply_op("GuaranteeConst", name, input=input)
 
 
 def prevent_gradient(input: Any, message: str = "", name: str | None = None) -> Tensor:

@@ -1,14 +1,17 @@
-"""From one dtype to another: Cast, and the parts of complex numbers.
+"""From one dtype to another: Cast, Bitcast, and the parts of complex numbers.
 
-Stands for `core/kernels/cast_op.cc`, `cwise_op_complex.cc` and `cast` in `python/ops/math_ops.py`.
-Left out: quantized types, the `Truncate` mode, saturate_cast.
+Stands for `core/kernels/cast_op.cc`, `bitcast_op.cc`, `cwise_op_complex.cc` and `cast` in `python/ops/math_ops.py`.
+Left out: quantized types, the `Truncate` mode.
 
 Rule: a cast is C's: fractions are cut off, what does not fit wraps, the imaginary part is dropped.
 """
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
+
+import numpy as np
 
 from dtflab.graph import dtypes, errors
 from dtflab.graph.apply_op import apply_op
@@ -18,8 +21,9 @@ from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.ops import constant as constants, division, elementwise, logic, shapes, unary
-from dtflab.ops.messages import dtype_text
+from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.ops.sparse_tensor import SparseTensor
+from dtflab.ops.type_sets import NUMBER
 
 _DIFFERENTIABLE = {
     dtypes.float16, dtypes.float32, dtypes.float64, dtypes.bfloat16, dtypes.complex64, dtypes.complex128
@@ -94,6 +98,92 @@ def to_int64(x: Any, name: str = "ToInt64") -> Any:
 def to_bfloat16(x: Any, name: str = "ToBFloat16") -> Any:
     """`x` as bfloat16."""
     return cast(x, dtypes.bfloat16, name=name)
+
+
+def to_complex64(x: Any, name: str = "ToComplex64") -> Any:
+    """`x` as complex64."""
+    return cast(x, dtypes.complex64, name=name)
+
+
+def to_complex128(x: Any, name: str = "ToComplex128") -> Any:
+    """`x` as complex128."""
+    return cast(x, dtypes.complex128, name=name)
+
+
+def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
+    """`value` in another dtype; what is too large or too small for that becomes its largest or smallest number."""
+    dtype = dtypes.as_dtype(dtype).base_dtype
+    with name_scope(name, "saturate_cast", [value]) as scope:
+        value = convert_to_tensor(value, name="value")
+        if value.dtype.is_complex and dtype.is_complex:
+            limits = _complex_limits(value.dtype, dtype)
+        else:
+            value = real(value)
+            limits = [_limit_inside(value.dtype, dtype, end) for end in ("min", "max")]
+        if limits:
+            low, high = (constant(limit, value.dtype) for limit in limits)
+            value = apply_op("ClipByValue", "clamp", t=value, clip_value_min=low, clip_value_max=high)
+        cast_: Tensor = cast(value, dtype, name=scope)
+        return cast_
+
+
+def _complex_limits(source: dtypes.DType, target: dtypes.DType) -> list[Any]:
+    if source.real_dtype.max <= target.real_dtype.max:
+        return []
+    return [builtins.complex(end, end) for end in (target.real_dtype.min, target.real_dtype.max)]
+
+
+def _limit_inside(source: dtypes.DType, target: dtypes.DType, end: str) -> Any:
+    """The last number of `source` that `target` has, too: the end of one of them, or the number before it."""
+    kind, narrower = source.as_numpy_dtype, max if end == "min" else min
+    mine, other = getattr(source, end), getattr(target.real_dtype, end)
+    limit = kind(narrower(float(mine), float(other)) if source.is_floating else narrower(mine, other))
+    is_outside = float(limit) < float(other) if end == "min" else float(limit) > float(other)
+    return np.nextafter(limit, kind(0), dtype=kind) if is_outside else limit
+
+
+@op(f"""Bitcast(input: T) -> (output: type)
+        T: {NUMBER}
+        type: {NUMBER}""")
+class Bitcast(Op):
+    """The same bits, read as numbers of another dtype."""
+
+    aliasing = True
+
+    def infer(op):
+        shape, source, target = op.inputs[0].shape, op.inputs[0].dtype.size, op.get_attr("type").size
+        if source == target or shape.ndims is None:
+            return [shape]
+        if source > target:
+            return [shape.concatenate([source // target])]
+        if shape.ndims == 0 or shape[-1].value not in (None, target // source):
+            last = shape[-1].value if shape.ndims else 1
+            raise ValueError(f"Cannot bitcast due to shape. {last} does not match {target // source}")
+        return [shape[:-1]]
+
+    def bind(node, xp):
+        source, target, dtype = node["T"].size, node["type"].size, node["type"].as_numpy_dtype
+
+        def kernel(x):
+            shape = x.shape if source == target else (*x.shape, source // target) if source > target else x.shape[:-1]
+            if source < target and (not x.ndim or x.shape[-1] != target // source):
+                raise invalid(
+                    f"Cannot bitcast from {dtype_text(node['T'])} to {dtype_text(node['type'])}, shape {shape_text(x)}"
+                )
+            return xp.ascontiguousarray(x).reshape(-1).view(dtype).reshape(shape)
+
+        return kernel
+
+    def flops(node, ins, outs):
+        return 0
+
+
+def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
+    """The bits of `input`, read as numbers of dtype `type`.
+
+    If these are smaller, there is a new last dimension for the parts; if they are larger, the last one has the parts.
+    """
+    return apply_op("Bitcast", name, input=input, type=type)
 
 
 # -- complex numbers ------------------------------------------------------------------------------------

@@ -16,11 +16,11 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.graph.scopes import name_scope
+from dtflab.graph.scopes import colocate_with, name_scope
 from dtflab.ops import shapes
 from dtflab.ops.cond import cond
-from dtflab.ops.control_flow import free, no_op
-from dtflab.ops.messages import invalid
+from dtflab.ops.control_flow import free, no_op, with_dependencies
+from dtflab.ops.messages import invalid, renamed
 from dtflab.ops.summarize import summarize_value
 
 
@@ -85,6 +85,20 @@ class CheckNumerics(Op):
         told = operation.get_attr("message").decode()
         message = f"Not a number (NaN) or infinity (Inf) values detected in gradient. {told}"
         return [check_numerics(dy, message)]
+
+
+def verify_tensor_all_finite(
+    t: Any = None, msg: str | None = None, name: str | None = None, x: Any = None, message: str | None = None
+) -> Tensor:
+    """`t` after the check that no element is infinite or no number; else InvalidArgumentError with `msg`.
+
+    `x` and `message` are other names of these arguments.
+    """
+    x, message = renamed("x", x, "t", t), renamed("message", message, "msg", msg)
+    with name_scope(name, "VerifyFinite", [x]):
+        x = convert_to_tensor(x, name="x")
+        with colocate_with(x):
+            return with_dependencies([check_numerics(x, message or "")], x)
 
 
 def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:

@@ -44,12 +44,21 @@ class ClipByValue(Op):
     infer = shapes.unchanged
 
     def bind(node, xp):
+        parts = node["T"].is_complex  # each for itself
+
+        def clip(t, low, high):
+            return xp.maximum(xp.minimum(t, high), low)  # of bounds that cross, the lower one holds
+
         def kernel(t, low, high):
             for bound in (low, high):
                 if bound.shape not in ((), t.shape):
                     text = f"shape of {shape_text(t)}, but got {shape_text(bound)}"
                     raise invalid(f"clip_value_min and clip_value_max must be either of size 1 or have the {text}")
-            return xp.maximum(xp.minimum(t, high), low)  # of bounds that cross, the lower one holds
+            if not parts:
+                return clip(t, low, high)
+            out = xp.empty_like(t)
+            out.real, out.imag = clip(t.real, low.real, high.real), clip(t.imag, low.imag, high.imag)
+            return out
 
         return kernel
 

@@ -1,6 +1,6 @@
-"""Diag and DiagPart: from a tensor to the one twice its rank that has it on the diagonal, and back.
+"""Diag and DiagPart: from a tensor to the one twice its rank that has it on the diagonal, and back; and bands.
 
-Stands for `core/kernels/diag_op.cc`. For the diagonals of matrices see `linalg.py`.
+Stands for `core/kernels/diag_op.cc` and `matrix_band_part_op.cc`. For the diagonals of matrices see `linalg.py`.
 """
 
 from __future__ import annotations
@@ -75,3 +75,51 @@ def diag(diagonal: Any, name: str | None = None) -> Tensor:
 def diag_part(input: Any, name: str | None = None) -> Tensor:
     """The diagonal of a tensor of even rank."""
     return apply_op("DiagPart", name, input=input)
+
+
+@op("""MatrixBandPart(input: T, num_lower: Tindex, num_upper: Tindex) -> (band: T)
+       T: type
+       Tindex: {int32, int64} = int64""")
+class MatrixBandPart(Op):
+    """The innermost matrices, with zeros outside of a band around the diagonal."""
+
+    def infer(op):
+        for tensor in op.inputs[1:]:
+            tensor.shape.with_rank(0)
+        return [op.inputs[0].shape.with_rank_at_least(2)]
+
+    def bind(node, xp):
+        def kernel(x, num_lower, num_upper):
+            rows, cols = _matrix_sizes(x)
+            low, high = _checked("lower", num_lower, rows, "rows"), _checked("upper", num_upper, cols, "columns")
+            below = xp.arange(rows)[:, None] - xp.arange(cols)
+            return xp.where((below <= low) & (-below <= high), x, xp.zeros((), x.dtype))
+
+        return kernel
+
+    def flops(node, ins, outs):
+        return 0
+
+    def grad(op, dy):
+        return [matrix_band_part(dy, *op.inputs[1:]), None, None]
+
+
+def _matrix_sizes(x: Any) -> Any:
+    if x.ndim < 2:
+        raise invalid(f"input must be at least 2-dim, received shape: {shape_text(x)}")
+    return x.shape[-2:]
+
+
+def _checked(side: str, number: Any, most: int, what: str) -> int:
+    """How many diagonals there are on that side; a negative number means all."""
+    if number > most:
+        raise invalid(f"num_{side} must be negative or less or equal to number of {what} ({most}) got: {int(number)}")
+    return int(number) if number >= 0 else most
+
+
+def matrix_band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
+    """The innermost matrices of `input`, zero but for so many diagonals below and above the main one.
+
+    A negative number keeps that whole triangle. InvalidArgumentError for more than there are.
+    """
+    return apply_op("MatrixBandPart", name, input=input, num_lower=num_lower, num_upper=num_upper)

@@ -313,13 +313,50 @@ class Unique(Op):
         def kernel(x):
             if np.ndim(x) != 1:
                 raise invalid("unique expects a 1D vector.")
-            seen: dict[Any, int] = {}
-            idx = np.array([seen.setdefault(v, len(seen)) for v in x.tolist()], dtype)
-            first = np.zeros(len(seen), np.int64)
-            first[idx[::-1]] = np.arange(len(idx))[::-1]
-            return x[first], idx
+            first, idx = _distinct_words(x) if x.dtype == object else _distinct(xp, x)
+            return x[first], idx.astype(dtype)
 
         return kernel
+
+
+def _distinct_words(x: Any) -> tuple[Any, Any]:
+    """Where each distinct element stands first, and for each element which of them it is."""
+    first: dict[Any, int] = {}
+    for i, word in enumerate(x):
+        first.setdefault(word, i)
+    number = {word: n for n, word in enumerate(first)}
+    return list(first.values()), np.array([number[word] for word in x], np.int64)
+
+
+def _distinct(xp: Any, x: Any) -> tuple[Any, Any]:
+    """The same for numbers, which can be sorted."""
+    _, first, idx = xp.unique(x, return_index=True, return_inverse=True, equal_nan=False)
+    order = xp.argsort(first)
+    return first[order], xp.argsort(order)[idx]
+
+
+@op("""UniqueWithCounts(x: T) -> (y: T, idx: out_idx, count: out_idx)
+       T: type
+       out_idx: {int32, int64} = int32""")
+class UniqueWithCounts(Op):
+    """The same, and how often each occurs."""
+
+    def infer(op):
+        return [*Unique.infer(op), TensorShape([None])]
+
+    def bind(node, xp):
+        distinct = Unique.bind(node, xp)
+
+        def kernel(x):
+            y, idx = distinct(x)
+            return y, idx, xp.bincount(idx, minlength=len(y)).astype(idx.dtype)
+
+        return kernel
+
+
+def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
+    """As `unique`, and how often each of the distinct elements occurs: (y, idx, count)."""
+    return apply_op("UniqueWithCounts", name, x=x, out_idx=out_idx)
 
 
 def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:

@@ -1,7 +1,7 @@
 """Several arrays to one along a new axis, and back: stack and unstack.
 
 Stands for `core/kernels/pack_op.cc`, `unpack_op.cc`, `python/ops/array_ops_stack.py` and their gradients.
-Left out: parallel_stack.
+ParallelConcat is here, too; TensorFlow writes each part into the result as soon as it is there, dtflab at the end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import reshaping
 from dtflab.ops.messages import invalid, shape_text
 
 
@@ -77,6 +79,34 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     if ndims is not None and not -ndims - 1 <= axis <= ndims:
         raise ValueError(f"Argument `axis` = {axis} not in range [{-ndims - 1}, {ndims + 1})")
     return apply_op("Pack", name, values=values, axis=axis)
+
+
+@op("""ParallelConcat(values: N * T) -> (output: T)
+       N: int >= 1
+       T: type
+       shape: shape""")
+class ParallelConcat(Op):
+    """The values, of one row each, one below the other: a matrix of the shape that was said before."""
+
+    def infer(op):
+        shape = op.attrs["shape"]
+        if not shape.is_fully_defined():
+            raise ValueError("shape attr must be fully defined.")
+        for tensor in op.inputs:
+            if tensor.shape.with_rank_at_least(1)[0].value not in (1, None):
+                raise ValueError("Size of first dimension must be 1.")
+            tensor.shape[1:].assert_is_compatible_with(shape[1:])
+        return [shape]
+
+    def bind(node, xp):
+        return lambda *values: xp.concatenate(values)
+
+
+def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
+    """The values side by side along a new first axis; their shapes must be known now, else ValueError."""
+    with name_scope(name):
+        shape = TensorShape([len(values)]).concatenate(convert_to_tensor(values[0]).shape)
+        return apply_op("ParallelConcat", values=[reshaping.expand_dims(v, 0) for v in values], shape=shape)
 
 
 @op("""Unpack(value: T) -> (output: num * T)

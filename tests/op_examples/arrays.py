@@ -106,3 +106,56 @@ def bounds(v: Values) -> list[Example]:
     rows = np.sort(np.array([[0, 1, 1, 3], [2, 2, 2, 2]])).astype(v.dtype.as_numpy_dtype)
     values = np.array([[0, 1, 2], [3, 2, 1]]).astype(v.dtype.as_numpy_dtype)
     return [v(rows, values, out_type=t) for t in (dtypes.int32, dtypes.int64)] + [v(rows[:, :0], values)]
+
+
+@examples("UnravelIndex")
+def unravel_index(v: Values) -> list[Example]:
+    kind = v.dtype.as_numpy_dtype
+    dims = np.array([2, 3, 4], kind)
+    return [v(np.array(places, kind), dims) for places in ([0, 5, 23], 17)]
+
+
+@examples("MatrixBandPart")
+def matrix_band_part(v: Values) -> list[Example]:
+    found = []
+    for kind in (np.int32, np.int64):
+        bands = [(0, 0), (1, -1), (-1, 1), (2, 1), (-1, -1)]
+        found += [v(v.array(3, 4), *(np.array(n, kind) for n in band)) for band in bands]
+    return [*found, v(v.array(2, 4, 3), np.array(1), np.array(0))]
+
+
+@examples("ParallelConcat")
+def parallel_concat(v: Values) -> list[Example]:
+    return [v([v.array(1, 2) for _ in range(3)], shape=[3, 2]), v([v.array(1)], shape=[1])]
+
+
+@examples("ExtractImagePatches")
+def extract_image_patches(v: Values) -> list[Example]:
+    def one(shape: tuple[int, ...], size: list[int], step: list[int], rate: list[int], padding: str) -> Example:
+        ways = {"ksizes": size, "strides": step, "rates": rate}
+        return v(v.array(*shape), padding=padding, **{name: [1, *way, 1] for name, way in ways.items()})
+
+    found = []
+    for padding in ("SAME", "VALID"):
+        found += [
+            one((2, 5, 4, 2), [3, 2], [1, 2], [1, 1], padding),
+            one((1, 6, 7, 1), [2, 3], [2, 1], [2, 2], padding),
+        ]
+    return found
+
+
+@examples("EditDistance")
+def edit_distance(v: Values) -> list[Example]:
+    if v.dtype.is_complex:
+        return []
+    i = np.int64
+    words = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 1, 0]], i)
+    truth = np.array([[0, 0, 0], [0, 1, 0], [0, 1, 1], [1, 0, 0]], i)
+    shapes = np.array([2, 2, 2], i), np.array([2, 3, 2], i)
+    return [
+        v(words, v.array(4), shapes[0], truth, v.array(4), shapes[1], normalize=normalize)
+        for normalize in (True, False)
+    ]
+
+
+IN_PROGRAMS = {"Timestamp": "tests/oracle/test_arrays.py"}

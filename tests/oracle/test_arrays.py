@@ -1,8 +1,9 @@
-"""Functions on arrays that are made of several ops, or of one: TensorFlow's graphs, values, static shapes and errors."""
+"""Functions on arrays: TensorFlow's graphs, values, static shapes and errors."""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -198,6 +199,84 @@ def paddings_for_blocks(tf):
     known = tf.required_space_to_batch_paddings([5, 6], [2, 4], [[1, 0], [0, 1]])
     part = tf.required_space_to_batch_paddings(unknown(tf, [5, 6], [2]), [2, 4], name="part")
     return [*known, *part, *tf.required_space_to_batch_paddings([], tf.zeros([0], tf.int32))]
+
+
+# -- the rest ---------------------------------------------------------------------------------------------------------
+
+
+@program
+def other_dtypes(tf):
+    x = tf.constant([[300.0, -5.0], [70000.0, 2.5]])
+    k = tf.constant([-1, 300, 2**31 - 1])
+    c = tf.constant([1e300 + 2j, -3j], tf.complex128)
+    return [
+        tf.saturate_cast(x, tf.uint8), tf.saturate_cast(k, tf.int8, name="s"), tf.saturate_cast(x, tf.float16),
+        tf.saturate_cast(k, tf.float32), tf.dtypes.saturate_cast(x, tf.int32), tf.saturate_cast(c, tf.complex64),
+        tf.saturate_cast(x, tf.complex64), tf.bitcast(x, tf.uint8), tf.bitcast(tf.bitcast(x, tf.int32), tf.float32),
+        tf.bitcast(tf.constant([[1, 2, 3, 4]], tf.uint8), tf.int32, name="b"), tf.to_complex64(x), tf.to_complex128(k),
+    ]  # fmt: skip
+
+
+@program
+def places(tf):
+    x = tf.constant([[1.0, 9.0, 3.0], [7.0, 2.0, 8.0]])
+    p = unknown(tf, [[[1.0, 2.0], [3.0, 4.0]]], [None, 2, 2])
+    return [
+        tf.unravel_index([5, 0], [2, 3]), tf.unravel_index(unknown(tf, 4, []), [2, 3], name="u"),
+        tf.batch_gather(x, [[0, 0], [2, 1]]), tf.batch_gather(p, [[[1, 0], [0, 0]]], name="g"),
+        tf.batch_gather(x, [1, 0]), tf.arg_max(x, 1), tf.arg_min(x, 0, name="least"),
+        *tf.unique_with_counts([3, 1, 3, 3]), *tf.unique_with_counts(["a", "b", "a"], tf.int64, name="c"),
+    ]  # fmt: skip
+
+
+@program
+def gradients_of_batch_gather(tf):
+    x = tf.constant([[1.0, 9.0, 3.0], [7.0, 2.0, 8.0]])
+    return [tf.convert_to_tensor(g) for g in tf.gradients(tf.batch_gather(x, [[0, 0], [2, 1]]) ** 2, x)]
+
+
+@program
+def bands_and_checks(tf):
+    x = tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    a = tf.matrix_band_part(x, 0, -1)
+    b = tf.linalg.band_part(x, tf.constant(1, tf.int64), tf.constant(0, tf.int64), name="b")
+    c = tf.verify_tensor_all_finite(x, "told", name="v")
+    d = tf.debugging.assert_all_finite(x=x, message="told")
+    return [a, b, c, d, tf.guarantee_const(x), tf.parallel_stack([x, x]), *tf.gradients([a * x, b * x, c, d], x)]
+
+
+@program
+def patches(tf):
+    x = tf.reshape(tf.range(2.0 * 5 * 4 * 3), [2, 5, 4, 3])
+    a = tf.extract_image_patches(x, [1, 3, 2, 1], [1, 2, 1, 1], [1, 1, 1, 1], "SAME")
+    b = tf.image.extract_image_patches(x, sizes=[1, 2, 2, 1], strides=[1, 1, 1, 1], rates=[1, 2, 1, 1], padding="VALID")
+    c = tf.image.extract_patches(unknown(tf, np.ones([1, 4, 4, 1]), [None, None, 4, 1]), [1, 2, 2, 1], [1, 2, 2, 1],
+                                 [1, 1, 1, 1], "VALID", name="c")  # fmt: skip
+    return [a, b, c, *tf.gradients([a**2, b**3], x)]
+
+
+@program
+def distances(tf):
+    truth = tf.SparseTensor([[0, 0], [1, 0], [1, 1]], ["a", "b", "c"], [3, 2])
+    guess = tf.SparseTensor([[0, 0], [1, 0], [2, 0]], ["x", "c", "d"], [3, 1])
+    return [tf.edit_distance(guess, truth), tf.edit_distance(guess, truth, normalize=False, name="steps")]
+
+
+@program
+def random_pieces(tf):
+    x = tf.reshape(tf.range(60), [3, 4, 5])
+    return [tf.random_crop(x, [2, 3, 1], seed=3), tf.image.random_crop(x, [3, 1, 5], seed=4, name="piece")]
+
+
+def test_timestamps():
+    before = time.time()
+    with dtflab.Graph().as_default(), dtflab.Session() as session:
+        first = dtflab.timestamp()
+        with dtflab.control_dependencies([first]):
+            second = dtflab.timestamp(name="second")
+        a, b = session.run([first, second])
+    assert before <= a <= b <= time.time() and a.dtype == np.float64
+    assert_same_graph(lambda tf: tf.timestamp(name="now"))
 
 
 # -- mistakes ---------------------------------------------------------------------------------------------------------
