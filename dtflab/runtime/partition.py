@@ -103,6 +103,8 @@ class _Cut:
 
     def _receive(self, edge: Edge, consumer: Node, waits: list[str], suffix: str = "", on_host: bool = False) -> str:
         """The name of the `_Recv` on the consumer's device of that tensor; output -1 is «has finished»."""
+        if self.sources[edge[0]].device == consumer.device and not suffix:
+            waits = []  # between its memories: in a loop, the send tells of each iteration
         key = (edge, consumer.device, on_host, tuple(waits))
         if key not in self.received:
             # What crosses is called the same in all graphs of a session: TensorFlow's workers keep the kernel of a
@@ -131,7 +133,7 @@ class _Cut:
             dtype = producer.output_types[edge[1]].base_dtype
         send = "_HostSend" if edge[0] == producer.name and _made_on_host(producer, edge[1]) else "_Send"
         there.append(make_node(f"{name}/send", send, [edge], device=producer.device, T=dtype, **attrs))
-        if producer.device == consumer.device:  # between its memories: in a loop, the send tells of each iteration
+        if producer.device == consumer.device:
             waits = [*waits, f"{name}/send"]
         recv = make_node(f"{name}/recv", "_HostRecv" if on_host else "_Recv", [], waits, consumer.device,
                          tensor_type=dtype, **attrs)  # fmt: skip
