@@ -173,6 +173,7 @@ from dtflab.ops.constant import (
 )
 from dtflab.ops.control_flow import group, no_op, tuple
 from dtflab.ops.critical_section import CriticalSection
+from dtflab.ops.cross import cross
 from dtflab.ops.csv import decode_csv
 from dtflab.ops.custom_gradient import custom_gradient, grad_pass_through
 from dtflab.ops.debug import Print, print_ as print
@@ -193,6 +194,7 @@ from dtflab.ops.division import (
     truncatemod,
 )
 from dtflab.ops.edit_distance import edit_distance
+from dtflab.ops.eigen import matrix_square_root, self_adjoint_eig, self_adjoint_eigvals, svd
 from dtflab.ops.einsum import einsum
 from dtflab.ops.encoding import decode_base64, encode_base64
 from dtflab.ops.fake_quant import (
@@ -207,6 +209,7 @@ from dtflab.ops.features import FixedLenFeature, FixedLenSequenceFeature, Sparse
 from dtflab.ops.file_ops import matching_files, read_file, write_file
 from dtflab.ops.functional import foldl, foldr, map_fn, scan
 from dtflab.ops.gathering import gather, gather_nd, one_hot, scatter_nd
+from dtflab.ops.hessians import hessians
 from dtflab.ops.indexing import batch_gather, unravel_index
 from dtflab.ops.initializers import (
     constant_initializer,
@@ -297,6 +300,7 @@ from dtflab.ops.reduction import (
     reduce_prod,
     reduce_sum,
 )
+from dtflab.ops.regex import regex_replace
 from dtflab.ops.repeating import (
     broadcast_dynamic_shape,
     broadcast_static_shape,
@@ -354,6 +358,14 @@ from dtflab.ops.segments import (
 from dtflab.ops.serializing import decode_json_example, parse_tensor, serialize_tensor
 from dtflab.ops.session_ops import delete_session_tensor, get_session_handle, get_session_tensor
 from dtflab.ops.slicing import slice, strided_slice
+from dtflab.ops.solving import (
+    cholesky,
+    cholesky_solve,
+    matrix_determinant,
+    matrix_solve,
+    matrix_solve_ls,
+    matrix_triangular_solve,
+)
 from dtflab.ops.sorting import argsort, searchsorted, sort
 from dtflab.ops.space_batch import (
     batch_to_space,
@@ -424,8 +436,8 @@ from dtflab.ops.string_hash import (
     string_to_hash_bucket_fast,
     string_to_hash_bucket_strong,
 )
-from dtflab.ops.strings import string_join
-from dtflab.ops.substrings import string_split, substr
+from dtflab.ops.strings import reduce_join, string_join
+from dtflab.ops.substrings import string_split, string_strip, substr
 from dtflab.ops.template import make_template
 from dtflab.ops.tensor_arrays import TensorArray
 from dtflab.ops.tensordot import tensordot

@@ -161,6 +161,48 @@ def scans_of_structures(tf):
     return [*fibonacci, *both]
 
 
+# -- gradients --------------------------------------------------------------------------------------------------------
+
+
+@program
+def gradients_of_maps(tf):
+    x, w = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), tf.constant([2.0, 3.0])
+    a, b = tf.map_fn(lambda row: (row * row * w, tf.reduce_sum(row)), x, dtype=(tf.float32, tf.float32))
+    return tf.gradients([a, b * [1.0, 2.0, 3.0]], [x, w])
+
+
+@program
+def gradients_of_maps_of_unknown_rows(tf):
+    x = tf.placeholder_with_default([1.0, 2.0, 3.0], [None])
+    return tf.gradients(tf.map_fn(lambda v: tf.sin(v) * v, x), x)
+
+
+@program
+def gradients_of_folds(tf):
+    x, start = tf.constant([1.0, 2.0, 3.0]), tf.constant(5.0)
+    found = [tf.foldl(lambda a, v: a * v + v, x), tf.foldr(lambda a, v: a * v + v * v, x, initializer=start)]
+    return tf.gradients(found, [x, start])
+
+
+@program
+def gradients_of_scans(tf):
+    x = tf.constant([1.0, 2.0, 3.0])
+    found = [tf.scan(lambda a, v: a * v + v, x), tf.scan(lambda a, v: a * v, x, reverse=True) ** 2]
+    return tf.gradients(found, x)
+
+
+@program
+def gradients_of_a_map_in_a_map(tf):
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    return tf.gradients(tf.map_fn(lambda row: tf.map_fn(lambda v: v * v * row[0], row), x), x)
+
+
+@program
+def hessians(tf):
+    x, y = tf.constant([1.0, 2.0, 3.0]), tf.constant([[2.0]])
+    return tf.hessians(tf.reduce_sum(x**3 * x[0]) * y[0, 0] ** 2, [x, y])
+
+
 # -- what they refuse -------------------------------------------------------------------------------------------------
 
 

@@ -252,6 +252,44 @@ def array_of_gradients_with_more_dimensions(tf):
     ]
 
 
+# -- in loops -----------------------------------------------------------------------------------------------------
+
+
+@program
+def filled_in_a_loop(tf):
+    _, ta = tf.while_loop(
+        lambda i, _: i < 4, lambda i, ta: (i + 1, ta.write(i, 2.0 * tf.cast(i, tf.float32))), [0, array(tf, 4)]
+    )
+    return [ta.stack(), ta.size()]
+
+
+@program
+def read_and_filled_in_a_loop(tf):
+    x = tf.constant([[1.0], [2.0], [3.0]])
+    rows = array(tf).unstack(x)
+
+    def body(i, a, sums):
+        a = a * rows.read(i) + 1.0
+        return i + 1, a, sums.write(i, a)
+
+    grown = tf.TensorArray(tf.float32, 0, dynamic_size=True)
+    _, last, sums = tf.while_loop(lambda i, a, s: i < 3, body, (0, tf.constant([1.0]), grown), parallel_iterations=1)
+    stacked = sums.stack()
+    return [last, stacked, *tf.gradients([last, stacked**2], x)]
+
+
+@program
+def made_in_a_loop(tf):
+    x = tf.constant([1.0, 2.0])
+
+    def body(i, a):
+        ta = array(tf, 2, clear_after_read=False).write(0, a).write(1, x * a)
+        return i + 1, ta.read(0) + ta.read(1)
+
+    _, last = tf.while_loop(lambda i, a: i < 3, body, (0, x))
+    return [last, *tf.gradients(last, x)]
+
+
 # -- mistakes -------------------------------------------------------------------------------------------------------
 
 
