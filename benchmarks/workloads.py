@@ -437,9 +437,9 @@ def cnn(tf: Any) -> Measure:
         layer = tf.reshape(x, [-1, 28, 28, 1])
         for i, channels in enumerate(((1, 32), (32, 64))):
             w = tf.Variable(tf.truncated_normal([5, 5, *channels], stddev=0.1, seed=i))
-            layer = tf.raw_ops.Conv2D(input=layer, filter=w, strides=[1, 1, 1, 1], padding="SAME")
+            layer = tf.nn.conv2d(layer, w, strides=[1, 1, 1, 1], padding="SAME")
             layer = tf.nn.relu(layer + tf.Variable(tf.constant(0.1, shape=channels[1:])))
-            layer = tf.raw_ops.MaxPool(input=layer, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")
+            layer = tf.nn.max_pool(layer, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")
         layer = tf.reshape(layer, [-1, 7 * 7 * 64])
         for i, sizes in enumerate(((7 * 7 * 64, 1024), (1024, 10))):
             w = tf.Variable(tf.truncated_normal(sizes, stddev=0.1, seed=2 + i))

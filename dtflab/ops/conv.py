@@ -3,8 +3,8 @@
 Stands for `core/kernels/conv_ops*.cc`, `conv_grad_*_ops*.cc` and their parts of `common_shape_fns.cc` and `nn_grad.py`;
 the functions of `tf.nn` are in `convolutions.py`. Left out: strides over images or channels, as in TensorFlow.
 
-Rule: a convolution is a product of matrices per block of images, as many as keep the laid out windows in a core's
-cache; the intra-op threads share the images. Channels are the last dimension inside: other formats are transposed, and
+Rule: a convolution is a product of matrices per block of images, of which the windows are laid out beside each other;
+the intra-op threads share the images. Channels are the last dimension inside: other formats are transposed, and
 run on every device, though TensorFlow's CPU kernels refuse some of them.
 """
 
@@ -26,7 +26,7 @@ from dtflab.ops.matmul import NANOSECONDS_PER_FLOP, Shard
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.windows import Axis
 
-SCRATCH = 1 << 21  # bytes of windows that are laid out at a time: measured in docs/decisions.md
+SCRATCH = 1 << 22  # bytes of windows that are laid out at a time; with less, threads wait for Python's lock
 
 
 # -- kernels over [batch, sizes, channels] --------------------------------------------------------------------
@@ -71,8 +71,15 @@ def convolve(xp: Any, shard: Shard, x: Any, w: Any, axes: Sequence[Axis]) -> Any
 
 
 def convolve_back(xp: Any, shard: Shard, dy: Any, w: Any, axes: Sequence[Axis]) -> Any:
-    """The gradient by the input: what each output sends back through its window, added up."""
+    """The gradient by the input: what each output sends back through its window, added up.
+
+    Where the filter moves in steps of 1, that is a convolution again, with the filter turned round, and faster.
+    """
     depth, filters = w.shape[-2:]
+    turned = [a.turned() for a in axes]
+    if filters <= 4 * depth and all(a.before >= 0 and a.after >= 0 and a.stride == 1 for a in turned):
+        back = xp.flip(w, tuple(range(len(axes)))).swapaxes(-1, -2)
+        return convolve(xp, shard, dy, back, turned)
     plan = _Plan(xp, axes, depth, filters, dy.itemsize)
     dx = xp.zeros((len(dy), *(a.size for a in axes), depth), dy.dtype)
     back = xp.swapaxes(w.reshape(plan.positions, depth, filters), 1, 2)

@@ -73,14 +73,14 @@ def _with_axes(kernel: Callable[..., Any]) -> Callable[..., Any]:
 def _to_input(xp: Any, x: Any, w: Any, dy: Any, axes: Sequence[Axis]) -> Any:
     dx = xp.zeros_like(x)
     for _, there, here, chosen in _each_chosen(xp, x, w, axes):
-        dx[there] += xp.where(chosen, dy[here], dy.dtype.type(0))
+        dx[there] += windows.masked(chosen, dy[here])
     return dx
 
 
 def _to_filter(xp: Any, x: Any, w: Any, dy: Any, axes: Sequence[Axis]) -> Any:
     dw = xp.zeros_like(w)
     for place, _, here, chosen in _each_chosen(xp, x, w, axes):
-        dw[place] = xp.where(chosen, dy[here], dy.dtype.type(0)).sum(axis=(0, 1, 2), dtype=dy.dtype)
+        dw[place] = windows.masked(chosen, dy[here]).sum(axis=(0, 1, 2), dtype=dy.dtype)
     return dw
 
 

@@ -81,7 +81,7 @@ def to_largest(xp: Any, shard: Shard, x: Any, y: Any, dy: Any, axes: Sequence[Ax
 
     def work(x: Any, y: Any, dy: Any, dx: Any) -> None:
         for there, here, chosen in _each_chosen(xp, axes, x, y):
-            dx[there] += xp.where(chosen, dy[here], dy.dtype.type(0))
+            dx[there] += windows.masked(chosen, dy[here])
 
     _over_images(shard, axes, 4 * y.size, work, x, y, dy, dx)
     return dx
@@ -93,7 +93,7 @@ def from_largest(xp: Any, shard: Shard, x: Any, y: Any, dx: Any, axes: Sequence[
 
     def work(x: Any, y: Any, dx: Any, dy: Any) -> None:
         for there, here, chosen in _each_chosen(xp, axes, x, y):
-            dy[here] += xp.where(chosen, dx[there], dx.dtype.type(0))
+            dy[here] += windows.masked(chosen, dx[there])
 
     _over_images(shard, axes, 4 * y.size, work, x, y, dx, dy)
     return dy
