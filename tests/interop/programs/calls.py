@@ -372,3 +372,34 @@ def saved(tf: Any, target: str, here: str, there: str, prefix: str, act: str) ->
         found = [session.run(a).tolist(), [item.decode() for item in session.run(b)]]
         session.run([a.assign([[0.0, 0.0]]), b.assign(["", ""])])
     return found
+
+
+# -- data sets ----------------------------------------------------------------------------------------------
+
+
+def batches(tf: Any, target: str, here: str, there: str, one_shot: bool = False) -> list[Any]:
+    """Batches that a pipeline on device `there` makes and device `here` uses, to the end."""
+    with tf.Graph().as_default():
+        tf.set_random_seed(7)
+        with tf.device(there):
+            offset = tf.get_variable("offset", [], tf.int64, tf.constant_initializer(5), use_resource=True)
+            dataset = tf.data.Dataset.from_tensor_slices((np.arange(10), [[i, -i] for i in range(10)]))
+            dataset = dataset.map(lambda x, y: (x * x, y), num_parallel_calls=2).filter(lambda x, y: x > 3)
+            if not one_shot:
+                dataset = dataset.map(lambda x, y: (x + offset, y))
+            dataset = dataset.shuffle(4, seed=3).batch(3).repeat(2).prefetch(2)
+            iterator = dataset.make_one_shot_iterator() if one_shot else dataset.make_initializable_iterator()
+            numbers, pairs = iterator.get_next()
+        with tf.device(here):
+            used = [numbers + 0, pairs * 2]
+        found: list[Any] = []
+        with tf.Session(target) as sess:
+            sess.run(offset.initializer)
+            if not one_shot:
+                sess.run(iterator.initializer)
+            try:
+                while True:
+                    found.append([value.tolist() for value in sess.run(used)])
+            except tf.errors.OutOfRangeError as error:
+                found.append("End of sequence" in error.message)
+    return found
