@@ -12,6 +12,7 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
 import dtflab
+from dtflab.machine.hosts import simulate_gpus
 from tests.oracle.graph_defs import assert_same_graph
 
 PROGRAMS: list[Callable[[Any], Any]] = []
@@ -245,3 +246,63 @@ def test_a_function_that_fails_leaves_the_scope_as_it_was():
         with pytest.raises(ZeroDivisionError):
             dtflab.map_fn(lambda row: 1 / 0, dtflab.constant([1.0]))
         assert dtflab.get_variable_scope().caching_device is None
+
+
+# -- on devices -------------------------------------------------------------------------------------------------------
+
+
+def trained_through_a_scan(tf: Any) -> list[Any]:
+    """A recurrence by hand: its last value, and its gradients by weight and input."""
+    w, x = tf.constant([[0.5, -0.3], [0.2, 0.8]]), tf.constant([[[1.0, 2.0]], [[-1.0, 0.5]], [[0.3, 0.7]]])
+    states = tf.scan(lambda a, row: tf.tanh(tf.matmul(a, w) + row), x, initializer=tf.zeros([1, 2]))
+    squares = tf.map_fn(lambda a: a * a, states)
+    return [states, *tf.gradients(squares, [w, x])]
+
+
+@pytest.fixture
+def expected():
+    with real_tf.Graph().as_default(), real_tf.Session() as session:
+        return session.run(trained_through_a_scan(real_tf))
+
+
+def test_on_a_gpu(expected, monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    simulate_gpus(1)
+    with dtflab.Graph().as_default(), dtflab.device("/gpu:0"), dtflab.Session() as session:
+        fetches = trained_through_a_scan(dtflab)
+        for _ in range(2):
+            found = session.run(fetches)
+        placed = {node.name: node.device for node in session.placed_nodes()}
+    simulate_gpus(None)
+    assert all("GPU:0" in where for name, where in placed.items() if "TensorArray" in name and "Array/" not in name)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, 1e-5)
+
+
+@pytest.mark.parametrize("engine", ["inprocess", "process"])
+def test_across_tasks(expected, engine):
+    with dtflab.Cluster(ps=1, worker=1, engine=engine) as cluster, dtflab.Graph().as_default():
+        with dtflab.device("/job:ps/task:0"):
+            fetches = trained_through_a_scan(dtflab)
+        with dtflab.device("/job:worker/task:0"):
+            fetches = [dtflab.identity(t) for t in fetches]
+        with dtflab.Session(cluster.target) as session:
+            found = session.run(fetches)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, 1e-5)
+
+
+def test_a_recurrence_cut_in_two_over_tasks():
+    """The rows are on one task, the function of a row on another: the loop runs on both."""
+    with dtflab.Cluster(ps=1, worker=1) as cluster, dtflab.Graph().as_default():
+        with dtflab.device("/job:ps/task:0"):
+            x = dtflab.constant([1.0, 2.0, 3.0])
+
+        def elsewhere(v):
+            with dtflab.device("/job:worker/task:0"):
+                return v * v * v
+
+        y = dtflab.map_fn(elsewhere, x)
+        (dx,) = dtflab.gradients(y, x)
+        with dtflab.Session(cluster.target) as session:
+            assert [v.tolist() for v in session.run([y, dx])] == [[1.0, 8.0, 27.0], [3.0, 12.0, 27.0]]
