@@ -57,15 +57,18 @@ class Buffer:
     def __len__(self) -> int:
         return len(self._outcomes)
 
-    def put(self, element: Element | None, error: Exception | None) -> bool:
-        """Wait for room. False once the buffer is closed."""
+    def wait_for_room(self) -> bool:
+        """True once there is room for an outcome, False once the buffer is closed."""
         while len(self._outcomes) >= self._size and not self.closed:
             self._room.clear()
             if len(self._outcomes) >= self._size and not self.closed:
                 self._room.wait()
-        self._outcomes.append((element, error))
-        self._come.set()
         return not self.closed
+
+    def put(self, outcome: Outcome) -> None:
+        """Add an outcome, for which there is room."""
+        self._outcomes.append(outcome)
+        self._come.set()
 
     def take(self) -> Outcome:
         """Wait for an outcome. CancelledError once the buffer is closed."""
@@ -87,10 +90,11 @@ class Buffer:
 
 def _fill(source: Elements, buffer: Buffer) -> None:
     """What the thread of a prefetch does."""
-    going = True
-    while going:
+    while buffer.wait_for_room():
         outcome = next_outcome(source)
-        going = buffer.put(*outcome) and not isinstance(outcome[1], StopIteration)
+        buffer.put(outcome)
+        if isinstance(outcome[1], StopIteration):
+            return
 
 
 class Prefetched(Serial):
@@ -184,10 +188,7 @@ class Calls(Serial):
         if isinstance(outcome[1], StopIteration):
             self._ended = True
             return
-        if outcome[1] is not None:
-            results.put(*outcome)
-        else:
-            elements.put(*outcome)
+        (elements if outcome[1] is None else results).put(outcome)
         if self._given < len(self._workers):
             self._run.clock.spawn(_work, self._function, elements, results, name="map")
         self._given += 1
@@ -201,9 +202,8 @@ class Calls(Serial):
 def _work(function: Callable[[Element], Element], elements: Buffer, results: Buffer) -> None:
     """What a thread of a parallel map does."""
     calls = map(function, iter(lambda: element_of(elements.take()), None))
-    going = True
-    while going:
-        going = results.put(*next_outcome(calls)) and not elements.closed
+    while not results.closed:
+        results.put(next_outcome(calls))
 
 
 def parallel_calls(value: Any) -> int:

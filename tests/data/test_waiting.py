@@ -1,0 +1,245 @@
+"""What waits can be interrupted, what works ahead keeps no more than it was asked for, and nothing is left running."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import dtflab as tf
+from dtflab.machine.clock import REAL
+from dtflab.ops.dataset import Run
+from dtflab.ops.dataset_threads import Calls, Prefetched
+from dtflab.runtime.runner import Step
+
+
+class Source:
+    """Numbers as elements, and how many of them have been asked for."""
+
+    def __init__(self, count: int = 10**9) -> None:
+        self.count, self.made = count, 0
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        if self.made == self.count:
+            raise StopIteration
+        self.made += 1
+        return [self.made]
+
+
+@pytest.fixture
+def run():
+    run = Run(SimpleNamespace(step=Step(1, REAL)))
+    yield run
+    run.close()
+
+
+@pytest.fixture(autouse=True)
+def fresh_graph():
+    with tf.Graph().as_default():
+        yield
+
+
+def threads(name: str) -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == name]
+
+
+def until(condition: Any) -> None:
+    """Wait for what must come; the test's own limit of time ends what never does."""
+    while not condition():
+        threading.Event().wait(0.001)
+
+
+# -- ahead ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_prefetch_begins_with_the_first_element_and_keeps_as_many_as_it_was_asked_for(run):
+    source = Source()
+    ahead = Prefetched(source, 3, run)
+    assert source.made == 0 and threads("prefetch") == []
+    assert next(ahead) == [1]
+    until(lambda: source.made == 4)  # one is taken, three are kept
+    thread = threads("prefetch")[0]
+    run.close()
+    thread.join(10)
+    assert source.made == 4 and not thread.is_alive()
+
+
+def test_a_prefetch_that_nobody_holds_ends(run):
+    ahead = Prefetched(Source(), 2, run)
+    next(ahead)
+    thread = threads("prefetch")[0]
+    del ahead
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_the_thread_of_a_prefetch_ends_with_the_elements(run):
+    assert list(Prefetched(Source(3), 2, run)) == [[1], [2], [3]]
+    until(lambda: threads("prefetch") == [])
+
+
+def test_calls_run_side_by_side_and_come_in_order(run):
+    begun = [threading.Event() for _ in range(3)]
+
+    def function(element):
+        i = element[0] - 1
+        begun[i].set()
+        for other in begun:  # a call ends when all have begun: one after the other they never would
+            assert other.wait(60)
+        return [i * 10]
+
+    assert list(Calls(Source(3), function, 3, run)) == [[0], [10], [20]]
+
+
+def test_calls_ask_for_no_more_elements_than_run(run):
+    source = Source()
+    calls = Calls(source, lambda element: element, 2, run)
+    assert source.made == 0
+    assert [next(calls) for _ in range(3)] == [[1], [2], [3]]
+    assert source.made == 4
+
+
+def test_who_waits_for_a_call_is_told_that_the_run_is_over(run):
+    begun, end = threading.Event(), threading.Event()
+
+    def function(element):
+        begun.set()
+        assert end.wait(60)
+        return element
+
+    calls = Calls(Source(), function, 1, run)
+    threading.Thread(target=lambda: (begun.wait(60), run.close())).start()
+    with pytest.raises(tf.errors.CancelledError, match="closed, made anew"):
+        next(calls)
+    end.set()
+
+
+# -- steps that wait --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def waiting():
+    """A data set whose elements wait for a queue: the next one, and what lets one come."""
+    queue = tf.FIFOQueue(10, tf.int64, [])
+    iterator = tf.data.Dataset.range(5).map(lambda x: x * 100 + queue.dequeue()).make_initializable_iterator()
+    number = tf.placeholder(tf.int64, [])
+    return SimpleNamespace(iterator=iterator, next=iterator.get_next(), number=number, put=queue.enqueue(number))
+
+
+def in_the_background(session: Any, fetch: Any) -> tuple[threading.Thread, list[Exception]]:
+    errors: list[Exception] = []
+
+    def task() -> None:
+        try:
+            session.run(fetch)
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=task)
+    thread.start()
+    return thread, errors
+
+
+def test_closing_the_session_ends_a_wait(waiting):
+    session = tf.Session()
+    session.run(waiting.iterator.initializer)
+    thread, errors = in_the_background(session, waiting.next)
+    until(lambda: threads("iterator"))
+    session.close()
+    thread.join(10)
+    assert not thread.is_alive() and isinstance(errors[0], tf.errors.CancelledError)
+    until(lambda: threads("iterator") == [])
+
+
+def test_what_comes_after_a_timeout_is_for_the_next_step(waiting):
+    with tf.Session() as session:
+        session.run(waiting.iterator.initializer)
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            session.run(waiting.next, options=tf.RunOptions(timeout_in_ms=50))
+        session.run(waiting.put, {waiting.number: 7})
+        session.run(waiting.put, {waiting.number: 8})
+        assert [session.run(waiting.next) for _ in range(2)] == [7, 108]
+
+
+def test_to_begin_anew_sends_away_who_waits(waiting):
+    with tf.Session() as session:
+        session.run(waiting.iterator.initializer)
+        thread, errors = in_the_background(session, waiting.next)
+        until(lambda: threads("iterator"))
+        session.run(waiting.iterator.initializer)
+        thread.join(10)
+        assert isinstance(errors[0], tf.errors.CancelledError)
+        session.run(waiting.put, {waiting.number: 7})
+        assert session.run(waiting.next) == 7
+
+
+def test_control_c_gets_the_prompt_back(waiting):
+    with tf.Session() as session:
+        session.run(waiting.iterator.initializer)
+        main = threading.main_thread().ident
+        threading.Thread(
+            target=lambda: (until(lambda: threads("iterator")), signal.pthread_kill(main, signal.SIGINT))
+        ).start()
+        with pytest.raises(KeyboardInterrupt):
+            session.run(waiting.next)
+        session.run(waiting.put, {waiting.number: 7})
+        assert session.run(waiting.next) == 7
+
+
+@pytest.mark.parametrize("engine", ["inprocess", "process"])
+def test_a_wait_on_another_task_ends_with_the_session(engine):
+    with tf.Cluster(ps=1, worker=1, engine=engine) as cluster:
+        with tf.device("/job:ps/task:0"):
+            queue = tf.FIFOQueue(10, tf.int64, [])
+            iterator = tf.data.Dataset.range(5).map(lambda x: x + queue.dequeue()).make_initializable_iterator()
+            element = iterator.get_next()
+        with tf.device("/job:worker/task:0"):
+            used, put = element + 1, queue.enqueue(tf.constant(7, tf.int64))
+        with tf.Session(cluster.target) as session:
+            session.run(iterator.initializer)
+            with pytest.raises(tf.errors.DeadlineExceededError):
+                session.run(used, options=tf.RunOptions(timeout_in_ms=100))
+            session.run(put)
+            assert session.run(used) == 8
+            thread, errors = in_the_background(session, used)
+        thread.join(10)
+        assert not thread.is_alive()
+        assert isinstance(errors[0], tf.errors.CancelledError | tf.errors.AbortedError | RuntimeError)
+
+
+def test_an_error_names_the_function_its_line_and_the_iterator():
+    dataset = tf.data.Dataset.range(3).map(lambda x: 10 // (x - 1))
+    element = dataset.make_one_shot_iterator().get_next(name="take")
+    with tf.Session() as session:
+        assert session.run(element) == -10
+        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+            session.run(element)
+        assert session.run(element) == 10
+    first, second, *_ = caught.value.message.splitlines()
+    assert first == "Integer division by zero"
+    assert "{{function_node Dataset_map_lambda}}{{node floordiv}}" in second and "test_waiting.py" in second
+    assert caught.value.op is element.op
+
+
+def test_an_iterator_on_a_ps_is_shared_by_two_workers_graphs():
+    found: list[int] = []
+
+    def work() -> None:
+        with tf.Graph().as_default(), tf.device("/job:ps/task:0"):
+            iterator = tf.data.Dataset.range(6).make_initializable_iterator(shared_name="numbers")
+            element = iterator.get_next()
+            with tf.Session(cluster.target) as session:
+                if not found:
+                    session.run(iterator.initializer)
+                found.extend(int(session.run(element)) for _ in range(3))
+
+    with tf.Cluster(ps=1, worker=2) as cluster:
+        work()
+        work()
+    assert found == [0, 1, 2, 3, 4, 5]
