@@ -96,7 +96,7 @@ def patches(xp: Any, x: Any, axes: Sequence[Axis]) -> Any:
 
 
 def masked(chosen: Any, values: Any) -> Any:
-    """The values where `chosen`, else 0: by their bits, in a quarter of the time of `where`; infinities leave no NaN."""
+    """The values where `chosen`, else 0: by their bits, four times as fast as `where`; infinities leave no NaN."""
     bits = values.view(f"i{values.itemsize}") & -chosen.view("i1")
     return bits.view(values.dtype)
 
