@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
 import pytest
 
@@ -165,8 +163,6 @@ def flatten(tf):
 
 # ---- convolutions and pooling ----
 
-HAS_DILATION = importlib.util.find_spec("dtflab.ops.atrous") is not None  # until it is landed
-
 
 @program
 def conv2d(tf):
@@ -179,7 +175,7 @@ def conv2d(tf):
 @program
 def conv2d_of_unknown_sizes(tf):
     x = tf.placeholder(tf.float32, [None, None, None, 3])
-    return [tf.layers.conv2d(x, 4, 3), tf.layers.conv2d(x, 4, 3, padding="same", dilation_rate=1 + HAS_DILATION)]
+    return [tf.layers.conv2d(x, 4, 3), tf.layers.conv2d(x, 4, 3, padding="same", dilation_rate=2)]
 
 
 @program
@@ -192,7 +188,7 @@ def conv2d_channels_first(tf):
 def conv1d(tf):
     x = tf.placeholder(tf.float32, [None, 8, 3])
     y = tf.layers.conv1d(x, 4, 3, activation=tf.nn.relu)
-    return tf.layers.conv1d(y, 4, 3, padding="causal", dilation_rate=1 + HAS_DILATION)
+    return tf.layers.conv1d(y, 4, 3, padding="causal", dilation_rate=2)
 
 
 @program
@@ -209,6 +205,21 @@ def conv3d(tf):
 @program
 def transposed(tf):
     return tf.layers.conv3d_transpose(tf.placeholder(tf.float32, [None, 3, 3, 3, 2]), 3, 2, 2)
+
+
+@program
+def separable(tf):
+    x = tf.placeholder(tf.float32, [None, 8, 8, 3])
+    y = tf.layers.separable_conv2d(
+        x, 4, 3, depth_multiplier=2, activation=tf.nn.relu, pointwise_regularizer=tf.nn.l2_loss
+    )
+    return tf.layers.separable_conv2d(y, 4, 3, 2, "same", use_bias=False)
+
+
+@program
+def separable_1d(tf):
+    x = tf.placeholder(tf.float32, [2, 8, 3])
+    return tf.layers.separable_conv1d(x, 4, 3, depth_multiplier=2, activation=tf.nn.relu, name="mine")
 
 
 @program
@@ -260,6 +271,22 @@ def normalized_over_two_axes(tf):
 @program
 def normalized_but_frozen(tf):
     return tf.layers.batch_normalization(tf.ones([2, 4, 4, 3]), training=True, trainable=False, fused=False)
+
+
+@program
+def normalized_images(tf):
+    return tf.layers.batch_normalization(tf.placeholder(tf.float32, [None, 4, 4, 3]), training=True)
+
+
+@program
+def normalized_images_as_fed(tf):
+    x = tf.placeholder(tf.float32, [None, 3, 4, 4])
+    return tf.layers.batch_normalization(x, 1, scale=False, center=False, training=tf.placeholder(tf.bool, []))
+
+
+@program
+def normalized_images_later(tf):
+    return tf.layers.batch_normalization(tf.placeholder(tf.float32, [None, 4, 4, 3]))
 
 
 @program
@@ -320,11 +347,23 @@ VALUES = {
     "conv2d transposed": lambda tf: tf.layers.conv2d_transpose(numbers(2, 4, 3, 2), 3, 3, 2, "same"),
     "conv2d transposed valid": lambda tf: tf.layers.conv2d_transpose(numbers(2, 4, 3, 2), 3, 3, 2),
     "conv3d transposed": lambda tf: tf.layers.conv3d_transpose(numbers(1, 3, 3, 2, 2), 3, 2, 2),
+    "separable 1d": lambda tf: tf.layers.separable_conv1d(numbers(2, 8, 3), 4, 3, padding="causal", dilation_rate=2),
+    "separable 2d": lambda tf: tf.layers.separable_conv2d(numbers(2, 8, 8, 3), 4, 3, 2, depth_multiplier=2),
+    "dilated": lambda tf: tf.layers.conv2d(numbers(2, 8, 8, 3), 4, 3, dilation_rate=2, activation="tanh"),
     "max 1d": lambda tf: tf.layers.max_pooling1d(tf.constant(numbers(2, 8, 3)), 2, 2),
     "mean 2d": lambda tf: tf.layers.average_pooling2d(tf.constant(numbers(2, 8, 8, 3)), 3, 2, "same"),
     "mean 3d": lambda tf: tf.layers.average_pooling3d(tf.constant(numbers(2, 4, 4, 4, 3), tf.float32), 2, 2),
     "flatten first": lambda tf: tf.layers.flatten(tf.constant(numbers(2, 3, 4, 5)), data_format="channels_first"),
     "normalized": lambda tf: tf.layers.batch_normalization(numbers(6, 3), training=True),
+    "normalized images": lambda tf: tf.layers.batch_normalization(
+        tf.constant(numbers(2, 4, 4, 3), tf.float32), training=True, momentum=0.8
+    ),
+    "normalized images as fed": lambda tf: tf.layers.batch_normalization(
+        tf.constant(numbers(2, 4, 4, 3), tf.float32), training=tf.placeholder_with_default(True, [])
+    ),
+    "normalized images later": lambda tf: tf.layers.batch_normalization(
+        tf.constant(numbers(2, 4, 4, 3), tf.float32), moving_mean_initializer=weights(tf)
+    ),
     "normalized in the middle": lambda tf: tf.layers.batch_normalization(numbers(6, 3, 2), 1, training=True),
     "normalized as fed": lambda tf: tf.layers.batch_normalization(
         numbers(6, 3), training=tf.placeholder_with_default(False, [])

@@ -35,6 +35,7 @@ from dtflab.nets.layers.pooling import (
     max_pooling2d,
     max_pooling3d,
 )
+from dtflab.nets.layers.separable import SeparableConv1D, SeparableConv2D, separable_conv1d, separable_conv2d
 
 __all__ = [
     "AveragePooling1D",
@@ -54,6 +55,8 @@ __all__ = [
     "MaxPooling1D",
     "MaxPooling2D",
     "MaxPooling3D",
+    "SeparableConv1D",
+    "SeparableConv2D",
     "average_pooling1d",
     "average_pooling2d",
     "average_pooling3d",
@@ -69,6 +72,8 @@ __all__ = [
     "max_pooling1d",
     "max_pooling2d",
     "max_pooling3d",
+    "separable_conv1d",
+    "separable_conv2d",
 ]
 
 

@@ -77,11 +77,16 @@ class ConvolutionBase(Layer):
                 constraint=self.bias_constraint,
             )  # fmt: skip
 
-    def _finished(self, outputs: Any) -> Any:
-        """The outputs with the bias, activated."""
-        if self.use_bias:
-            outputs = bias_add(outputs, self.bias, formats.of_op(self.data_format, 4))
+    def _biased(self, outputs: Any) -> Any:
+        return bias_add(outputs, self.bias, formats.of_op(self.data_format, 4)) if self.use_bias else outputs
+
+    def _activated(self, outputs: Any) -> Any:
         return outputs if self.activation is None else self.activation(outputs)
+
+    def _padded_before(self, inputs: Any) -> Any:
+        """Sequences with zeros in front, so that no output sees what comes after it."""
+        before = self.dilation_rate[0] * (self.kernel_size[0] - 1)
+        return repeating.pad(inputs, formats.all_sizes([0, 0], [[before, 0]], [0, 0], self.data_format))
 
 
 class Conv(ConvolutionBase):
@@ -140,9 +145,7 @@ class Conv(ConvolutionBase):
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         shape, padding = inputs.shape, self.padding
         if padding == "causal":
-            before = self.dilation_rate[0] * (self.kernel_size[0] - 1)
-            inputs = repeating.pad(inputs, formats.all_sizes([0, 0], [[before, 0]], [0, 0], self.data_format))
-            padding = "valid"
+            inputs, padding = self._padded_before(inputs), "valid"
         outputs = convolutions.convolution(
             inputs, self.kernel, padding.upper(), strides=list(self.strides), dilations=list(self.dilation_rate),
             data_format=formats.of_op(self.data_format, self.rank + 2), name=type(self).__name__,
@@ -150,18 +153,17 @@ class Conv(ConvolutionBase):
         if shape.ndims is not None:
             sizes = self._output_sizes([shape[axis].value for axis in self._spatial_axes])
             outputs.set_shape(formats.all_sizes(shape[0].value, sizes, self.filters, self.data_format))
-        return self._finished(outputs)
+        return self._activated(self._biased(outputs))
 
 
 class Conv1D(Conv):
     __doc__ = Conv.__doc__
     rank = 1
 
-    def _finished(self, outputs: Any) -> Any:
+    def _biased(self, outputs: Any) -> Any:
         if self.data_format == "channels_last" or not self.use_bias:
-            return super()._finished(outputs)
-        outputs += reshaping.reshape(self.bias, (1, self.filters, 1))
-        return outputs if self.activation is None else self.activation(outputs)
+            return super()._biased(outputs)
+        return outputs + reshaping.reshape(self.bias, (1, self.filters, 1))
 
 
 class Conv2D(Conv):
@@ -219,7 +221,7 @@ class ConvTranspose(Conv):
         if inputs.shape.ndims is not None:
             known = self._output_sizes([inputs.shape[axis].value for axis in self._spatial_axes])
             outputs.set_shape(formats.all_sizes(inputs.shape[0].value, known, self.filters, self.data_format))
-        return self._finished(outputs)
+        return self._activated(self._biased(outputs))
 
 
 class Conv2DTranspose(ConvTranspose):

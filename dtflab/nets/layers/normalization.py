@@ -19,6 +19,7 @@ from dtflab.nets.layers import data_format as formats
 from dtflab.nets.layers.base import ZEROS, Layer
 from dtflab.nets.layers.input_spec import InputSpec
 from dtflab.ops import casting, initializers, moments, reshaping, state
+from dtflab.ops.batch_norm import fused_batch_norm
 from dtflab.ops.cond import smart_cond
 from dtflab.ops.variable import VariableAggregation, VariableSynchronization
 
@@ -122,11 +123,9 @@ class BatchNormalization(Layer):
         return self._fused(inputs, training) if self.fused else self._in_steps(inputs, training)
 
     def _fused(self, inputs: Any, training: Any) -> Any:
-        from dtflab.ops.batch_norm import fused_batch_norm
-
         first = self.axis[0] == 1
-        gamma = self.gamma if self.scale else constant(1.0, self._parameter_dtype, self._shape)
         beta = self.beta if self.center else constant(0.0, self._parameter_dtype, self._shape)
+        gamma = self.gamma if self.scale else constant(1.0, self._parameter_dtype, self._shape)
 
         def normalized(is_training: bool) -> Any:
             return fused_batch_norm(
