@@ -333,6 +333,7 @@ from dtflab.ops.scatter_nd import (
     tensor_scatter_update,
     tensor_scatter_update as tensor_scatter_nd_update,
 )
+from dtflab.ops.script import numpy_function, py_func, py_function
 from dtflab.ops.segment_reductions import (
     segment_max,
     segment_mean,

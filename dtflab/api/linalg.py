@@ -6,8 +6,19 @@ from typing import Any
 
 from dtflab.graph.missing import missing as _missing
 from dtflab.ops.clipping import global_norm
+from dtflab.ops.cross import cross
 from dtflab.ops.decomposition import matrix_inverse as inv, qr
 from dtflab.ops.diagonal import diag as tensor_diag, diag_part as tensor_diag_part, matrix_band_part as band_part
+from dtflab.ops.eigen import (
+    matrix_logarithm as logm,
+    matrix_rank,
+    matrix_square_root as sqrtm,
+    normalize,
+    pinv,
+    self_adjoint_eig as eigh,
+    self_adjoint_eigvals as eigvalsh,
+    svd,
+)
 from dtflab.ops.einsum import einsum
 from dtflab.ops.linalg import (
     eye,
@@ -17,9 +28,23 @@ from dtflab.ops.linalg import (
     norm,
     trace,
 )
+from dtflab.ops.lu_solving import lu_matrix_inverse, lu_reconstruct, lu_solve
 from dtflab.ops.matmul import matmul, matvec
+from dtflab.ops.matrix_exponential import matrix_exponential as expm
 from dtflab.ops.nn import l2_normalize
 from dtflab.ops.reshaping import matrix_transpose, matrix_transpose as transpose
+from dtflab.ops.solving import (
+    adjoint,
+    cholesky,
+    cholesky_solve,
+    logdet,
+    lu,
+    matrix_determinant as det,
+    matrix_solve as solve,
+    matrix_solve_ls as lstsq,
+    matrix_triangular_solve as triangular_solve,
+    slogdet,
+)
 from dtflab.ops.tensordot import tensordot
 
 

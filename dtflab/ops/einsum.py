@@ -51,7 +51,7 @@ class Einsum(Op):
                 arrays = [x.astype(np.float32) for x in arrays]
             unique = "".join(dict.fromkeys(out))
             if len(arrays) == 1:
-                found = _one(xp, arrays[0], labels[0], unique)
+                found = _one(arrays[0], labels[0], unique)
             else:
                 found = _two(xp, arrays, labels, unique)
             found = _spread(xp, found, unique, out, sizes)
@@ -87,9 +87,18 @@ def _sizes(labels: list[str], arrays: Sequence[Any]) -> dict[str, int]:
     return sizes
 
 
-def _one(xp: Any, x: Any, labels: str, out: str) -> Any:
+def _one(x: Any, labels: str, out: str) -> Any:
     """One array: diagonals, sums, transposed."""
-    return x if labels == out else xp.einsum(f"{labels}->{out}", x)
+    for label in {s for s in labels if labels.count(s) > 1}:
+        while labels.count(label) > 1:
+            first, second = [i for i, s in enumerate(labels) if s == label][:2]
+            x = x.diagonal(0, first, second)
+            labels = labels[:first] + labels[first + 1 : second] + labels[second + 1 :] + label
+    lost = tuple(i for i, s in enumerate(labels) if s not in out)
+    if lost:
+        x = x.sum(lost, dtype=x.dtype)
+        labels = "".join(s for s in labels if s in out)
+    return x if labels == out else x.transpose([labels.index(s) for s in out])
 
 
 def _two(xp: Any, arrays: Sequence[Any], labels: list[str], out: str) -> Any:
@@ -99,8 +108,8 @@ def _two(xp: Any, arrays: Sequence[Any], labels: list[str], out: str) -> Any:
     summed = "".join(x for x in dict.fromkeys(a) if x in b and x not in out)
     own_a = "".join(x for x in out if x in a and x not in shared)
     own_b = "".join(x for x in out if x in b and x not in shared)
-    left = _group(xp, arrays[0], a, shared, own_a, summed)
-    right = _group(xp, arrays[1], b, shared, summed, own_b)
+    left = _group(arrays[0], a, shared, own_a, summed)
+    right = _group(arrays[1], b, shared, summed, own_b)
     own = (*_dims(arrays[0], a, own_a), *_dims(arrays[1], b, own_b))
     product = xp.matmul(left, right)
     product = product.reshape((*product.shape[:-2], *own))
@@ -108,10 +117,10 @@ def _two(xp: Any, arrays: Sequence[Any], labels: list[str], out: str) -> Any:
     return product.transpose([made.index(x) for x in out])
 
 
-def _group(xp: Any, x: Any, labels: str, shared: str, rows: str, columns: str) -> Any:
+def _group(x: Any, labels: str, shared: str, rows: str, columns: str) -> Any:
     """The array as matrices of (rows, columns) for each place on the shared axes, 1 where it lacks one."""
     here = "".join(s for s in shared if s in labels)
-    x = _one(xp, x, labels, here + rows + columns)
+    x = _one(x, labels, here + rows + columns)
     sizes = dict(zip(here + rows + columns, x.shape, strict=True))
     rows_size, columns_size = (int(np.prod([sizes[s] for s in group], dtype=int)) for group in (rows, columns))
     return x.reshape((*(sizes.get(s, 1) for s in shared), rows_size, columns_size))

@@ -99,8 +99,12 @@ def _special(name: str, function: Any, grad: Any, summary: str) -> UnaryFunction
     return register_unary(name, FLOAT, _in_double(function), grad, summary)
 
 
-lgamma = _special("Lgamma", gamma_functions.lgamma, from_input(lambda x, dy: dy * digamma(x)), "log |Γ(x)|")
-digamma = _special("Digamma", gamma_functions.digamma, from_input(_digamma_grad), "The derivative of lgamma.")
+lgamma: UnaryFunction = _special(
+    "Lgamma", gamma_functions.lgamma, from_input(lambda x, dy: dy * digamma(x)), "log |Γ(x)|"
+)
+digamma: UnaryFunction = _special(
+    "Digamma", gamma_functions.digamma, from_input(_digamma_grad), "The derivative of lgamma."
+)
 _erfinv = _special("Erfinv", normal_quantile.erfinv, _erfinv_grad, "The inverse of erf.")
 _ndtri = _special("Ndtri", normal_quantile.ndtri, _ndtri_grad, "The inverse of the normal distribution.")
 _bessel_i0e = _special(
@@ -122,7 +126,8 @@ _bessel_i1 = _special("BesselI1", _scaled_back(bessel.i1e), _when_there(_i1_grad
 def _sides(x: Tensor, y: Tensor) -> tuple[Any, Any, Any, Any]:
     """The shapes of x and y, and the axes along which each is repeated."""
     sx, sy = array.shape(x), array.shape(y)
-    return sx, sy, *repeating.broadcast_gradient_args(sx, sy)
+    rx, ry = repeating.broadcast_gradient_args(sx, sy)
+    return sx, sy, rx, ry
 
 
 def _summed(dx: Tensor, axes: Any, shape: Any) -> Tensor:
@@ -265,12 +270,12 @@ def _scoped(function: UnaryFunction, scope: str, what: str) -> UnaryFunction:
     return scoped
 
 
-erfinv = _scoped(_erfinv, "erfinv", "The number whose error function is x.")
-ndtri = _scoped(_ndtri, "ndtri", "The number below which a normal number is with probability x.")
-bessel_i0 = _scoped(_bessel_i0, "bessel_i0", "The modified Bessel function I₀.")
-bessel_i1 = _scoped(_bessel_i1, "bessel_i1", "The modified Bessel function I₁.")
-bessel_i0e = _scoped(_bessel_i0e, "bessel_i0e", "exp(-|x|) I₀(x)")
-bessel_i1e = _scoped(_bessel_i1e, "bessel_i1e", "exp(-|x|) I₁(x)")
+erfinv: UnaryFunction = _scoped(_erfinv, "erfinv", "The number whose error function is x.")
+ndtri: UnaryFunction = _scoped(_ndtri, "ndtri", "The number below which a normal number is with probability x.")
+bessel_i0: UnaryFunction = _scoped(_bessel_i0, "bessel_i0", "The modified Bessel function I₀.")
+bessel_i1: UnaryFunction = _scoped(_bessel_i1, "bessel_i1", "The modified Bessel function I₁.")
+bessel_i0e: UnaryFunction = _scoped(_bessel_i0e, "bessel_i0e", "exp(-|x|) I₀(x)")
+bessel_i1e: UnaryFunction = _scoped(_bessel_i1e, "bessel_i1e", "exp(-|x|) I₁(x)")
 
 
 def erfcinv(x: Any, name: str | None = None) -> Tensor:

@@ -1,0 +1,169 @@
+"""Decompositions whose vectors are free in sign or order, what is made of them, and the GraphDefs of all functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+
+import dtflab
+from tests.oracle.graph_defs import assert_same_graph, both
+
+KINDS = {"float32": 1e-4, "float64": 1e-10, "complex64": 1e-4, "complex128": 1e-10}
+
+
+def matrices(kind, *shape, seed=0):
+    random = np.random.default_rng(seed)
+    x = random.normal(size=shape)
+    return (x + 1j * random.normal(size=shape) if "complex" in kind else x).astype(kind)
+
+
+def values(program):
+    """What the program's tensors are in TensorFlow and here."""
+    theirs, ours = both(lambda tf: (lambda fetches: tf.Session().run(fetches))(program(tf)))
+    return theirs, ours
+
+
+def close(program, tolerance):
+    theirs, ours = values(program)
+    for a, b in zip(ours, theirs, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        np.testing.assert_allclose(a, b, tolerance, tolerance)
+
+
+def product(tf, *factors):
+    result = factors[0]
+    for factor in factors[1:]:
+        result = tf.matmul(result, factor)
+    return result
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 3), (2, 3, 4)])
+def test_svd_and_its_gradient(kind, shape):
+    """s, and u · f(s) · vᴴ, which no sign changes."""
+
+    def program(tf):
+        x = tf.constant(matrices(kind, *shape))
+        s, u, v = tf.svd(x)
+        made = product(tf, u, tf.cast(tf.linalg.diag(s * s + 1), x.dtype), tf.linalg.adjoint(v))
+        full = tf.svd(x, full_matrices=True)
+        return [s, made, tf.svd(x, compute_uv=False), *tf.gradients(tf.real(tf.reduce_sum(made * made)), x),
+                *tf.gradients(tf.svd(x, compute_uv=False), x), tf.shape(full[1]), tf.shape(full[2])]  # fmt: skip
+
+    close(program, KINDS[kind])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_eigenvalues_of_hermitian_matrices(kind):
+    def program(tf):
+        x = tf.constant(matrices(kind, 2, 4, 4))
+        e, v = tf.self_adjoint_eig(x)
+        made = product(tf, v, tf.cast(tf.linalg.diag(e * e), x.dtype), tf.linalg.adjoint(v))
+        return [e, made, tf.self_adjoint_eigvals(x), *tf.gradients(tf.real(tf.reduce_sum(made)), x),
+                *tf.gradients(tf.real(tf.linalg.eigvalsh(x)), x)]  # fmt: skip
+
+    close(program, KINDS[kind])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_eigenvalues_of_any_matrices(kind):
+    """Sorted, and v · e · v⁻¹ = x."""
+    x = matrices(kind, 4, 4)
+
+    def program(tf):
+        wide = tf.complex128 if kind in ("float64", "complex128") else tf.complex64
+        e, v = tf.raw_ops.Eig(input=tf.constant(x), Tout=wide)
+        alone = tf.raw_ops.Eig(input=tf.constant(x), Tout=wide, compute_v=False)[0]
+        return [e, alone, product(tf, v, tf.linalg.diag(e), tf.linalg.inv(v))]
+
+    theirs, ours = values(program)
+    for i in (0, 1):
+        np.testing.assert_allclose(np.sort_complex(ours[i]), np.sort_complex(theirs[i]), KINDS[kind], KINDS[kind])
+    np.testing.assert_allclose(ours[2], x, KINDS[kind], KINDS[kind])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_systems_and_functions_of_matrices(kind):
+    base = matrices(kind, 2, 3, 3)
+    definite = (base @ base.conj().swapaxes(-1, -2) + 2 * np.eye(3)).astype(kind)
+    rhs = matrices(kind, 2, 3, 2, seed=1)
+
+    def program(tf):
+        a, b, n = tf.constant(definite), tf.constant(rhs), tf.constant(base)
+        chol = tf.cholesky(a)
+        found = [chol, tf.cholesky_solve(chol, b), tf.matrix_determinant(n), *tf.linalg.slogdet(n), tf.linalg.logdet(a),
+                 tf.matrix_solve(n, b), tf.matrix_triangular_solve(n, b, lower=False), *tf.linalg.lu(n),
+                 tf.linalg.sqrtm(a), tf.matrix_solve_ls(n, b), tf.linalg.adjoint(n), tf.linalg.normalize(n, axis=-1)[0],
+                 tf.linalg.band_part(n, 1, 0), tf.cross(tf.real(n), tf.real(n)[..., ::-1])]  # fmt: skip
+        if a.dtype.is_complex:
+            return [*found, tf.linalg.logm(a)]
+        tall = tf.constant(matrices(kind, 5, 3))
+        low = tf.constant((matrices(kind, 4, 2) @ matrices(kind, 2, 4)).astype(kind))
+        return [*found, tf.linalg.pinv(tall), tf.linalg.pinv(low), tf.linalg.matrix_rank(low),
+                tf.linalg.lstsq(tall, tall, l2_regularizer=0.1, fast=True)]  # fmt: skip
+
+    close(program, 40 * KINDS[kind])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_expm(kind):
+    x = np.stack([scale * matrices(kind, 3, 3) for scale in (0.01, 0.3, 1, 3)]).astype(kind)
+
+    def program(tf):
+        n = tf.constant(x)
+        return [tf.linalg.expm(n), tf.linalg.expm(n[0]), *tf.gradients(tf.real(tf.linalg.expm(n)), n)]
+
+    close(program, 10 * KINDS[kind])
+
+
+def test_what_can_not_be_solved():
+    def program(tf):
+        singular, session = tf.zeros([2, 2]), tf.Session()
+        for y in (tf.matrix_solve(singular, tf.ones([2, 1])), tf.linalg.inv(singular), tf.linalg.lu(singular)):
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                session.run(y)
+        with pytest.raises(ValueError):
+            tf.matrix_determinant(tf.zeros([2, 3]))
+
+        both_kinds = session.run(tf.cholesky(tf.stack([-tf.eye(2), 4 * tf.eye(2)])))
+        halves = session.run(tf.matrix_triangular_solve([[0.0, 0.0], [1.0, 2.0]], [[1.0], [3.0]]))
+        return np.isnan(both_kinds[0, 0, 0]), both_kinds[1], halves
+
+    theirs, ours = both(program)
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_graphs():
+    def program(tf):
+        x, b = tf.placeholder(tf.float32, [2, 3, 3]), tf.placeholder(tf.float32, [2, 3, 1])
+        la = tf.linalg
+        ys = [tf.cholesky(x), tf.cholesky_solve(x, b), la.det(x), la.slogdet(x)[1], la.logdet(x), la.solve(x, b),
+              la.triangular_solve(x, b), la.sqrtm(x), la.eigvalsh(x), la.eigh(x)[0], la.svd(x, compute_uv=False),
+              tf.cross(x, x), tf.matrix_solve_ls(x, b, 0.1)]  # fmt: skip
+        for y in ys:
+            tf.gradients(y, x)
+        la.lu(x)
+        la.normalize(x, axis=1)
+        la.pinv(x)
+        la.matrix_rank(x)
+        la.adjoint(x)
+        la.lu_solve(*la.lu(x[0]), rhs=b[0])
+        la.lu_reconstruct(*la.lu(x[0]))
+        la.lu_matrix_inverse(*la.lu(x[0]))
+
+    assert_same_graph(program)
+
+
+def test_lu_and_back():
+    x = matrices("float64", 2, 4, 4)
+
+    def program(tf):
+        both, order = tf.linalg.lu(x)
+        return [tf.linalg.lu_reconstruct(both, order), tf.linalg.lu_matrix_inverse(both, order),
+                tf.linalg.lu_solve(both, order, x)]  # fmt: skip
+
+    close(program, 1e-9)
+    assert np.allclose(dtflab.Session().run(program(dtflab))[0], x)
