@@ -243,3 +243,74 @@ def test_an_iterator_on_a_ps_is_shared_by_two_workers_graphs():
         work()
         work()
     assert found == [0, 1, 2, 3, 4, 5]
+
+
+# -- generators -------------------------------------------------------------------------------------------------------
+
+
+def test_closing_the_session_ends_the_wait_for_a_generator():
+    come, yielded = threading.Event(), threading.Event()
+
+    def slow():
+        yield 1
+        yielded.set()
+        come.wait(60)
+        yield 2
+
+    element = tf.data.Dataset.from_generator(slow, tf.int32, []).make_one_shot_iterator().get_next()
+    session = tf.Session()
+    assert session.run(element) == 1
+    thread, errors = in_the_background(session, element)
+    assert yielded.wait(60)
+    session.close()
+    thread.join(10)
+    assert not thread.is_alive() and isinstance(errors[0], tf.errors.CancelledError)
+    come.set()
+
+
+def test_a_generator_that_was_waited_for_too_shortly_loses_nothing():
+    come = threading.Event()
+
+    def slow():
+        come.wait(60)
+        yield from (1, 2)
+
+    element = tf.data.Dataset.from_generator(slow, tf.int32, []).make_one_shot_iterator().get_next()
+    with tf.Session() as session:
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            session.run(element, options=tf.RunOptions(timeout_in_ms=50))
+        come.set()
+        assert [session.run(element) for _ in range(2)] == [1, 2]
+
+
+def test_a_generator_is_closed_with_its_iterator():
+    closed = threading.Event()
+
+    def endless():
+        try:
+            while True:
+                yield 1
+        finally:
+            closed.set()
+
+    element = tf.data.Dataset.from_generator(endless, tf.int32, []).make_one_shot_iterator().get_next()
+    with tf.Session() as session:
+        assert session.run(element) == 1
+        assert not closed.is_set()
+    assert closed.wait(60)
+
+
+def test_a_prefetched_generator_works_ahead():
+    made = threading.Semaphore(0)
+
+    def numbers():
+        for i in range(100):
+            made.release()
+            yield i
+
+    dataset = tf.data.Dataset.from_generator(numbers, tf.int32, []).prefetch(2)
+    element = dataset.make_one_shot_iterator().get_next()
+    with tf.Session() as session:
+        assert session.run(element) == 0
+        for _ in range(3):  # the one that was taken, and two ahead
+            assert made.acquire(timeout=60)
