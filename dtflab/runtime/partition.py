@@ -69,7 +69,8 @@ class _Cut:
         self.sources = by_name(nodes)
         self.parts: dict[str, list[Node]] = {place: [] for place in locations.values()}
         # (tensor, destination device, in its host memory, waits) → its _Recv
-        self.received: dict[tuple[Any, ...], str] = {}
+        self.received: dict[tuple[Any, ...], Node] = {}
+        self.arrived: dict[str, Node] = {}  # _Recv → what waits for it, and is dead if that is
 
     def add(self, node: Node) -> None:
         """Put a node into its part, with the edges that cross replaced by receives."""
@@ -81,14 +82,14 @@ class _Cut:
         inputs = list(node.inputs)
         for i in crossing:
             if i not in reads:
-                inputs[i] = (self._receive(node.inputs[i], node, ticks, on_host=i in on_host), 0)
+                inputs[i] = (self._receive(node.inputs[i], node, ticks, on_host=i in on_host).name, 0)
         controls = [
-            self._receive((name, -1), node, ticks) if self.locations[name] != here else name for name in node.controls
+            self._finished(name, node, ticks) if self.locations[name] != here else name for name in node.controls
         ]
         # A variable is read when it is received: not before all else is there that its reader waits for.
         waits = list(dict.fromkeys([edge[0] for i, edge in enumerate(inputs) if i not in reads] + controls))
         for i in reads:
-            inputs[i] = (self._receive(node.inputs[i], node, waits, ":" + node.name, i in on_host), 0)
+            inputs[i] = (self._receive(node.inputs[i], node, waits, ":" + node.name, i in on_host).name, 0)
         self.parts[here].append(node.replace(inputs=inputs, controls=list(dict.fromkeys(controls))))
 
     def _crosses(self, edge: Edge, node: Node, on_host: bool) -> bool:
@@ -101,8 +102,22 @@ class _Cut:
     def _carries_variable(self, edge: Edge) -> bool:
         return self.sources[edge[0]].output_types[edge[1]]._is_ref_dtype
 
-    def _receive(self, edge: Edge, consumer: Node, waits: list[str], suffix: str = "", on_host: bool = False) -> str:
-        """The name of the `_Recv` on the consumer's device of that tensor; output -1 is «has finished»."""
+    def _finished(self, name: str, consumer: Node, waits: list[str]) -> str:
+        """The name of what tells on the consumer's device that operation `name` has finished.
+
+        For TensorFlow's workers a `_Recv` has run even if what it received is dead; an Identity of that is dead.
+        """
+        recv = self._receive((name, -1), consumer, waits)
+        if recv.name not in self.arrived:
+            after = make_node(
+                f"{recv.name}/arrived", "Identity", [(recv.name, 0)], device=recv.device, T=recv["tensor_type"]
+            )
+            self.arrived[recv.name] = after
+            self.parts[self.locations[consumer.name]].append(after)
+        return self.arrived[recv.name].name
+
+    def _receive(self, edge: Edge, consumer: Node, waits: list[str], suffix: str = "", on_host: bool = False) -> Node:
+        """The `_Recv` on the consumer's device of that tensor; output -1 is «has finished»."""
         if self.sources[edge[0]].device == consumer.device and not suffix:
             waits = []  # between its memories: in a loop, the send tells of each iteration
         key = (edge, consumer.device, on_host, tuple(waits))
@@ -117,7 +132,7 @@ class _Cut:
                 self.received.setdefault(((edge[0], -1), consumer.device, False, ()), self.received[key])
         return self.received[key]
 
-    def _cross(self, edge: Edge, consumer: Node, waits: list[str], label: str, name: str, on_host: bool) -> str:
+    def _cross(self, edge: Edge, consumer: Node, waits: list[str], label: str, name: str, on_host: bool) -> Node:
         producer = self.sources[edge[0]]
         there = self.parts[self.locations[producer.name]]
         attrs: dict[str, Any] = {
@@ -138,7 +153,7 @@ class _Cut:
         recv = make_node(f"{name}/recv", "_HostRecv" if on_host else "_Recv", [], waits, consumer.device,
                          tensor_type=dtype, **attrs)  # fmt: skip
         self.parts[self.locations[consumer.name]].append(recv)
-        return recv.name
+        return recv
 
 
 def _empty(name: str, producer: Node) -> Node:

@@ -25,8 +25,8 @@ from tests.interop.programs.site import Site
 
 # What one client does.
 ALONE = (
-    training.adam, training.momentum, training.monitored, input.csv_files, control.conditionals, parts.all_dtypes,
-    parts.large_tensors, errors.typed_errors, tracing.traced, tracing.summaries, state.sessions_share,
+    training.adam, training.momentum, training.monitored, input.csv_files, control.conditionals, control.loops,
+    parts.all_dtypes, parts.large_tensors, errors.typed_errors, tracing.traced, tracing.summaries, state.sessions_share,
     state.callables, state.partial_run, state.devices, state.reset,
 )  # fmt: skip
 # What two clients of different kinds do, the second of them at the same time or after the first.
