@@ -6,13 +6,15 @@ from typing import Any
 
 from dtflab.graph.missing import missing as _missing
 from dtflab.ops.as_string import as_string
+from dtflab.ops.debug import string_format as format
 from dtflab.ops.decoding import string_to_number as to_number
+from dtflab.ops.regex import regex_full_match, regex_replace
 from dtflab.ops.string_hash import (
     string_to_hash_bucket as to_hash_bucket,
     string_to_hash_bucket_fast as to_hash_bucket_fast,
     string_to_hash_bucket_strong as to_hash_bucket_strong,
 )
-from dtflab.ops.strings import regex_full_match, string_join as join
+from dtflab.ops.strings import reduce_join, string_join as join, unsorted_segment_join
 from dtflab.ops.substrings import (
     string_length as length,
     string_lower as lower,

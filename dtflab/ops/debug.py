@@ -19,6 +19,7 @@ import numpy as np
 
 from dtflab.graph import dtypes, nest
 from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.ops import shapes
@@ -157,6 +158,25 @@ def _formatted(inputs: Sequence[Any], sep: str, summarize: int, name: str | None
     templates = [x if isinstance(x, str) else pprint.pformat(_replaced(x, lambda t: placeholder)) for x in inputs]
     template = sep.join(templates).replace(f"'{placeholder}'", placeholder)
     tensors = [t for t in nest.leaves(inputs) if _is_tensor(t)]
+    return apply_op(
+        "StringFormat", name, inputs=tensors, template=template, placeholder=placeholder, summarize=summarize
+    )
+
+
+def string_format(
+    template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None
+) -> Tensor:
+    """`template` with the value of a tensor of `inputs` in the place of each `placeholder`, a scalar string.
+
+    `summarize` elements are shown at both ends of each dimension, all if it is -1. ValueError if there are not as many
+    tensors as placeholders.
+    """
+    tensors = [convert_to_tensor(t) for t in nest.flatten(inputs)]
+    if template.count(placeholder) != len(tensors):
+        raise ValueError(
+            f"The template expects {template.count(placeholder)} tensors, but the inputs only has {len(tensors)}. "
+            "Please ensure the number of placeholders in template matches inputs length."
+        )
     return apply_op(
         "StringFormat", name, inputs=tensors, template=template, placeholder=placeholder, summarize=summarize
     )

@@ -44,7 +44,7 @@ def summarize_edges(value: Any, count: int) -> str:
     """`[0 1 2 ... 7 8 9]`: at most `count` elements (all if negative) at each end of each dimension."""
     array = np.asarray(value)
     text = _formatter(array)
-    if array.dtype == object and array.ndim:
+    if array.dtype == object:
         return _edges(array, count, lambda x: f'"{text(x)}"', depth=0)
     return _edges(array, count, text, depth=0)
 

@@ -891,7 +891,8 @@ def string_format(v: Values) -> list[Example]:
         # TensorFlow shows complex numbers as question marks, and loses count of them.
         return [] if v.dtype.is_complex else [v([v.array(2, 3)], template="%s")]
     values = [np.array([1.5, -2, 3, 4, 5], np.float32), np.array([[1, 2], [3, 4]], np.int32), np.array(True)]
-    found = [v([value], template="<%s>") for value in [*values, np.array([b"a", b"b"], object), np.array(2.25)]]
+    words = np.array([b"a", b"b"], object), np.array(b"a\n", object)
+    found = [v([value], template="<%s>") for value in [*values, *words, np.array(2.25)]]
     return [
         *found,
         v(values, template="%s, %s; %s", summarize=2),

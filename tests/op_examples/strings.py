@@ -96,3 +96,35 @@ def decode_compressed(v: Values) -> list[Example]:
         v(strings(*texts)), v(strings(*map(zlib.compress, texts)), compression_type="ZLIB"),
         v(strings(*map(gzip.compress, texts)), compression_type="GZIP"),
     ]  # fmt: skip
+
+
+@examples("RegexReplace", "StaticRegexReplace")
+def regex_replace(v: Values) -> list[Example]:
+    texts = strings(b"aXbX", b"", b"abc", "ä b".encode(), b"john smith", b"x").reshape(2, 3)
+    rules = [
+        (b"X", rb"[\0]"), (rb"(\w+) (\w+)", rb"\2 \1"), (b"b*", b"-"), (b"", b"-"), (b".", b"x"), (b"b", rb"\\"),
+        (b"b|c", b"$1"), (b"(a)|(b)", rb"<\1>"),
+    ]  # fmt: skip
+    if v.op == "StaticRegexReplace":
+        return [v(texts, pattern=p, rewrite=r, replace_global=g) for p, r in rules for g in (True, False)]
+    scalars = [[np.array(text, object) for text in rule] for rule in rules]
+    return [v(texts, *rule, replace_global=g) for rule in scalars for g in (True, False)]
+
+
+@examples("ReduceJoin")
+def reduce_join(v: Values) -> list[Example]:
+    texts = strings(*b"a b c d e f g h i j k l".split()).reshape(2, 3, 2)
+    axes = ([0], [1], [-1], [0, 1], [1, 0], [2, 0, 1], [], 1)
+    found = [v(texts, np.array(a, np.int32), keep_dims=k, separator=s) for a in axes for k in (0, 1) for s in ("", "-")]
+    return [*found, v(texts[:0], np.array(0, np.int32)), v(texts[:0], np.array([2], np.int32))]
+
+
+@examples("UnsortedSegmentJoin")
+def unsorted_segment_join(v: Values) -> list[Example]:
+    texts = strings(*b"a b c d e f".split())
+    return [
+        v(texts, np.array([2, 0, 2, 0, 0, 3], v.dtype.as_numpy_dtype), np.int32(4), separator=":"),
+        v(texts.reshape(3, 2), np.array([1, 0, 1], v.dtype.as_numpy_dtype), np.int64(2)),
+        v(texts.reshape(3, 2), np.array([[1, 0], [1, 1], [0, 0]], v.dtype.as_numpy_dtype), np.int32(3)),
+        v(texts[:0], np.zeros(0, v.dtype.as_numpy_dtype), np.int32(2)),
+    ]

@@ -1,0 +1,63 @@
+"""Functions on strings, side by side with TensorFlow: the graphs that they make and what they refuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+import tensorflow.compat.v1 as real_tf
+
+import dtflab
+from tests.oracle.graph_defs import assert_same_graph
+
+TABLE = [["a", "b"], ["c", "d"]]
+GRAPHS = {
+    "reduce_join": lambda tf: tf.reduce_join(TABLE),
+    "reduce_join of unknown rank": lambda tf: tf.reduce_join(tf.placeholder(tf.string), name="x"),
+    "reduce_join with all": lambda tf: tf.reduce_join(TABLE, [1], keep_dims=True, separator=", ", name="x"),
+    "static regex_replace": lambda tf: tf.regex_replace(TABLE, "a", "b"),
+    "regex_replace": lambda tf: tf.strings.regex_replace(TABLE, tf.constant("a"), "b", replace_global=False),
+    "regex_full_match": lambda tf: tf.strings.regex_full_match(TABLE, "a"),
+    "unsorted_segment_join": lambda tf: tf.strings.unsorted_segment_join(["a"], [0], 1, separator="+"),
+    "format": lambda tf: tf.strings.format("{} and {}", [tf.constant(1), tf.constant(["x"])], summarize=1, name="f"),
+}
+REFUSED = [
+    (lambda tf: tf.reduce_join(TABLE, 2), "ValueError", "Invalid reduction dimension 2 for input with 2 dimensions"),
+    (lambda tf: tf.reduce_join(TABLE, fed(tf, 2)), "OutOfRangeError", "Invalid reduction dimension 2 for input with 2"),
+    (lambda tf: tf.reduce_join(TABLE, fed(tf, [0, 0])), "InvalidArgumentError", "Duplicate reduction dimension 0"),
+    (lambda tf: tf.regex_replace("a", "(", "b"), "InvalidArgumentError", "Invalid pattern: (, error: missing )"),
+    (lambda tf: tf.regex_replace("a", fed(tf, ["a"]), "b"), "ValueError", "Shape must be rank 0 but is rank 1"),
+    (lambda tf: tf.strings.unsorted_segment_join(["a"], [1], 1), "InvalidArgumentError", "segment_ids are not allowed"),
+    (
+        lambda tf: tf.strings.unsorted_segment_join(["a"], [0], fed(tf, -1)),
+        "InvalidArgumentError",
+        "must be non-negative",
+    ),
+    (lambda tf: tf.strings.unsorted_segment_join(["a", "b"], [0], 1), "ValueError", "must be equal, but are 2 and 1"),
+    (lambda tf: tf.strings.format("{} {}", [tf.constant(1)]), "ValueError", "The template expects 2 tensors, but the"),
+]
+
+
+def fed(tf, value):
+    """A tensor whose value is only known in the step."""
+    return tf.placeholder_with_default(value, np.shape(value))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_same_graph(name):
+    assert_same_graph(GRAPHS[name])
+
+
+@pytest.mark.parametrize(("make", "kind", "words"), REFUSED)
+def test_same_refusal(make, kind, words):
+    for tf in (real_tf, dtflab):
+        error = ValueError if kind == "ValueError" else getattr(tf.errors, kind)
+        with tf.Graph().as_default(), tf.Session() as sess, pytest.raises(error) as caught:
+            sess.run(make(tf))
+        assert words in str(caught.value)
+
+
+def test_a_rewrite_that_refers_to_no_group_is_refused():
+    with dtflab.Session() as sess, pytest.raises(dtflab.errors.InvalidArgumentError, match=r"refers to '\\2'"):
+        sess.run(dtflab.regex_replace("a", "(a)", r"\2"))
