@@ -66,7 +66,7 @@ def outputs_of(op: Operation) -> Any:
     if not args:
         return op
     if len(args) == 1:
-        return list(op.outputs) if args[0].is_list else op.outputs[0]
+        return list(op.outputs) or op if args[0].is_list else op.outputs[0]  # an empty list would lose the operation
     if not any(arg.is_list for arg in args):
         return list(op.outputs)
     grouped: list[Any] = []

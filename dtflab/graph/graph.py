@@ -87,6 +87,7 @@ class Graph:
         self._unfetchable: set[Any] = set()
         self._gradient_overrides: dict[str, str] = {}
         self._sent = 0  # operations that some session has taken
+        self._kept: list[Any] = []
         self._function_names: set[str] = set()  # given to functions that were traced for this graph
         self.functions = Library()  # those that nodes call travel with them; here are also those of imported graphs
 
@@ -561,6 +562,15 @@ class Graph:
                 unique = f"{name}_{count}"
             self._function_names.add(unique)
             return unique
+
+    @property
+    def outermost(self) -> Graph:
+        """The graph of the program: itself, unless it is the body of a function."""
+        return self
+
+    def keep_alive(self, thing: Any) -> None:
+        """Hold on to what operations refer to by name, as long as the graph lives."""
+        self._kept.append(thing)
 
     @property
     def building_function(self) -> bool:

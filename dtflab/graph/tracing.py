@@ -82,6 +82,10 @@ class FunctionGraph(Graph):
     def building_function(self) -> bool:
         return True
 
+    @property
+    def outermost(self) -> Graph:
+        return self.outer.outermost
+
     def argument(self, name: str, dtype: DType, shape: Any) -> Tensor:
         """One more argument of the function, whose shape is known as far as `shape` tells."""
         with self._outside_of_blocks():
