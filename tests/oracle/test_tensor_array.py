@@ -290,6 +290,66 @@ def made_in_a_loop(tf):
     return [last, *tf.gradients(last, x)]
 
 
+@program
+def a_decoder(tf):
+    """Outputs as long as it takes; a sequence that has ended keeps its state."""
+    w, length = tf.constant([[0.5, -0.3], [0.2, 0.8]]), tf.constant(3)
+    x = tf.constant(np.arange(8.0).reshape(4, 1, 2) / 10, tf.float32)
+    inputs = array(tf, 4, clear_after_read=False).unstack(x)
+
+    def body(i, state, outputs):
+        new = tf.cond(i < length, lambda: tf.tanh(tf.matmul(state, w) + inputs.read(i)), lambda: state)
+        return i + 1, new, outputs.write(i, new)
+
+    grown = tf.TensorArray(tf.float32, 0, dynamic_size=True)
+    _, last, outputs = tf.while_loop(lambda i, s, o: i < 4, body, [0, tf.zeros([1, 2]), grown])
+    stacked = outputs.stack()
+    return [last, stacked, *tf.gradients([stacked**2, last], [w, x])]
+
+
+@program
+def loops_in_loops(tf):
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+
+    def outer(i, total, rows):
+        def inner(j, a, row):
+            return j + 1, a * x[i, j], row.write(j, a + x[i, j])
+
+        _, total, row = tf.while_loop(lambda j, a, r: j < 2, inner, [0, total, array(tf, 2)])
+        return i + 1, total, rows.write(i, row.stack())
+
+    _, total, rows = tf.while_loop(lambda i, t, r: i < 2, outer, [0, tf.constant(1.0), array(tf, 2)])
+    stacked = rows.stack()
+    return [total, stacked, *tf.gradients([total, stacked**2], x)]
+
+
+@program
+def rows_of_different_lengths(tf):
+    ta = array(tf, infer_shape=False)
+    _, ta = tf.while_loop(lambda i, _: i < 3, lambda i, t: (i + 1, t.write(i, tf.ones([i + 1]))), [0, ta])
+    return [ta.concat()]
+
+
+@program
+def gradients_of_writes_in_branches(tf):
+    x, p = tf.constant([1.0, 2.0, 3.0]), tf.placeholder_with_default(True, [])
+    ta = array(tf, 2, clear_after_read=False).write(0, x)
+    ta = tf.cond(p, lambda: ta.write(1, x * x), lambda: ta.write(1, x))
+    return tf.gradients(ta.stack() ** 2, x)
+
+
+@program
+def reads_in_branches_of_a_map(tf):
+    x = tf.constant([1.0, 2.0, 3.0])
+    ta = array(tf, clear_after_read=False).unstack(x)
+
+    def chosen(i):
+        return tf.cond(tf.equal(i % 2, 0), lambda: ta.read(i) * 3.0, lambda: ta.read(0) * ta.read(i))
+
+    y = tf.map_fn(chosen, tf.range(3), dtype=tf.float32)
+    return [y, *tf.gradients(y, x)]
+
+
 # -- mistakes -------------------------------------------------------------------------------------------------------
 
 
