@@ -1,8 +1,8 @@
 """dtflab: TensorFlow 1.x's distributed graph runtime, small enough to read and open enough to look inside.
 
 `import dtflab as tf` runs TF1 programs; this module is their namespace, and the few names that TF1 does not have
-(`Cluster`, `timeouts`, `simulate_gpus`, `smi`, `discovery`, `explain`, `grade`, `viz`, `datasets`,
-`model_parallel`) are the lab's own.
+(`Cluster`, `timeouts`, `simulate_gpus`, `smi`, `discovery`, `explain`, `grade`, `viz`, `datasets`, `attention`,
+`regularizers`, `model_parallel`) are the lab's own.
 
 The rooms, lower ones first; a lower one never imports an upper one:
 `protos` < `graph` < `files` < `ops` < `machine` < `placement` < `runtime` < `cluster` < `train` < `data` < `nets` <
@@ -596,9 +596,8 @@ _NAMESPACES = (
 _MODULES = {
     **{name: f"dtflab.{name}" for name in ("compat", "data", "datasets", "python", "train", "viz")},
     **{name: f"dtflab.api.{name}" for name in _NAMESPACES},
+    **{name: f"dtflab.nets.{name}" for name in ("attention", "layers", "model_parallel", "regularizers")},
     "errors": "dtflab.graph.errors",
-    "layers": "dtflab.nets.layers",
-    "model_parallel": "dtflab.nets.model_parallel",
     "timeline": "dtflab.files.timeline",
 }
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.nets import attention
+from dtflab import attention
 
 BATCH, TIME, DEPTH, UNITS = 3, 4, 2, 5
 LENGTHS = [4, 1, 3]
