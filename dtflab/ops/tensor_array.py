@@ -38,10 +38,12 @@ _numbers = itertools.count()  # one name is one array, also in a loop that makes
 # -- which array --------------------------------------------------------------------------------------
 
 
-def _made(ctx: Any, kind: str, state: TensorArrayState) -> tuple[ResourceHandle, Any]:
-    """The handle of an array, new or already there under that name, and a flow to begin with."""
-    handle = ResourceHandle(ctx.device, str(ctx.step.step_id), kind + state.name, _TYPE)
-    ctx.step.temporaries.setdefault((handle.name, ctx.device), state)
+def _made(ctx: Any, kind: str, name: str, make: Callable[[], TensorArrayState]) -> tuple[ResourceHandle, Any]:
+    """The handle of an array, which is made unless there is one of that name, and a flow to begin with."""
+    handle = ResourceHandle(ctx.device, str(ctx.step.step_id), kind + name, _TYPE)
+    key = handle.name, ctx.device
+    if key not in ctx.step.temporaries:
+        ctx.step.temporaries[key] = make()
     return handle, _FLOW
 
 
@@ -127,8 +129,8 @@ class TensorArrayV3(Op):
                 raise invalid(f"TensorArray size must be scalar, but had shape: {shape_text(size)}")
             if size < 0:
                 raise invalid("Size should be >= 0.")
-            state = TensorArrayState(f"{title}_{next(_numbers)}", node["dtype"], int(size), *settings)
-            return _made(ctx, _ARRAYS, state)
+            name = f"{title}_{next(_numbers)}"
+            return _made(ctx, _ARRAYS, name, lambda: TensorArrayState(name, node["dtype"], int(size), *settings))
 
         return make
 
@@ -140,7 +142,9 @@ def _gradient_maker(node: Any, xp: Any) -> Callable[..., Any]:
         if not handle.name.startswith(_ARRAYS):
             raise invalid(f"Wrong input container. {handle.name}")
         forward = _find(ctx, handle)
-        return _made(ctx, _GRADIENTS, forward.gradient(f"{forward.name}@{source}", tuple(map(int, before))))
+        name = f"{forward.name}@{source}"
+        forward.begin_gradients()
+        return _made(ctx, _GRADIENTS, name, lambda: forward.gradients(name, tuple(map(int, before))))
 
     return make
 
@@ -252,7 +256,7 @@ class TensorArrayGatherV3(Op):
         return [operation.inputs[1].shape.with_rank(1).concatenate(known)]
 
     def bind(node, xp):
-        shape, zeros = node["element_shape"], _zeros(node, xp)
+        shape, zeros, dtype = node["element_shape"], _zeros(node, xp), node["dtype"].as_numpy_dtype
 
         def gather(ctx, handle, indices, flow):
             found = _find(ctx, handle)
@@ -263,6 +267,8 @@ class TensorArrayGatherV3(Op):
                 return zeros((0, *_known(shape, "element shape", "packing")))
             values = [found.read(place, zeros) for place in places]
             _check_like_first(values, shape)
+            if not values[0].ndim and dtype is not object:  # three times as fast as `stack`
+                return xp.array(values, dtype)
             return xp.stack(values)
 
         return gather

@@ -176,11 +176,8 @@ class TensorArrayState:
 
     # -- gradients ------------------------------------------------------------------------------------------
 
-    def gradient(self, name: str, before: tuple[int, ...]) -> TensorArrayState:
-        """The array of the gradients of this one's elements; their shapes begin with `before`.
-
-        From now on this array does not grow.
-        """
+    def begin_gradients(self) -> None:
+        """From now on this array does not grow. InvalidArgumentError if its elements are sums."""
         self.dynamic_size = False
         if self._sums:
             raise invalid(
@@ -188,6 +185,9 @@ class TensorArrayState:
                 "multiple_writes_aggregate flag on a previous write?  Gradient calculation is impossible when multiple "
                 "writes are performed to the same index."
             )
+
+    def gradients(self, name: str, before: tuple[int, ...]) -> TensorArrayState:
+        """An array for the gradients of this one's elements, of equal shapes; they begin with `before`."""
         shape = TensorShape(before).concatenate(self.element_shape)
         found = TensorArrayState(name, self.dtype, self.size, shape, self.identical, is_grad=True)
         found.marked_size = self.marked_size
