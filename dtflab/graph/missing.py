@@ -12,11 +12,7 @@ from importlib.resources import files
 
 _NEAR = 0.75  # of 1: how alike two names must be
 _INSTEAD = {
-    "tf.nn.conv2d": "tf.matmul on flattened images",
-    "tf.layers": "tf.get_variable and tf.matmul",
     "tf.contrib": "the same without tf.contrib, where it has become part of TensorFlow",
-    "tf.arg_max": "tf.argmax",
-    "tf.arg_min": "tf.argmin",
     "tf.op_scope": "tf.name_scope",
     # Names of TensorFlow 0.x.
     "tf.audio_summary": "tf.summary.audio",

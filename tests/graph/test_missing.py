@@ -14,11 +14,6 @@ from dtflab.graph.missing import _INSTEAD
 @pytest.mark.parametrize(
     ("look", "said"),
     [
-        (
-            lambda: tf.nn.conv2d,
-            "TensorFlow 1 has tf.nn.conv2d, dtflab does not (yet). Use tf.matmul on flattened images.",
-        ),
-        (lambda: tf.layers, "TensorFlow 1 has tf.layers, dtflab does not (yet). Use tf.get_variable and tf.matmul."),
         (lambda: tf.contrib, "TensorFlow 1 has tf.contrib, dtflab does not (yet). Use the same without tf.contrib"),
         (lambda: tf.errors.TimeoutError, "There is no tf.errors.TimeoutError."),
         (lambda: tf.nn.sigmod, "There is no tf.nn.sigmod. The nearest here: sigmoid"),
@@ -27,7 +22,8 @@ from dtflab.graph.missing import _INSTEAD
         (lambda: tf.SESSION, "There is no tf.SESSION. The nearest here: Session"),
         (lambda: tf.keras, "TensorFlow 1 has tf.keras, dtflab does not (yet)."),
         (lambda: tf.estimator, "TensorFlow 1 has tf.estimator, dtflab does not (yet)."),
-        (lambda: tf.raw_ops.Conv2D, "TensorFlow 1 has tf.raw_ops.Conv2D, dtflab does not (yet)."),
+        (lambda: tf.nn.ctc_loss_v2, "TensorFlow 1 has tf.nn.ctc_loss_v2, dtflab does not (yet)."),
+        (lambda: tf.raw_ops.AllToAll, "TensorFlow 1 has tf.raw_ops.AllToAll, dtflab does not (yet)."),
         (lambda: tf.mul, "There is no tf.mul. Use tf.multiply."),
         (lambda: tf.train.SummaryWriter, "There is no tf.train.SummaryWriter. Use tf.summary.FileWriter."),
     ],
