@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("tensorflow")
+import tensorflow.compat.v1 as real_tf
+
+import dtflab
 from tests.oracle.graph_defs import assert_same_graph, both
 
 PROGRAMS: list[Callable[[Any], Any]] = []
@@ -453,3 +456,81 @@ def test_what_is_inside_is_not_used_outside():
 
     theirs, ours = both(tried)
     assert ours == theirs
+
+
+# -- loops that travel ------------------------------------------------------------------------------------------
+
+
+def exported(tf: Any) -> tuple[bytes, bytes]:
+    """A graph with loops and branches in each other, as a meta graph and as a mere GraphDef."""
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [2], name="x")
+
+        def body(i, y):
+            def inner():
+                return tf.while_loop(lambda j, z: j < 2, lambda j, z: (j + 1, tf.sin(z) * x), (0, y))[1]
+
+            return i + 1, tf.cond(tf.equal(i % 2, 0), lambda: y * x, inner)
+
+        for name, limit in (("y", None), ("z", 2)):
+            loop = tf.while_loop(lambda i, _: i < 3, body, (0, x), maximum_iterations=limit)
+            tf.identity(loop[1], name=name)
+        return tf.train.export_meta_graph().SerializeToString(), graph.as_graph_def().SerializeToString()
+
+
+def slopes(tf: Any, meta_graph: bytes, scope: str | None) -> list[Any]:
+    with tf.Graph().as_default() as graph:
+        tf.train.import_meta_graph(tf.MetaGraphDef.FromString(meta_graph), import_scope=scope)
+        x, y, z = (graph.get_tensor_by_name(f"{scope}/{name}:0" if scope else f"{name}:0") for name in "xyz")
+        found = [tf.gradients(y, x)[0], tf.gradients(z, x)[0]]
+        with tf.Session() as session:
+            return session.run(found, {x: [0.3, 0.7]})
+
+
+@pytest.mark.parametrize("scope", [None, "scope", "a/b"])
+def test_a_meta_graph_brings_its_loops(scope):
+    want = slopes(real_tf, exported(real_tf)[0], None)
+    for writer in (real_tf, dtflab):
+        for reader in (real_tf, dtflab):
+            np.testing.assert_allclose(slopes(reader, exported(writer)[0], scope), want, rtol=1e-5)
+
+
+def test_contexts_come_back_as_they_were():
+    meta_graph = dtflab.MetaGraphDef.FromString(exported(dtflab)[0])
+    with dtflab.Graph().as_default():
+        dtflab.train.import_meta_graph(meta_graph, import_scope="scope")
+        again = dtflab.train.export_meta_graph(export_scope="scope")
+    kept = [dict(message.collection_def.items()) for message in (meta_graph, again)]
+    assert kept[0]["while_context"] == kept[1]["while_context"]
+
+
+def test_a_graph_without_contexts_has_no_gradients_of_loops():
+    with dtflab.Graph().as_default() as graph:
+        dtflab.import_graph_def(dtflab.GraphDef.FromString(exported(dtflab)[1]), name="")
+        y, x = graph.get_tensor_by_name("y:0"), graph.get_tensor_by_name("x:0")
+        with pytest.raises(ValueError, match=r"'while/Exit_1' leaves a loop .* Import a meta graph"):
+            dtflab.gradients(y, x)
+        with dtflab.Session() as session:
+            assert session.run(y, {x: [0.3, 0.7]}).shape == (2,)
+
+
+@pytest.mark.parametrize("into_a_loop", [True, False])
+def test_a_loop_is_imported_into_a_loop_or_a_branch(into_a_loop):
+    with real_tf.Graph().as_default() as graph:
+        a = real_tf.placeholder(real_tf.float32, [3], name="a")
+        loop = real_tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y + a), (0, a), name="loop")
+        real_tf.identity(loop[1], name="b")
+    definition = graph.as_graph_def().SerializeToString()
+
+    def program(tf, p, x, n):
+        def imported(value, name):
+            message = tf.GraphDef.FromString(definition)
+            (result,) = tf.import_graph_def(message, input_map={"a:0": value}, return_elements=["b:0"], name=name)
+            return tf.ensure_shape(result, [3])
+
+        if into_a_loop:
+            return tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, imported(y, "in")), (0, x))
+        return tf.cond(p, lambda: imported(x, "there"), lambda: x)
+
+    theirs, ours = both(lambda tf: run(tf, program))
+    assert_alike(ours, theirs)
