@@ -47,6 +47,7 @@ from dtflab.ops import (  # noqa: F401
     file_ops,
     functional_ops,
     fused,
+    fused_conv,
     gathering,
     image,
     indexing,

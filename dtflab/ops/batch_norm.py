@@ -70,10 +70,10 @@ def _check(node: Any, x: Any, **vectors: Any) -> None:
             )
 
 
-def _bind_forward(node: Any, xp: Any) -> Callable[..., Any]:
+def bind_forward(node: Any, xp: Any) -> Callable[..., Any]:
     training, factor = node["is_training"], np.float32(node["exponential_avg_factor"])
     epsilon = np.float32(node["epsilon"])
-    empty = [np.zeros(0, np.float32)] * (node.op == "FusedBatchNormV3")
+    empty = [np.zeros(0, np.float32)] * (node.op not in ("FusedBatchNorm", "FusedBatchNormV2"))
 
     def kernel(x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> list[Any]:
         old = {} if training and factor == 1 else {"mean": mean, "variance": variance}
@@ -139,11 +139,11 @@ def _shapes(op: Any, arrays: int, vectors: int, outputs: int) -> list[TensorShap
 class _Forward(Op):
     """Each channel with mean 0 and variance 1 over the batch, scaled and moved; or by the given mean and variance."""
 
-    bind = staticmethod(_bind_forward)
+    bind = staticmethod(bind_forward)
 
     @staticmethod
     def infer(op: Any) -> list[TensorShape]:
-        rest = [TensorShape(None)] * (op.type == "FusedBatchNormV3")
+        rest = [TensorShape(None)] * (len(op.outputs) == 6)
         return [*_shapes(op, 1, 2 if op.get_attr("is_training") else 4, 4), *rest]
 
     @staticmethod

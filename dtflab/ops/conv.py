@@ -281,8 +281,8 @@ def check_depths(depth: int | None, per_filter: int | None, filters: int | None)
 
 
 def _output_shape(op: Any) -> list[TensorShape]:
-    ndims = 4 if op.type == "Conv2D" else 5
-    x, w = (t.shape.with_rank(ndims) for t in op.inputs)
+    ndims = 5 if "3D" in op.type else 4
+    x, w = (t.shape.with_rank(ndims) for t in op.inputs[:2])
     check_attrs(op, ndims)
     sizes, filter_sizes = x.as_list(), w.as_list()
     depth = sizes[1 if windows.is_channels_first(op) else -1]

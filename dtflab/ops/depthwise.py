@@ -98,7 +98,7 @@ def _bind_filter(node: Any, xp: Any) -> Callable[..., Any]:
 
 
 def _output_shape(op: Any) -> list[TensorShape]:
-    x, w = (t.shape.with_rank(4) for t in op.inputs)
+    x, w = (t.shape.with_rank(4) for t in op.inputs[:2])
     if len(op.get_attr("strides")) != 4:
         found = len(op.get_attr("strides"))
         raise ValueError(f"DepthwiseConv2D requires the stride attribute to contain 4 values, but got: {found}")

@@ -1,8 +1,8 @@
 """Ops that no program writes: a TensorFlow master makes them out of others before it sends a graph.
 
 Stands for `core/kernels/matmul_op_fused.cc`, `unary_ops_composition.cc`, some of `core/kernels/mkl/`, and what
-`core/grappler/optimizers/remapper.cc` and `arithmetic_optimizer.cc` make of MLPs. Left out: the fusions of
-convolutions and batch normalisations, quantized ones.
+`core/grappler/optimizers/remapper.cc` and `arithmetic_optimizer.cc` make of MLPs. Those of convolutions are
+in `fused_conv.py`. Left out: quantized ones.
 
 Rule: a fusion computes what its parts compute; one that is not known here says which.
 """
@@ -20,11 +20,11 @@ from dtflab.ops import shapes
 from dtflab.ops.matmul import BatchMatMulV2, product, product_flops, product_shape
 
 
-def _fused_steps(node: Any, xp: Any) -> list[Callable[[Any], Any]]:
-    """What follows the product and the added bias, one function each."""
+def activations(node: Any, xp: Any) -> dict[bytes, Callable[[Any], Any]]:
+    """The functions that may be the last part of a fusion."""
     alpha = np.float32(node["leakyrelu_alpha"])
     erf = op_registry.get("Erf").bind(node, xp)
-    known: dict[bytes, Callable[[Any], Any]] = {
+    return {
         b"Relu": lambda x: xp.maximum(x, x.dtype.type(0)),
         b"Relu6": lambda x: xp.minimum(xp.maximum(x, x.dtype.type(0)), x.dtype.type(6)),
         b"Elu": lambda x: xp.where(x < 0, xp.expm1(x), x),
@@ -34,13 +34,19 @@ def _fused_steps(node: Any, xp: Any) -> list[Callable[[Any], Any]]:
         b"GeluExact": lambda x: x * (erf(x * np.sqrt(0.5).astype(x.dtype)) + x.dtype.type(1)) * x.dtype.type(0.5),
         b"GeluApproximate": lambda x: x * (xp.tanh(_nearly_erf(x)) + x.dtype.type(1)) * x.dtype.type(0.5),
     }
+
+
+def _fused_steps(node: Any, xp: Any) -> list[Callable[[Any], Any]]:
+    """What follows the product and the added bias, one function each."""
+    known = activations(node, xp)
     first, *rest = node["fused_ops"]
     if first != b"BiasAdd" or any(name not in known for name in rest):
-        raise _unknown(node)
+        raise unknown(node)
     return [known[name] for name in rest]
 
 
-def _unknown(node: Any) -> errors.OpError:
+def unknown(node: Any) -> errors.OpError:
+    """The error of a fusion that has a part which is not known here."""
     text = ", ".join(name.decode() for name in node["fused_ops"])
     return errors.UnimplementedError(None, None, f"Fusion is not implemented: [{text}]")
 
@@ -117,7 +123,7 @@ class MklFusedBatchMatMulV2(Op):
         multiply = BatchMatMulV2.bind(node, xp, shard)
         steps = {b"Mul": xp.multiply, b"Add": xp.add}
         if any(name not in steps for name in node["fused_ops"]):
-            raise _unknown(node)
+            raise unknown(node)
 
         def kernel(x, y, *args):
             product = multiply(x, y)

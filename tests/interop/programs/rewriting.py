@@ -195,3 +195,73 @@ def conditional(tf: Any) -> Any:
 def gradients(tf: Any) -> Any:
     loss = tf.reduce_mean(tf.square(tf.nn.softmax(tf.nn.relu(_dense(tf)))))
     return tf.concat([tf.reshape(g, [-1]) for g in tf.gradients(loss, tf.trainable_variables())], 0)
+
+
+# -- networks of convolutions -------------------------------------------------------------------------------------
+
+
+def _images(tf: Any) -> Any:
+    """Of a shape that the master knows: it makes one op only of what it is sure of."""
+    return tf.reshape(tf.placeholder(tf.float32, [4, 5])[:, :4], [1, 4, 4, 1]) * np.float32([1.0, -0.5])
+
+
+def _weights(tf: Any, name: str, *shape: int) -> Any:
+    values = np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    return tf.get_variable(name, initializer=tf.constant(values))
+
+
+def _convolved(tf: Any) -> Any:
+    bias = tf.get_variable("b", initializer=tf.constant([-0.5, 0.0, 0.5]))
+    return tf.nn.bias_add(tf.nn.conv2d(_images(tf), _weights(tf, "w", 3, 3, 2, 3), 1, "SAME"), bias)
+
+
+@makes("_FusedConv2D")
+def convolution(tf: Any) -> Any:
+    return tf.nn.relu(_convolved(tf))
+
+
+@makes("_FusedConv2D")
+def convolution_elu(tf: Any) -> Any:
+    return tf.nn.elu(_convolved(tf))
+
+
+@makes("_FusedConv2D")
+def convolution_and_sum(tf: Any) -> Any:
+    return tf.nn.relu(_convolved(tf) + tf.placeholder_with_default(np.ones((1, 4, 4, 3), np.float32), [1, 4, 4, 3]))
+
+
+@makes("_FusedConv2D")
+def convolution_normalized(tf: Any) -> Any:
+    y = tf.nn.conv2d(_images(tf), _weights(tf, "w", 3, 3, 2, 3), 1, "SAME")
+    scale, offset, mean, variance = (tf.constant(v, shape=[3]) for v in (1.5, 0.5, 0.25, 2.0))
+    return tf.nn.relu(tf.nn.fused_batch_norm(y, scale, offset, mean, variance, is_training=False)[0])
+
+
+@makes("_FusedDepthwiseConv2dNative")
+def depthwise_convolution(tf: Any) -> Any:
+    bias = tf.get_variable("b", initializer=tf.constant([-0.5, 0.0]))
+    y = tf.nn.depthwise_conv2d_native(_images(tf), _weights(tf, "w", 3, 3, 2, 1), [1, 1, 1, 1], "SAME")
+    return tf.nn.relu(tf.nn.bias_add(y, bias))
+
+
+@makes("_FusedConv3D")
+def convolution_of_volumes(tf: Any) -> Any:
+    bias = tf.get_variable("b", initializer=tf.constant([-0.5, 0.0, 0.5]))
+    volumes = tf.reshape(_images(tf), [1, 2, 2, 4, 2])
+    return tf.nn.relu(tf.nn.bias_add(tf.nn.conv3d(volumes, _weights(tf, "w", 2, 2, 2, 2, 3), [1] * 5, "SAME"), bias))
+
+
+@makes("_FusedBatchNormEx")
+def normalized(tf: Any) -> Any:
+    scale, offset = (
+        tf.get_variable(n, initializer=tf.constant([v, 1.0])) for n, v in (("scale", 2.0), ("offset", 0.5))
+    )
+    return tf.nn.relu(tf.nn.fused_batch_norm(_images(tf), scale, offset)[0])
+
+
+@makes()
+def trained_convolution(tf: Any) -> Any:
+    y = tf.nn.max_pool(tf.nn.relu(_convolved(tf)), 2, 2, "SAME")
+    y = tf.nn.relu(tf.nn.fused_batch_norm(y, tf.ones([3]), tf.zeros([3]))[0])
+    slopes = tf.gradients(tf.reduce_mean(tf.sin(y)), tf.trainable_variables())
+    return tf.concat([tf.reshape(slope, [-1]) for slope in slopes], 0)
