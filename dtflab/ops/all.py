@@ -110,6 +110,7 @@ from dtflab.ops import (  # noqa: F401
     temporary_variable,
     tensor_array,
     tensor_list,
+    tensor_list_rows,
     tensordot,
     timestamp,
     training_rules,

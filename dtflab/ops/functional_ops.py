@@ -26,6 +26,16 @@ class _Call(Op):
         return known if len(known) == len(operation.outputs) else [TensorShape(None)] * len(operation.outputs)
 
 
+class _Choice(_Call):
+    @staticmethod
+    def grad(operation: Any, *dys: Any) -> Any:
+        """Its gradient would be made of new functions, which is a matter of TensorFlow 2's clients."""
+        raise NotImplementedError(
+            f"dtflab has no gradient of '{operation.name}' ({operation.type}): let the client that made it make the "
+            "gradient, too, before the graph is imported, or build it with tf.cond, tf.case and tf.while_loop here."
+        )
+
+
 _CALL = """{}(args: Tin) -> (output: Tout)
     Tin: list(type) >= 0
     Tout: list(type) >= 0
@@ -71,32 +81,32 @@ class StatefulPartitionedCall(_Call):
 
 
 @op(_IF.format("StatelessIf"))
-class StatelessIf(_Call):
+class StatelessIf(_Choice):
     pass
 
 
 @op(_IF.format("If"))
-class If(_Call):
+class If(_Choice):
     stateful = True
 
 
 @op(_CASE.format("StatelessCase"))
-class StatelessCase(_Call):
+class StatelessCase(_Choice):
     pass
 
 
 @op(_CASE.format("Case"))
-class Case(_Call):
+class Case(_Choice):
     stateful = True
 
 
 @op(_WHILE.format("StatelessWhile"))
-class StatelessWhile(_Call):
+class StatelessWhile(_Choice):
     pass
 
 
 @op(_WHILE.format("While"))
-class While(_Call):
+class While(_Choice):
     stateful = True
 
 

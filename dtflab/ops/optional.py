@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.control_flow import free
@@ -29,6 +30,10 @@ class _OptionalOp(Op):
 @op("""OptionalFromValue(components: Toutput_types) -> (optional: variant)
        Toutput_types: list(type) >= 1""")
 class OptionalFromValue(_OptionalOp):
+    def grad(operation, doptional):
+        types, shapes = [t.dtype for t in operation.inputs], [t.shape for t in operation.inputs]
+        return apply_op("OptionalGetValue", None, optional=doptional, output_types=types, output_shapes=shapes)
+
     def bind(node: Any, xp: Any) -> Callable[..., Optional]:
         return lambda *components: Optional(components)
 
@@ -51,6 +56,9 @@ class OptionalHasValue(_OptionalOp):
 class OptionalGetValue(_OptionalOp):
     def infer(operation):
         return list(operation.attrs["output_shapes"])
+
+    def grad(operation, *dcomponents):
+        return [apply_op("OptionalFromValue", None, components=list(dcomponents))]
 
     def bind(node: Any, xp: Any) -> Callable[[Optional], Any]:
         def get_value(optional: Optional) -> Any:

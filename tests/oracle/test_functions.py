@@ -320,3 +320,12 @@ def test_two_functions_of_one_name_are_refused():
         message.library.function[0].attr["other"].i = 1
         with pytest.raises(ValueError, match="a different function with the same name"):
             dtflab.import_graph_def(message)
+
+
+def test_a_gradient_that_would_need_new_functions_says_what_to_do():
+    message, fetches, _, _ = built(loop)
+    with dtflab.Graph().as_default() as graph:
+        dtflab.import_graph_def(message, name="")
+        x, y = graph.get_tensor_by_name("x:0"), graph.get_tensor_by_name(fetches[1])
+        with pytest.raises(NotImplementedError, match=r"no gradient of 'while'.*let the client that made it"):
+            dtflab.gradients(y, x)

@@ -157,6 +157,45 @@ ERRORS = [
 ]  # fmt: skip
 
 
+def x_rows(lib):
+    return lib.constant(ROWS, name="x")
+
+
+DERIVED = [
+    lambda lib, x: stack(lib, of_rows(lib, x)) * ROWS,
+    lambda lib, x: pop(lib, push_tensor(lib, of_rows(lib, x * x), x[0] * 3.0))[1] * x[1],
+    lambda lib, x: stack(lib, push_tensor(lib, of_rows(lib, x), x[0] * x[1])) * np.float32(np.arange(8).reshape(4, 2)),
+    lambda lib, x: item(lib, of_rows(lib, x * x), 1) * 2.0,
+    lambda lib, x: stack(lib, put_tensor(lib, of_rows(lib, x), 1, x[2] * x[0])) * ROWS,
+    lambda lib, x: stack(lib, resize(lib, of_rows(lib, x), 2)),
+    lambda lib, x: gather(lib, of_rows(lib, x * x), [2, 0]) * np.float32([[1, 2], [3, 4]]),
+    lambda lib, x: stack(lib, lib.raw_ops.TensorListScatterV2(
+        tensor=x, indices=[2, 0, 1], element_shape=[2], num_elements=-1)) * ROWS,
+    lambda lib, x: concat(lib, lib.raw_ops.TensorListSplit(
+        tensor=x, element_shape=[-1, 2], lengths=np.array([1, 2], np.int64)), (-1, 2))[0] * ROWS,
+    lambda lib, x: lib.raw_ops.OptionalGetValue(
+        optional=lib.raw_ops.OptionalFromValue(components=[x[0] * x[1]]), output_types=[lib.float32],
+        output_shapes=[[2]])[0],
+]  # fmt: skip
+
+
+def push_tensor(lib, handle, tensor):
+    return lib.raw_ops.TensorListPushBack(input_handle=handle, tensor=tensor)
+
+
+def put_tensor(lib, handle, i, tensor):
+    return lib.raw_ops.TensorListSetItem(input_handle=handle, index=i, item=tensor)
+
+
+@pytest.mark.parametrize("function", DERIVED)
+def test_gradients_are_tensorflows(function):
+    def program(lib):
+        x = x_rows(lib)
+        return lib.gradients(function(lib, x), x)
+
+    np.testing.assert_allclose(run(dtflab, program), run(tf, program), rtol=1e-6)
+
+
 def run(lib, program):
     with lib.Graph().as_default(), lib.Session() as session:
         return session.run(program(lib))
