@@ -8,6 +8,7 @@ Rule: an index out of range is an error that names it. The gradient of a gather 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -130,17 +131,18 @@ class GatherV2(Op):
 
 
 def _batch_gather(xp: Any, params: Any, indices: Any, axis: int, batch_dims: int) -> Any:
-    batch = batch_dims % (indices.ndim + 1) if batch_dims < 0 else batch_dims
+    batch = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
     axis %= params.ndim
     check_range(indices, params.shape[axis])
     if params.shape[:batch] != indices.shape[:batch]:
         raise invalid(f"params.shape[0:{batch}] and indices.shape[0:{batch}] must be equal")
-    batches = np.ndindex(*params.shape[:batch])
-    shape = params.shape[:axis] + indices.shape[batch:] + params.shape[axis + 1 :]
-    out = xp.empty(shape, params.dtype)
-    for b in batches:
-        out[b] = params[b].take(indices[b], axis - batch)
-    return out
+    count = math.prod(params.shape[:batch])
+    slices = xp.moveaxis(params, axis, batch)
+    flat = slices.reshape(count, *slices.shape[batch:])
+    found = flat[xp.arange(count)[:, None], indices.reshape(count, -1)]
+    found = found.reshape(*indices.shape, *flat.shape[2:])
+    new = range(indices.ndim - batch)
+    return xp.moveaxis(found, [batch + i for i in new], [axis + i for i in new])
 
 
 def _dense_gather_grad(dy: Any, indices: Tensor, axis: Tensor, params_shape: Any, batch_dims: int) -> Tensor:

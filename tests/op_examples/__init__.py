@@ -627,7 +627,12 @@ def gather_v2(v: Values) -> list[Example]:
         v(v.array(4, 3), v.index(3), np.array(1, np.int64)),
         v(v.array(4, 3), v.index(3, 2, 2), np.array(0, np.int32)),
     ]
-    return [*found, v(v.array(2, 3, 4), v.index(4, 2, 2), np.array(2, np.int32), batch_dims=1)]
+    batches = [((2, 3, 4), 4, (2, 2), 2, 1), ((2, 3, 4), 4, (2, 3, 2, 2), 2, 2), ((2, 3, 4), 3, (2,), 1, 1)]
+    batches += [((2, 5, 3, 2), 3, (2, 4, 1), 2, 1), ((2, 3), 3, (2, 2), 1, -1), ((2, 3, 0), 3, (2, 2), 1, 1)]
+    return found + [
+        v(v.array(*shape), v.index(n, *where), np.array(axis, np.int32), batch_dims=batch)
+        for shape, n, where, axis, batch in batches
+    ]
 
 
 @examples("GatherNd")
