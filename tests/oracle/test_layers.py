@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
 pytest.importorskip("tensorflow")
 
 import dtflab as tf
-from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.graph_defs import assert_same_graph, both, real_tf
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated and will be removed:UserWarning")
 PROGRAMS = []
@@ -507,3 +509,59 @@ def test_input_specs():
 
     theirs, ours = both(lambda tf: fits(tf))
     assert ours == theirs and set(ours.values()) == {True, False}
+
+
+# ---- arguments ----
+
+
+def functions_and_classes():
+    names = [name for name in dir(real_tf.layers) if not name.startswith("_") and name != "experimental"]
+    return names + [f"rnn_cell.{name}" for name in dir(real_tf.nn.rnn_cell) if name[0].isupper()]
+
+
+@pytest.mark.parametrize("name", functions_and_classes())
+def test_same_arguments(name):
+    """By name, in the same order; the lab may have more at the end."""
+
+    def arguments(tf):
+        found = tf.nn if name.startswith("rnn_cell") else tf.layers
+        for part in name.split("."):
+            found = getattr(found, part)
+        kinds = inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
+        return [p.name for p in inspect.signature(found).parameters.values() if p.kind not in kinds]
+
+    theirs, ours = arguments(real_tf), arguments(tf)
+    if name == "InputSpec":
+        theirs = theirs[:6]  # the others are Keras'
+    assert ours[: len(theirs)] == theirs
+
+
+# ---- training ----
+
+
+def test_a_training_program():
+    """Batch normalization in training and after it, regularization, momentum: the losses of each step."""
+
+    def losses(tf):
+        training = tf.placeholder(tf.bool, [])
+        x = tf.placeholder(tf.float32, [None, 6, 6, 2])
+        with tf.variable_scope("net", initializer=weights(tf), regularizer=lambda w: 0.01 * tf.nn.l2_loss(w)):
+            y = tf.layers.conv2d(x, 4, 3, use_bias=False)
+            y = tf.nn.relu(tf.layers.batch_normalization(y, training=training, momentum=0.7))
+            y = tf.layers.max_pooling2d(y, 2, 2)
+            y = tf.layers.batch_normalization(tf.layers.dense(tf.layers.flatten(y), 3), training=training)
+        loss = tf.reduce_mean(tf.square(y - 1.0)) + tf.losses.get_regularization_loss()
+        with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+            train = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss)
+        images = numbers(8, 6, 6, 2)
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            seen = []
+            for step in range(5):
+                _, value = session.run([train, loss], {x: images * (step + 1), training: True})
+                seen += [value, session.run(loss, {x: images, training: False})]
+        return seen
+
+    theirs, ours = both(losses)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-3)
+    assert ours[-2] < ours[0]
