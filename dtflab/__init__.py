@@ -207,6 +207,7 @@ from dtflab.ops.fake_quant import (
 )
 from dtflab.ops.features import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
 from dtflab.ops.file_ops import matching_files, read_file, write_file
+from dtflab.ops.fourier import fft, fft2d, fft3d, ifft, ifft2d, ifft3d
 from dtflab.ops.functional import foldl, foldr, map_fn, scan
 from dtflab.ops.gathering import gather, gather_nd, one_hot, scatter_nd
 from dtflab.ops.hessians import hessians

@@ -45,6 +45,7 @@ from dtflab.ops import (  # noqa: F401
     example,
     fake_quant,
     file_ops,
+    fourier,
     functional_ops,
     fused,
     fused_conv,

@@ -35,7 +35,7 @@ def _given(lower_upper: Any, perm: Any) -> tuple[Tensor, Tensor]:
     if lower_upper.shape.ndims is not None and lower_upper.shape.ndims < 2:
         raise ValueError("Input `lower_upper` must have at least 2 dimensions.")
     ranks = lower_upper.shape.ndims, perm.shape.ndims
-    if None not in ranks and ranks[0] != ranks[1] + 1:  # type: ignore[operator]
+    if None not in ranks and ranks[0] != ranks[1] + 1:
         raise ValueError("`rank(lower_upper)` must equal `rank(perm) + 1`")
     return lower_upper, perm
 

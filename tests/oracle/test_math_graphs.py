@@ -135,3 +135,21 @@ def test_random_numbers_are_equal_over_two_steps():
             assert x.dtype == y.dtype
             np.testing.assert_allclose(x, y, 1e-6)
     assert not np.array_equal(ours[0][0], ours[1][0])
+
+
+@program
+def fourier_transforms(tf):
+    z = tf.placeholder(tf.complex64, [2, 3, 4])
+    x, unknown = tf.placeholder(tf.float32, [2, 3, 4]), tf.placeholder(tf.float32, [None, None])
+    for name in ("fft", "fft2d", "fft3d", "ifft", "ifft2d", "ifft3d"):
+        tf.gradients(tf.real(getattr(tf.signal, name)(z)), z)
+    for name in ("rfft", "rfft2d"):
+        tf.gradients(tf.abs(getattr(tf.spectral, name)(x)), x)
+    for name in ("irfft", "irfft2d"):
+        tf.gradients(getattr(tf.signal, name)(z), z)
+    tf.signal.rfft(unknown)
+    tf.signal.rfft(x, fft_length=[8])
+    tf.signal.irfft2d(z, fft_length=[5, 8])
+    tf.signal.rfft3d(x)
+    tf.fft(z)
+    tf.ifft2d(z)
