@@ -545,6 +545,31 @@ def csv(tf: Any) -> Measure:
     return lambda: [1 / best(one, 50), 1000 / best(many, 2)]
 
 
+_DATA_ROWS = {
+    "from_tensor_slices().repeat(), one row a step": Row("/s", 1),
+    "same in batches of 100": Row("batches/s", 1),
+    "map(x * 2 + 1), batches of 100": Row("batches/s"),
+    "same with prefetch(2)": Row("batches/s"),
+    "shuffle(1,000), batches of 100": Row("batches/s"),
+}
+
+
+@workload("data", _DATA_ROWS)
+def data(tf: Any) -> Measure:
+    """Rows of 32 floats and a label through tf.data, taken by one step each."""
+    rows = np.ones((1000, 32), np.float32), np.arange(1000)
+    with tf.Graph().as_default():
+        endless = tf.data.Dataset.from_tensor_slices(rows).repeat()
+        mapped = endless.map(lambda x, label: (x * 2 + 1, label)).batch(100)
+        made = [endless, endless.batch(100), mapped, mapped.prefetch(2), endless.shuffle(1000).batch(100)]
+        iterators = [dataset.make_initializable_iterator() for dataset in made]
+        elements = [iterator.get_next() for iterator in iterators]
+        session = tf.Session()
+        session.run([iterator.initializer for iterator in iterators])
+    calls = (50, 50, 3, 3, 5)
+    return lambda: [1 / best(lambda e=e: session.run(e), n) for e, n in zip(elements, calls, strict=True)]
+
+
 # ---- large graphs -------------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,8 @@
 `python docs/kernel_table.py` with the plain `tensorflow` wheel installed: it needs no GPU, for it registers the kernels
 of one (`tensorflow-cpu` does not). One line is a family of kernels: op, device type, the values of each attribute that
 they are for, and the arguments that they want, or leave, in host memory. DEFAULT kernels are for every device that has
-none of its own for these types, so an op's GPU lines come first. An op that has neither is not listed.
+none of its own for these types, so an op's GPU lines come first. An op that has neither is not listed, nor is one whose
+CPU kernel has a priority, as those of iterators have: TensorFlow's placer takes that one.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ def families(ops: Iterable[str]) -> list[Family]:
     """What the installed TensorFlow registers for `ops`, as few families as it takes."""
     from tensorflow.python.framework import kernels
 
-    wanted, found = set(ops), set()
-    for kernel in kernels.get_all_registered_kernels().kernel:
+    registered = kernels.get_all_registered_kernels().kernel
+    rather_on_cpus = {kernel.op for kernel in registered if kernel.device_type == "CPU" and kernel.priority}
+    wanted, found = set(ops) - rather_on_cpus, set()
+    for kernel in registered:
         # Kernels with a label are for those who ask by name (`_kernel`), which nothing here does.
         if kernel.op in wanted and kernel.device_type in ("GPU", "DEFAULT") and not kernel.label:
             attrs = sorted((c.name, _values(c.allowed_values)) for c in kernel.constraint)

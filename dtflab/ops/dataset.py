@@ -165,17 +165,19 @@ def number(value: Any, name: str) -> int:
 # -- batches ----------------------------------------------------------------------------------------------------
 
 
-def next_batch(elements: Elements, count: int) -> list[Any]:
-    """The next `count` elements, or as many as are left, stacked; StopIteration at the end.
+def next_batch(elements: Elements, count: int, least: int = 1) -> list[Any]:
+    """The next `count` elements, or as many as are left, stacked; StopIteration if fewer than `least` are.
 
     An iterator that can do better has a method `batch`.
     """
     batch = getattr(elements, "batch", None)
     if batch is not None:
         found: list[Any] = batch(count)
+        if len(found[0]) < least:
+            raise StopIteration
         return found
     rows = list(itertools.islice(elements, count))
-    if not rows:
+    if len(rows) < least:
         raise StopIteration
     return [stacked(column, i) for i, column in enumerate(zip(*rows, strict=True))]
 

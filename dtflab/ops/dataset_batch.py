@@ -52,10 +52,7 @@ class _Batches(Serial):
         self._size, self._least = size, size if drop_remainder else 1
 
     def __next__(self) -> Element:
-        batch = next_batch(self.source, self._size)
-        if len(batch[0]) < self._least:
-            raise StopIteration
-        return batch
+        return next_batch(self.source, self._size, self._least)
 
 
 def _batch_size(value: Any) -> int:

@@ -42,8 +42,9 @@ class _Zip:
             try:
                 components += next(source)
             except StopIteration:
-                self._sources = [iter(())]
-                raise
+                if error is None:
+                    self._sources = [iter(())]
+                    raise
             except Exception as problem:
                 error = error or problem
         if error is not None:
@@ -138,9 +139,9 @@ class _Skip(Serial):
         return next_batch(self.source, count)
 
     def _pass(self) -> None:
-        while self._count:
+        for _ in range(self._count):  # all of them again, if there is an error
             next(self.source)
-            self._count -= 1
+        self._count = 0
 
 
 @op(f"SkipDataset(input_dataset: variant, count: int64) -> (handle: variant){OUTPUTS}{METADATA}")
@@ -163,15 +164,17 @@ class Shard(Dataset):
 class _Shard(Serial):
     def __init__(self, source: Elements, shards: int, index: int) -> None:
         super().__init__(source)
-        self._shards, self._between = shards, index
+        self._shards, self._index = shards, index
+        self._at = 0  # the number of the element that comes next
 
     def __next__(self) -> Element:
-        while True:
-            element = next(self.source)
-            if not self._between:
-                self._between = self._shards - 1
-                return element
-            self._between -= 1
+        between = (self._index - self._at) % self._shards
+        for _ in range(between):
+            next(self.source)
+        self._at += between
+        element = next(self.source)
+        self._at += 1
+        return element
 
 
 @op(f"""ShardDataset(input_dataset: variant, num_shards: int64, index: int64) -> (handle: variant)

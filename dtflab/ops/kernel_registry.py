@@ -2,8 +2,8 @@
 
 Stands for `core/framework/op_kernel.cc` (FindKernelRegistration, SupportedDeviceTypesForNode) and `memory_types.cc`. A
 GPU here runs NumPy and could do anything; but a program should meet the limits that it meets in TensorFlow. So
-`gpu_kernels.txt` is what TensorFlow registers, written by `docs/kernel_table.py`. Left out: labels and priorities,
-which none of these kernels has, and a table of CPU kernels: what dtflab has at all, it has on a CPU.
+`gpu_kernels.txt` is what TensorFlow registers, written by `docs/kernel_table.py`. Left out: labels, ops that TensorFlow
+would rather run on a CPU (iterators), and a table of CPU kernels: what dtflab has at all, it has on a CPU.
 
 Rules: a device's own kernel for these attributes comes first, else a DEFAULT one serves. An op that is not in the
 table, and so every op that a program adds, runs on CPUs only. The table is read when it is first asked for.

@@ -327,6 +327,32 @@ def errors_in_a_zip(tf):
 
 
 @pipeline
+def an_error_beside_an_end(tf):
+    dataset = numbers(tf, 2).map(lambda x: 10 // (x - 1))
+    return tf.data.Dataset.zip((dataset, dataset.skip(1)))
+
+
+@pipeline
+def errors_while_skipping(tf):
+    return numbers(tf, 9).map(lambda x: 10 // (x - 1)).skip(3)
+
+
+@pipeline
+def errors_between_shards(tf):
+    return numbers(tf, 12).map(lambda x: 10 // (x - 3)).shard(3, 1)
+
+
+@pipeline
+def errors_in_a_shard(tf):
+    return numbers(tf, 9).map(lambda x: 10 // (x - 3)).shard(2, 1)
+
+
+@pipeline
+def shapes_that_differ_where_the_rest_is_dropped(tf):
+    return numbers(tf, 3).batch(2).batch(3, drop_remainder=True)
+
+
+@pipeline
 def errors_in_a_window(tf):
     return numbers(tf, 9).map(lambda x: 10 // (x - 4)).window(3, 2).flat_map(lambda w: w.batch(3))
 
