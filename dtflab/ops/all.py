@@ -18,6 +18,7 @@ from dtflab.ops import (  # noqa: F401
     control_flow,
     control_flow_gradients,
     conv,
+    counting,
     critical_section,
     cross,
     cross_entropy,
