@@ -22,6 +22,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_proto import make_ndarray, make_tensor_proto
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.graph.tracing import trace
+from dtflab.ops.script import py_func
 
 
 class _Generators:
@@ -75,8 +76,6 @@ class _Generators:
 
 def generator_dataset(make: Callable[..., Any], structure: Any, args: Sequence[Tensor]) -> Tensor:
     """The variant of a data set of what `make(*args)` yields, elements of this structure."""
-    from dtflab.ops.script import py_func
-
     generators, flat = _Generators(make, structure), structures.components(structure)
     types, number = [dtype for dtype, _ in flat], [(dtypes.int64, TensorShape([]))]
     parts = {
