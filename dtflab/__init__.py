@@ -172,6 +172,7 @@ from dtflab.ops.constant import (
     zeros_like,
 )
 from dtflab.ops.control_flow import group, no_op, tuple
+from dtflab.ops.counting import bincount, histogram_fixed_width, histogram_fixed_width_bins
 from dtflab.ops.critical_section import CriticalSection
 from dtflab.ops.cross import cross
 from dtflab.ops.csv import decode_csv

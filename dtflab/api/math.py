@@ -10,6 +10,7 @@ from dtflab.ops.along_axis import argmax, argmin, cumprod, cumsum
 from dtflab.ops.assertions import is_non_decreasing, is_strictly_increasing
 from dtflab.ops.casting import angle, conj, imag, real
 from dtflab.ops.confusion_matrix import confusion_matrix
+from dtflab.ops.counting import bincount, cumulative_logsumexp
 from dtflab.ops.cross_entropy import log_softmax, softmax
 from dtflab.ops.division import (
     div_no_nan as divide_no_nan,

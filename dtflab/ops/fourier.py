@@ -168,14 +168,16 @@ def _forward_gradient(rank: int) -> Callable[..., Any]:
     def grad(op: Any, dy: Any) -> list[Any]:
         length, kind, shape = op.inputs[1], dy.dtype, array.shape(op.inputs[0])
         even = casting.cast(1 - length[-1] % 2, kind)
-        first, last = dy[..., 0:1], dy[..., -1:]
+        first = dy[..., 0:1]
         if rank == 1:
-            extra = first + even * last * _signs(shape[-1], kind)
+            extra = first + even * dy[..., -1:] * _signs(shape[-1], kind)
         else:
             mask = _tiled(_mask_matrix(shape[-2], kind), first)
-            extra, inner = matmul(mask, casting.conj(first)), shape[-1]
+            extra, last = matmul(mask, casting.conj(first)), dy[..., -1:]
+            turned = matmul(mask, casting.conj(last))
+            inner = shape[-1]
             times = joining.concat([constants.ones([array.rank(dy) - 1], dtypes.int32), [inner]], 0)
-            columns = repeating.tile(matmul(mask, casting.conj(last)), times) * _signs(inner, kind)
+            columns = repeating.tile(turned, times) * _signs(inner, kind)
             extra += even * columns
         size = casting.cast(_size(op.inputs[0], rank), kind.real_dtype)
         return [0.5 * (_IRFFT[rank](dy, length) * size + casting.real(extra)), None]

@@ -153,3 +153,23 @@ def fourier_transforms(tf):
     tf.signal.rfft3d(x)
     tf.fft(z)
     tf.ifft2d(z)
+
+
+@program
+def counts_and_scans(tf):
+    x, n = tf.placeholder(tf.float32, [2, 3]), tf.placeholder(tf.int32, [None])
+    tf.bincount(n)
+    tf.math.bincount(n, minlength=3, maxlength=9, dtype=tf.float32)
+    tf.math.bincount(n, weights=tf.cast(n, tf.float32))
+    tf.histogram_fixed_width(x, [0.0, 1.0], nbins=5)
+    tf.histogram_fixed_width_bins(x, [0.0, 1.0], nbins=5)
+    tf.gradients(tf.math.cumulative_logsumexp(x, axis=1), x)
+    tf.gradients(tf.cross(x, x), x)
+
+
+@program
+def bits(tf):
+    a, b = tf.placeholder(tf.int32, [3]), tf.placeholder(tf.int32, [3])
+    for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"):
+        getattr(tf.bitwise, name)(a, b)
+    tf.bitwise.invert(a)
