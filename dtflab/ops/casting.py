@@ -21,7 +21,7 @@ from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.ops import constant as constants, division, elementwise, logic, shapes, unary
-from dtflab.ops.messages import dtype_text, invalid, shape_text
+from dtflab.ops.messages import dtype_text, invalid
 from dtflab.ops.sparse_tensor import SparseTensor
 from dtflab.ops.type_sets import NUMBER
 
@@ -158,7 +158,10 @@ class Bitcast(Op):
             return [shape.concatenate([source // target])]
         if shape.ndims == 0 or shape[-1].value not in (None, target // source):
             last = shape[-1].value if shape.ndims else 1
-            raise ValueError(f"Cannot bitcast due to shape. {last} does not match {target // source}")
+            raise ValueError(
+                f"Cannot bitcast from {op.inputs[0].dtype.as_datatype_enum} to {op.get_attr('type').as_datatype_enum} "
+                f"due to shape. {last} does not match {target // source}"
+            )
         return [shape[:-1]]
 
     def bind(node, xp):
@@ -167,9 +170,7 @@ class Bitcast(Op):
         def kernel(x):
             shape = x.shape if source == target else (*x.shape, source // target) if source > target else x.shape[:-1]
             if source < target and (not x.ndim or x.shape[-1] != target // source):
-                raise invalid(
-                    f"Cannot bitcast from {dtype_text(node['T'])} to {dtype_text(node['type'])}, shape {shape_text(x)}"
-                )
+                raise invalid(f"Cannot bitcast from {node['T'].as_datatype_enum} to {node['type'].as_datatype_enum}")
             return xp.ascontiguousarray(x).reshape(-1).view(dtype).reshape(shape)
 
         return kernel

@@ -139,7 +139,7 @@ def _batch_gather(xp: Any, params: Any, indices: Any, axis: int, batch_dims: int
     count = math.prod(params.shape[:batch])
     slices = xp.moveaxis(params, axis, batch)
     flat = slices.reshape(count, *slices.shape[batch:])
-    found = flat[xp.arange(count)[:, None], indices.reshape(count, -1)]
+    found = flat[xp.arange(count)[:, None], indices.reshape(count, math.prod(indices.shape[batch:]))]
     found = found.reshape(*indices.shape, *flat.shape[2:])
     new = range(indices.ndim - batch)
     return xp.moveaxis(found, [batch + i for i in new], [axis + i for i in new])
@@ -275,9 +275,14 @@ class GatherNd(Op):
 def gather_nd(
     params: Any, indices: Any, name: str | None = None, batch_dims: int = 0, bad_indices_policy: str = ""
 ) -> Tensor:
-    """The slices of `params` at the positions in `indices`; a variable's are read where it lives."""
+    """The slices of `params` at the positions in `indices`; a variable's are read where it lives.
+
+    The first `batch_dims` axes of both go together.
+    """
     if batch_dims:
-        raise NotImplementedError("tf.gather_nd with batch_dims is not in dtflab.")
+        from dtflab.ops.indexing import batch_gather_nd
+
+        return batch_gather_nd(params, indices, batch_dims, name, bad_indices_policy)
     read = getattr(params, "gather_nd", None)
     if read is not None:
         result: Tensor = read(indices, name=name)

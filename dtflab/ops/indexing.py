@@ -1,6 +1,6 @@
 """Places in arrays: from one number to one per axis, and gather inside each element of a batch.
 
-Stands for `core/kernels/unravel_index_op.cc` and `batch_gather` of `python/ops/array_ops.py`.
+Stands for `core/kernels/unravel_index_op.cc`, `batch_gather` and `batch_gather_nd` of `python/ops/array_ops.py`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops import array, constant as constants, gathering, joining, reshaping, stacking
+from dtflab.ops import arranging, array, constant as constants, gathering, joining, repeating, reshaping, stacking
 from dtflab.ops.messages import invalid
 
 
@@ -105,3 +106,49 @@ def _rows_of_all(params_shape: Tensor, indices: Tensor, batch: int) -> Any:
         shape = stacking.stack([1] * (dim - 1) + [size] + [1] * (ndims - dim), axis=0)
         rows += reshaping.reshape(offsets, shape)
     return rows
+
+
+def batch_gather_nd(
+    params: Any, indices: Any, batch_dims: int, name: str | None = None, bad_indices_policy: str = ""
+) -> Tensor:
+    """The slices of `params` at positions, where the first `batch_dims` axes go together with those of `indices`."""
+    with name_scope(name, "BatchGatherND", [params, indices]):
+        indices = convert_to_tensor(indices, name="indices")
+        params = convert_to_tensor(params, name="params")
+        _check_batch_dims(batch_dims, params, indices)
+        params_shape: Any = array.shape(params)
+        indices_shape: Any = array.shape(indices)
+        batch = params_shape[:batch_dims]
+        count = apply_op("Prod", input=batch, reduction_indices=[0])
+        places = _places_in_batch(batch, indices, indices_shape, batch_dims)
+        inner = reshaping.reshape(indices, joining.concat(([count], indices_shape[batch_dims:]), axis=0))
+        whole = joining.concat((places, inner), axis=-1)
+        found = apply_op("GatherNd", params=params, indices=whole, bad_indices_policy=bad_indices_policy)
+        rest: Any = array.shape(found)
+        return reshaping.reshape(found, joining.concat((batch, rest[1:]), axis=0))
+
+
+def _check_batch_dims(batch_dims: int, params: Tensor, indices: Tensor) -> None:
+    if not isinstance(batch_dims, int):
+        raise TypeError(f"Argument `batch_dims` must be an int; got {batch_dims}")
+    if batch_dims < 0:
+        raise ValueError("tf.gather_nd does not allow negative batch_dims.")
+    for what, ndims in (("indices", indices.shape.ndims), ("params", params.shape.ndims)):
+        if ndims is not None and batch_dims >= ndims:
+            raise ValueError(f"Argument `batch_dims` = {batch_dims} must be less than rank(`{what}`) = {ndims}")
+
+
+def _places_in_batch(batch: Tensor, indices: Tensor, indices_shape: Any, batch_dims: int) -> Tensor:
+    """For each position in `indices` where its element of the batch stands."""
+    ndims = array.rank(indices) - batch_dims - 1
+    between = indices_shape[batch_dims:-1]
+    ranges = []
+    for size in stacking.unstack(batch, axis=0):
+        size = apply_op("Cast", x=size, DstT=dtypes.int32)
+        ranges.append(apply_op("Cast", x=apply_op("Range", start=0, limit=size, delta=1), DstT=indices.dtype))
+    grid = [reshaping.reshape(x, (-1,)) for x in arranging.meshgrid(*ranges, indexing="ij")]
+    places = reshaping.transpose(stacking.stack(grid, axis=0))
+    shape: Any = array.shape(places)
+    ones = constants.ones(ndims, shape.dtype)
+    places = reshaping.reshape(places, joining.concat([shape[:1], ones, shape[1:]], axis=0))
+    return repeating.tile(places, joining.concat(((1,), between, (1,)), axis=0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.graph import dtypes
+from dtflab.graph import dtypes, errors
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.indexed_slices import dense
 from dtflab.graph.op_registry import Op, op
@@ -18,12 +18,19 @@ from dtflab.ops import array, casting, constant as constants, reshaping, segment
 from dtflab.ops.control_flow import free
 from dtflab.ops.messages import invalid, renamed, shape_text
 from dtflab.ops.type_sets import REAL_COMPLEX_BOOL
-from dtflab.ops.windows import axis, patches, static_size
+from dtflab.ops.windows import axis, patches
 
 
 def _ways(attrs: Any) -> list[list[int]]:
     """For height and width: size of the window, how far it moves, how far apart its pixels are."""
     return [[attrs[name][i] for name in ("ksizes", "strides", "rates")] for i in (1, 2)]
+
+
+def _windows(size: int, window: int, stride: int, rate: int, padding: bytes) -> int:
+    try:
+        return axis(size, window, stride, rate, padding).out
+    except errors.InvalidArgumentError as error:
+        raise ValueError(error.message) from None
 
 
 @op(f"""ExtractImagePatches(images: T) -> (patches: T)
@@ -40,8 +47,7 @@ class ExtractImagePatches(Op):
     def infer(op):
         batch, *sizes, depth = op.inputs[0].shape.with_rank(4).as_list()
         ways, padding = _ways(op.attrs), op.get_attr("padding")
-        sizes = sizes if None not in sizes else [None, None]
-        outs = [static_size(size, *way, padding) for size, way in zip(sizes, ways)]
+        outs = [None, None] if None in sizes else [_windows(size, *way, padding) for size, way in zip(sizes, ways)]
         return [TensorShape([batch, *outs, None if depth is None else depth * ways[0][0] * ways[1][0]])]
 
     def bind(node, xp):
@@ -51,7 +57,8 @@ class ExtractImagePatches(Op):
             if images.ndim != 4:
                 raise invalid(f"input must be 4-dimensional{shape_text(images)}")
             axes = [axis(size, *way, padding) for size, way in zip(images.shape[1:3], ways)]
-            return patches(xp, images, axes).reshape(len(images), *(a.out for a in axes), -1)
+            depth = images.shape[3] * axes[0].window * axes[1].window
+            return patches(xp, images, axes).reshape(len(images), *(a.out for a in axes), depth)
 
         return kernel
 

@@ -61,7 +61,7 @@ def unsorted_kernel(ufunc: str, start: Any, node: Any, xp: Any) -> Callable[...,
         if np.shape(data)[: np.ndim(ids)] != np.shape(ids):
             text = f"segment_ids.shape = {shape_text(ids)}"
             raise invalid(f"data.shape = {shape_text(data)} does not start with {text}")
-        rows = data.reshape(-1, *np.shape(data)[np.ndim(ids) :])
+        rows = data.reshape(ids.size, *np.shape(data)[np.ndim(ids) :])
         flat = ids.reshape(-1)
         if (flat >= count).any():
             at = int((flat >= count).argmax())

@@ -223,16 +223,21 @@ _CHANNELS = """(input: T) -> (output: T)
 
 
 def _height_of(data_format: bytes) -> int:
-    """The axis of the height; the width is the next one, and the channels are the axis that is left."""
+    """The axis of the height; the width is the next one."""
     if data_format == b"NCHW_VECT_C":
         raise NotImplementedError("NCHW_VECT_C, TensorFlow's format for cuDNN's int8 kernels, is not in dtflab.")
     return 1 if data_format == b"NHWC" else 2
 
 
+def _channels_of(height: int) -> int:
+    """The axis of the channels: behind the width, or in front of the height."""
+    return 3 if height == 1 else 1
+
+
 def _channels_shape(op: Any, size_of: Any, depth_of: Any) -> list[TensorShape]:
     block, height = op.get_attr("block_size"), _height_of(op.get_attr("data_format"))
     sizes = op.inputs[0].shape.with_rank(4).as_list()
-    channels = 3 if height == 1 else 1
+    channels = _channels_of(height)
     for axis in (height, height + 1):
         sizes[axis] = None if sizes[axis] is None else size_of(sizes[axis], block)
     sizes[channels] = None if sizes[channels] is None else depth_of(sizes[channels], block * block)
@@ -255,10 +260,11 @@ class SpaceToDepth(Op):
             rows, cols = x.shape[height : height + 2]
             if cols % b or rows % b:
                 raise invalid(f"Image width {cols} and height {rows} should be divisible by block_size: {b}")
-            n, halves = len(x), (rows // b, b, cols // b, b)
+            n, depth, out = len(x), x.shape[_channels_of(height)], (rows // b, cols // b)
+            halves = (out[0], b, out[1], b)
             if height == 1:
-                return x.reshape(n, *halves, -1).transpose(0, 1, 3, 2, 4, 5).reshape(n, rows // b, cols // b, -1)
-            return x.reshape(n, -1, *halves).transpose(0, 3, 5, 1, 2, 4).reshape(n, -1, rows // b, cols // b)
+                return x.reshape(n, *halves, depth).transpose(0, 1, 3, 2, 4, 5).reshape(n, *out, b * b * depth)
+            return x.reshape(n, depth, *halves).transpose(0, 3, 5, 1, 2, 4).reshape(n, b * b * depth, *out)
 
         return kernel
 
@@ -279,12 +285,13 @@ class DepthToSpace(Op):
         b, height = node["block_size"], _height_of(node["data_format"])
 
         def kernel(x):
-            n, (rows, cols), depth = len(x), x.shape[height : height + 2], x.shape[3 if height == 1 else 1]
+            n, (rows, cols), depth = len(x), x.shape[height : height + 2], x.shape[_channels_of(height)]
             if depth % (b * b):
                 raise invalid(f"Input depth dimension {depth} should be divisible by: {b * b}")
+            depth, out = depth // (b * b), (rows * b, cols * b)
             if height == 1:
-                return x.reshape(n, rows, cols, b, b, -1).transpose(0, 1, 3, 2, 4, 5).reshape(n, rows * b, cols * b, -1)
-            return x.reshape(n, b, b, -1, rows, cols).transpose(0, 3, 4, 1, 5, 2).reshape(n, -1, rows * b, cols * b)
+                return x.reshape(n, rows, cols, b, b, depth).transpose(0, 1, 3, 2, 4, 5).reshape(n, *out, depth)
+            return x.reshape(n, b, b, depth, rows, cols).transpose(0, 3, 4, 1, 5, 2).reshape(n, depth, *out)
 
         return kernel
 

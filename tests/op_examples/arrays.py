@@ -29,6 +29,7 @@ def unsorted_segments(v: Values) -> list[Example]:
         found.append(v(v.array(5, 2), ids, np.array(5, kind), smooth=False))  # two segments without rows
     i = np.int32
     found.append(v(v.array(2, 2, 3), np.array([[0, 1], [1, 0]], i), np.array(2, i)))
+    found.append(v(v.array(2, 0), np.array([0, 1], i), np.array(2, i)))
     zeros = np.array([[0, 0, 2], [3, 0, 4]]).astype(v.dtype.as_numpy_dtype)
     return [*found, v(zeros, np.array([1, 1], i), np.array(2, i), smooth=False)]
 
@@ -46,6 +47,7 @@ def space_to_batch_nd(v: Values) -> list[Example]:
         block, pads = np.array([2, 3], kind), np.array([[1, 1], [0, 2]], kind)
         found += [v(v.array(2, 4, 4, 3), block, pads), v(v.array(2, 2, 1), block, pads)]
     i = np.int32
+    found.append(v(v.array(0, 4, 2), np.array([2], i), np.array([[0, 0]], i)))
     return [*found, v(v.array(2, 6), np.array([3], i), np.array([[0, 0]], i))]
 
 
@@ -79,7 +81,8 @@ def batch_to_space(v: Values) -> list[Example]:
 
 @examples("SpaceToDepth", "DepthToSpace")
 def depth(v: Values) -> list[Example]:
-    return [v(v.array(2, 4, 6, 8), block_size=2), v(v.array(1, 3, 6, 9), block_size=3)]
+    sizes = [(2, 4, 6, 8), (0, 4, 2, 4), (1, 4, 2, 0)]
+    return [v(v.array(*size), block_size=2) for size in sizes] + [v(v.array(1, 3, 6, 9), block_size=3)]
 
 
 @examples("ReverseSequence")
@@ -87,6 +90,7 @@ def reverse_sequence(v: Values) -> list[Example]:
     found = []
     for kind in (np.int32, np.int64):
         lengths = np.array([0, 3, 2], kind)
+        found += [v(v.array(0, 4), lengths[:0], seq_dim=1), v(v.array(3, 0, 3), 0 * lengths, seq_dim=1)]
         found += [v(v.array(3, 4), lengths, seq_dim=1), v(v.array(4, 2, 3), lengths, seq_dim=0, batch_dim=2)]
     return found
 
@@ -96,7 +100,9 @@ def roll(v: Values) -> list[Example]:
     i, j = np.int32, np.int64
     ways = [(np.array(2, i), np.array(1, j)), (np.array(-5, j), np.array(-2, i))]
     ways += [(np.array([1, -1], i), np.array([0, 1], i)), (np.array([1, 1, 2], j), np.array([0, 0, -1], j))]
-    return [v(v.array(3, 4), *way) for way in ways] + [v(v.array(5), np.array(7, i), np.array(0, i))]
+    return [v(v.array(3, 4), *way) for way in ways] + [
+        v(v.array(*size), np.array(7, i), np.array(0, i)) for size in ((5,), (0,), (0, 2))
+    ]
 
 
 @examples("LowerBound", "UpperBound")
@@ -121,6 +127,7 @@ def matrix_band_part(v: Values) -> list[Example]:
     for kind in (np.int32, np.int64):
         bands = [(0, 0), (1, -1), (-1, 1), (2, 1), (-1, -1)]
         found += [v(v.array(3, 4), *(np.array(n, kind) for n in band)) for band in bands]
+    found.append(v(v.array(0, 3), np.array(0), np.array(0)))
     return [*found, v(v.array(2, 4, 3), np.array(1), np.array(0))]
 
 

@@ -230,6 +230,18 @@ def places(tf):
 
 
 @program
+def batches_of_places(tf):
+    x = tf.reshape(tf.range(24.0), [2, 3, 4])
+    p = unknown(tf, [[[1.0, 2.0], [3.0, 4.0]]], [None, 2, 2])
+    found = [
+        tf.gather_nd(x, [[[1, 2]], [[0, 0]]], batch_dims=1),
+        tf.gather_nd(x, [[[1], [0], [3]]] * 2, batch_dims=2, name="g"),
+        tf.gather_nd(x, [[[2], [0]], [[1], [1]]], batch_dims=1), tf.manip.gather_nd(p, [[[1], [0]]], batch_dims=1),
+    ]  # fmt: skip
+    return [*found, *tf.gradients([y**2 for y in found[:3]], x)]
+
+
+@program
 def gradients_of_batch_gather(tf):
     x = tf.constant([[1.0, 9.0, 3.0], [7.0, 2.0, 8.0]])
     return [tf.convert_to_tensor(g) for g in tf.gradients(tf.batch_gather(x, [[0, 0], [2, 1]]) ** 2, x)]
@@ -252,7 +264,8 @@ def patches(tf):
     b = tf.image.extract_image_patches(x, sizes=[1, 2, 2, 1], strides=[1, 1, 1, 1], rates=[1, 2, 1, 1], padding="VALID")
     c = tf.image.extract_patches(unknown(tf, np.ones([1, 4, 4, 1]), [None, None, 4, 1]), [1, 2, 2, 1], [1, 2, 2, 1],
                                  [1, 1, 1, 1], "VALID", name="c")  # fmt: skip
-    return [a, b, c, *tf.gradients([a**2, b**3], x)]
+    none = tf.extract_image_patches(x[:, :2], [1, 3, 3, 1], [1] * 4, [1] * 4, "VALID")
+    return [a, b, c, none, *tf.gradients([a**2, b**3], x)]
 
 
 @program
@@ -282,6 +295,21 @@ def test_timestamps():
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 
 MISTAKES: list[Callable[[Any], Any]] = [
+    lambda tf: tf.gather_nd([[1]], [[0]], batch_dims=2),
+    lambda tf: tf.gather_nd([[1]], [[0]], batch_dims=-1),
+    lambda tf: tf.batch_gather([1], unknown(tf, [0])),
+    lambda tf: tf.matrix_band_part([[1]], unknown(tf, 3), 0),
+    lambda tf: tf.bitcast(tf.constant([1], tf.uint8), tf.int32),
+    lambda tf: tf.bitcast(unknown(tf, [[1]]), tf.int64),
+    lambda tf: tf.unravel_index([7], [2, 3]),
+    lambda tf: tf.parallel_stack([unknown(tf, [1])]),
+    lambda tf: tf.extract_image_patches(np.ones([1, 2, 2, 1]), [1, 4, 3, 1], [1] * 4, [1] * 4, "VALID"),
+    lambda tf: tf.extract_image_patches(
+        unknown(tf, np.ones([1, 2, 2, 1])), [1, 2, 2, 1], [1] * 4, [1, 4, 1, 1], "VALID"
+    ),
+    lambda tf: tf.edit_distance([1], tf.SparseTensor([[0, 0]], [1], [1, 1])),
+    lambda tf: tf.random_crop([[1]], [2, 1]),
+    lambda tf: tf.verify_tensor_all_finite([1.0, np.nan], "told"),
     lambda tf: tf.segment_max(unknown(tf, [1.0, 2.0]), [1, 0]),
     lambda tf: tf.segment_mean(unknown(tf, [1.0, 2.0]), unknown(tf, [0])),
     lambda tf: tf.unsorted_segment_max(tf.constant([1.0, 2.0]), [0, 5], 2),
