@@ -23,6 +23,7 @@ from dtflab.graph.scopes import (
     control_dependencies,
     device,
     get_default_graph,
+    graph_of,
     name_scope,
     prepend_scope,
     strip_scope,
@@ -228,7 +229,7 @@ class ResourceVariable(Variable):
 
     def assign(self, value: Any, use_locking: bool | None = None, name: Any = None, read_value: bool = True) -> Any:
         """Replace the value; the result holds the new one."""
-        with self._handle.graph.as_default(), self._in_order():
+        with graph_of([self._handle]).as_default(), self._in_order():
             tensor = convert_to_tensor(value, self._dtype)
             if not self._shape.is_compatible_with(tensor.shape):
                 raise ValueError(
@@ -246,7 +247,7 @@ class ResourceVariable(Variable):
             return self._lazy_read(apply_op("ResourceStridedSliceAssign", name, ref=self._handle, value=value, **where))
 
     def _update(self, op_type: str, delta: Any, name: Any, read_value: bool) -> Any:
-        with self._handle.graph.as_default(), self._in_order():
+        with graph_of([self._handle]).as_default(), self._in_order():
             tensor = convert_to_tensor(delta, self._dtype)
             done = apply_op(op_type, name, resource=self._handle, value=tensor)
         return self._lazy_read(done) if read_value else done
