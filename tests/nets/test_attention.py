@@ -7,6 +7,7 @@ import pytest
 
 import dtflab as tf
 from dtflab import attention
+from dtflab.machine.hosts import simulate_gpus
 
 BATCH, TIME, DEPTH, UNITS = 3, 4, 2, 5
 LENGTHS = [4, 1, 3]
@@ -226,6 +227,35 @@ def test_greedy_words_are_those_of_a_loop_in_numpy():
         assert found.words[row].tolist() == said + [0] * (found.words.shape[1] - len(said))
         np.testing.assert_allclose(found.alignments[row, : len(said)], seen, rtol=1e-9, atol=1e-12)
         assert not found.alignments[row, len(said) :].any()
+
+
+@pytest.mark.parametrize("standard", [True, False], ids=["standard", "bottom"])
+def test_layers_on_two_gpus(standard):
+    """The same outputs and gradients as on one device."""
+
+    def decoded(devices):
+        make = tf.nn.rnn_cell.BasicRNNCell
+        cells = [tf.nn.rnn_cell.DeviceWrapper(make(UNITS), device) for device in devices]
+        with tf.variable_scope("decoder", reuse=tf.AUTO_REUSE):
+            mechanism = MECHANISMS["bahdanau"](tf.constant(MEMORY), LENGTHS)
+            if standard:
+                cell = attention.AttentionWrapper(tf.nn.rnn_cell.MultiRNNCell(cells), mechanism)
+            else:
+                bottom = attention.AttentionWrapper(cells[0], mechanism, output_attention=False)
+                cell = attention.BottomAttentionCell(bottom, cells[1:])
+            outputs, _ = tf.nn.dynamic_rnn(
+                cell, tf.constant(STEPS), initial_state=cell.zero_state(BATCH, tf.float64), dtype=tf.float64
+            )
+        names = ("kernel", "bias", "attention_v")
+        return [outputs, *tf.gradients(outputs, [v for v in tf.trainable_variables() if v.op.name.endswith(names)])]
+
+    with tf.Graph().as_default(), tf.variable_scope("net", initializer=weights):
+        alone, _ = run(decoded(["/cpu:0", "/cpu:0"]))
+    simulate_gpus(2)
+    with tf.Graph().as_default(), tf.variable_scope("net", initializer=weights):
+        split, _ = run(decoded(["/gpu:0", "/gpu:1"]))
+    for mine, other in zip(split, alone, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-9)
 
 
 # ---- a net that learns ----

@@ -300,6 +300,27 @@ def normalized_halves(tf):
 
 
 @program
+def on_parameter_servers(tf):
+    setter = tf.train.replica_device_setter(cluster={"ps": ["a:1", "b:1"], "worker": ["c:1"]})
+    with tf.device(setter):
+        x = tf.placeholder(tf.float32, [None, 4, 4, 1])
+        y = tf.layers.flatten(tf.layers.conv2d(x, 3, 2, name="conv"))
+        with tf.device("/gpu:0"):
+            y = tf.layers.dense(y, 3, tf.nn.relu)
+        with tf.variable_scope("shards", partitioner=tf.fixed_size_partitioner(2)):
+            return tf.layers.dense(tf.layers.batch_normalization(y, training=True), 2)
+
+
+@program
+def in_branches(tf):
+    x = tf.placeholder(tf.float32, [None, 4])
+    layer = tf.layers.Dense(3, use_bias=False)
+    first = layer(x)
+    pred = tf.placeholder(tf.bool, [])
+    return first + tf.cond(pred, lambda: layer(2.0 * x), lambda: tf.layers.dense(x, 3, name="other"))
+
+
+@program
 def a_network(tf):
     x = tf.placeholder(tf.float32, [None, 12, 12, 1])
     y = tf.layers.conv2d(x, 4, 5, activation=tf.nn.relu)
