@@ -33,7 +33,9 @@ def add_rows(out: Any, ids: Any, rows: Any, xp: Any, ufunc: str = "add") -> Any:
     Or multiply it with that, or take the larger, as the ufunc does.
     """
     width, write = out[:1].size, scatterer(xp, ufunc)
-    if out.ndim == 1 or width == 0:
+    if width == 0:
+        return out
+    if out.ndim == 1:
         write(out, ids, rows)
         return out
     # NumPy has a fast loop for one axis only: three times as fast as adding rows.
