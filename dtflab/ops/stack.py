@@ -1,16 +1,19 @@
 """Stacks of tensors: how the values of a loop's iterations wait for the loop that computes its gradient.
 
 Stands for `core/kernels/stack.cc` and its part of `core/ops/data_flow_ops.cc`. Left out: the older family, whose
-handles are strings.
+handles are strings; the copying of swapped values beside other work.
 
-Rule: each run of StackV2 makes a stack of its own, which lives as long as its step, on one device. Whoever pops gets
-what was pushed last; so the loop that goes back finds the values of the iterations in their reverse order.
+Rules: each run of StackV2 makes a stack of its own, which lives as long as its step, on one device. Whoever pops gets
+what was pushed last; so the loop that goes back finds the values of the iterations in their reverse order. With
+`swap_memory`, while more than 70 % of a GPU's memory is in use, each push moves the oldest value that is still there
+to host memory, from where its pop brings it back.
 """
 
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +27,15 @@ from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.ops.resource import ResourceHandle
 
 _TYPE = "tensorflow::Stack"
+_OCCUPANCY = 0.7  # of the card's memory: from then on values are swapped
+_SMALL = 2048  # bytes: that is not worth a copy
 _numbers = itertools.count()
+
+
+class OnHost(NamedTuple):
+    """A value that has been moved to host memory."""
+
+    array: Any
 
 
 class StackState:
@@ -35,6 +46,7 @@ class StackState:
         self.dtype = dtype
         self.max_size = max_size
         self._values: list[Any] | None = []  # None: closed
+        self._oldest = 1  # that may be on the device; the first value stays there, it is needed last
 
     @property
     def values(self) -> list[Any]:
@@ -54,7 +66,18 @@ class StackState:
         """Take what is on top."""
         if not self.values:
             raise invalid(f"Stack[{self.name}] is empty when calling Pop().")
-        return self.values.pop()
+        value = self.values.pop()
+        self._oldest = max(1, min(self._oldest, len(self.values)))
+        return value
+
+    def swap_out(self, to_host: Callable[[Any], Any]) -> None:
+        """Move the oldest large value that is on the device to host memory."""
+        while self._oldest < len(self.values):
+            value, place = self.values[self._oldest], self._oldest
+            self._oldest += 1
+            if value.nbytes > _SMALL and value is not self.values[0]:
+                self.values[place] = OnHost(to_host(value))
+                return
 
     def close(self) -> None:
         """Let go of all values; whoever comes now gets an error."""
@@ -72,6 +95,11 @@ def _find(ctx: Any, handle: ResourceHandle) -> StackState:
             "only there and only as long as its step. Push and pop in the step that makes it, on that device.",
         )
     return found
+
+
+def _is_crowded(memory: Any) -> bool:
+    """Whether a GPU's memory is so full that values should leave it; a CPU has none of its own."""
+    return memory is not None and memory.bytes_in_use > _OCCUPANCY * memory.allocator.limit
 
 
 @op("""StackV2(max_size: int32) -> (handle: resource)
@@ -115,10 +143,14 @@ class StackPushV2(Op):
         return [operation.inputs[1].shape]
 
     def bind(node, xp):
-        dtype = node["T"]
+        dtype, swap_memory = node["T"], node["swap_memory"]
+        to_host = np.array if xp is np else xp.asnumpy
 
         def push(ctx, handle, value):
-            _find(ctx, handle).push(value, dtype)
+            stack = _find(ctx, handle)
+            stack.push(value, dtype)
+            if swap_memory and _is_crowded(ctx.resources.memory):
+                stack.swap_out(to_host)
             return value
 
         return push
@@ -143,7 +175,8 @@ class StackPopV2(Op):
             stack = _find(ctx, handle)
             if stack.dtype != dtype:
                 raise invalid(f"Stack[{stack.name}] has elements of {dtype_text(stack.dtype)}, not {dtype_text(dtype)}")
-            return stack.pop()
+            value = stack.pop()
+            return xp.asarray(value.array) if isinstance(value, OnHost) else value
 
         return pop
 
