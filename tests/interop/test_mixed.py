@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import dtflab as tf
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.tracing import trace
 from tests.cluster.two_tasks import never, until
 from tests.interop.peer import Peer, PeerError, addresses
 from tests.interop.programs import calls
@@ -222,3 +224,28 @@ def test_a_partial_run_over_both(target, tensorflow, client, here, there):
         assert calls.in_parts(tf, target, here, there) == [2, 6, 4, 20]
     else:
         assert tensorflow.run("in_parts", target=target, here=here, there=there) == [2, 6, 4, 20]
+
+
+@pytest.mark.parametrize("ps, worker", WAYS)
+def test_a_model_with_functions(target, tensorflow_2, ps, worker):
+    """What the gradient needs of a loop's turns crosses between the two kinds, in lists of tensors."""
+    expected = tensorflow_2.run("recurrent", target="")
+    np.testing.assert_allclose(tensorflow_2.run("recurrent", target=target, ps=ps, worker=worker), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("there", [THEIRS, OURS])
+def test_functions_of_a_dtflab_client(target, there):
+    """A call, which the master inlines, with a function in it."""
+    with tf.device(there):
+        x = tf.placeholder(tf.float32, [], name="x")
+    scalar = [(tf.float32, x.shape)]
+
+    def call(traced, value):
+        return apply_op("PartitionedCall", None, args=[value, *traced.captures], f=traced.function, Tout=[tf.float32])[
+            0
+        ]
+
+    inner = trace(lambda a: a * 2.0, scalar, "inner")
+    y = call(trace(lambda a: call(inner, a) + x, scalar, "outer"), x)
+    with tf.Session(target) as session:
+        assert session.run(y, {x: 3.0}) == 9.0
