@@ -15,12 +15,11 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import control_dependencies, name_scope
+from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import (
     array,
-    assertions,
     casting,
     clipping,
     division,
@@ -32,6 +31,8 @@ from dtflab.ops import (
     unary,
 )
 from dtflab.ops.array_module import scatterer
+from dtflab.ops.checks import Assert
+from dtflab.ops.control_flow import with_dependencies
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.type_sets import FLOAT
 
@@ -169,9 +170,8 @@ def histogram_fixed_width_bins(
         values = reshaping.reshape(values, [-1])
         value_range = convert_to_tensor(value_range, name="value_range")
         nbins = convert_to_tensor(nbins, dtypes.int32, name="nbins")
-        check = assertions.Assert(nbins > 0, [f"nbins {nbins} must > 0"])
-        with control_dependencies([check]):
-            nbins = array.identity(nbins, name="control_dependency")
+        check = Assert(nbins > 0, [f"nbins {nbins} must > 0"])
+        nbins = with_dependencies([check], nbins)
         count = casting.cast(nbins, values.dtype)
         difference = values - value_range[0]
         width = value_range[1] - value_range[0]

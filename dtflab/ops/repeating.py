@@ -248,9 +248,15 @@ class PadV2(_Pad):
 def pad(
     tensor: Any, paddings: Any, mode: str = "CONSTANT", name: str | None = None, constant_values: Any = 0
 ) -> Tensor:
-    """`tensor` with `paddings[i]` = (before, after) elements added along axis i."""
+    """`tensor` with `paddings[i]` = (before, after) elements added along axis i.
+
+    `mode` REFLECT or SYMMETRIC mirrors what is inside, without or with the edge.
+    """
+    if mode.upper() in ("REFLECT", "SYMMETRIC"):
+        return apply_op("MirrorPad", name, input=tensor, paddings=paddings, mode=mode.upper())
     if mode.upper() != "CONSTANT":
-        raise NotImplementedError(f"tf.pad with mode {mode!r} is not in dtflab; CONSTANT is.")
+        raise ValueError("Value of argument `mode` expected to be one of 'CONSTANT', 'REFLECT', or 'SYMMETRIC'. "
+                         f"Received `mode` = {mode!r}.")  # fmt: skip
     if not isinstance(constant_values, Tensor) and np.ndim(constant_values) == 0 and constant_values == 0:
         return apply_op("Pad", name, input=tensor, paddings=paddings)
     return apply_op("PadV2", name, input=tensor, paddings=paddings, constant_values=constant_values)

@@ -173,3 +173,24 @@ def bits(tf):
     for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"):
         getattr(tf.bitwise, name)(a, b)
     tf.bitwise.invert(a)
+
+
+@program
+def mirrored_padding(tf):
+    x = tf.placeholder(tf.float32, [2, 3])
+    for mode in ("REFLECT", "symmetric", "CONSTANT"):
+        y = tf.pad(x, [[1, 0], [0, 2]], mode)
+        tf.gradients(tf.gradients(y * y, x)[0], x)
+
+
+def test_padding_beyond_the_mirror():
+    def program(tf):
+        found = []
+        for mode, count in (("REFLECT", 2), ("SYMMETRIC", 3)):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="dimension size"):
+                tf.Session().run(tf.pad(tf.zeros([2, 3]), [[count, 0], [0, 0]], mode))
+        with pytest.raises(ValueError):
+            tf.pad(tf.zeros([2]), [[1, 1]], "round")
+        return found
+
+    both(program)
