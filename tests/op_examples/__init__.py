@@ -451,7 +451,9 @@ def unsorted_segments(v: Values) -> list[Example]:
 
 @examples("TopKV2")
 def top_k(v: Values) -> list[Example]:
-    return [v(v.array(2, 5), np.array(k, np.int32), sorted=True) for k in (1, 3, 5)]
+    found = [v(v.array(2, 5), np.array(k, np.int32), sorted=True) for k in (1, 3, 5)]
+    distinct = v.random.permutation(80).reshape(2, 40).astype(v.dtype.as_numpy_dtype)
+    return [*found, v(distinct, np.array(2, np.int32)), v(v.array(2, 40), np.array(2, np.int32))]
 
 
 @examples("InTopK", "InTopKV2")

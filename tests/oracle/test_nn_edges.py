@@ -102,6 +102,20 @@ def test_top_k_of_every_dtype_and_with_ties(dtype, k):
     same(run)
 
 
+@pytest.mark.parametrize("dtype", [*FLOATS, np.int32, np.uint8])
+@pytest.mark.parametrize("ties", [True, False])
+def test_top_k_of_wide_rows(dtype, ties):
+    """Only a few of many are wanted: they are found before anything is sorted."""
+    random = np.random.default_rng(1)
+    rows = random.integers(0, 9, (3, 200)) if ties else np.stack([random.permutation(200) for _ in range(3)])
+
+    def run(tf):
+        x = tf.constant(rows.astype(dtype))
+        return [*tf.nn.top_k(x, 5), *tf.nn.top_k(x[0], 1), *tf.nn.top_k(tf.reshape(x, [1, 3, 200]), 12)]
+
+    same(run)
+
+
 def test_top_k_of_nothing_and_of_infinities():
     def run(tf):
         x = tf.constant([[INF, -INF, 1.0, INF], [-INF, -INF, -INF, 0.0]])
