@@ -67,6 +67,7 @@ from dtflab.ops.depthwise import (
 )
 from dtflab.ops.dilation import dilation2d, erosion2d
 from dtflab.ops.embedding import embedding_lookup, embedding_lookup_sparse, safe_embedding_lookup_sparse
+from dtflab.ops.fractional_pooling import fractional_avg_pool, fractional_max_pool
 from dtflab.ops.lrn import local_response_normalization
 from dtflab.ops.moments import (
     batch_norm_with_global_normalization,

@@ -112,3 +112,27 @@ def with_argmax(v: Values) -> list[Example]:
             limit = x.size if with_batch else x.size // len(x)
             found.append(v(x, v.array(*y.shape), v.index(limit, *y.shape, dtype=np.int64), **more))
     return found
+
+
+@examples("FractionalMaxPool", "FractionalAvgPool")
+def fractional(v: Values) -> list[Example]:
+    found = []
+    for n, (pseudo_random, overlapping) in enumerate([(False, False), (True, False), (False, True), (True, True)]):
+        ways = {"pseudo_random": pseudo_random, "overlapping": overlapping, "deterministic": True}
+        ratio = [1.0, 1.4142, 1.73, 1.0]
+        found.append(v(_apart(v, 2, 12, 9, 2), pooling_ratio=ratio, seed=5, seed2=n + 1, **ways))
+    return found
+
+
+@examples("FractionalMaxPoolGrad", "FractionalAvgPoolGrad")
+def fractional_grad(v: Values) -> list[Example]:
+    rows, columns = np.array([0, 1, 3, 5], np.int64), np.array([0, 2, 3], np.int64)
+    found = []
+    for overlapping in (False, True):
+        x, y = _apart(v, 2, 5, 3, 2), np.empty((2, 3, 2, 2), v.dtype.as_numpy_dtype)
+        for _, i, j, _ in np.ndindex(*y.shape):
+            ends = rows[i + 1] + overlapping, columns[j + 1] + overlapping
+            y[:, i, j] = x[:, rows[i] : ends[0], columns[j] : ends[1]].max(axis=(1, 2))
+        first = [x, y] if v.op == "FractionalMaxPoolGrad" else [np.array(x.shape, np.int64)]
+        found.append(v(*first, v.array(*y.shape), rows, columns, overlapping=overlapping))
+    return found

@@ -223,6 +223,15 @@ def pools_of_any_rank(tf):
 
 
 @program
+def fractional_pools(tf):
+    x = images(tf, 2, 8, 6, 4)
+    y = tf.nn.fractional_max_pool(x, [1.0, 1.4, 1.5, 1.0], seed=1, seed2=2)[0]
+    tf.nn.fractional_avg_pool(images(tf), [1.0, 1.4, 1.5, 1.0], True, True, True, 1, 2, "mean")
+    u = tf.nn.fractional_avg_pool(x, [1.0, 1.4, 1.5, 1.0], seed=1, seed2=2)[0]
+    tf.gradients([y, u], x)
+
+
+@program
 def dilations(tf):
     x, w = images(tf), weights(tf, 3, 3, 4)
     y = tf.nn.dilation2d(x, w, [1, 1, 1, 1], [1, 2, 2, 1], "SAME")
@@ -343,6 +352,9 @@ RUN: dict[str, Callable[[Any], Any]] = {
             x=_hidden(tf, 2, 3, 4), **{name: _hidden(tf, 4) for name in ("scale", "offset", "mean", "variance")}
         ).y
     ),
+    "seeds for what is not to be repeated": lambda tf: tf.nn.fractional_max_pool(
+        _hidden(tf, 1, 8, 8, 1), [1.0, 1.4, 1.4, 1.0], seed=1
+    )[0],
     "pool over images": _hidden_pool(shape=(4, 2, 2, 4), ksize=[2, 1, 1, 1]),
     "pool of a window of 0": _hidden_pool(ksize=[1, 0, 3, 1]),
     "pool of another output": _hidden_pool_grad((1, 3, 4, 3), (1, 4, 4, 3)),
@@ -537,3 +549,22 @@ def test_spread_windows_give_tensorflows_values():
 
     for theirs, ours in zip(*both(run), strict=True):
         np.testing.assert_allclose(ours, theirs, 1e-3, 1e-4)
+
+
+def test_fractional_windows_stay_if_they_are_to_stay():
+    x = np.random.default_rng(8).permutation(14 * 11).reshape(1, 14, 11, 1).astype(np.float32)
+
+    def run(tf: Any) -> Any:
+        found = tf.nn.fractional_max_pool(x, [1.0, 1.4, 1.6, 1.0], deterministic=True, seed=4, seed2=9)
+        with tf.Session() as session:
+            return [value for _ in range(2) for value in session.run(list(found))]
+
+    for theirs, ours in zip(*both(run), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_fractional_windows_are_drawn_anew_otherwise():
+    found = dtflab.nn.fractional_avg_pool(np.ones((1, 40, 40, 1), np.float32), [1.0, 1.4, 1.6, 1.0])
+    with dtflab.Session() as session:
+        rows = {tuple(session.run(found[1]).tolist()) for _ in range(8)}
+    assert len(rows) > 1 and all(row[0] == 0 and row[-1] == 40 and len(row) == 29 for row in rows)
