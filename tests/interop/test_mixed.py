@@ -234,6 +234,11 @@ def test_a_model_with_functions(target, tensorflow_2, ps, worker):
 
 
 @pytest.mark.parametrize("there", [THEIRS, OURS])
+def test_a_graph_that_grows_by_calls_of_functions(target, tensorflow_2, there):
+    assert tensorflow_2.run("growing_by_calls", target=target, there=there) == [7, 15, 15, 150, 7]
+
+
+@pytest.mark.parametrize("there", [THEIRS, OURS])
 def test_functions_of_a_dtflab_client(target, there):
     """A call, which the master inlines, with a function in it."""
     with tf.device(there):

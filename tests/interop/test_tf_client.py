@@ -118,6 +118,10 @@ def test_a_conditional(any_tensorflow, target):
     assert any_tensorflow.run("conditional", target=target) == 1
 
 
+def test_a_graph_that_grows_by_calls_of_functions(tensorflow_2, target):
+    assert tensorflow_2.run("growing_by_calls", target=target, there=PS) == [7, 15, 15, 150, 7]
+
+
 @pytest.mark.parametrize("devices", [("", ""), (PS, WORKER), (OTHER, PS)])
 def test_a_model_with_a_loop_a_conditional_and_a_function(tensorflow_2, target, devices):
     expected = tensorflow_2.run("recurrent", target="")

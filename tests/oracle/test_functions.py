@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("tensorflow")
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
+from tensorflow.python.eager import context
 from tensorflow.python.framework import function as legacy
 from tensorflow.python.ops import control_flow_util
 
@@ -329,3 +330,24 @@ def test_a_gradient_that_would_need_new_functions_says_what_to_do():
         x, y = graph.get_tensor_by_name("x:0"), graph.get_tensor_by_name(fetches[1])
         with pytest.raises(NotImplementedError, match=r"no gradient of 'while'.*let the client that made it"):
             dtflab.gradients(y, x)
+
+
+def test_a_saved_model_of_tensorflow_2(tmp_path):
+    with context.eager_mode():
+        module = tf2.Module()
+        module.w = tf2.Variable([[1.0, 2.0], [3.0, 4.0]])
+
+        @tf2.function(input_signature=[tf2.TensorSpec([None, 2], tf2.float32, name="x")])
+        def run(x):
+            y = tf2.matmul(x, module.w)
+            for _ in tf2.range(3):
+                y = tf2.cond(tf2.reduce_sum(y) > 4.0, lambda: y * 0.5, lambda: y - 1.0)  # noqa: B023 - called at once
+            return {"y": y}
+
+        tf2.saved_model.save(module, str(tmp_path), signatures=run)
+        wanted = run(tf2.constant([[1.0, 1.0]]))["y"].numpy()
+    with dtflab.Graph().as_default(), dtflab.Session() as session:
+        meta = dtflab.saved_model.load(session, ["serve"], str(tmp_path))
+        signature = meta.signature_def["serving_default"]
+        found = session.run(signature.outputs["y"].name, {signature.inputs["x"].name: [[1.0, 1.0]]})
+    np.testing.assert_allclose(found, wanted)

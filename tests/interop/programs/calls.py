@@ -305,6 +305,20 @@ def conditional(tf: Any, target: str) -> float:
             return float(sess.run(y, {p: True}))
 
 
+def growing_by_calls(tf: Any, target: str, there: str = "") -> list[float]:
+    """A function is called, and called again after the first run; then one of three branches is chosen."""
+    with tf.Graph().as_default():
+        double = tf.function(lambda x: x * 2.0 + 1.0)
+        y = double(tf.constant(3.0))
+        with tf.Session(target) as sess:
+            found = [float(sess.run(y))]
+            with tf.device(there):
+                z = double(y)
+                branches = [lambda: z, lambda: z * 10.0, lambda: y]
+                chosen = [tf.switch_case(tf.constant(i), branches) for i in (0, 1, 5)]
+            return [*found, *map(float, sess.run([z, *chosen]))]
+
+
 def recurrent(tf: Any, target: str, ps: str = "", worker: str = "", steps: int = 12) -> list[float]:
     """The losses of a model with a loop, a conditional in it and a function around it; part of its body is on the ps.
 
