@@ -45,6 +45,7 @@ from dtflab.ops.convolutions import (
     conv2d_backprop_input,
     conv2d_transpose,
     conv3d,
+    conv3d_backprop_filter_v2,
     conv3d_transpose,
     conv_transpose,
     convolution,
@@ -108,6 +109,7 @@ from dtflab.ops.space_batch import depth_to_space, space_to_batch, space_to_dept
 from dtflab.ops.unary import sigmoid, tanh
 
 avg_pool2d = avg_pool
+conv3d_backprop_filter = conv3d_backprop_filter_v2
 depthwise_conv2d_backprop_filter = depthwise_conv2d_native_backprop_filter
 depthwise_conv2d_backprop_input = depthwise_conv2d_native_backprop_input
 lrn = local_response_normalization

@@ -291,6 +291,23 @@ def conv3d(
     )  # fmt: skip
 
 
+def conv3d_backprop_filter_v2(
+    input: Any,
+    filter_sizes: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: str,
+    data_format: str = "NDHWC",
+    dilations: Sequence[int] = (1, 1, 1, 1, 1),
+    name: str | None = None,
+) -> Tensor:
+    """The gradient of `conv3d` by its filter of shape `filter_sizes`."""
+    return apply_op(
+        "Conv3DBackpropFilterV2", name, input=input, filter_sizes=filter_sizes, out_backprop=out_backprop,
+        strides=list(strides), padding=padding, data_format=data_format, dilations=list(dilations),
+    )  # fmt: skip
+
+
 def conv3d_transpose(
     value: Any,
     filter: Any = None,

@@ -149,7 +149,7 @@ def _mean(node: Any, x: Any, rows: Any, columns: Any) -> Any:
 
 
 def _output_shape(op: Any) -> list[TensorShape]:
-    """The images smaller by the ratios; and two lists of starts, which are longer by one than TensorFlow's rule says."""
+    """The images smaller by the ratios, and two lists of starts, longer by one than TensorFlow's rule says."""
     ratios = op.get_attr("pooling_ratio")
     if len(ratios) != 4:
         raise ValueError("pooling_ratio field must specify 4 dimensions")

@@ -102,6 +102,7 @@ def volumes(tf):
     y = tf.nn.conv3d(x, w, [1, 1, 2, 1, 1], "SAME")
     z = tf.nn.conv3d_transpose(y, w, [1, 5, 4, 6, 2], [1, 2, 1])
     tf.nn.conv_transpose(y, w, [1, 5, 4, 6, 2], [1, 2, 1], name="up")
+    tf.nn.conv3d_backprop_filter(x, [2, 3, 1, 2, 3], y, [1, 1, 2, 1, 1], "SAME")
     pooled = [tf.nn.max_pool3d(z, 2, 2, "SAME"), tf.nn.avg_pool3d(z, [1, 2, 2, 1, 1], 2, "VALID", name="mean")]
     dx, dw = tf.gradients([y, *pooled], [x, w])
     tf.gradients([dx, dw], [x, w])
