@@ -405,6 +405,7 @@ from dtflab.ops.sparse_arithmetic import (
     sparse_softmax,
     sparse_tensor_dense_matmul,
 )
+from dtflab.ops.sparse_matmul import sparse_matmul
 from dtflab.ops.sparse_messages import deserialize_many_sparse, serialize_many_sparse, serialize_sparse
 from dtflab.ops.sparse_segments import (
     sparse_segment_mean,

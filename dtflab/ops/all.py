@@ -97,6 +97,7 @@ from dtflab.ops import (  # noqa: F401
     sorting,
     space_batch,
     sparse_math,
+    sparse_matmul,
     sparse_messages,
     sparse_places,
     sparse_segments,

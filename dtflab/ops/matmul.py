@@ -242,7 +242,7 @@ def matmul(
 ) -> Tensor:
     """The matrix product a @ b; of arrays with more than two axes that of their last two.
 
-    `a_is_sparse` and `b_is_sparse` are hints that need not be taken.
+    `a_is_sparse` and `b_is_sparse` make it a SparseMatMul, which may mix float32 and bfloat16.
     """
     with name_scope(name, "MatMul", [a, b]) as scope:
         for which, transpose, adjoint in (("a", transpose_a, adjoint_a), ("b", transpose_b, adjoint_b)):
@@ -262,9 +262,19 @@ def matmul(
                 adj_x=adjoint_a or transpose_a, adj_y=adjoint_b or transpose_b, grad_x=grad_a, grad_y=grad_b,
             )  # fmt: skip
         a, b = casting.conj(a) if adjoint_a else a, casting.conj(b) if adjoint_b else b
+        if _for_sparse(a, b, a_is_sparse or b_is_sparse):
+            flags = {"transpose_a": transpose_a or adjoint_a, "transpose_b": transpose_b or adjoint_b}
+            found = apply_op("SparseMatMul", scope, a=a, b=b, a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse, **flags)
+            return casting.cast(found, dtypes.bfloat16) if a.dtype == b.dtype == dtypes.bfloat16 else found
         return _mat_mul(
             a, b, transpose_a or adjoint_a, transpose_b or adjoint_b, name=scope, grad_a=grad_a, grad_b=grad_b
         )
+
+
+def _for_sparse(a: Tensor, b: Tensor, hinted: bool) -> bool:
+    """True if SparseMatMul takes the operands, because of a hint or because only it mixes their types."""
+    types = {a.dtype.base_dtype, b.dtype.base_dtype}
+    return types <= {dtypes.float32, dtypes.bfloat16} and (hinted or len(types) == 2)
 
 
 def matvec(a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, name: str | None = None) -> Tensor:

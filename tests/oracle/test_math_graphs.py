@@ -194,3 +194,14 @@ def test_padding_beyond_the_mirror():
         return found
 
     both(program)
+
+
+@program
+def sparse_products(tf):
+    a, b = tf.placeholder(tf.float32, [3, 4]), tf.placeholder(tf.float32, [4, 2])
+    c = tf.placeholder(tf.bfloat16, [4, 2])
+    tf.gradients(tf.matmul(a, b, a_is_sparse=True), [a, b])
+    tf.gradients(tf.matmul(a, a, transpose_b=True, b_is_sparse=True), a)
+    tf.gradients(tf.matmul(a, c), [a, c])
+    tf.matmul(c, c, transpose_a=True, b_is_sparse=True)
+    tf.sparse_matmul(a, b, name="s")
