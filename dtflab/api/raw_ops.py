@@ -20,8 +20,9 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.missing import missing as _missing
 from dtflab.graph.op_registry import OpDef
 
+_REDUCTIONS = ("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum")
 _RENAMED = {
-    **{reduction: {"reduction_indices": "axis"} for reduction in ("All", "Any", "Max", "Mean", "Min", "Prod", "Sum")},
+    **{reduction: {"reduction_indices": "axis"} for reduction in _REDUCTIONS},
     "ExpandDims": {"dim": "axis"},
     "Select": {"t": "x", "e": "y"},
     "Split": {"split_dim": "axis"},
