@@ -105,8 +105,8 @@ BAD_GRAPHS = {
     "a = NoOp()\na = NoOp()": (errors.InvalidArgumentError, "Node 'a' is not unique"),
     "a b = NoOp()": (errors.InvalidArgumentError, "Illegal op name 'a b'"),
     "a = Identity(b)\nb = Neg(a)": (errors.InvalidArgumentError, "2 nodes in a cycle: "),
-    "a = StatelessIf()": (errors.UnimplementedError, "Node 'a' calls a function (op StatelessIf)"),
-    "a = PartitionedCall()": (errors.UnimplementedError, "PartitionedCall"),
+    "a = StatelessIf()": (errors.InvalidArgumentError, "NodeDef missing attr 'Tcond' from Op<name=StatelessIf>"),
+    "a = PartitionedCall()": (errors.InvalidArgumentError, "NodeDef missing attr 'Tin' from Op<name=PartitionedCall>"),
 }
 
 
