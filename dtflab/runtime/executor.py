@@ -132,7 +132,8 @@ class Executor:
         producers: dict[str, Node],
     ) -> Item:
         op = op_registry.get(node.op)
-        kernel = _arguments if op.control_flow else self.device.bind(node)
+        sends = bool(op.control_flow) and op.control_flow != "loop_cond"  # that one only has a name of its own
+        kernel = _arguments if sends else self.device.bind(node)
         refs = [i for i, edge in enumerate(node.inputs) if _carries_cell(edge, producers)]
         wants_refs = [t._is_ref_dtype for t in op.op_def.input_types(node.attrs)]
         to_read = [i for i in refs if not wants_refs[i]]
@@ -146,11 +147,11 @@ class Executor:
             ASYNC * op.is_async
             | MANY_OUTPUTS * (len(op.op_def.outputs) > 0 and not single)
             | TRANSFER * (node.op in _TRANSFERS)
-            | CONTROL_FLOW * bool(op.control_flow)
+            | CONTROL_FLOW * sends
             | COSTLY * (op.blas and self.device.xp is np)
             | HANDS_ON * (bool(to_read) and node.op == "Identity")
         )
-        out: Any = targets if mode & MANY_OUTPUTS or op.control_flow else tuple(targets[0]) if targets else ()
+        out: Any = targets if mode & MANY_OUTPUTS or sends else tuple(targets[0]) if targets else ()
         return Item(kernel, slots, [None] * (slots.stop - slots.start), mode, out, tuple(controls))
 
     def _grow(self) -> None:
@@ -229,7 +230,7 @@ class Iteration:
                 n = take()
                 kernel, slots, empty, mode, targets, controls = items[n]
                 args = value = None  # what was made last is on its edges now, and its buffer perhaps free
-                if mode or dead or step.careful:
+                if mode or step.careful or (dead and n in dead):
                     value = self._run(n)
                     if value is _DELIVERED:
                         continue
@@ -374,15 +375,17 @@ class Iteration:
 
         A value that is dead `for_good` is the only one that a Merge will get.
         """
-        item = self.executor.items[n]
+        item, inputs, pending, ready = self.executor.items[n], self.inputs, self.pending, self.ready
         outputs = item.targets if item.mode & (MANY_OUTPUTS | CONTROL_FLOW) else (item.targets,)
         for targets, value in zip(outputs, values, strict=True):
             for slot, consumer in targets:
                 if value is DEAD:
                     self._deliver_dead(consumer, for_good)
                 else:
-                    self.inputs[slot] = value
-                    self._count(consumer)
+                    inputs[slot] = value
+                    pending[consumer] -= 1
+                    if not pending[consumer]:
+                        ready.append(consumer)
         for consumer in item.controls:
             if not alive and self.executor.control_flow[consumer] not in frames.IMMORTAL:
                 self.dead.add(consumer)

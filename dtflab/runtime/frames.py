@@ -52,7 +52,8 @@ class Frame:
     def next_iteration(self) -> Iteration:
         """Begin the next turn of the loop."""
         parent = self.parent
-        ctx = parent.ctx.in_frame(self.id, self.started)
+        # Which iteration it is matters to kernels that take the context only, and so to loops inside.
+        ctx = parent.ctx.in_frame(self.id, self.started) if parent.executor.ctx_slots else parent.ctx
         iteration = type(parent)(parent.executor, parent.step, ctx, self, self.started)
         self.started += 1
         self.alive.append(iteration)
@@ -72,12 +73,14 @@ class Frame:
 
     def advance(self, iteration: Iteration, n: int, value: Any) -> None:
         """A value goes from `iteration` to the one after it."""
-        following = next((i for i in self.alive if i.number == iteration.number + 1), None)
-        if following is None:
-            if len(self.alive) >= self.parallel:
-                self.deferred.append((n, value))
-                return
+        place = iteration.number + 1 - self.alive[0].number  # their numbers have no gaps
+        if place < len(self.alive):
+            following = self.alive[place]
+        elif len(self.alive) < self.parallel:
             following = self.next_iteration()
+        else:
+            self.deferred.append((n, value))
+            return
         following.hand_on(n, (value,))
         following.enqueue()
 
@@ -114,8 +117,10 @@ def run(iteration: Iteration, n: int, args: Sequence[Any]) -> None:
         sides[int(taken) if 0 <= taken < len(sides) else -1] = value
         iteration.hand_on(n, sides)
     elif kind == "merge":
-        index, value = next((i, a) for i, a in enumerate(args) if a is not None)
-        iteration.hand_on(n, (value, np.int32(index)))
+        index = 0
+        while args[index] is None:
+            index += 1
+        iteration.hand_on(n, (args[index], np.int32(index)))
     elif kind == "enter":
         _enter(iteration, n, args[0])
     elif kind == "exit":
@@ -126,7 +131,7 @@ def run(iteration: Iteration, n: int, args: Sequence[Any]) -> None:
     elif kind == "next_iteration":
         assert iteration.frame is not None
         iteration.frame.advance(iteration, n, args[0])
-    else:  # a loop's condition, or a trigger
+    else:  # a trigger
         iteration.hand_on(n, args)
 
 

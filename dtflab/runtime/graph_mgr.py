@@ -7,7 +7,6 @@ Rule: a registered partition is bound once; every step only makes a context per 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +62,9 @@ class StepContext:
 
     def in_frame(self, frame_id: int, iteration: int) -> StepContext:
         """The context of an iteration of a loop."""
-        inner = copy.copy(self)
+        inner = StepContext.__new__(StepContext)
+        for name in StepContext.__slots__:
+            setattr(inner, name, getattr(self, name))
         inner.frame_id = frame_id
         inner.frame_iter = f"{frame_id}:{iteration}"
         return inner
