@@ -4,8 +4,8 @@ Stands for `core/kernels/conv_ops*.cc`, `conv_grad_*_ops*.cc` and their parts of
 the functions of `tf.nn` are in `convolutions.py`. Left out: strides over images or channels, as in TensorFlow.
 
 Rule: a convolution is a product of matrices per block of images, of which the windows are laid out beside each other;
-the intra-op threads share the images. Channels are the last dimension inside: other formats are transposed, and
-run on every device, though TensorFlow's CPU kernels refuse some of them.
+the intra-op threads share the images, or the rows of a single one. Channels are the last dimension inside: other
+formats are transposed, and run on every device, though TensorFlow's CPU kernels refuse some of them.
 """
 
 from __future__ import annotations
@@ -38,35 +38,47 @@ def _alone(total: int, cost: float, work: Callable[[int, int], Any]) -> None:
 
 
 class _Plan:
-    """How a convolution becomes products: sizes of the matrices, and the blocks of images."""
+    """How a convolution becomes products: sizes of the matrices, and the blocks of units (images, mostly)."""
 
-    def __init__(self, xp: Any, axes: Sequence[Axis], depth: int, filters: int, itemsize: int) -> None:
-        self.axes = axes
-        self.places = math.prod(windows.outs(axes))  # windows per image
+    def __init__(self, xp: Any, axes: Sequence[Axis], places: int, depth: int, filters: int, itemsize: int) -> None:
+        self.places = places  # windows per unit
         self.positions = math.prod(a.window for a in axes)
         self.inner = self.positions * depth
-        self.cost = 2 * self.places * self.inner * filters * itemsize / 4 * NANOSECONDS_PER_FLOP
+        self.cost = 2 * places * self.inner * filters * itemsize / 4 * NANOSECONDS_PER_FLOP
         room = SCRATCH if xp is np else SCRATCH << 7
-        self.block = max(1, room // max(1, self.places * self.inner * itemsize))
+        self.block = max(1, room // max(1, places * self.inner * itemsize))
 
     def blocks(self, first: int, last: int) -> Iterator[tuple[slice, int]]:
-        """Slices of images, and how many windows are in each."""
+        """Slices of units, and how many windows are in each."""
         for i in range(first, last, self.block):
             some = slice(i, min(i + self.block, last))
             yield some, (some.stop - i) * self.places
 
 
+def _units(axes: Sequence[Axis], seen: Any, other: Any) -> tuple[Any, Any, int]:
+    """What threads share, of the windows and of an array with the outs: images, or the rows of a single one.
+
+    And how many windows are in each.
+    """
+    first, *rest = windows.outs(axes)
+    if len(seen) == 1 and rest:
+        return seen[0], other[0], math.prod(rest)
+    return seen, other, first * math.prod(rest)
+
+
 def convolve(xp: Any, shard: Shard, x: Any, w: Any, axes: Sequence[Axis]) -> Any:
     """Each window of `x` times the filters: [batch, outs, filters]."""
-    plan = _Plan(xp, axes, x.shape[-1], w.shape[-1], x.itemsize)
-    out = xp.empty((len(x), *windows.outs(axes), w.shape[-1]), x.dtype)
-    matrix, seen = w.reshape(plan.inner, -1), windows.patches(xp, x, axes)
+    depth, filters = w.shape[-2:]
+    out = xp.empty((len(x), *windows.outs(axes), filters), x.dtype)
+    seen, parts, places = _units(axes, windows.patches(xp, x, axes), out)
+    plan = _Plan(xp, axes, places, depth, filters, x.itemsize)
+    matrix = w.reshape(plan.inner, filters)
 
     def work(first: int, last: int) -> None:
         for some, rows in plan.blocks(first, last):
-            xp.matmul(seen[some].reshape(rows, plan.inner), matrix, out=out[some].reshape(rows, -1))
+            xp.matmul(seen[some].reshape(rows, plan.inner), matrix, out=parts[some].reshape(rows, filters))
 
-    shard(len(x), plan.cost, work)
+    shard(len(parts), plan.cost, work)
     return out
 
 
@@ -80,7 +92,7 @@ def convolve_back(xp: Any, shard: Shard, dy: Any, w: Any, axes: Sequence[Axis]) 
     if filters <= 4 * depth and all(a.before >= 0 and a.after >= 0 and a.stride == 1 for a in turned):
         back = xp.flip(w, tuple(range(len(axes)))).swapaxes(-1, -2)
         return convolve(xp, shard, dy, back, turned)
-    plan = _Plan(xp, axes, depth, filters, dy.itemsize)
+    plan = _Plan(xp, axes, math.prod(windows.outs(axes)), depth, filters, dy.itemsize)
     dx = xp.zeros((len(dy), *(a.size for a in axes), depth), dy.dtype)
     back = xp.swapaxes(w.reshape(plan.positions, depth, filters), 1, 2)
 
@@ -98,16 +110,16 @@ def convolve_back(xp: Any, shard: Shard, dy: Any, w: Any, axes: Sequence[Axis]) 
 def correlate(xp: Any, shard: Shard, x: Any, dy: Any, axes: Sequence[Axis]) -> Any:
     """The gradient by the filters: all windows, transposed, times what their outputs were told."""
     depth, filters = x.shape[-1], dy.shape[-1]
-    plan = _Plan(xp, axes, depth, filters, x.itemsize)
-    seen = windows.patches(xp, x, axes)
-    totals: dict[int, Any] = {}  # one per part, by its first image, so that they are added in order
+    seen, told, places = _units(axes, windows.patches(xp, x, axes), dy)
+    plan = _Plan(xp, axes, places, depth, filters, x.itemsize)
+    totals: dict[int, Any] = {}  # one per part, by its first unit, so that they are added in order
 
     def work(first: int, last: int) -> None:
         totals[first] = total = xp.zeros((plan.inner, filters), x.dtype)
         for some, rows in plan.blocks(first, last):
-            total += xp.matmul(seen[some].reshape(rows, plan.inner).T, dy[some].reshape(rows, filters))
+            total += xp.matmul(seen[some].reshape(rows, plan.inner).T, told[some].reshape(rows, filters))
 
-    shard(len(x), plan.cost, work)
+    shard(len(told), plan.cost, work)
     return sum(totals[first] for first in sorted(totals)).reshape(*(a.window for a in axes), depth, filters)
 
 

@@ -475,9 +475,10 @@ def test_float32_dilated_and_channels_first_are_tensorflows():
         np.testing.assert_allclose(ours, theirs, 1e-4, 1e-4)
 
 
-def test_parts_on_threads_are_the_whole():
-    """The images of a convolution are shared by the intra-op threads; each gives what one thread gives."""
-    x, w = np.random.default_rng(4).uniform(-1, 1, (9, 30, 30, 8)), np.ones((5, 5, 8, 16))
+@pytest.mark.parametrize("images", [9, 1])
+def test_parts_on_threads_are_the_whole(images):
+    """The images, or the rows of a single one, are shared by the intra-op threads; together they give the same."""
+    x, w = np.random.default_rng(4).uniform(-1, 1, (images, 40, 30, 8)), np.ones((5, 5, 8, 16))
     found = []
     for threads in (1, 3):
         with dtflab.Graph().as_default():
