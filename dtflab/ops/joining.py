@@ -101,15 +101,23 @@ def _concat_grad(values: Any, axis: Tensor, dy: Any) -> list[Any]:
     """The part of dy that belongs to each value."""
     if len(values) == 1:
         return [dy]
-    positive_axis = axis % array.rank(values[0])
     if isinstance(dy, IndexedSlices):
-        return _concat_grad_sparse(values, axis, positive_axis, dy)
+        return _concat_grad_sparse(values, axis, axis % array.rank(values[0]), dy)
+    if axis.op.type == "Const" and _context(axis.op) is not _context(dy.op):
+        axis = constant(constant_value(axis), axis.dtype)  # here again, so that it need not come into a loop or branch
+    positive_axis = axis % array.rank(values[0])
     sizes = _input_shapes(values)
     if len(sizes) > 16:  # TensorFlow found one Split faster than that many Slices
         along = slicing.slice(stacking.stack(sizes, axis=1), [positive_axis, 0], [1, -1])
         return split(dy, reshaping.squeeze(along), positive_axis)
     offsets = apply_op("ConcatOffset", concat_dim=positive_axis, shape=sizes)
     return [slicing.slice(dy, begin, size) for begin, size in zip(offsets, sizes)]
+
+
+def _context(op: Any) -> Any:
+    """The loop or branch where the outputs of an operation are."""
+    context = op._control_flow_context
+    return context.outer_context if context is not None and op.type in ("Exit", "RefExit") else context
 
 
 def _input_shapes(values: Any) -> list[Tensor]:
