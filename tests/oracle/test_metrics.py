@@ -10,6 +10,9 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
+import tensorflow.compat.v1 as real_tf
+
+import dtflab
 from tests.oracle.graph_defs import assert_same_graph, both
 
 Batch = dict[str, Any]
@@ -244,6 +247,47 @@ def test_a_metric_begins_anew():
 
     theirs, ours = both(program)
     assert ours == theirs == [1.5, 1.5, 0.0]
+
+
+def trained(tf):
+    x, y = tf.placeholder(tf.float32, [None, 3], name="x"), tf.placeholder(tf.int64, [None], name="y")
+    logits = tf.matmul(x, tf.get_variable("w", [3, 4], initializer=tf.ones_initializer()))
+    tf.losses.sparse_softmax_cross_entropy(y, logits)
+    for tensor in tf.metrics.accuracy(y, tf.argmax(logits, 1), name="accuracy"):
+        tf.add_to_collection("accuracy", tensor)
+
+
+def test_losses_and_metrics_travel_in_meta_graphs_both_ways():
+    def exported(tf):
+        trained(tf)
+        return tf.train.export_meta_graph()
+
+    def imported(tf, meta_graph):
+        with tf.Graph().as_default(), tf.Session() as sess:
+            tf.train.import_meta_graph(tf.MetaGraphDef.FromString(meta_graph.SerializeToString()))
+            metrics = tf.get_collection(tf.GraphKeys.METRIC_VARIABLES)
+            sess.run([tf.global_variables_initializer(), tf.variables_initializer(metrics)])
+            fetches = tf.get_collection("accuracy")[1], tf.get_collection(tf.GraphKeys.LOSSES)[0]
+            return sess.run(fetches, {"x:0": np.ones((2, 3)), "y:0": [0, 1]})
+
+    theirs, ours = both(exported)
+    assert {k: str(v) for k, v in ours.collection_def.items()} == {k: str(v) for k, v in theirs.collection_def.items()}
+    accuracy, loss = imported(dtflab, theirs)
+    assert (accuracy, loss) == pytest.approx((0.5, np.log(4)))
+    assert imported(real_tf, ours) == pytest.approx([accuracy, loss])
+
+
+def test_metrics_of_a_worker_with_variables_on_parameter_servers():
+    tf = dtflab
+    with dtflab.Cluster(ps=2, worker=1) as cluster, tf.Graph().as_default():
+        with tf.device(tf.train.replica_device_setter(cluster=cluster.spec)):
+            predictions = tf.placeholder(tf.float32, [None])
+            value, update = tf.metrics.recall(tf.constant([1, 0, 1]), predictions)
+        with tf.Session(cluster.target) as sess:
+            sess.run(tf.local_variables_initializer())
+            found = [sess.run(update, {predictions: batch}) for batch in ([1, 0, 0], [1, 1, 1])]
+            assert [*found, sess.run(value)] == [0.5, 0.75, 0.75]
+        assert {v.device for v in tf.local_variables()} == {"/job:ps/task:0", "/job:ps/task:1"}
 
 
 # -- errors -----------------------------------------------------------------------------------------------------------
