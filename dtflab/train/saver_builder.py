@@ -19,7 +19,7 @@ from dtflab.graph.convert import constant
 from dtflab.graph.device_spec import canonical_name
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, device, get_default_graph, name_scope
-from dtflab.ops import array, constant as constants, logic, strings
+from dtflab.ops import array, constant as constants, logic, regex, strings
 from dtflab.ops.control_flow import group, with_dependencies
 from dtflab.ops.partitioned_variables import PartitionedVariable
 from dtflab.ops.saveable import (
@@ -133,7 +133,7 @@ class BaseSaverBuilder:
             return self._add_sharded_v1_save_ops(prefix, per_device)
         with device("CPU"):
             suffix = logic.where(
-                strings.regex_full_match(prefix, "^s3://.*"),
+                regex.regex_full_match(prefix, "^s3://.*"),
                 constant(".part"),
                 constant(os.path.normpath("_temp/part")),
             )
