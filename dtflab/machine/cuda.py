@@ -32,6 +32,7 @@ from dtflab.machine.gpu import GPUDevice, Kernel
 from dtflab.machine.hosts import Card, this_host
 from dtflab.machine.memory import DeviceMemory
 from dtflab.ops import kernel_registry
+from dtflab.ops.variants import Variant
 from dtflab.protos.config_pb2 import ConfigProto
 
 if TYPE_CHECKING:
@@ -225,6 +226,8 @@ class CudaGPU(GPUDevice):
 
     def to_device(self, array: Any) -> Any:
         """A copy on the card; text and bfloat16, which CuPy doesn't have, stay where they are."""
+        if isinstance(array, Variant):
+            return array.mapped(self.to_device)
         array = np.asarray(array)
         if array.dtype.char not in DTYPES:
             return array
@@ -239,6 +242,8 @@ class CudaGPU(GPUDevice):
 
     def to_host(self, array: Any) -> Any:
         """A copy in host memory, once the kernels before have run; what is no array of the card is returned."""
+        if isinstance(array, Variant):
+            return array.mapped(self.to_host)
         if not isinstance(array, self.cupy.ndarray):
             return array
         compute, download = self.streams.compute, self.streams.download

@@ -7,7 +7,7 @@ Rule: a variant never changes; who adds to it makes another one. On an edge it i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,10 @@ class Variant:
     __slots__ = ()
     shape = ()
     ndim = 0
+
+    def mapped(self, function: Callable[[Any], Any]) -> Any:
+        """The like of it, with `function` of each tensor in it."""
+        return self
 
     def zeros_like(self, xp: Any) -> Any:
         """What `ZerosLike` gives for it."""
@@ -71,11 +75,11 @@ class TensorList(Variant):
                     shape = shape.merge_with(item.shape)
         return shape
 
-    def zeros_like(self, xp: Any) -> TensorList:
-        def zeros(item: Any) -> Any:
-            return item.zeros_like(xp) if isinstance(item, Variant) else xp.zeros_like(item)
+    def mapped(self, function: Callable[[Any], Any]) -> TensorList:
+        return self.replaced([None if item is None else function(item) for item in self.items])
 
-        return self.replaced([None if item is None else zeros(item) for item in self.items])
+    def zeros_like(self, xp: Any) -> TensorList:
+        return self.mapped(lambda item: _zeros_like(item, xp))
 
     def plus(self, other: TensorList, xp: Any) -> TensorList:
         if len(self.items) != len(other.items):
@@ -87,6 +91,10 @@ class TensorList(Variant):
 
     def __repr__(self) -> str:
         return f"<list of {len(self.items)} {self.dtype.name} tensors{shape_text(self.element_shape)}>"
+
+
+def _zeros_like(value: Any, xp: Any) -> Any:
+    return value.zeros_like(xp) if isinstance(value, Variant) else xp.zeros_like(value)
 
 
 def _sum(a: Any, b: Any, xp: Any) -> Any:
@@ -103,10 +111,11 @@ class Optional(Variant):
     def __init__(self, values: Sequence[Any] | None) -> None:
         self.values = None if values is None else tuple(values)
 
+    def mapped(self, function: Callable[[Any], Any]) -> Optional:
+        return self if self.values is None else Optional([function(value) for value in self.values])
+
     def zeros_like(self, xp: Any) -> Optional:
-        if self.values is None:
-            return self
-        return Optional([v.zeros_like(xp) if isinstance(v, Variant) else xp.zeros_like(v) for v in self.values])
+        return self.mapped(lambda value: _zeros_like(value, xp))
 
     def plus(self, other: Optional, xp: Any) -> Optional:
         if self.values is None or other.values is None:
