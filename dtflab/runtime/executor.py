@@ -137,7 +137,7 @@ class Executor:
         refs = [i for i, edge in enumerate(node.inputs) if _carries_cell(edge, producers)]
         wants_refs = [t._is_ref_dtype for t in op.op_def.input_types(node.attrs)]
         to_read = [i for i in refs if not wants_refs[i]]
-        if to_read and node.op in _HANDS_ON:
+        if to_read and (node.op in _HANDS_ON or _is_loop_constant(node)):
             kernel = _handing_on(kernel)
         elif to_read:
             context = op.needs_ctx or op.is_async
@@ -428,10 +428,15 @@ def _arguments(*args: Any) -> Any:
 _HANDS_ON = ("Identity", "_Retval", "_Send")
 
 
+def _is_loop_constant(node: Node) -> bool:
+    """It hands a variable on, too: a body that updates it reads the new value."""
+    return node.op == "Enter" and bool(node.attrs["is_constant"])
+
+
 def _carries_cell(edge: tuple[str, int], producers: dict[str, Node]) -> bool:
     """True if the edge carries a variable's Cell: a reference, or the Identity of one."""
     node, output = producers[edge[0]], edge[1]
-    while node.op == "Identity" and not node.output_types[output]._is_ref_dtype:
+    while (node.op == "Identity" or _is_loop_constant(node)) and not node.output_types[output]._is_ref_dtype:
         source, output = node.inputs[0]
         node = producers[source]
     return node.output_types[output]._is_ref_dtype

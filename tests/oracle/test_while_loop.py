@@ -317,14 +317,27 @@ def reference_variables(tf, p, x, n):
 
 
 @program
+def reference_variables_that_a_body_updates(tf, p, x, n):
+    """`v` is read outside of the loop; but what is read is the variable's buffer."""
+    v = tf.Variable([1.0, 1.0, 1.0], use_resource=False, name="v")
+
+    def body(i, y):
+        with tf.control_dependencies([v.assign_add(x)]):
+            return i + 1, y + v
+
+    return tf.while_loop(lambda i, y: i < n, body, (0, x), parallel_iterations=1)
+
+
+@program
 def resource_variables(tf, p, x, n):
     v = tf.Variable([1.0, 1.0, 1.0], use_resource=True, name="v")
+    fixed = tf.Variable([2.0, 2.0, 2.0], use_resource=True, name="fixed")
 
     def body(i, y, w):
         with tf.control_dependencies([v.assign_add(x)]):
-            return i + 1, y + v.read_value(), v
+            return i + 1, y + v.read_value(), fixed
 
-    return tf.while_loop(lambda i, *_: i < n, body, (0, x, v), parallel_iterations=1)
+    return tf.while_loop(lambda i, *_: i < n, body, (0, x, fixed), parallel_iterations=1)
 
 
 @program
