@@ -35,7 +35,7 @@ _DEEPER = tuple(  # folders of modules
 )
 _SEVERAL = {  # of ours make one module of TensorFlow's
     "basic_session_run_hooks": ("hooks", "hook_timer", "recording_hooks"),
-    "control_flow_ops": ("control_flow", "control_flow_context"),
+    "control_flow_ops": ("control_flow", "control_flow_context", "cond", "case", "while_loop", "while_context"),
     "init_ops": ("initializers",),
     "input": ("input", "batching"),
     "meta_graph": ("meta_graph", "meta_graph_import"),
