@@ -322,3 +322,31 @@ def test_functions_come_through_meta_graphs_and_saved_models(graph, tmp_path):
     with tf.Graph().as_default(), tf.Session() as session:
         tf.saved_model.load(session, [tf.saved_model.tag_constants.SERVING], str(tmp_path / "model"))
         assert session.run("y:0", {"x:0": 5.0}) == np.float32(10.0)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_call_in_a_branch_that_is_not_taken_does_nothing(taken):
+    v = tf.get_variable("v", initializer=1.0, use_resource=True)
+    handle = v.handle
+
+    def body(h, x):
+        apply_op("AssignAddVariableOp", None, resource=h, value=tf.constant(5.0))
+        return x * 2.0
+
+    traced = trace(body, [(tf.resource, tf.TensorShape([])), SCALAR], "f")
+    y = tf.cond(tf.constant(taken), lambda: called(traced, handle, 3.0)[0], lambda: tf.constant(0.0))
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run(y) == (6.0 if taken else 0.0)
+        assert session.run(v) == (6.0 if taken else 1.0)
+
+
+def test_a_call_in_every_turn_of_a_loop():
+    traced = trace(lambda x: x * tf.constant(2.0) + tf.cond(x > 3.0, lambda: 1.0, lambda: 0.0), [SCALAR], "f")
+
+    def turn(i, y):
+        return i + 1, tf.ensure_shape(called(traced, y)[0], [])
+
+    _, y = tf.while_loop(lambda i, y: i < 4, turn, [0, 1.0])
+    with tf.Session() as session:
+        assert session.run(y) == 19.0
