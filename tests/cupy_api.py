@@ -31,6 +31,7 @@ def main() -> None:
     tricks, theirs = "lib.stride_tricks.", np.lib.stride_tricks
     for space, of_numpy, prefix in (
         (cupy, np, ""),
+        (cupy.fft, np.fft, "fft."),
         (cupy.linalg, np.linalg, "linalg."),
         (cupy.lib.stride_tricks, theirs, tricks),
     ):

@@ -352,7 +352,9 @@ def _complete() -> None:
 
 def _module() -> Any:
     tricks = SimpleNamespace()
-    space = SimpleNamespace(linalg=SimpleNamespace(), lib=SimpleNamespace(stride_tricks=tricks), ndarray=StrictArray)
+    space = SimpleNamespace(
+        linalg=SimpleNamespace(), fft=SimpleNamespace(), lib=SimpleNamespace(stride_tricks=tricks), ndarray=StrictArray
+    )
     for name in API["constant"]:
         if name not in ("linalg", "ndarray", "random", "lib", "fft", "linalg.LinAlgError"):
             setattr(space, name, getattr(np, name))

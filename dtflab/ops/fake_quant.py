@@ -28,6 +28,7 @@ _ENDS = "min: float = -6.0\nmax: float = 6.0\n" + _BITS
 
 def _nudged(node: Any, xp: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
     """(low, high, step) of the range, moved so that zero is a whole number of steps from its ends."""
+    low, high = xp.asarray(low), xp.asarray(high)  # a GPU's kernels take them from host memory
     least, most = F(node["narrow_range"]), F((1 << node["num_bits"]) - 1)
     step = (high - low) / (most - least)
     zero = least - low / step
@@ -50,6 +51,7 @@ def _gradients(node: Any, xp: Any, axes: Any) -> Any:
     """A kernel for the gradients of the input and of both ends, summed over `axes`."""
 
     def kernel(dy: Any, x: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
+        low, high = xp.asarray(low), xp.asarray(high)
         nothing = (low == 0) & (high == 0)
         low, high, _ = _nudged(node, xp, low, high)
         below, above = (x < low) & ~nothing, (x > high) & ~nothing
@@ -161,21 +163,22 @@ class FakeQuantWithMinMaxVarsPerChannelGradient(Op):
 # -- scaled round zero ----------------------------------------------------------------------------------------------
 
 
-def _scales(low: Any, high: Any, signed: bool, bits: int, narrow: bool) -> tuple[Any, Any, Any, Any]:
+def _scales(xp: Any, low: Any, high: Any, signed: bool, bits: int, narrow: bool) -> tuple[Any, Any, Any, Any]:
     """(low, high, scale, step): the smaller scale at which both ends fit decides."""
     kind = low.dtype.type
     least = kind(-(1 << bits - 1) + narrow if signed else 0)
     most = kind((1 << bits - 1) - 1 if signed else (1 << bits) - 1)
     large = np.finfo(np.float32).max if kind is not np.float64 else np.finfo(np.float64).max
-    from_low = np.where(least * low > 0, least / low, kind(large))
-    from_high = np.where(most * high > 0, most / high, kind(large))
+    from_low = xp.where(least * low > 0, least / low, kind(large))
+    from_high = xp.where(most * high > 0, most / high, kind(large))
     by_low = from_low < from_high
-    step = np.where(by_low, low / least, high / most)
-    return (np.where(by_low, low, least * step), np.where(by_low, most * step, high),
-            np.where(by_low, from_low, from_high), step)  # fmt: skip
+    step = xp.where(by_low, low / least, high / most)
+    return (xp.where(by_low, low, least * step), xp.where(by_low, most * step, high),
+            xp.where(by_low, from_low, from_high), step)  # fmt: skip
 
 
 def _along(xp: Any, x: Any, end: Any, axis: int) -> Any:
+    end = xp.asarray(end)
     return end.reshape([-1 if i == axis else 1 for i in range(x.ndim)]) if axis != -1 else end.reshape(())
 
 
@@ -187,7 +190,7 @@ def _there_and_back(xp: Any, x: Any, low: Any, high: Any, node: Any, bits: int, 
     low, high = _along(xp, x, low, axis), _along(xp, x, high, axis)
     if (low > high).any():
         raise invalid(f"Invalid range: input_min {low} > input_max {high}")
-    low, high, scale, step = _scales(low, high, node["signed_input"], bits, node["narrow_range"])
+    low, high, scale, step = _scales(xp, low, high, node["signed_input"], bits, node["narrow_range"])
     inside = xp.maximum(xp.minimum(x, high), low) if node["range_given"] else x
     steps = inside * scale
     return (xp.floor(steps + steps.dtype.type(0.5)) if half_up else xp.rint(steps)) * step
@@ -266,7 +269,7 @@ class QuantizeAndDequantizeV4Grad(Op):
 
         def kernel(dy, x, low, high):
             inside = (x >= _along(xp, x, low, axis)) & (x <= _along(xp, x, high, axis))
-            return dy * inside, xp.zeros_like(low), xp.zeros_like(high)
+            return dy * inside, xp.zeros(low.shape, low.dtype), xp.zeros(high.shape, high.dtype)
 
         return kernel
 
