@@ -25,7 +25,7 @@ class Cross(Op):
         def kernel(a, b):
             if a.shape != b.shape or a.shape[-1:] != (3,):
                 raise invalid(f"inputs must have one shape that ends with 3: {shape_text(a)}, {shape_text(b)}")
-            after, before = [1, 2, 0], [2, 0, 1]
+            after, before = xp.asarray([1, 2, 0]), xp.asarray([2, 0, 1])
             return a[..., after] * b[..., before] - a[..., before] * b[..., after]
 
         return kernel
