@@ -43,6 +43,12 @@ def test_stated_chapter_is_the_files_of_runtime():
     assert files - stated == set(), "in runtime/, but the docstring of dtflab/__init__.py does not name them"
 
 
+def test_the_contents_of_ops_name_each_file_once():
+    files = sorted(path.stem for path in house.sources(PACKAGE / "ops") if path.stem != "__init__")
+    contents = house.ast.get_docstring(house.tree(PACKAGE / "ops" / "__init__.py"))
+    assert sorted(re.findall(r"`(\w+)`", contents)) == files, "the table of contents is in dtflab/ops/__init__.py"
+
+
 def test_a_page_of_the_chapter_never_imports_an_earlier_one():
     chapter = house.order().chapter
     for page, stem in enumerate(chapter):

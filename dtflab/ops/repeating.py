@@ -1,7 +1,8 @@
 """Larger arrays out of smaller ones along their axes: broadcast, tile, pad; and reversed axes.
 
 Stands for `core/kernels/broadcast_to_op.cc`, `tile_ops.cc`, `pad_op.cc`, `reverse_op.cc` and their parts of
-`python/ops/array_ops.py` and `array_grad.py`. Left out: MirrorPad, Roll, ReverseSequence.
+`python/ops/array_ops.py` and `array_grad.py`. Left out: MirrorPad (`mirror_pad.py`), Roll and
+ReverseSequence (`arranging.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The same elements in another shape or order: reshape, transpose, broadcast, reverse, tile, pad.
+"""The same elements in another shape or order: reshape, expand_dims, squeeze, transpose, invert_permutation.
 
-Stands for `core/kernels/reshape_op.cc`, `transpose_op.cc`, `tile_ops.cc`, `pad_op.cc` and their parts of
-`python/ops/array_ops.py` and `array_grad.py`. Left out: MirrorPad, batch and space rearrangements.
+Stands for `core/kernels/reshape_op.cc`, `transpose_op.cc` and their parts of `python/ops/array_ops.py` and
+`array_grad.py`. Left out: batch and space rearrangements (`space_batch.py`); broadcast, tile, pad (`repeating.py`).
 
 Rule: where the elements stay where they are, the result is a view of the input (`aliasing`).
 """
