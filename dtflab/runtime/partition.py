@@ -71,6 +71,7 @@ class _Cut:
         # (tensor, destination device, in its host memory, waits) → its _Recv
         self.received: dict[tuple[Any, ...], Node] = {}
         self.arrived: dict[str, Node] = {}  # _Recv → what waits for it, and is dead if that is
+        self.may_die = any(op_registry.get(n.op).control_flow == "switch" or n.op == "_Recv" for n in nodes)
 
     def add(self, node: Node) -> None:
         """Put a node into its part, with the edges that cross replaced by receives."""
@@ -108,6 +109,8 @@ class _Cut:
         For TensorFlow's workers a `_Recv` has run even if what it received is dead; an Identity of that is dead.
         """
         recv = self._receive((name, -1), consumer, waits)
+        if not self.may_die:
+            return recv.name
         if recv.name not in self.arrived:
             after = make_node(
                 f"{recv.name}/arrived", "Identity", [(recv.name, 0)], device=recv.device, T=recv["tensor_type"]
