@@ -139,8 +139,8 @@ class SoftmaxCrossEntropyWithLogits(Op):
         return _widened(node, cross_entropy)
 
     def grad(op, d_loss, d_backprop):
-        log_probabilities = apply_op("LogSoftmax", None, logits=op.inputs[0])
         dx = _through_logits(op, d_loss, d_backprop)
+        log_probabilities = apply_op("LogSoftmax", None, logits=op.inputs[0])
         return [dx, _times_rows(d_loss, apply_op("Neg", None, x=log_probabilities))]
 
 
