@@ -39,8 +39,9 @@ def test_stated_chapter_is_the_files_of_runtime():
     files = {path.stem for path in (PACKAGE / "runtime").glob("*.py")} - {"__init__"}
     chapter = house.order().chapter
     assert len(set(chapter)) == len(chapter) and set(chapter) <= files
-    stated = set(re.findall(r"\w+", house.order().text))
-    assert files - stated == set(), "in runtime/, but the docstring of dtflab/__init__.py does not name them"
+    for where in (PACKAGE, PACKAGE / "runtime"):
+        stated = set(re.findall(r"\w+", house.ast.get_docstring(house.tree(where / "__init__.py"))))
+        assert files - stated == set(), f"in runtime/, but the docstring of {house.name(where)}/__init__.py lacks them"
 
 
 def test_the_contents_of_ops_name_each_file_once():
