@@ -1,4 +1,4 @@
-"""The README's program runs as printed, fits on a slide, and draws the picture that stands below it."""
+"""The README's programs run as printed; the first fits on a slide, and draws the picture that stands below it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests import house
 from tests.house import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PROGRAM, ON_GPUS = re.findall(r"```python\n(.*?)```", README, re.S)
+PROGRAM, ON_GPUS, NETWORK = re.findall(r"```python\n(.*?)```", README, re.S)
 
 
 def told(svg: str) -> set[str]:
@@ -37,6 +37,12 @@ def test_program_on_gpus_shows_the_table(tmp_path):
     card = "|   1  GRID K520           Off  | 0000:00:04.0     Off |                  N/A |"
     for part in (card, "|   1688MiB /  4095MiB |", " train.py  ", "  1677MiB |"):
         assert part in done.stdout and part in README
+
+
+def test_network_learns_the_digits(tmp_path):
+    done = subprocess.run([sys.executable, "-c", NETWORK], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert float(done.stdout) > 0.9
 
 
 def test_readme_names_the_chapter():
