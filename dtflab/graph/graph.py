@@ -24,7 +24,6 @@ from dtflab.graph.tensor_shape import in_a_rule
 
 VALID_OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 _VALID_SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
-_VALID_CONTAINER = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_./-]*$|^$")
 
 
 class _ControlDependencies:

@@ -80,11 +80,6 @@ def get_default_session() -> Any:
     return default_session_stack.get_default()
 
 
-def has_default_graph() -> bool:
-    """True inside a `graph.as_default()` of this thread."""
-    return default_graph_stack.get_default() is not None
-
-
 def get_name_scope() -> str:
     """The scope of names here, `a/b`, or an empty string."""
     return get_default_graph().get_name_scope()

@@ -95,10 +95,6 @@ def _digamma_grad(x: Tensor, dy: Tensor) -> Tensor:
     return dy * polygamma(constant(1, x.dtype.base_dtype), x)
 
 
-def _lgamma_grad(x: Tensor, dy: Tensor) -> Tensor:
-    return dy * digamma(x)
-
-
 def _special(name: str, function: Any, grad: Any, summary: str) -> UnaryFunction:
     return register_unary(name, FLOAT, _in_double(function), grad, summary)
 
