@@ -41,8 +41,8 @@ Branches, loops, functions: `control_flow` (Switch, Merge, frames) with `control
 them), `functional` (map_fn, scan), `functional_ops` (TensorFlow 2's forms), `checks` with `assertions`,
 `critical_section`.
 
-Lists of tensors: `tensor_array` with `tensor_array_state` and `tensor_arrays`; TensorFlow 2's: `variants`,
-`tensor_list`, `tensor_list_rows`, `optional`.
+Lists of tensors: `tensor_array` with `tensor_array_rows` (stack, concat), `tensor_array_state` and `tensor_arrays`;
+TensorFlow 2's: `variants`, `tensor_list`, `tensor_list_rows`, `optional`.
 
 Variables: `variable` and `variables` (both kinds), `cell` (where a value lives); reference ones: `ref_variable`,
 `state`, `temporary_variable`; resource ones: `resource_variable`, `resource`, `resource_sparse`; rows and slices:

@@ -114,6 +114,7 @@ from dtflab.ops import (  # noqa: F401
     summary_ops,
     temporary_variable,
     tensor_array,
+    tensor_array_rows,
     tensor_list,
     tensor_list_rows,
     tensordot,
