@@ -33,8 +33,9 @@ many classes: `candidate_sampling` with `range_samplers`, `sampled_losses`;
 sequences of labels: `ctc_loss`, `ctc_decoding`, `repeated_labels`, `edit_distance`;
 eight bits: `quantize`, `fake_quant`.
 
-Windows over images: `windows` (where they stand), `conv`, `depthwise`, `atrous` (with holes), `convolutions` (the
-functions of all three), `pooling`, `fractional_pooling`, `pools` (their functions), `dilation`, `patches`.
+Windows over images: `windows` (where they stand), `conv` with `conv_kernels`, `depthwise`, `atrous` (with holes),
+`convolutions` (the functions of all three), `pooling` with `pooling_kernels`, `fractional_pooling`, `pools` (their
+functions), `dilation`, `patches`.
 
 Branches, loops, functions: `control_flow` (Switch, Merge, frames) with `control_flow_gradients`,
 `control_flow_context`, `cond`, `case`, `while_loop` with `while_context`, `loop_gradients` and `stack` (values kept for

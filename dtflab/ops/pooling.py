@@ -1,10 +1,9 @@
 """Pooling over two and three dimensions: the largest or the mean of what a window sees, and the gradients.
 
-Stands for `core/kernels/{maxpooling_op,avgpooling_op,pooling_ops_3d}.cc`; the functions of `tf.nn` are
-in `pools.py`. Left out: quantized values, the format NCHW_VECT_C.
+Stands for `core/kernels/{maxpooling_op,avgpooling_op,pooling_ops_3d}.cc`; the kernels are in `pooling_kernels.py`, the
+functions of `tf.nn` in `pools.py`. Left out: quantized values, the format NCHW_VECT_C.
 
-Rule: one pass over the input for each position in the window; the windows move over all dimensions of the array, and so
-each format is the same to a kernel. Of several equal largest values the first one counts.
+Rule: the windows move over all dimensions of the array, and so each format is the same to a kernel.
 """
 
 from __future__ import annotations
@@ -13,21 +12,18 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.dtypes import as_dtype
 from dtflab.graph.errors import UnimplementedError
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, constant, windows
 from dtflab.ops.array_module import scatterer
+from dtflab.ops.conv_kernels import alone
 from dtflab.ops.matmul import Shard
 from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.pooling_kernels import from_largest, largest, mean, places_of_largest, spread, to_largest
 from dtflab.ops.windows import Axis
-
-NANOSECONDS_PER_ELEMENT = 1.0  # of a pass over an array, on one core
 
 Kernel = Callable[..., Any]
 _2D = "{'NHWC', 'NCHW'} = 'NHWC'"
@@ -35,118 +31,6 @@ _2D_INPUT = "{'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'"
 _3D = "{'NDHWC', 'NCDHW'} = 'NDHWC'"
 _FLOAT = "{half, bfloat16, float, double}"
 _FORWARD = "{half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = float"
-
-
-# -- kernels --------------------------------------------------------------------------------------------------
-
-
-def _alone(total: int, cost: float, work: Callable[[int, int], Any]) -> None:
-    work(0, total)
-
-
-def _over_images(shard: Shard, axes: Sequence[Axis], size: int, work: Callable[..., Any], *arrays: Any) -> None:
-    """`work` on blocks of images of the arrays, on several threads if that is worth it."""
-    images = len(arrays[0])
-    cost = size / max(images, 1) * math.prod(a.window for a in axes) * NANOSECONDS_PER_ELEMENT
-    shard(images, cost, lambda first, last: work(*(a[first:last] for a in arrays)))
-
-
-def largest(xp: Any, shard: Shard, x: Any, axes: Sequence[Axis]) -> Any:
-    """The largest that each window sees."""
-    y = xp.full((len(x), *windows.outs(axes)), as_dtype(x.dtype).min, x.dtype)
-
-    def work(x: Any, y: Any) -> None:
-        for _, there, here in windows.positions(axes):
-            part = y[(slice(None), *here)]
-            xp.maximum(part, x[(slice(None), *there)], out=part)
-
-    _over_images(shard, axes, y.size, work, x, y)
-    return y
-
-
-def _each_chosen(xp: Any, axes: Sequence[Axis], x: Any, y: Any) -> Any:
-    """For each position in the window: the places in x and in y, and where y was found there first."""
-    free = xp.ones(y.shape, bool)
-    for _, there, here in windows.positions(axes):
-        there, here = (slice(None), *there), (slice(None), *here)
-        chosen = x[there] == y[here]
-        chosen &= free[here]
-        free[here] ^= chosen
-        yield there, here, chosen
-
-
-def to_largest(xp: Any, shard: Shard, x: Any, y: Any, dy: Any, axes: Sequence[Axis]) -> Any:
-    """The gradient of `largest`: what each output was told, at the place of its value."""
-    dx = xp.zeros(x.shape, dy.dtype)
-
-    def work(x: Any, y: Any, dy: Any, dx: Any) -> None:
-        for there, here, chosen in _each_chosen(xp, axes, x, y):
-            dx[there] += windows.masked(chosen, dy[here])
-
-    _over_images(shard, axes, 4 * y.size, work, x, y, dy, dx)
-    return dx
-
-
-def from_largest(xp: Any, shard: Shard, x: Any, y: Any, dx: Any, axes: Sequence[Axis]) -> Any:
-    """The gradient of that gradient: what stands at the place of each largest value."""
-    dy = xp.zeros(y.shape, dx.dtype)
-
-    def work(x: Any, y: Any, dx: Any, dy: Any) -> None:
-        for there, here, chosen in _each_chosen(xp, axes, x, y):
-            dy[here] += windows.masked(chosen, dx[there])
-
-    _over_images(shard, axes, 4 * y.size, work, x, y, dx, dy)
-    return dy
-
-
-def _counts(xp: Any, axes: Sequence[Axis], dtype: Any) -> Any:
-    """How many elements each window sees: padding does not count."""
-    counts = np.ones((), dtype)
-    for i, a in enumerate(axes):
-        along = np.zeros(a.out, dtype)
-        for k in range(a.window):
-            along[a.reach(k)[1]] += 1
-        counts = counts * along.reshape((-1,) + (1,) * (len(axes) - 1 - i))
-    return xp.asarray(counts)
-
-
-def mean(xp: Any, shard: Shard, x: Any, axes: Sequence[Axis]) -> Any:
-    """The mean of what each window sees; of short floats in float32."""
-    wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
-    y, counts = xp.zeros((len(x), *windows.outs(axes)), wide), _counts(xp, axes, wide)
-
-    def work(x: Any, y: Any) -> None:
-        for _, there, here in windows.positions(axes):
-            y[(slice(None), *here)] += x[(slice(None), *there)]
-        y /= counts
-
-    _over_images(shard, axes, y.size, work, x, y)
-    return y.astype(x.dtype, copy=False)
-
-
-def spread(xp: Any, shard: Shard, dy: Any, axes: Sequence[Axis]) -> Any:
-    """The gradient of `mean`: an equal part of each output for all that its window sees."""
-    wide = np.float32 if dy.dtype.itemsize == 2 else dy.dtype
-    dx, counts = xp.zeros((len(dy), *(a.size for a in axes)), wide), _counts(xp, axes, wide)
-
-    def work(dy: Any, dx: Any) -> None:
-        shares = dy / counts
-        for _, there, here in windows.positions(axes):
-            dx[(slice(None), *there)] += shares[(slice(None), *here)]
-
-    _over_images(shard, axes, dy.size, work, dy, dx)
-    return dx.astype(dy.dtype, copy=False)
-
-
-def places_of_largest(xp: Any, x: Any, axes: Sequence[Axis], with_batch: bool, dtype: Any) -> tuple[Any, Any]:
-    """The largest that each window sees, and its number in its image, or in the batch."""
-    y = largest(xp, _alone, x, axes)
-    size = x.size if with_batch else x.size // max(len(x), 1)
-    numbers = xp.broadcast_to(xp.arange(size, dtype=dtype).reshape(-1, *x.shape[1:]), x.shape)
-    places = xp.zeros(y.shape, dtype)
-    for there, here, chosen in _each_chosen(xp, axes, x, y):
-        places[here] += numbers[there] * chosen
-    return y, places
 
 
 # -- around the kernels ---------------------------------------------------------------------------------------
@@ -226,7 +110,7 @@ class _Max(_Pooling):
     flops = staticmethod(_pass_flops(-1))
 
     @staticmethod
-    def bind(node: Any, xp: Any, shard: Shard = _alone) -> Kernel:
+    def bind(node: Any, xp: Any, shard: Shard = alone) -> Kernel:
         return lambda x, *window: largest(xp, shard, x, _axes(node, x.shape, window))
 
 
@@ -237,7 +121,7 @@ class _MaxGrad(_Pooling):
     flops = staticmethod(_pass_flops(2))
 
     @staticmethod
-    def bind(node: Any, xp: Any, shard: Shard = _alone) -> Kernel:
+    def bind(node: Any, xp: Any, shard: Shard = alone) -> Kernel:
         def kernel(x: Any, y: Any, dy: Any, *window: Any) -> Any:
             axes = _axes(node, x.shape, window)
             _check("orig_output", y, len(x), axes)
@@ -254,7 +138,7 @@ class _MaxGradGrad(_Pooling):
     flops = staticmethod(_pass_flops(1))
 
     @staticmethod
-    def bind(node: Any, xp: Any, shard: Shard = _alone) -> Kernel:
+    def bind(node: Any, xp: Any, shard: Shard = alone) -> Kernel:
         def kernel(x: Any, y: Any, dx: Any, *window: Any) -> Any:
             axes = _axes(node, x.shape, window)
             _check("orig_output", y, len(x), axes)
@@ -380,7 +264,7 @@ class _Avg(_Pooling):
     flops = staticmethod(_pass_flops(-1))
 
     @staticmethod
-    def bind(node: Any, xp: Any, shard: Shard = _alone) -> Kernel:
+    def bind(node: Any, xp: Any, shard: Shard = alone) -> Kernel:
         return lambda x: mean(xp, shard, x, _axes(node, x.shape, ()))
 
     @staticmethod
@@ -399,7 +283,7 @@ class _AvgGrad(_Pooling):
         return [folded_shape(op.inputs[0]).with_rank(5 if "3D" in op.type else 4)]
 
     @staticmethod
-    def bind(node: Any, xp: Any, shard: Shard = _alone) -> Kernel:
+    def bind(node: Any, xp: Any, shard: Shard = alone) -> Kernel:
         def kernel(sizes: Any, dy: Any) -> Any:
             shape = tuple(int(n) for n in sizes)
             axes = _axes(node, shape, ())
