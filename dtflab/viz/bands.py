@@ -5,8 +5,10 @@ Geometry only, so that it can be tested as numbers; `timeline` draws it.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -20,6 +22,7 @@ from dtflab.viz.trace import Event, Trace, Transfer
 ROW, NAMES_ROW, RECEIVE_ROW, BAND_GAP, BAND_PADDING = 22.0, 14.0, 17.0, 10.0, 6.0
 IDLE_ROOM, LABEL_GAP, LEAST_BAR = 70.0, 12.0, 1.5
 LEAST_WIDTH = 400.0
+MOST_RECEIVING = 16  # rows of a device for what it received
 LEAST_NAMED, NAME_ROOM = 4.0, 90.0  # pixels of a bar that deserves a name below it, and of that name
 LEAST_CUT = 48.0  # pixels in which a name cut short still says something
 
@@ -72,6 +75,14 @@ class Bands:
             self.bands.append(self._make(device, y))
             y += self.bands[-1].height + BAND_GAP
         self.height = y - BAND_GAP
+        rows = [row for band in self.bands for row in band.rows]
+        self._row_of = {id(span): row for row in rows for span in (*row.events, *row.transfers)}
+        self._makers = self._find_makers()
+
+    @property
+    def drawn(self) -> list[Transfer]:
+        """The transfers for which there was room."""
+        return [transfer for transfer in self.trace.transfers if id(transfer) in self._row_of]
 
     def x(self, time: float) -> float:
         return self.left + time / self.trace.total * (self.right - self.left)
@@ -92,7 +103,7 @@ class Bands:
                 y += ROW + (NAMES_ROW if rows[-1].names else 0)
         received = [transfer for transfer in self.trace.transfers if transfer.device == device]
         y += 4 if received else 0
-        for i, arriving in enumerate(self._packed(received)):
+        for i, arriving in enumerate(self._packed(self._most_telling(received))):
             rows.append(Row("" if i else "receives", y, RECEIVE_ROW, transfers=arriving))
             y += RECEIVE_ROW
         return Band(look(device), self._idle(events), top, y + BAND_PADDING - top, rows)
@@ -108,6 +119,37 @@ class Bands:
             else:
                 row.append(span)
         return rows
+
+    def _most_telling(self, received: list[Transfer]) -> list[Transfer]:
+        """As many as the rows hold, the largest first: a loop over two devices exchanges hundreds of small tensors."""
+        rows: list[list[tuple[float, float]]] = [[] for _ in range(MOST_RECEIVING)]
+        chosen = set()
+        for transfer in sorted(received, key=lambda t: (-t.bytes, t.start)):
+            start, end = self.x(transfer.start), self.x(transfer.end)
+            for row in rows:
+                i = bisect.bisect(row, (start, end))
+                if (not i or row[i - 1][1] <= start + 0.75) and (i == len(row) or end <= row[i][0] + 0.75):
+                    row.insert(i, (start, end))
+                    chosen.add(id(transfer))
+                    break
+        return [transfer for transfer in received if id(transfer) in chosen]
+
+    def _find_makers(self) -> dict[int, Event]:
+        """The event that made each transfer's tensor: in a loop, that of the same turn."""
+        made: defaultdict[tuple[str, str], list[Event]] = defaultdict(list)
+        for event in sorted((e for band in self.bands for row in band.rows for e in row.events), key=lambda e: e.end):
+            if not event.part:
+                made[event.device, event.name].append(event)
+        makers, turns = {}, Counter[tuple[str, str]]()
+        for transfer in sorted(self.trace.transfers, key=lambda t: t.end):
+            events = made[transfer.source, transfer.producer]
+            turn = turns[transfer.tensor, transfer.device]
+            turns[transfer.tensor, transfer.device] += 1
+            # A tensor that is sent only in some turns: no later than it arrived.
+            turn = min(turn, max(bisect.bisect([e.end for e in events], transfer.end) - 1, 0))
+            if events:
+                makers[id(transfer)] = events[turn]
+        return makers
 
     def name_inside(self, event: Event) -> str | None:
         """The longest form of an op's name that its bar has room for, cut if need be."""
@@ -147,15 +189,13 @@ class Bands:
 
     def arrival(self, transfer: Transfer) -> Row:
         """The row in which the wait for a transfer stands."""
-        band = next(b for b in self.bands if b.look.device == transfer.device)
-        return next(row for row in band.rows if transfer in row.transfers)
+        return self._row_of[id(transfer)]
 
     def origin(self, transfer: Transfer) -> tuple[float, Row]:
         """Where a transfer comes from: the end of the op that made it, or its device's first row."""
+        maker = self._makers.get(id(transfer))
+        if maker is not None:
+            x, width = self.extent(maker)
+            return x + width, self._row_of[id(maker)]
         band = next(b for b in self.bands if b.look.device == transfer.source)
-        for row in band.rows:
-            for event in row.events:
-                if event.name == transfer.producer and not event.part:
-                    x, width = self.extent(event)
-                    return x + width, row
         return self.x(transfer.start), band.rows[0]

@@ -1,7 +1,8 @@
 """The picture of time: what ran when on which device, and what had to wait for which tensor.
 
 Every device is a band: rows for its threads, with a bar for every op, then rows for what it received, each a bar
-from asking to having. An arrow leads from the op that made a tensor to where it arrived, in the sender's colour.
+from asking to having, as many of the largest as there is room for. An arrow leads from the op that made a tensor to
+where it arrived, in the sender's colour.
 Every number has a unit; a step without length is an error, not an empty picture.
 """
 
@@ -55,7 +56,7 @@ def _draw(bands: Bands, title: str) -> tuple[Markup, tuple[float, float]]:
         *(_ground(bands, band) for band in bands.bands),
         _grid(bands),
         *(_bars(bands, band) for band in bands.bands),
-        *(_wire(bands, transfer) for transfer in bands.trace.transfers),
+        *(_wire(bands, transfer) for transfer in bands.drawn),
         *(_words(bands, band) for band in bands.bands),
     ]
     plot = tag("g", *layers, transform=f"translate(0 {number(top)})")
@@ -216,7 +217,9 @@ def _summary(bands: Bands) -> str:
     text = f"one step, {duration(step.total)}: {plural(len(step.events), 'op')} on {plural(len(bands.bands), 'device')}"
     if not step.transfers:
         return text
-    return f"{text}, {plural(len(step.transfers), 'transfer')}, {byte_size(sum(t.bytes for t in step.transfers))}"
+    text += f", {plural(len(step.transfers), 'transfer')}, {byte_size(sum(t.bytes for t in step.transfers))}"
+    drawn = len(bands.drawn)
+    return text if drawn == len(step.transfers) else f"{text} (the {drawn} largest are drawn)"
 
 
 def _sentence(bands: Bands) -> str:

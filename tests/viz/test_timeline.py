@@ -128,6 +128,31 @@ def test_an_arrow_starts_where_the_tensor_was_made():
     assert event.device == PS and x == pytest.approx(sum(bands.extent(event)))
 
 
+def turns(count, apart=100, size=400):
+    """A loop: in each turn the server makes x, which a worker asks for early."""
+    stats = step(*(("x", apart * i, apart * i + 10) for i in range(count)), device=PS)
+    for i in range(count):
+        label = f"[{size}B] edge_1_x from {PS} to {WORKER}"
+        stats.MergeFrom(step(("RecvTensor", 5, apart * i + 20), label=label))
+    return stats
+
+
+def test_an_arrow_starts_in_the_turn_of_the_loop_that_made_the_tensor():
+    bands = Bands(trace.read(turns(5)), 880)
+    starts = [bands.origin(t)[0] for t in sorted(bands.trace.transfers, key=lambda t: t.end)]
+    assert starts == [approx(bands.x(100 * i + 10), abs=1.1) for i in range(5)]
+
+
+def test_of_many_transfers_the_largest_are_drawn():
+    stats = turns(100, size=0)
+    stats.MergeFrom(step(("RecvTensor", 5, 900), label=f"[8000B] edge_2_x from {PS} to {WORKER}"))
+    picture, bands = viz.timeline(stats), Bands(trace.read(stats), 880)
+    assert "101 transfers, 8.0 kB (the 16 largest are drawn)" in picture.sentence
+    assert picture.svg.count('class="wire" stroke') == 16 and len(picture.tables[1][2]) == 101
+    assert max(bands.drawn, key=lambda t: t.bytes).bytes == 8000
+    assert sum(bool(row.transfers) for band in bands.bands for row in band.rows) == 16
+
+
 def test_says_what_it_shows():
     picture = viz.timeline(step(("a", 0, 600), ("b", 600, 1500)))
     assert picture.sentence == "Timeline of one step, 1.50 ms: 2 ops on 1 device. worker:0 0 % idle."
