@@ -22,8 +22,8 @@ from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, windows
-from dtflab.ops.conv_kernels import alone, convolve, convolve_back, correlate
-from dtflab.ops.matmul import Shard
+from dtflab.ops.conv_kernels import convolve, convolve_back, correlate
+from dtflab.ops.matmul import Shard, alone
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.windows import Axis
 

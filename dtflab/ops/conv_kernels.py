@@ -10,7 +10,7 @@ the intra-op threads share the images, or the rows of a single one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,6 @@ from dtflab.ops.matmul import NANOSECONDS_PER_FLOP, Shard
 from dtflab.ops.windows import Axis
 
 SCRATCH = 1 << 22  # bytes of windows that are laid out at a time; with less, threads wait for Python's lock
-
-
-def alone(total: int, cost: float, work: Callable[[int, int], Any]) -> None:
-    """What stands for a Shard where there are no threads: a GPU has its own."""
-    work(0, total)
 
 
 class _Plan:

@@ -31,6 +31,11 @@ NANOSECONDS_PER_FLOP = 0.01  # in float32, on one core
 ONE_BLOCK = 1 << 20  # multiplications that are never worth a second thread (20 µs)
 
 
+def alone(total: int, cost: float, work: Callable[[int, int], Any]) -> None:
+    """What stands for a Shard where there are no threads: a GPU has its own."""
+    work(0, total)
+
+
 def product_shape(op: Any) -> TensorShape:
     """The static shape of the product of two matrices."""
     a, b = op.inputs[0].shape.with_rank(2), op.inputs[1].shape.with_rank(2)

@@ -19,8 +19,7 @@ from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, constant, windows
 from dtflab.ops.array_module import scatterer
-from dtflab.ops.conv_kernels import alone
-from dtflab.ops.matmul import Shard
+from dtflab.ops.matmul import Shard, alone
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.pooling_kernels import from_largest, largest, mean, places_of_largest, spread, to_largest
 from dtflab.ops.windows import Axis

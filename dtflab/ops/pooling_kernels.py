@@ -17,8 +17,7 @@ import numpy as np
 
 from dtflab.graph.dtypes import as_dtype
 from dtflab.ops import windows
-from dtflab.ops.conv_kernels import alone
-from dtflab.ops.matmul import Shard
+from dtflab.ops.matmul import Shard, alone
 from dtflab.ops.windows import Axis
 
 NANOSECONDS_PER_ELEMENT = 1.0  # of a pass over an array, on one core
