@@ -147,6 +147,8 @@ class AttentionWrapper(RNNCell):
         output_attention: bool = True, name: str | None = None,
     ) -> None:  # fmt: skip
         super().__init__(name=name)
+        if not isinstance(mechanism, AttentionMechanism):
+            raise TypeError(f"An AttentionWrapper needs a LuongAttention or BahdanauAttention, not {mechanism!r}.")
         self.cell, self.mechanism, self._output_attention = cell, mechanism, output_attention
         self._size = attention_layer_size or mechanism.values.shape[-1].value
         self._layer = None
@@ -186,6 +188,10 @@ class BottomAttentionCell(RNNCell):
 
     def __init__(self, bottom: AttentionWrapper, upper: Sequence[Any], new_attention: bool = False) -> None:
         super().__init__()
+        if not isinstance(bottom.state_size, AttentionWrapperState):
+            raise TypeError(
+                f"The bottom layer must be an AttentionWrapper, with output_attention=False, not {bottom!r}."
+            )
         self.bottom, self.upper, self._new = bottom, list(upper), new_attention
 
     @property
@@ -268,5 +274,10 @@ def greedy(
 
 def _alignments(state: Any) -> Tensor:
     """The weights in the state of one of the cells here."""
-    found: Tensor = state.alignments if hasattr(state, "alignments") else state[0].alignments
+    asked = state[0] if isinstance(state, tuple) and not hasattr(state, "alignments") else state
+    if not hasattr(asked, "alignments"):
+        raise TypeError(
+            "greedy needs the state of an AttentionWrapper or BottomAttentionCell, as cell.zero_state makes."
+        )
+    found: Tensor = asked.alignments
     return found

@@ -37,24 +37,25 @@ from dtflab.ops.variable_scope import get_variable, variable_scope
 
 
 def dense(
-    inputs: Any, units: int, devices: Sequence[str], by: str = "columns", activation: Any = None,
-    kernel_initializer: Any = None, bias_initializer: Any = None, name: str = "dense",
+    inputs: Any, units: int, devices: Sequence[Any], by: str = "columns", activation: Any = None,
+    kernel_initializer: Any = None, bias_initializer: Any = None, name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """activation(inputs · kernel + bias), the kernel cut over `devices`: [batch, depth] → [batch, units].
 
     By "columns" each device has some of the units: it gets all of the inputs, and the results are put side by side.
     By "rows" each device has some of the inputs, and only gets those; the partial sums are added. The variables are
-    `name`/kernel and `name`/bias, as those of `tf.layers.dense`. ValueError if there is nothing for a device to do.
+    `name`/kernel and `name`/bias, as those of `tf.layers.dense`; without a name it is dense, dense_1, …, as there.
+    ValueError if there is nothing for a device to do.
     """
-    inputs = convert_to_tensor(inputs)
+    inputs, label = _floating(inputs, name or "dense"), name or "dense"
     depth = inputs.shape.with_rank(2)[1].value
     if depth is None:
-        raise ValueError(f"{name}: the last dimension of the inputs must be known; their shape is {inputs.shape}.")
+        raise ValueError(f"{label}: the last dimension of the inputs must be known; their shape is {inputs.shape}.")
     if by not in ("columns", "rows"):
-        raise ValueError(f"{name}: a dense layer is cut by 'columns' or 'rows', not by {by!r}.")
+        raise ValueError(f"{label}: a dense layer is cut by 'columns' or 'rows', not by {by!r}.")
     axis = 1 if by == "columns" else 0
-    _check_count(name, (depth, units)[axis], ("inputs", "units")[axis], devices)
-    with variable_scope(name):
+    _check_count(label, (depth, units)[axis], ("inputs", "units")[axis], devices)
+    with variable_scope(name, default_name="dense"):
         kernels = _parts("kernel", [depth, units], axis, devices, inputs.dtype, kernel_initializer)
         if by == "columns":
             products = [_on(d, matmul, inputs, kernel) for d, kernel in zip(devices, kernels, strict=True)]
@@ -67,36 +68,39 @@ def dense(
 
 
 def conv2d(
-    inputs: Any, filters: int, kernel_size: Any, devices: Sequence[str], by: str = "channels", strides: Any = (1, 1),
+    inputs: Any, filters: int, kernel_size: Any, devices: Sequence[Any], by: str = "channels", strides: Any = (1, 1),
     padding: str = "VALID", activation: Any = None, kernel_initializer: Any = None, bias_initializer: Any = None,
-    name: str = "conv2d",
+    name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """activation(inputs * kernel + bias) over `devices`: images [batch, height, width, channels] → as many filters.
 
     By "channels" each device has some of the filters: it gets the whole images, and makes some of the channels.
     By "rows" each device makes some rows of the images: it gets the rows that those depend on, with the border that
     neighbours share, and the whole kernel, which stays on the first device. The variables are `name`/kernel and
-    `name`/bias, as those of `tf.layers.conv2d`. ValueError if there is nothing for a device to do.
+    `name`/bias, as those of `tf.layers.conv2d`; without a name it is conv2d, conv2d_1, …, as there. ValueError if there
+    is nothing for a device to do.
     """
-    inputs, size, step = convert_to_tensor(inputs), _pair(kernel_size), _pair(strides)
+    label = name or "conv2d"
+    inputs, size, step = _floating(inputs, label), _pair(kernel_size), _pair(strides)
     height, width, channels = (d.value for d in inputs.shape.with_rank(4)[1:])
     shape, padding = [*size, channels, filters], padding.upper()
     if by == "channels":
-        _check_count(name, filters, "filters", devices)
-        with variable_scope(name):
+        _check_count(label, filters, "filters", devices)
+        with variable_scope(name, default_name="conv2d"):
             kernels = _parts("kernel", shape, 3, devices, inputs.dtype, kernel_initializer)
             maps = [_on(d, convolve, inputs, k, [1, *step, 1], padding) for d, k in zip(devices, kernels, strict=True)]
             return _activated(_side_by_side(maps, devices, bias_initializer, axis=3), activation)
     if by != "rows":
-        raise ValueError(f"{name}: a convolution is cut by 'channels' or 'rows', not by {by!r}.")
+        raise ValueError(f"{label}: a convolution is cut by 'channels' or 'rows', not by {by!r}.")
     if height is None or width is None:
-        raise ValueError(f"{name}: height and width of the images must be known; their shape is {inputs.shape}.")
-    bands = _bands(height, size[0], step[0], padding, len(devices), name)
-    with variable_scope(name):
+        raise ValueError(f"{label}: height and width of the images must be known; their shape is {inputs.shape}.")
+    _check_list(label, devices)
+    bands = _bands(height, size[0], step[0], padding, len(devices), label)
+    with variable_scope(name, default_name="conv2d"):
         with device(devices[0]):
             kernel = get_variable("kernel", shape, inputs.dtype, kernel_initializer)
             offsets = _bias(filters, inputs.dtype, bias_initializer)
-        sides = _padding(width, size[1], step[1], padding, name)
+        sides = _padding(width, size[1], step[1], padding, label)
         rows = [
             _on(d, _band_of_rows, inputs[:, band.first : band.last], kernel, step, band, sides)
             for d, band in zip(devices, bands, strict=True)
@@ -107,8 +111,11 @@ def conv2d(
 def rnn_layers(cells: Sequence[Any], devices: Sequence[Any]) -> MultiRNNCell:
     """The cell that stacks `cells`, each on its own of `devices`: for `tf.nn.dynamic_rnn` and its kin.
 
-    While an upper layer is at one time, lower ones can be at later times.
+    While an upper layer is at one time, lower ones can be at later times. Under `static_rnn` only a layer's outputs go
+    to the next device. A loop, as of `dynamic_rnn`, is with all states on the device around it, so the states of layers
+    elsewhere come and go in each turn; its gradients, if colocated, can need `allow_soft_placement`.
     """
+    _check_list("rnn_layers", devices)
     if len(cells) != len(devices):
         raise ValueError(f"There are {len(cells)} layers and {len(devices)} devices; each layer needs its own.")
     return MultiRNNCell([DeviceWrapper(cell, where) for cell, where in zip(cells, devices, strict=True)])
@@ -129,6 +136,7 @@ def pipeline(
     others. For the way back, ask `tf.gradients` to `colocate_gradients_with_ops`; the mean of equal parts' mean losses
     is the loss of the batch. ValueError for counts that do not fit; a batch that can't be cut is an error of the step.
     """
+    _check_list(name, devices)
     if len(stages) != len(devices):
         raise ValueError(
             f"{name}: there are {len(stages)} stages and {len(devices)} devices; each stage needs its own."
@@ -144,6 +152,8 @@ def pipeline(
             for m, value in enumerate(values):
                 with name_scope(f"stage_{k}_of_{m}"), device(where), control_dependencies(before):
                     values[m] = stage(value)
+                if any(not isinstance(part, Tensor) for part in nest.flatten(values[m])):
+                    raise TypeError(f"{name}: stage {k} must return tensors, not {values[m]!r}.")
                 before = [tensor.op for tensor in nest.flatten(values[m])]
         return values
 
@@ -164,7 +174,8 @@ def _parts(name: str, shape: list[Any], axis: int, devices: Sequence[Any], dtype
 
     def its_device(op: Any) -> Any:
         part = _PART.search(op.name)
-        return op.device if part is None else devices[int(part[1])]
+        where = op.device if part is None else devices[int(part[1])]
+        return where(op) if callable(where) else where
 
     with device(its_device):
         cut = fixed_size_partitioner(len(devices), axis)
@@ -188,7 +199,20 @@ def _activated(outputs: Tensor, activation: Any) -> Tensor:
     return outputs if function is None else function(outputs)
 
 
+def _floating(inputs: Any, name: str) -> Tensor:
+    tensor: Tensor = convert_to_tensor(inputs)
+    if not tensor.dtype.is_floating:
+        raise TypeError(f"{name}: the inputs must be floating-point numbers, not {tensor.dtype.name}; see tf.cast.")
+    return tensor
+
+
+def _check_list(name: str, devices: Sequence[Any]) -> None:
+    if isinstance(devices, str):
+        raise ValueError(f"{name}: devices is a list with a device for each part, not {devices!r}.")
+
+
 def _check_count(name: str, count: int, what: str, devices: Sequence[Any]) -> None:
+    _check_list(name, devices)
     if not 1 <= len(devices) <= count:
         raise ValueError(f"{name}: {count} {what} can't be cut over {len(devices)} devices.")
 

@@ -316,3 +316,13 @@ def test_learns_to_reverse_digits(standard):
     ]
     assert np.mean(right) >= 0.9
     np.testing.assert_allclose(weights[:, 0].sum(1), 1, rtol=1e-5)
+
+
+def test_what_can_not_attend_is_refused():
+    cell, memory = tf.nn.rnn_cell.GRUCell(3), tf.zeros([2, 4, 3])
+    with pytest.raises(TypeError, match="needs a LuongAttention or BahdanauAttention"):
+        attention.AttentionWrapper(cell, memory)
+    with pytest.raises(TypeError, match="bottom layer must be an AttentionWrapper"):
+        attention.BottomAttentionCell(cell, [cell])
+    with pytest.raises(TypeError, match="greedy needs the state of an AttentionWrapper"):
+        attention.greedy(cell, lambda w: memory[:, 0], tf.zeros([2], tf.int32), 1, memory[:, 0], tf.identity, 5)

@@ -193,6 +193,46 @@ def test_a_device_takes_the_micro_batches_in_their_order():
     assert [[c.name for c in op.control_inputs] for op in first] == [[], [first[0].name], [first[1].name]]
 
 
+def test_layers_without_names_have_those_of_tf_layers():
+    with tf.Graph().as_default():
+        x = tf.zeros([2, 4, 4, 3])
+        for _ in range(2):
+            model_parallel.dense(tf.layers.flatten(model_parallel.conv2d(x, 4, 3, CPUS[:2])), 4, CPUS[:2], "rows")
+        split = {v.op.name.partition("/part_")[0] for v in tf.trainable_variables()}
+    with tf.Graph().as_default():
+        x = tf.zeros([2, 4, 4, 3])
+        for _ in range(2):
+            tf.layers.dense(tf.layers.flatten(tf.layers.conv2d(x, 4, 3)), 4)
+        assert split == {v.op.name for v in tf.trainable_variables()}
+
+
+def test_a_device_function_places_variables_and_products():
+    def second(op: Any) -> str:
+        return "/device:CPU:1"
+
+    with tf.Graph().as_default() as graph:
+        model_parallel.dense(tf.zeros([2, 3]), 4, [second, "/device:CPU:2"])
+        devices = [v.device for v in tf.trainable_variables()]
+    products = [op.device for op in graph.get_operations() if op.type == "MatMul"]
+    assert (devices, products) == (["/device:CPU:1", "/device:CPU:2"] * 2, ["/device:CPU:1", "/device:CPU:2"])
+
+
+def test_what_has_the_wrong_type_is_refused():
+    x = tf.zeros([2, 3])
+    for make in (
+        lambda: model_parallel.dense(x, 4, "/cpu:0"),
+        lambda: model_parallel.conv2d(tf.zeros([1, 4, 4, 1]), 4, 3, "/cpu:0", "rows"),
+        lambda: model_parallel.rnn_layers([], "/cpu:0"),
+        lambda: model_parallel.pipeline([], x, "/cpu:0", 2),
+    ):
+        with pytest.raises(ValueError, match="devices is a list with a device for each part, not '/cpu:0'"):
+            make()
+    with pytest.raises(TypeError, match="dense: the inputs must be floating-point numbers, not int32"):
+        model_parallel.dense(tf.zeros([2, 3], tf.int32), 4, CPUS[:2])
+    with pytest.raises(TypeError, match="pipeline: stage 0 must return tensors, not None"):
+        model_parallel.pipeline([lambda x: None], x, CPUS[:1], 2)
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
