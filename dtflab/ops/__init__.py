@@ -38,9 +38,9 @@ Windows over images: `windows` (where they stand), `conv` with `conv_kernels`, `
 functions), `dilation`, `patches`.
 
 Branches, loops, functions: `control_flow` (Switch, Merge, frames) with `control_flow_gradients`,
-`control_flow_context`, `cond`, `case`, `while_loop` with `while_context`, `loop_gradients` and `stack` (values kept for
-them), `functional` (map_fn, scan), `functional_ops` (TensorFlow 2's forms), `checks` with `assertions`,
-`critical_section`.
+`control_flow_context`, `cond`, `case`, `while_loop` with `while_context`, `loop_gradients` with `loop_sums` and `stack`
+(values kept for them), `functional` (map_fn, scan), `functional_ops` (TensorFlow 2's forms), `checks` with
+`assertions`, `critical_section`.
 
 Lists of tensors: `tensor_array` with `tensor_array_rows` (stack, concat), `tensor_array_state` and `tensor_arrays`;
 TensorFlow 2's: `variants`, `tensor_list`, `tensor_list_rows`, `optional`.

@@ -59,6 +59,7 @@ from dtflab.ops import (  # noqa: F401
     linalg,
     logic,
     lookup_table_ops,
+    loop_gradients,
     lrn,
     math,
     matmul,

@@ -21,7 +21,7 @@ from dtflab.graph.gradients import GradientFunction
 from dtflab.graph.indexed_slices import IndexedSlices, as_indexed_slices_list
 from dtflab.graph.operation import Operation
 from dtflab.graph.scopes import get_default_graph
-from dtflab.ops import loop_gradients
+from dtflab.ops import loop_sums
 from dtflab.ops.control_flow import enter, exit, merge, next_iteration, output_context, switch, switch_ref_or_tensor
 from dtflab.ops.control_flow_context import CondContext
 from dtflab.ops.while_context import WhileContext
@@ -115,7 +115,7 @@ def _of_enter(operation: Operation, dy: Any) -> Any:
     if loop is None or not loop.back_prop or loop.grad_state is None:
         return dy
     if operation.attrs["is_constant"]:
-        return loop_gradients.summed(loop.grad_state, operation, dy)
+        return loop_sums.summed(loop.grad_state, operation, dy)
     left = [exit(part) for part in nest.leaves(dy, expand_composites=True)]
     loop.loop_exits += left
     loop.ExitResult(left)

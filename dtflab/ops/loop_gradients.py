@@ -14,45 +14,28 @@ iteration's counter waits for the pushes (`f_sync`) or pops (`b_sync`) of the on
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from dtflab.graph import dtypes, gradients, nest
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant
 from dtflab.graph.gradients import Gradient, Loops
-from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, get_default_graph
 from dtflab.graph.static_value import constant_value, declared
-from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops import math
 from dtflab.ops.constant import zeros, zeros_like
 from dtflab.ops.control_flow import (
-    enter,
-    exit,
     is_constant_enter,
     is_exit,
     is_switch,
-    merge,
     next_iteration,
     output_context,
-    switch,
     switch_ref_or_tensor,
 )  # fmt: skip
 from dtflab.ops.control_flow_context import CondContext, ControlFlowContext, loop_of_output
-from dtflab.ops.joining import concat
+from dtflab.ops.loop_sums import count_down, count_up, shape_of, within
 from dtflab.ops.while_context import WhileContext
-
-
-def _within(context: ControlFlowContext | None) -> contextlib.AbstractContextManager[None]:
-    return contextlib.nullcontext() if context is None else context.entered()
-
-
-def _shape_of(value: Tensor) -> Tensor:
-    """The shape of a tensor, or of the variable that a handle names."""
-    shape: Tensor = apply_op("VariableShape" if value.dtype == dtypes.resource else "Shape", input=value)
-    return shape
 
 
 class GradLoop:
@@ -69,18 +52,18 @@ class GradLoop:
         self.deferred_exits: list[Tensor] = []
         self._forward_sync: Operation | None = None
         self._grad_sync: Operation | None = None
-        with _within(forward.outer_context if outer is None else outer.forward_context):
-            count, self.forward_index = _count_up(forward, outer)
+        with within(forward.outer_context if outer is None else outer.forward_context):
+            count, self.forward_index = count_up(forward, outer)
         if outer is None:
-            with _within(forward.outer_context):
+            with within(forward.outer_context):
                 self.grad_context = self._loop_back()
-                self.grad_index = _count_down(self.grad_context, count, None)
+                self.grad_index = count_down(self.grad_context, count, None)
             return
         outer.forward_context._values.add(count.name)
         counts = outer.remember(count)
         with outer.grad_context.entered():
             self.grad_context = self._loop_back()
-            self.grad_index = _count_down(self.grad_context, outer.recall(counts, count), outer)
+            self.grad_index = count_down(self.grad_context, outer.recall(counts, count), outer)
 
     def _loop_back(self) -> WhileContext:
         forth = self.forward_context
@@ -114,7 +97,7 @@ class GradLoop:
         called_in = get_default_graph()._blocks.control_flow_context
         next_index = self.forward_index.op.inputs[0].op
         with control_dependencies(None):
-            with _within(called_in), colocate_with(value):
+            with within(called_in), colocate_with(value):
                 elements = value.dtype.base_dtype
                 stack: Tensor = apply_op("StackV2", "f_acc", max_size=constant(-1, dtypes.int32), elem_type=elements)
             inside = self.forward_context.AddValue(stack)
@@ -132,7 +115,7 @@ class GradLoop:
         return stack
 
     def _push(self, stack: Tensor, value: Tensor, context: ControlFlowContext | None) -> Operation:
-        with _within(context):
+        with within(context):
             pushed: Tensor = apply_op(
                 "StackPushV2", handle=stack, elem=value, swap_memory=self.forward_context.swap_memory
             )
@@ -215,124 +198,6 @@ def _constant_enter_before(value: Tensor) -> Operation | None:
     return op if is_constant_enter(op) else None
 
 
-# -- counters and sums: variables that a loop is given afterwards ----------------------------------------------------
-
-
-def _carried(
-    loop: WhileContext, starts: Sequence[Tensor], change: Callable[[list[Tensor]], list[Tensor]], name: str,
-    merge_name: str | None, shapes: Sequence[TensorShape] | None = None,
-) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
-    """Further variables of `loop`, to be called inside; returns their last values, and those of the next iteration."""
-    loop._values.update(tensor.name for tensor in starts)
-    enters = [
-        enter(tensor, loop.name, False, loop.parallel_iterations, use_input_shape=shapes is None, name=name)
-        for tensor in starts
-    ]
-    for tensor, shape in zip(enters, shapes or ()):
-        tensor.set_shape(shape)
-    loop.loop_enters += enters
-    merges = [merge([tensor, tensor], name=merge_name)[0] for tensor in enters]
-    switches = [switch(tensor, loop.pivot) for tensor in merges]
-    following = [next_iteration(tensor) for tensor in change([if_true for _, if_true in switches])]
-    for merged, tensor in zip(merges, following, strict=True):
-        merged.op._update_input(1, tensor)
-    exits = [exit(if_false, name=name) for if_false, _ in switches]
-    loop.loop_exits += exits
-    loop.ExitResult(exits)
-    return exits, following
-
-
-def _count_up(loop: WhileContext, outer: GradLoop | None) -> tuple[Tensor, Tensor]:
-    """A counter for a loop: how many iterations there were, and how many there are with the next one."""
-    start = constant(0, name="f_count")
-    if outer is not None:  # the pushes of one run of this loop come before those of the next run
-        start.op._add_control_input(outer.forward_index.op.inputs[0].op)
-    with loop.entered():
-        (total,), (index,) = _carried(loop, [start], lambda counts: [math.add(counts[0], 1)], "f_count", None)
-    return total, index
-
-
-def _count_down(loop: WhileContext, count: Tensor, outer: GradLoop | None) -> Tensor:
-    """Make `loop` run `count` times; returns how many times more it will after the next iteration."""
-    one = constant(1, name="b_count")
-    with loop.entered():
-        loop._values.add(count.name)
-        first = enter(count, loop.name, False, loop.parallel_iterations, name="b_count")
-        loop.loop_enters.append(first)
-        merged = loop.pivot_for_pred = merge([first, first])[0]
-        loop.pivot = apply_op("LoopCond", "b_count", input=apply_op("GreaterEqual", x=merged, y=one))
-        if_false, if_true = switch(merged, loop.pivot)
-        loop.pivot_for_body = math.subtract(if_true, one)
-        following = next_iteration(loop.pivot_for_body)
-        merged.op._update_input(1, following)
-        zero = exit(if_false, name="b_count")
-        loop.loop_exits.append(zero)
-        if outer is not None:  # the pops of one run of this loop come before those of the next run
-            outer.grad_sync._add_control_input(zero.op)
-        loop.ExitResult([zero])
-    return following
-
-
-def summed(state: GradLoop, constant_enter: Operation, dy: Any) -> Any:
-    """The gradient of a loop constant: the sum of `dy` over all iterations."""
-    loop = state.grad_context
-    if isinstance(dy, IndexedSlices):
-        return _summed_slices(state, constant_enter, dy)
-    with loop.left():
-        start = _zeros_to_sum(state, constant_enter.inputs[0], dy)
-    (total,), _ = _carried(loop, [start], lambda sums: [math.add(sums[0], dy)], "b_acc", "b_acc")
-    return total
-
-
-def _zeros_to_sum(state: GradLoop, value: Tensor, dy: Tensor) -> Tensor:
-    """Zeros in the shape of a loop constant."""
-    around = state.grad_context.outer_context
-    if dy.shape.is_fully_defined():
-        with _within(around):
-            return constant(0, dy.dtype, shape=dy.shape, name="b_acc")
-    if state.outer is None:
-        with _within(around):
-            return zeros(_shape_of(value), dy.dtype)
-    with _within(state.forward_context.outer_context):
-        shape = _shape_of(value)
-    stack = state.outer.remember(shape)
-    with _within(around):
-        return zeros(state.outer.recall(stack, shape), dy.dtype)
-
-
-def _summed_slices(state: GradLoop, constant_enter: Operation, dy: IndexedSlices) -> IndexedSlices:
-    """The rows of all iterations one after the other; one row of zeros comes first."""
-    loop = state.grad_context
-    with loop.left(), _within(loop.outer_context):
-        starts = _no_slices(constant_enter.inputs[0], dy)
-    parts = [dy.indices, dy.values]
-
-    def longer(sums: list[Tensor]) -> list[Tensor]:
-        joined = [concat([before, part], 0) for before, part in zip(sums, parts)]
-        return joined + [math.maximum(dy.dense_shape, shape) for shape in sums[2:]]
-
-    rows = starts[1].shape
-    of_values = TensorShape(None) if rows.ndims is None else TensorShape([None]).concatenate(rows[1:])
-    shapes = [TensorShape([None]), of_values, TensorShape(None)]
-    exits, _ = _carried(loop, starts, longer, "b_acc", "b_acc", shapes)
-    return IndexedSlices(exits[1], exits[0], exits[2] if len(exits) > 2 else None)
-
-
-def _no_slices(value: Tensor, dy: IndexedSlices) -> list[Tensor]:
-    """Indices, values and, if there is one, dense shape to begin with."""
-    if dy.values.shape.is_fully_defined():
-        values = constant(0, dy.values.dtype, shape=[1, *dy.values.shape.as_list()[1:]], name="b_acc")
-    else:
-        values = zeros(concat([[1], _shape_of(value)[1:]], 0), dy.values.dtype)
-    starts = [constant([0], dy.indices.dtype), values]
-    if dy.dense_shape is None:
-        return starts
-    if dy.dense_shape.shape.is_fully_defined():
-        return [*starts, constant(0, dy.dense_shape.dtype, shape=dy.dense_shape.shape)]
-    shape = apply_op("Shape", input=value, out_type=dy.dense_shape.dtype)
-    return [*starts, zeros_like(shape, optimize=False)]
-
-
 # -- all loops of a call of `gradients` ------------------------------------------------------------------------------
 
 
@@ -366,7 +231,7 @@ class LoopGradients(Loops):
 
     def entered(self, op: Operation, before: bool = False) -> contextlib.AbstractContextManager[None]:
         state = self._state(op, before)
-        return _within(None if state is None else state.grad_context)
+        return within(None if state is None else state.grad_context)
 
     # -- exits ----------------------------------------------------------------------------------------------------
 
@@ -411,7 +276,7 @@ class LoopGradients(Loops):
             with state.grad_context.entered():
                 return zeros(tensor.shape.as_list(), tensor.dtype)
         with around.entered():
-            shape = _shape_of(tensor)
+            shape = shape_of(tensor)
         stack = state.remember(shape)
         with state.grad_context.entered():
             return zeros(state.recall(stack, shape), tensor.dtype)
@@ -449,8 +314,8 @@ class LoopGradients(Loops):
 
 def _no_gradient_before(loop: WhileContext, entered: Tensor) -> Tensor:
     if not entered.shape.is_fully_defined():
-        with _within(loop.outer_context):
-            nothing = zeros(_shape_of(entered.op.inputs[0]), entered.dtype)
+        with within(loop.outer_context):
+            nothing = zeros(shape_of(entered.op.inputs[0]), entered.dtype)
         with loop.entered():
             return next_iteration(nothing)
     with loop.entered():
@@ -472,14 +337,14 @@ def _known_zeros(state: GradLoop, value: Tensor, branch: CondContext | None) -> 
 
 def _shape_in(context: ControlFlowContext, value: Tensor) -> Tensor:
     with context.entered():
-        return _shape_of(value)
+        return shape_of(value)
 
 
 def _shape_of_untaken(op: Operation, branch: CondContext) -> Tensor:
     """The shape of what a Switch gave, if its branch was not taken."""
-    with _within(branch.outer_context):
+    with within(branch.outer_context):
         untaken = switch_ref_or_tensor(op.inputs[0], branch.pred)[1 - branch.branch]
-        shape = _shape_of(untaken)
+        shape = shape_of(untaken)
     untaken.op._control_flow_context = shape.op._control_flow_context = branch
     return shape
 
