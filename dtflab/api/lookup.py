@@ -8,13 +8,11 @@ from typing import Any
 from dtflab.graph.missing import missing as _missing
 from dtflab.ops.lookup import (
     DenseHashTable as _DenseHashTable,
-    KeyValueTensorInitializer,
     MutableHashTable as _MutableHashTable,
     StaticHashTable,
     StaticVocabularyTable,
-    TextFileIndex,
-    TextFileInitializer,
 )
+from dtflab.ops.lookup_initializers import KeyValueTensorInitializer, TextFileIndex, TextFileInitializer
 
 experimental = SimpleNamespace(DenseHashTable=_DenseHashTable, MutableHashTable=_MutableHashTable)
 

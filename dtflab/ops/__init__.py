@@ -54,7 +54,7 @@ What lives in a task: `resource_mgr` (containers), `resources` (those of a progr
 queues: `queue`, `queue_kinds`, `queue_resource`, `queue_state`, `queues`;
 readers: `reader`, `reader_state`, `readers`;
 accumulators: `accumulator`, `accumulator_state`, `accumulators`;
-tables: `lookup_table`, `lookup_table_ops`, `lookup`;
+tables: `lookup_table`, `lookup_table_ops`, `lookup`, `lookup_initializers`;
 values of a session: `session_ops`.
 
 Data sets: `dataset` (as a value), `dataset_sources`, `dataset_files`, `dataset_order`, `dataset_shuffle`,
