@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import subprocess
 import sys
 
+import dtflab
 from tests import house
 from tests.house import ROOT
 
@@ -43,6 +45,11 @@ def test_network_learns_the_digits(tmp_path):
     done = subprocess.run([sys.executable, "-c", NETWORK], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert float(done.stdout) > 0.9
+
+
+def test_names_of_split_nets_are_there():
+    names = re.findall(r"`tf\.(model_parallel\.\w+)\(", README)
+    assert len(names) == 4 and all(map(operator.attrgetter(*names), [dtflab]))
 
 
 def test_readme_names_the_chapter():
