@@ -28,6 +28,7 @@ from dtflab.ops.messages import dtype_text, invalid, shape_text
 
 Element = Sequence[Any]
 Elements = Iterator[Element]
+Rows = tuple[Element, Iterator[int]]
 
 
 class Closable(Protocol):
@@ -80,6 +81,10 @@ class Dataset:
     def iterate(self, run: Run) -> Elements:
         """An iterator over the elements, from the first one on."""
         raise NotImplementedError
+
+    def rows(self) -> Rows | None:
+        """If the elements are rows of arrays that are there already: these, and which rows they are, in order."""
+        return None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {', '.join(map(dtype_text, self.types))}>"

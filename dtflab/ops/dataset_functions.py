@@ -18,7 +18,7 @@ from dtflab.graph.function_attr import functions_in
 from dtflab.graph.node import Node, line_text
 from dtflab.graph.op_registry import op
 from dtflab.ops.dataset import METADATA, OUTPUTS, Dataset, DatasetOp, Element, Elements, Run, Serial, number
-from dtflab.ops.dataset_threads import Calls, Prefetched, parallel_calls
+from dtflab.ops.dataset_threads import Calls, Prefetched, ShortCalls, parallel_calls
 from dtflab.ops.messages import invalid
 
 
@@ -112,7 +112,7 @@ class Map(Applied):
 
 
 class ParallelMap(Applied):
-    """The same, several calls at a time."""
+    """The same, several calls at a time where that pays."""
 
     waits = True
 
@@ -121,7 +121,8 @@ class ParallelMap(Applied):
         self.parallel = parallel
 
     def iterate(self, run: Run) -> Elements:
-        return Calls(self.inputs[0].iterate(run), self.function.on(run), self.parallel, run)
+        kind = Calls if self.function.waits else ShortCalls
+        return kind(self.inputs[0].iterate(run), self.function.on(run), self.parallel, run)
 
 
 _INPUTS = "input_dataset: variant, other_arguments: Targuments"

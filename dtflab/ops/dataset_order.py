@@ -8,14 +8,26 @@ Rule: what an iterator has not yet asked for is not computed; a data set that is
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from dtflab.graph import errors
 from dtflab.graph.op_registry import op
-from dtflab.ops.dataset import METADATA, OUTPUTS, Dataset, DatasetOp, Element, Elements, Run, Serial, next_batch, number
+from dtflab.ops.dataset import (
+    METADATA,
+    OUTPUTS,
+    Dataset,
+    DatasetOp,
+    Element,
+    Elements,
+    Rows,
+    Run,
+    Serial,
+    next_batch,
+    number,
+)
 from dtflab.ops.messages import invalid
 
 # -- several data sets ------------------------------------------------------------------------------------------
@@ -200,6 +212,20 @@ class Repeat(Dataset):
 
     def iterate(self, run: Run) -> Elements:
         return _Repeat(self.inputs[0], self.count, run)
+
+    def rows(self) -> Rows | None:
+        source = self.inputs[0]
+        found = source.rows()
+        if found is None or not len(found[0][0]):
+            return None
+        epochs = itertools.repeat(None) if self.count < 0 else itertools.repeat(None, self.count)
+        return found[0], itertools.chain.from_iterable(_numbers(source) for _ in epochs)
+
+
+def _numbers(dataset: Dataset) -> Iterator[int]:
+    found = dataset.rows()
+    assert found is not None
+    return found[1]
 
 
 class _Repeat:

@@ -9,11 +9,13 @@ oldest one takes its place; each iteration has two seeds of its own, from a gene
 
 from __future__ import annotations
 
+import itertools
 import threading
 from typing import Any
 
 from dtflab.graph.op_registry import op
 from dtflab.ops.dataset import METADATA, OUTPUTS, Dataset, DatasetOp, Element, Elements, Run, Serial, number
+from dtflab.ops.dataset_sources import row_slicers
 from dtflab.ops.messages import invalid
 from dtflab.ops.philox import PhiloxStream
 
@@ -45,13 +47,34 @@ class Shuffle(Dataset):
         self.size, self.seeds = size, seeds
 
     def iterate(self, run: Run) -> Elements:
-        return _Shuffle(self.inputs[0].iterate(run), self.size, self.seeds.next())
+        rows = self.inputs[0].rows()
+        if rows is None:
+            return _Shuffle(self.inputs[0].iterate(run), self.size, self.seeds.next())
+        return _ShuffledRows(rows[0], _Shuffle(rows[1], self.size, self.seeds.next()))
+
+
+class _ShuffledRows(Serial):
+    """Rows of arrays in the order of shuffled numbers: a batch is one selection from each array."""
+
+    def __init__(self, arrays: Element, numbers: Any) -> None:
+        super().__init__(numbers)
+        self._arrays, self._slicers = arrays, row_slicers(arrays)
+
+    def __next__(self) -> Element:
+        number = next(self.source)
+        return [row(number) for row in self._slicers]
+
+    def batch(self, count: int) -> list[Any]:
+        numbers = list(itertools.islice(self.source, count))
+        if not numbers:
+            raise StopIteration
+        return [array[numbers] for array in self._arrays]
 
 
 class _Shuffle(Serial):
     """The buffer is a ring: what has not been given yet is numbered from `start` to `end`."""
 
-    def __init__(self, source: Elements, size: int, seeds: tuple[int, int]) -> None:
+    def __init__(self, source: Any, size: int, seeds: tuple[int, int]) -> None:
         super().__init__(source)
         self._size = size
         self._buffer: list[Any] = []

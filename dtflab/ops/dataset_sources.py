@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.op_registry import op
-from dtflab.ops.dataset import METADATA, OUTPUTS, Dataset, DatasetOp, Element, Elements, Run, number
+from dtflab.ops.dataset import METADATA, OUTPUTS, Dataset, DatasetOp, Element, Elements, Rows, Run, number
 from dtflab.ops.messages import invalid
 
 
@@ -51,11 +51,13 @@ class Slices(Dataset):
     def iterate(self, run: Run) -> Elements:
         return _Slices(self.components, self.count)
 
+    def rows(self) -> Rows:
+        return self.components, iter(range(self.count))
+
 
 class _Slices:
     def __init__(self, components: Element, count: int) -> None:
-        # Of a vector of strings, `a[i]` is no array.
-        self._slicers = [_scalar_slicer(a) if a.dtype == object and a.ndim == 1 else a.__getitem__ for a in components]
+        self._slicers = row_slicers(components)
         self._components = components
         self._at, self._count = 0, count
 
@@ -75,6 +77,12 @@ class _Slices:
         start = self._at
         self._at = min(start + count, self._count)
         return [a[start : self._at] for a in self._components]
+
+
+def row_slicers(arrays: Element) -> list[Any]:
+    """A function per array that gives its row of a number, as an array of its own."""
+    # Of a vector of strings, `a[i]` is no array.
+    return [_scalar_slicer(a) if a.dtype == object and a.ndim == 1 else a.__getitem__ for a in arrays]
 
 
 def _scalar_slicer(array: Any) -> Any:

@@ -3,9 +3,9 @@
 Stands for `prefetch_dataset_op.cc` and `parallel_map_dataset_op.cc` in `core/kernels/data`. Left out: tuning; where
 TensorFlow would choose a number by itself, there are as many calls as cores, and two elements ahead.
 
-Rules: the order is that of the input. As much is kept as was asked for, and no more. A thread begins with the first
-element that is asked for, and ends with the elements, when nobody holds the iterator any more, or when its run is
-closed; who waits then is told.
+Rules: the order is that of the input. Calls that are shorter than the way to a thread stay on the one that wants
+them. As much is kept as was asked for, and no more. A thread begins with the first element that is asked for, and ends
+with the elements, when nobody holds the iterator any more, or when its run is closed; who waits then is told.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from dtflab.ops.messages import invalid
 
 AUTOTUNE = -1
 _AHEAD = 2  # elements, where the number is left to us
+_HOPS = 300e-6  # seconds: an element to another thread, and its result back
+_LONG_CALLS = 3
 
 # -- prefetch -------------------------------------------------------------------------------------------------------
 
@@ -207,6 +209,31 @@ def _work(function: Callable[[Element], Element], elements: Buffer, results: Buf
     calls = map(function, iter(lambda: element_of(elements.take()), None))
     while not results.closed:
         results.put(next_outcome(calls))
+
+
+class ShortCalls(Serial):
+    """`function` of the elements, on this thread as long as that is quicker than to hand them to others; then `Calls`.
+
+    For functions that never wait: Python runs one at a time of those that compute little.
+    """
+
+    def __init__(self, source: Elements, function: Callable[[Element], Element], parallel: int, run: Run) -> None:
+        super().__init__(source)
+        self._function, self._parallel, self._run = function, parallel, run
+        self._calls: Calls | None = None
+        self._long = 0  # calls in a row that took long: one may have been interrupted by other programs
+
+    def __next__(self) -> Element:
+        if self._calls is not None:
+            return next(self._calls)
+        element, now = next(self.source), self._run.clock.now
+        started = now()
+        try:
+            return self._function(element)
+        finally:
+            self._long = self._long + 1 if now() - started > _HOPS else 0
+            if self._long == _LONG_CALLS:
+                self._calls = Calls(self.source, self._function, self._parallel, self._run)
 
 
 def parallel_calls(value: Any) -> int:

@@ -12,7 +12,7 @@ import pytest
 import dtflab as tf
 from dtflab.machine.clock import REAL
 from dtflab.ops.dataset import Run
-from dtflab.ops.dataset_threads import Calls, Prefetched
+from dtflab.ops.dataset_threads import Calls, Prefetched, ShortCalls
 from dtflab.runtime.runner import Step
 
 
@@ -103,6 +103,31 @@ def test_calls_ask_for_no_more_elements_than_run(run):
     assert source.made == 0
     assert [next(calls) for _ in range(3)] == [[1], [2], [3]]
     assert source.made == 4
+
+
+def test_calls_go_to_threads_once_they_take_long(run):
+    clock = SimpleNamespace(now=lambda: len(on), spawn=REAL.spawn, event=REAL.event)  # a second for each call
+    on: list[str] = []
+    run.clock = clock
+
+    def function(element):
+        on.append(threading.current_thread().name)
+        return element
+
+    here = threading.current_thread().name
+    assert list(ShortCalls(Source(6), function, 2, run)) == [[i] for i in range(1, 7)]
+    assert on == [here] * 3 + ["map"] * 3
+    on.clear()
+    run.clock = SimpleNamespace(now=lambda: 0.0)
+    assert list(ShortCalls(Source(6), function, 2, run)) == [[i] for i in range(1, 7)] and on == [here] * 6
+
+
+def test_an_error_in_a_short_call_is_that_of_its_element(run):
+    calls = ShortCalls(Source(3), lambda element: [6 // (element[0] - 2)], 2, run)
+    assert next(calls) == [-6]
+    with pytest.raises(ZeroDivisionError):
+        next(calls)
+    assert list(calls) == [[6]]
 
 
 def test_who_waits_for_a_call_is_told_that_the_run_is_over(run):

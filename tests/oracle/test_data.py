@@ -187,6 +187,22 @@ def shuffled_the_same_each_time(tf):
 
 
 @pipeline
+def shuffled_rows(tf):
+    rows = (np.arange(14).reshape(7, 2), {"words": list("abcdefg")})
+    return tf.data.Dataset.from_tensor_slices(rows).shuffle(4, seed=3).repeat(2).batch(3)
+
+
+@pipeline
+def shuffled_rows_of_some_epochs_one_by_one(tf):
+    return tf.data.Dataset.from_tensor_slices((np.eye(3), [b"a", b"b", b"c"])).repeat(2).shuffle(4, seed=3).skip(1)
+
+
+@pipeline
+def shuffled_rows_where_there_are_none(tf):
+    return tf.data.Dataset.from_tensor_slices(np.zeros([0, 2])).repeat().shuffle(4, seed=3).batch(2)
+
+
+@pipeline
 def shuffled_over_epochs(tf):
     return numbers(tf, 6).repeat(3).shuffle(100, seed=11).batch(5)
 
