@@ -18,7 +18,7 @@ from typing import Any
 
 import dtflab
 from dtflab.api import raw_ops
-from dtflab.graph.missing import missing
+from dtflab.graph.missing import instead_of, missing
 
 ROOT = "tensorflow"
 _INSIDES = (f"{ROOT}.python", f"{ROOT}.core")
@@ -120,6 +120,9 @@ class Aliases(MetaPathFinder, Loader):
             parent, _, name = fullname.rpartition(".")
             if isinstance(sys.modules.get(parent), Insides):
                 raise ImportError(str(missing(parent, name, dir(dtflab))))
+            if fullname.startswith(f"{ROOT}.contrib."):  # under its own name `from tensorflow.contrib import` hides it
+                said = f"dtflab, which this program is run on, has no {fullname}.{instead_of('tf.contrib')}"
+                raise ModuleNotFoundError(said, name=f"{ROOT}.contrib")
             raise ModuleNotFoundError(
                 f"dtflab, which this program is run on, has no {fullname}. What TF1 programs import from there may be "
                 "under tf itself.",

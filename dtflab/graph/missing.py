@@ -12,7 +12,10 @@ from importlib.resources import files
 
 _NEAR = 0.75  # of 1: how alike two names must be
 _INSTEAD = {
-    "tf.contrib": "the same without tf.contrib, where it has become part of TensorFlow",
+    "tf.contrib": (
+        "the same without tf.contrib, where it has become part of TensorFlow: tf.nn.rnn_cell and tf.nn.static_rnn for "
+        "contrib.rnn; and for contrib.seq2seq dtflab.attention, for regularizers of contrib.layers dtflab.regularizers"
+    ),
     "tf.op_scope": "tf.name_scope",
     # Names of TensorFlow 0.x.
     "tf.audio_summary": "tf.summary.audio",
@@ -38,6 +41,11 @@ _INSTEAD = {
 }
 
 
+def instead_of(path: str) -> str:
+    """What to use instead of a name that is not here, as part of a sentence; nothing if that is not known."""
+    return f" Use {_INSTEAD[path]}." if path in _INSTEAD else ""
+
+
 @cache
 def tf1_names() -> frozenset[str]:
     """`tf.nn.conv2d` and all other public names of TF1, and their namespaces."""
@@ -52,8 +60,7 @@ def missing(namespace: str, name: str, there: Iterable[str]) -> AttributeError:
     said = f"TensorFlow 1 has {path}, dtflab does not (yet)." if path in tf1_names() else f"There is no {path}."
     near = _near(name, [n for n in there if not n.startswith("_")])
     hint = f" The nearest here: {', '.join(near)}." if near else ""
-    hint = f" Use {_INSTEAD[path]}." if path in _INSTEAD else hint
-    return AttributeError(said + hint)
+    return AttributeError(said + (instead_of(path) or hint))
 
 
 def _near(name: str, there: list[str]) -> list[str]:
