@@ -1,4 +1,4 @@
-"""tf.image: images as files."""
+"""tf.image: images as files, cut and turned, changed in light and colours."""
 
 from __future__ import annotations
 
@@ -6,8 +6,41 @@ from typing import Any
 
 from dtflab.graph.missing import missing as _missing
 from dtflab.ops.image import decode_png, encode_png
+from dtflab.ops.image_adjusting import (
+    adjust_brightness,
+    adjust_contrast,
+    adjust_gamma,
+    adjust_hue,
+    adjust_saturation,
+    grayscale_to_rgb,
+    per_image_standardization,
+    random_brightness,
+    random_contrast,
+    random_hue,
+    random_saturation,
+    rgb_to_grayscale,
+)
+from dtflab.ops.image_colors import hsv_to_rgb, rgb_to_hsv
+from dtflab.ops.image_crops import (
+    central_crop,
+    crop_to_bounding_box,
+    pad_to_bounding_box,
+    resize_image_with_crop_or_pad,
+)
+from dtflab.ops.image_dtype import convert_image_dtype
+from dtflab.ops.image_flips import (
+    flip_left_right,
+    flip_up_down,
+    random_flip_left_right,
+    random_flip_up_down,
+    rot90,
+    transpose,
+)
 from dtflab.ops.patches import extract_image_patches, extract_patches
 from dtflab.ops.random_crop import random_crop
+
+resize_with_crop_or_pad = resize_image_with_crop_or_pad
+transpose_image = transpose
 
 
 def __getattr__(name: str) -> Any:

@@ -64,8 +64,10 @@ Sparse tensors: `sparse_tensor`, `sparse` and `sparse_arithmetic` (functions), `
 `sparse_places` (elements moved), `sparse_segments`, `sparse_messages` and `sparse_tensors_map` (through queues).
 
 Text, bytes, files: `strings`, `substrings`, `regex`, `string_hash`, `as_string`, `encoding`, `decoding`, `numerals`
-(text → numbers), `csv`, `file_ops`, `image`, `serializing`; Examples: `features`, `parsing`, `example`,
+(text → numbers), `csv`, `file_ops`, `image` (PNG), `serializing`; Examples: `features`, `parsing`, `example`,
 `example_values`, `sequence_example`.
+
+Images: `image_flips`, `image_crops`, `image_dtype`, `image_adjusting` with the ops in `image_colors`; `image_checks`.
 
 Training and looking: `training` with `training_rules`, `saveable`, `save_restore`, `summary` with `summary_ops` and
 `histogram`, `debug` (Print) with `summarize`.

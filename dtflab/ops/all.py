@@ -53,6 +53,7 @@ from dtflab.ops import (  # noqa: F401
     fused_conv,
     gathering,
     image,
+    image_colors,
     indexing,
     iterator,
     joining,
