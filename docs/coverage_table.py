@@ -21,9 +21,9 @@ from typing import Any
 TARGET = Path(__file__).with_name("coverage.md")
 NAMES = TARGET.parent.parent / "dtflab" / "graph" / "tf1_names.txt"
 NAMESPACES = ("", *(
-    "app bitwise compat data debugging dtypes errors flags gfile graph_util image initializers io layers linalg "
-    "logging lookup losses manip math metrics nest nn nn.rnn_cell python_io queue random saved_model sets sparse "
-    "strings summary test train version"
+    "app bitwise compat data data.experimental debugging dtypes errors flags gfile graph_util image initializers io "
+    "layers linalg logging lookup losses manip math metrics nest nn nn.rnn_cell python_io queue random saved_model "
+    "sets sparse strings summary test train version"
 ).split())  # fmt: skip
 _GONE = {"contrib", "estimator"}  # namespaces of TF1 that TensorFlow 2 has dropped
 _STRAY = {"flags.tf_decorator", "rnn_cell"}  # modules that stand there by importing or loading others

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dtflab.data import experimental
 from dtflab.data.dataset import (
     AUTOTUNE,
     INFINITE_CARDINALITY,
@@ -31,6 +32,7 @@ __all__ = [
     "Options",
     "TFRecordDataset",
     "TextLineDataset",
+    "experimental",
     "get_output_classes",
     "get_output_shapes",
     "get_output_types",

@@ -208,6 +208,29 @@ def shuffled_over_epochs(tf):
 
 
 @pipeline
+def experimental_map_and_batch(tf):
+    double = tf.data.experimental.map_and_batch(lambda x: x * 2, 4, drop_remainder=True)
+    return numbers(tf, 10).apply(double).apply(tf.data.experimental.unbatch()).prefetch(tf.data.experimental.AUTOTUNE)
+
+
+@pipeline
+def experimental_shuffle_and_repeat(tf):
+    return numbers(tf, 7).apply(tf.data.experimental.shuffle_and_repeat(3, 2, seed=1))
+
+
+@pipeline
+def experimental_parts(tf):
+    few = tf.data.experimental.Counter(3, -2, tf.int32).apply(tf.data.experimental.take_while(lambda x: x > -6))
+    return few.apply(tf.data.experimental.enumerate_dataset(start=5))
+
+
+@pipeline
+def experimental_parallel_interleave(tf):
+    of = tf.data.experimental.parallel_interleave(lambda x: tf.data.Dataset.from_tensors(x).repeat(3), 2, 2)
+    return numbers(tf, 3).apply(of)
+
+
+@pipeline
 def mapped_to_a_structure(tf):
     return numbers(tf, 4).map(lambda x: (x, {"square": x * x, "text": tf.as_string(x)}))
 
