@@ -73,7 +73,7 @@ _MAKES_THE_VALUE = ("Assign", "AssignVariableOp")
 
 
 def _first(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         for item in value:
             yield from _first(item)
     else:

@@ -8,7 +8,9 @@ inside it (a Python 2 becomes the constant `add/y`), infer the attributes from t
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,9 +28,9 @@ from dtflab.graph.tensor_shape import TensorShape
 def apply_op(op_type: str, name: str | None = None, /, **arguments: Any) -> Any:
     """Add an op of `op_type` to the graph; `arguments` are its inputs and attributes by name.
 
-    Returns the output tensor; a list of tensors for a list output or several outputs (a named list is a list per
-    output); the Operation if it has no output. Raises TypeError or ValueError as TensorFlow does, naming the
-    argument, the op and the types.
+    Returns the output tensor; a list of tensors for a list output; for several outputs a tuple that knows their names
+    (`top_k(x).indices`), with a list for each list output; the Operation if it has no output. Raises TypeError or
+    ValueError as TensorFlow does, naming the argument, the op and the types.
     """
     op_class = op_registry.get(op_type)
     op_def = op_class.op_def
@@ -67,8 +69,9 @@ def outputs_of(op: Operation) -> Any:
         return op
     if len(args) == 1:
         return list(op.outputs) or op if args[0].is_list else op.outputs[0]  # an empty list would lose the operation
+    named = _tuple_class(op.op_def.name, tuple(arg.name for arg in args))
     if not any(arg.is_list for arg in args):
-        return list(op.outputs)
+        return named._make(op.outputs)
     grouped: list[Any] = []
     start = 0
     for arg in args:
@@ -76,7 +79,12 @@ def outputs_of(op: Operation) -> Any:
         part = op.outputs[start : start + count]
         grouped.append(list(part) if arg.is_list else part[0])
         start += count
-    return grouped
+    return named._make(grouped)
+
+
+@functools.cache
+def _tuple_class(name: str, fields: tuple[str, ...]) -> Any:
+    return collections.namedtuple(name, fields)
 
 
 def _convert_inputs(

@@ -136,7 +136,6 @@ def matrix_inverse(input: Any, adjoint: bool = False, name: str | None = None) -
     return apply_op("MatrixInverse", name, input=input, adjoint=adjoint)
 
 
-def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:
+def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Any:
     """(q, r) of each matrix in `input`."""
-    q, r = apply_op("Qr", name, input=input, full_matrices=full_matrices)
-    return q, r
+    return apply_op("Qr", name, input=input, full_matrices=full_matrices)

@@ -404,10 +404,9 @@ def matrix_determinant(input: Any, name: str | None = None) -> Tensor:
     return apply_op("MatrixDeterminant", name, input=input)
 
 
-def slogdet(input: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def slogdet(input: Any, name: str | None = None) -> Any:
     """(sign, log of the magnitude) of each determinant."""
-    sign, log = apply_op("LogMatrixDeterminant", name, input=input)
-    return sign, log
+    return apply_op("LogMatrixDeterminant", name, input=input)
 
 
 def logdet(matrix: Any, name: str | None = None) -> Tensor:
@@ -472,7 +471,6 @@ def _wide(matrix: Tensor, rhs: Any, l2: Any) -> Tensor:
     return matmul.matmul(matrix, cholesky_solve(_gram_cholesky(matrix, l2, False), rhs), adjoint_a=True)
 
 
-def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> tuple[Tensor, Tensor]:
+def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> Any:
     """(L and U in one matrix, the order of rows) of each matrix: input[order] = L·U, L with ones on its diagonal."""
-    both, order = apply_op("Lu", name, input=input, output_idx_type=dtypes.as_dtype(output_idx_type))
-    return both, order
+    return apply_op("Lu", name, input=input, output_idx_type=dtypes.as_dtype(output_idx_type))

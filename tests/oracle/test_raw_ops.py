@@ -76,3 +76,32 @@ def test_generated_modules_take_arguments_by_place():
         nn_ops.bias_add(product, [1.0], name="sum")
 
     assert_same_graph(program)
+
+
+def results_with_names(tf):
+    """Functions whose results programs read by name: tf.nn.top_k(x, 2).indices."""
+    images, matrix, numbers = tf.ones([1, 4, 4, 1]), tf.ones([2, 2]), tf.constant([3, 3, 1])
+    texts = tf.train.string_input_producer(["a"])
+    return [
+        tf.nn.top_k([1.0, 2.0], 2),
+        tf.unique(numbers),
+        tf.unique_with_counts(numbers),
+        tf.setdiff1d(numbers, [1]),
+        tf.nn.max_pool_with_argmax(images, [1, 2, 2, 1], [1, 2, 2, 1], "SAME"),
+        tf.linalg.qr(matrix),
+        tf.linalg.lu(matrix),
+        tf.linalg.slogdet(matrix),
+        tf.quantize(matrix, 0.0, 1.0, tf.quint8),
+        tf.TextLineReader().read(texts),
+        tf.nn.log_uniform_candidate_sampler([[1]], 1, 2, True, 9),
+        tf.raw_ops.Switch(data=1.0, pred=True),
+        tf.raw_ops.Merge(inputs=[1.0, 2.0]),
+    ]
+
+
+def test_several_outputs_know_their_names():
+    for ours, theirs in zip(*both(results_with_names), strict=True):
+        assert (type(ours).__name__, ours._fields) == (type(theirs).__name__, theirs._fields)
+    with dtflab.Session() as sess:
+        found = sess.run(dtflab.nn.top_k([1.0, 3.0, 2.0], 2))
+    assert found.indices.tolist() == [1, 2]

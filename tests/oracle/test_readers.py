@@ -298,7 +298,7 @@ def test_fixed_length_records_of_the_old_family(files):
         reader = apply_op("FixedLengthRecordReader", **parts)
         read = apply_op("ReaderRead", reader_handle=reader, queue_handle=queue)
         session.run(apply_op("QueueEnqueue", handle=queue, components=["fixed"]))
-        assert [session.run(read) for _ in range(2)] == [[b"fixed:0", b"rec00"], [b"fixed:1", b"rec01"]]
+        assert [session.run(read) for _ in range(2)] == [(b"fixed:0", b"rec00"), (b"fixed:1", b"rec01")]
 
 
 def parse(text: str, message: Any) -> None:
