@@ -160,24 +160,23 @@ def quantize_v2(
     input: Any, min_range: Any, max_range: Any, T: Any, mode: str = "MIN_COMBINED", name: str | None = None,
     round_mode: str = "HALF_AWAY_FROM_ZERO", narrow_range: bool = False, axis: int | None = None,
     ensure_minimum_range: float = 0.01,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+) -> Any:  # fmt: skip
     """(the integers of dtype `T` for `input`, the range's ends as they became).
 
     `axis` says along which axis each place has a range of its own. Floats outside the range get its ends.
     """
-    output, low, high = apply_op(
+    return apply_op(
         "QuantizeV2", name, input=input, min_range=min_range, max_range=max_range, T=dtypes.as_dtype(T), mode=mode,
         round_mode=round_mode, narrow_range=narrow_range, axis=slice_axis(input, axis),
         ensure_minimum_range=ensure_minimum_range,
     )  # fmt: skip
-    return output, low, high
 
 
 def quantize(
     input: Any, min_range: Any, max_range: Any, T: Any, mode: str = "MIN_COMBINED",
     round_mode: str = "HALF_AWAY_FROM_ZERO", name: str | None = None, narrow_range: bool = False,
     axis: int | None = None, ensure_minimum_range: float = 0.01,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+) -> Any:  # fmt: skip
     """`quantize_v2` with its arguments in another order."""
     return quantize_v2(
         input, min_range, max_range, T, mode=mode, round_mode=round_mode, name=name, narrow_range=narrow_range,
