@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _LIBRARY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MACHINERY = re.compile(r"[/\\](?:(?:IPython|ipykernel)[/\\]|(?:threading|runpy)\.py$)")
-_NODE = re.compile(r"\s*\[\[\{\{node [^}]+\}\}\]\](?: on \S+)?")
+_NODE = re.compile(r"\s*\[\[\{\{node [^}]+\}\}\]\](?: on \S+((?: in iteration \d+ of \S+)*))?")
 _MAGIC = re.compile(r"""get_ipython\(\)\.run_line_magic\('(\w+)', (['"])(.*)\2\)""")  # what a cell's %magic has become
 _USUAL_MODE = "Context"
 _MOST_LINES = 6
@@ -37,6 +37,8 @@ def render(error: OpError) -> list[str]:
 
 def _short(error: OpError, shell: Any) -> str:
     facts = [("op", error.node_name), ("device", error.device), ("task", None if error.device else error.task)]
+    found = _NODE.search(error.message)
+    facts.append(("loop", found and (found[1] or "").removeprefix(" in ")))
     rows = [(title, fact) for title, fact in facts if fact]
     if error.line is not None:
         code, number = error.line

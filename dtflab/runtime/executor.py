@@ -132,8 +132,9 @@ class Executor:
         producers: dict[str, Node],
     ) -> Item:
         op = op_registry.get(node.op)
-        sends = bool(op.control_flow) and op.control_flow != "loop_cond"  # that one only has a name of its own
-        kernel = _arguments if sends else self.device.bind(node)
+        merges = op.control_flow == "merge" and len(node.inputs) == 2 and not targets[1]
+        sends = bool(op.control_flow) and op.control_flow != "loop_cond" and not merges  # the others are as any kernel
+        kernel = _arguments if sends else _the_one_that_came if merges else self.device.bind(node)
         refs = [i for i, edge in enumerate(node.inputs) if _carries_cell(edge, producers)]
         wants_refs = [t._is_ref_dtype for t in op.op_def.input_types(node.attrs)]
         to_read = [i for i in refs if not wants_refs[i]]
@@ -142,7 +143,7 @@ class Executor:
         elif to_read:
             context = op.needs_ctx or op.is_async
             kernel = _reading(kernel, [context + i for i in to_read])
-        single = len(op.op_def.outputs) == 1 and not op.op_def.outputs[0].is_list
+        single = merges or (len(op.op_def.outputs) == 1 and not op.op_def.outputs[0].is_list)
         mode = (
             ASYNC * op.is_async
             | MANY_OUTPUTS * (len(op.op_def.outputs) > 0 and not single)
@@ -265,14 +266,14 @@ class Iteration:
                 return _DELIVERED
             args[1:] = [DEAD] * (len(args) - 1)  # what a _Send tells the other side
         self.inputs[slots] = empty
+        if mode & CONTROL_FLOW:
+            frames.run(self, n, kernel(*args))
+            return _DELIVERED
         if mode & COSTLY and self._pays_a_hop(n, args):
             self._run_on_pool(n, args)
             return _DELIVERED
         if mode & ASYNC:
             self._run_async(n, args)
-            return _DELIVERED
-        if mode & CONTROL_FLOW:
-            frames.run(self, n, kernel(*args))
             return _DELIVERED
         value = self._compute(n, args)
         if mode & LEARNS:
@@ -368,7 +369,7 @@ class Iteration:
         item = self.executor.items[n]
         self.inputs[item.slots] = item.empty
         if not (item.mode & CONTROL_FLOW and frames.stops_death(self, n)):
-            self.hand_on(n, repeat(DEAD, len(self.executor.nodes[n].output_types) or 1), alive=False)
+            self.hand_on(n, repeat(DEAD), alive=False)
 
     def hand_on(self, n: int, values: Iterable[Any], alive: bool = True, for_good: bool = False) -> None:
         """Put the outputs of node `n` on edges of this iteration, and tell those who wait for its end.
@@ -377,7 +378,7 @@ class Iteration:
         """
         item, inputs, pending, ready = self.executor.items[n], self.inputs, self.pending, self.ready
         outputs = item.targets if item.mode & (MANY_OUTPUTS | CONTROL_FLOW) else (item.targets,)
-        for targets, value in zip(outputs, values, strict=True):
+        for targets, value in zip(outputs, values, strict=alive):
             for slot, consumer in targets:
                 if value is DEAD:
                     self._deliver_dead(consumer, for_good)
@@ -392,7 +393,11 @@ class Iteration:
             self._count(consumer)
 
     def _deliver_dead(self, consumer: int, for_good: bool) -> None:
-        if self.executor.control_flow[consumer] == "merge" and not for_good:
+        kind = self.executor.control_flow[consumer]
+        if kind == "exit" and not self.step.careful:  # as in every turn but the last: it need not become ready first
+            frames.stops_death(self, consumer)
+            return
+        if kind == "merge" and not for_good:
             # A Merge is dead when all its inputs are, and only then counts as served.
             item = self.executor.items[consumer]
             self.dead_counts[consumer] = self.dead_counts.get(consumer, 0) + 1
@@ -415,12 +420,17 @@ class Iteration:
         self.ready.clear()
         if n < 0:  # not a node's fault but ours
             raise error
-        self.step.fail(op_error(error, self.executor.nodes[n], self.executor.device.name))
+        self.step.fail(op_error(error, self.executor.nodes[n], self.executor.device.name + frames.place_of(self)))
 
 
 def _arguments(*args: Any) -> Any:
     """The «kernel» of control flow: its inputs, for frames.py to send on."""
     return args
+
+
+def _the_one_that_came(first: Any, second: Any) -> Any:
+    """The kernel of a Merge that nobody asks which it was."""
+    return second if first is None else first
 
 
 # What hands a variable on instead of its value. In TensorFlow the value of a reference variable is its buffer, which

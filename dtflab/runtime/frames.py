@@ -117,9 +117,7 @@ def run(iteration: Iteration, n: int, args: Sequence[Any]) -> None:
         sides[int(taken) if 0 <= taken < len(sides) else -1] = value
         iteration.hand_on(n, sides)
     elif kind == "merge":
-        index = 0
-        while args[index] is None:
-            index += 1
+        index = next(i for i, x in enumerate(args) if x is not None)
         iteration.hand_on(n, (args[index], np.int32(index)))
     elif kind == "enter":
         _enter(iteration, n, args[0])
@@ -146,6 +144,12 @@ def stops_death(iteration: Iteration, n: int) -> bool:
         if iteration is frame.newest:
             frame.dead_exits.append(n)
     return kind in ("enter", "exit", "next_iteration")
+
+
+def place_of(iteration: Iteration) -> str:
+    """Which turn of which loops it is, for an error: ` in iteration 6 of while/while_context`."""
+    frame = iteration.frame
+    return f" in iteration {iteration.number} of {frame.name.decode()}{place_of(frame.parent)}" if frame else ""
 
 
 def _enter(iteration: Iteration, n: int, value: Any) -> None:

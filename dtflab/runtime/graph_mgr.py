@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 class StepContext:
     """What a kernel may know of the step that runs it."""
 
-    __slots__ = ("_device", "_kernel_state", "_rendezvous", "_rendezvous_of", "args", "device", "frame_id",
-                 "frame_iter", "resources", "results", "step")  # fmt: skip
-
     def __init__(
         self,
         step: Step,
@@ -63,10 +60,7 @@ class StepContext:
     def in_frame(self, frame_id: int, iteration: int) -> StepContext:
         """The context of an iteration of a loop."""
         inner = StepContext.__new__(StepContext)
-        for name in StepContext.__slots__:
-            setattr(inner, name, getattr(self, name))
-        inner.frame_id = frame_id
-        inner.frame_iter = f"{frame_id}:{iteration}"
+        inner.__dict__ = self.__dict__ | {"frame_id": frame_id, "frame_iter": f"{frame_id}:{iteration}"}
         return inner
 
     def state(self, node_name: str, make: Callable[[], Any]) -> Any:

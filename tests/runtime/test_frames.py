@@ -183,6 +183,32 @@ def test_an_error_in_a_loop_ends_it():
         run([wrong, turns(10, frame="another")])
 
 
+def test_an_error_says_in_which_turn():
+    def inner(j, x):
+        return j + 1, x + tf.gather(tf.constant([1.0, 2.0, 3.0]), j)
+
+    def outer(i, x):
+        return i + 1, tf.while_loop(lambda j, x: j < i, inner, [tf.constant(0), x])[1]
+
+    result = tf.while_loop(lambda i, x: i < 9, outer, [tf.constant(0), tf.constant(0.0)])
+    turn = "iteration 3 of while/while/while_context in iteration 4 of while/while_context"
+    with pytest.raises(errors.InvalidArgumentError, match=rf"3 is not in .*(.|\n)*CPU:0 in {turn}\n") as caught:
+        run(result)
+    assert caught.value.device == "/job:localhost/replica:0/task:0/device:CPU:0"
+    shown = "".join(caught.value._render_traceback_())
+    assert f"  loop     {turn}\n" in shown and shown.count("iteration 4") == 1
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_merge_in_a_loop_may_have_many_inputs_or_be_asked(count):
+    def body(x):
+        otherwise, then = apply_op("Switch", data=x, pred=tf.less(x, 5.0))
+        merged = apply_op("Merge", inputs=[otherwise * 2.0, then + 3.0, then + 3.0][:count])
+        return merged[0] + (tf.cast(merged[1], tf.float32) if count == 2 else 0.0)
+
+    assert run(turns(3, body)) == {2: 16, 3: 12}[count]
+
+
 def test_a_traced_loop_shows_every_turn():
     metadata = tf.RunMetadata()
     with tf.Session() as session:
