@@ -12,6 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dtflab.data import structure as structures
+from dtflab.graph.function import Function
+from dtflab.graph.node import line_text
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tracing import trace
 
@@ -31,5 +33,21 @@ class TracedFunction:
 
         name = f"Dataset_{transformation}_{getattr(function, '__name__', 'function').strip('<>')}"
         traced = trace(of_components, structures.components(given), name)
+        _check_variables(traced.function, f"{transformation}()")
         self.attr = traced.function.as_attr()
         self.captures = traced.captures
+
+
+def _check_variables(function: Function, transformation: str) -> None:
+    """ValueError if the function makes variables: no initializer could reach them."""
+    for node in function.nodes:
+        if node.op in _VARIABLES:
+            line = line_text(node.line)
+            made = f" in {line}" if line else ""
+            raise ValueError(
+                f"The function of {transformation} makes the variable '{node.name}'{made}: no session could initialize "
+                "it. Make it outside of the function, which may then use it."
+            )
+
+
+_VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
