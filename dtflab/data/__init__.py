@@ -1,7 +1,8 @@
 """The namespace `tf.data`: data sets as graphs that hand out one element after the other.
 
-Read `dataset` (what a program writes), `structure` (what an element is), `traced` (its functions) and `iterator`; what
-runs is in `ops/dataset*.py` and `ops/iterator*.py`.
+Read `dataset` (what a program writes), `structure` (what an element is), `traced` (its functions) and `iterator`; beside
+them `files` (elements out of files), `generator`, `padding`, `options` and `experimental`. What runs is in
+`ops/dataset*.py` and `ops/iterator*.py`.
 """
 
 from __future__ import annotations
@@ -14,10 +15,8 @@ from dtflab.data.dataset import (
     INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY,
     Dataset,
-    FixedLengthRecordDataset,
-    TextLineDataset,
-    TFRecordDataset,
 )
+from dtflab.data.files import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 from dtflab.data.iterator import Iterator
 from dtflab.data.options import Options
 from dtflab.graph.missing import missing as _missing

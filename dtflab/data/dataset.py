@@ -4,12 +4,12 @@ Stands for `python/data/ops/dataset_ops.py` and the files beside it. Left out: w
 (`for x in dataset`), caches in files, options that change how a pipeline is run, ragged tensors.
 
 Rules: a Dataset is the graph's side, a variant tensor and the structure of an element; each method adds one operation
-and gives a new Dataset. The elements are made where that operation runs (ops/dataset.py).
+and gives a new Dataset. The elements are made where that operation runs (ops/dataset.py). Those out of files are
+in `files.py`.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -404,77 +404,6 @@ class Dataset:
             iterator = Iterator.from_structure(self.output_types, self.output_shapes, shared_name, self.output_classes)
         iterator._initializer = iterator.make_initializer(self)
         return iterator
-
-
-class _FilesDataset(Dataset):
-    """Base of the data sets of strings out of files: `filenames` are a string, several, a tensor or a data set."""
-
-    def __init__(self, filenames: Any, of_files: Callable[[Any], Dataset], num_parallel_reads: Any = None) -> None:
-        if isinstance(filenames, Dataset):
-            made = filenames.flat_map(of_files)
-        elif num_parallel_reads is None:
-            made = of_files(convert_to_tensor(filenames, dtypes.string, name="filenames"))
-        else:
-            names = Dataset.from_tensor_slices(convert_to_tensor(filenames, dtypes.string, name="filenames"))
-            made = names.interleave(of_files, num_parallel_reads, 1, num_parallel_reads)
-        super().__init__(made._variant_tensor, made._structure)
-
-
-class TextLineDataset(_FilesDataset):
-    """The lines of text files."""
-
-    def __init__(
-        self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None
-    ) -> None:
-        """Without ends of lines. `compression_type` is '', 'ZLIB' or 'GZIP'; `buffer_size` has no effect.
-
-        With `num_parallel_reads`, so many files are read in turns, ahead.
-        """
-        make = functools.partial(_of_files, "TextLineDataset", compression_type, buffer_size)
-        super().__init__(filenames, make, num_parallel_reads)
-
-
-class TFRecordDataset(_FilesDataset):
-    """The records of TFRecord files."""
-
-    def __init__(
-        self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None
-    ) -> None:
-        """As byte strings. `compression_type` is '', 'ZLIB' or 'GZIP'; `buffer_size` has no effect.
-
-        With `num_parallel_reads`, so many files are read in turns, ahead.
-        """
-        make = functools.partial(_of_files, "TFRecordDataset", compression_type, buffer_size)
-        super().__init__(filenames, make, num_parallel_reads)
-
-
-class FixedLengthRecordDataset(_FilesDataset):
-    """Stretches of equal length out of files."""
-
-    def __init__(
-        self,
-        filenames: Any,
-        record_bytes: Any,
-        header_bytes: Any = None,
-        footer_bytes: Any = None,
-        buffer_size: Any = None,
-        compression_type: Any = None,
-        num_parallel_reads: Any = None,
-    ) -> None:
-        """Records of `record_bytes` after `header_bytes` and before `footer_bytes` of each file."""
-        sizes = {"record_bytes": record_bytes, "header_bytes": header_bytes, "footer_bytes": footer_bytes}
-        numbers = {name: _int64(value or 0, name) for name, value in sizes.items()}
-        make = functools.partial(_of_files, "FixedLengthRecordDatasetV2", compression_type, buffer_size, **numbers)
-        super().__init__(filenames, make, num_parallel_reads)
-
-
-def _of_files(op_type: str, compression_type: Any, buffer_size: Any, filenames: Any, **sizes: Any) -> Dataset:
-    compression = convert_to_tensor(compression_type or "", dtypes.string, name="compression_type")
-    variant = apply_op(
-        op_type, filenames=filenames, compression_type=compression, buffer_size=_int64(buffer_size or 0, "buffer_size"),
-        **sizes,
-    )  # fmt: skip
-    return Dataset(variant, TensorStructure(dtypes.string, TensorShape([])))
 
 
 # -- making operations ------------------------------------------------------------------------------------------------
