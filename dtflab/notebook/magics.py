@@ -128,6 +128,7 @@ class DtfMagics(Magics):
     @magic_arguments()
     @argument("fetches", nargs="*", help="what to draw, and all that it needs: a Python expression; all ops if none")
     @argument("--feed", help="feed_dict, a Python expression: run once, to ask a master in another process")
+    @argument("--scope", help="a name scope: only what is in it")
     @_SESSION
     @no_var_expand
     @line_magic
@@ -137,24 +138,25 @@ class DtfMagics(Magics):
         %dtf_placement                                    the whole graph
         %dtf_placement loss                               what loss needs
         %dtf_placement loss --session sess
+        %dtf_placement loss --scope rnn/while             the inside of one name scope
 
         A master in another process (`--engine process`, a real TensorFlow server) does not tell where ops are. Then
         they are placed here, by the rules that dtflab's masters follow; with `--feed` the fetches are run once, which
         makes the master tell.
         """
         example = "%dtf_placement loss"
-        texts = arguments.split(line, ("feed", "session"), example)
+        texts = arguments.split(line, ("feed", "session", "scope"), example)
         fetches, feed = self._value(texts.get("", "")), self._value(texts.get("feed", ""))
-        session = self._session(texts, example, fetches)
+        session, scope = self._session(texts, example, fetches), texts.get("scope", "")
         try:
-            return viz.placement(session.placed_nodes(fetches), reasons=session.placement_reasons())
+            return viz.placement(session.placed_nodes(fetches), reasons=session.placement_reasons(), scope=scope)
         except NotImplementedError:
             if fetches is not None and feed is not None:
-                return viz.placement(*_placed_by_running(session, fetches, feed))
+                return viz.placement(*_placed_by_running(session, fetches, feed), scope=scope)
         print(
             "The master is in another process. This is where dtflab's rules place the ops; with --feed it tells itself."
         )
-        return viz.placement(*_placed_here(session, fetches))
+        return viz.placement(*_placed_here(session, fetches), scope=scope)
 
     @magic_arguments()
     @_TRACED
@@ -317,7 +319,8 @@ class DtfMagics(Magics):
         if words[0].lstrip("%") == "dtf_smi":
             return ["--period"]
         if words[0].lstrip("%") != "dtf_cluster":
-            options = ["--feed", "--session", *["--all"] * (words[0].lstrip("%") == "dtf_step")]
+            own = {"dtf_step": ["--all"], "dtf_placement": ["--scope"]}.get(words[0].lstrip("%"), [])
+            options = ["--feed", "--session", *own]
             return options if event.symbol.startswith("-") else []
         values = {"--engine": _ENGINES, "--name": tuple(self.clusters), "--gpu": tuple(m.short[0] for m in MODELS)}
         if before in values:

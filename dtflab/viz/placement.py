@@ -45,6 +45,7 @@ def placement(
     placement: Mapping[str, str] | None = None,
     *,
     reasons: Mapping[str, str] | None = None,
+    scope: str = "",
     max_boxes: int | None = None,
     width: float = WIDTH,
     title: str = "Placement",
@@ -54,12 +55,16 @@ def placement(
     `graph` is what `digraph` takes: a Graph, a GraphDef, Nodes or fetches; `placement` maps names of ops to devices,
     `reasons` to why they are there (`session.placement_reasons()`); what the placer returns has them already. Name
     scopes are opened down to about `max_boxes` boxes, without it to as many as fit on a page; closed ones say how many
-    ops they hold.
+    ops they hold; `scope="rnn/while"` draws only what is in that one.
     """
     if max_boxes is not None and max_boxes < 1:
         raise ValueError(f"max_boxes must be at least 1, not {max_boxes}")
     why = getattr(placement, "reasons", {}) if reasons is None else reasons
     ops = [op._replace(why=why.get(op.name, "")) for op in ops_of(graph, placement)]
+    if scope:
+        ops = [op for op in ops if f"{op.name}/".startswith(scope.rstrip("/") + "/")]
+        if not ops:
+            raise ValueError(f"No op of this graph is in the scope {scope!r}; tf.name_scope makes scopes.")
     width -= 2 * MARGIN
     view = _on_a_page(ops, width) if max_boxes is None else _View(ops, _blocks(ops, max_boxes), width)
     return Picture(*view.draw(title), _STYLE, _sentence(view), _tables(view), _text(view))

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dtflab.viz import ranks
 
+LOOP_KINDS = ("Enter", "Merge", "Switch", "Identity", "NextIteration", "Exit")  # one for each variable of a loop
 HEAD_DEPTH = 3  # a group named after its first op, as a variable with its reads, is opened as if it lay deeper
 
 
@@ -43,8 +44,9 @@ def blocks(
     after: dict[str, list[str]] = {name: [] for name in names}
     for source, target in dict.fromkeys(edges):
         after[source].append(target)
-    closing = ranks.back_edges(names, after)
-    forward = {a: [b for b in targets if (a, b) not in closing] for a, targets in after.items()}
+    onward = {a: [] if _kind(a.rpartition("/")[2]) == "NextIteration" else targets for a, targets in after.items()}
+    closing = ranks.back_edges(names, onward)
+    forward = {a: [b for b in targets if (a, b) not in closing] for a, targets in onward.items()}
     order = ranks.topological(names, forward)
     room = most
     while room:  # untangling adds boxes
@@ -85,9 +87,32 @@ def _tree(names: Sequence[str]) -> Block:
             at[scope].children.insert(0, Block(name, parts[-1], [name]))
         else:
             at["/".join([*parts[:-1], ""])].children.append(Block(name, parts[-1], [name]))
+    _gather_loops(root)
     for block in list(root.children):
         _shorten_chains(block)
     return root
+
+
+def _kind(label: str) -> str:
+    """`Merge_2` is a Merge."""
+    return label.rstrip("0123456789").removesuffix("_")
+
+
+def _gather_loops(block: Block) -> None:
+    """The nodes that carry the variables of a loop, each kind as one box, so that there is room for the body."""
+    kinds: dict[str, list[Block]] = {}
+    for child in block.children:
+        _gather_loops(child)
+        kind = _kind(child.label)
+        if not child.children and kind in LOOP_KINDS:
+            kinds.setdefault(kind, []).append(child)
+    if "NextIteration" not in kinds:
+        return
+    for kind, members in kinds.items():
+        if len(members) > 1:
+            group = Block(members[0].key + "\0", kind, [op for member in members for op in member.ops])
+            block.children[block.children.index(members[0])] = group
+            block.children = [child for child in block.children if child not in members]
 
 
 def _shorten_chains(block: Block) -> None:

@@ -226,3 +226,13 @@ def test_colours_can_be_told_from_the_page():
     for colour in (*OKABE_ITO, GREY):
         assert contrast(colour.line, "#fff") >= 3 and contrast(colour.line, "#111") >= 3, colour
         assert contrast(colour.ink, colour.fill) >= 4.5, colour
+
+
+def test_only_what_is_in_a_scope():
+    with tf.Graph().as_default() as graph:
+        with tf.name_scope("net"):
+            x = tf.constant(1.0, name="x")
+        tf.negative(x, name="network")
+    assert viz.placement(graph, scope="net/").tables[0][2] == [["not placed", "net/x", "Const", ""]]
+    with pytest.raises(ValueError, match="No op of this graph is in the scope 'nett'"):
+        viz.placement(graph, scope="nett")

@@ -46,6 +46,21 @@ def test_a_scope_that_is_entered_again_is_shown_in_two_parts():
     assert seen == [("a", ["a/x", "a/w"]), ("a (2)", ["a/y"]), ("b", ["b"])]
 
 
+def test_the_variables_of_a_loop_make_one_box_of_each_kind():
+    kinds = ["Enter", "Merge", "Switch", "Identity"]
+    names = [f"while/{kind}{i}" for kind in [*kinds, "NextIteration"] for i in ("", "_1")] + ["while/LoopCond"]
+    edges = [(f"while/{a}{i}", f"while/{b}{i}") for a, b in itertools.pairwise(kinds) for i in ("", "_1")]
+    edges += [
+        ("while/Merge", "while/LoopCond"),
+        ("while/LoopCond", "while/Switch"),
+        ("while/LoopCond", "while/Switch_1"),
+    ]
+    edges += [("while/Identity", "while/NextIteration_1"), ("while/Identity_1", "while/NextIteration")]
+    edges += [(f"while/NextIteration{i}", f"while/Merge{i}") for i in ("", "_1")]
+    boxes = [(block.label, len(block.ops)) for block in blocks(names, edges, 9).visible()]
+    assert boxes == [*((kind, 2) for kind in [*kinds, "NextIteration"]), ("LoopCond", 1)]
+
+
 def test_many_ops_without_scope_are_bundled():
     names = [f"op{i}" for i in range(1000)]
     root = blocks(names, itertools.pairwise(names), 20)
