@@ -83,8 +83,9 @@ def _busy(traced: Any) -> set[str]:
 def test_digits(tmp_path, net, steps, rate, bar):
     one, accuracy, busy = train(net, WORKERS[:1], steps, rate, tmp_path / "start")
     assert accuracy >= bar and busy == {WORKERS[0]}
+    two, as_well, both = train(net, WORKERS, steps, rate, tmp_path / "start")
+    assert as_well >= bar and both == set(WORKERS)
     few = steps // 8  # later, what is rounded differently has been multiplied
-    two, _, both = train(net, WORKERS, few, rate, tmp_path / "start")
-    assert both == set(WORKERS)
-    np.testing.assert_allclose(two, one[:few], rtol=1e-3)
+    np.testing.assert_allclose(two[:few], one[:few], rtol=1e-3)
+    np.testing.assert_allclose(two, one, rtol=0.1)
     assert np.mean(one[-20:]) < 0.2 * one[0]
