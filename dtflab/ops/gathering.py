@@ -229,10 +229,11 @@ def _coordinates(node: Any, indices: Any, shape: tuple[int, ...], what: str) -> 
     wrong = ((indices < 0) | (indices >= np.array(shape[:depth], indices.dtype, like=indices))).any(-1)
     if np.any(wrong):
         where = tuple(int(i) for i in np.argwhere(wrong)[0])
-        text = ",".join(map(str, where))
+        text, position = ",".join(map(str, where)), ", ".join(map(str, indices[where].tolist()))
+        of_params = what == "param"
         raise invalid(
-            f"indices[{text}] = {shape_text(tuple(indices[where]))} does not index into {what} shape "
-            f"{shape_text(shape)}, node name: {node.name}"
+            f"indices[{text}] = [{position}] does not index into {'param ' if of_params else ''}shape "
+            f"{shape_text(shape)}{f', node name: {node.name}' if of_params else ''}"
         )
     return tuple(np.moveaxis(indices, -1, 0))
 
@@ -257,6 +258,8 @@ class GatherNd(Op):
 
     def bind(node, xp):
         def kernel(params, indices):
+            if indices.shape[-1] == 0:  # each position is all of params
+                return xp.broadcast_to(params, indices.shape[:-1] + params.shape)
             return params[_coordinates(node, indices, params.shape, "param")]
 
         return _kept_in_array(kernel) if node["Tparams"] == dtypes.string else kernel

@@ -27,7 +27,6 @@ from dtflab.ops import (
     reduction,
     reshaping,
     segments,
-    shapes,
     slicing,
     stacking,
 )
@@ -270,7 +269,14 @@ class ReverseV2(Op):
     """The input, back to front along the given axes."""
 
     aliasing = True
-    infer = shapes.unchanged
+
+    def infer(op):
+        x, axes = op.inputs[0].shape, folded_value(op.inputs[1])
+        if x.ndims is not None and axes is not None:
+            for i, axis in enumerate(axes.tolist()):
+                if not -x.ndims <= axis < x.ndims:
+                    raise ValueError(f"'axis'[{i}] = {axis} is out of valid range [0, {x.ndims - 1}")
+        return [x]
 
     def bind(node, xp):
         def kernel(x, axis):

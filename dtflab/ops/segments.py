@@ -331,7 +331,11 @@ def _distinct_words(x: Any) -> tuple[Any, Any]:
 
 
 def _distinct(xp: Any, x: Any) -> tuple[Any, Any]:
-    """The same for numbers, which can be sorted."""
+    """The same for numbers, which can be sorted; of two bytes by their bits: bfloat16's NaN would break the order."""
+    if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
+        bits, nan = x.view(xp.uint16).astype(xp.int32), xp.isnan(x)
+        bits[nan] = (1 << 16) + xp.arange(int(nan.sum()))  # none equals another
+        x = bits
     _, first, idx = xp.unique(x, return_index=True, return_inverse=True, equal_nan=False)
     order = xp.argsort(first)
     return first[order], xp.argsort(order)[idx]
@@ -344,7 +348,7 @@ class UniqueWithCounts(Op):
     """The same, and how often each occurs."""
 
     def infer(op):
-        return [*Unique.infer(op), TensorShape([None])]
+        return [TensorShape([None]), op.inputs[0].shape, TensorShape([None])]
 
     def bind(node, xp):
         distinct = Unique.bind(node, xp)

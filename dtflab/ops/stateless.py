@@ -61,7 +61,7 @@ class StatelessRandomGetKeyCounter(Op):
     """Key and counter for a seed."""
 
     def infer(op):
-        op.inputs[0].shape.with_rank(1)
+        op.inputs[0].shape.assert_is_compatible_with([2])
         return [TensorShape([1]), TensorShape([2])]
 
     def bind(node, xp):

@@ -78,7 +78,7 @@ def _cut_characters(text: bytes, pos: int, length: int, i: int) -> bytes:
     characters = _CHARACTER.findall(text)
     if not -len(characters) <= pos <= len(characters):
         raise invalid(f"pos {pos} out of range for string at index {i}")
-    return b"".join(_cut(characters, pos, length))
+    return b"".join(_cut(characters, pos, max(length, 0)))  # TensorFlow's steps over characters never go back
 
 
 def _cut(items: Any, pos: int, length: int) -> Any:
@@ -107,6 +107,11 @@ def _as_sparse(rows: Sequence[Sequence[bytes]]) -> list[Any]:
     return [indices, values, np.array([len(rows), lengths.max(initial=0)], np.int64)]
 
 
+def _check_vector(strings: Any) -> None:
+    if strings.ndim != 1:
+        raise invalid(f"input must be a vector, got shape: {shape_text(strings)}")
+
+
 class _Split(Op):
     @staticmethod
     def infer(operation: Any) -> list[TensorShape]:
@@ -126,6 +131,7 @@ class StringSplit(_Split):
         skip = node["skip_empty"]
 
         def split(strings, delimiter):
+            _check_vector(strings)
             if delimiter.ndim:
                 raise invalid(f"delimiter must scalar, got shape: {shape_text(delimiter)}")
             at = re.compile(b"[" + re.escape(delimiter.item()) + b"]") if delimiter.item() else None
@@ -147,6 +153,7 @@ class StringSplitV2(_Split):
         most = node["maxsplit"]
 
         def split(strings, sep):
+            _check_vector(strings)
             if sep.ndim:
                 raise invalid(f"sep must be a scalar, got shape: {shape_text(sep)}")
             at = sep.item()
@@ -263,5 +270,5 @@ def strings_split(
         strings = convert_to_tensor(input, dtypes.string, name="input")
         if strings.shape.ndims == 0:
             strings = expand_dims(strings, 0)
-        sep = convert_to_tensor("" if sep is None else sep, dtypes.string, name="sep")
+        sep = convert_to_tensor("" if sep is None else sep, dtypes.string)
         return SparseTensor(*apply_op("StringSplitV2", None, input=strings, sep=sep, maxsplit=maxsplit))

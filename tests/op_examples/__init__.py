@@ -639,9 +639,10 @@ def gather_v2(v: Values) -> list[Example]:
 
 @examples("GatherNd")
 def gather_nd(v: Values) -> list[Example]:
-    return [v(v.array(4, 3), np.array([[0, 1], [3, 2]], t)) for t in (np.int32, np.int64)] + [
-        v(v.array(4, 3), np.array([[1], [1]], np.int32))
-    ]
+    places = ([[0, 1], [3, 2]], [[1], [1]], [[[0], [2]]])
+    found = [v(v.array(4, 3), np.array(at, t)) for t in (np.int32, np.int64) for at in places]
+    none = [v(v.array(4, 3), np.zeros(s, np.int32), smooth=False, gradient=False) for s in ([2, 0], [0, 2], [1])]
+    return found + none  # TensorFlow has no gradient for them
 
 
 @examples("ScatterNd")
@@ -650,6 +651,8 @@ def scatter_nd(v: Values) -> list[Example]:
     return [
         v(where, v.array(3), np.array([5], np.int32)),
         v(where, v.array(3, 2), np.array([5, 2], np.int32)),
+        v(np.array([[0, 1], [1, 0]], np.int64), v.array(2), np.array([2, 2], np.int64)),
+        v(where[:0], v.array(0, 2), np.array([5, 2], np.int32)),
     ]
 
 
@@ -676,7 +679,9 @@ def pad(v: Values) -> list[Example]:
 
 @examples("PadV2")
 def pad_v2(v: Values) -> list[Example]:
-    return [v(v.array(2, 3), np.array([[1, 0], [0, 2]], np.int32), v.array())]
+    pads = ([[1, 0], [0, 2]], [[0, 0], [0, 0]])
+    found = [v(v.array(2, 3), np.array(p, t), v.array()) for p in pads for t in (np.int32, np.int64)]
+    return [*found, v(v.array(0, 3), np.array([[1, 1], [0, 1]], np.int32), v.array())]
 
 
 @examples("MirrorPad")
@@ -715,7 +720,8 @@ def one_hot(v: Values) -> list[Example]:
 
 @examples("Unique", "UniqueWithCounts")
 def unique(v: Values) -> list[Example]:
-    return [v(v.array(8, low=0, high=2)), v(v.array(3), out_idx=dtypes.int64), v(v.array(0))]
+    found = [v(v.array(8, low=0, high=2)), v(v.array(3), out_idx=dtypes.int64), v(v.array(0))]
+    return [*found, v(np.tile(v.special(), 2))] if v.dtype.is_floating else found  # no NaN equals another
 
 
 @examples("ListDiff")

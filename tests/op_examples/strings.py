@@ -43,7 +43,7 @@ def substr(v: Values) -> list[Example]:
     found += [v(np.array(b"hello", object), np.array([0, 2], kind), np.array([1, 2], kind))]
     found += [v(texts, np.array([1, 2, 3], kind), np.array([2, 4, 9], kind))]
     found += [v(np.stack([texts, texts]), np.array([[1], [2]], kind), np.array([[1], [3]], kind))]
-    places = ((1, 2), (-2, 1), (0, 99), (5, 1))
+    places = ((1, 2), (-2, 1), (0, 99), (5, 1), (1, -1))
     return found + [v(accents, np.array(p, kind), np.array(n, kind), unit="UTF8_CHAR") for p, n in places]
 
 

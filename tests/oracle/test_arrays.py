@@ -297,6 +297,9 @@ def test_timestamps():
 MISTAKES: list[Callable[[Any], Any]] = [
     lambda tf: tf.gather_nd([[1]], [[0]], batch_dims=2),
     lambda tf: tf.gather_nd([[1]], [[0]], batch_dims=-1),
+    lambda tf: tf.gather_nd([[1, 2]], unknown(tf, [[0, -1]])),
+    lambda tf: tf.gather_nd([[1, 2]], unknown(tf, [[[0, 0]], [[0, 2]]])),
+    lambda tf: tf.scatter_nd(unknown(tf, [[3]]), [1], [3]),
     lambda tf: tf.batch_gather([1], unknown(tf, [0])),
     lambda tf: tf.matrix_band_part([[1]], unknown(tf, 3), 0),
     lambda tf: tf.bitcast(tf.constant([1], tf.uint8), tf.int32),
@@ -313,6 +316,8 @@ MISTAKES: list[Callable[[Any], Any]] = [
     lambda tf: tf.segment_max(unknown(tf, [1.0, 2.0]), [1, 0]),
     lambda tf: tf.segment_mean(unknown(tf, [1.0, 2.0]), unknown(tf, [0])),
     lambda tf: tf.unsorted_segment_max(tf.constant([1.0, 2.0]), [0, 5], 2),
+    lambda tf: tf.reverse([1], [1]),
+    lambda tf: tf.unique_with_counts([[1]]),
     lambda tf: tf.sort([1.0], direction="UP"),
     lambda tf: tf.sort([1.0], axis=unknown(tf, 0)),
     lambda tf: tf.searchsorted([1], [1], side="middle"),

@@ -35,6 +35,8 @@ REFUSED = [
         "must be non-negative",
     ),
     (lambda tf: tf.strings.unsorted_segment_join(["a", "b"], [0], 1), "ValueError", "must be equal, but are 2 and 1"),
+    (lambda tf: tf.strings.split(unranked(tf, [["a b"]])), "InvalidArgumentError", "input must be a vector, got shape"),
+    (lambda tf: tf.string_split(unranked(tf, [["a b"]])), "InvalidArgumentError", "input must be a vector, got shape"),
     (lambda tf: tf.strings.format("{} {}", [tf.constant(1)]), "ValueError", "The template expects 2 tensors, but the"),
 ]
 
@@ -42,6 +44,11 @@ REFUSED = [
 def fed(tf, value):
     """A tensor whose value is only known in the step."""
     return tf.placeholder_with_default(value, np.shape(value))
+
+
+def unranked(tf, value):
+    """A tensor of which not even the rank is known before the step."""
+    return tf.placeholder_with_default(value, None)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
