@@ -233,7 +233,8 @@ def _square_root(xp: Any, x: Any) -> Any:
         root = new
         if not bool(change > 4 * np.finfo(x.dtype).eps * xp.abs(root).sum()):
             break
-    return root
+    wrong = xp.abs(root @ root - x).sum((-2, -1)) > 1e-3 * xp.abs(x).sum((-2, -1))
+    return xp.where(wrong[..., None, None], np.nan, root)  # eigenvalues below 0 have no real root: it never settles
 
 
 def _logarithm(xp: Any, x: Any) -> Any:

@@ -1,7 +1,7 @@
 """Diagonals of matrices and what stands on them: eye, trace, norm.
 
 Stands for `core/kernels/matrix_diag_op.cc`, `matrix_set_diag_op.cc` and `python/ops/linalg_ops.py`.
-Left out: decompositions and solvers, the spectral norm, the older MatrixDiag ops.
+Left out: decompositions and solvers, the older MatrixDiag ops.
 
 Rule: `k` counts diagonals from the main one, upwards; a band of several is stored as rows, the uppermost first, padded
 on the side that `align` says (`RIGHT_LEFT`: those above the main diagonal stand right, those below left).
@@ -23,7 +23,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops import casting, constant as constants, joining, math, reduction, reshaping, shapes, unary
+from dtflab.ops import casting, constant as constants, joining, math, reduction, reshaping, unary
 from dtflab.ops.messages import invalid, renamed, shape_text
 
 _ALIGN = "align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'"
@@ -159,7 +159,13 @@ class MatrixDiagPartV3(Op):
 class MatrixSetDiagV3(Op):
     """Matrices, with other diagonals."""
 
-    infer = shapes.unchanged
+    def infer(op):
+        x, diagonal, k = op.inputs[0].shape.with_rank_at_least(2), op.inputs[1].shape, folded_value(op.inputs[2])
+        if diagonal.ndims is None or k is None:
+            return [x]
+        low, high = _band(k)
+        batch = diagonal[: -1 if low == high else -2]
+        return [x.merge_with(batch.concatenate([None, None]))]
 
     def bind(node, xp):
         align = node["align"]
@@ -255,13 +261,13 @@ def norm(
     of_matrix = isinstance(axis, tuple | list) and len(axis) == 2
     if not of_matrix and not (axis is None or isinstance(axis, int)):
         raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
-    supported = ["euclidean", "fro", 1, np.inf] if of_matrix else ["euclidean", 1, 2, np.inf]
+    supported = ["euclidean", "fro", 1, 2, np.inf] if of_matrix else ["euclidean", 1, 2, np.inf]
     if ord not in supported and (of_matrix or isinstance(ord, str) or ord <= 0):
         raise ValueError(f"'ord' must be a supported {'matrix' if of_matrix else 'vector'} norm, got {ord}")
     axes = tuple(axis) if of_matrix else None if axis is None else (axis,)
     with name_scope(name, "norm", [tensor]):
         x = convert_to_tensor(tensor)
-        result = _kept_norm(x, ord, axes, of_matrix)
+        result = _spectral_norm(x, axes) if of_matrix and ord == 2 else _kept_norm(x, ord, axes, of_matrix)
         return result if keepdims else reshaping.squeeze(result, None if axes is None else list(axes))
 
 
@@ -278,3 +284,26 @@ def _kept_norm(x: Tensor, ord: Any, axes: Any, of_matrix: bool) -> Tensor:
         result = reduction.reduce_sum(result, axes[1], keepdims=True) if of_matrix else result
         return reduction.reduce_max(result, first, keepdims=True)
     return math.pow(reduction.reduce_sum(math.pow(result, ord), axes, keepdims=True), 1.0 / ord)
+
+
+def _spectral_norm(x: Tensor, axes: Any) -> Tensor:
+    """The largest singular value of the matrices on `axes`, which are kept."""
+    from dtflab.ops import array, segments
+    from dtflab.ops.cond import cond
+    from dtflab.ops.functional import map_fn
+
+    ndims = array.rank(x)
+    last = map_fn(lambda i: cond(i >= 0, lambda: i, lambda: i + ndims), convert_to_tensor(axes))
+    every = constants.range(ndims)
+    before = joining.concat([segments.setdiff1d(every, last, dtypes.int32)[0], last], axis=0)
+    after = map_fn(lambda i: casting.cast(_place(before, i), dtypes.int32), every)
+    values = apply_op("Svd", input=reshaping.transpose(x, perm=before), compute_uv=False)[0]
+    largest = reduction.reduce_max(unary.abs(values), axis=-1, keepdims=True)
+    return reshaping.transpose(reshaping.expand_dims(largest, axis=-1), perm=after)
+
+
+def _place(numbers: Tensor, number: Tensor) -> Tensor:
+    """Where `number` stands among `numbers`."""
+    from dtflab.ops import logic
+
+    return reshaping.squeeze(logic.where_v2(logic.equal(numbers, number)))

@@ -136,6 +136,36 @@ def test_what_can_not_be_solved():
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("axis", [(-2, -1), (2, 0)])
+def test_spectral_norm(axis):
+    x = matrices("float64", 2, 3, 4)
+
+    def program(tf):
+        norms = [tf.norm(tf.constant(x), 2, axis, keepdims=keep) for keep in (False, True)]
+        return [*norms, *tf.gradients(norms[0], norms[0].graph.get_tensor_by_name("Const:0"))]
+
+    close(program, 1e-9)
+    assert_same_graph(lambda tf: tf.norm(tf.placeholder(tf.float32, [2, 3, 4]), 2, axis))
+
+
+def test_no_real_square_root():
+    x = np.stack([np.diag([4.0, -2.0]), np.diag([4.0, 9.0])])
+    theirs, ours = values(lambda tf: tf.linalg.sqrtm(tf.constant(x)))
+    assert np.isnan(ours[0]).any() and np.isnan(theirs[0]).any()
+    np.testing.assert_allclose(ours[1], theirs[1])
+
+
+def test_shapes_with_a_diagonal():
+    def program(tf):
+        some = tf.placeholder(tf.float32)
+        with pytest.raises(ValueError):
+            tf.matrix_set_diag(tf.zeros([3]), tf.zeros([3]))
+        return [str(tf.matrix_set_diag(some, tf.zeros(shape)).shape) for shape in ([3], [2, 3])]
+
+    theirs, ours = both(program)
+    assert ours == theirs
+
+
 def test_graphs():
     def program(tf):
         x, b = tf.placeholder(tf.float32, [2, 3, 3]), tf.placeholder(tf.float32, [2, 3, 1])
