@@ -19,6 +19,7 @@ from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.ops import shapes
+from dtflab.ops.sparse_tensor import SparseTensor, of_values
 
 Bind = Callable[[Any, Any], Callable[..., Any]]  # (node, xp) -> kernel
 Grad = Callable[..., list[Any]]  # (op, *dys) -> one tensor or None per input
@@ -79,11 +80,13 @@ def in_parts(rule: Bind) -> Bind:
 
 
 def unary(
-    op_name: str, types: str, kernel: str | Bind, grad: Grad | None, summary: str, result: str = "T"
-) -> UnaryFunction:
+    op_name: str, types: str, kernel: str | Bind, grad: Grad | None, summary: str, result: str = "T",
+    sparse: bool = False,
+) -> UnaryFunction:  # fmt: skip
     """Register the op `op_name(x: T) -> (y: T)` and return its Python function `f(x, name=None)`.
 
-    `kernel` is the name of a ufunc or a `bind` rule; `grad` None means that TensorFlow has no gradient.
+    `kernel` is the name of a ufunc or a `bind` rule; `grad` None means that TensorFlow has no gradient; a `sparse`
+    function keeps zeros and so takes SparseTensors, too.
     """
     members: dict[str, Any] = {"__doc__": summary, "infer": shapes.unchanged, "bind": kernel, "grad": grad}
     if isinstance(kernel, str):
@@ -92,7 +95,9 @@ def unary(
             members |= {"into": in_parts(into(kernel)), "shards": True}
     op(f"{op_name}(x: T) -> (y: {result})\nT: {types}")(type(op_name, (Op,), members))
 
-    def function(x: Any, name: str | None = None) -> Tensor:
+    def function(x: Any, name: str | None = None) -> Any:
+        if sparse and isinstance(x, SparseTensor):
+            return of_values(function, x, name, tried=op_name)
         result: Tensor = apply_op(op_name, name, x=x)
         return result
 

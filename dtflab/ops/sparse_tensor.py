@@ -150,6 +150,18 @@ def is_sparse(x: Any) -> bool:
     return isinstance(x, SparseTensor | SparseTensorValue)
 
 
+def of_values(
+    function: Callable[..., Tensor], sparse: SparseTensor, name: str | None, tried: str | None = None
+) -> SparseTensor:
+    """A `function` that keeps zeros, of the values of `sparse`.
+
+    TensorFlow first tries its op for dense tensors, `tried`, and gives that name away.
+    """
+    if tried is not None:
+        sparse.graph.unique_name(name or tried)
+    return sparse.with_values(function(sparse.values, name=name))
+
+
 def convert_to_tensor_or_sparse_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Any:
     """`value` as it is if it is sparse (a SparseTensorValue becomes a SparseTensor), else as a Tensor.
 

@@ -30,6 +30,7 @@ from dtflab.ops.elementwise import (
     ufunc,
     unary,
 )
+from dtflab.ops.sparse_tensor import SparseTensor, of_values
 from dtflab.ops.type_sets import FLOAT, FLOAT_COMPLEX, INTEGER, REAL_COMPLEX, SIGNED, SIGNED_COMPLEX
 
 # -- gradient ops: what the backward pass of a function is made of, as one op -----------------------------
@@ -143,8 +144,10 @@ def _sigmoid(node: Any, xp: Any) -> Callable[..., Any]:
     return kernel
 
 
-square: UnaryFunction = unary("Square", REAL_COMPLEX, "square", from_input(_square_grad), "x²")
-sqrt = unary("Sqrt", FLOAT_COMPLEX, "sqrt", lambda op, dy: [sqrt_grad(op.outputs[0], dy)], "The square root.")
+square: UnaryFunction = unary("Square", REAL_COMPLEX, "square", from_input(_square_grad), "x²", sparse=True)
+sqrt = unary(
+    "Sqrt", FLOAT_COMPLEX, "sqrt", lambda op, dy: [sqrt_grad(op.outputs[0], dy)], "The square root.", sparse=True
+)
 rsqrt = unary("Rsqrt", FLOAT_COMPLEX, _rsqrt, lambda op, dy: [rsqrt_grad(op.outputs[0], dy)], "1 / sqrt(x)")
 exp = unary("Exp", FLOAT_COMPLEX, "exp", from_output(lambda y, dy: dy * y), "e to the power of x.")
 expm1 = unary("Expm1", FLOAT_COMPLEX, "expm1", from_input(lambda x, dy: _times_exp(x, dy)), "exp(x) - 1, exact near 0.")
@@ -154,7 +157,9 @@ reciprocal = unary(
     "Reciprocal", SIGNED_COMPLEX, "reciprocal", lambda op, dy: [reciprocal_grad(op.outputs[0], dy)], "1 / x"
 )
 inv = unary("Inv", SIGNED_COMPLEX, "reciprocal", lambda op, dy: [reciprocal_grad(op.outputs[0], dy)], "1 / x")
-tanh = unary("Tanh", FLOAT_COMPLEX, "tanh", from_output(lambda y, dy: tanh_grad(y, dy)), "The hyperbolic tangent.")
+tanh = unary(
+    "Tanh", FLOAT_COMPLEX, "tanh", from_output(lambda y, dy: tanh_grad(y, dy)), "The hyperbolic tangent.", sparse=True
+)
 _sigmoid_op = unary(
     "Sigmoid", FLOAT_COMPLEX, _sigmoid, from_output(lambda y, dy: sigmoid_grad(y, dy)), "1 / (1 + exp(-x))"
 )
@@ -205,21 +210,25 @@ def _tan_grad(x: Tensor, dy: Tensor) -> Tensor:
     return square(reciprocal(cos(x))) * dy
 
 
-sin = unary("Sin", FLOAT_COMPLEX, "sin", from_input(lambda x, dy: dy * cos(x)), "The sine of x in radians.")
+sin = unary(
+    "Sin", FLOAT_COMPLEX, "sin", from_input(lambda x, dy: dy * cos(x)), "The sine of x in radians.", sparse=True
+)
 cos: UnaryFunction = unary(
     "Cos", FLOAT_COMPLEX, "cos", from_input(lambda x, dy: -dy * sin(x)), "The cosine of x in radians."
 )
-tan = unary("Tan", FLOAT_COMPLEX, "tan", from_input(_tan_grad), "The tangent of x in radians.")
-asin = unary("Asin", FLOAT_COMPLEX, "arcsin", from_input(_arc(1)), "The angle whose sine is x.")
+tan = unary("Tan", FLOAT_COMPLEX, "tan", from_input(_tan_grad), "The tangent of x in radians.", sparse=True)
+asin = unary("Asin", FLOAT_COMPLEX, "arcsin", from_input(_arc(1)), "The angle whose sine is x.", sparse=True)
 acos = unary("Acos", FLOAT_COMPLEX, "arccos", from_input(_arc(-1)), "The angle whose cosine is x.")
-atan = unary("Atan", FLOAT_COMPLEX, "arctan", from_input(_one_by("Add")), "The angle whose tangent is x.")
+atan = unary("Atan", FLOAT_COMPLEX, "arctan", from_input(_one_by("Add")), "The angle whose tangent is x.", sparse=True)
 sinh = unary("Sinh", FLOAT_COMPLEX, "sinh", from_input(lambda x, dy: dy * cosh(x)), "The hyperbolic sine.")
 cosh: UnaryFunction = unary(
     "Cosh", FLOAT_COMPLEX, "cosh", from_input(lambda x, dy: dy * sinh(x)), "The hyperbolic cosine."
 )
-asinh = unary("Asinh", FLOAT_COMPLEX, "arcsinh", from_output(lambda y, dy: dy / cosh(y)), "The inverse of sinh.")
+asinh = unary(
+    "Asinh", FLOAT_COMPLEX, "arcsinh", from_output(lambda y, dy: dy / cosh(y)), "The inverse of sinh.", sparse=True
+)
 acosh = unary("Acosh", FLOAT_COMPLEX, "arccosh", from_output(lambda y, dy: dy / sinh(y)), "The inverse of cosh.")
-atanh = unary("Atanh", FLOAT_COMPLEX, "arctanh", from_input(_one_by("Sub")), "The inverse of tanh.")
+atanh = unary("Atanh", FLOAT_COMPLEX, "arctanh", from_input(_one_by("Sub")), "The inverse of tanh.", sparse=True)
 
 
 # -- signs, rounding, questions --------------------------------------------------------------------------
@@ -252,7 +261,7 @@ def _erf_grad(sign: float) -> Grad:
     return grad
 
 
-negative = unary("Neg", SIGNED_COMPLEX, "negative", lambda op, dy: [-dy], "-x")
+negative = unary("Neg", SIGNED_COMPLEX, "negative", lambda op, dy: [-dy], "-x", sparse=True)
 _abs = unary("Abs", SIGNED, "absolute", lambda op, dy: [dy * sign(op.inputs[0])], "|x|")
 _sign_op = unary(
     "Sign",
@@ -268,12 +277,14 @@ _round_op = unary("Round", SIGNED_COMPLEX, _round, no_slope, "The whole number n
 is_nan = unary("IsNan", FLOAT, "isnan", None, "Where x is not a number.", result="bool")
 is_inf = unary("IsInf", FLOAT, "isinf", None, "Where x is infinite.", result="bool")
 is_finite = unary("IsFinite", FLOAT, "isfinite", None, "Where x is a number and finite.", result="bool")
-erf = unary("Erf", FLOAT, _special("erf"), _erf_grad(1), "The error function.")
+erf = unary("Erf", FLOAT, _special("erf"), _erf_grad(1), "The error function.", sparse=True)
 erfc = unary("Erfc", FLOAT, _special("erfc"), _erf_grad(-1), "1 - erf(x)")
 
 
-def abs(x: Any, name: str | None = None) -> Tensor:
+def abs(x: Any, name: str | None = None) -> Any:
     """|x|, element by element; of complex numbers the magnitude."""
+    if isinstance(x, SparseTensor):
+        return of_values(abs, x, name, tried="Abs")
     with name_scope(name, "Abs", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         if x.dtype.is_complex:
@@ -281,8 +292,10 @@ def abs(x: Any, name: str | None = None) -> Tensor:
         return _abs(x, name=scope)
 
 
-def sign(x: Any, name: str | None = None) -> Tensor:
+def sign(x: Any, name: str | None = None) -> Any:
     """-1, 0 or 1, as x is negative, zero or positive; of complex numbers x / |x|."""
+    if isinstance(x, SparseTensor):
+        return of_values(sign, x, name)
     x = convert_to_tensor(x)
     if x.dtype.is_complex:
         magnitude = apply_op("ComplexAbs", x=x, Tout=x.dtype.real_dtype)

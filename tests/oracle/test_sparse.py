@@ -20,6 +20,15 @@ def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return function
 
 
+@program
+def functions_that_keep_zeros(tf):
+    x = tf.SparseTensor([[0, 1], [2, 0]], [0.25, -0.5], [3, 2])
+    m = tf.math
+    names = [m.abs, m.negative, m.sin, m.tan, m.asin, m.atan, m.asinh, m.atanh, m.sign, m.square, m.erf, m.tanh]
+    found = [*(function(x) for function in names), tf.sqrt(m.abs(x), name="root")]
+    return plain(tf.Session().run([*found, tf.square([2.0])]))
+
+
 @pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
 def test_same_answer(run):
     theirs, ours = both(run)
