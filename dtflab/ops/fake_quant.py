@@ -26,6 +26,16 @@ _BITS = "num_bits: int = 8\nnarrow_range: bool = false"
 _ENDS = "min: float = -6.0\nmax: float = 6.0\n" + _BITS
 
 
+def _check_bits(node: Any) -> None:
+    if not 2 <= node["num_bits"] <= 16:
+        raise invalid("num_bits must be between 2 and 16, inclusive")
+
+
+def _check_fixed(node: Any) -> None:
+    if node["min"] >= node["max"]:
+        raise invalid(f"min has to be smaller than max, was: {node['min']:g} >= {node['max']:g}")
+
+
 def _nudged(node: Any, xp: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
     """(low, high, step) of the range, moved so that zero is a whole number of steps from its ends."""
     low, high = xp.asarray(low), xp.asarray(high)  # a GPU's kernels take them from host memory
@@ -44,11 +54,13 @@ def _rounded(xp: Any, x: Any, low: Any, high: Any, step: Any) -> Any:
 
 
 def _rounding(node: Any, xp: Any) -> Any:
+    _check_bits(node)
     return lambda x, low, high: _rounded(xp, x, *_nudged(node, xp, low, high))
 
 
 def _gradients(node: Any, xp: Any, axes: Any) -> Any:
     """A kernel for the gradients of the input and of both ends, summed over `axes`."""
+    _check_bits(node)
 
     def kernel(dy: Any, x: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
         low, high = xp.asarray(low), xp.asarray(high)
@@ -69,6 +81,7 @@ class FakeQuantWithMinMaxArgs(Op):
     infer = shapes.unchanged
 
     def bind(node, xp):
+        _check_fixed(node)
         rounding, low, high = _rounding(node, xp), xp.asarray(F(node["min"])), xp.asarray(F(node["max"]))
         return lambda x: rounding(x, low, high)
 
@@ -85,6 +98,8 @@ class FakeQuantWithMinMaxArgsGradient(Op):
     grad = no_gradient
 
     def bind(node, xp):
+        _check_bits(node)
+        _check_fixed(node)
         low, high, _ = _nudged(node, xp, xp.asarray(F(node["min"])), xp.asarray(F(node["max"])))
         return lambda dy, x: dy * ((x >= low) & (x <= high))
 

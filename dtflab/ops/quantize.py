@@ -59,16 +59,20 @@ class QuantizeV2(Op):
     """The integers that stand for floats of a range, and the range that they really cover."""
 
     def infer(op):
-        ends = TensorShape([])
-        if op.get_attr("axis") != -1:
-            shape = op.inputs[0].shape
-            ends = TensorShape([None if shape.ndims is None else shape[op.get_attr("axis")]])
-        return [op.inputs[0].shape, ends, ends]
+        shape, axis, ends = op.inputs[0].shape, op.get_attr("axis"), TensorShape([])
+        if axis != -1:
+            shape = shape.with_rank_at_least(axis + 1)
+            ends = TensorShape([None if shape.ndims is None else shape[axis]])
+        for given in op.inputs[1:]:
+            ends = ends.merge_with(given.shape)
+        return [shape, ends, ends]
 
     def bind(node, xp):
         axis, least, dtype = node["axis"], F(node["ensure_minimum_range"]), node["T"].as_numpy_dtype
         info, mode = np.iinfo(integers(node["T"])), node["mode"]
         narrow, to_even = node["narrow_range"], node["round_mode"] == b"HALF_TO_EVEN"
+        if to_even and mode != b"SCALED":
+            raise invalid(f"Round mode 'HALF_TO_EVEN' only supported for mode 'SCALED', but mode is '{mode.decode()}'.")
 
         def kernel(x, low, high):
             low, high = _slices(low, x, axis, "min_range"), _slices(high, x, axis, "max_range")
@@ -141,6 +145,7 @@ class Dequantize(Op):
             else:
                 scale = ((high - low).astype(float) / (2.0**info.bits - 1)).astype(F)
                 found = (rounded_away(low / scale) * scale - F(info.min) * scale) + numbers * scale
+                found = np.where(low == high, low, found)  # a range without width has no steps
             return found.astype(target, copy=False)
 
         return kernel

@@ -99,3 +99,34 @@ def test_a_range_the_wrong_way_round():
             tf.Session().run(tf.quantize([1.0], 2.0, 1.0, tf.qint8))
 
     both(program)
+
+
+REFUSED = [
+    lambda tf: tf.quantize([1.0], 0.0, 1.0, tf.qint8, mode="MIN_FIRST", round_mode="HALF_TO_EVEN"),
+    lambda tf: tf.quantization.fake_quant_with_min_max_args([1.0], 3.0, 1.0),
+    lambda tf: tf.quantization.fake_quant_with_min_max_args([1.0], num_bits=17),
+    lambda tf: tf.quantization.fake_quant_with_min_max_vars([1.0], 0.0, 1.0, num_bits=1),
+]
+
+
+@pytest.mark.parametrize("make", REFUSED)
+def test_refused(make):
+    def program(tf):
+        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+            tf.Session().run(make(tf))
+        return "num_bits" in str(caught.value), "smaller than max" in str(caught.value)
+
+    theirs, ours = both(program)
+    assert ours == theirs
+
+
+def test_ends_on_an_axis_that_is_not_there():
+    def program(tf):
+        quantized = tf.quantize(tf.placeholder(tf.float32), [-1.0, -2.0], [1.0, 2.0], tf.qint8, mode="SCALED", axis=0)
+        with pytest.raises(ValueError):
+            tf.quantize([[1.0]], [0.0], [1.0], tf.qint8, mode="SCALED", axis=2)
+        empty = tf.dequantize(tf.bitcast(np.array([1, 2], np.uint8), tf.quint8), 2.0, 2.0, mode="MIN_FIRST")
+        return [str(t.shape) for t in quantized], tf.Session().run(empty).tolist()
+
+    theirs, ours = both(program)
+    assert ours == theirs
