@@ -21,6 +21,7 @@ import numpy as np
 from dtflab.graph import dtypes
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import control_dependencies
 from dtflab.nets.layers.core import Dense
 from dtflab.nets.raw_rnn import raw_rnn
 from dtflab.nets.rnn import dynamic_rnn
@@ -28,6 +29,7 @@ from dtflab.nets.rnn_cell import RNNCell
 from dtflab.nets.state_shapes import zeros_of
 from dtflab.ops import (
     array,
+    assertions,
     casting,
     constant as constants,
     cross_entropy,
@@ -48,7 +50,7 @@ from dtflab.ops.variable_scope import get_variable, variable_scope
 class AttentionMechanism:
     """A memory [batch, time, depth] that can be asked: called with a query [batch, size], it gives the alignments.
 
-    With `memory_sequence_length` [batch], what is past a row's end has no weight.
+    With `memory_sequence_length` [batch], what is past a row's end has no weight; a row has at least one place.
     """
 
     def __init__(self, num_units: int, memory: Any, memory_sequence_length: Any, name: str) -> None:
@@ -56,7 +58,10 @@ class AttentionMechanism:
         self.time = array.shape(memory)[1]
         self.mask: Any = None
         if memory_sequence_length is not None:
-            self.mask = sequence_mask(memory_sequence_length, self.time)
+            lengths = convert_to_tensor(memory_sequence_length)
+            words = "All values in memory_sequence_length must be greater than zero."
+            with control_dependencies([assertions.assert_positive(lengths, message=words)]):
+                self.mask = sequence_mask(lengths, self.time)
             memory *= reshaping.expand_dims(casting.cast(self.mask, memory.dtype), 2)
         self.values, self.num_units = memory, num_units
         self.keys = Dense(num_units, use_bias=False, name="memory_layer")(memory)

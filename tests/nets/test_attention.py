@@ -326,3 +326,14 @@ def test_what_can_not_attend_is_refused():
         attention.BottomAttentionCell(cell, [cell])
     with pytest.raises(TypeError, match="greedy needs the state of an AttentionWrapper"):
         attention.greedy(cell, lambda w: memory[:, 0], tf.zeros([2], tf.int32), 1, memory[:, 0], tf.identity, 5)
+
+
+def test_a_row_without_places_can_not_be_asked():
+    lengths = tf.placeholder(tf.int32, [2])
+    alignments = attention.LuongAttention(3, tf.ones([2, 4, 3]), lengths)(tf.ones([2, 3]))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        with pytest.raises(tf.errors.InvalidArgumentError, match="memory_sequence_length must be greater than zero"):
+            session.run(alignments, {lengths: [0, 2]})
+    with pytest.raises(tf.errors.InvalidArgumentError, match="memory_sequence_length must be greater than zero"):
+        attention.LuongAttention(3, tf.ones([2, 4, 3]), [0, 2])
