@@ -198,6 +198,7 @@ from dtflab.ops.edit_distance import edit_distance
 from dtflab.ops.eigen import matrix_square_root, self_adjoint_eig, self_adjoint_eigvals, svd
 from dtflab.ops.einsum import einsum
 from dtflab.ops.encoding import decode_base64, encode_base64
+from dtflab.ops.factorizations import cholesky, matrix_determinant
 from dtflab.ops.fake_quant import (
     fake_quant_with_min_max_args,
     fake_quant_with_min_max_args_gradient,
@@ -361,14 +362,7 @@ from dtflab.ops.segments import (
 from dtflab.ops.serializing import decode_json_example, parse_tensor, serialize_tensor
 from dtflab.ops.session_ops import delete_session_tensor, get_session_handle, get_session_tensor
 from dtflab.ops.slicing import slice, strided_slice
-from dtflab.ops.solving import (
-    cholesky,
-    cholesky_solve,
-    matrix_determinant,
-    matrix_solve,
-    matrix_solve_ls,
-    matrix_triangular_solve,
-)
+from dtflab.ops.solving import cholesky_solve, matrix_solve, matrix_solve_ls, matrix_triangular_solve
 from dtflab.ops.sorting import argsort, searchsorted, sort
 from dtflab.ops.space_batch import (
     batch_to_space,

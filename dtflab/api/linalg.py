@@ -20,6 +20,7 @@ from dtflab.ops.eigen import (
     svd,
 )
 from dtflab.ops.einsum import einsum
+from dtflab.ops.factorizations import cholesky, logdet, lu, matrix_determinant as det, slogdet
 from dtflab.ops.linalg import (
     eye,
     matrix_diag as diag,
@@ -35,15 +36,10 @@ from dtflab.ops.nn import l2_normalize
 from dtflab.ops.reshaping import matrix_transpose, matrix_transpose as transpose
 from dtflab.ops.solving import (
     adjoint,
-    cholesky,
     cholesky_solve,
-    logdet,
-    lu,
-    matrix_determinant as det,
     matrix_solve as solve,
     matrix_solve_ls as lstsq,
     matrix_triangular_solve as triangular_solve,
-    slogdet,
 )
 from dtflab.ops.tensordot import tensordot
 

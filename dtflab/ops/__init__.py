@@ -22,8 +22,8 @@ Many values to few: `reduction`, `statistics` (made of several reductions), `cou
 `segment_reductions`, `confusion_matrix`, `sets`.
 
 Matrices and transforms: `matmul`, `einsum` with `equations`, `tensordot`, `cross`, `linalg` (eye, trace, norm, batches
-of diagonals), `solving`, `lu_solving`, `decomposition`, `eigen`, `matrix_exponential`, `sparse_matmul` (mostly zeros),
-`fourier`; `hessians`.
+of diagonals), `solving`, `factorizations` (Cholesky, LU) and `lu_solving`, `decomposition` (Qr, inverse), `eigen`,
+`matrix_exponential`, `sparse_matmul` (mostly zeros), `fourier`; `hessians`.
 
 Random numbers: `philox` (TensorFlow's generator), `random`, `stateless`, `sampling` with `rejection` (gamma, Poisson).
 

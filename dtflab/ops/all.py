@@ -44,6 +44,7 @@ from dtflab.ops import (  # noqa: F401
     einsum,
     encoding,
     example,
+    factorizations,
     fake_quant,
     file_ops,
     fourier,
