@@ -66,5 +66,9 @@ def test_same_refusal(make, kind, words):
 
 
 def test_a_rewrite_that_refers_to_no_group_is_refused():
-    with dtflab.Session() as sess, pytest.raises(dtflab.errors.InvalidArgumentError, match=r"refers to '\\2'"):
+    with (
+        dtflab.Graph().as_default(),
+        dtflab.Session() as sess,
+        pytest.raises(dtflab.errors.InvalidArgumentError, match=r"refers to '\\2'"),
+    ):
         sess.run(dtflab.regex_replace("a", "(a)", r"\2"))
