@@ -1,8 +1,8 @@
 """The namespace `tf.data`: data sets as graphs that hand out one element after the other.
 
 Read `dataset` (what a program writes), `structure` (what an element is), `traced` (its functions) and `iterator`;
-beside them `files` (elements out of files), `generator`, `padding`, `options` and `experimental`. What runs is in
-`ops/dataset*.py` and `ops/iterator*.py`.
+beside them `files` (elements out of files), `generator`, `padding`, `grouping`, `options` and `experimental`. What runs
+is in `ops/dataset*.py` and `ops/iterator*.py`.
 """
 
 from __future__ import annotations

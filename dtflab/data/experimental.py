@@ -1,16 +1,16 @@
-"""The namespace `tf.data.experimental`: transformations that TF1 programs name, made of the methods of Dataset.
+"""The namespace `tf.data.experimental`: transformations that TF1 programs name, most made of the methods of Dataset.
 
-Stands for `python/data/experimental`. Left out: what needs ops of its own (`group_by_window`, `ignore_errors`,
-`sample_from_datasets`, `CsvDataset`, …).
+Stands for `python/data/experimental`. Left out: `sample_from_datasets`, `CsvDataset`, and more that needs own ops.
 
 Rule: most give a function of a data set, for `dataset.apply(…)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from dtflab.data import grouping
 from dtflab.data.dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
@@ -22,7 +22,10 @@ __all__ = [
     "INFINITE_CARDINALITY",
     "UNKNOWN_CARDINALITY",
     "Counter",
+    "bucket_by_sequence_length",
     "enumerate_dataset",
+    "group_by_window",
+    "ignore_errors",
     "map_and_batch",
     "parallel_interleave",
     "shuffle_and_repeat",
@@ -40,9 +43,47 @@ def Counter(start: Any = 0, step: Any = 1, dtype: DType = dtypes.int64) -> Datas
     return numbers if dtype == dtypes.int64 else numbers.map(lambda number: cast(number, dtype))
 
 
+def bucket_by_sequence_length(
+    element_length_func: Callable[..., Any],
+    bucket_boundaries: Sequence[int],
+    bucket_batch_sizes: Sequence[int],
+    padded_shapes: Any = None,
+    padding_values: Any = None,
+    pad_to_bucket_boundary: bool = False,
+    no_padding: bool = False,
+    drop_remainder: bool = False,
+) -> Transformation:
+    """Padded batches of elements of like length: a batch size for each bucket, one more than there are boundaries.
+
+    `pad_to_bucket_boundary`: up to the longest that the bucket may have, not the longest of the batch.
+    """
+    return lambda dataset: grouping.bucket_by_sequence_length(
+        dataset, element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes, padding_values,
+        pad_to_bucket_boundary, no_padding, drop_remainder,
+    )  # fmt: skip
+
+
 def enumerate_dataset(start: Any = 0) -> Transformation:
     """`dataset.enumerate(start)`"""
     return lambda dataset: dataset.enumerate(start)
+
+
+def group_by_window(
+    key_func: Callable[..., Any],
+    reduce_func: Callable[..., Any],
+    window_size: Any = None,
+    window_size_func: Callable[..., Any] | None = None,
+) -> Transformation:
+    """`reduce_func(key, elements)`, a data set, of `window_size` elements at a time whose `key_func` is the same.
+
+    The size may be a function of the key instead. At the end come the groups that are not full.
+    """
+    return lambda dataset: grouping.group_by_window(dataset, key_func, reduce_func, window_size, window_size_func)
+
+
+def ignore_errors(log_warning: bool = False) -> Transformation:
+    """The elements that are no errors; `log_warning` has no effect."""
+    return lambda dataset: dataset._with("IgnoreErrorsDataset", log_warning=log_warning)
 
 
 def map_and_batch(

@@ -58,7 +58,7 @@ tables: `lookup_table`, `lookup_table_ops`, `lookup`, `lookup_initializers`;
 values of a session: `session_ops`.
 
 Data sets: `dataset` (as a value), `dataset_sources`, `dataset_files`, `dataset_order`, `dataset_shuffle`,
-`dataset_batch`, `dataset_functions`, `dataset_threads`; `iterator` with `iterator_resource`.
+`dataset_batch`, `dataset_functions`, `dataset_groups`, `dataset_threads`; `iterator` with `iterator_resource`.
 
 Sparse tensors: `sparse_tensor`, `sparse` and `sparse_arithmetic` (functions), `sparse_math` (sums and products),
 `sparse_places` (elements moved), `sparse_segments`, `sparse_messages` and `sparse_tensors_map` (through queues).

@@ -28,6 +28,7 @@ from dtflab.ops import (  # noqa: F401
     dataset_batch,
     dataset_files,
     dataset_functions,
+    dataset_groups,
     dataset_order,
     dataset_shuffle,
     dataset_sources,

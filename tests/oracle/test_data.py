@@ -219,6 +219,50 @@ def experimental_shuffle_and_repeat(tf):
 
 
 @pipeline
+def experimental_ignore_errors(tf):
+    return numbers(tf, 6).map(lambda x: 10 // (x - 3)).apply(tf.data.experimental.ignore_errors())
+
+
+@pipeline
+def grouped_by_key(tf):
+    def parts(key, elements):
+        return elements.batch(2).map(lambda x: (key, x))
+
+    return numbers(tf, 10).apply(tf.data.experimental.group_by_window(lambda x: x % 3, parts, 3))
+
+
+@pipeline
+def grouped_by_key_with_sizes_of_windows(tf):
+    by_size = tf.data.experimental.group_by_window(
+        lambda x: tf.cast(x % 2, tf.int64), lambda key, x: x.batch(10), window_size_func=lambda key: key + 1
+    )
+    return numbers(tf, 10).apply(by_size)
+
+
+@pipeline
+def grouped_with_errors(tf):
+    of_threes = tf.data.experimental.group_by_window(lambda x: 10 // (x - 3), lambda key, x: x.batch(3), 3)
+    return numbers(tf, 6).apply(of_threes)
+
+
+@pipeline
+def bucketed(tf):
+    return sentences(tf).apply(tf.data.experimental.bucket_by_sequence_length(tf.size, [3, 5], [2, 2, 3]))
+
+
+@pipeline
+def bucketed_to_the_boundary(tf):
+    buckets = tf.data.experimental.bucket_by_sequence_length(
+        tf.size, [3, 5, 9], [2, 2, 3, 1], padding_values=-1, pad_to_bucket_boundary=True, drop_remainder=True
+    )
+    return sentences(tf).apply(buckets)
+
+
+def sentences(tf):
+    return tf.data.Dataset.from_tensor_slices([1, 5, 2, 7, 3, 6, 2, 4]).map(lambda n: tf.fill([n], n))
+
+
+@pipeline
 def experimental_parts(tf):
     few = tf.data.experimental.Counter(3, -2, tf.int32).apply(tf.data.experimental.take_while(lambda x: x > -6))
     return few.apply(tf.data.experimental.enumerate_dataset(start=5))
