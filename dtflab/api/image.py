@@ -1,4 +1,4 @@
-"""tf.image: images as files, cut and turned, changed in light and colours."""
+"""tf.image: images as files, cut, turned and resized, changed in light and colours, measured."""
 
 from __future__ import annotations
 
@@ -36,9 +36,20 @@ from dtflab.ops.image_flips import (
     rot90,
     transpose,
 )
+from dtflab.ops.image_measures import image_gradients, psnr, sobel_edges, total_variation
+from dtflab.ops.image_resizing import (
+    ResizeMethod,
+    resize_area,
+    resize_bicubic,
+    resize_bilinear,
+    resize_image_with_pad,
+    resize_images,
+    resize_nearest_neighbor,
+)
 from dtflab.ops.patches import extract_image_patches, extract_patches
 from dtflab.ops.random_crop import random_crop
 
+resize = resize_images
 resize_with_crop_or_pad = resize_image_with_crop_or_pad
 transpose_image = transpose
 

@@ -56,6 +56,7 @@ from dtflab.ops import (  # noqa: F401
     gathering,
     image,
     image_colors,
+    image_resize,
     indexing,
     iterator,
     joining,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dtflab.graph import dtypes
 from tests.op_examples import Example, Values, examples
 
 IN_PROGRAMS = dict.fromkeys(("DecodePng", "EncodePng"), "tests/oracle/test_images.py")
@@ -26,3 +27,51 @@ def adjusting(v: Values) -> list[Example]:
 def color_spaces(v: Values) -> list[Example]:
     some, batch, few = _colors(v)
     return [v(some), v(batch), v(few, smooth=False), v(v.within(0.1, 0.9, 3))]
+
+
+_WAYS: list[dict[str, bool]] = [{}, {"align_corners": True}, {"half_pixel_centers": True}]
+_SIZES = [((2, 3, 4, 2), (6, 8)), ((1, 2, 2, 3), (4, 4)), ((1, 4, 6, 1), (2, 3)), ((0, 2, 2, 1), (4, 4))]
+# Positions that float32 has no exact number for; the double of TensorFlow's gradients is a sum of float32.
+_UNEVEN = [((1, 5, 7, 3), (3, 11)), ((2, 3, 3, 1), (1, 7)), ((1, 1, 1, 2), (3, 2)), ((1, 9, 4, 1), (2, 4))]
+
+
+def _resizings(v: Values) -> list[tuple[tuple[int, ...], np.ndarray, dict[str, bool]]]:
+    ways = _WAYS[:1] if v.dtype == dtypes.float64 and v.op.startswith("ResizeBilinear") else _WAYS
+    sizes = _SIZES[:3] if v.dtype == dtypes.float64 else _SIZES + _UNEVEN
+    return [(shape, np.array(size, np.int32), way) for shape, size in sizes for way in ways]
+
+
+@examples("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic")
+def resizing(v: Values) -> list[Example]:
+    return [v(v.array(*shape), size, **way) for shape, size, way in _resizings(v)]
+
+
+@examples("ResizeArea")
+def resizing_by_area(v: Values) -> list[Example]:
+    return [
+        v(v.positive(*shape), np.array(size, np.int32), align_corners=aligned)
+        for shape, size in _SIZES + _UNEVEN
+        for aligned in (False, True)
+    ]
+
+
+def _quarters(v: Values, *shape: int) -> np.ndarray:
+    """Positive numbers of which sums in 16 bits are exact, and no sum is small by cancelling."""
+    few: np.ndarray = np.round(v.positive(*shape).astype(np.float32) * 4) / 4
+    return few.astype(v.dtype.as_numpy_dtype)
+
+
+@examples("ResizeNearestNeighborGrad")
+def resizing_back(v: Values) -> list[Example]:
+    return [
+        v(_quarters(v, shape[0], *size, shape[3]), np.array(shape[1:3], np.int32), **w)
+        for shape, size, w in _resizings(v)
+    ]
+
+
+@examples("ResizeBilinearGrad", "ResizeBicubicGrad")
+def resizing_smoothly_back(v: Values) -> list[Example]:
+    single = Values(v.op, dtypes.float32)
+    return [
+        v(_quarters(single, shape[0], *size, shape[3]), v.array(*shape), **way) for shape, size, way in _resizings(v)
+    ]

@@ -54,6 +54,19 @@ GEOMETRY: dict[str, Call] = {
 KNOWN_RANK: dict[str, Call] = {
     "grayscale_to_rgb": lambda tf, x: tf.image.grayscale_to_rgb(x[..., :1]),
     "central_crop": lambda tf, x: tf.image.central_crop(x, 0.5),
+    "bilinear": lambda tf, x: tf.image.resize_images(x, [3, 9]),
+    "bilinear, aligned": lambda tf, x: tf.image.resize_images(x, [3, 9], align_corners=True, name="r"),
+    "nearest": lambda tf, x: tf.image.resize(x, (4, 5), tf.image.ResizeMethod.NEAREST_NEIGHBOR),
+    "bicubic": lambda tf, x: tf.image.resize_images(x, [12, 5], method=tf.image.ResizeMethod.BICUBIC),
+    "area": lambda tf, x: tf.image.resize_images(x, [4, 3], "area"),
+    "of the same size": lambda tf, x: tf.image.resize_images(x, [6, 7]),
+    "to a size in a tensor": lambda tf, x: tf.image.resize_images(x, tf.placeholder_with_default([3, 4], [2])),
+    "aspect ratio": lambda tf, x: tf.image.resize_images(x, [9, 8], preserve_aspect_ratio=True),
+    "resize_image_with_pad": lambda tf, x: tf.image.resize_image_with_pad(x, 9, 5),
+    "resize_image_with_pad to tensors": lambda tf, x: tf.image.resize_image_with_pad(
+        x, tf.constant(4), tf.constant(8), method=tf.image.ResizeMethod.NEAREST_NEIGHBOR, align_corners=True
+    ),
+    "total_variation": lambda tf, x: tf.image.total_variation(tf.cast(x, tf.float32)),
     "the whole": lambda tf, x: tf.image.central_crop(x, 1.0),
     "central_crop by a tensor": lambda tf, x: tf.image.central_crop(x, tf.placeholder_with_default(0.7, [])),
 }
@@ -78,7 +91,17 @@ LIGHT: dict[str, Call] = {
     "as uint16": lambda tf, x: tf.image.convert_image_dtype(x, tf.uint16),
     "as int32, saturated": lambda tf, x: tf.image.convert_image_dtype(x, tf.int32, True),
 }
-ALL = {**GEOMETRY, **KNOWN_RANK, **LIGHT}
+OF_BATCHES: dict[str, Call] = {
+    "image_gradients": lambda tf, x: tf.stack(tf.image.image_gradients(x)),
+    "sobel_edges": lambda tf, x: tf.image.sobel_edges(x),
+    "psnr": lambda tf, x: tf.image.psnr(x, x[::-1] * 0.8, 1.0),
+    "psnr of uint8": lambda tf, x: tf.image.psnr(tf.cast(x * 255, tf.uint8), tf.zeros([6, 7, 3], tf.uint8), 255),
+    "resize_bilinear": lambda tf, x: tf.image.resize_bilinear(x, [3, 9], half_pixel_centers=True),
+    "resize_nearest_neighbor": lambda tf, x: tf.image.resize_nearest_neighbor(x, [3, 9], name="n"),
+    "resize_bicubic": lambda tf, x: tf.image.resize_bicubic(x, [3, 9], half_pixel_centers=True),
+    "resize_area": lambda tf, x: tf.image.resize_area(x, [3, 9], align_corners=True),
+}
+ALL = {**GEOMETRY, **KNOWN_RANK, **LIGHT, **OF_BATCHES}
 
 
 def shapes_for(name: str) -> list[Any]:
@@ -86,6 +109,8 @@ def shapes_for(name: str) -> list[Any]:
         return ONE + BATCH
     if name in KNOWN_RANK:
         return ONE[:3] + BATCH
+    if name in OF_BATCHES:
+        return BATCH
     return [ONE[0], ONE[1], BATCH[1]]
 
 
@@ -104,6 +129,8 @@ def program(call: Call, shape: Any, kind: Any) -> Callable[[Any], Any]:
 
 
 def kinds_for(name: str) -> tuple[Any, ...]:
+    if name in OF_BATCHES:
+        return (np.float32,)
     return (np.float32, np.uint8, np.uint16, np.int32) if name in LIGHT else (np.float32, np.uint8)
 
 
