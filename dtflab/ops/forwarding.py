@@ -10,11 +10,14 @@ makes the kernel take a new array. The bits are the same either way.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
 
 from numpy import ndarray, zeros
+
+from dtflab.ops.cell import Cell
 
 
 def forwarding(into: Callable[..., Any], kernel: Callable[..., Any], inputs: int) -> Callable[..., Any]:
@@ -42,7 +45,29 @@ def _binary(into: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[[A
             return into(x, y, out=y)
         return kernel(x, y)
 
+    run.reading = functools.partial(_reading, into, kernel)  # type: ignore[attr-defined]
     return run
+
+
+def _reading(into: Callable[..., Any], kernel: Callable[..., Any], position: int) -> Callable[[Any, Any], Any]:
+    """The kernel where the input at `position` is a variable: read here, since one call more would count as a holder.
+
+    The variable's own array is never overwritten, only the other input.
+    """
+
+    def second(x: Any, y: Any) -> Any:
+        y = y.read() if isinstance(y, Cell) else y
+        if type(x) is ndarray and getrefcount(x) <= _SOLE and _fits(y, x) and _is_own(x):
+            return into(x, y, out=x)
+        return kernel(x, y)
+
+    def first(x: Any, y: Any) -> Any:
+        x = x.read() if isinstance(x, Cell) else x
+        if type(y) is ndarray and getrefcount(y) <= _SOLE and _fits(x, y) and _is_own(y):
+            return into(x, y, out=y)
+        return kernel(x, y)
+
+    return second if position else first
 
 
 def _fits(x: Any, out: Any) -> bool:

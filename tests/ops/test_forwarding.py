@@ -160,3 +160,21 @@ def test_the_bits_are_the_same_without_it(recipe):
     for plain, other in zip(without, runs(), strict=True):
         for a, b in zip(plain, other, strict=True):
             assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+@pytest.mark.parametrize("combine", [lambda x, v: x + v, lambda x, v: v * x, lambda x, v: tf.nn.bias_add(x, v)])
+def test_a_variable_beside_it_hinders_no_buffer(combine):
+    x = tf.placeholder(tf.float32, [None, 3])
+    variable = tf.Variable([1.0, 2.0, 3.0])
+    product = tf.matmul(x, tf.ones([3, 3]))
+    total = combine(product, variable)
+    feed = {x: floats(4, 3) / 10}
+    with tf.Session() as session:
+        session.run(variable.initializer)
+        trace = session.trace(tf.reduce_sum(total), feed_dict=feed)
+        made = {s.node_name: len(s.memory) for d in trace.step_stats.dev_stats for s in d.node_stats if s.memory}
+        assert product.op.name in made and total.op.name not in made
+        found, factors = session.run([total, product], feed)
+        assert not np.shares_memory(found, factors)
+        np.testing.assert_array_equal(session.run(total, feed), found)
+        assert session.run(variable).tolist() == [1.0, 2.0, 3.0]
