@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dtflab.graph import nest
+from dtflab.graph import errors, nest
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor
+from dtflab.graph.dtypes import dtype_text
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Tensor
@@ -200,8 +201,17 @@ def _close(merges: Sequence[Tensor], values: Sequence[Tensor]) -> None:
     """The back edges: what the body returned goes to the Merges of the next iteration."""
     for merged, value in zip(merges, values, strict=True):
         following = next_iteration(value)
+        first = merged.op.inputs[0].op.inputs[0]
+        if following.dtype.base_dtype != merged.dtype.base_dtype:  # TensorFlow says so when the graph first runs
+            expected, given = dtype_text(merged.dtype.base_dtype), dtype_text(following.dtype.base_dtype)
+            raise errors.InvalidArgumentError(
+                None,
+                merged.op,
+                f"Input 1 of node {merged.op.name} was passed {given} from {following.name} incompatible with "
+                f"expected {expected}. A loop variable keeps its type: '{first.name}' enters the loop as {expected}, "
+                f"so the body has to return it as that; see tf.cast.",
+            )
         if not _at_least_as_known(following.shape, merged.shape):
-            first = merged.op.inputs[0].op.inputs[0]
             raise ValueError(
                 f"Input tensor '{first.name}' enters the loop with shape {first.shape}, but has shape "
                 f"{following.shape} after one iteration. To allow the shape to vary across iterations, use the "

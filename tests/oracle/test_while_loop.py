@@ -500,6 +500,20 @@ def slopes(tf: Any, meta_graph: bytes, scope: str | None) -> list[Any]:
             return session.run(found, {x: [0.3, 0.7]})
 
 
+def refused_type(tf):
+    """The error of a body that makes an integer a float: here when it is built, there when it runs."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+            session.run(tf.while_loop(lambda i: i < 3, lambda i: tf.cast(i, tf.float32) + 1, [tf.constant(0)]))
+        return caught.value.message
+
+
+def test_a_loop_variable_keeps_its_type():
+    message = refused_type(dtflab)
+    assert refused_type(real_tf).splitlines()[-1].rstrip(".") in message
+    assert "'Const:0' enters the loop as int32" in message
+
+
 @pytest.mark.parametrize("scope", [None, "scope", "a/b"])
 def test_a_meta_graph_brings_its_loops(scope):
     want = slopes(real_tf, exported(real_tf)[0], None)
