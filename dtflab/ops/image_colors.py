@@ -12,6 +12,7 @@ from typing import Any
 
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.dtypes import DType
+from dtflab.graph.errors import FailedPreconditionError
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
@@ -132,7 +133,8 @@ def _check_channels(x: Any) -> None:
     if not x.ndim:
         raise invalid(f"input must be at least 1D{shape_text(x)}")
     if x.shape[-1] != 3:
-        raise invalid(f"input must have 3 channels but input only has {x.shape[-1]} channels.")
+text = f"input must have 3 channels but input only has {x.shape[-1]} channels."
+        raise FailedPreconditionError(None, None, text)
 
 
 @op(f"""RGBToHSV(images: T) -> (output: T)

@@ -178,3 +178,104 @@ def test_transpose_of_an_unknown_rank():
             found, quarter = session.run([y, turned], {x: value})
         np.testing.assert_array_equal(found, value.swapaxes(-3, -2))
         np.testing.assert_array_equal(quarter, np.rot90(value, 3, (-3, -2)))
+
+
+def distorted(tf: Any, image: Any) -> Any:
+    """As the CIFAR-10 tutorial trains."""
+    image = tf.random_crop(tf.cast(image, tf.float32), [5, 5, 3], seed=1)
+    image = tf.image.random_flip_left_right(image, seed=2)
+    image = tf.image.random_brightness(image, max_delta=63, seed=3)
+    image = tf.image.random_contrast(image, lower=0.2, upper=1.8, seed=4)
+    return tf.image.per_image_standardization(image)
+
+
+def colored(tf: Any, image: Any) -> Any:
+    """As ImageNet's preprocessing does it, with a flip by `cond`."""
+    image = tf.image.convert_image_dtype(image, tf.float32)
+    image = tf.image.resize_images(tf.image.central_crop(image, 0.875), [4, 4], align_corners=False)
+    image = tf.image.random_saturation(image, lower=0.5, upper=1.5, seed=5)
+    image = tf.image.random_hue(image, max_delta=0.2, seed=6)
+    bright = tf.greater(tf.reduce_mean(image), 0.5)
+    image = tf.cond(bright, lambda: tf.image.flip_up_down(image), lambda: tf.image.adjust_gamma(image, 0.5))
+    return tf.clip_by_value(image, 0.0, 1.0)
+
+
+PIPELINES = [distorted, colored]
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_pipelines_have_the_same_graph(pipeline):
+    for shape in ONE[:2]:
+        assert_same_graph(program(pipeline, shape, np.uint8))
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_pipelines_in_a_data_set(pipeline):
+    """Functions of `map` see image after image; what is random is drawn as in TensorFlow."""
+    images = pixels(np.uint8, 5, 6, 7, 3)
+    found = []
+    for tf in BOTH:
+        with tf.Graph().as_default(), tf.Session() as session:
+            tf.set_random_seed(9)
+            data = tf.data.Dataset.from_tensor_slices(images).map(lambda x, tf=tf: pipeline(tf, x)).batch(5)
+            found.append(session.run(tf.data.make_one_shot_iterator(data).get_next()))
+    np.testing.assert_allclose(found[1], found[0], 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("way", [{}, {"align_corners": True}, {"half_pixel_centers": True}])
+@pytest.mark.parametrize("name", ["resize_bilinear", "resize_bicubic", "resize_nearest_neighbor"])
+def test_gradients_of_resizing(name, way):
+    found = []
+    for tf in BOTH:
+        with tf.Graph().as_default(), tf.Session() as session:
+            x = tf.constant(pixels(np.float32, 2, 5, 7, 3))
+            y = getattr(tf.image, name)(x, [8, 3], **way)
+            found.append(session.run(tf.gradients(tf.square(y), x)[0]))
+    np.testing.assert_allclose(found[1], found[0], 1e-5, 1e-5)
+
+
+def test_a_white_image_stays_white():
+    """Cast back to integers, 254.99998 would be grey."""
+    with dtflab.Graph().as_default(), dtflab.Session() as session:
+        white = dtflab.ones([1, 6, 7, 3]) * 255
+        for size in ([9, 11], [4, 5], [1, 13]):
+            assert (session.run(dtflab.image.resize_images(white, size)) == 255).all()
+
+
+def wrong(call: Call, *shape: int) -> list[str]:
+    """The kinds of errors that both raise."""
+    kinds = []
+    for tf in BOTH:
+        with tf.Graph().as_default(), tf.Session() as session:
+            with pytest.raises(Exception) as caught:  # the classes are compared
+                x = tf.placeholder_with_default(np.zeros(shape, "f"), None)
+                session.run(call(tf, x))
+            kinds.append(type(caught.value).__name__)
+    return kinds
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda tf, x: tf.image.resize_bilinear(x, [4, 5], align_corners=True, half_pixel_centers=True),
+        lambda tf, x: tf.image.resize_bilinear(x, tf.placeholder_with_default([0, 5], [2])),
+        lambda tf, x: tf.image.resize_bicubic(x[0], [4, 5]), lambda tf, x: tf.image.resize_area(x[:, :0], [4, 5]),
+        lambda tf, x: tf.image.resize_nearest_neighbor(x[..., :0], [4, 5]),
+        lambda tf, x: tf.image.resize_images(x, [4, 5]), lambda tf, x: tf.image.central_crop(x, 0.5),
+        lambda tf, x: tf.image.resize_images(tf.zeros([1, 2, 2, 1]), [4]),
+        lambda tf, x: tf.image.resize_images(tf.zeros([1, 2, 2, 1]), [4, 4], method=7),
+        lambda tf, x: tf.image.flip_left_right(x[0, 0]), lambda tf, x: tf.image.flip_up_down(tf.zeros([2, 0, 3])),
+        lambda tf, x: tf.image.crop_to_bounding_box(x[0], 2, 2, 9, 9), lambda tf, x: tf.image.random_hue(x, 0.6),
+        lambda tf, x: tf.image.crop_to_bounding_box(tf.zeros([4, 4, 3]), 2, 2, 3, 3),
+        lambda tf, x: tf.image.pad_to_bounding_box(tf.zeros([4, 4, 3]), 2, 2, 3, 3),
+        lambda tf, x: tf.image.adjust_hue(x[..., :2], 0.1), lambda tf, x: tf.image.adjust_saturation(x[0, 0], 0.1),
+        lambda tf, x: tf.image.adjust_contrast(x, [1.0]), lambda tf, x: tf.image.random_contrast(x, 2.0, 1.0),
+        lambda tf, x: tf.image.rgb_to_hsv(x[..., :2]), lambda tf, x: tf.image.adjust_gamma(x, -1),
+        lambda tf, x: tf.image.random_brightness(x, -1), lambda tf, x: tf.image.convert_image_dtype(x, tf.string),
+        lambda tf, x: tf.image.grayscale_to_rgb(tf.ensure_shape(x, [2, 4, 4, 3])),
+        lambda tf, x: tf.image.total_variation(x), lambda tf, x: tf.image.image_gradients(x),
+    ],
+)  # fmt: skip
+def test_errors_are_tensorflows(call):
+    theirs, ours = wrong(call, 2, 4, 4, 3)
+    assert ours == theirs
