@@ -133,7 +133,7 @@ def _check_channels(x: Any) -> None:
     if not x.ndim:
         raise invalid(f"input must be at least 1D{shape_text(x)}")
     if x.shape[-1] != 3:
-text = f"input must have 3 channels but input only has {x.shape[-1]} channels."
+        text = f"input must have 3 channels but input only has {x.shape[-1]} channels."
         raise FailedPreconditionError(None, None, text)
 
 
