@@ -20,6 +20,7 @@ from dtflab.ops.image_adjusting import (
     random_saturation,
     rgb_to_grayscale,
 )
+from dtflab.ops.image_boxes import crop_and_resize
 from dtflab.ops.image_colors import hsv_to_rgb, rgb_to_hsv
 from dtflab.ops.image_crops import (
     central_crop,

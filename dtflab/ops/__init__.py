@@ -68,7 +68,7 @@ Text, bytes, files: `strings`, `substrings`, `regex`, `string_hash`, `as_string`
 `example_values`, `sequence_example`.
 
 Images: `image_flips`, `image_crops`, `image_dtype`, `image_adjusting` with the ops in `image_colors`, `image_resizing`
-with those in `image_resize` over `resampling`, `image_measures`; `image_checks`.
+with those in `image_resize` over `resampling`, `image_boxes`, `image_measures`; `image_checks`.
 
 Training and looking: `training` with `training_rules`, `saveable`, `save_restore`, `summary` with `summary_ops` and
 `histogram`, `debug` (Print) with `summarize`.

@@ -55,6 +55,7 @@ from dtflab.ops import (  # noqa: F401
     fused_conv,
     gathering,
     image,
+    image_boxes,
     image_colors,
     image_resize,
     indexing,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dtflab.graph import dtypes
@@ -75,3 +77,32 @@ def resizing_smoothly_back(v: Values) -> list[Example]:
     return [
         v(_quarters(single, shape[0], *size, shape[3]), v.array(*shape), **way) for shape, size, way in _resizings(v)
     ]
+
+
+# The second one is upside down, the third reaches out of the image.
+_BOXES = np.array([[0.1, 0.2, 0.7, 0.9], [0.8, 0.1, 0.3, 0.6], [-0.3, 0.15, 0.65, 1.4]], np.float32)
+_OF = np.array([1, 0, 1], np.int32)
+
+
+@examples("CropAndResize")
+def crops(v: Values) -> list[Example]:
+    image = v.positive(2, 5, 6, 2)
+    sizes = [np.array(size, np.int32) for size in ((3, 4), (1, 2))]
+    ways: list[dict[str, Any]] = [{}, {"method": "nearest", "extrapolation_value": 2.5}]
+    # The gradient by the image is a sum of float32, even for double: tests/oracle/test_image_functions.py compares it.
+    return [v(image, _BOXES, _OF, size, gradient=False, **way) for size in sizes for way in ways]
+
+
+@examples("CropAndResizeGradImage")
+def crops_back(v: Values) -> list[Example]:
+    size, exact = np.array([2, 5, 9, 2], np.int32), np.array([[0, 0.25, 1, 0.75], [1, 0, 0.5, 0.5]], np.float32)
+    grads = _quarters(Values(v.op, dtypes.float32), 2, 3, 5, 2)
+    return [v(grads, exact, _OF[:2], size, method=method, T=v.dtype) for method in ("bilinear", "nearest")]
+
+
+@examples("CropAndResizeGradBoxes")
+def crops_back_to_boxes(v: Values) -> list[Example]:
+    single = Values(v.op, dtypes.float32)
+    down, across = np.arange(5)[:, None, None], np.arange(6)[:, None]
+    slope = np.broadcast_to(down**2 + 2 * across, (2, 5, 6, 2)).astype(v.dtype.as_numpy_dtype)  # no cancelling
+    return [v(_quarters(single, 3, *size, 2), slope, _BOXES, _OF) for size in ((3, 4), (1, 2))]

@@ -234,6 +234,19 @@ def test_gradients_of_resizing(name, way):
     np.testing.assert_allclose(found[1], found[0], 1e-5, 1e-5)
 
 
+@pytest.mark.parametrize("method", ["bilinear", "nearest"])
+def test_gradients_of_crop_and_resize(method):
+    boxes = [[0.1, 0.2, 0.7, 0.9], [0.8, 0.1, 0.3, 0.6], [-0.3, 0.15, 0.65, 1.4]]
+    found = []
+    for tf in BOTH:
+        with tf.Graph().as_default(), tf.Session() as session:
+            x, b = tf.constant(pixels(np.float32, 2, 5, 7, 3)), tf.constant(boxes)
+            y = tf.image.crop_and_resize(x, b, box_indices=[1, 0, 1], crop_size=[4, 3], method=method)
+            found.append(session.run(tf.gradients(tf.square(y), [x, b])))
+    for ours, theirs in zip(found[1], found[0], strict=True):
+        np.testing.assert_allclose(ours, theirs, 1e-4, 1e-4)
+
+
 def test_a_white_image_stays_white():
     """Cast back to integers, 254.99998 would be grey."""
     with dtflab.Graph().as_default(), dtflab.Session() as session:
@@ -273,6 +286,9 @@ def wrong(call: Call, *shape: int) -> list[str]:
         lambda tf, x: tf.image.rgb_to_hsv(x[..., :2]), lambda tf, x: tf.image.adjust_gamma(x, -1),
         lambda tf, x: tf.image.random_brightness(x, -1), lambda tf, x: tf.image.convert_image_dtype(x, tf.string),
         lambda tf, x: tf.image.grayscale_to_rgb(tf.ensure_shape(x, [2, 4, 4, 3])),
+        lambda tf, x: tf.image.crop_and_resize(x, [[0.0, 0, 1, 1]], [2], [3, 3]),
+        lambda tf, x: tf.image.crop_and_resize(x, [[0.0, np.nan, 1, 1]], [0], [3, 3]),
+        lambda tf, x: tf.image.crop_and_resize(x, [[0.0, 0, 1, 1]], [0], tf.placeholder_with_default([3, 0], [2])),
         lambda tf, x: tf.image.total_variation(x), lambda tf, x: tf.image.image_gradients(x),
     ],
 )  # fmt: skip
