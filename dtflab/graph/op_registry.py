@@ -166,18 +166,30 @@ def op(interface: str) -> Callable[[type], type[Op]]:
     """Class decorator that registers an op under the interface written in `interface`."""
 
     def register(cls: type) -> type[Op]:
-        op_def = parse_interface(interface)
-        if op_def.name in _registry:
-            raise ValueError(f"Op '{op_def.name}' is registered twice")
+        op_name = interface.partition("(")[0].strip()
+        if op_name in _registry:
+            raise ValueError(f"Op '{op_name}' is registered twice")
         for name in ("infer", "bind", "into", "grad", "flops"):
             rule = cls.__dict__.get(name)
             if callable(rule) and not isinstance(rule, staticmethod):
                 setattr(cls, name, staticmethod(rule))
-        cls.op_def = op_def  # type: ignore[attr-defined]
-        _registry[op_def.name] = cls
+        cls.op_def = _Interface(interface)  # type: ignore[attr-defined]
+        _registry[op_name] = cls
         return cls
 
     return register
+
+
+class _Interface:
+    """An op's `op_def` until somebody asks for it. A program uses few ops; to read all took an eighth of the import."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __get__(self, _: Any, owner: Any) -> OpDef:
+        owner.op_def = parse_interface(self.text)
+        found: OpDef = owner.op_def
+        return found
 
 
 def get(name: str) -> type[Op]:
