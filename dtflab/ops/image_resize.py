@@ -142,7 +142,7 @@ class ResizeBilinear(_Resize):
 
 
 def _between(xp: Any, x: Any, way: Axis, axis: int) -> Any:
-    """Written as low + (high - low) * part, a white image stays white to the last bit."""
+    """Written as low + (high - low) * part, one colour stays that colour to the last bit."""
     lower, upper, part = resampling.bilinear(xp, way)
     low, high = x.take(lower, axis).astype(xp.float32), x.take(upper, axis).astype(xp.float32)
     return low + (high - low) * resampling.along(part, axis)
