@@ -118,16 +118,28 @@ class Queue:
 
     def join(self, ctx: Any, attempt: Attempt) -> None:
         """Stand in line, for as long as the step goes on; `attempt.done` is called in the end, on any thread."""
-        done = attempt.done
-        forget = ctx.on_cancel(lambda error: self._do(lambda: self.state.leave(attempt)))
+        done, cancelled = attempt.done, []
+
+        def leave(error: Exception) -> None:
+            cancelled.append(error)
+            self._do(lambda: self.state.leave(attempt))
+
+        def enter() -> list[Attempt]:
+            served = self.state.join(attempt)
+            # Perhaps it was to leave before it stood in line: a reader may ask for a step that is failing just now.
+            return [*served, *self.state.leave(attempt)] if cancelled else served
+
+        forget = ctx.on_cancel(leave)
 
         def finished(attempt: Attempt) -> None:
+            nonlocal done
             forget()
-            if done is not None:
-                done(attempt)
+            tell, done = done, None  # a Close stays in line when its step is cancelled, and may be finished again
+            if tell is not None:
+                tell(attempt)
 
         attempt.done = finished
-        self._do(lambda: self.state.join(attempt))
+        self._do(enter)
 
     def close(self, cancel: Literal["putters", "all"] = "all") -> None:
         """Close at once and send away those who wait; "all" when the container is reset."""

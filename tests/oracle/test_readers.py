@@ -431,6 +431,18 @@ def test_a_read_behind_another_can_be_given_up(files):
         assert session.run(reader.num_records_produced()) == 3
 
 
+def test_two_reads_of_a_step_that_runs_out_of_time(files):
+    """When the first is given up it is the second's turn, whose step has failed already: it does not wait."""
+    with dtflab.Graph().as_default(), dtflab.Session() as session:
+        queue = dtflab.FIFOQueue(9, [dtflab.string], shapes=[()])
+        reader = dtflab.TextLineReader()
+        reads = [reader.read(queue).value for _ in range(3)]
+        with pytest.raises(dtflab.errors.DeadlineExceededError):
+            session.run(reads, options=dtflab.RunOptions(timeout_in_ms=50))
+        session.run(queue.enqueue("a"))
+        assert sorted(session.run(reads)) == [b"1", b"2", b"3"]
+
+
 def test_a_reset_container_ends_what_waits_in_it(files):
     """The queue closes, and the read ends with an error instead of waiting for ever."""
     server = dtflab.train.Server.create_local_server()
