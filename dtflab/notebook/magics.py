@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -14,7 +15,7 @@ from dtflab.cluster.cluster import Cluster
 from dtflab.grading import grade
 from dtflab.grading.questions import all_questions
 from dtflab.graph import errors, scopes
-from dtflab.graph.device_spec import task_name
+from dtflab.graph.graph import Graph
 from dtflab.graph.nest import leaves
 from dtflab.graph.steps import Steps
 from dtflab.machine.cards import MODELS
@@ -24,7 +25,7 @@ from dtflab.notebook import arguments
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession, last_session
 from dtflab.viz.explain import Explanation, explain
-from dtflab.viz.story import placed_by_rules
+from dtflab.viz.story import placement_of
 
 _EXAMPLE = "%dtf_cluster --ps 1 --worker 2"
 _VERBS = ("start", "status", "stop", "restart")
@@ -126,7 +127,7 @@ class DtfMagics(Magics):
         return smi(parse_argstring(self.dtf_smi, line).period)
 
     @magic_arguments()
-    @argument("fetches", nargs="*", help="what to draw, and all that it needs: a Python expression; all ops if none")
+    @argument("fetches", nargs="*", help="what to draw, and all that it needs: Python or names; all ops if none")
     @argument("--feed", help="feed_dict, a Python expression: run once, to ask a master in another process")
     @argument("--scope", help="a name scope: only what is in it")
     @_SESSION
@@ -146,17 +147,10 @@ class DtfMagics(Magics):
         """
         example = "%dtf_placement loss"
         texts = arguments.split(line, ("feed", "session", "scope"), example)
-        fetches, feed = self._value(texts.get("", "")), self._value(texts.get("feed", ""))
-        session, scope = self._session(texts, example, fetches), texts.get("scope", "")
-        try:
-            return viz.placement(session.placed_nodes(fetches), reasons=session.placement_reasons(), scope=scope)
-        except NotImplementedError:
-            if fetches is not None and feed is not None:
-                return viz.placement(*_placed_by_running(session, fetches, feed), scope=scope)
-        print(
-            "The master is in another process. This is where dtflab's rules place the ops; with --feed it tells itself."
-        )
-        return viz.placement(*_placed_here(session, fetches), scope=scope)
+        fetches, feed = self._fetches(texts), self._value(texts.get("feed", ""))
+        session = self._session(texts, example, fetches)
+        what, where = _placed(session, fetches, feed)
+        return _drawn(viz.placement, what, where, scope=texts.get("scope", ""))
 
     @magic_arguments()
     @_TRACED
@@ -170,7 +164,7 @@ class DtfMagics(Magics):
         %dtf_timeline train --feed {images: x, labels: y}
         %dtf_timeline run_metadata
         """
-        return viz.timeline(self._traced(line, "%dtf_timeline train --feed {images: x, labels: y}"))
+        return _drawn(viz.timeline, self._traced(line, "%dtf_timeline train --feed {images: x, labels: y}"))
 
     @magic_arguments()
     @_TRACED
@@ -184,14 +178,17 @@ class DtfMagics(Magics):
         %dtf_memory train --feed {images: x, labels: y}
         %dtf_memory run_metadata
         """
-        return viz.memory(self._traced(line, "%dtf_memory train --feed {images: x, labels: y}"))
+        return _drawn(viz.memory, self._traced(line, "%dtf_memory train --feed {images: x, labels: y}"))
 
     def _traced(self, line: str, example: str) -> Any:
         """The RunMetadata that the line names, or that of what it names, run once."""
         texts = arguments.split(line, ("feed", "session"), example)
-        fetches = self._value(texts.get("", ""))
+        fetches = self._fetches(texts)
         if fetches is None:
-            raise UsageError(f"Name what to run, or a RunMetadata. For example: {example}")
+            raise UsageError(
+                "Name what to run, traced: a tensor, an op, a list of them; or give the RunMetadata of a traced run. "
+                f"For example: {example}"
+            )
         if isinstance(fetches, RunMetadata):
             return fetches
         session, feed = self._session(texts, example, fetches), self._value(texts.get("feed", ""))
@@ -244,7 +241,7 @@ class DtfMagics(Magics):
         """
         example = "%dtf_explain loss --feed [images, labels]"
         texts = arguments.split(line, ("feed", "session"), example)
-        fetches = self._value(texts.get("", ""))
+        fetches = self._fetches(texts)
         if fetches is None:
             raise UsageError(f"Name what the step would fetch. For example: {example}")
         session = self._session(texts, example, fetches) if "session" in texts else None
@@ -266,7 +263,7 @@ class DtfMagics(Magics):
         """
         example = "%dtf_step loss --feed {x: 1.0}"
         texts = arguments.split(line, ("feed", "session"), example, flags=("all",))
-        fetches = self._value(texts.get("", ""))
+        fetches = self._fetches(texts)
         if fetches is not None:
             session = self._session(texts, example, fetches)
             self.close_steps()
@@ -296,6 +293,35 @@ class DtfMagics(Magics):
             ) from None
         except NameError as error:
             raise UsageError(f"In {expression!r}: {error}.") from None
+
+    def _fetches(self, texts: dict[str, str]) -> Any:
+        """What a line fetches: a Python expression, else a name in the graph, as pictures show it, else some of both.
+
+        The graph is that of the session that is named, or the default graph. None for no text.
+        """
+        text = texts.get("", "")
+        graph = getattr(self._value(texts.get("session", "")), "graph", scopes.get_default_graph())
+        try:
+            return self._value(text)
+        except Exception as error:  # whatever `conv1/Conv2D` is as Python
+            words = [word for word in re.split(r"[\s,]+", text.strip("[]()")) if word]
+            found = [self._named(word, graph) for word in words]
+            if all(one is not None for one in found):
+                return found[0] if len(found) == 1 else found
+            if not isinstance(error, UsageError):
+                raise
+            unknown = words[[one is None for one in found].index(True)]
+            raise UsageError(f"{error} And {unknown!r} is no op or tensor of the graph.") from None
+
+    def _named(self, word: str, graph: Graph) -> Any:
+        """What a word is in Python, if that can be fetched, else the op or tensor of that name; None for neither."""
+        shell: Any = self.shell
+        if hasattr(value := shell.user_ns.get(word), "graph"):
+            return value
+        try:
+            return graph.as_graph_element(word)
+        except (KeyError, ValueError):
+            return None
 
     def _session(self, texts: dict[str, str], example: str, fetches: Any) -> BaseSession:
         """The session that is named, or the default one, or the newest one; it must have the graph of the fetches."""
@@ -346,11 +372,23 @@ def _gpus(args: Any, jobs: list[str]) -> dict[str, Any]:
     return {"gpus": args.gpus, "gpu": args.gpu, "gpu_memory": args.gpu_memory, "visible_devices": visible}
 
 
-def _placed_here(session: BaseSession, fetches: Any) -> tuple[Any, dict[str, str]]:
-    """The fetches or the whole graph, and the devices that a dtflab master chooses when it gets all ops at once."""
-    devices = [device.name for device in session.list_devices()]  # the master's own come first
-    where = placed_by_rules(session, devices, task_name(devices[0]))
-    return session.graph if fetches is None else fetches, where
+def _drawn(draw: Callable[..., Any], *what: Any, **how: Any) -> Any:
+    """A picture, or in one line why there is nothing to draw."""
+    try:
+        return draw(*what, **how)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _placed(session: BaseSession, fetches: Any, feed: Any) -> tuple[Any, Mapping[str, str]]:
+    """What to draw, and where it is: as the master says, as a run of it shows, or as dtflab's rules place it."""
+    try:
+        return session.placed_nodes(fetches), placement_of(session)
+    except NotImplementedError:
+        if fetches is not None and feed is not None:
+            return _placed_by_running(session, fetches, feed)
+    print("The master is in another process. This is where dtflab's rules place the ops; with --feed it tells itself.")
+    return session.graph if fetches is None else fetches, placement_of(session)
 
 
 def _placed_by_running(session: BaseSession, fetches: Any, feed: Any) -> tuple[list[Any], dict[str, str]]:

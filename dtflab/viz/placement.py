@@ -13,14 +13,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from dtflab.graph.graph import Graph
+from dtflab.graph.nest import leaves
 from dtflab.graph.node_names import readable
 from dtflab.graph.text_table import text_table
+from dtflab.runtime.session import BaseSession
 from dtflab.viz import marks
 from dtflab.viz.digraph import Edge, Op, edges_of, ops_of
 from dtflab.viz.layout import TOLERATED, Box, Cluster, Layout, Rect, layout
 from dtflab.viz.palette import Look, in_order, look
 from dtflab.viz.picture import MARGIN, WIDTH, Picture, Table
 from dtflab.viz.scopes import Block, blocks
+from dtflab.viz.story import placement_of
 from dtflab.viz.svg import Markup, Point, arrow_head, join, line_path, shorten, tag, text_width
 from dtflab.viz.units import plural
 
@@ -42,7 +46,7 @@ _STYLE = (
 
 def placement(
     graph: Any = None,
-    placement: Mapping[str, str] | None = None,
+    placement: Mapping[str, str] | BaseSession | None = None,
     *,
     reasons: Mapping[str, str] | None = None,
     scope: str = "",
@@ -53,12 +57,15 @@ def placement(
     """Picture the devices of a graph's ops.
 
     `graph` is what `digraph` takes: a Graph, a GraphDef, Nodes or fetches; `placement` maps names of ops to devices,
-    `reasons` to why they are there (`session.placement_reasons()`); what the placer returns has them already. Name
+    `reasons` to why they are there (`session.placement_reasons()`); what the placer returns has them already. In place
+    of both stands a session: then ops are where that put them (a master in another process does not tell: then where
+    dtflab's rules put them), also those that name no device. ValueError if the session has another graph. Name
     scopes are opened down to about `max_boxes` boxes, without it to as many as fit on a page; closed ones say how many
     ops they hold; `scope="rnn/while"` draws only what is in that one.
     """
     if max_boxes is not None and max_boxes < 1:
         raise ValueError(f"max_boxes must be at least 1, not {max_boxes}")
+    graph, placement = _asked(graph, placement)
     why = getattr(placement, "reasons", {}) if reasons is None else reasons
     ops = [op._replace(why=why.get(op.name, "")) for op in ops_of(graph, placement)]
     if scope:
@@ -68,6 +75,20 @@ def placement(
     width -= 2 * MARGIN
     view = _on_a_page(ops, width) if max_boxes is None else _View(ops, _blocks(ops, max_boxes), width)
     return Picture(*view.draw(title), _STYLE, _sentence(view), _tables(view), _text(view))
+
+
+def _asked(graph: Any, where: Any) -> tuple[Any, Mapping[str, str] | None]:
+    """What to draw, and the devices of its ops; a session says where it has them."""
+    if where is None or isinstance(where, Mapping):
+        return graph, where
+    if not isinstance(where, BaseSession):
+        wrong = type(where).__name__
+        raise TypeError(f"placement must map names of ops to devices, or be a session; it is of type {wrong}.")
+    graph = where.graph if graph is None else graph
+    graphs = [part if isinstance(part, Graph) else getattr(part, "graph", where.graph) for part in leaves(graph)]
+    if any(other is not where.graph for other in graphs):
+        raise ValueError("The session has another graph. Draw its own: viz.placement(sess.graph, sess).")
+    return graph, placement_of(where)
 
 
 def _on_a_page(ops: Sequence[Op], width: float) -> _View:

@@ -116,6 +116,15 @@ def _placed(session: BaseSession, devices: Sequence[str], task: str) -> tuple[li
         return [node.replace(device=where[node.name]) for node in session.graph.nodes()], where.reasons, False
 
 
+def placement_of(session: BaseSession) -> Placement:
+    """Where the ops of a session are and why, as its master says or, if that does not tell, as the rules do."""
+    try:
+        return Placement({node.name: node.device for node in session.placed_nodes()}, session.placement_reasons())
+    except NotImplementedError:
+        devices = [device.name for device in session.list_devices()]  # the master's own come first
+        return placed_by_rules(session, devices, task_name(devices[0]))
+
+
 def placed_by_rules(session: BaseSession, devices: Sequence[str], task: str) -> Placement:
     """Where a dtflab master of that task would put the ops of a session, if it got all of them at once."""
     soft = bool(session._config is not None and session._config.allow_soft_placement)

@@ -418,6 +418,56 @@ def test_fetches_of_another_graph(model):
         assert isinstance(magic(model, f"%dtf_{name} z", "picture"), Picture)
 
 
+NAMED = """with tf.name_scope("conv1"):
+    kernel = tf.placeholder_with_default([1.0, 2.0], [2], name="kernel")
+    loss = tf.reduce_sum(kernel * 2.0, name="Sum")
+step = tf.identity(loss, name="step")
+conv1 = "in Python something else"
+sess = tf.Session()
+"""
+
+
+@pytest.mark.parametrize("what", ["conv1/Sum", "conv1/Sum:0", "[conv1/Sum, step]", "conv1/Sum step", "loss, conv1/Sum"])
+@pytest.mark.parametrize("name", ["explain", "placement", "timeline", "memory", "step"])
+def test_names_of_the_picture_are_fetches(shell, name, what):
+    shell.run_cell(NAMED).raise_error()
+    shown = magic(shell, f"%dtf_{name} {what}", "shown")
+    if name == "step":
+        assert shown.ready == ["conv1/kernel"] and "conv1/Sum" in shown.counts
+    elif name == "memory":
+        assert shown.sentence.startswith("Memory of one step")
+    else:
+        assert "Sum" in repr(shown.ops if name == "explain" else shown.tables)
+
+
+def test_python_comes_before_names(shell):
+    shell.run_cell(NAMED + "step = loss").raise_error()
+    assert magic(shell, "%dtf_explain step", "told").fetches == ["conv1/Sum:0"]
+    assert magic(shell, "%dtf_explain step:0", "told").fetches == ["step:0"]
+
+
+def test_two_fetches_need_no_brackets(shell):
+    shell.run_cell(NAMED).raise_error()
+    assert magic(shell, "%dtf_explain loss step", "told").fetches == ["conv1/Sum:0", "step:0"]
+    text = cell(shell, "%dtf_timeline loss nobody")
+    assert text.startswith("UsageError: ") and "'nobody' is no op or tensor of the graph" in text
+    assert len(text.splitlines()) == 1
+
+
+def test_names_in_the_graph_of_the_named_session(shell):
+    shell.run_cell("with tf.Graph().as_default() as g:\n    tf.constant(1, name='a/b')\nsess = tf.Session(graph=g)")
+    assert "a/b" in magic(shell, "%dtf_placement a/b --session sess", "picture").text
+    text = cell(shell, "%dtf_timeline a/b --session sess")
+    assert text == "UsageError: the trace has no length: all its times are equal, so there is nothing to draw\n"
+    text = cell(shell, "%dtf_timeline a/b")
+    assert text == "UsageError: In 'a/b': name 'a' is not defined. And 'a/b' is no op or tensor of the graph.\n"
+
+
+def test_a_scope_that_is_not_there(model):
+    text = cell(model, "%dtf_placement y --scope nope")
+    assert text.startswith("UsageError: No op of this graph is in the scope 'nope'") and len(text.splitlines()) == 1
+
+
 def test_split_leaves_python_as_typed():
     options = ("feed", "session")
     assert arguments.split("", options, "") == {"": ""}

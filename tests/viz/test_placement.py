@@ -193,6 +193,31 @@ def test_wrong_input():
         viz.placement(mlp(), max_boxes=0)
 
 
+def test_a_session_says_where_ops_really_are():
+    with tf.Graph().as_default() as graph, tf.Cluster(ps=1, worker=1) as cluster:
+        with tf.device("/job:ps"):
+            far = tf.constant(1.0, name="far")
+        here = tf.add(tf.constant(2.0, name="near"), far, name="sum")
+        with tf.Session(cluster.target) as session:
+            for what in (None, graph, here, [here]):
+                text = viz.placement(what, session).text
+                assert "2 devices" in text and "no device" not in text
+                assert re.search(r"/job:worker/replica:0/task:0/device:CPU:0 .*near, sum", text), text
+                assert re.search(r"/job:ps/replica:0/task:0/device:CPU:0 .*far", text), text
+                assert "default device" in text or "asks for" in text or "pinned" in text, "and why"
+        with tf.Graph().as_default() as other, tf.Session() as stranger:
+            x = tf.constant(1.0)
+        for what in (here, graph):
+            with pytest.raises(ValueError, match=r"another graph. Draw its own: viz.placement\(sess.graph, sess\)"):
+                viz.placement(what, stranger)
+        assert x.graph is other
+
+
+def test_a_placement_that_is_none_says_what_is_wanted():
+    with pytest.raises(TypeError, match="must map names of ops to devices, or be a session; it is of type str"):
+        viz.placement(mlp(), "/cpu:0")
+
+
 def test_a_device_looks_the_same_in_every_picture():
     assert look(PS) == look(PS) and look(PS).letter == "P0" and look(PS).label == "ps:0"
     colours = {look(d).colour.fill for d in (PS, worker(0), worker(1), worker(2))}
