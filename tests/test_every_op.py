@@ -161,7 +161,7 @@ def test_values_are_tensorflows(name):
     for built, ours, theirs in zip(runs.built, our_values, runs.their_values, strict=True):
         meant = list(zip(built.fetches, ours, theirs, strict=True))[: MEANT.get(name)]
         for tensor, a, b in meant:
-            wrong = difference(a, b, tensor.dtype, LOOSE.get(name, 1) if tensor.dtype.size == 2 else 1)
+            wrong = difference(a, b, tensor.dtype, (LOOSE if tensor.dtype.size == 2 else ROUGH).get(name, 1))
             if wrong:
                 problems.append(f"{built}: {wrong}")
     complain(problems)
@@ -185,6 +185,8 @@ LOOSE = {
     **dict.fromkeys((name for name in ALL if name.startswith(("Conv2D", "Conv3D", "DepthwiseConv"))), 20),
     **dict.fromkeys((name for name in ALL if name.endswith(("Adadelta", "Ftrl", "FtrlV2"))), 20),
 }
+# Differences of sums, which TensorFlow's threads add in an order that changes from run to run.
+ROUGH = dict.fromkeys((name for name in ALL if name.startswith("FusedBatchNorm")), 25)
 
 
 @pytest.mark.parametrize("name", TWINS)
