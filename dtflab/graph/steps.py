@@ -138,7 +138,20 @@ def _outputs(work: Any, n: int) -> list[Any]:
     if node.op == "_Retval" and work.ctx.results is not None:
         return [work.ctx.results[node.attrs["index"]]]
     outputs = targets if isinstance(targets, list) else [targets]
-    return [work.inputs[consumers[0][0]] for consumers in outputs if consumers]
+    there = _handed_to(work, n)
+    if there is None:  # no further turn could begin yet, which the frame keeps the value for
+        return [value for late, value in work.frame.deferred if late == n]
+    return [there.inputs[consumers[0][0]] for consumers in outputs if consumers]
+
+
+def _handed_to(work: Any, n: int) -> Any:
+    """The iteration whose edges a node fills: its own, but Enter, NextIteration and Exit fill another's."""
+    kind = work.executor.control_flow[n]
+    if kind == "enter":
+        return work.frames[work.executor.nodes[n].attrs["frame_name"]].alive[0]
+    if kind == "next_iteration":
+        return next((other for other in work.frame.alive if other.number == work.number + 1), None)
+    return work.frame.parent if kind == "exit" else work
 
 
 def _counters(work: Any, before: list[int]) -> list[Counter]:

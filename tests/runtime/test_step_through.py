@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import threading
 import weakref
 
@@ -103,6 +104,22 @@ def test_what_came_out_is_told():
     assert told["Identity"] == ["string = b'word'"]
     assert told["parts"] == ["float32 [1] = [1.]", "float32 [1] = [2.]"]
     assert told["big"] == ["float32 [200]"]
+
+
+@pytest.mark.parametrize("parallel", [1, 10])
+def test_what_goes_into_through_and_out_of_a_loop_is_told(parallel):
+    x, step = (tf.placeholder(tf.float32, [], name=name) for name in ("x", "step"))
+    y = tf.while_loop(lambda v: v < 7.0, lambda v: v + step, [x], parallel_iterations=parallel)
+    with tf.Session() as session:
+        steps = session.step_through(y, {x: 1.0, step: 3.0})
+        told = [(ran.name, ran.result) for record in steps for ran in record.ran]
+    loop = [(name, result) for name, result in told if re.match("while.*(Enter|NextIteration|Exit)", name)]
+    dead = [("while/Exit[0]", "dead: not run"), ("while/Exit[1]", "dead: not run")]
+    assert sorted(loop) == sorted([
+        ("while/Enter", "float32 = 1."), ("while/add/Enter", "float32 = 3."),
+        ("while/NextIteration[0]", "float32 = 4."), ("while/NextIteration[1]", "float32 = 7."),
+        *dead, ("while/Exit[2]", "float32 = 7."), ("while/NextIteration[2]", "dead: not run"),
+    ])  # fmt: skip
 
 
 # -- the values are those of a plain run ---------------------------------------------------------------------------
