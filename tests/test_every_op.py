@@ -1,6 +1,6 @@
 """Walks the registry: each op has TensorFlow's interface, shape rule, values and gradient, and travels in a GraphDef.
 
-An op is tested from the moment it is registered; one without examples in `op_examples.py` fails. The exceptions
+An op is tested from the moment it is registered; one without examples in `op_examples` fails. The exceptions
 stand here by name, each list with its reason.
 """
 

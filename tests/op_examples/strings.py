@@ -128,3 +128,18 @@ def unsorted_segment_join(v: Values) -> list[Example]:
         v(texts.reshape(3, 2), np.array([[1, 0], [1, 1], [0, 0]], v.dtype.as_numpy_dtype), np.int32(3)),
         v(texts[:0], np.zeros(0, v.dtype.as_numpy_dtype), np.int32(2)),
     ]
+
+
+@examples("StringFormat")
+def string_format(v: Values) -> list[Example]:
+    if v.dtype != dtypes.float32:
+        # TensorFlow shows complex numbers as question marks, and loses count of them.
+        return [] if v.dtype.is_complex else [v([v.array(2, 3)], template="%s")]
+    values = [np.array([1.5, -2, 3, 4, 5], np.float32), np.array([[1, 2], [3, 4]], np.int32), np.array(True)]
+    words = np.array([b"a", b"b"], object), np.array(b"a\n", object)
+    found = [v([value], template="<%s>") for value in [*values, *words, np.array(2.25)]]
+    return [
+        *found,
+        v(values, template="%s, %s; %s", summarize=2),
+        v(values[:1], template="{}", placeholder="{}", summarize=-1),
+    ]
