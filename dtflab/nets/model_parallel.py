@@ -12,9 +12,11 @@ of the unsplit net, to rounding. Where results are put together is the caller's 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from dtflab.graph import nest
 from dtflab.graph.convert import convert_to_tensor
@@ -38,14 +40,15 @@ from dtflab.ops.variable_scope import get_variable, variable_scope
 
 def dense(
     inputs: Any, units: int, devices: Sequence[Any], by: str = "columns", activation: Any = None,
-    kernel_initializer: Any = None, bias_initializer: Any = None, name: str | None = None,
+    use_bias: bool = True, kernel_initializer: Any = None, bias_initializer: Any = None,
+    kernel_regularizer: Any = None, name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """activation(inputs · kernel + bias), the kernel cut over `devices`: [batch, depth] → [batch, units].
 
     By "columns" each device has some of the units: it gets all of the inputs, and the results are put side by side.
     By "rows" each device has some of the inputs, and only gets those; the partial sums are added. The variables are
-    `name`/kernel and `name`/bias, as those of `tf.layers.dense`; without a name it is dense, dense_1, …, as there.
-    ValueError if there is nothing for a device to do.
+    `name`/kernel and `name`/bias, as those of `tf.layers.dense`; without a name it is dense, dense_1, …, as there. The
+    losses of `kernel_regularizer` are those of the parts. ValueError if there is nothing for a device to do.
     """
     inputs, label = _floating(inputs, name or "dense"), name or "dense"
     depth = inputs.shape.with_rank(2)[1].value
@@ -56,40 +59,43 @@ def dense(
     axis = 1 if by == "columns" else 0
     _check_count(label, (depth, units)[axis], ("inputs", "units")[axis], devices)
     with variable_scope(name, default_name="dense"):
-        kernels = _parts("kernel", [depth, units], axis, devices, inputs.dtype, kernel_initializer)
+        shape, dtype = [depth, units], inputs.dtype
+        kernels = _parts("kernel", shape, axis, devices, dtype, kernel_initializer, kernel_regularizer)
         if by == "columns":
             products = [_on(d, matmul, inputs, kernel) for d, kernel in zip(devices, kernels, strict=True)]
-            outputs = _side_by_side(products, devices, bias_initializer, axis=1)
+            outputs = _side_by_side(products, devices, use_bias, bias_initializer, axis=1)
         else:
             pieces = split(inputs, [kernel.shape[0].value for kernel in kernels], axis=1)
             products = [_on(d, matmul, x, kernel) for d, x, kernel in zip(devices, pieces, kernels, strict=True)]
-            outputs = bias_add(add_n(products), _bias(units, inputs.dtype, bias_initializer))
+            outputs = add_n(products)
+            outputs = bias_add(outputs, _bias(units, dtype, bias_initializer)) if use_bias else outputs
         return _activated(outputs, activation)
 
 
 def conv2d(
     inputs: Any, filters: int, kernel_size: Any, devices: Sequence[Any], by: str = "channels", strides: Any = (1, 1),
-    padding: str = "VALID", activation: Any = None, kernel_initializer: Any = None, bias_initializer: Any = None,
-    name: str | None = None,
+    padding: str = "VALID", activation: Any = None, use_bias: bool = True, kernel_initializer: Any = None,
+    bias_initializer: Any = None, kernel_regularizer: Any = None, name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """activation(inputs * kernel + bias) over `devices`: images [batch, height, width, channels] → as many filters.
 
     By "channels" each device has some of the filters: it gets the whole images, and makes some of the channels.
     By "rows" each device makes some rows of the images: it gets the rows that those depend on, with the border that
     neighbours share, and the whole kernel, which stays on the first device. The variables are `name`/kernel and
-    `name`/bias, as those of `tf.layers.conv2d`; without a name it is conv2d, conv2d_1, …, as there. ValueError if there
-    is nothing for a device to do.
+    `name`/bias, as those of `tf.layers.conv2d`; without a name it is conv2d, conv2d_1, …, as there. The losses of
+    `kernel_regularizer` are those of the kernel's parts. ValueError if there is nothing for a device to do.
     """
     label = name or "conv2d"
-    inputs, size, step = _floating(inputs, label), _pair(kernel_size), _pair(strides)
+    inputs = _floating(inputs, label)
+    size, step = _pair(kernel_size, "kernel_size", label), _pair(strides, "strides", label)
     height, width, channels = (d.value for d in inputs.shape.with_rank(4)[1:])
     shape, padding = [*size, channels, filters], padding.upper()
     if by == "channels":
         _check_count(label, filters, "filters", devices)
         with variable_scope(name, default_name="conv2d"):
-            kernels = _parts("kernel", shape, 3, devices, inputs.dtype, kernel_initializer)
+            kernels = _parts("kernel", shape, 3, devices, inputs.dtype, kernel_initializer, kernel_regularizer)
             maps = [_on(d, convolve, inputs, k, [1, *step, 1], padding) for d, k in zip(devices, kernels, strict=True)]
-            return _activated(_side_by_side(maps, devices, bias_initializer, axis=3), activation)
+            return _activated(_side_by_side(maps, devices, use_bias, bias_initializer, axis=3), activation)
     if by != "rows":
         raise ValueError(f"{label}: a convolution is cut by 'channels' or 'rows', not by {by!r}.")
     if height is None or width is None:
@@ -98,14 +104,15 @@ def conv2d(
     bands = _bands(height, size[0], step[0], padding, len(devices), label)
     with variable_scope(name, default_name="conv2d"):
         with device(devices[0]):
-            kernel = get_variable("kernel", shape, inputs.dtype, kernel_initializer)
-            offsets = _bias(filters, inputs.dtype, bias_initializer)
+            kernel = get_variable("kernel", shape, inputs.dtype, kernel_initializer, kernel_regularizer)
+            offsets = _bias(filters, inputs.dtype, bias_initializer) if use_bias else None
         sides = _padding(width, size[1], step[1], padding, label)
         rows = [
             _on(d, _band_of_rows, inputs[:, band.first : band.last], kernel, step, band, sides)
             for d, band in zip(devices, bands, strict=True)
         ]
-        return _activated(bias_add(concat(rows, 1), offsets), activation)
+        outputs = concat(rows, 1)
+        return _activated(outputs if offsets is None else bias_add(outputs, offsets), activation)
 
 
 def rnn_layers(cells: Sequence[Any], devices: Sequence[Any]) -> MultiRNNCell:
@@ -141,8 +148,10 @@ def pipeline(
         raise ValueError(
             f"{name}: there are {len(stages)} stages and {len(devices)} devices; each stage needs its own."
         )
-    if micro_batches < 1:
-        raise ValueError(f"{name}: micro_batches must be 1 or more, not {micro_batches}.")
+    if not stages:
+        raise ValueError(f"{name}: there must be a stage, and a device for it.")
+    if not _is_count(micro_batches):
+        raise ValueError(f"{name}: micro_batches must be a whole number, 1 or more, not {micro_batches!r}.")
     templates = [make_template(f"stage_{k}", stage) for k, stage in enumerate(stages)]
     with name_scope(name):
         cut = [split(tensor, micro_batches, axis=0, name="micro_batches") for tensor in nest.flatten(inputs)]
@@ -169,7 +178,10 @@ def _on(where: Any, function: Callable[..., Any], *args: Any) -> Any:
 _PART = re.compile(r"/part_(\d+)(?:/|$)")
 
 
-def _parts(name: str, shape: list[Any], axis: int, devices: Sequence[Any], dtype: Any, initializer: Any) -> list[Any]:
+def _parts(
+    name: str, shape: list[Any], axis: int, devices: Sequence[Any], dtype: Any, initializer: Any,
+    regularizer: Any = None,
+) -> list[Any]:  # fmt: skip
     """The variable `name` cut along `axis` into one part for each device."""
 
     def its_device(op: Any) -> Any:
@@ -179,7 +191,7 @@ def _parts(name: str, shape: list[Any], axis: int, devices: Sequence[Any], dtype
 
     with device(its_device):
         cut = fixed_size_partitioner(len(devices), axis)
-        whole = get_variable(name, shape, dtype, initializer, partitioner=cut)
+        whole = get_variable(name, shape, dtype, initializer, regularizer, partitioner=cut)
     return list(whole) if isinstance(whole, PartitionedVariable) else [whole]
 
 
@@ -187,8 +199,12 @@ def _bias(size: int, dtype: Any, initializer: Any) -> Any:
     return get_variable("bias", [size], dtype, initializer or zeros_initializer())
 
 
-def _side_by_side(pieces: list[Tensor], devices: Sequence[Any], initializer: Any, axis: int) -> Tensor:
-    """The pieces with a part of the bias added to each, where that is."""
+def _side_by_side(
+    pieces: list[Tensor], devices: Sequence[Any], use_bias: bool, initializer: Any, axis: int
+) -> Tensor:  # fmt: skip
+    """The pieces, with a part of the bias added to each where that is, if there is one."""
+    if not use_bias:
+        return concat(pieces, axis)
     size = sum(piece.shape[axis].value for piece in pieces)
     biases = _parts("bias", [size], 0, devices, pieces[0].dtype, initializer or zeros_initializer())
     return concat([_on(d, bias_add, y, b) for d, y, b in zip(devices, pieces, biases, strict=True)], axis)
@@ -217,8 +233,16 @@ def _check_count(name: str, count: int, what: str, devices: Sequence[Any]) -> No
         raise ValueError(f"{name}: {count} {what} can't be cut over {len(devices)} devices.")
 
 
-def _pair(value: Any) -> list[int]:
-    return [value, value] if isinstance(value, int) else list(value)
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and value >= 1
+
+
+def _pair(value: Any, what: str, name: str) -> list[int]:
+    """Height and width, of one number or two."""
+    pair = list(value) if isinstance(value, Iterable) else [value, value]
+    if len(pair) != 2 or not all(map(_is_count, pair)):
+        raise ValueError(f"{name}: {what} must be a whole number, 1 or more, or two of them, not {value!r}.")
+    return [int(one) for one in pair]
 
 
 class _Band(NamedTuple):

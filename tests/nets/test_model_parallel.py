@@ -96,6 +96,27 @@ def conv(filters: int, size: tuple[int, int], strides: tuple[int, int], padding:
     return layer
 
 
+@pytest.mark.parametrize(
+    ("kind", "by"), [("dense", "columns"), ("dense", "rows"), ("conv2d", "channels"), ("conv2d", "rows")]
+)
+def test_without_a_bias_and_with_a_regularizer_as_in_tf_layers(kind, by):
+    inputs = RANDOM.normal(size=(2, 6) if kind == "dense" else (2, 6, 5, 3))
+    size = () if kind == "dense" else (3,)
+    how = {"use_bias": False, "kernel_initializer": tf.ones_initializer(), "name": "layer",
+           "kernel_regularizer": lambda kernel: 0.5 * tf.reduce_sum(kernel * kernel)}  # fmt: skip
+    found = []
+    for split in (False, True):
+        with tf.Graph().as_default(), tf.Session(config=CONFIG) as session:
+            layer = getattr(model_parallel if split else tf.layers, kind)
+            y = layer(tf.constant(inputs), 4, *size, *[CPUS[:2], by] * split, **how)
+            assert {v.op.name.partition("/part_")[0] for v in tf.global_variables()} == {"layer/kernel"}
+            losses = tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
+            session.run(tf.global_variables_initializer())
+            found.append(session.run([y, tf.add_n(losses)]))
+    for got, want in zip(*found, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
 @pytest.mark.parametrize("by", ["channels", "rows"])
 @pytest.mark.parametrize(
     ("height", "size", "strides", "padding", "count"),
@@ -246,7 +267,14 @@ def test_what_has_the_wrong_type_is_refused():
         (lambda x, im: model_parallel.conv2d(im, 9, 3, CPUS[:1], "rows", padding="FULL"), "must be 'SAME' or 'VALID'"),
         (lambda x, im: model_parallel.rnn_layers([1, 2], CPUS), "2 layers and 4 devices"),
         (lambda x, im: model_parallel.pipeline([tf.negative], x, CPUS, 2), "1 stages and 4 devices"),
-        (lambda x, im: model_parallel.pipeline([tf.negative], x, CPUS[:1], 0), "must be 1 or more, not 0"),
+        (lambda x, im: model_parallel.pipeline([tf.negative], x, CPUS[:1], 0), "whole number, 1 or more, not 0"),
+        (lambda x, im: model_parallel.pipeline([tf.negative], x, CPUS[:1], 2.0), "whole number, 1 or more, not 2.0"),
+        (lambda x, im: model_parallel.pipeline([], x, [], 2), "there must be a stage, and a device for it"),
+        (lambda x, im: model_parallel.conv2d(im, 9, [3, 3, 3], CPUS), r"kernel_size must be .* not \[3, 3, 3\]"),
+        (lambda x, im: model_parallel.conv2d(im, 9, 0, CPUS), "kernel_size must be .* not 0"),
+        (lambda x, im: model_parallel.conv2d(im, 9, 3, CPUS, strides=0), "strides must be a whole number, 1 or more"),
+        (lambda x, im: model_parallel.conv2d(im, 9, 3, CPUS, "rows", strides=(1, 0)), r"strides must .* not \(1, 0\)"),
+        (lambda x, im: model_parallel.conv2d(im, 9, 2.5, CPUS), "kernel_size must be .* not 2.5"),
     ],
 )
 def test_what_can_t_be_split_is_refused(make, words):
