@@ -51,7 +51,7 @@ class _ArgExtreme(Op):
 def _arg_extreme(function: str) -> Callable[[Any, Any], Callable[..., Any]]:
     def bind(node: Any, xp: Any) -> Callable[..., Any]:
         find = getattr(xp, function)
-        dtype = node["output_type"].as_numpy_dtype
+        dtype, floating = node["output_type"].as_numpy_dtype, node["T"].is_floating  # bfloat16's kind is not "f"
 
         def kernel(x: Any, axis: Any) -> Any:
             axis, ndim = int(axis), np.ndim(x)
@@ -59,7 +59,7 @@ def _arg_extreme(function: str) -> Callable[[Any, Any], Callable[..., Any]]:
                 raise invalid(f"Expected dimension in the range [{-ndim}, {ndim}), but got {axis}")
             if x.shape[axis] == 0:
                 raise invalid(f"Reduction axis {axis % ndim} is empty in shape {shape_text(x)}")
-            if x.dtype.kind == "f" and xp.isnan(x).any():  # as Eigen: NaN loses to any number, all NaN gives 0
+            if floating and xp.isnan(x).any():  # as Eigen: NaN loses to any number, all NaN gives 0
                 x = xp.where(xp.isnan(x), x.dtype.type(-np.inf if function == "argmax" else np.inf), x)
             return find(x, axis).astype(dtype)
 

@@ -4,7 +4,8 @@ Stands for `core/kernels/segment_reduction_ops.cc` and its gradients in `python/
 `segments.py`.
 
 Rule: where ids rise, a number that is left out is an empty segment, and its row is 0 (1 for a product). Where they come
-in any order, an empty segment has what the reduction begins with: the smallest number for the largest element.
+in any order, an empty segment has what the reduction begins with: the smallest number for the largest element. Among
+NaN the extreme is that of what follows the last one.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from dtflab.ops.segments import (
     add_rows,
     count_segments,
     gather_dropping_negatives,
+    reducer_of,
     segment_sum,
     sorted_shape,
     unsorted_kernel,
@@ -61,9 +63,11 @@ class _Segments(Op):
 
 
 def _sorted_kernel(ufunc: str, start: Any, empty: Any, xp: Any) -> Callable[..., Any]:
+    reduce = reducer_of(ufunc)
+
     def kernel(data: Any, ids: Any) -> Any:
         count = count_segments(data, ids)
-        out = add_rows(xp.full((count, *data.shape[1:]), start, data.dtype), ids, data, xp, ufunc)
+        out = reduce(xp.full((count, *data.shape[1:]), start, data.dtype), ids, data, xp, ufunc)
         if start != empty:
             out[xp.bincount(ids, minlength=count) == 0] = empty
         return out

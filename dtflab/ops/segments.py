@@ -44,6 +44,21 @@ def add_rows(out: Any, ids: Any, rows: Any, xp: Any, ufunc: str = "add") -> Any:
     return out
 
 
+def extreme_rows(out: Any, ids: Any, rows: Any, xp: Any, ufunc: str) -> Any:
+    """`add_rows` with maximum or minimum, where `out` is what that begins with.
+
+    As Eigen compares, any number takes the place of a NaN before it: only what follows a segment's last NaN counts.
+    """
+    if rows.dtype.kind in "iu" or not (nan := xp.isnan(rows)).any():
+        return add_rows(out, ids, rows, xp, ufunc)
+    at = xp.arange(1, len(rows) + 1)
+    column = at.reshape(-1, *[1] * (rows.ndim - 1))
+    last_nan = add_rows(xp.zeros(out.shape, np.int64), ids, xp.where(nan, column, 0), xp, "maximum")
+    last = add_rows(xp.zeros(len(out), np.int64), ids, at, xp, "maximum").reshape(-1, *column.shape[1:])
+    counted = xp.where(column > last_nan[ids], rows, out[ids])
+    return xp.where((last_nan == last) & (last > 0), out.dtype.type(np.nan), add_rows(out, ids, counted, xp, ufunc))
+
+
 def unsorted_shape(op: Any) -> list[TensorShape]:
     """The shape rule for rows that ids in any order deal out to a number of segments."""
     data, ids, count = op.inputs[0].shape, op.inputs[1].shape, folded_value(op.inputs[2])
@@ -54,9 +69,14 @@ def unsorted_shape(op: Any) -> list[TensorShape]:
     return [TensorShape([None if count is None else int(count)]).concatenate(data[ids.ndims :])]
 
 
+def reducer_of(ufunc: str) -> Callable[..., Any]:
+    """What reduces rows by a ufunc: `add_rows`, or where NaN matters `extreme_rows`."""
+    return extreme_rows if ufunc in ("maximum", "minimum") else add_rows
+
+
 def unsorted_kernel(ufunc: str, start: Any, node: Any, xp: Any) -> Callable[..., Any]:
     """A kernel that reduces the rows with the same id by a ufunc, beginning with `start`."""
-    dtype = node["T"].as_numpy_dtype
+    dtype, reduce = node["T"].as_numpy_dtype, reducer_of(ufunc)
 
     def kernel(data: Any, ids: Any, segments: Any) -> Any:
         count = int(segments)
@@ -70,7 +90,7 @@ def unsorted_kernel(ufunc: str, start: Any, node: Any, xp: Any) -> Callable[...,
             raise invalid(f"segment_ids[{at}] = {flat[at]} is out of range [0, {count})")
         if (flat < 0).any():
             rows, flat = rows[flat >= 0], flat[flat >= 0]
-        return add_rows(xp.full((count, *rows.shape[1:]), start, dtype), flat, rows, xp, ufunc)
+        return reduce(xp.full((count, *rows.shape[1:]), start, dtype), flat, rows, xp, ufunc)
 
     return kernel
 
