@@ -234,7 +234,7 @@ def _check_count(name: str, count: int, what: str, devices: Sequence[Any]) -> No
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and value >= 1
+    return isinstance(value, int | np.integer) and bool(value >= 1)
 
 
 def _pair(value: Any, what: str, name: str) -> list[int]:
