@@ -23,6 +23,7 @@ ROW, NAMES_ROW, RECEIVE_ROW, BAND_GAP, BAND_PADDING = 22.0, 14.0, 17.0, 10.0, 6.
 IDLE_ROOM, LABEL_GAP, LEAST_BAR = 70.0, 12.0, 1.5
 LEAST_WIDTH = 400.0
 MOST_RECEIVING = 16  # rows of a device for what it received
+MANY_RECEIVED, APART = 500, 20.0  # from so many on, the bars in such a row are so many pixels apart
 LEAST_NAMED, NAME_ROOM = 4.0, 90.0  # pixels of a bar that deserves a name below it, and of that name
 LEAST_CUT = 48.0  # pixels in which a name cut short still says something
 
@@ -123,9 +124,11 @@ class Bands:
     def _most_telling(self, received: list[Transfer]) -> list[Transfer]:
         """As many as the rows hold, the largest first: a loop over two devices exchanges hundreds of small tensors."""
         rows: list[list[tuple[float, float]]] = [[] for _ in range(MOST_RECEIVING)]
+        room = APART if len(received) > MANY_RECEIVED else 0.0
         chosen = set()
         for transfer in sorted(received, key=lambda t: (-t.bytes, t.start)):
-            start, end = self.x(transfer.start), self.x(transfer.end)
+            start = self.x(transfer.start)
+            end = max(self.x(transfer.end), start + room)
             for row in rows:
                 i = bisect.bisect(row, (start, end))
                 if (not i or row[i - 1][1] <= start + 0.75) and (i == len(row) or end <= row[i][0] + 0.75):
@@ -140,15 +143,16 @@ class Bands:
         for event in sorted((e for band in self.bands for row in band.rows for e in row.events), key=lambda e: e.end):
             if not event.part:
                 made[event.device, event.name].append(event)
+        ends = {key: [event.end for event in events] for key, events in made.items()}
         makers, turns = {}, Counter[tuple[str, str]]()
         for transfer in sorted(self.trace.transfers, key=lambda t: t.end):
-            events = made[transfer.source, transfer.producer]
+            key = (transfer.source, transfer.producer)
             turn = turns[transfer.tensor, transfer.device]
             turns[transfer.tensor, transfer.device] += 1
             # A tensor that is sent only in some turns: no later than it arrived.
-            turn = min(turn, max(bisect.bisect([e.end for e in events], transfer.end) - 1, 0))
-            if events:
-                makers[id(transfer)] = events[turn]
+            if key in made:
+                last = bisect.bisect(ends[key], transfer.end) - 1
+                makers[id(transfer)] = made[key][min(turn, max(last, 0))]
         return makers
 
     def name_inside(self, event: Event) -> str | None:

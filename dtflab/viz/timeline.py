@@ -22,6 +22,7 @@ from dtflab.viz.trace import Event, Trace, Transfer
 from dtflab.viz.units import byte_size, duration, plural, ticks, time_unit
 
 MOST_TABLE_ROWS = 1000
+MOST_RECORDS = 100_000  # of a step: they take about two seconds
 _SIMULATED = "simulated: NumPy timings"
 MANY_BARS = 2000  # in one row; from here on, those hidden behind others are left out
 
@@ -38,9 +39,10 @@ def timeline(step: Any, *, width: float = WIDTH, title: str = "Timeline") -> Pic
     """Picture a traced step.
 
     `step` is the RunMetadata (or its StepStats) that `session.run` filled, asked with
-    `options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)`.
+    `options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)`. Of a step with more than 100,000 records, a loop of
+    many turns, the beginning is drawn, and the picture says so.
     """
-    bands = Bands(trace.read(step), width - 2 * MARGIN)
+    bands = Bands(trace.read(step, MOST_RECORDS), width - 2 * MARGIN)
     return Picture(*_draw(bands, title), _STYLE, _sentence(bands), _tables(bands.trace), _text(bands))
 
 
@@ -214,7 +216,11 @@ def _amount(transfer: Transfer) -> str:
 
 def _summary(bands: Bands) -> str:
     step = bands.trace
-    text = f"one step, {duration(step.total)}: {plural(len(step.events), 'op')} on {plural(len(bands.bands), 'device')}"
+    which = f"one step, {duration(step.total)}"
+    if step.whole is not None:
+        records, length = step.whole
+        which = f"the first {duration(step.total)} of a step of {duration(length)} with {records:,} records"
+    text = f"{which}: {plural(len(step.events), 'op')} on {plural(len(bands.bands), 'device')}"
     if not step.transfers:
         return text
     text += f", {plural(len(step.transfers), 'transfer')}, {byte_size(sum(t.bytes for t in step.transfers))}"

@@ -71,7 +71,7 @@ class Trace(NamedTuple):
     """One step. `total` is its length: from the first start to the last end.
 
     `beside` are bars that are no ops: the parts of one, and copies from and to a GPU. `simulated` are the GPUs that
-    compute with NumPy.
+    compute with NumPy. If only the beginning was read, `whole` is how many records there are and the length of all.
     """
 
     events: list[Event]
@@ -79,6 +79,7 @@ class Trace(NamedTuple):
     total: float
     beside: Sequence[Event] = ()
     simulated: frozenset[str] = frozenset()
+    whole: tuple[int, float] | None = None
 
     def devices(self) -> set[str]:
         return {e.device for e in (*self.events, *self.beside)} | {
@@ -86,8 +87,11 @@ class Trace(NamedTuple):
         }
 
 
-def read(step: Any) -> Trace:
-    """The trace in a RunMetadata or StepStats; ValueError, saying how to get one, if nothing was recorded."""
+def read(step: Any, most: int | None = None) -> Trace:
+    """The trace in a RunMetadata or StepStats; ValueError, saying how to get one, if nothing was recorded.
+
+    Of more than `most` records those that start first are read.
+    """
     stats = getattr(step, "step_stats", step)
     if not hasattr(stats, "dev_stats"):
         raise TypeError(f"a RunMetadata or StepStats is needed, not {type(step).__name__}")
@@ -98,6 +102,10 @@ def read(step: Any) -> Trace:
             "and run_metadata=tf.RunMetadata()"
         )
     zero = min(_start(n) for _, n in nodes)
+    whole = None
+    if most is not None and len(nodes) > most:
+        whole = len(nodes), max(_span(n, zero)[1] for _, n in nodes)
+        nodes = sorted(nodes, key=lambda pair: _start(pair[1]))[:most]
     events: list[Event] = []
     beside: list[Event] = []
     transfers: list[Transfer] = []
@@ -115,7 +123,7 @@ def read(step: Any) -> Trace:
     for bars in (events, beside):
         bars.sort(key=lambda e: (e.start, e.end))
     transfers.sort(key=lambda t: (t.start, t.end, t.tensor))
-    return Trace(events, transfers, total, beside, _simulated(stats))
+    return Trace(events, transfers, total, beside, _simulated(stats), whole)
 
 
 def _simulated(stats: Any) -> frozenset[str]:

@@ -1,4 +1,5 @@
 import itertools
+import sys
 
 import pytest
 from pytest import approx
@@ -172,6 +173,29 @@ def test_long_traces_stay_small():
     picture = viz.timeline(step(*((f"op{i}", i, i + 1) for i in range(20_000))))
     assert len(picture.svg) < 500_000
     assert len(picture.tables[0][2]) == 1000 and picture.tables[0][0] == "Ops, the first 1,000 of 20,000"
+
+
+def test_of_thousands_of_transfers_those_with_room_are_drawn():
+    stats = step(*(("x", 100 * i, 100 * i + 10) for i in range(5000)), device=PS)
+    label = f"[400B] edge_1_x from {PS} to {WORKER}"
+    stats.MergeFrom(step(*(("RecvTensor", 100 * i + 5, 100 * i + 20) for i in range(5000)), label=label))
+    picture, bands = viz.timeline(stats), Bands(trace.read(stats), 800)
+    wires = picture.svg.count('class="wire" stroke')
+    assert wires == len(bands.drawn) <= 16 * 40 and f"(the {wires} largest are drawn)" in picture.sentence
+    assert len(picture.html) < 2_500_000
+    left = sorted(bands.x(transfer.start) for transfer in bands.drawn)
+    assert left[0] < bands.left + 10 and left[-1] > bands.right - 30, "from the beginning to the end"
+
+
+def test_of_a_very_long_step_the_beginning_is_drawn_and_it_says_so(monkeypatch):
+    stats = step(*((f"op{i}", 10 * i, 10 * i + 10) for i in reversed(range(500))))
+    whole = viz.timeline(stats)
+    monkeypatch.setattr(sys.modules["dtflab.viz.timeline"], "MOST_RECORDS", 100)
+    picture = viz.timeline(stats)
+    said = "the first 1.00 ms of a step of 5.00 ms with 500 records: 100 ops on 1 device"
+    assert said in picture.sentence and said in picture.svg and said in picture.text
+    assert "op99" in repr(picture.tables) and "op100" not in repr(picture.tables)
+    assert "one step, 5.00 ms: 500 ops" in whole.sentence
 
 
 @pytest.mark.parametrize(
