@@ -323,7 +323,10 @@ class Cluster:
         return [(task.name, task.address, task.state) for task in self.tasks]
 
     def waits(self) -> list[str]:
-        """Who waits for what now, among the tasks of this process: for GPUs, for tensors not made yet, in lines."""
+        """Who waits for what now, in lines: for GPUs of the cluster, and for tensors and queues of in-process tasks.
+
+        Tasks in processes of their own are not asked. One line says so, if there are any.
+        """
         lines = self._manager.waiting()
         for task in self.tasks:
             if isinstance(task, InProcessTask):
@@ -334,6 +337,9 @@ class Cluster:
                 for device in worker.devices:
                     lined_up = [r for _, _, r in device.resources.items() if isinstance(r, Queue | Accumulator)]
                     lines += [f"{device.name}: {line}" for resource in lined_up for line in resource.waits()]
+        unasked = [task.name for task in self.tasks if not isinstance(task, InProcessTask) and task.state == "running"]
+        if unasked:
+            lines.append(f"In processes of their own, which are not asked for what they wait: {', '.join(unasked)}")
         return lines
 
     def calls(self) -> list[inprocess.Call]:

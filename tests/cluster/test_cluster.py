@@ -272,6 +272,16 @@ def test_killing_a_worker_within_a_step(engine):
     ended(pids)
 
 
+def test_waits_says_that_it_does_not_ask_processes():
+    with tf.Cluster(ps=1, worker=1, engine="process") as cluster:
+        (line,) = cluster.waits()
+        assert line.startswith("In processes of their own, which are not asked")
+        assert line.endswith(": /job:ps/replica:0/task:0, /job:worker/replica:0/task:0")
+        cluster.kill("ps", 0)
+        assert cluster.waits()[0].endswith(": /job:worker/replica:0/task:0")
+    assert cluster.waits() == []
+
+
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM", "exit", "exception"])
 def test_the_end_of_a_kernel_leaves_no_orphans(how):
     """Whatever ends the process that made the cluster, its tasks end, too; a busy one as well."""
