@@ -173,7 +173,7 @@ class LoggingTensorHook(SessionRunHook):
             if self._formatter:
                 tf_logging.info(self._formatter(values))
                 return
-            line = ", ".join(f"{tag} = {values[tag]}" for tag in self._tag_order)
+            line = ", ".join(f"{tag} = {values[tag]!s}" for tag in self._tag_order)  # str: 0.1, not all of its digits
         if elapsed_secs is None:
             tf_logging.info("%s", line)
         else:

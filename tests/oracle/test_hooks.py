@@ -197,7 +197,7 @@ def waiting_for_a_step(lab, tf):
 
 @program
 def logged_tensors(lab, tf):
-    t, pair = tf.constant(42.0, name="foo"), tf.constant([[1e-5, 2.0]], name="pair")
+    t, pair = tf.constant(0.1, name="foo"), tf.constant([[1e-5, 2.0]], name="pair")
     tf.split(pair, 2, axis=1, name="two")
     nothing = tf.no_op()
     hook = tf.train.LoggingTensorHook
