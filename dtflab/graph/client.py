@@ -107,11 +107,28 @@ def register_session_run_conversion_functions(
         register_feed_pairs(tensor_type, feed_function, feed_function_for_partial_run)
 
 
-def explained(error: OpError, graph: Graph) -> OpError:
+class _Interrupt(KeyboardInterrupt):
+    """A Ctrl-C in a step, which a notebook shows as it shows an OpError."""
+
+    __module__, __qualname__ = "builtins", "KeyboardInterrupt"  # it is nothing else
+
+    def _render_traceback_(self) -> list[str]:
+        from dtflab.graph import error_report  # only when it is printed
+
+        return error_report.render(self)
+
+
+_Interrupt.__name__ = "KeyboardInterrupt"
+
+
+def explained(error: OpError | KeyboardInterrupt, graph: Graph) -> BaseException:
     """The error with the operation it names and the user's line that made it; `error` itself is spent.
 
-    A notebook keeps the last error: it must not keep the arrays of the step, which the frames of `error` hold.
+    A notebook keeps the last error: it must not keep the arrays of the step, which the frames of `error` hold. Those of
+    an interrupt stay: they tell where a function of the user's hangs.
     """
+    if isinstance(error, KeyboardInterrupt):
+        return _Interrupt(*error.args).with_traceback(error.__traceback__)
     named = re.search(r"\[\[\{\{node ([^}]+)\}\}\]\](?: on (\S+))?", error.message)
     if named is None:
         return error

@@ -1,4 +1,4 @@
-"""What a notebook shows of an OpError: message, op, device, the user's lines, and none of the library's frames.
+"""What a notebook shows of an OpError, or of a Ctrl-C in a step: the user's lines, and none of the library's frames.
 
 IPython asks an exception for `_render_traceback_` and prints that in place of its own traceback. Who wants every frame
 asks for another mode than the usual one: `%tb plain` for the last error, `%xmode plain` for all.
@@ -10,12 +10,14 @@ import linecache
 import os
 import re
 import sys
+import sysconfig
 import traceback
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dtflab.graph.errors import OpError
 
+_INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _LIBRARY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MACHINERY = re.compile(r"[/\\](?:(?:IPython|ipykernel)[/\\]|(?:threading|runpy)\.py$)")
 _NODE = re.compile(r"\s*\[\[\{\{node [^}]+\}\}\]\](?: on \S+((?: in iteration \d+ of \S+)*))?")
@@ -24,7 +26,7 @@ _USUAL_MODE = "Context"
 _MOST_LINES = 6
 
 
-def render(error: OpError) -> list[str]:
+def render(error: OpError | KeyboardInterrupt) -> list[str]:
     """The lines that IPython prints for `error`."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
@@ -35,7 +37,22 @@ def render(error: OpError) -> list[str]:
     return [f"\x1b[31m{type(error).__name__}\x1b[0m: {_short(error, shell)}"]
 
 
-def _short(error: OpError, shell: Any) -> str:
+def _short(error: OpError | KeyboardInterrupt, shell: Any) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        message, rows = "The step was interrupted.", list[tuple[str, Any]]()
+    else:
+        message, rows = _facts(error, shell)
+    run = [_place(shell, frame.filename, frame.lineno or 0, frame.name) for frame in _own_frames(error)]
+    if len(run) > _MOST_LINES:
+        run[2 : 3 - _MOST_LINES] = [f"… {len(run) - _MOST_LINES + 1} more"]
+    rows += [("run in" if i == 0 else "", place) for i, place in enumerate(run)]
+    parts = [message.rstrip(), "\n".join(f"  {title:<8} {fact}" for title, fact in rows)]
+    parts += [*getattr(error, "__notes__", ()), "All frames: %tb plain"]
+    return "\n\n".join(filter(None, parts))
+
+
+def _facts(error: OpError, shell: Any) -> tuple[str, list[tuple[str, Any]]]:
+    """The message, without what is told below it; and where the op is and was made."""
     facts = [("op", error.node_name), ("device", error.device), ("task", None if error.device else error.task)]
     found = _NODE.search(error.message)
     facts.append(("loop", found and (found[1] or "").removeprefix(" in ")))
@@ -43,20 +60,16 @@ def _short(error: OpError, shell: Any) -> str:
     if error.line is not None:
         code, number = error.line
         rows.append(("made in", _place(shell, code.co_filename, number, code.co_name)))
-    run = [_place(shell, frame.filename, frame.lineno or 0, frame.name) for frame in _own_frames(error)]
-    if len(run) > _MOST_LINES:
-        run[2 : 3 - _MOST_LINES] = [f"… {len(run) - _MOST_LINES + 1} more"]
-    rows += [("run in" if i == 0 else "", place) for i, place in enumerate(run)]
     message = _NODE.sub("", error.message) if error.node_name else error.message
-    parts = [message.rstrip(), "\n".join(f"  {title:<8} {fact}" for title, fact in rows)]
-    parts += [*getattr(error, "__notes__", ()), "All frames: %tb plain"]
-    return "\n\n".join(filter(None, parts))
+    return message, rows
 
 
-def _own_frames(error: OpError) -> list[traceback.FrameSummary]:
-    """The frames between what runs cells and what runs steps."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return [f for f in frames if not f.filename.startswith(_LIBRARY) and not _MACHINERY.search(f.filename)]
+def _own_frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """The frames between what runs cells and what runs steps, and those of the user's functions that a step calls."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not _MACHINERY.search(f.filename)]
+    first = next((i for i, f in enumerate(frames) if f.filename.startswith(_LIBRARY)), len(frames))
+    called = [f for f in frames[first:] if not f.filename.startswith((_LIBRARY, *_INSTALLED))]
+    return frames[:first] + [f for f in called if f.line]  # what is compiled shows no line
 
 
 def _place(shell: Any, filename: str, number: int, function: str) -> str:

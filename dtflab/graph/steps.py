@@ -204,7 +204,7 @@ class Steps:
 
     def __init__(
         self, step: Any, collect: Callable[[], Any], end: Callable[[], Any],
-        explained: Callable[[errors.OpError], errors.OpError],
+        explained: Callable[[errors.OpError | KeyboardInterrupt], BaseException],
     ) -> None:  # fmt: skip
         """`step` is a StepThrough that was started; `collect()` gives the values, `end()` lets go of what it holds."""
         self.records: list[Record] = []
@@ -303,7 +303,7 @@ class Steps:
                 self._step.advance(patient)
                 if self.over:
                     self._values.append(self._collect())
-            except errors.OpError as error:
+            except (errors.OpError, KeyboardInterrupt) as error:
                 raise self._explained(error) from None
             finally:
                 if self.over:

@@ -130,7 +130,7 @@ class BaseSession:
         try:
             self._extend()
             return getattr(self._master, method)(self._handle, *args)
-        except errors.OpError as error:
+        except (errors.OpError, KeyboardInterrupt) as error:
             raise explained(error, self._graph) from None
 
     def partial_run_setup(self, fetches: Any, feeds: Any = None) -> str:

@@ -525,6 +525,29 @@ def test_every_frame_on_demand(model):
     assert "session.py" not in cell(model, "%tb")
 
 
+INTERRUPTED = """def hang(value):
+    raise KeyboardInterrupt
+sess = tf.Session()
+z = tf.py_func(hang, [tf.constant(1.0)], tf.float32)
+def ask():
+    return {what}
+ask()
+"""
+
+
+@pytest.mark.parametrize("what", ["sess.run(z)", "sess.step_through(z).finish()"])
+def test_an_interrupt_shows_the_users_lines(shell, what):
+    text = cell(shell, INTERRUPTED.replace("{what}", what))
+    assert text.startswith("KeyboardInterrupt: The step was interrupted.\n\n  run in ") and "library" not in text
+    ours = re.search(r"run in +Cell In.*, line 7: +ask\(\)\n +Cell In.*, line 6, in ask: +return sess\.", text)
+    assert ours and "line 2, in hang:  raise KeyboardInterrupt" in text
+    assert len(text.splitlines()) == 7 and ".py" not in text, text
+    everything = cell(shell, "%tb plain")
+    assert "dtflab" in everything and everything.rstrip().endswith("KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        shell.user_ns["sess"].run(shell.user_ns["z"])
+
+
 def test_the_client_that_failed_is_named(model):
     text = cell(model, "cluster.run(lambda client: tf.Session(client.target).run(tf.placeholder(tf.float32)))")
     assert re.search(r"\(raised in the client of /job:worker/task:[01]\)", text)
