@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import time
@@ -60,12 +61,13 @@ class Kernel:
                 return number
 
     def interrupt(self, number):
-        """How a cell ended after Ctrl-C, and after how many seconds."""
+        """How a cell ended after Ctrl-C, and after how many seconds; what it shows is in `frames`."""
         began = time.monotonic()
         self.manager.interrupt_kernel()
         while True:
             reply = self.client.get_shell_msg(timeout=PATIENCE_S)
             if reply["parent_header"]["msg_id"] == number:
+                self.frames = "\n".join(reply["content"].get("traceback", ()))
                 return reply["content"].get("ename"), time.monotonic() - began
 
     def end(self):
@@ -164,6 +166,7 @@ def test_ctrl_c_gives_the_prompt_back_and_leaves_the_rest_as_it_was(kernel):
     for what, code in WAITS.items():
         ended, seconds = kernel.interrupt(kernel.start(code))
         assert ended == "KeyboardInterrupt" and seconds < PROMPT_BACK_S, what
+        assert what == "clients" or re.search(r"run in .*:  sess.run\(y\)\n\nAll frames", kernel.frames), kernel.frames
         assert kernel.do("print(sess.run(x))") == Shown("[1. 2.]\n", "", "", ""), what
     gone = kernel.do("os.kill(other, signal.SIGCONT)\nc.kill('worker', 1)\ntf.Session(c.target).list_devices()")
     assert gone.error == "UnavailableError"  # nobody waits for what has ended
@@ -174,6 +177,7 @@ def test_ctrl_c_in_a_step_that_waits_in_this_process(kernel):
     kernel.do("c = %dtf_cluster --worker 2\ntf.reset_default_graph()")
     ended, seconds = kernel.interrupt(kernel.start(NEVER_SENT))
     assert ended == "KeyboardInterrupt" and seconds < PROMPT_BACK_S
+    assert re.search(r"line 11:  sess.run\(never\)\n\nAll frames: %tb plain$", kernel.frames), kernel.frames
     assert kernel.do("print(sess.run(tf.constant(7)))\nsess.close()\n%dtf_cluster stop") == Shown("7\n", "", "", "")
 
 
