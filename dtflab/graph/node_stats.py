@@ -107,7 +107,7 @@ def fill(stats: Any, node: Node, started: float, seconds: float, thread: int, ou
             _fill_output(stats.output.add(slot=slot).tensor_description, output)
     if node.op in _PERSISTENT:
         stats.memory_stats.persistent_memory_size = sum(output.nbytes or 0 for output in outputs)
-    if node.op == "_Recv":
+    if node.op in ("_Recv", "_HostRecv"):
         # TensorFlow's own form: a transfer is a RecvTensor that says how much came from where to where.
         total = sum(output.nbytes or 0 for output in outputs)
         source, target = node.attrs["send_device"].decode(), node.attrs["recv_device"].decode()
