@@ -32,7 +32,9 @@ _VERBS = ("start", "status", "stop", "restart")
 _ENGINES = ("inprocess", "process")
 
 # Arguments that several magics have.
-_TRACED = argument("fetches", nargs="*", help="tensors or operations to run once, traced; or a RunMetadata")
+_TRACED = argument(
+    "fetches", nargs="*", help="what to run once, traced: Python, or names of ops and tensors; or a RunMetadata"
+)
 _FEED = argument("--feed", help="feed_dict for that run, a Python expression")
 _SESSION = argument("--session", help="the session, a Python expression; else the default or the newest one")
 
@@ -228,7 +230,7 @@ class DtfMagics(Magics):
         return grade.next_hint(questions[0]) if args.hint else grade.grade_all(questions, shell.user_ns)
 
     @magic_arguments()
-    @argument("fetches", nargs="*", help="what the step would fetch: a Python expression")
+    @argument("fetches", nargs="*", help="what the step would fetch: Python, or names of ops and tensors")
     @argument("--feed", help="feed_dict, or a list of the tensors that would be fed, a Python expression")
     @_SESSION
     @no_var_expand
