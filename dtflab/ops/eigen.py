@@ -36,7 +36,15 @@ from dtflab.ops import (
     unary,
 )
 from dtflab.ops.messages import invalid
-from dtflab.ops.solving import adjoint, cubic, in_lapack, matrix_solve, square_shape, square_shapes
+from dtflab.ops.solving import (
+    adjoint,
+    conjugate_transposed,
+    cubic,
+    in_lapack,
+    matrix_solve,
+    square_shape,
+    square_shapes,
+)
 
 _TYPES = "{double, float, half, complex64, complex128}"
 
@@ -223,24 +231,48 @@ def _svd_gradient_wide(
 # -- functions of matrices --------------------------------------------------------------------------------------------
 
 
+def _of_triangle(function: Any) -> Any:
+    """The kernel that has `function` of Schur's form: of upper triangles, whose basis it changes there and back.
+
+    The basis is that of the eigenvectors, made orthogonal column by column: it is Schur's even where two of them are
+    nearly the same. Real matrices with an eigenvalue below 0 have no real function, and infinite ones none: NaN.
+    """
+
+    def compute(xp: Any, node: Any, x: Any) -> Any:
+        if not x.size:
+            return x
+        finite = xp.isfinite(x).all((-2, -1), keepdims=True)
+        wide = xp.where(finite, x, xp.eye(x.shape[-1])).astype(np.complex128)
+        values, vectors = xp.linalg.eig(wide if x.dtype.kind == "c" else wide.real)
+        basis = xp.linalg.qr(vectors)[0]
+        with np.errstate(all="ignore"):  # NaN stands for what there is not
+            back = conjugate_transposed(basis)
+            found = basis @ function(xp, xp.triu(back @ wide @ basis)) @ back
+        if x.dtype.kind != "c":
+            below = ((values.imag == 0) & (values.real < 0)).any(-1)[..., None, None]
+            finite, found = finite & ~below, found.real
+        return found * xp.where(finite, 1.0, np.nan)
+
+    return in_lapack(compute, "The eigenvalues of the matrix are not found.")
+
+
 def _square_root(xp: Any, x: Any) -> Any:
-    """Denman and Beavers' iteration, which meets the square root and its inverse; scaled at first by determinants."""
-    root, inverse = x, xp.broadcast_to(xp.eye(x.shape[-1], dtype=x.dtype), x.shape)
-    for _ in range(60):
-        inverted_root, inverted = xp.linalg.inv(root), xp.linalg.inv(inverse)
-        new, inverse = (root + inverted) / 2, (inverse + inverted_root) / 2
-        change = xp.abs(new - root).sum()
-        root = new
-        if not bool(change > 4 * np.finfo(x.dtype).eps * xp.abs(root).sum()):
-            break
-    wrong = xp.abs(root @ root - x).sum((-2, -1)) > 1e-3 * xp.abs(x).sum((-2, -1))
-    return xp.where(wrong[..., None, None], np.nan, root)  # eigenvalues below 0 have no real root: it never settles
+    """Björck and Hammarling's recurrence, each element from those to the left of it and below."""
+    n = x.shape[-1]
+    root = xp.zeros_like(x)
+    for j in range(n):
+        root[..., j, j] = xp.sqrt(x[..., j, j])
+        for i in reversed(range(j)):
+            between = (root[..., i, i + 1 : j] * root[..., i + 1 : j, j]).sum(-1)
+            root[..., i, j] = (x[..., i, j] - between) / (root[..., i, i] + root[..., j, j])
+    return root
 
 
 def _logarithm(xp: Any, x: Any) -> Any:
-    """Square roots until the matrix is next to 1; then 2 artanh((x - 1) / (x + 1))."""
-    one, times = xp.eye(x.shape[-1], dtype=x.dtype), 1
-    while times < 1 << 40 and bool(xp.abs(x - one).sum((-2, -1)).max() > 0.25):
+    """Square roots until the matrix is next to 1; then 2 artanh((x - 1) / (x + 1)). 0 has none: NaN."""
+    one, times = xp.eye(x.shape[-1]), 1
+    x = xp.where((xp.diagonal(x, 0, -2, -1) == 0).any(-1)[..., None, None], np.nan, x)
+    while times < 1 << 40 and bool((xp.abs(x - one).sum((-2, -1)) > 0.25).any()):
         x, times = _square_root(xp, x), times * 2
     z = xp.linalg.solve(x + one, x - one)
     square, power, total = z @ z, z, z
@@ -250,15 +282,6 @@ def _logarithm(xp: Any, x: Any) -> Any:
     return 2 * times * total
 
 
-def _in_double(function: Any) -> Any:
-    def compute(xp: Any, node: Any, x: Any) -> Any:
-        if not x.size:
-            return x
-        return function(xp, x.astype(np.complex128 if x.dtype.kind == "c" else np.float64))
-
-    return in_lapack(compute, "The matrix has an eigenvalue of 0 or has none of these.")
-
-
 @op(f"MatrixSquareRoot(input: T) -> (output: T)\nT: {_TYPES}")
 class MatrixSquareRoot(Op):
     """The matrix whose square is the input."""
@@ -266,7 +289,7 @@ class MatrixSquareRoot(Op):
     blas = True
     infer = square_shapes
     flops = cubic
-    bind = _in_double(_square_root)
+    bind = _of_triangle(_square_root)
 
     def grad(op, dy):
         root = op.outputs[0]
@@ -295,7 +318,7 @@ class MatrixLogarithm(Op):
     blas = True
     infer = square_shapes
     flops = cubic
-    bind = _in_double(_logarithm)
+    bind = _of_triangle(_logarithm)
 
 
 # -- functions --------------------------------------------------------------------------------------------------------
@@ -367,8 +390,9 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
         if rcond is None:
             rows, columns = a.shape[-2].value, a.shape[-1].value
             if rows is None or columns is None:
-                shape = array.shape(a)
-                largest = casting.cast(math.maximum(rows or shape[-2], columns or shape[-1]), a.dtype)
+                rows = array.shape(a)[-2] if rows is None else rows
+                columns = array.shape(a)[-1] if columns is None else columns
+                largest = casting.cast(math.maximum(rows, columns), a.dtype)
             else:
                 largest = float(max(rows, columns))
             rcond = 10.0 * largest * np.finfo(kind).eps

@@ -8,6 +8,7 @@ Rule: a static table is filled once and by one content; the others change at any
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -61,6 +62,7 @@ class Table:
 
     def remove(self, keys: Any) -> None:
         """Forget `keys`, where they are there."""
+        self._places(keys)
         with self._lock:
             for key in self._keys(keys):
                 self._entries.pop(key, None)
@@ -117,6 +119,11 @@ class StaticTable(Table):
             raise errors.FailedPreconditionError(None, None, "Table not initialized.")
         return super().find(keys, default)
 
+    def export(self) -> tuple[Any, Any]:
+        if not self._filled:
+            raise errors.AbortedError(None, None, "HashTable is not initialized.")
+        return super().export()
+
     def insert(self, keys: Any, values: Any) -> None:
         raise errors.UnimplementedError(None, None, "Insert not supported by InitializableLookupTable implementations")
 
@@ -148,12 +155,23 @@ class DenseTable(Table):
 
     def __init__(self, empty_key: Any, deleted_key: Any, *args: Any) -> None:
         super().__init__(*args)
+        if empty_key.shape != deleted_key.shape:
+            raise invalid(f"Empty and deleted keys must have same shape, got shapes: {shape_text(empty_key)} and "
+                          f"{shape_text(deleted_key)}")  # fmt: skip
         self._reserved = {self._one(deleted_key): "deleted", self._one(empty_key): "empty"}
         if len(self._reserved) == 1:
             raise invalid("Empty and deleted keys cannot be equal")
 
     def _one(self, key: Any) -> Any:
         return super()._keys(key)[0]
+
+    def _places(self, keys: Any) -> tuple[int, ...]:
+        """As of any table, but the first axis alone says how many keys there are."""
+        places = super()._places(keys)
+        count = keys.shape[:1] or (1,)
+        if keys.size != math.prod(count + self.key_shape):
+            raise invalid(f"Expected key shape {shape_text(count + self.key_shape)} got {shape_text(keys)}")
+        return places
 
     def _keys(self, keys: Any) -> list[Any]:
         plain = super()._keys(keys)

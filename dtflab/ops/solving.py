@@ -80,7 +80,7 @@ def in_lapack(function: Callable[..., Any], failure: str) -> Any:
 # -- solvers ----------------------------------------------------------------------------------------------------------
 
 
-def _conjugate_transposed(x: Any) -> Any:
+def conjugate_transposed(x: Any) -> Any:
     return x.conj().swapaxes(-1, -2)
 
 
@@ -88,7 +88,7 @@ def _solve(xp: Any, node: Any, matrix: Any, rhs: Any) -> Any:
     if rhs.ndim < 2 or matrix.shape[-1] != rhs.shape[-2]:
         raise invalid(f"Input matrix and rhs are incompatible: {shape_text(matrix)}, {shape_text(rhs)}")
     if node["adjoint"]:
-        matrix = _conjugate_transposed(matrix)
+        matrix = conjugate_transposed(matrix)
     return xp.linalg.solve(matrix, rhs)
 
 
@@ -127,7 +127,7 @@ def _solve_triangular(xp: Any, node: Any, matrix: Any, rhs: Any) -> Any:
     try:
         return _solve(xp, node, xp.broadcast_to(matrix, (*shared, *matrix.shape[-2:])), rhs)
     except np.linalg.LinAlgError:
-        return _substituted(_conjugate_transposed(matrix) if node["adjoint"] else matrix, rhs, node)
+        return _substituted(conjugate_transposed(matrix) if node["adjoint"] else matrix, rhs, node)
 
 
 def _substituted(matrix: Any, rhs: Any, node: Any) -> Any:
@@ -215,7 +215,7 @@ class MatrixSolveLs(Op):
 
 def _least_squares(xp: Any, a: Any, b: Any, l2: Any) -> Any:
     """By the normal equations of the first kind for more equations than unknowns, else of the second."""
-    adjoint_a = _conjugate_transposed(a)
+    adjoint_a = conjugate_transposed(a)
     tall = a.shape[-2] >= a.shape[-1]
     gram = adjoint_a @ a if tall else a @ adjoint_a
     gram = gram + xp.eye(gram.shape[-1], dtype=a.dtype) * a.dtype.type(float(l2))

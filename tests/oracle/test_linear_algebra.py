@@ -155,6 +155,37 @@ def test_no_real_square_root():
     np.testing.assert_allclose(ours[1], theirs[1])
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_functions_on_the_edge(kind):
+    """Eigenvalues of 0 and below, a defective matrix: what has no function spoils its own matrix only."""
+    jordan = 2 * np.eye(3) + np.eye(3, k=1)
+    turn = np.array([[0, -1, 0], [1, 0, 0], [0, 0, 4.0]])
+    x = np.stack([-np.eye(3), np.zeros((3, 3)), np.diag([1.0, 0, 4]), jordan, turn, np.diag([1, 4.0, -9]),
+                  np.eye(3)]).astype(kind)  # fmt: skip
+
+    def program(tf):
+        roots = [tf.linalg.sqrtm(tf.constant(x))]
+        return [*roots, tf.linalg.logm(tf.constant(x[3:]))] if "complex" in kind else roots
+
+    close(program, KINDS[kind])
+
+
+def test_no_function_of_what_is_not_finite():
+    """TensorFlow gives NaN for such real matrices, and never ends with complex ones, nor with the logarithm of 0."""
+    x = np.stack([np.full((3, 3), np.inf), np.full((3, 3), np.nan), np.eye(3)])
+    close(lambda tf: [tf.linalg.sqrtm(tf.constant(x))], 1e-10)
+    with dtflab.Graph().as_default(), dtflab.Session() as session:
+        found = session.run(dtflab.linalg.logm(dtflab.constant(np.stack([*x, np.diag([1, 0, 2])]).astype(complex))))
+    assert np.isnan(found[[0, 1, 3]]).all() and not found[2].any()
+
+
+def test_the_square_root_of_a_defective_matrix():
+    basis = np.linalg.qr(matrices("float64", 8, 8))[0]
+    x = basis @ (2 * np.eye(8) + np.eye(8, k=1)) @ basis.T
+    theirs, ours = values(lambda tf: tf.linalg.sqrtm(tf.constant(x)))
+    np.testing.assert_allclose(ours, theirs, 0, 1e-5)
+
+
 def test_shapes_with_a_diagonal():
     def program(tf):
         some = tf.placeholder(tf.float32)

@@ -249,6 +249,35 @@ def not_initialized(tf, sess):
     sess.run(table(tf).lookup(tf.constant(["a"])))
 
 
+@refused("AbortedError", "HashTable is not initialized.")
+def exported_before_it_is_filled(tf, sess):
+    sess.run(table(tf).export())
+
+
+def _dense(tf, key):
+    return tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, -1, key, np.array(key) - 1)
+
+
+@refused("InvalidArgumentError", "Expected key shape [1] got [1,2]")
+def rows_where_keys_are_numbers(tf, sess):
+    sess.run(_dense(tf, 0).insert(tf.constant([[1, 2]], tf.int64), tf.zeros([1, 2], tf.int64)))
+
+
+@refused("InvalidArgumentError", "Expected key shape [2,2] got [2]")
+def one_vector_where_keys_are_vectors(tf, sess):
+    sess.run(_dense(tf, [0, 0]).lookup(tf.constant([1, 2], tf.int64)))
+
+
+@refused("InvalidArgumentError", "Input key shape [1,3] must end with the table's key shape [2]")
+def longer_vectors_than_the_keys(tf, sess):
+    sess.run(_dense(tf, [0, 0]).erase(tf.constant([[1, 2, 3]], tf.int64)))
+
+
+@refused("InvalidArgumentError", "Empty and deleted keys must have same shape, got shapes: [2] and [3]")
+def reserved_keys_of_two_shapes(tf, sess):
+    sess.run(tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, -1, [0, 0], [1, 1, 1]).size())
+
+
 @refused("FailedPreconditionError", "HashTable has different value for same key. Key a has 1 and trying to add value 2")
 def a_key_with_two_values(tf, sess):
     sess.run(table(tf, ["a", "a"]).initializer)
