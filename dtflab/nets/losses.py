@@ -198,7 +198,8 @@ def absolute_difference(
     """|predictions - labels|"""
 
     def distance(predictions: Tensor, labels: Tensor) -> Tensor:
-        return unary.abs(math.subtract(predictions, labels))
+        difference: Tensor = unary.abs(math.subtract(predictions, labels))
+        return difference
 
     return _distance_loss(
         "absolute_difference", distance, labels, predictions, weights, scope, loss_collection, reduction

@@ -263,7 +263,7 @@ class MasterSession:
 
     def step_through(
         self, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str], targets: Sequence[str], options: Any,
-        metadata: Any, rebuild: Callable[[list[Any]], Any], explain: Callable[[errors.OpError], errors.OpError],
+        metadata: Any, rebuild: Callable[[list[Any]], Any], explain: Callable[..., BaseException],
     ) -> Steps:  # fmt: skip
         """Begin a step that stands still before each set; its values go through `rebuild`, its errors `explain`."""
         self._check_open()
