@@ -14,7 +14,8 @@ _NEAR = 0.75  # of 1: how alike two names must be
 _INSTEAD = {
     "tf.contrib": (
         "the same without tf.contrib, where it has become part of TensorFlow: tf.nn.rnn_cell and tf.nn.static_rnn for "
-        "contrib.rnn; and for contrib.seq2seq dtflab.attention, for regularizers of contrib.layers dtflab.regularizers"
+        "contrib.rnn, tf.lookup.StaticVocabularyTable for the index tables of contrib.lookup; and for contrib.seq2seq "
+        "dtflab.attention, for regularizers of contrib.layers dtflab.regularizers"
     ),
     "tf.op_scope": "tf.name_scope",
     # Names of TensorFlow 0.x.
