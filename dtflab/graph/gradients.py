@@ -458,7 +458,7 @@ def _ones_like(y: Tensor, name: str) -> Any:
         raise TypeError(f"Gradients of complex tensors ({y}) must set grad_ys (y.dtype = {y.dtype.name})")
     shape = _shape_of(y)
     with name_scope(name) as scope:
-        return apply_op("Fill", scope, dims=shape, value=constant(1, y.dtype))
+        return apply_op("Fill", scope, dims=shape, value=constant(y.dtype.is_bool or 1, y.dtype))
 
 
 def _shape_of(tensor: Tensor) -> Any:

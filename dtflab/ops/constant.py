@@ -247,11 +247,19 @@ class Range(Op):
     def bind(node, xp):
         dtype = node["Tidx"].as_numpy_dtype
 
-        def kernel(start, limit, delta):
+        def kernel(*given):
+            start, limit, delta = (_only(x, what) for x, what in zip(given, ("start", "limit", "delta"), strict=True))
             n = _range_length(start, limit, delta, error=invalid)
             return (start[()] + xp.arange(n).astype(dtype) * delta[()]).astype(dtype)
 
         return kernel
+
+
+def _only(x: Any, what: str) -> Any:
+    """The scalar; a vector with one element passes for it, as in TensorFlow."""
+    if x.shape not in ((), (1,)):
+        raise invalid(f"{what} must be a scalar, not shape {shape_text(x)}")
+    return x.reshape(())
 
 
 def _range_length(start: Any, limit: Any, delta: Any, error: Callable[[str], Exception]) -> int:

@@ -47,8 +47,8 @@ def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
         if not batch.is_fully_defined():
             batch = array.shape(matrix)[:-2]
         matrix = reshaping.reshape(matrix, joining.concat(([-1], array.shape(matrix)[-2:]), axis=0))
-        rows = array.size(array.shape(matrix)) - 2
-        norm = reduction.reduce_max(reduction.reduce_sum(unary.abs(matrix), axis=rows), axis=-1)[..., None, None]
+        sizes, rows = unary.abs(matrix), array.size(array.shape(matrix)) - 2
+        norm = reduction.reduce_max(reduction.reduce_sum(sizes, axis=rows), axis=-1)[..., None, None]
         u, v, squarings = _quotient(matrix, norm)
         result = _squared(matrix, norm, u, v, squarings)
         if not matrix.shape.is_fully_defined():
@@ -97,11 +97,14 @@ def _pade(matrix: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     powers = [matmul(matrix, matrix)]
     for _ in range(degree // 2 - 1):
         powers.append(matmul(powers[-1], powers[0]))
-    odd, even = powers[-1], b[-1] * powers[-1]
+    odd = powers[-1]
     for k in range(len(powers) - 2, -1, -1):
         odd += b[2 * k + 3] * powers[k]
+    u = matmul(matrix, odd + b[1] * identity)
+    even = b[-1] * powers[-1]
+    for k in range(len(powers) - 2, -1, -1):
         even += b[2 * k + 2] * powers[k]
-    return matmul(matrix, odd + b[1] * identity), even + b[0] * identity
+    return u, even + b[0] * identity
 
 
 def _pade_13(matrix: Tensor) -> tuple[Tensor, Tensor]:

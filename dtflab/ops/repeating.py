@@ -280,6 +280,10 @@ class ReverseV2(Op):
 
     def bind(node, xp):
         def kernel(x, axis):
+            if x.ndim == 0:
+                return x  # whatever the axes
+            if axis.ndim != 1:
+                raise invalid(f"'dims' must be 1-dimension, not {axis.ndim}")
             try:
                 return xp.flip(x, tuple(axis.tolist()))
             except ValueError as error:

@@ -104,8 +104,6 @@ class MatrixSolve(Op):
 
     def infer(op):
         matrix, rhs = square_shape(op), op.inputs[1].shape.with_rank_at_least(2)
-        if matrix.ndims is None or rhs.ndims is None:
-            return [TensorShape(None)]
         return [matrix[:-2].merge_with(rhs[:-2]).concatenate([matrix[-1].merge_with(rhs[-2]), rhs[-1]])]
 
     def grad(op, dy):
@@ -185,8 +183,6 @@ class MatrixSolveLs(Op):
 
     def infer(op):
         matrix, rhs = (x.shape.with_rank_at_least(2) for x in op.inputs[:2])
-        if matrix.ndims is None or rhs.ndims is None:
-            return [TensorShape(None)]
         matrix[-2].merge_with(rhs[-2])
         return [matrix[:-2].merge_with(rhs[:-2]).concatenate([matrix[-1], rhs[-1]])]
 

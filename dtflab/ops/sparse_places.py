@@ -213,8 +213,8 @@ class SparseSlice(Op):
     """The elements in a box."""
 
     def infer(op):
-        shape = op.inputs[2].shape.with_rank(1)
-        return [TensorShape([None, shape[0]]), TensorShape([None]), shape]
+        shape = op.inputs[2].shape
+        return [TensorShape([None, shape.with_rank(1)[0]]), TensorShape([None]), shape]
 
     def bind(node, xp):
         def kernel(indices, values, shape, start, size):

@@ -155,6 +155,11 @@ _register("StatelessRandomUniformInt", _between, f"dtype: {_INTS}", "dtype: {int
           ", minval: dtype, maxval: dtype")  # fmt: skip
 
 
+def _check_seed(shape: TensorShape) -> None:
+    """ValueError unless the seed is, or may be, two numbers."""
+    shape.with_rank(1).assert_is_compatible_with([2])
+
+
 @op(f"""StatelessMultinomial(logits: T, num_samples: int32, seed: Tseed) -> (output: output_dtype)
         T: realnumbertype
         Tseed: {_INTS} = int64
@@ -162,8 +167,11 @@ _register("StatelessRandomUniformInt", _between, f"dtype: {_INTS}", "dtype: {int
 class StatelessMultinomial(Op):
     """Indices chosen from each row by the seed, with probabilities as exp(logit)."""
 
-    infer = choices_shape
     grad = no_gradient
+
+    def infer(op):
+        _check_seed(op.inputs[2].shape)
+        return choices_shape(op)
 
     def bind(node, xp):
         dtype = node["output_dtype"].as_numpy_dtype
@@ -240,8 +248,11 @@ class StatelessRandomGammaV3(Op):
 class StatelessRandomPoisson(Op):
     """Poisson numbers that depend on the seed alone."""
 
-    infer = _Numbers.infer
     grad = no_gradient
+
+    def infer(op):
+        _check_seed(op.inputs[1].shape)
+        return _Numbers.infer(op)
 
     def bind(node, xp):
         dtype = node["dtype"].as_numpy_dtype
