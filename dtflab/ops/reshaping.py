@@ -41,10 +41,13 @@ class Reshape(Op):
 
     def bind(node, xp):
         def kernel(x, shape):
+            sizes = shape.tolist()
+            if 0 in sizes and x.size == 0 and sizes.count(-1) == 1:
+                sizes[sizes.index(-1)] = 1  # as in TensorFlow: any size would do
             try:
-                return x.reshape(shape.tolist())
+                return x.reshape(sizes)
             except ValueError:
-                raise _reshape_error(x, shape.tolist()) from None
+                raise _reshape_error(x, sizes) from None
 
         return kernel
 

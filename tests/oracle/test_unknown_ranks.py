@@ -62,6 +62,25 @@ def test_reversed_with_axes_from_the_feed():
     assert same(program)[0] == 1
 
 
+@pytest.mark.parametrize("sizes", [[-1, 0, 0], [-1, 0], [0, -1], [-1], [-1, -1, 0], [-2, 0]])
+def test_an_empty_tensor_reshaped(sizes):
+    def program(tf):
+        x, shape = unknown(tf), unknown(tf, "int32")
+        y = tf.reshape(x, shape)
+        return [outcome(lambda v=v: tf.Session().run(y, {x: v, shape: sizes}).shape) for v in (np.zeros((0, 0)), [1.0])]
+
+    same(program)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (2, 0, 0)])
+def test_the_exponential_of_an_empty_matrix(shape):
+    def program(tf):
+        x = unknown(tf)
+        return tf.Session().run(tf.linalg.expm(x), {x: np.zeros(shape)}).shape
+
+    assert same(program) == shape
+
+
 @pytest.mark.parametrize("shape", [None, [3], []])
 def test_no_band_in_a_vector(shape):
     def program(tf):
