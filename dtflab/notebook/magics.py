@@ -149,7 +149,7 @@ class DtfMagics(Magics):
         """
         example = "%dtf_placement loss"
         texts = arguments.split(line, ("feed", "session", "scope"), example)
-        fetches, feed = self._fetches(texts), self._value(texts.get("feed", ""))
+        fetches, feed = self._fetches(texts), self._feed(texts)
         session = self._session(texts, example, fetches)
         what, where = _placed(session, fetches, feed)
         return _drawn(viz.placement, what, where, scope=texts.get("scope", ""))
@@ -193,7 +193,7 @@ class DtfMagics(Magics):
             )
         if isinstance(fetches, RunMetadata):
             return fetches
-        session, feed = self._session(texts, example, fetches), self._value(texts.get("feed", ""))
+        session, feed = self._session(texts, example, fetches), self._feed(texts)
         try:
             return session.trace(fetches, feed)
         except errors.InvalidArgumentError as error:
@@ -269,7 +269,7 @@ class DtfMagics(Magics):
         if fetches is not None:
             session = self._session(texts, example, fetches)
             self.close_steps()
-            self.steps = session.step_through(fetches, self._value(texts.get("feed", "")))
+            self.steps = session.step_through(fetches, self._feed(texts))
         elif "feed" in texts or "session" in texts:
             raise UsageError(f"A step is fed when it begins. For example: {example}")
         elif self.steps is None or (self.steps.over and "all" not in texts):
@@ -283,6 +283,13 @@ class DtfMagics(Magics):
         if self.steps is not None:
             self.steps.close()
             self.steps = None
+
+    def _feed(self, texts: dict[str, str]) -> Any:
+        feed = self._value(texts.get("feed", ""))
+        if not isinstance(feed, Mapping | None):
+            kind = type(feed).__name__
+            raise UsageError(f"--feed {texts['feed']} is no dict but a {kind}. Feeds: --feed {{x: 1.0}}")
+        return feed
 
     def _value(self, expression: str) -> Any:
         """The value of a Python expression in the user's namespace; None for no text."""
@@ -329,7 +336,12 @@ class DtfMagics(Magics):
         """The session that is named, or the default one, or the newest one; it must have the graph of the fetches."""
         session = self._value(texts.get("session", "")) or scopes.get_default_session() or last_session()
         if session is None:
-            raise UsageError(f"No session is open. Open one: sess = tf.Session(cluster.target), then {example}")
+            shell: Any = self.shell
+            named = any(
+                isinstance(it, Cluster) and name[0] != "_" for name, it in shell.user_ns.items()
+            )  # _1 is Out[1]
+            first = "cluster = %dtf_cluster status, then " if self.clusters and not named else ""
+            raise UsageError(f"No session is open. Open one: {first}sess = tf.Session(cluster.target), then {example}")
         if not isinstance(session, BaseSession):
             raise UsageError(f"--session {texts['session']} is not a session but a {type(session).__name__}.")
         if any(fetch.graph is not session.graph for fetch in leaves(fetches) if hasattr(fetch, "graph")):

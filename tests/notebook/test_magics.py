@@ -394,6 +394,7 @@ def test_asking_another_process(shell):
         ("%dtf_timeline", "Name what to run.*%dtf_timeline train --feed"),
         ("%dtf_timeline y --fed {x: [1.0, 2.0]}", "Unknown option --fed; there are --feed, --session"),
         ("%dtf_timeline y --feed", "--feed needs a value"),
+        ("%dtf_timeline y --feed [1.0, 2.0]", r"--feed \[1.0, 2.0\] is no dict but a list"),
         ("%dtf_memory", "Name what to run.*%dtf_memory train --feed"),
         ("%dtf_placement y --session cluster", "--session cluster is not a session but a Cluster"),
         ("%dtf_timeline y", "You must feed.*fed like this: %dtf_timeline train --feed {"),
@@ -407,6 +408,8 @@ def test_without_a_session(shell):
     for name in ("placement", "timeline"):
         text = cell(shell, f"%dtf_{name} tf.constant(1)")
         assert text.startswith("UsageError: No session is open. Open one: sess = tf.Session(cluster.target)")
+    cell(shell, "%dtf_cluster --worker 1")  # `cluster` is no name yet
+    assert "Open one: cluster = %dtf_cluster status, then sess =" in cell(shell, "%dtf_placement tf.constant(1)")
 
 
 def test_fetches_of_another_graph(model):
