@@ -22,6 +22,8 @@ class TracedFunction:
     """`function` for elements of the structure `given`; `structure` is that of what it returns."""
 
     def __init__(self, function: Callable[..., Any], given: Any, transformation: str) -> None:
+        if not callable(function):
+            raise ValueError(f"Argument `func` must be a callable. Received func={function} (of type {type(function)})")
         self.structure: Any = None
 
         def of_components(*tensors: Tensor) -> list[Tensor]:

@@ -154,7 +154,7 @@ def pipeline(
         raise ValueError(f"{name}: micro_batches must be a whole number, 1 or more, not {micro_batches!r}.")
     templates = [make_template(f"stage_{k}", stage) for k, stage in enumerate(stages)]
     with name_scope(name):
-        cut = [split(tensor, micro_batches, axis=0, name="micro_batches") for tensor in nest.flatten(inputs)]
+        cut = [_cut(tensor, micro_batches, name) for tensor in nest.flatten(inputs)]
         values = [nest.pack_sequence_as(inputs, parts) for parts in zip(*cut, strict=True)]
         for k, (stage, where) in enumerate(zip(templates, devices, strict=True)):
             before: list[Operation] = []  # this stage of the micro-batch before
@@ -168,6 +168,17 @@ def pipeline(
 
 
 # -- pieces -----------------------------------------------------------------------------------------------------------
+
+
+def _cut(batch: Any, count: int, name: str) -> list[Tensor]:
+    """The batch in `count` equal parts."""
+    batch = convert_to_tensor(batch)
+    size = batch.shape[0].value if batch.shape.ndims else None
+    if size is not None and size % count:
+        raise ValueError(f"{name}: a batch of {size} can't be cut into {count} equal parts; choose a number of "
+                         f"micro_batches that divides it.")  # fmt: skip
+    parts: list[Tensor] = split(batch, count, axis=0, name="micro_batches")
+    return parts
 
 
 def _on(where: Any, function: Callable[..., Any], *args: Any) -> Any:

@@ -267,6 +267,10 @@ def test_what_has_the_wrong_type_is_refused():
         (lambda x, im: model_parallel.conv2d(im, 9, 3, CPUS[:1], "rows", padding="FULL"), "must be 'SAME' or 'VALID'"),
         (lambda x, im: model_parallel.rnn_layers([1, 2], CPUS), "2 layers and 4 devices"),
         (lambda x, im: model_parallel.pipeline([tf.negative], x, CPUS, 2), "1 stages and 4 devices"),
+        (
+            lambda x, im: model_parallel.pipeline([tf.negative], tf.zeros([33, 2]), CPUS[:1], 4),
+            "a batch of 33 can't be cut",
+        ),
         (lambda x, im: model_parallel.pipeline([tf.negative], x, CPUS[:1], 0), "whole number, 1 or more, not 0"),
         (lambda x, im: model_parallel.pipeline([tf.negative], x, CPUS[:1], 2.0), "whole number, 1 or more, not 2.0"),
         (lambda x, im: model_parallel.pipeline([], x, [], 2), "there must be a stage, and a device for it"),

@@ -569,3 +569,10 @@ def test_chains_of_transformations(count, steps):
             elements(dtflab, make, most=25)
         return
     assert elements(dtflab, make, most=25) == theirs
+
+
+@pytest.mark.parametrize("transformation", ["map", "filter", "flat_map"])
+def test_what_is_no_function_is_refused(transformation):
+    for tf in (real_tf, dtflab):
+        with tf.Graph().as_default(), pytest.raises(ValueError, match="Argument `func` must be a callable"):
+            getattr(tf.data.Dataset.range(3), transformation)(1)
