@@ -566,7 +566,7 @@ def test_fractional_windows_stay_if_they_are_to_stay():
 
 
 def test_fractional_windows_are_drawn_anew_otherwise():
-    found = dtflab.nn.fractional_avg_pool(np.ones((1, 40, 40, 1), np.float32), [1.0, 1.4, 1.6, 1.0])
-    with dtflab.Session() as session:
+    with dtflab.Graph().as_default(), dtflab.Session() as session:
+        found = dtflab.nn.fractional_avg_pool(np.ones((1, 40, 40, 1), np.float32), [1.0, 1.4, 1.6, 1.0])
         rows = {tuple(session.run(found[1]).tolist()) for _ in range(8)}
     assert len(rows) > 1 and all(row[0] == 0 and row[-1] == 40 and len(row) == 29 for row in rows)

@@ -102,6 +102,6 @@ def results_with_names(tf):
 def test_several_outputs_know_their_names():
     for ours, theirs in zip(*both(results_with_names), strict=True):
         assert (type(ours).__name__, ours._fields) == (type(theirs).__name__, theirs._fields)
-    with dtflab.Session() as sess:
+    with dtflab.Graph().as_default(), dtflab.Session() as sess:
         found = sess.run(dtflab.nn.top_k([1.0, 3.0, 2.0], 2))
     assert found.indices.tolist() == [1, 2]
