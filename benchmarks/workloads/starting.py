@@ -1,0 +1,82 @@
+"""How long it takes until the first step."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import Any
+
+from benchmarks.servers import ServerProcess, free_addresses
+from benchmarks.workloads.workload import Measure, Row, workload
+
+_IMPORT = """
+import time; start = time.perf_counter()
+import {module}
+seconds = time.perf_counter() - start
+import resource; print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def _import(module: str) -> Measure:
+    def measure() -> list[float]:
+        command = [sys.executable, "-c", _IMPORT.format(module=module)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return [float(word) for word in done.stdout.split()]
+
+    return measure
+
+
+_IMPORT_ROWS = {"import, fresh interpreter": Row("s", 0.1), "resident memory after it": Row("MB", 0.2)}
+
+
+@workload("import", _IMPORT_ROWS, bare=lambda: _import("numpy"))
+def importing(tf: Any) -> Measure:
+    return _import(tf.__name__)
+
+
+def _step_on_all(tf: Any, target: str, spec: dict[str, list[str]]) -> None:
+    """A session and a step that needs every task."""
+    with tf.Graph().as_default():
+        parts = []
+        for job, addresses in spec.items():
+            for index in range(len(addresses)):
+                with tf.device(f"/job:{job}/task:{index}"):
+                    parts.append(tf.random_uniform([]))  # TensorFlow would fold constants together
+        total = tf.add_n(parts)
+        with tf.Session(target) as session:
+            session.run(total)
+
+
+@workload("start-threads", {"3 servers in one process, first step on all": Row("s")})
+def start_in_one_process(tf: Any) -> Measure:
+    def measure() -> list[float]:
+        addresses = free_addresses(3)
+        spec = {"ps": addresses[:1], "worker": addresses[1:]}
+        start = time.perf_counter()
+        servers = [tf.train.Server(spec, job_name=job, task_index=i) for job in spec for i in range(len(spec[job]))]
+        _step_on_all(tf, servers[1].target, spec)
+        seconds = time.perf_counter() - start
+        for server in servers:
+            if hasattr(server, "stop"):
+                server.stop()
+        return [seconds]
+
+    return measure
+
+
+@workload("start-processes", {"3 processes, first step on all": Row("s")}, rounds=3)
+def start_processes(tf: Any) -> Measure:
+    def measure() -> list[float]:
+        addresses = free_addresses(3)
+        spec = {"ps": addresses[:1], "worker": addresses[1:]}
+        start = time.perf_counter()
+        servers = [ServerProcess(tf.__name__, spec, job, i) for job in spec for i in range(len(spec[job]))]
+        targets = [server.wait() for server in servers]
+        _step_on_all(tf, targets[1], spec)
+        seconds = time.perf_counter() - start
+        for server in servers:
+            server.stop()
+        return [seconds]
+
+    return measure

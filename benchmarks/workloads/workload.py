@@ -1,0 +1,59 @@
+"""What a workload is, and how its time is taken."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Measure = Callable[[], Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table: its unit, and the ratio to reach. Of what is counted per second, more is better."""
+
+    unit: str
+    bar: float | None = None
+    against: str = "TensorFlow"
+
+    @property
+    def more_is_better(self) -> bool:
+        return self.unit.endswith("/s")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Rows of the table by name, how they are measured, and how often."""
+
+    rows: dict[str, Row]
+    prepare: Callable[[Any], Measure]
+    rounds: int
+    bare: Callable[[], Measure] | None = None
+
+
+WORKLOADS: dict[str, Workload] = {}
+KEPT: list[Any] = []  # servers and folders, which end or are deleted when nobody holds them
+
+
+def workload(name: str, rows: dict[str, Row], rounds: int = 5, bare: Callable[[], Measure] | None = None) -> Any:
+    """Decorator: what follows is the workload `name`."""
+
+    def register(prepare: Callable[[Any], Measure]) -> Callable[[Any], Measure]:
+        WORKLOADS[name] = Workload(rows, prepare, rounds, bare)
+        return prepare
+
+    return register
+
+
+def best(function: Callable[[], Any], calls: int, batches: int = 50) -> float:
+    """Seconds per call in the best of some batches, each so short that other programs do not get into all of them."""
+
+    def batch() -> float:
+        start = time.perf_counter()
+        for _ in range(calls):
+            function()
+        return (time.perf_counter() - start) / calls
+
+    return min(batch() for _ in range(batches))
