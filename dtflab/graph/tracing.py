@@ -21,7 +21,6 @@ from dtflab.graph.function import Function, make_function
 from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.node import Node, by_name
-from dtflab.graph.op_registry import get as op_class
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import get_default_graph
 from dtflab.graph.static_value import declared
@@ -200,7 +199,7 @@ def _needed(nodes: Sequence[Node], controls: Sequence[str]) -> list[Node]:
     """The nodes that results and side effects need, and all arguments."""
     graph = by_name(nodes)
     found: set[str] = set()
-    todo = [*controls, *(node.name for node in nodes if op_class(node.op).op_def.name in ("_Arg", "_Retval"))]
+    todo = [*controls, *(node.name for node in nodes if node.op in ("_Arg", "_Retval"))]
     while todo:
         name = todo.pop()
         if name not in found:
