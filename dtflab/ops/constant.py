@@ -28,8 +28,6 @@ from dtflab.ops import array, casting, joining, logic, math, reduction, repeatin
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.ops.type_sets import FLOAT, REAL_COMPLEX_BOOL
 
-_REEXPORTED = constant
-
 
 @op("""Const() -> (output: dtype)
        value: tensor

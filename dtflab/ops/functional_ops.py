@@ -72,41 +72,49 @@ _WHILE = """{}(input: T) -> (output: T)
 
 @op(_CALL.format("PartitionedCall"))
 class PartitionedCall(_Call):
-    pass
+    """What a function makes of the arguments."""
 
 
 @op(_CALL.format("StatefulPartitionedCall"))
 class StatefulPartitionedCall(_Call):
+    """The same of a function with side effects."""
+
     stateful = True
 
 
 @op(_IF.format("StatelessIf"))
 class StatelessIf(_Choice):
-    pass
+    """What one of two functions makes of the input."""
 
 
 @op(_IF.format("If"))
 class If(_Choice):
+    """The same of functions with side effects."""
+
     stateful = True
 
 
 @op(_CASE.format("StatelessCase"))
 class StatelessCase(_Choice):
-    pass
+    """What the function of that number makes of the input; the last one if there is none."""
 
 
 @op(_CASE.format("Case"))
 class Case(_Choice):
+    """The same of functions with side effects."""
+
     stateful = True
 
 
 @op(_WHILE.format("StatelessWhile"))
 class StatelessWhile(_Choice):
-    pass
+    """What `body` makes of the input again and again, as long as `cond` of it is true."""
 
 
 @op(_WHILE.format("While"))
 class While(_Choice):
+    """The same of functions with side effects."""
+
     stateful = True
 
 
