@@ -2,11 +2,11 @@
 
 `import dtflab as tf` runs TF1 programs; this module is their namespace, and the few names that TF1 does not have
 (`Cluster`, `timeouts`, `simulate_gpus`, `smi`, `discovery`, `explain`, `grade`, `viz`, `datasets`, `attention`,
-`regularizers`, `model_parallel`) are the lab's own.
+`regularizers`, `model_parallel`, `sim`) are the lab's own.
 
 The rooms, lower ones first; a lower one never imports an upper one:
-`protos` < `graph` < `files` < `ops` < `machine` < `placement` < `runtime` < `cluster` < `train` < `data` < `nets` <
-`api` < `viz` < `grading` < `notebook`,
+`protos` < `graph` < `files` < `ops` < `machine` < `hardware` < `placement` < `runtime` < `virtual` < `cluster` <
+`train` < `data` < `nets` < `sim` < `api` < `viz` < `grading` < `notebook`,
 with `datasets` beside `train`, `compat` beside `api`, `python` beside `viz`.
 
 One step of a session, in the order in which `runtime/` is read:
@@ -591,7 +591,7 @@ _NAMESPACES = (
 )
 
 _MODULES = {
-    **{name: f"dtflab.{name}" for name in ("compat", "data", "datasets", "python", "train", "viz")},
+    **{name: f"dtflab.{name}" for name in ("compat", "data", "datasets", "python", "sim", "train", "viz")},
     **{name: f"dtflab.api.{name}" for name in _NAMESPACES},
     **{name: f"dtflab.nets.{name}" for name in ("attention", "layers", "model_parallel", "regularizers")},
     "errors": "dtflab.graph.errors",
