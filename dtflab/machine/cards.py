@@ -1,7 +1,7 @@
 """Cards: the GPU models that can be simulated, and what TensorFlow takes of their memory.
 
 Stands for what the CUDA driver tells of a card (`stream_executor/device_description.h`), and for MinSystemMemory of
-`core/common_runtime/gpu/gpu_device.cc`. Left out: speeds; they come with virtual time.
+`core/common_runtime/gpu/gpu_device.cc`. Left out: speeds; `hardware/catalogue_gpus.py` has them.
 
 Rule: a number has its unit in its name, and its source beside it.
 """
@@ -37,23 +37,44 @@ class CardModel:
     power_watts: int
 
 
+def _about(gib: float) -> int:
+    """Bytes of a card of which only TensorFlow's `totalMemory`, with two digits, or the data sheet is known."""
+    return int(gib * GIB) // 4096 * 4096
+
+
 # Bytes, multiprocessors and clocks as NVIDIA's deviceQuery and TensorFlow 1.x print them; power as nvidia-smi caps it.
+# fmt: off
 MODELS = (
     CardModel("GRID K520", ("K520",), 4294770688, (3, 0), 0.797, 8, 125),  # the book; 4 GiB less 192 KiB
     CardModel("Tesla K20m", ("K20",), 5032706048, (3, 5), 0.7055, 13, 225),
+    CardModel("Tesla K20Xm", ("K20X",), 6039339008, (3, 5), 0.732, 14, 235),
     CardModel("Tesla K40m", ("K40",), 12079136768, (3, 5), 0.745, 15, 235),
-    CardModel("Tesla K80", ("K80",), 11995578368, (3, 7), 0.8235, 13, 149),  # one of the board's two
+    CardModel("Tesla K80", ("K80", "K80-die"), 11995578368, (3, 7), 0.8235, 13, 149),  # one of the board's two
     CardModel("GeForce GTX TITAN", ("Titan",), 6405685248, (3, 5), 0.8755, 14, 250),
     CardModel("GeForce GTX TITAN X", ("Titan X",), 12884705280, (5, 2), 1.076, 24, 250),  # 12 GiB less 192 KiB
+    CardModel("Tesla M40", ("M40",), _about(11.18), (5, 2), 1.112, 24, 250),
     CardModel("GeForce GTX 1080 Ti", ("1080 Ti",), 11721506816, (6, 1), 1.582, 28, 250),
-    CardModel("Tesla P100-PCIE-16GB", ("P100",), 17066885120, (6, 0), 1.3285, 56, 250),
-    CardModel("Tesla V100-SXM2-16GB", ("V100",), 16945512448, (7, 0), 1.53, 80, 300),
+    CardModel("Tesla P4", ("P4",), _about(7.43), (6, 1), 1.1135, 20, 75),
+    CardModel("Tesla P40", ("P40",), _about(22.38), (6, 1), 1.531, 30, 250),
+    CardModel("Tesla P100-PCIE-16GB", ("P100", "P100-PCIe"), 17066885120, (6, 0), 1.3285, 56, 250),
+    CardModel("Tesla P100-SXM2-16GB", ("P100-SXM2",), 17071734784, (6, 0), 1.4805, 56, 300),
+    CardModel("Tesla V100-PCIE-16GB", ("V100-PCIe",), _about(15.78), (7, 0), 1.38, 80, 250),
+    CardModel("Tesla V100-SXM2-16GB", ("V100", "V100-SXM2"), 16945512448, (7, 0), 1.53, 80, 300),
+    CardModel("Tesla V100-SXM2-32GB", ("V100-32GB",), _about(31.74), (7, 0), 1.53, 80, 300),
+    CardModel("Tesla V100-SXM3-32GB", ("V100-SXM3",), _about(31.72), (7, 0), 1.597, 80, 350),
     CardModel("Tesla T4", ("T4",), 15843721216, (7, 5), 1.59, 40, 70),
-    CardModel("A100-PCIE-40GB", ("A100", "A100-40GB"), 42505273344, (8, 0), 1.41, 108, 250),
-    CardModel("NVIDIA A100-SXM4-80GB", ("A100-80GB",), 85198045184, (8, 0), 1.41, 108, 400),
-    CardModel("NVIDIA H100 80GB HBM3", ("H100",), 85520809984, (9, 0), 1.98, 132, 700),
+    CardModel("GeForce RTX 2080 Ti", ("2080 Ti", "RTX 2080 Ti"), _about(10.76), (7, 5), 1.545, 68, 250),
+    CardModel("A100-PCIE-40GB", ("A100", "A100-40GB", "A100-PCIe"), 42505273344, (8, 0), 1.41, 108, 250),
+    CardModel("A100-SXM4-40GB", ("A100-SXM", "A100-SXM4"), 42505273344, (8, 0), 1.41, 108, 400),
+    CardModel("NVIDIA A100 80GB PCIe", ("A100-80GB-PCIe",), _about(79.15), (8, 0), 1.41, 108, 300),
+    CardModel("NVIDIA A100-SXM4-80GB", ("A100-80GB", "A100-80GB-SXM"), 85198045184, (8, 0), 1.41, 108, 400),
+    CardModel("NVIDIA A10", ("A10",), _about(22.06), (8, 6), 1.695, 72, 150),
+    CardModel("NVIDIA L4", ("L4",), _about(22.05), (8, 9), 2.04, 58, 72),
+    CardModel("NVIDIA H100 PCIe", ("H100-PCIe",), _about(79.1), (9, 0), 1.755, 114, 350),
+    CardModel("NVIDIA H100 80GB HBM3", ("H100", "H100-SXM"), 85520809984, (9, 0), 1.98, 132, 700),
     CardModel("Tesla C2075", ("C2075",), 5636292608, (2, 0), 1.147, 14, 225),  # too old for TensorFlow
 )
+# fmt: on
 DEFAULT = MODELS[0]
 
 

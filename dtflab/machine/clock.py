@@ -16,7 +16,8 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 
@@ -82,6 +83,10 @@ class _Event(threading.Event):
         return True
 
 
+class OwnThread(threading.Thread):
+    """A thread that the library started, not the program."""
+
+
 class RealClock:
     """The clock on the wall."""
 
@@ -92,7 +97,7 @@ class RealClock:
     event = staticmethod(_Event)
 
     def thread(self, target: Callable[..., Any], *args: Any, name: str = "dtflab", daemon: bool = True) -> Thread:
-        return threading.Thread(target=target, args=args, name=name, daemon=daemon)
+        return OwnThread(target=target, args=args, name=name, daemon=daemon)
 
     def spawn(self, target: Callable[..., Any], *args: Any, name: str = "dtflab", daemon: bool = True) -> Thread:
         thread = self.thread(target, *args, name=name, daemon=daemon)
@@ -101,6 +106,62 @@ class RealClock:
 
 
 REAL = RealClock()
+
+_of_thread = threading.local()  # .clock, where another clock than the real one counts
+_of_program: list[Clock] = []  # clocks of clusters in virtual time that the program has opened, the newest last
+
+
+def current() -> Clock:
+    """The clock that counts for this thread: that of the virtual cluster whose client it is, or the real one."""
+    clock: Clock | None = getattr(_of_thread, "clock", None)
+    return clock or (_of_program[-1] if _of_program else REAL)
+
+
+@contextmanager
+def using(clock: Clock) -> Iterator[None]:
+    """Let `clock` count for this thread in the block."""
+    before = getattr(_of_thread, "clock", None)
+    _of_thread.clock = clock
+    try:
+        yield
+    finally:
+        _of_thread.clock = before
+
+
+def begin(clock: Clock) -> None:
+    """From now on, `clock` counts for threads that have none of their own."""
+    _of_program.append(clock)
+
+
+def end(clock: Clock) -> None:
+    """No longer; harmless if it never did."""
+    if clock in _of_program:
+        _of_program.remove(clock)
+
+
+class _Current:
+    """Whatever clock counts for the thread that asks."""
+
+    def now(self) -> float:
+        return current().now()
+
+    def time(self) -> float:
+        return current().time()
+
+    def sleep(self, seconds: float) -> None:
+        current().sleep(seconds)
+
+    def event(self) -> Event:
+        return current().event()
+
+    def thread(self, target: Callable[..., Any], *args: Any, name: str = "dtflab", daemon: bool = True) -> Thread:
+        return current().thread(target, *args, name=name, daemon=daemon)
+
+    def spawn(self, target: Callable[..., Any], *args: Any, name: str = "dtflab", daemon: bool = True) -> Thread:
+        return current().spawn(target, *args, name=name, daemon=daemon)
+
+
+CURRENT = _Current()  # what training loops go by: coordinators, hooks, writers
 
 
 class Pool:

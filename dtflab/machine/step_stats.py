@@ -9,7 +9,6 @@ Rule: collecting is a tuple per node; messages are made when the step is over.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +24,7 @@ class StepStatsCollector:
 
     def __init__(self, clock: Clock) -> None:
         # Clocks count from anywhere; the messages carry the time of day, so that tasks can be compared.
-        self._offset = time.time() - clock.now()
+        self._offset = clock.time() - clock.now()
         self._memory = MemoryTrace(clock)
         self._records: list[Record] = []
         self._remote: list[Any] = []

@@ -1,0 +1,357 @@
+"""VirtualClock: threads that take turns, and waiting that costs nothing.
+
+The clients of a cluster in virtual time are ordinary Python threads, but exactly one of them runs at a time, and what
+it computes takes no virtual time. When it waits (for an event, a moment, a thread) it turns the engine, event after
+event, until one of them wakes a thread; if that is another, it hands over and stands still.
+
+Threads that the clock did not start are guests: a notebook's own, those of `threading.Thread`. A guest takes part
+while it waits for something of the clock; between that it runs as it pleases, and virtual time stands still unless
+somebody else is inside. The main thread alone is told of Ctrl-C; so it never turns the engine itself, but lets a
+thread of a pool do it.
+
+Rules: who is woken first runs first. If nothing that is going to happen can wake anybody, all who wait get a
+DeadlockError that says what they wait for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dtflab.graph import errors
+from dtflab.machine.clock import REAL, OwnThread, Pool, using
+from dtflab.virtual.engine import Engine
+
+EPOCH = 1_451_606_400.0  # the first of January 2016, in seconds since 1970: virtual time 0 for what shows a date
+STRETCH = 0.5  # real seconds after which the main thread looks for Ctrl-C
+PATIENCE = 2.0  # real seconds in which a thread that nobody knows may turn out to be a guest
+
+
+class DeadlockError(errors.InternalError):
+    """Every thread waits, and nothing that is going to happen can wake one of them."""
+
+
+class _Turn:
+    """A thread's place among those that take turns."""
+
+    def __init__(self, name: str, guest: bool) -> None:
+        self.name = name
+        self.guest = guest
+        self.thread: threading.Thread | None = threading.current_thread() if guest else None
+        self.baton = threading.Lock()  # who holds the thread back; released when it may run
+        self.baton.acquire()
+        self.number = 0  # of its waits: what would end an earlier one comes too late
+        self.failed: BaseException | None = None  # instead of what it waits for
+
+
+class VirtualEvent:
+    """An event at which threads wait in virtual time. `what` says in an error what it stands for."""
+
+    def __init__(self, clock: VirtualClock, what: str = "an event") -> None:
+        self.what = what
+        self._clock = clock
+        self._is_set = False
+        self._waiting: list[tuple[_Turn, int]] = []
+
+    def is_set(self) -> bool:
+        """True from `set` to `clear`."""
+        return self._is_set
+
+    def set(self) -> None:
+        """Wake all who wait, in their order."""
+        self._is_set = True
+        waiting, self._waiting = self._waiting, []
+        for turn, number in waiting:
+            self._clock._wake(turn, number)
+
+    def clear(self) -> None:
+        """Who comes from now on has to wait."""
+        self._is_set = False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """True once the event is set; False after `timeout` virtual seconds."""
+        if not self._is_set:
+            self._clock._wait(self, timeout)
+        return self._is_set
+
+
+class VirtualThread:
+    """A thread that takes turns. Its first one comes after those of all who are woken already."""
+
+    def __init__(self, clock: VirtualClock, target: Callable[..., Any], args: tuple[Any, ...], name: str) -> None:
+        self.name = name
+        self._clock = clock
+        self._turn = _Turn(name, guest=False)
+        self._ended = VirtualEvent(clock, f"the end of thread {name!r}")
+        self._real = REAL.thread(self._run, target, args, name=name)
+        self._started = False
+
+    @property
+    def ident(self) -> int | None:
+        """As `threading.Thread.ident`."""
+        return getattr(self._real, "ident", None)
+
+    def start(self) -> None:
+        self._started = True
+        self._clock._threads.add(self._turn)
+        self._real.start()
+        self._clock._wake(self._turn, 0)
+
+    def is_alive(self) -> bool:
+        """True from its start to its end."""
+        return self._started and not self._ended.is_set()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for its end, or `timeout` virtual seconds."""
+        self._ended.wait(timeout)
+
+    def _run(self, target: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self._turn.baton.acquire()
+        self._clock._here.turn = self._turn
+        try:
+            with using(self._clock):
+                target(*args)
+        except errors.CancelledError as error:
+            if error is not self._clock._stopped:
+                raise
+        finally:
+            self._ended.set()
+            self._clock._end(self._turn)
+
+
+class VirtualClock:
+    """A clock whose time passes only while everybody waits.
+
+    `waits()` gives lines for the text of a DeadlockError; a cluster tells there who waits for what.
+    """
+
+    def __init__(self, engine: Engine | None = None) -> None:
+        self.engine = engine or Engine()
+        self.waits: Callable[[], list[str]] = list
+        self._here = threading.local()  # .turn: the place of the thread that asks
+        self._threads: set[_Turn] = set()  # that were started and have not ended
+        self._waiting: dict[_Turn, VirtualEvent] = {}  # who stands still, and for what; the first first
+        self._woken: deque[_Turn] = deque()
+        self._door = threading.Lock()  # over the two below
+        self._inside = False  # the engine is being turned, or somebody takes a turn
+        self._arrivals: deque[_Turn] = deque()  # guests that came meanwhile
+        self._interrupted: _Turn | None = None
+        self._stopped: errors.CancelledError | None = None
+        self._strangers = set(threading.enumerate())  # were there before: have nothing to do with this clock
+        self._turner = Pool(REAL, "virtual time", limit=1)
+        self._patience = 0.0  # until when guests may come, although all others wait
+
+    # -- what the library asks of time ------------------------------------------------------------------------
+
+    def now(self) -> float:
+        """Virtual seconds since the clock was made."""
+        return self.engine.now
+
+    def time(self) -> float:
+        """Seconds since 1970, as if virtual time had begun on 2016-01-01."""
+        return EPOCH + self.engine.now
+
+    def sleep(self, seconds: float) -> None:
+        """Let virtual seconds pass for the calling thread."""
+        self._wait(VirtualEvent(self, f"{seconds:g} s to pass"), max(0.0, seconds))
+
+    def event(self) -> VirtualEvent:
+        return VirtualEvent(self)
+
+    def thread(
+        self, target: Callable[..., Any], *args: Any, name: str = "dtflab", daemon: bool = True
+    ) -> VirtualThread:
+        return VirtualThread(self, target, args, name)
+
+    def spawn(self, target: Callable[..., Any], *args: Any, name: str = "dtflab", daemon: bool = True) -> VirtualThread:
+        thread = self.thread(target, *args, name=name)
+        thread.start()
+        return thread
+
+    def stop(self, seconds: float = 5.0) -> None:
+        """Send home all who wait, with a CancelledError, and let them end; give up after so many real seconds."""
+        gone = self._stopped = errors.CancelledError(None, None, "The cluster of this virtual time was stopped.")
+        deadline = REAL.now() + seconds
+        me = self._my_turn()
+        with self._door_open_for(me):
+            while self._threads - {me} and REAL.now() < deadline:
+                for turn in [turn for turn in self._waiting if turn in self._threads]:
+                    self._fail(turn, gone)
+                self._waiting[me] = VirtualEvent(self, "the others to end")
+                self._wake(me, me.number)
+                self._stand_aside(me)
+
+    # -- waiting ----------------------------------------------------------------------------------------------
+
+    def _my_turn(self) -> _Turn:
+        """The place of the thread that asks; one that the clock did not start is a guest."""
+        if not hasattr(self._here, "turn"):
+            self._here.turn = _Turn(threading.current_thread().name, guest=True)
+        turn: _Turn = self._here.turn
+        return turn
+
+    def _wait(self, event: VirtualEvent, timeout: float | None) -> None:
+        """Stand still until the event is set or the time is up."""
+        me = self._my_turn()
+        with self._door_open_for(me):
+            if event.is_set():  # meanwhile, before a guest was let in
+                return
+            place = me, me.number
+            event._waiting.append(place)
+            self._waiting[me] = event
+            until = None if timeout is None else self.engine.now + timeout
+            timer = None if until is None else self.engine.at(until, self._woken_up, *place)
+            try:
+                self._stand_aside(me)
+            finally:
+                self._leave(event, place)
+                if timer is not None and until is not None and self.engine.now < until:
+                    self.engine.cancel(timer)
+
+    def _leave(self, event: VirtualEvent, place: tuple[_Turn, int]) -> None:
+        """Wait no longer, for whatever reason."""
+        me, number = place
+        self._waiting.pop(me, None)
+        me.number = max(me.number, number + 1)
+        if place in event._waiting:
+            event._waiting.remove(place)
+
+    @contextmanager
+    def _door_open_for(self, me: _Turn) -> Iterator[None]:
+        """Let a guest in, perhaps after others, and out again; the clock's own threads are inside."""
+        if me.guest:
+            self._come_in(me)
+        try:
+            yield
+        finally:
+            if me.guest:
+                self._go_out()
+
+    def _come_in(self, me: _Turn) -> None:
+        with self._door:
+            if not self._inside:
+                self._inside = True
+                return
+            self._arrivals.append(me)
+        try:
+            self._stand_still(me)
+        except BaseException:
+            self._go_out()
+            raise
+
+    def _go_out(self) -> None:
+        with self._door:
+            if self._arrivals:
+                self._arrivals.popleft().baton.release()
+            else:
+                self._inside = False
+
+    def _stand_aside(self, me: _Turn) -> None:
+        """Let the engine be turned until this thread is woken and all who were woken before have had their turns."""
+        if threading.current_thread() is threading.main_thread():
+            self._turner.submit(lambda: self._turn_for(me))
+            self._stand_still(me)
+        elif (chosen := self._choose()) is not me:
+            chosen.baton.release()
+            self._stand_still(me)
+        if me.failed is not None:
+            error, me.failed = me.failed, None
+            raise error
+
+    def _stand_still(self, me: _Turn) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            me.baton.acquire()
+            return
+        try:
+            while not me.baton.acquire(timeout=STRETCH):
+                pass
+        except KeyboardInterrupt:
+            self._interrupted = me  # whoever turns the engine gives the next turn to this thread
+            me.baton.acquire()
+            if self._interrupted is me:  # it had its turn already
+                self._interrupted = None
+            raise
+
+    # -- whose turn it is -------------------------------------------------------------------------------------
+
+    def _wake(self, turn: _Turn, number: int) -> None:
+        """Let a thread have its turn at this moment, after what is due before."""
+        self.engine.at(self.engine.now, self._woken_up, turn, number)
+
+    def _woken_up(self, turn: _Turn, number: int) -> None:
+        if turn.number == number:
+            turn.number += 1
+            self._waiting.pop(turn, None)
+            self._woken.append(turn)
+
+    def _fail(self, turn: _Turn, error: BaseException) -> None:
+        """Let a thread have its turn, with an error."""
+        turn.failed = error
+        self._woken_up(turn, turn.number)
+
+    def _turn_for(self, me: _Turn) -> None:
+        """On the turner's thread: turn the engine for one who only waits."""
+        try:
+            chosen = self._choose()
+        except BaseException as error:  # of an event's call
+            me.failed, chosen = error, me
+        chosen.baton.release()
+
+    def _end(self, turn: _Turn) -> None:
+        """A thread has ended: on to the next one."""
+        self._threads.discard(turn)
+        self._choose().baton.release()
+
+    def _choose(self) -> _Turn:
+        """Make events until somebody is woken; whose turn it is then."""
+        while True:
+            if self._interrupted is not None:
+                return self._let_interrupted_in()
+            if self._woken:
+                return self._woken.popleft()
+            if self._arrivals:
+                with self._door:
+                    return self._arrivals.popleft()
+            if not self.engine.turn():
+                self._stuck()
+
+    def _let_interrupted_in(self) -> _Turn:
+        turn, self._interrupted = self._interrupted, None
+        assert turn is not None
+        turn.number += 1
+        self._waiting.pop(turn, None)
+        for line in (self._woken, self._arrivals):
+            while turn in line:
+                line.remove(turn)
+        return turn
+
+    def _stuck(self) -> None:
+        """Nothing is due. If nobody else can come in either, all who wait are told."""
+        if self._somebody_may_come():
+            REAL.sleep(0.001)
+            return
+        text = self._who_waits()
+        joining = [turn for turn, event in self._waiting.items() if event.what.startswith("the end of")]
+        for turn in [turn for turn in self._waiting if turn not in joining] or joining:
+            self._fail(turn, DeadlockError(None, None, text))
+
+    def _somebody_may_come(self) -> bool:
+        """True while the main thread is outside, or, for a while, a thread that might be a guest."""
+        inside = {turn.thread for turn in self._waiting}
+        if threading.main_thread() not in inside:
+            return True
+        unknown = [t for t in threading.enumerate() if not isinstance(t, OwnThread) and t not in self._strangers]
+        if not set(unknown) - inside:
+            return False
+        self._patience = self._patience or REAL.now() + PATIENCE
+        if REAL.now() < self._patience:
+            return True
+        self._patience = 0.0
+        return False
+
+    def _who_waits(self) -> str:
+        lines = [*self.waits(), *(f"{turn.name} waits for {event.what}" for turn, event in self._waiting.items())]
+        return "\n  ".join([f"Deadlock at {self.engine.now:.9g} s of virtual time: all wait, nothing is due.", *lines])
