@@ -1,0 +1,53 @@
+"""Networks as graphs: those whose speed on many GPUs was published, and a user's own.
+
+`get("resnet50")` is a function of the batch size that builds a `Model`; `build(function, batch)` makes one of any
+function that returns a loss. Read `model` (what a Model is) and `vision` (what networks of images are made of); then
+`vgg`, `alexnet`, `resnet`, `inception`.
+
+Rule: what a network costs is said nowhere but in its graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from dtflab.graph.operation import Tensor
+from dtflab.sim.models.alexnet import alexnet
+from dtflab.sim.models.inception import googlenet, inception_v3
+from dtflab.sim.models.model import Model, build, train_op
+from dtflab.sim.models.resnet import resnet
+from dtflab.sim.models.vgg import vgg
+
+__all__ = ["Model", "build", "get", "names", "train_op"]
+
+# name → (function that builds the loss, its options)
+_MODELS: dict[str, tuple[Callable[..., Tensor], dict[str, Any]]] = {
+    "alexnet": (alexnet, {}),
+    "googlenet": (googlenet, {}),
+    "inception_v3": (inception_v3, {}),
+    "inception_v3_aux": (inception_v3, {"auxiliary_head": True}),
+    **{f"resnet{depth}": (resnet, {"depth": depth}) for depth in (50, 101, 152)},
+    **{f"resnet{depth}_v1.5": (resnet, {"depth": depth, "stride_in": 3}) for depth in (50, 101, 152)},
+    "vgg16": (vgg, {"depth": 16}),
+    "vgg19": (vgg, {"depth": 19}),
+}
+
+
+def names() -> list[str]:
+    """What `get` knows."""
+    return sorted(_MODELS)
+
+
+def get(name: str) -> Callable[..., Model]:
+    """The function `build(batch, **options) -> Model` of a network; ValueError lists the known ones.
+
+    Options are those of the network's own function, and `device`, what `tf.device` takes.
+    """
+    if name not in _MODELS:
+        raise ValueError(
+            f"There is no model '{name}'. Known are {', '.join(names())}; build(function, batch) makes others."
+        )
+    function, options = _MODELS[name]
+    return partial(build, function, name=name, **options)

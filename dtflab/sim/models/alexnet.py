@@ -1,0 +1,33 @@
+"""AlexNet on one device: five convolutions, and three dense layers that hold 96 % of the parameters.
+
+Source: Krizhevsky, «One weird trick for parallelizing convolutional neural networks» (2014), whose network has one
+tower of 64, 192, 384, 256, 256 filters; 61,100,840 parameters and 0.71 G multiply-adds. Left out: dropout, and the
+normalization of responses that the network of 2012 had.
+"""
+
+from __future__ import annotations
+
+from dtflab.graph.operation import Tensor
+from dtflab.ops.activations import relu
+from dtflab.sim.models import vision
+
+
+def alexnet(batch: int, classes: int = 1000) -> Tensor:
+    """The loss of AlexNet on images of 227 × 227 (224 with a border)."""
+    x = vision.images(batch, 227)
+    for layer in (
+        vision.conv(64, 11, 4, "valid", name="conv1"),
+        vision.max_pool(3, 2),
+        vision.conv(192, 5, name="conv2"),
+        vision.max_pool(3, 2),
+        vision.conv(384, 3, name="conv3"),
+        vision.conv(256, 3, name="conv4"),
+        vision.conv(256, 3, name="conv5"),
+        vision.max_pool(3, 2),
+        vision.flat,
+        vision.dense(4096, relu, "fc6"),
+        vision.dense(4096, relu, "fc7"),
+        vision.dense(classes, name="fc8"),
+    ):
+        x = layer(x)
+    return vision.loss(x, vision.labels(batch))

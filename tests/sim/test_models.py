@@ -1,0 +1,121 @@
+"""Networks as graphs: the counts that were published, the layers of Keras, and graphs whose shapes are all known."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import pytest
+
+import dtflab as tf
+from dtflab.sim import models
+
+# Keras counts (moving averages included) and, without batch normalization, Caffe's and torchvision's.
+PARAMETERS = {
+    "alexnet": 61_100_840,
+    "googlenet": 6_998_552,
+    "inception_v3": 23_851_784,
+    "inception_v3_aux": 27_179_376,
+    "resnet50": 25_636_712,
+    "resnet101": 44_707_176,
+    "resnet152": 60_419_944,
+    "resnet50_v1.5": 25_636_712,
+    "resnet101_v1.5": 44_707_176,
+    "resnet152_v1.5": 60_419_944,
+    "vgg16": 138_357_544,
+    "vgg19": 143_667_240,
+}
+
+# Multiply-adds per image in G: the papers' tables (ResNet: 3.8, 7.6, 11.3), and what is quoted of v1.5 and the others.
+GMACS = {
+    "alexnet": 0.72,
+    "googlenet": 1.58,
+    "inception_v3": 5.7,
+    "resnet50": 3.86,
+    "resnet101": 7.6,
+    "resnet152": 11.3,
+    "resnet50_v1.5": 4.1,
+    "resnet101_v1.5": 7.8,
+    "resnet152_v1.5": 11.5,
+    "vgg16": 15.5,
+    "vgg19": 19.6,
+}
+
+
+def macs_per_example(model):
+    """Multiply-adds of convolutions and matrix products, counted here from shapes alone."""
+    total = 0
+    for op in model.graph.get_operations():
+        if op.type == "Conv2D":
+            total += math.prod(op.outputs[0].shape.as_list()) * math.prod(op.inputs[1].shape.as_list()[:3])
+        if op.type == "MatMul":
+            total += math.prod(op.outputs[0].shape.as_list()) * op.inputs[0].shape.as_list()[1]
+    return total / model.batch
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameters_are_the_published_ones(name):
+    assert models.get(name)(batch=2).parameters == PARAMETERS[name]
+
+
+@pytest.mark.parametrize("name", GMACS)
+def test_multiply_adds_are_the_published_ones(name):
+    assert macs_per_example(models.get(name)(batch=2)) / 1e9 == pytest.approx(GMACS[name], rel=0.013)
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_all_shapes_are_known_also_those_of_gradients(name):
+    model = models.get(name)(batch=4)
+    model.train_op()
+    unknown = [
+        tensor.name
+        for op in model.graph.get_operations()
+        for tensor in op.outputs
+        if not tensor.shape.is_fully_defined()
+        and (op.type, tensor.value_index) != ("FusedBatchNormV3", 5)  # TensorFlow doesn't know cuDNN's space either
+    ]
+    assert unknown == []
+    assert all(tensor.shape[0] == 4 for tensor in model.inputs)
+
+
+def test_a_training_step_moves_the_averages_of_batch_normalization():
+    model = models.get("resnet50")(batch=1)
+    step = model.train_op()
+    reached, queue = set(), [step]
+    while queue:
+        op = queue.pop()
+        if op not in reached:
+            reached.add(op)
+            queue += [tensor.op for tensor in op.inputs] + op.control_inputs
+    moved = {op.inputs[0].op.name for op in reached if op.type == "AssignSub"}
+    assert {v.op.name for v in model.variables} - {v.op.name for v in trainable(model)} == moved != set()
+
+
+def trainable(model):
+    return model.graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)
+
+
+def test_a_users_own_network_is_a_function_that_returns_its_loss():
+    def net(batch, units=3):
+        x = tf.placeholder(tf.float32, [batch, 5])
+        return tf.reduce_mean(tf.square(tf.layers.dense(x, units)))
+
+    model = models.build(net, batch=7, units=4, device="/gpu:0")
+    assert (model.name, model.batch, model.parameters) == ("net", 7, 5 * 4 + 4)
+    assert [tensor.shape.as_list() for tensor in model.inputs] == [[7, 5]]
+    assert model.loss.device == "/device:GPU:0"
+    assert repr(model) == "<Model 'net': 24 parameters, batch of 7>"
+
+
+def test_what_is_no_network_is_told_so():
+    with pytest.raises(ValueError, match=r"no model 'resnet51'. Known are alexnet, .*resnet50"):
+        models.get("resnet51")
+    with pytest.raises(ValueError, match="Model 'pair': the function must return its loss, a scalar tensor"):
+        models.build(lambda batch: tf.zeros([batch]), batch=2, name="pair")
+
+
+def test_building_is_fast():
+    """A tripwire for building in quadratic time, not a benchmark: it takes 0.7 s on a quiet core."""
+    start = time.process_time()
+    models.get("resnet152")(batch=32).train_op()
+    assert time.process_time() - start < 20
