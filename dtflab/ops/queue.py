@@ -27,10 +27,11 @@ from dtflab.ops.handles import by_reference, resource_of
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.queue_resource import Queue, Spec, Waiter, types_text
 from dtflab.ops.queue_state import Close, Get, Put
-from dtflab.ops.resource import DEFAULT_CONTAINER, ResourceHandle
+from dtflab.ops.resource import DEFAULT_CONTAINER, ResourceHandle, kinds
 from dtflab.ops.resource_mgr import name_for
 
 QUEUE_TYPE = "tensorflow::QueueInterface"
+kinds[QUEUE_TYPE] = Queue
 
 
 # -- making queues ------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from dtflab.ops.state import counter
 
 DEFAULT_CONTAINER = "localhost"
 VARIABLE_TYPE = "tensorflow::Var"
+kinds: dict[str, type] = {VARIABLE_TYPE: Cell}  # which class a handle's type is, of those that can be destroyed
 
 
 class ResourceHandle(NamedTuple):
@@ -139,7 +140,7 @@ class DestroyResourceOp(Op):
     def bind(node, xp):
         def destroy(ctx, handle):
             try:
-                ctx.resources.delete(handle.container, handle.name, Cell)
+                ctx.resources.delete(handle.container, handle.name, kinds.get(handle.type_name, Cell))
             except errors.NotFoundError:
                 if not node["ignore_lookup_error"]:
                     raise

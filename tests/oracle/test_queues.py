@@ -80,6 +80,20 @@ def nodes(tf: Any) -> Any:
 
 
 @program
+def a_destroyed_queue_begins_anew(tf):
+    queue = tf.FIFOQueue(-1, [tf.float32], shared_name="destroyed")
+    put, size, close = queue.enqueue(1.0), queue.size(), queue.close()
+    destroy = tf.raw_ops.DestroyResourceOp(resource=queue.queue_ref, ignore_lookup_error=False)
+    with tf.Session() as session:
+        session.run(put)
+        session.run(close)
+        session.run(destroy)
+        results = [session.run(size)]
+        session.run(put)
+        return [*results, session.run(size)]
+
+
+@program
 def nodes_of_constructors(tf):
     f, i, s = tf.float32, tf.int32, tf.string
     tf.FIFOQueue(10, f)
