@@ -14,6 +14,7 @@ grammar (what `REGISTER_OP` takes), and everything else about it stands in the c
         def bind(node, xp): ...    # the kernel: a callable over arrays of the module xp
         def grad(op, dy): ...      # the gradients of the inputs, as graph ops
         def flops(node, ins, outs): ...
+        def bytes(node, ins, outs): ...
 """
 
 from __future__ import annotations
@@ -150,6 +151,11 @@ class Op:
         """Arithmetic operations of one run; `ins` and `outs` have shapes. Default: one per output element."""
         return sum(elements(x) for x in outs)
 
+    @staticmethod
+    def bytes(node: Any, ins: Sequence[Any], outs: Sequence[Any]) -> int:
+        """Bytes of memory that one run reads and writes. Default: all inputs and all outputs."""
+        return sum(map(nbytes, (*ins, *outs)))
+
 
 def elements(array: Any) -> int:
     """Number of elements of anything with a `shape`."""
@@ -157,6 +163,16 @@ def elements(array: Any) -> int:
     for dim in getattr(array, "shape", ()):
         total *= int(dim)
     return total
+
+
+def nbytes(array: Any) -> int:
+    """Bytes of anything with a `shape` and a NumPy `dtype`; of strings their characters, of handles none."""
+    dtype = getattr(array, "dtype", None)
+    if isinstance(array, bytes):
+        return len(array)
+    if getattr(dtype, "kind", "O") == "O":
+        return sum(len(text) for text in getattr(array, "flat", ()) if isinstance(text, bytes))
+    return elements(array) * int(array.dtype.itemsize)
 
 
 _registry: dict[str, type[Op]] = {}
@@ -169,7 +185,7 @@ def op(interface: str) -> Callable[[type], type[Op]]:
         op_name = interface.partition("(")[0].strip()
         if op_name in _registry:
             raise ValueError(f"Op '{op_name}' is registered twice")
-        for name in ("infer", "bind", "into", "grad", "flops"):
+        for name in ("infer", "bind", "into", "grad", "flops", "bytes"):
             rule = cls.__dict__.get(name)
             if callable(rule) and not isinstance(rule, staticmethod):
                 setattr(cls, name, staticmethod(rule))

@@ -30,7 +30,7 @@ def test_a_model_is_found_by_its_names(name, full):
 
 @pytest.mark.parametrize("name", ["K41", "", "Tesla", "GTX", "1080"])
 def test_an_unknown_model_lists_the_known_ones(name):
-    with pytest.raises(ValueError, match=r"No GPU model .* Choose one of K520, K20, K40, .*C2075"):
+    with pytest.raises(ValueError, match=r"No GPU model .* Choose one of K520, K20, K20X, K40, .*C2075"):
         cards.model(name)
 
 

@@ -1,0 +1,126 @@
+"""Catalogue: parts by name, and names by mistake.
+
+`gpu("K40")`, `cpu("2x Xeon E5-2686 v4")`, `bus("pcie3")`, `nic("10Gb/s")`, `network("10Gb/s")`. Where a name is taken,
+a part of one's own may stand as well:
+
+    mine = Processor("my card", "GPU", {"float32": 20e12, "float16": 80e12}, memory_bytes=16 << 30,
+                     memory_bandwidth=600e9, launch_s=4e-6, cores=60, source="its data sheet")
+
+Rule: a part has one name here, however people write it; who asks for another gets the list.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from dtflab.hardware.catalogue_cpus import CPUS
+from dtflab.hardware.catalogue_gpus import GPUS
+from dtflab.hardware.catalogue_links import BUSES, NICS, RACKS, SWITCHES
+from dtflab.hardware.parts import Bus, Network, Nic, Processor, Rack, Switch
+from dtflab.machine import cards
+
+_Part = TypeVar("_Part", Processor, Bus, Nic, Switch, Rack)
+
+
+def gpu(name: str | Processor) -> Processor:
+    """The GPU of that name; ValueError lists the known ones. A Processor is taken as it is."""
+    return name if isinstance(name, Processor) else GPUS[cards.model(name).name]
+
+
+def cpu(name: str | Processor) -> Processor:
+    """The CPUs of a host, "2x NAME" for two sockets; ValueError lists the known ones. A Processor is taken as it is."""
+    if isinstance(name, Processor):
+        return name
+    match = re.match(r"\s*(\d+)\s*[x×]\s*", name)
+    one = _named("CPU", CPUS, name[match.end() :] if match else name)
+    return _times(one, int(match[1])) if match else one
+
+
+def _times(one: Processor, sockets: int) -> Processor:
+    """Several sockets as one processor: everything as often."""
+    return dataclasses.replace(
+        one,
+        name=f"{sockets}x {one.name}",
+        peak_flops={dtype: sockets * flops for dtype, flops in one.peak_flops.items()},
+        memory_bandwidth=sockets * one.memory_bandwidth,
+        cores=sockets * one.cores,
+        sockets=sockets,
+    )
+
+
+def bus(name: str | Bus) -> Bus:
+    """The bus of that name; ValueError lists the known ones. A Bus is taken as it is."""
+    return name if isinstance(name, Bus) else _named("bus", BUSES, name)
+
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?) *([kmgt]?)(bits?|bytes?|b) *(?:/ *s|ps)", re.IGNORECASE)
+
+
+def nic(name: str | Nic) -> Nic:
+    """The network card of that name, or of a rate: "10Gb/s", "25 Gbit/s", "1.2GB/s" (bits and bytes differ).
+
+    A rate that is not in the catalogue gets the latency of the next faster Ethernet. ValueError for anything else.
+    """
+    if isinstance(name, Nic):
+        return name
+    rate = _RATE.fullmatch(name.strip())
+    return _of_rate(name.strip(), _bytes_per_second(rate)) if rate else _named("network card", NICS, name)
+
+
+def _bytes_per_second(rate: re.Match[str]) -> float:
+    number, scale, unit = rate.groups()
+    in_bytes = unit == "B" or unit.lower().startswith("byte")
+    return float(number) * 10.0 ** (3 * " kmgt".index(scale.lower() or " ")) / (1 if in_bytes else 8)
+
+
+def _of_rate(name: str, bandwidth: float) -> Nic:
+    ethernet = [known for known in NICS.values() if known.name[0].isdigit()]
+    if bandwidth <= 0:
+        raise ValueError(f"A network of {name!r} carries nothing. Give it a rate above 0, for example '10Gb/s'.")
+    next_faster = next((known for known in ethernet if known.bandwidth >= bandwidth), ethernet[-1])
+    if next_faster.bandwidth == bandwidth:
+        return next_faster
+    return Nic(name, bandwidth, next_faster.latency_s, f"asked for; latency of {next_faster.name}")
+
+
+def switch(name: str | Switch) -> Switch:
+    """The switch of that name; ValueError lists the known ones. A Switch is taken as it is."""
+    return name if isinstance(name, Switch) else _named("switch", SWITCHES, name)
+
+
+def rack(name: str | Rack) -> Rack:
+    """The kind of rack of that name; ValueError lists the known ones. A Rack is taken as it is."""
+    return name if isinstance(name, Rack) else _named("rack", RACKS, name)
+
+
+def network(
+    name: str | Nic | Network = "10Gb/s", *, switch_: str | Switch | None = None, racks: str | Rack | None = None
+) -> Network:
+    """The network whose cards have that name. A Network is taken as it is.
+
+    Its switches are InfiniBand's under such cards, Ethernet's under others, unless `switch_` says; `racks` says how
+    many hosts stand under one (None: all).
+    """
+    if isinstance(name, Network):
+        return name
+    card = nic(name)
+    kind = switch(switch_ or ("infiniband" if card.name.startswith("InfiniBand") else "ethernet"))
+    if racks is None:
+        return Network(card, kind.latency_s)
+    shelf = rack(racks)
+    return Network(card, kind.latency_s, shelf.hosts, shelf.oversubscription)
+
+
+def _named(kind: str, known: Mapping[str, _Part], name: Any) -> _Part:
+    wanted = _plain(str(name))
+    for part in known.values():
+        if _plain(part.name) == wanted:
+            return part
+    raise ValueError(f"No {kind} {name!r} is known. Choose one of {', '.join(known)}, or give one of your own.")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"intel|amd|\(r\)|[^\w:]|_", "", name.lower())

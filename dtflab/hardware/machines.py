@@ -1,0 +1,219 @@
+"""Machines: which hosts there are, what is in them, and which task lives where.
+
+Stands for what an administrator knows of a cluster. Left out: hosts that come and go.
+
+Rules: pure. Devices have TensorFlow's full names. All tasks of a host share its CPU cores, its cards, its bus and its
+network card; a task sees of the cards those that it is shown, in that order, as with CUDA_VISIBLE_DEVICES.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from dtflab.graph import device_spec
+from dtflab.hardware import catalogue
+from dtflab.hardware.parts import Bus, Network, Nic, Processor, Rack
+
+
+@dataclass(frozen=True)
+class Host:
+    """One machine: its CPUs as one processor, its cards, and what connects them."""
+
+    name: str
+    cpu: Processor
+    gpus: tuple[Processor, ...]
+    bus: Bus
+    nic: Nic
+
+
+@dataclass(frozen=True)
+class Link:
+    """One direction of one wire: messages pass it in order. `bandwidth` in B/s; two links are equal if they are one."""
+
+    name: str
+    bandwidth: float
+    latency_s: float
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+class Place(NamedTuple):
+    """Where a device is: its host, and which card of it; None is the CPU."""
+
+    host: Host
+    card: int | None
+
+
+class Machines:
+    """Hosts, the network between them, and the home of each task.
+
+    `tasks` maps names of tasks, "/job:worker/task:0", to names of hosts; `visible` maps some of them to the cards that
+    they see (default: all of the host's). Hosts stand in racks in their order.
+    """
+
+    def __init__(
+        self,
+        hosts: Iterable[Host],
+        network: Network,
+        tasks: Mapping[str, str],
+        visible: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
+        self.hosts = tuple(hosts)
+        self.network = network
+        self._numbers = {host.name: number for number, host in enumerate(self.hosts)}
+        if len(self._numbers) < len(self.hosts):
+            raise ValueError(f"Two hosts have one name: {', '.join(host.name for host in self.hosts)}.")
+        shown = {task_of(name): tuple(cards) for name, cards in (visible or {}).items()}
+        self._homes = {task_of(task): self._home(task, name, shown.get(task_of(task))) for task, name in tasks.items()}
+        if unknown := shown.keys() - self._homes.keys():
+            raise ValueError(f"visible names {unknown.pop()}, but the tasks are {', '.join(self._homes)}.")
+        self._links: dict[str, Link] = {}
+        self._places: dict[str, Place] = {}
+
+    def _home(self, task: str, name: str, cards: tuple[int, ...] | None) -> tuple[Host, tuple[int, ...]]:
+        if name not in self._numbers:
+            raise ValueError(f"Task {task} lives on {name!r}, but the hosts are {', '.join(self._numbers)}.")
+        host = self.hosts[self._numbers[name]]
+        cards = tuple(range(len(host.gpus))) if cards is None else cards
+        if missing := [card for card in cards if not 0 <= card < len(host.gpus)]:
+            raise ValueError(f"Task {task} is shown card {missing[0]}, but {name} has {len(host.gpus)} cards.")
+        return host, cards
+
+    @property
+    def tasks(self) -> list[str]:
+        """Full names of all tasks."""
+        return list(self._homes)
+
+    @property
+    def devices(self) -> list[str]:
+        """Full names of all devices, task by task."""
+        return [
+            f"{task}/device:{kind}:{index}"
+            for task, (_, cards) in self._homes.items()
+            for kind, count in (("CPU", 1), ("GPU", len(cards)))
+            for index in range(count)
+        ]
+
+    def place(self, device_name: str) -> Place:
+        """Host and card of a device; ValueError names the devices of its task, or the tasks."""
+        place = self._places.get(device_name)
+        if place is None:
+            place = self._places[device_name] = self._find(device_name)
+        return place
+
+    def _find(self, device_name: str) -> Place:
+        spec = device_spec.parse(device_name)
+        task = task_of(device_name)
+        if task not in self._homes:
+            raise ValueError(f"No task of device {device_name!r} is known; the tasks are {', '.join(self._homes)}.")
+        host, cards = self._homes[task]
+        index = spec.id or 0
+        if spec.type in (None, "CPU"):
+            return Place(host, None)  # however many CPU devices a task has, they are the same cores
+        if spec.type != "GPU" or index >= len(cards):
+            raise ValueError(f"{task} on {host.name} has no device {device_name!r}: it sees {len(cards)} cards.")
+        return Place(host, cards[index])
+
+    def processor(self, device_name: str) -> tuple[Processor, Host]:
+        """What computes there, and where it stands; ValueError for a device that does not exist."""
+        host, card = self.place(device_name)
+        return (host.cpu if card is None else host.gpus[card]), host
+
+    def rack_of(self, host: Host) -> int:
+        """The number of the host's rack."""
+        return self._numbers[host.name] // self.network.hosts_per_rack if self.network.hosts_per_rack else 0
+
+    def link(self, name: str, bandwidth: float, latency_s: float) -> Link:
+        """The link of that name: the same object each time."""
+        return self._links.setdefault(name, Link(name, bandwidth, latency_s))
+
+    def __repr__(self) -> str:
+        cards = sum(len(host.gpus) for host in self.hosts)
+        return f"<{len(self._homes)} tasks on {len(self.hosts)} hosts with {cards} GPUs, {self.network.nic.name}>"
+
+
+def machines_for(
+    tasks: Mapping[str, str],
+    *,
+    gpus: Any = 0,
+    gpu: Any = "K520",
+    cpu: Any = "2x Xeon E5-2690 v3",
+    network: str | Nic | Network = "10Gb/s",
+    nic: Any = None,
+    bus: Any = "pcie3",
+    racks: int | str | Rack | None = None,
+    visible: Mapping[str, Sequence[int]] | None = None,
+) -> Machines:
+    """Machines for tasks ("/job:worker/task:0" → the name of a host), from what `dtflab.Cluster` is given.
+
+    `gpus` is how many cards each host has, `gpu` of which model, `cpu`, `bus` and `nic` what else is in it (`nic`
+    default: the network's). Each may be a mapping, for a mixed cluster: by task, job or host, and "" for the rest:
+    `gpu={"/job:worker/task:3": "K80", "": "K40"}`. A host that only `ps` tasks live on has no cards, and a `ps` task
+    sees none, unless `gpus` or `visible` says so. `racks` is a number of racks, or a kind of rack.
+    ValueError for names that are not known, and for tasks of one host that contradict each other.
+    """
+    names = list(dict.fromkeys(tasks.values()))
+    wire = catalogue.network(network)
+    if racks is not None:
+        shelf = _racks(racks, len(names)) if isinstance(racks, int) else catalogue.rack(racks)
+        wire = replace(wire, hosts_per_rack=shelf.hosts, oversubscription=shelf.oversubscription)
+    residents = {name: [task for task in tasks if tasks[task] == name] for name in names}
+    hosts = [
+        _host(name, residents[name], gpus=gpus, gpu=gpu, cpu=cpu, nic=wire.nic if nic is None else nic, bus=bus)
+        for name in names
+    ]
+    shown: dict[str, Sequence[int]] = {task: () for task in tasks if _is_ps(task) and not isinstance(gpus, Mapping)}
+    return Machines(hosts, wire, tasks, {**shown, **(visible or {})})
+
+
+def _racks(count: int, hosts: int) -> Rack:
+    """As many racks, filled one after the other, without oversubscription."""
+    if count < 1:
+        raise ValueError(f"A cluster stands in 1 rack or more, not {count}.")
+    return Rack(f"{count} racks", math.ceil(hosts / count), 1.0, "asked for")
+
+
+def _host(name: str, residents: Sequence[str], *, gpus: Any, gpu: Any, cpu: Any, nic: Any, bus: Any) -> Host:
+    def of(what: str, given: Any) -> Any:
+        return _asked_for(what, given, name, residents)
+
+    bare = not isinstance(gpus, Mapping) and all(map(_is_ps, residents))
+    count = 0 if bare else of("gpus", gpus) or 0
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise ValueError(f"The number of GPUs of {name} must be 0 or more, not {count!r}.")
+    cards = (catalogue.gpu(of("gpu", gpu)),) * count if count else ()
+    return Host(
+        name, catalogue.cpu(of("cpu", cpu)), cards, catalogue.bus(of("bus", bus)), catalogue.nic(of("nic", nic))
+    )
+
+
+def _asked_for(what: str, given: Any, host: str, residents: Sequence[str]) -> Any:
+    """What is said of a host: for itself, else for its tasks or their jobs, else for all."""
+    if not isinstance(given, Mapping):
+        return given
+    if host in given:
+        return given[host]
+    keys = {task_of(key): value for key, value in given.items() if key.startswith("/job:")}
+    said = [keys.get(task_of(task), given.get(str(device_spec.parse(task).job))) for task in residents]
+    found = list(dict.fromkeys(value for value in said if value is not None))
+    if len(found) > 1:
+        raise ValueError(f"{what} says {found[0]!r} and {found[1]!r} for tasks that share host {host}. Choose one.")
+    if found:
+        return found[0]
+    if "" not in given and what != "gpus":  # whom no cards are given has none
+        raise ValueError(f'{what} says nothing of host {host} ({", ".join(residents)}). Name it, or "" for the rest.')
+    return given.get("")
+
+
+def _is_ps(task: str) -> bool:
+    return device_spec.parse(task).job == "ps"
+
+
+def task_of(name: str) -> str:
+    """The full name of a task, from a name of it or of one of its devices."""
+    spec = device_spec.parse(name)
+    return f"/job:{spec.job}/replica:{spec.replica or 0}/task:{spec.task or 0}"

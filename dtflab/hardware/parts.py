@@ -1,0 +1,135 @@
+"""Parts: what machines are built of, as plain values.
+
+Stands for the data sheets. Left out: caches, clocks that rise and fall, power.
+
+Rule: a number has its unit in its name or in the line beside it, and every part names its source. Times are seconds,
+sizes bytes, bandwidths bytes per second in one direction. «recalled» is from memory, «assumed» is nobody's figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dtflab.graph import dtypes
+
+# What a processor without arithmetic of a type computes it in. Integers go at the speed of float32 (assumed).
+_COMPUTED_IN = {"complex128": "float64"}
+
+
+@dataclass(frozen=True)
+class Processor:
+    """A GPU, or all CPUs of a host.
+
+    `peak_flops` is in FLOP/s by dtype, a fused multiply-add is two; `memory_bandwidth` in B/s. `launch_s` is what a
+    kernel costs before it does anything. `cores` of a CPU are shared by all tasks of its host; of a GPU they are the
+    multiprocessors, which one kernel at a time has for itself.
+    """
+
+    name: str
+    kind: str  # "GPU" or "CPU"
+    peak_flops: Mapping[str, float]
+    memory_bytes: int
+    memory_bandwidth: float
+    launch_s: float
+    cores: int
+    source: str
+    sockets: int = 1
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("CPU", "GPU"):
+            raise ValueError(f"Processor {self.name!r}: kind is 'CPU' or 'GPU', not {self.kind!r}.")
+        if "float32" not in self.peak_flops:
+            raise ValueError(f"Processor {self.name!r}: peak_flops must say at least float32, in FLOP/s.")
+        for field, value in {**self.peak_flops, "memory_bandwidth": self.memory_bandwidth, "cores": self.cores}.items():
+            _check_positive(self, field, value)
+
+    def peak(self, dtype: Any = "float32") -> float:
+        """FLOP/s in `dtype`: a DType, or a name of `peak_flops` such as "tf32". What it lacks it does in float32."""
+        name = dtype if isinstance(dtype, str) else dtypes.as_dtype(dtype).base_dtype.name
+        stand_in = _COMPUTED_IN.get(name, "float32")
+        return self.peak_flops.get(name) or self.peak_flops.get(stand_in) or self.peak_flops["float32"]
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.kind))
+
+
+@dataclass(frozen=True)
+class Bus:
+    """How the GPUs of a host reach its memory and each other.
+
+    `bandwidth` is that of one GPU's lanes to the host. With `tree` GPUs behind a switch, they share the switch's
+    uplink, which is as wide as the lanes of one. `peer_bandwidth` is what a GPU sends to all other GPUs together over
+    NVLink; 0: copies between GPUs go over the lanes, too.
+    """
+
+    name: str
+    bandwidth: float
+    latency_s: float
+    source: str
+    tree: int = 0
+    peer_bandwidth: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "bandwidth", self.bandwidth)
+
+
+@dataclass(frozen=True)
+class Nic:
+    """A host's network card. `latency_s` is one way, from the memory of one host to that of another, switches apart."""
+
+    name: str
+    bandwidth: float
+    latency_s: float
+    source: str
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "bandwidth", self.bandwidth)
+
+
+@dataclass(frozen=True)
+class Switch:
+    """What every message through it waits, in seconds. Its ports are as fast as what is plugged in."""
+
+    name: str
+    latency_s: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Rack:
+    """`hosts` under one switch, whose uplink has the bandwidth of all of them divided by `oversubscription`."""
+
+    name: str
+    hosts: int
+    oversubscription: float
+    source: str
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "hosts", self.hosts)
+        _check_positive(self, "oversubscription", self.oversubscription)
+
+
+@dataclass(frozen=True)
+class Network:
+    """What lies between hosts; `nic` is every host's that has no own.
+
+    `hosts_per_rack` 0: all hosts are under one switch. `per_message_cpu_s` is what a core of the sender's host, and one
+    of the receiver's, is busy with a message between tasks, whatever its size.
+    """
+
+    nic: Nic
+    switch_latency_s: float
+    hosts_per_rack: int = 0
+    oversubscription: float = 1.0
+    per_message_cpu_s: float = 50e-6  # assumed, for gRPC; calibration fits it
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "oversubscription", self.oversubscription)
+
+
+def _check_positive(part: Any, field: str, value: float) -> None:
+    if not value > 0:
+        name = getattr(part, "name", "")
+        raise ValueError(f"{type(part).__name__} {name!r}: {field} must be more than 0, not {value!r}.")
