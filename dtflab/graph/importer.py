@@ -9,7 +9,6 @@ edge from a loop's NextIteration back to its Merge is added afterwards.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from dtflab.graph.device_spec import DeviceSpec
 from dtflab.graph.dtypes import dtype_text
 from dtflab.graph.function import Library
 from dtflab.graph.graph import VALID_OP_NAME, Graph, infer_shapes
+from dtflab.graph.loops import MERGES, topological
 from dtflab.graph.node import Edge, Node
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import get_default_graph, name_scope
@@ -145,7 +145,7 @@ class _Import:
 
     def run(self, message: GraphDef, wanted: list[str] | None) -> list[Any] | None:
         self._check_edges()
-        order = _topological(self.nodes, self.by_name, self.tensors)
+        order = topological(self.nodes, self.tensors)
         elements = None if wanted is None else [self._check_wanted(name) for name in wanted]
         with self.graph._lock:
             for node in order:
@@ -274,7 +274,7 @@ class _Import:
 
     def _close_loops(self) -> None:
         for node in self.nodes:
-            if node.op in _MERGES:
+            if node.op in MERGES:
                 for i, edge in enumerate(node.inputs):
                     tensor = self._input(edge)
                     if tensor is not None and self.ops[node.name].inputs[i] is not tensor:
@@ -310,10 +310,6 @@ class _Import:
         return mapped if mapped is not None else self.ops[element[0]].outputs[element[1]]
 
 
-_MERGES = ("Merge", "RefMerge")
-_NEXT_ITERATIONS = ("NextIteration", "RefNextIteration")
-
-
 def _operation(value: Any) -> Operation:
     return value.op if isinstance(value, Tensor) else value
 
@@ -330,31 +326,3 @@ def _unique(nodes: list[Node]) -> dict[str, Node]:
             raise graph_defs._invalid(f"Node '{node.name}' is not unique")
         by_name[node.name] = node
     return by_name
-
-
-def _topological(nodes: list[Node], by_name: dict[str, Node], mapped: dict[Edge, Any]) -> list[Node]:
-    """The nodes, producers first, in their own order otherwise; back edges of loops do not count."""
-    position = {node.name: i for i, node in enumerate(nodes)}
-    waiting = [0] * len(nodes)
-    consumers: list[list[int]] = [[] for _ in nodes]
-    for i, node in enumerate(nodes):
-        sources = [name for name, index in node.inputs if (name, index) not in mapped] + node.controls
-        for name in sources:
-            source = by_name.get(name)
-            if source is None or (node.op in _MERGES and source.op in _NEXT_ITERATIONS):
-                continue
-            consumers[position[name]].append(i)
-            waiting[i] += 1
-    ready = [i for i, count in enumerate(waiting) if count == 0]
-    order = []
-    while ready:
-        i = heapq.heappop(ready)
-        order.append(nodes[i])
-        for j in consumers[i]:
-            waiting[j] -= 1
-            if waiting[j] == 0:
-                heapq.heappush(ready, j)
-    if len(order) < len(nodes):
-        stuck = [nodes[i].name for i, count in enumerate(waiting) if count][:5]
-        raise graph_defs._invalid(f"{len(nodes) - len(order)} nodes in a cycle, among them {', '.join(stuck)}")
-    return order

@@ -5,10 +5,14 @@ Stands for `BuildControlFlowInfo` in `core/graph/control_flow.cc`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Container, Sequence
 
 from dtflab.graph import errors, op_registry
-from dtflab.graph.node import Node, by_name
+from dtflab.graph.node import Edge, Node, by_name
+
+MERGES = ("Merge", "RefMerge")
+_NEXT_ITERATIONS = ("NextIteration", "RefNextIteration")
 
 Frames = tuple[bytes, ...]  # names of the loops around a node, outermost first
 
@@ -57,3 +61,41 @@ def _different_frames(node: str, frames: Frames, source: str, others: Frames) ->
         f"{{{{node {source}}}}} is in frame '{there}'. Values come into a loop by Enter and leave it by Exit; a "
         f"constant of the body needs a control input from the body.\n\t [[{{{{node {node}}}}}]]",
     )
+
+
+def is_back_edge(node: Node, source: Node) -> bool:
+    """True for the edge that closes a loop, from `source` to `node`."""
+    return node.op in MERGES and source.op in _NEXT_ITERATIONS
+
+
+def topological(nodes: Sequence[Node], mapped: Container[Edge] = ()) -> list[Node]:
+    """The nodes, producers first, in their own order otherwise; back edges of loops do not count.
+
+    Edges that are `mapped` come from outside, and so does what is not among the nodes. InvalidArgumentError for a cycle
+    that is no loop.
+    """
+    position = {node.name: i for i, node in enumerate(nodes)}
+    waiting = [0] * len(nodes)
+    consumers: list[list[int]] = [[] for _ in nodes]
+    for i, node in enumerate(nodes):
+        sources = [edge[0] for edge in node.inputs if edge not in mapped] + node.controls
+        for name in sources:
+            source = position.get(name)
+            if source is None or is_back_edge(node, nodes[source]):
+                continue
+            consumers[source].append(i)
+            waiting[i] += 1
+    ready = [i for i, count in enumerate(waiting) if count == 0]
+    order = []
+    while ready:
+        i = heapq.heappop(ready)
+        order.append(nodes[i])
+        for j in consumers[i]:
+            waiting[j] -= 1
+            if waiting[j] == 0:
+                heapq.heappush(ready, j)
+    if len(order) < len(nodes):
+        stuck = [nodes[i].name for i, count in enumerate(waiting) if count][:5]
+        text = f"{len(nodes) - len(order)} nodes in a cycle, among them {', '.join(stuck)}"
+        raise errors.InvalidArgumentError(None, None, text)
+    return order
