@@ -27,6 +27,7 @@ from dtflab.train.adadelta import AdadeltaOptimizer
 from dtflab.train.adagrad import AdagradOptimizer
 from dtflab.train.adagrad_da import AdagradDAOptimizer
 from dtflab.train.adam import AdamOptimizer
+from dtflab.train.all_reduce import all_reduce
 from dtflab.train.basic_loops import basic_train_loop
 from dtflab.train.batching import (
     batch,
@@ -183,6 +184,7 @@ __all__ = [
     "SyncReplicasOptimizer",
     "WorkerSessionCreator",
     "add_queue_runner",
+    "all_reduce",
     "assert_global_step",
     "basic_train_loop",
     "batch",
