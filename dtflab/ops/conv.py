@@ -307,7 +307,7 @@ class _BackToFilter(_Convolution):
 
     @staticmethod
     def flops(node: Any, ins: Any, outs: Any) -> int:
-        return _products(elements(ins[2]), ins[1])
+        return _products(elements(ins[2]), outs[0].shape if outs else ins[1])
 
     @staticmethod
     def grad(op: Any, d: Any) -> list[Any]:
