@@ -15,7 +15,7 @@ import itertools
 import re
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from dtflab.cluster import inprocess
@@ -24,16 +24,20 @@ from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.homes import Homes, Visible
 from dtflab.cluster.process import ProcessTask, free_addresses
 from dtflab.cluster.server import Server
+from dtflab.cluster.virtual_time import begin_world, check_options
 from dtflab.graph import device_spec, errors
 from dtflab.graph.graph import Graph
-from dtflab.machine import smi
+from dtflab.machine import clock as clocks, smi
 from dtflab.machine.cards import parse_memory
-from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.clock import REAL, Clock, Event
 from dtflab.machine.hosts import Home, definition_of, is_loopback
 from dtflab.machine.registry import HostCards
 from dtflab.ops.accumulator_state import Accumulator
 from dtflab.ops.queue_resource import Queue
 from dtflab.runtime.session import open_sessions
+from dtflab.virtual.clock import VirtualClock
+from dtflab.virtual.event_log import EventLog
+from dtflab.virtual.world import World
 
 _numbers = itertools.count(1)
 _alive: weakref.WeakSet[Cluster] = weakref.WeakSet()
@@ -110,6 +114,10 @@ class Cluster:
     A job's tasks have a host each if only their number is given; else tasks with the same host part of their addresses
     share its cards. A `ps` sees none, other tasks see all; `visible_devices={"ps": "0", "worker": ["0,1", "2"]}`, texts
     as in CUDA_VISIBLE_DEVICES per job or per task, changes that.
+
+    With `clock="virtual"` the tasks run in virtual time: arithmetic is real, durations are those of the hardware that
+    `gpu`, `cpu`, `bus` ("pcie3", …), `network` ("10Gb/s", …) and `racks` describe (docs/hardware.md). `stragglers`, as
+    `sim.lognormal(0.2)`, lets steps vary; equal `seed`s make equal runs, event for event.
     """
 
     def __init__(
@@ -125,13 +133,25 @@ class Cluster:
         gpu: str | None = None,
         gpu_memory: int | str | None = None,
         visible_devices: Visible | None = None,
+        clock: str = "real",
+        cpu: Any = None,
+        bus: Any = None,
+        network: Any = None,
+        racks: Any = None,
+        stragglers: Any = None,
+        seed: int | None = None,
         **jobs: Any,
     ) -> None:
+        options = {
+            "cpu": cpu, "bus": bus, "network": network, "racks": racks, "stragglers": stragglers, "seed": seed
+        }  # fmt: skip
+        check_options(clock, engine, listen, options)
         if engine not in ("inprocess", "process"):
             raise ValueError(f"Unknown engine {engine!r}: choose 'inprocess' or 'process'.")
         self.engine = engine
         self.name = name or f"cluster{next(_numbers)}"
-        self.clock: Clock = REAL
+        self.clock: Clock = VirtualClock() if clock == "virtual" else REAL
+        self.world: World | None = None
         self.spec = _spec(spec, jobs, self.name, with_ports=listen or engine == "process")
         if engine == "process":
             _check_loopback(self.spec)
@@ -146,10 +166,19 @@ class Cluster:
                 self.tasks.append(self._new_task(*member))
             for task in self.tasks:
                 self._await_ready(task)
+            if isinstance(self.clock, VirtualClock):
+                members = [task.server.task for task in self.tasks if isinstance(task, InProcessTask)]
+                self.world = begin_world(self.clock, members, options)
+                self.clock.waits = self.waits
         except BaseException:
             self.stop()
             raise
+        self._begin()
+
+    def _begin(self) -> None:
         _alive.add(self)
+        if self.world is not None:
+            clocks.begin(self.clock)
 
     def _new_task(self, job: str, index: int) -> RunningTask:
         if self.engine == "process":
@@ -192,27 +221,30 @@ class Cluster:
         clients = [self.client(job, index) for index in self.spec.task_indices(job)]
         results: list[Any] = [None] * len(clients)
         failures: list[tuple[Client, BaseException]] = []
-        idents: dict[int, int] = {}
+        running: dict[int, int | None] = dict.fromkeys(range(len(clients)))  # number → its thread, once it has begun
+        ended = self.clock.event()  # one more of them
 
         def run_one(number: int, client: Client) -> None:
-            idents[number] = threading.get_ident()
+            running[number] = threading.get_ident()
             try:
                 with Graph().as_default():
                     results[number] = worker_fn(client)
             except BaseException as error:
                 failures.append((client, error))
                 self._stopping.set()
+            finally:
+                del running[number]
+                ended.set()
 
-        threads = [
-            self.clock.spawn(run_one, i, client, name=f"client {client.device}") for i, client in enumerate(clients)
-        ]
+        for number, client in enumerate(clients):
+            self.clock.spawn(run_one, number, client, name=f"client {client.device}")
         try:
-            self._await(threads, grace)
+            self._await(running, ended, grace)
         except KeyboardInterrupt:
             self._stopping.set()
             raise
         finally:
-            still = {idents.get(number) for number, thread in enumerate(threads) if thread.is_alive()}
+            still = set(running.values())
             for session in open_sessions():
                 if session.thread in still:
                     session.close()
@@ -222,15 +254,19 @@ class Cluster:
             raise error
         return results
 
-    def _await(self, threads: Sequence[Any], grace: float) -> None:
+    def _await(self, running: Collection[int], ended: Event, grace: float) -> None:
         """Wait for all clients; for those beside a failed one only `grace` seconds longer."""
         deadline = None
-        while alive := [thread for thread in threads if thread.is_alive()]:
+        while True:
+            ended.clear()
+            if not running:
+                return
             if self._stopping.is_set():
                 deadline = deadline or self.clock.now() + grace
-                if self.clock.now() > deadline:
-                    return
-            alive[0].join(0.05)
+            left = None if deadline is None else deadline - self.clock.now()
+            if left is not None and left <= 0:
+                return
+            ended.wait(left)
 
     def allocate(
         self, gpus: int = 1, memory: int | str | None = None, on: str = "", *, holder: str = "",
@@ -285,6 +321,33 @@ class Cluster:
                     found[device.name] = self._homes.capacity(*member, device)
         return found
 
+    def now(self) -> float:
+        """Seconds on the cluster's clock: of virtual time since it was made, of real time since some fixed moment."""
+        return self.clock.now()
+
+    def at(self, seconds: float, call: Callable[..., Any], *args: Any) -> None:
+        """In virtual time, let `call(*args)` be made at a moment, whoever is doing what then.
+
+        For faults and changes of hardware: `cluster.at(12.5, cluster.kill, "worker", 3)`. ValueError in real time.
+        """
+        self._virtual("at").engine.at(seconds, call, *args)
+
+    def slow(self, job: str, index: int = 0, factor: float = 1.0) -> None:
+        """In virtual time, let all that a task's devices compute take `factor` times as long from now on."""
+        if not factor > 0:
+            raise ValueError(f"slow(factor={factor!r}): the factor must be above 0; 1 is as planned.")
+        for device in self.task(job, index).devices():
+            self._virtual("slow").slow_down(device.name, factor)
+
+    def log(self) -> EventLog:
+        """What happened in virtual time: `log().lines`, and `log().hash()`, equal for equal runs."""
+        return self._virtual("log").log
+
+    def _virtual(self, what: str) -> World:
+        if self.world is None:
+            raise ValueError(f"{self.name} runs in real time, which knows no {what}(): make it with clock='virtual'.")
+        return self.world
+
     def kill(self, job: str, index: int = 0) -> None:
         """End one task at once, as a crash would."""
         self.task(job, index).kill()
@@ -296,7 +359,7 @@ class Cluster:
         for number in chosen:
             self.tasks[number].stop()
         self._homes.open()
-        _alive.add(self)
+        self._begin()
         for number in chosen:
             self.tasks[number] = self._new_task(*self._members[number])
         for number in chosen:
@@ -310,6 +373,9 @@ class Cluster:
             each.callback(self._homes.close)
             for task in self.tasks:
                 each.callback(task.stop)
+            if isinstance(self.clock, VirtualClock):
+                each.callback(self.clock.stop)
+        clocks.end(self.clock)
         _alive.discard(self)
 
     def __enter__(self) -> Cluster:

@@ -20,7 +20,11 @@ from dtflab.machine.console import say
 from dtflab.machine.device_factory import make_devices
 from dtflab.machine.hosts import THIS_PROCESS, Home, end_program, this_home
 from dtflab.runtime.master import Master
+from dtflab.runtime.runner import Step
 from dtflab.runtime.worker import Worker
+from dtflab.virtual.clock import VirtualClock
+from dtflab.virtual.step import VirtualStep
+from dtflab.virtual.worker import VirtualWorker
 
 
 class Task:
@@ -41,10 +45,12 @@ class Task:
         self.address = spec.task_address(job, index)
         self.home = home or this_home(self.address, job)
         self.devices = make_devices(job, index, config, clock, self.home)
-        self.worker = Worker(self.name, self.devices, self._peer)
+        virtual = isinstance(clock, VirtualClock)
+        self.worker = (VirtualWorker if virtual else Worker)(self.name, self.devices, self._peer)
         self._addresses = {_name(j, i): spec.task_address(j, i) for j in spec.jobs for i in spec.task_indices(j)}
         workers = {task: functools.partial(self.reach, task) for task in self._addresses}
-        self.master = Master(self.name, workers, clock, config=config)
+        new_step = functools.partial(VirtualStep, master=self.name) if virtual else Step
+        self.master = Master(self.name, workers, clock, new_step, config)
         self._peers: dict[str, Any] = {}
         self.calls: deque[inprocess.Call] = deque(maxlen=10_000)  # what other tasks of this process asked of this one
         self.stopped = False

@@ -20,7 +20,7 @@ from dtflab.files.atomic import replacing
 from dtflab.files.gfile import GFile, exists, glob, remove, stat
 from dtflab.files.paths import local
 from dtflab.graph import errors, tf_logging as logging
-from dtflab.machine.clock import REAL
+from dtflab.machine.clock import CURRENT
 from dtflab.protos.checkpoint_state_pb2 import CheckpointState
 from dtflab.protos.saver_pb2 import SaverDef
 
@@ -195,15 +195,15 @@ def wait_for_new_checkpoint(
 ) -> str | None:
     """The latest checkpoint in a directory once it is another than `last_checkpoint`; None after `timeout` seconds."""
     logging.info("Waiting for new checkpoint at %s", checkpoint_dir)
-    stop = None if timeout is None else REAL.now() + timeout
+    stop = None if timeout is None else CURRENT.now() + timeout
     while True:
         path = latest_checkpoint(checkpoint_dir)
         if path is not None and path != last_checkpoint:
             logging.info("Found new checkpoint at %s", path)
             return path
-        if stop is not None and REAL.now() + seconds_to_sleep > stop:
+        if stop is not None and CURRENT.now() + seconds_to_sleep > stop:
             return None
-        REAL.sleep(seconds_to_sleep)
+        CURRENT.sleep(seconds_to_sleep)
 
 
 def checkpoints_iterator(
@@ -221,11 +221,11 @@ def checkpoints_iterator(
     while True:
         found = wait_for_new_checkpoint(checkpoint_dir, path, timeout=timeout)
         if found is not None:
-            started, path = REAL.now(), found
+            started, path = CURRENT.now(), found
             yield path
-            rest = started + min_interval_secs - REAL.now()
+            rest = started + min_interval_secs - CURRENT.now()
             if rest > 0:
-                REAL.sleep(rest)
+                CURRENT.sleep(rest)
         elif timeout_fn is None:
             logging.info("Timed-out waiting for a checkpoint (without timeout_fn).")
             return

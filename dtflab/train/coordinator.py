@@ -18,7 +18,7 @@ from typing import Any
 
 from dtflab.cluster.timeouts import timeouts
 from dtflab.graph import errors
-from dtflab.machine.clock import REAL, Clock, Thread
+from dtflab.machine.clock import CURRENT, Clock, Thread
 from dtflab.machine.console import say
 
 _ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
@@ -29,7 +29,7 @@ class Coordinator:
     """A flag that says «stop», an exception that says why, and a list of the threads to wait for."""
 
     def __init__(
-        self, clean_stop_exception_types: Iterable[type[BaseException]] | None = None, *, clock: Clock = REAL
+        self, clean_stop_exception_types: Iterable[type[BaseException]] | None = None, *, clock: Clock = CURRENT
     ) -> None:
         """An exception of `clean_stop_exception_types` (default: OutOfRangeError, the end of the input) stops the
         threads without being reported."""

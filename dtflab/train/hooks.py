@@ -16,7 +16,7 @@ import numpy as np
 
 from dtflab.graph import errors, tf_logging
 from dtflab.graph.scopes import get_default_graph
-from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.clock import CURRENT, Clock
 from dtflab.train import training_util
 from dtflab.train.hook_timer import NeverTriggerTimer, SecondOrStepTimer
 from dtflab.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
@@ -93,7 +93,7 @@ class GlobalStepWaiterHook(SessionRunHook):
     So workers of a cluster can start one after the other.
     """
 
-    def __init__(self, wait_until_step: int, *, clock: Clock = REAL) -> None:
+    def __init__(self, wait_until_step: int, *, clock: Clock = CURRENT) -> None:
         self._wait_until_step = wait_until_step
         self._clock = clock
 

@@ -25,7 +25,7 @@ from dtflab.graph.scopes import (
     prepend_scope,
     strip_scope,
 )
-from dtflab.machine.clock import REAL, Thread
+from dtflab.machine.clock import CURRENT, Thread
 from dtflab.protos.queue_runner_pb2 import QueueRunnerDef
 from dtflab.runtime.session import BaseSession
 from dtflab.train.coordinator import Coordinator
@@ -145,7 +145,7 @@ class QueueRunner:
                 return []
             self._runs_per_session[sess] = len(self._enqueue_ops)
             self._exceptions_raised = []
-        name, new = f"QueueRunnerThread-{self.name}", (REAL if coord is None else coord.clock).thread
+        name, new = f"QueueRunnerThread-{self.name}", (CURRENT if coord is None else coord.clock).thread
         threads = [new(self._run, sess, op, coord, name=f"{name}-{op.name}", daemon=daemon) for op in self._enqueue_ops]
         if coord is not None:
             threads.append(new(self._close_on_stop, sess, coord, name=f"{name}-close_on_stop", daemon=daemon))

@@ -26,7 +26,7 @@ from dtflab.graph.scopes import (
     prepend_scope,
     strip_scope,
 )
-from dtflab.machine.clock import REAL
+from dtflab.machine.clock import CURRENT
 from dtflab.ops.saveable import all_saveable_objects
 from dtflab.protos.saver_pb2 import SaverDef
 from dtflab.runtime.session import BaseSession
@@ -134,7 +134,7 @@ class Saver:
             for field in _NAMES:
                 setattr(self.saver_def, field, prepend_scope(getattr(self.saver_def, field), scope))
         self._check_saver_def()
-        self._next_checkpoint_time = REAL.time() + self.saver_def.keep_checkpoint_every_n_hours * 3600
+        self._next_checkpoint_time = CURRENT.time() + self.saver_def.keep_checkpoint_every_n_hours * 3600
 
     def _check_saver_def(self) -> None:
         if getattr(getattr(self.saver_def, "DESCRIPTOR", None), "name", "") != "SaverDef":
@@ -211,7 +211,7 @@ class Saver:
         """Note a new checkpoint, in `latest_filename` too, and delete what is beyond `max_to_keep`."""
         if self.saver_def.max_to_keep:
             self._last_checkpoints = [item for item in self._last_checkpoints if item[0] != prefix]
-            self._last_checkpoints.append((prefix, REAL.time()))
+            self._last_checkpoints.append((prefix, CURRENT.time()))
             if len(self._last_checkpoints) > self.saver_def.max_to_keep:
                 self._to_be_deleted.append(self._last_checkpoints.pop(0))
         checkpoint_management.update_checkpoint_state_internal(

@@ -20,7 +20,7 @@ from dtflab.cluster.timeouts import timeouts
 from dtflab.graph import errors, tf_logging as logging
 from dtflab.graph.graph import Graph
 from dtflab.graph.scopes import get_default_graph
-from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.clock import CURRENT, Clock
 from dtflab.runtime.session import Session
 from dtflab.train import checkpoint_management
 
@@ -40,7 +40,7 @@ class SessionManager:
         local_init_run_options: Any = None,
         local_init_feed_dict: Any = None,
         *,
-        clock: Clock = REAL,
+        clock: Clock = CURRENT,
     ) -> None:
         """What makes a model ready, and what tells whether it is.
 

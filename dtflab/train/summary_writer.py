@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import warnings
 import weakref
 from typing import Any
@@ -18,6 +17,7 @@ from dtflab.files import gfile
 from dtflab.graph import tf_logging
 from dtflab.graph.graph import Graph
 from dtflab.graph.scopes import get_default_graph
+from dtflab.machine.clock import CURRENT
 from dtflab.protos.event_pb2 import Event, TaggedRunMetadata
 from dtflab.protos.graph_pb2 import GraphDef
 from dtflab.protos.meta_graph_pb2 import MetaGraphDef
@@ -126,7 +126,7 @@ class FileWriter:
         self._add_event(Event(tagged_run_metadata=tagged), global_step)
 
     def _add_event(self, event: Any, step: Any) -> None:
-        event.wall_time = time.time()
+        event.wall_time = CURRENT.time()
         if step is not None:
             event.step = int(step)
         self.add_event(event)

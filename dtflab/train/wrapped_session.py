@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from dtflab.cluster.timeouts import timeouts
 from dtflab.graph import errors, tf_logging as logging
-from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.clock import CURRENT, Clock
 from dtflab.machine.console import say
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.train.session_manager import pauses
@@ -91,7 +91,7 @@ class _WrappedSession:
 class _RecoverableSession(_WrappedSession):
     """Makes a new session, by `sess_creator.create_session()`, whenever the old one is lost, and goes on with it."""
 
-    def __init__(self, sess_creator: Any, *, clock: Clock = REAL) -> None:
+    def __init__(self, sess_creator: Any, *, clock: Clock = CURRENT) -> None:
         self._sess_creator = sess_creator
         self._clock = clock
         super().__init__(self._create_session())

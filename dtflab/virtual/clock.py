@@ -40,7 +40,7 @@ class _Turn:
     def __init__(self, name: str, guest: bool) -> None:
         self.name = name
         self.guest = guest
-        self.thread: threading.Thread | None = threading.current_thread() if guest else None
+        self.thread: Any = threading.current_thread() if guest else None
         self.baton = threading.Lock()  # who holds the thread back; released when it may run
         self.baton.acquire()
         self.number = 0  # of its waits: what would end an earlier one comes too late
@@ -130,6 +130,7 @@ class VirtualClock:
 
     def __init__(self, engine: Engine | None = None) -> None:
         self.engine = engine or Engine()
+        self.world: Any = None  # the simulated machines of a cluster (world.py)
         self.waits: Callable[[], list[str]] = list
         self._here = threading.local()  # .turn: the place of the thread that asks
         self._threads: set[_Turn] = set()  # that were started and have not ended
@@ -142,6 +143,7 @@ class VirtualClock:
         self._stopped: errors.CancelledError | None = None
         self._strangers = set(threading.enumerate())  # were there before: have nothing to do with this clock
         self._turner = Pool(REAL, "virtual time", limit=1)
+        self._deadlock: tuple[float, str] | None = None  # when the last one was, and its text
         self._patience = 0.0  # until when guests may come, although all others wait
 
     # -- what the library asks of time ------------------------------------------------------------------------
@@ -333,9 +335,9 @@ class VirtualClock:
         if self._somebody_may_come():
             REAL.sleep(0.001)
             return
+        own = [turn for turn in self._waiting if not turn.guest]
         text = self._who_waits()
-        joining = [turn for turn, event in self._waiting.items() if event.what.startswith("the end of")]
-        for turn in [turn for turn in self._waiting if turn not in joining] or joining:
+        for turn in own or list(self._waiting):  # a guest mostly waits for the others to end
             self._fail(turn, DeadlockError(None, None, text))
 
     def _somebody_may_come(self) -> bool:
@@ -353,5 +355,10 @@ class VirtualClock:
         return False
 
     def _who_waits(self) -> str:
+        """The text of the error; at one moment the first one, when most still waited."""
+        if self._deadlock is not None and self._deadlock[0] == self.engine.now:
+            return self._deadlock[1]
         lines = [*self.waits(), *(f"{turn.name} waits for {event.what}" for turn, event in self._waiting.items())]
-        return "\n  ".join([f"Deadlock at {self.engine.now:.9g} s of virtual time: all wait, nothing is due.", *lines])
+        text = "\n  ".join([f"Deadlock at {self.engine.now:.9g} s of virtual time: all wait, nothing is due.", *lines])
+        self._deadlock = self.engine.now, text
+        return text

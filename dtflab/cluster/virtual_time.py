@@ -1,0 +1,39 @@
+"""Virtual time for a cluster: from its tasks and what hardware they stand on to the world in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dtflab.hardware.machines import machines_for
+from dtflab.machine.hosts import definition
+from dtflab.virtual.clock import VirtualClock
+from dtflab.virtual.world import World
+
+OPTIONS = ("network", "bus", "cpu", "racks", "stragglers", "seed")  # of a Cluster, which real time has no use for
+
+
+def check_options(clock: str, engine: str, listen: bool, options: Mapping[str, Any]) -> None:
+    """ValueError for what does not go together."""
+    given = [name for name in OPTIONS if options[name] is not None]
+    if clock not in ("real", "virtual"):
+        raise ValueError(f"clock={clock!r}? Choose 'real' or 'virtual'.")
+    if clock == "real" and given:
+        raise ValueError(f"{given[0]}=… describes simulated hardware or chance: add clock='virtual'.")
+    if clock == "virtual" and (engine != "inprocess" or listen):
+        raise ValueError("clock='virtual' needs all tasks in this process: engine='inprocess', without listen=True.")
+
+
+def begin_world(clock: VirtualClock, tasks: Sequence[Any], options: Mapping[str, Any]) -> World:
+    """Give the clock the machines on which `tasks` (of `inprocess`) live. ValueError for unknown hardware."""
+    homes = {task.name: task.home.host for task in tasks}
+    cards = {host: definition(host) for host in homes.values()}
+    hardware = {name: options[name] for name in ("network", "bus", "cpu", "racks") if options[name] is not None}
+    machines = machines_for(
+        homes,
+        gpus={host: found.count for host, found in cards.items() if found is not None},
+        gpu={"": "K520"} | {host: found.model for host, found in cards.items() if found is not None},
+        visible={task.name: [gpu.claim.card.index for gpu in task.devices if gpu.type == "GPU"] for task in tasks},
+        **hardware,
+    )
+    return World(clock, machines, options["seed"] or 0, options["stragglers"])

@@ -1,0 +1,76 @@
+"""VirtualWorker: a worker whose messages take time.
+
+Rules: a partition begins when the master's call has arrived. A value that another device asked for is on its way from
+when it is both made and asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import errors
+from dtflab.runtime.rendezvous import Done, Key, StepRendezvous
+from dtflab.runtime.worker import Worker
+from dtflab.virtual.step import VirtualStep
+from dtflab.virtual.wires import Wires
+
+
+class VirtualWorker(Worker):
+    """The worker service of a task in virtual time. A step that is run by hand takes no time."""
+
+    def run_graph(
+        self, session: str, graph_handle: str, step: Any, args: Sequence[Any] = (), results: list[Any] | None = None
+    ) -> None:
+        """Start a partition, once the master's call is here; its own task needs none."""
+        if results is not None or not isinstance(step, VirtualStep):
+            super().run_graph(session, graph_handle, step, args, results)
+            return
+        step.helpers.append(self.task)
+        step.expect()
+        arrived = partial(step.post, self._begin, session, graph_handle, step)
+        step.world.wires.call(step.master, self.task, f"step {step.number} RunGraph", arrived)
+
+    def _begin(self, session: str, graph_handle: str, step: VirtualStep) -> None:
+        try:
+            super().run_graph(session, graph_handle, step)
+        except errors.OpError as error:
+            step.fail(error)
+
+    def _step_rendezvous(self, step: Any) -> StepRendezvous:
+        plain = super()._step_rendezvous(step)
+        return TimedRendezvous(plain, step.world.wires, step.number) if isinstance(step, VirtualStep) else plain
+
+
+class TimedRendezvous(StepRendezvous):
+    """What the kernels of a step in a task see: a value takes the time of its way before it is there."""
+
+    __slots__ = ("_number", "_wires")
+
+    def __init__(self, plain: StepRendezvous, wires: Wires, number: int) -> None:
+        super().__init__(plain._prefix.removesuffix("/device:"), plain._find, plain._pull)
+        self._wires = wires
+        self._number = number
+
+    def recv_async(self, key: Key, frame_iter: str, done: Done) -> None:
+        """Get a value from the device that makes it, when it has arrived on the one that asks."""
+        source, _, target, tensor = key
+
+        def made(value: Any, error: Exception | None) -> None:
+            if error is not None:
+                done(value, error)
+                return
+            what = f"step {self._number} {tensor}"
+            self._wires.send(source, target, _size(value), what, lambda: done(value, None))
+
+        super().recv_async(key, frame_iter, made)
+
+
+def _size(value: Any) -> int:
+    """Bytes of a value on a wire; those of its texts, if it has texts."""
+    if getattr(value, "dtype", None) == np.dtype(object):
+        return sum(len(text) for text in value.ravel() if isinstance(text, bytes))
+    return int(getattr(value, "nbytes", 0))
