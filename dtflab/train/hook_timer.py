@@ -14,7 +14,9 @@ class SecondOrStepTimer:
     ValueError unless exactly one of the two is given.
     """
 
-    def __init__(self, every_secs: float | None = None, every_steps: int | None = None, *, clock: Clock = CURRENT) -> None:
+    def __init__(
+        self, every_secs: float | None = None, every_steps: int | None = None, *, clock: Clock = CURRENT
+    ) -> None:
         if every_secs is None and every_steps is None:
             raise ValueError("Either every_secs or every_steps should be provided.")
         if every_secs is not None and every_steps is not None:
