@@ -2,7 +2,7 @@
 
 `get("resnet50")` is a function of the batch size that builds a `Model`; `build(function, batch)` makes one of any
 function that returns a loss. Read `model` (what a Model is) and `vision` (what networks of images are made of); then
-`vgg`, `alexnet`, `resnet`, `inception`.
+`vgg`, `alexnet`, `resnet`, `inception`; `seq2seq`, `ranker`, `mlp`.
 
 Rule: what a network costs is said nowhere but in its graph.
 """
@@ -16,8 +16,11 @@ from typing import Any
 from dtflab.graph.operation import Tensor
 from dtflab.sim.models.alexnet import alexnet
 from dtflab.sim.models.inception import googlenet, inception_v3
+from dtflab.sim.models.mlp import mlp
 from dtflab.sim.models.model import Model, build, train_op
+from dtflab.sim.models.ranker import ranker
 from dtflab.sim.models.resnet import resnet
+from dtflab.sim.models.seq2seq import seq2seq
 from dtflab.sim.models.vgg import vgg
 
 __all__ = ["Model", "build", "get", "names", "train_op"]
@@ -28,8 +31,13 @@ _MODELS: dict[str, tuple[Callable[..., Tensor], dict[str, Any]]] = {
     "googlenet": (googlenet, {}),
     "inception_v3": (inception_v3, {}),
     "inception_v3_aux": (inception_v3, {"auxiliary_head": True}),
+    "mlp": (mlp, {}),
+    "ranker": (ranker, {}),
     **{f"resnet{depth}": (resnet, {"depth": depth}) for depth in (50, 101, 152)},
     **{f"resnet{depth}_v1.5": (resnet, {"depth": depth, "stride_in": 3}) for depth in (50, 101, 152)},
+    "seq2seq": (seq2seq, {}),
+    "seq2seq_attention": (seq2seq, {"attention": "standard"}),
+    "seq2seq_gnmt": (seq2seq, {"attention": "gnmt"}),
     "vgg16": (vgg, {"depth": 16}),
     "vgg19": (vgg, {"depth": 19}),
 }
