@@ -28,6 +28,9 @@ from dtflab.train.adagrad import AdagradOptimizer
 from dtflab.train.adagrad_da import AdagradDAOptimizer
 from dtflab.train.adam import AdamOptimizer
 from dtflab.train.all_reduce import all_reduce
+from dtflab.train.all_reduce_group import WorkerGroup
+from dtflab.train.all_reduce_hook import AllReduceHook
+from dtflab.train.all_reduce_optimizer import AllReduceOptimizer
 from dtflab.train.basic_loops import basic_train_loop
 from dtflab.train.batching import (
     batch,
@@ -128,6 +131,8 @@ __all__ = [
     "AdagradDAOptimizer",
     "AdagradOptimizer",
     "AdamOptimizer",
+    "AllReduceHook",
+    "AllReduceOptimizer",
     "BytesList",
     "CheckpointSaverHook",
     "CheckpointSaverListener",
@@ -182,6 +187,7 @@ __all__ = [
     "SummarySaverHook",
     "Supervisor",
     "SyncReplicasOptimizer",
+    "WorkerGroup",
     "WorkerSessionCreator",
     "add_queue_runner",
     "all_reduce",

@@ -1,6 +1,6 @@
 """Who sends which piece to whom in an all-reduce: ring, tree, recursive halving-doubling. Data, no graph and no time.
 
-Stands for the index arithmetic in `python/distribute/v1/all_reduce.py`. Left out: shuffles, NCCL, several rings at once.
+Stands for the indices in `python/distribute/v1/all_reduce.py`. Left out: shuffles, NCCL, several rings at once.
 
 A tensor lies flat in `pieces` pieces of nearly equal size. In the rounds of the first half, «reduce», who gets pieces
 adds them to its own; then each piece is whole at one worker, its owner. In those of the second half, «gather», who gets

@@ -69,7 +69,7 @@ class _MonitoredSession:
             session_creator or ChiefSessionCreator(), self._hooks, stop_grace_period_secs
         )
         self._sess: Any
-        if should_recover:
+        if should_recover and all(getattr(hook, "survives_loss", True) for hook in self._hooks):
             self._sess = _RecoverableSession(self._coordinated_creator)
         else:
             self._sess = self._coordinated_creator.create_session()
