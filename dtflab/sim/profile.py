@@ -1,7 +1,7 @@
 """Profile: what a network costs, layer by layer: the one thing that estimates need to know of it.
 
 TensorFlow has no such class; `core/grappler/costs/graph_properties.cc` and `virtual_scheduler.cc` come nearest.
-`profile_of_graph` reads one off a graph, `profile_of_numbers` makes one up of a few published numbers.
+`profile_of_graph` reads one off a graph, `profile_of_table` makes one up of a few published numbers.
 
 Rule: pure data. Layers stand in the order of the way forward; the way back goes through them from the last to the
 first. All costs are those of one step with `batch` examples. Bytes and seconds everywhere.
@@ -47,12 +47,13 @@ class VariableCost:
 
 @dataclass(frozen=True)
 class Kernel:
-    """`count` runs of equal cost: `flops` and `bytes` of one; `fixed_bytes` of these are the same for every batch."""
+    """`count` runs of equal cost: `flops` and `bytes` of one; the `fixed_…` among these don't grow with the batch."""
 
     op: str
     dtype: str
     flops: int
     bytes: int
+    fixed_flops: int = 0
     fixed_bytes: int = 0
     count: int = 1
 
@@ -62,11 +63,9 @@ class Kernel:
         return self.count * costs.seconds(cost, processor, self.dtype, efficiency)
 
     def scaled(self, factor: float) -> Kernel:
-        """The same for `factor` times as many examples; what moves only fixed bytes stays as it is."""
-        if self.bytes and self.bytes == self.fixed_bytes:
-            return self
-        growing = round((self.bytes - self.fixed_bytes) * factor)
-        return replace(self, flops=round(self.flops * factor), bytes=self.fixed_bytes + growing)
+        """The same for `factor` times as many examples."""
+        flops = self.fixed_flops + round((self.flops - self.fixed_flops) * factor)
+        return replace(self, flops=flops, bytes=self.fixed_bytes + round((self.bytes - self.fixed_bytes) * factor))
 
 
 @dataclass(frozen=True)
@@ -118,6 +117,25 @@ class Profile:
         from dtflab.sim.profile_of_graph import profile_of
 
         return profile_of(loss, train_op, batch, loop_turns, name)
+
+    @staticmethod
+    def from_table(
+        params: float | None = None, largest_variable_MB: float | None = None, gmac_per_image: float | None = None,
+        layers: int | None = None, units: int | None = None, vocab: int | None = None, attention: str | None = None,
+        steps: int = 25, batch: int = 1, name: str = "table",
+    ) -> Profile:  # fmt: skip
+        """What is known of a network by a few published numbers, in the words of points.md.
+
+        Either of images: how many parameters, MB (1e6 bytes of float32) of the largest variable, multiply-adds per
+        image (1e9). Or of words: `layers` of LSTMs of `units` each way, words known, kind of attention as in
+        `models.seq2seq`, `steps` words in a sentence; with `params`, too, all variables are scaled to that sum. What is
+        assumed of the rest stands in `profile_of_table`. ValueError if neither is complete.
+        """
+        from dtflab.sim.profile_of_table import profile_of
+
+        return profile_of(
+            params, largest_variable_MB, gmac_per_image, layers, units, vocab, attention, steps, batch, name
+        )
 
     @staticmethod
     def from_json(text: str) -> Profile:
@@ -239,6 +257,7 @@ def _layer_scaled(layer: LayerCost, factor: float) -> LayerCost:
         layer,
         forward=tuple(kernel.scaled(factor) for kernel in layer.forward),
         backward=tuple(kernel.scaled(factor) for kernel in layer.backward),
+        update=tuple(kernel.scaled(factor) for kernel in layer.update),
         variables=tuple(_variable_scaled(v, factor) for v in layer.variables),
         output_bytes=None if layer.output_bytes is None else round(layer.output_bytes * factor),
         kept_bytes=round(layer.kept_bytes * factor),

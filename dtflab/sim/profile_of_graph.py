@@ -86,7 +86,9 @@ class _Step:
         ins, outs = [_shape(t) for t in op.inputs], [_shape(t) for t in op.outputs]
         cost = costs.of_node(node, ins, outs, self.known_batch)
         fixed = sum(self._bytes(t) for t in (*op.inputs, *op.outputs) if not self._grows(t))
-        return Kernel(op.type, costs.dtype_of(node), cost.flops, cost.bytes, fixed if fixed <= cost.bytes else 0)
+        fixed = fixed if fixed <= cost.bytes else 0  # else it reads a part of something large, such as rows
+        fixed_flops = cost.flops if fixed == cost.bytes else 0
+        return Kernel(op.type, costs.dtype_of(node), cost.flops, cost.bytes, fixed_flops, fixed)
 
     def _turns(self, op: Operation) -> int:
         """How often an operation runs in a step."""
@@ -177,7 +179,9 @@ def _shape(tensor: Tensor) -> Any:
 
 
 def _itemsize(tensor: Any) -> int:
-    """Bytes of one element."""
+    """Bytes of one element; a handle has none."""
+    if tensor.dtype.base_dtype in (dtypes.resource, dtypes.variant):
+        return 0
     return int(np.dtype(tensor.dtype.base_dtype.as_numpy_dtype).itemsize)
 
 
