@@ -57,6 +57,9 @@ class Sized:
         return self.size * int(self.dtype.itemsize)
 
 
+HANDLE = Sized((), np.dtype(object))  # a queue, a variable, a data set: not what is in it
+
+
 def of_node(node: Node, ins: Sequence[Any], outs: Sequence[Any], batch: int | None = None) -> Cost:
     """The cost of one run of `node`, whose inputs and outputs are arrays, Tensors, TensorShapes or tuples of sizes.
 
@@ -93,7 +96,7 @@ def seconds(
 
 def dtype_of(node: Node) -> str:
     """The name of the dtype in which a node computes, for `seconds`."""
-    said = [node.attrs[attr] for attr in ("T", "dtype") if isinstance(node.attrs.get(attr), DType)]
+    said = [node.attrs[attr] for attr in ("dtype", "T") if isinstance(node.attrs.get(attr), DType)]
     return next((dtype.base_dtype.name for dtype in [*said, *node.output_types]), "float32")
 
 

@@ -4,7 +4,7 @@ An op's class is its interface (equal to TensorFlow's OpDef), shape rule, kernel
 good first one to read. Below, each file once, by theme; where its name says enough, nothing more is said. Files that
 hold no op are the functions that programs call (`convolutions.py`), or the state behind an op (`queue_state.py`).
 
-What ops share: `all` (imports every family), `elementwise` (one line per op), `shapes` (rules of many ops),
+What ops share: `all` (imports every family), `elementwise` (one line per op), `shapes` and `costs` (rules of many ops),
 `type_sets`, `messages` (TensorFlow's words for errors), `array_module` (NumPy or CuPy), `blas` (its threads),
 `forwarding` (results in their inputs' buffers), `kernel_registry` (which device has which kernel), `operators`
 (`a + b`, `a[i]`), `custom_gradient`, `sendrecv` (what the master adds), `fused` and `fused_conv` (what a TensorFlow

@@ -23,7 +23,7 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.accumulator_state import Accumulator, DenseAccumulator, SparseAccumulator, Take
 from dtflab.ops.cell import Cell
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free, updated
 from dtflab.ops.handles import by_reference, resource_of
 from dtflab.ops.messages import dtype_text, invalid
 from dtflab.ops.resource import DEFAULT_CONTAINER, ResourceHandle
@@ -39,7 +39,7 @@ class _AccumulatorOp(Op):
 
     stateful = True
     needs_ctx = True
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
     kind: type[Accumulator] = DenseAccumulator
 
     @staticmethod
@@ -133,6 +133,8 @@ class _Apply(Op):
 
         return apply
 
+    bytes = staticmethod(updated)
+
     @staticmethod
     def flops(node: Any, ins: Any, outs: Any) -> int:
         return elements(ins[2])
@@ -140,7 +142,7 @@ class _Apply(Op):
 
 class _Take(Op):
     is_async = True
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
 
     @staticmethod
     def infer(operation: Any) -> list[TensorShape]:
@@ -167,7 +169,7 @@ class _Take(Op):
 
 class _SetGlobalStep(Op):
     needs_ctx = True
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
 
     @staticmethod
     def infer(operation: Any) -> list[TensorShape]:
@@ -181,7 +183,7 @@ class _SetGlobalStep(Op):
 
 class _NumAccumulated(Op):
     needs_ctx = True
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
     infer = staticmethod(shapes.scalar)
 
     @staticmethod
@@ -218,6 +220,9 @@ class SparseAccumulatorApplyGradient(_Apply):
 
     def flops(node, ins, outs):
         return elements(ins[3])
+
+    def bytes(node, ins, outs):
+        return updated(node, ins[:4], outs)
 
 
 @op("""SparseAccumulatorTakeGradient(

@@ -18,7 +18,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, constant as constants, joining, math, repeating, reshaping, segments, stacking
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, renamed, shape_text
 
 

@@ -21,6 +21,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.sparse_tensor import SparseTensor, is_sparse
 
@@ -34,8 +35,7 @@ class _PassOn(Op):
     def bind(node, xp):
         return lambda x: x
 
-    def flops(node, ins, outs):
-        return 0
+    flops = bytes = free
 
     def grad(op, dy):
         return [dy]
@@ -88,6 +88,7 @@ class IdentityN(Op):
     """The inputs, all of them at once."""
 
     aliasing = True
+    flops = bytes = free
 
     def infer(op):
         return [t.shape for t in op.inputs]
@@ -135,6 +136,7 @@ def prevent_gradient(input: Any, message: str = "", name: str | None = None) -> 
 class Shape(Op):
     """The sizes of the input, as a vector."""
 
+    flops = bytes = free
     grad = no_gradient
 
     def infer(op):
@@ -152,6 +154,7 @@ class Shape(Op):
 class ShapeN(Op):
     """The shapes of several tensors."""
 
+    flops = bytes = free
     grad = no_gradient
 
     def infer(op):
@@ -169,6 +172,7 @@ class Size(Op):
     """The number of elements."""
 
     infer = shapes.scalar
+    flops = bytes = free
     grad = no_gradient
 
     def bind(node, xp):
@@ -182,6 +186,7 @@ class Rank(Op):
     """The number of dimensions."""
 
     infer = shapes.scalar
+    flops = bytes = free
     grad = no_gradient
 
     def bind(node, xp):

@@ -21,6 +21,7 @@ from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.ops import constant as constants, division, elementwise, logic, shapes, unary
+from dtflab.ops.costs import free
 from dtflab.ops.messages import dtype_text, invalid
 from dtflab.ops.sparse_tensor import SparseTensor
 from dtflab.ops.type_sets import NUMBER
@@ -175,8 +176,7 @@ class Bitcast(Op):
 
         return kernel
 
-    def flops(node, ins, outs):
-        return 0
+    flops = bytes = free
 
 
 def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:

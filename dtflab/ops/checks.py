@@ -19,7 +19,8 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, name_scope
 from dtflab.ops import shapes
 from dtflab.ops.cond import cond
-from dtflab.ops.control_flow import free, no_op, with_dependencies
+from dtflab.ops.control_flow import no_op, with_dependencies
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, renamed
 from dtflab.ops.summarize import summarize_value
 
@@ -30,7 +31,7 @@ from dtflab.ops.summarize import summarize_value
 class Assert_(Op):
     stateful = True
     infer = shapes.none
-    flops = free
+    flops = bytes = free
     grad = no_gradient
 
     def bind(node, xp):

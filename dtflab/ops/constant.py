@@ -25,6 +25,7 @@ from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, casting, joining, logic, math, reduction, repeating, reshaping, shapes, slicing
+from dtflab.ops.costs import free
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.ops.type_sets import FLOAT, REAL_COMPLEX_BOOL
 
@@ -46,12 +47,13 @@ class Const(Op):
             value = value[()]  # arithmetic is faster with NumPy's scalars than with arrays of one element
         return lambda: value
 
-    def flops(node, ins, outs):
-        return 0
+    flops = bytes = free
 
 
 class _Fed(Op):
     """What the placeholders share: the value comes from outside, or not at all."""
+
+    flops = bytes = staticmethod(free)
 
     def infer(op):
         return [op.attrs["shape"]]
@@ -89,6 +91,7 @@ class PlaceholderWithDefault(Op):
     """A value that a step may be given; otherwise the input."""
 
     aliasing = True
+    flops = bytes = free
 
     def infer(op):
         op.inputs[0].shape.assert_is_compatible_with(op.attrs["shape"])

@@ -22,16 +22,12 @@ from dtflab.graph.scopes import colocate_with, control_dependencies, device, nam
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import constant, shapes
+from dtflab.ops.costs import free
 
 
 def same(node: Any, xp: Any) -> Callable[[Any], Any]:
     """The kernel of every op that hands its input on: the identity."""
     return lambda value: value
-
-
-def free(node: Any, ins: Sequence[Any], outs: Sequence[Any]) -> int:
-    """No arithmetic."""
-    return 0
 
 
 # -- order ---------------------------------------------------------------------------------------------
@@ -40,7 +36,7 @@ def free(node: Any, ins: Sequence[Any], outs: Sequence[Any]) -> int:
 @op("NoOp() -> ()")
 class NoOp(Op):
     infer = shapes.none
-    flops = free
+    flops = bytes = free
 
     def bind(node, xp):
         return lambda: None
@@ -52,7 +48,7 @@ class ControlTrigger(Op):
 
     control_flow = "control_trigger"
     infer = shapes.none
-    flops = free
+    flops = bytes = free
 
     def bind(node, xp):
         return lambda: None
@@ -151,7 +147,7 @@ def _twice(operation: Any) -> list[TensorShape]:
 class _Switch(Op):
     control_flow = "switch"
     infer = staticmethod(_twice)
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
     aliasing = True
 
     @staticmethod
@@ -200,7 +196,7 @@ def _merge_shape(operation: Any) -> list[TensorShape]:
 class _Merge(Op):
     control_flow = "merge"
     infer = staticmethod(_merge_shape)
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
     aliasing = True
 
 
@@ -281,7 +277,7 @@ def _passed(control_flow: str) -> type:
     """The base of the ops that carry one value into, around or out of a frame."""
     attributes = {
         "control_flow": control_flow, "infer": staticmethod(shapes.unchanged), "bind": staticmethod(same),
-        "flops": staticmethod(free), "aliasing": True,
+        "flops": staticmethod(free), "bytes": staticmethod(free), "aliasing": True,
     }  # fmt: skip
     return type(f"_{control_flow}", (Op,), attributes)
 
@@ -337,7 +333,7 @@ class RefNextIteration(_NextIteration):  # type: ignore[valid-type]
 class LoopCond(Op):
     control_flow = "loop_cond"
     bind = same
-    flops = free
+    flops = bytes = free
     aliasing = True
     grad = no_gradient
 
@@ -407,7 +403,7 @@ class RefIdentity(Op):
     aliasing = True
     infer = shapes.unchanged
     bind = same
-    flops = free
+    flops = bytes = free
 
     def grad(operation, dy):
         return [dy]

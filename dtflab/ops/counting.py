@@ -33,6 +33,7 @@ from dtflab.ops import (
 from dtflab.ops.array_module import scatterer
 from dtflab.ops.checks import Assert
 from dtflab.ops.control_flow import with_dependencies
+from dtflab.ops.costs import of_inputs
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.type_sets import FLOAT
 
@@ -63,6 +64,8 @@ def _counts(xp: Any, numbers: Any, size: int, weights: Any, dtype: Any, binary: 
 class Bincount(Op):
     """How often each number from 0 to size - 1 is in an array, or the sum of its weights."""
 
+    flops = of_inputs
+
     def infer(op):
         size = folded_value(op.inputs[1])
         if size is not None and size < 0:
@@ -80,6 +83,8 @@ class Bincount(Op):
         binary_output: bool = false""")
 class DenseBincount(Op):
     """Bincount of a vector, or of each row of a matrix; with `binary_output` only whether a number is there."""
+
+    flops = of_inputs
 
     def infer(op):
         shape, size = op.inputs[0].shape.with_rank_at_most(2), folded_value(op.inputs[1])
@@ -100,6 +105,8 @@ class DenseBincount(Op):
         dtype: {{int32, int64}} = int32""")
 class HistogramFixedWidth(Op):
     """How many values are in each of nbins equal bins of a range; the first and the last take all beyond."""
+
+    flops = of_inputs
 
     def infer(op):
         op.inputs[1].shape.merge_with([2])

@@ -28,7 +28,8 @@ from dtflab.graph.scopes import (
 )
 from dtflab.ops import shapes
 from dtflab.ops.array import identity
-from dtflab.ops.control_flow import free, group, tuple as gated
+from dtflab.ops.control_flow import group, tuple as gated
+from dtflab.ops.costs import free
 from dtflab.ops.handles import resource_of
 from dtflab.ops.resource import ResourceHandle
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, name_for
@@ -101,7 +102,7 @@ class MutexV2(Op):
     stateful = True
     needs_ctx = True
     infer = shapes.scalar
-    flops = free
+    flops = bytes = free
 
     def bind(node, xp):
         container, shared_name = node["container"].decode() or DEFAULT_CONTAINER, node["shared_name"].decode()
@@ -119,7 +120,7 @@ class MutexLock(Op):
     stateful = True
     is_async = True
     infer = shapes.scalar
-    flops = free
+    flops = bytes = free
 
     def bind(node, xp):
         def lock(ctx, handle, done):
@@ -146,7 +147,7 @@ class MutexLock(Op):
 class ConsumeMutexLock(Op):
     stateful = True
     infer = shapes.none
-    flops = free
+    flops = bytes = free
 
     def bind(node, xp):
         return lambda token: token.release()

@@ -23,7 +23,7 @@ from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 
 Element = Sequence[Any]
@@ -116,7 +116,7 @@ class DatasetOp(Op):
     """Base of the ops that make a data set; `make(node, *inputs)` gives it."""
 
     infer = staticmethod(shapes.scalar)
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
     make: Callable[..., Dataset]
 
     @classmethod

@@ -23,7 +23,7 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.ops import shapes
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.summarize import summarize_edges, summarize_value
 
 
@@ -38,7 +38,7 @@ class Print_(Op):
     needs_ctx = True
     aliasing = True
     infer = shapes.unchanged
-    flops = free
+    flops = bytes = free
 
     def bind(node, xp):
         message, limit, count = node["message"].decode(), node["first_n"], node["summarize"]
@@ -74,7 +74,7 @@ def Print(
        summarize: int = 3""")
 class StringFormat(Op):
     infer = shapes.scalar
-    flops = free
+    flops = bytes = free
 
     def bind(node, xp):
         parts = node["template"].decode().split(node["placeholder"].decode())
@@ -95,7 +95,7 @@ class PrintV2(Op):
     stateful = True
     needs_ctx = True
     infer = shapes.none
-    flops = free
+    flops = bytes = free
 
     def bind(node, xp):
         stream, end = node["output_stream"].decode(), node["end"].decode()

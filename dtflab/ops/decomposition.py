@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import casting, constant as constants, joining, linalg, matmul, reshaping
+from dtflab.ops.costs import cubic, matrices
 from dtflab.ops.messages import invalid, shape_text
 
 
@@ -51,7 +52,10 @@ class Qr(Op):
         return kernel
 
     def flops(node: Any, ins: Sequence[Any], outs: Sequence[Any]) -> int:
-        return 2 * elements(ins[0]) * min(ins[0].shape[-2:])
+        """Householder's reflections to r, and as many to q; as Golub and Van Loan count."""
+        count, *sides = matrices(ins[0])
+        m, n = max(sides), min(sides)
+        return count * (4 * m * n * n - 4 * n**3 // 3)
 
     def grad(op, dq, dr):
         q, r = op.outputs
@@ -127,8 +131,7 @@ class MatrixInverse(Op):
         inner = matmul.matmul(dy, inverse, adjoint_a=adjoint, adjoint_b=not adjoint)
         return [-matmul.matmul(inverse, inner, adjoint_a=not adjoint)]
 
-    def flops(node: Any, ins: Sequence[Any], outs: Sequence[Any]) -> int:
-        return 2 * elements(ins[0]) * int(ins[0].shape[-1])
+    flops = cubic(2)
 
 
 def matrix_inverse(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:

@@ -8,6 +8,7 @@ Rule: one pass over the images per position in the filter; of several equal larg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from typing import Any
 
 from dtflab.graph.apply_op import apply_op
@@ -85,7 +86,9 @@ def _to_filter(xp: Any, x: Any, w: Any, dy: Any, axes: Sequence[Axis]) -> Any:
 
 
 def _flops(node: Any, ins: Any, outs: Any) -> int:
-    return 2 * elements(ins[1]) * elements(ins[0]) // max(int(ins[0].shape[-1]), 1)
+    """An addition and a comparison for each element of a window; the gradients look for the largest once more."""
+    windows_of = [*ins, *outs][2]  # the result, or its gradient
+    return 2 * elements(windows_of) * prod(ins[1].shape[:2])
 
 
 @op("Dilation2D(input: T, filter: T) -> (output: T)" + _ATTRS)

@@ -9,6 +9,7 @@ another order; what does not depend on that agrees.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
-from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.graph.tensor_shape import TensorShape
@@ -35,11 +36,11 @@ from dtflab.ops import (
     reshaping,
     unary,
 )
+from dtflab.ops.costs import cubic, matrices
 from dtflab.ops.messages import invalid
 from dtflab.ops.solving import (
     adjoint,
     conjugate_transposed,
-    cubic,
     in_lapack,
     matrix_solve,
     square_shape,
@@ -59,6 +60,11 @@ def _gaps(values: Any, square: Any) -> Any:
     return linalg.matrix_set_diag(gaps, constants.zeros_like(square))
 
 
+def _eigen(values: int, vectors: int) -> Callable[..., int]:
+    """Thirds of n³ operations, without and with eigenvectors; as Golub and Van Loan count the QR algorithm."""
+    return lambda node, ins, outs: cubic(vectors if node["compute_v"] else values, 3)(node, ins, outs)
+
+
 @op(f"""SelfAdjointEigV2(input: T) -> (e: T, v: T)
         compute_v: bool = true
         T: {_TYPES}""")
@@ -66,7 +72,7 @@ class SelfAdjointEigV2(Op):
     """Eigenvalues, rising, and eigenvectors of Hermitian matrices, of which the lower triangle is read."""
 
     blas = True
-    flops = cubic
+    flops = _eigen(values=4, vectors=27)
 
     def infer(op):
         shape = square_shape(op)
@@ -105,7 +111,7 @@ class Eig(Op):
     """Eigenvalues and eigenvectors of any square matrices."""
 
     blas = True
-    flops = cubic
+    flops = _eigen(values=30, vectors=75)
     infer = SelfAdjointEigV2.infer
 
     def bind(node, xp):
@@ -176,7 +182,10 @@ class Svd(Op):
         return kernel
 
     def flops(node, ins, outs):
-        return 4 * elements(ins[0]) * min(ins[0].shape[-2:])
+        """As Golub and Van Loan count the algorithm of Golub and Reinsch."""
+        count, *sides = matrices(ins[0])
+        m, n = max(sides), min(sides)
+        return count * (14 * m * n * n + 8 * n**3 if node["compute_uv"] else 4 * m * n * n - 4 * n**3 // 3)
 
     def grad(op, ds, du, dv):
         a = op.inputs[0]
@@ -288,7 +297,7 @@ class MatrixSquareRoot(Op):
 
     blas = True
     infer = square_shapes
-    flops = cubic
+    flops = cubic(28)  # a Schur form in 25, the root of its triangle, two products
     bind = _of_triangle(_square_root)
 
     def grad(op, dy):
@@ -317,7 +326,7 @@ class MatrixLogarithm(Op):
 
     blas = True
     infer = square_shapes
-    flops = cubic
+    flops = cubic(60)  # a Schur form, some roots, a series
     bind = _of_triangle(_logarithm)
 
 

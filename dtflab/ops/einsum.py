@@ -11,6 +11,7 @@ diagonal.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -61,11 +62,12 @@ class Einsum(Op):
 
     def flops(node, ins, outs):
         inputs, output = split(node["equation"].decode(), node["N"])
-        labels, _ = named(inputs, output, [len(x.shape) for x in ins])
+        labels, out = named(inputs, output, [len(x.shape) for x in ins])
         sizes: dict[str, int] = {}
         for label, size in ((a, n) for names, x in zip(labels, ins) for a, n in zip(names, x.shape)):
             sizes[label] = max(sizes.get(label, 1), int(size))
-        return 2 * int(np.prod(list(sizes.values())))
+        is_summed = not sizes.keys() <= set(out)
+        return prod(sizes.values()) * (len(ins) - 1 + is_summed)
 
     def grad(op, dz):
         return _gradients(op, dz)

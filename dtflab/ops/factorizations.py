@@ -31,8 +31,9 @@ from dtflab.ops import (
     reshaping,
     unary,
 )
+from dtflab.ops.costs import cubic
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.solving import adjoint, cubic, in_lapack, matrix_triangular_solve, square_shape, square_shapes
+from dtflab.ops.solving import adjoint, in_lapack, matrix_triangular_solve, square_shape, square_shapes
 
 _TYPES = "{double, float, half, complex64, complex128}"
 
@@ -55,7 +56,7 @@ class Cholesky(Op):
 
     blas = True
     infer = square_shapes
-    flops = cubic
+    flops = cubic(1, 3)
     bind = in_lapack(lambda xp, node, x: _cholesky(xp, x), "")
 
     def grad(op, dy):
@@ -72,7 +73,7 @@ class Cholesky(Op):
 
 class _Determinant(Op):
     blas = True
-    flops = staticmethod(cubic)
+    flops = staticmethod(cubic(2, 3))
 
     @staticmethod
     def infer(op: Any) -> list[TensorShape]:
@@ -116,7 +117,7 @@ class Lu(Op):
     """Lower and upper triangle in one matrix, and the order of rows, with the largest pivot in each column."""
 
     blas = True
-    flops = cubic
+    flops = cubic(2, 3)
 
     def infer(op):
         shape = square_shape(op)

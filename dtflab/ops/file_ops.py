@@ -17,7 +17,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text
 
 

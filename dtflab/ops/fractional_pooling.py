@@ -20,6 +20,7 @@ from dtflab.graph.errors import UnimplementedError
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.costs import of_inputs
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.philox import PhiloxStream, uniform_double
 from dtflab.ops.random import stream_of
@@ -161,6 +162,7 @@ def _output_shape(op: Any) -> list[TensorShape]:
 class _Fractional(Op):
     """What the two share."""
 
+    flops = staticmethod(of_inputs)
     needs_ctx = True
     infer = staticmethod(_output_shape)
 

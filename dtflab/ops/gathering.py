@@ -25,6 +25,7 @@ from dtflab.graph.static_value import constant_value, folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, casting, constant as constants, joining, reshaping, segments
 from dtflab.ops.array_module import scatterer
+from dtflab.ops.costs import free, of_part
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.scatter import blank, check_range
 from dtflab.ops.scatter_nd_shapes import check_output, check_static
@@ -48,8 +49,8 @@ class Gather(Op):
 
         return _kept_in_array(kernel) if node["Tparams"] == dtypes.string else kernel
 
-    def flops(node, ins, outs):
-        return 0
+    flops = free
+    bytes = of_part
 
     def grad(op, dy):
         params, indices = op.inputs
@@ -107,8 +108,8 @@ class GatherV2(Op):
 
         return _kept_in_array(kernel) if node["Tparams"] == dtypes.string else kernel
 
-    def flops(node, ins, outs):
-        return 0
+    flops = free
+    bytes = of_part
 
     def grad(op, dy):
         params, indices, axis = op.inputs
@@ -264,8 +265,8 @@ class GatherNd(Op):
 
         return _kept_in_array(kernel) if node["Tparams"] == dtypes.string else kernel
 
-    def flops(node, ins, outs):
-        return 0
+    flops = free
+    bytes = of_part
 
     def grad(op, dy):
         params, indices = op.inputs

@@ -17,7 +17,7 @@ import numpy as np
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.dataset import METADATA, OUTPUTS, Dataset, Run, check_signature
 from dtflab.ops.dataset_functions import Captured
 from dtflab.ops.handles import resource_of
@@ -38,7 +38,7 @@ class _IteratorOp(Op):
 
     stateful = True
     needs_ctx = True
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
     infer = staticmethod(shapes.scalar)
 
     @classmethod
@@ -90,7 +90,7 @@ class OneShotIterator(_IteratorOp):
 class MakeIterator(Op):
     stateful = True
     needs_ctx = True
-    flops = free
+    flops = bytes = free
     infer = shapes.none
 
     def bind(node, xp):
@@ -108,7 +108,7 @@ def _declared_shapes(operation: Any) -> list[TensorShape]:
 class _GetNext(Op):
     stateful = True
     is_async = True
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
     infer = staticmethod(_declared_shapes)
 
     @staticmethod
@@ -131,7 +131,7 @@ for _name in ("IteratorGetNext", "IteratorGetNextSync"):
 @op("IteratorToStringHandle(resource_handle: resource) -> (string_handle: string)")
 class IteratorToStringHandle(Op):
     stateful = True
-    flops = free
+    flops = bytes = free
     infer = shapes.scalar
 
     def bind(node, xp):
@@ -147,7 +147,7 @@ class IteratorToStringHandle(Op):
 class _FromStringHandle(Op):
     stateful = True
     needs_ctx = True
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
     infer = staticmethod(shapes.scalar)
 
     @staticmethod
@@ -182,7 +182,7 @@ class _Whole(Op):
 
     stateful = True
     is_async = True
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
     infer = staticmethod(_declared_shapes)
 
     @staticmethod

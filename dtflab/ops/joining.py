@@ -21,6 +21,7 @@ from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value, folded_value
 from dtflab.graph.tensor_shape import Dimension, TensorShape
 from dtflab.ops import array, casting, constant as constants, gathering, logic, math, reshaping, slicing, stacking
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text
 
 
@@ -192,6 +193,7 @@ class ConcatOffset(Op):
     """Where each value begins in their concatenation."""
 
     grad = no_gradient
+    flops = bytes = free
 
     def infer(op):
         return [t.shape for t in op.inputs[1:]]

@@ -22,6 +22,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
 from dtflab.ops import constant as constants, shapes, unary
+from dtflab.ops.costs import of_inputs
 from dtflab.ops.elementwise import reduce_to_inputs, ufunc
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.type_sets import INTEGER, NUMBER_BOOL
@@ -189,6 +190,8 @@ class SelectV2(Op):
         T: {NUMBER_BOOL} = bool""")
 class Where(Op):
     """The coordinates of the elements that are true, or not 0, one per row."""
+
+    flops = of_inputs
 
     def infer(op):
         return [TensorShape([None, op.inputs[0].shape.ndims])]

@@ -15,7 +15,7 @@ from dtflab.graph.dtypes import DType, dtype_text
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.handles import resource_of
 from dtflab.ops.lookup_table import Columns, DenseTable, StaticTable, Table, conflict, pairs_of_file
 from dtflab.ops.messages import invalid, shape_text

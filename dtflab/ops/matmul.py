@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from itertools import zip_longest
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ import numpy as np
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
-from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
@@ -181,9 +183,11 @@ class _BatchProduct(Op):
         return kernel
 
     def flops(node, ins, outs):
-        if len(ins[1].shape) < 2:
-            return 0
-        return 2 * elements(ins[0]) * int(ins[1].shape[-2 if node["adj_y"] else -1])
+        x, y = ins[0].shape, ins[1].shape
+        if len(x) < 2 or len(y) < 2:
+            return 0  # the kernel will say what is wrong
+        batch = prod(map(max, zip_longest(x[-3::-1], y[-3::-1], fillvalue=1)))
+        return 2 * batch * x[-2] * x[-1] * y[-2 if node["adj_y"] else -1]
 
     def grad(op, dy):
         x, y = op.inputs

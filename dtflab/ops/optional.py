@@ -13,13 +13,13 @@ import numpy as np
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid
 from dtflab.ops.variants import Optional
 
 
 class _OptionalOp(Op):
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
     aliasing = True
 
     @staticmethod

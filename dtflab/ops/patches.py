@@ -15,7 +15,7 @@ from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, casting, constant as constants, reshaping, segments, stacking
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, renamed, shape_text
 from dtflab.ops.type_sets import REAL_COMPLEX_BOOL
 from dtflab.ops.windows import axis, patches

@@ -22,7 +22,7 @@ from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.cell import Cell
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.handles import by_reference, resource_of
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.queue_resource import Queue, Spec, Waiter, types_text
@@ -42,7 +42,7 @@ class _QueueOp(Op):
 
     stateful = True
     needs_ctx = True
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
 
     @classmethod
     def bind(cls, node: Any, xp: Any) -> Callable[[Any], ResourceHandle]:
@@ -155,7 +155,7 @@ def _check_types(queue: Queue, types: list[DType], signature: str) -> None:
 
 class _QueueUser(Op):
     is_async = True
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
     infer = staticmethod(shapes.none)
 
 
@@ -281,7 +281,7 @@ class _Close(_QueueUser):
 class _Size(Op):
     needs_ctx = True
     infer = staticmethod(shapes.scalar)
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
 
     @staticmethod
     def bind(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
@@ -291,7 +291,7 @@ class _Size(Op):
 class _IsClosed(Op):
     needs_ctx = True
     infer = staticmethod(shapes.scalar)
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
 
     @staticmethod
     def bind(node: Any, xp: Any) -> Callable[[Any, Any], Any]:

@@ -18,6 +18,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.costs import searched
 from dtflab.ops.messages import invalid
 
 
@@ -143,6 +144,9 @@ class TopKV2(Op):
     def bind(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
         index_type = node["index_type"].as_numpy_dtype
         return lambda values, k: _top(xp, values, int(k), index_type)
+
+    def flops(node, ins, outs):
+        return elements(ins[0]) * searched(outs[0].shape[-1])
 
     def grad(op, dy, _):
         return _top_grad(op, dy)

@@ -20,7 +20,7 @@ from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.cell import Cell
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.handles import by_reference, resource_of
 from dtflab.ops.messages import invalid
 from dtflab.ops.queue import queue_of
@@ -29,6 +29,7 @@ from dtflab.ops.reader_state import Reader, Request
 from dtflab.ops.resource import DEFAULT_CONTAINER, ResourceHandle
 from dtflab.ops.resource_mgr import name_for
 
+Opener = Callable[[bytes], Source]
 READER_TYPE = "tensorflow::ReaderInterface"
 
 # -- making readers -----------------------------------------------------------------------------------
@@ -39,12 +40,12 @@ class _ReaderOp(Op):
 
     stateful = True
     needs_ctx = True
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
     infer = staticmethod(shapes.scalar)
     serializes = False
 
     @staticmethod
-    def starter(node: Any) -> Callable[[bytes], Source]:
+    def starter(node: Any) -> Opener:
         """How this kind of reader opens a unit of work."""
         raise NotImplementedError
 
@@ -134,7 +135,7 @@ def _work_queue(ctx: Any, handle: Any) -> Queue:
 
 class _Read(Op):
     is_async = True
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
     infer = staticmethod(shapes.scalar)
 
     @staticmethod
@@ -152,7 +153,7 @@ class _Read(Op):
 
 class _ReadUpTo(Op):
     is_async = True
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
 
     @staticmethod
     def infer(operation: Any) -> list[TensorShape]:
@@ -181,7 +182,7 @@ class _Ask(Op):
     """Asks a reader something, or tells it."""
 
     needs_ctx = True
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
     answer: Callable[..., Any]
 
     @staticmethod

@@ -30,6 +30,7 @@ from dtflab.ops import (
     slicing,
     stacking,
 )
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.type_sets import REAL_COMPLEX_BOOL
 
@@ -78,6 +79,7 @@ class BroadcastArgs(Op):
     """The shape to which two shapes broadcast."""
 
     grad = None
+    flops = bytes = free
 
     def infer(op):
         lengths = [t.shape.with_rank(1)[0].value for t in op.inputs]
@@ -111,6 +113,7 @@ class BroadcastGradientArgs(Op):
     """The axes over which to sum the gradients of two inputs that were broadcast."""
 
     grad = no_gradient
+    flops = bytes = free
 
     def infer(op):
         return [TensorShape([None]), TensorShape([None])]

@@ -22,6 +22,7 @@ from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, renamed, shape_text
 
 
@@ -51,8 +52,7 @@ class Reshape(Op):
 
         return kernel
 
-    def flops(node, ins, outs):
-        return 0
+    flops = bytes = free
 
     def grad(op, dy):
         dims = op.inputs[0].shape
@@ -142,8 +142,7 @@ class ExpandDims(Op):
 
         return kernel
 
-    def flops(node, ins, outs):
-        return 0
+    flops = bytes = free
 
     def grad(op, dy):
         return [reshape_to_input(op, dy), None]
@@ -188,8 +187,7 @@ class Squeeze(Op):
 
         return kernel
 
-    def flops(node, ins, outs):
-        return 0
+    flops = bytes = free
 
     def grad(op, dy):
         return [reshape_to_input(op, dy)]
@@ -231,8 +229,7 @@ class _Permuted(Op):
             raise ValueError(f"Dimension must be {shape.ndims} but is {perm.size}")
         return [TensorShape([shape.as_list()[i] for i in perm])]
 
-    def flops(node, ins, outs):
-        return 0
+    flops = free
 
 
 def _permute(xp: Any, x: Any, perm: Any) -> Any:

@@ -22,7 +22,7 @@ from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.cell import RUN_INITIALIZER, Cell
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free, overwritten, updated
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.ops.state import counter
 
@@ -86,7 +86,7 @@ class VarHandleOp(Op):
     stateful = True
     needs_ctx = True
     infer = shapes.scalar
-    flops = free
+    flops = bytes = free
 
     def bind(node, xp):
         return _handle_maker(node["container"], node["shared_name"])
@@ -104,7 +104,7 @@ class VarHandlesOp(Op):
     stateful = True
     needs_ctx = True
     infer = shapes.scalar
-    flops = free
+    flops = bytes = free
 
     def bind(node, xp):
         makers = [_handle_maker(c, n) for c, n in zip(node["containers"], node["shared_names"])]
@@ -117,7 +117,7 @@ class VarIsInitializedOp(Op):
     needs_ctx = True
     grad = no_gradient
     infer = shapes.scalar
-    flops = free
+    flops = bytes = free
 
     def bind(node, xp):
         def is_initialized(ctx, handle):
@@ -135,7 +135,7 @@ class DestroyResourceOp(Op):
     stateful = True
     needs_ctx = True
     infer = shapes.none
-    flops = free
+    flops = bytes = free
 
     def bind(node, xp):
         def destroy(ctx, handle):
@@ -154,7 +154,7 @@ class DisableCopyOnRead(Op):
 
     stateful = True
     infer = shapes.none
-    flops = free
+    flops = bytes = free
 
     def bind(node, xp):
         return lambda handle: None
@@ -189,7 +189,7 @@ def _reader(dtype: DType) -> Callable[[Any, ResourceHandle], Any]:
 class ReadVariableOp(Op):
     stateful = True
     needs_ctx = True
-    flops = free
+    flops = bytes = free
 
     def infer(operation):
         return [_declared_shape(operation.inputs[0], operation.get_attr("dtype"))]
@@ -209,7 +209,7 @@ class ReadVariablesOp(Op):
 
     stateful = True
     needs_ctx = True
-    flops = free
+    flops = bytes = free
 
     def infer(operation):
         dtypes = operation.get_attr("dtypes")
@@ -226,7 +226,7 @@ class VariableShape(Op):
     stateful = True
     needs_ctx = True
     grad = no_gradient
-    flops = free
+    flops = bytes = free
 
     def infer(operation):
         known = declared(operation.inputs[0])
@@ -254,6 +254,7 @@ class AssignVariableOp(Op):
     needs_ctx = True
     infer = _assign_shape
     flops = free
+    bytes = overwritten
 
     def bind(node, xp):
         dtype, validate = node["dtype"], node["validate_shape"]
@@ -279,6 +280,7 @@ class _AssignUpdate(Op):
     stateful = True
     needs_ctx = True
     infer = staticmethod(_assign_shape)
+    bytes = staticmethod(updated)
     ufunc = ""
 
     @classmethod

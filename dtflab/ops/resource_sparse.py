@@ -18,6 +18,7 @@ from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import scatter
+from dtflab.ops.costs import free, of_part, overwritten, updated
 from dtflab.ops.resource import ResourceHandle, find
 
 
@@ -29,6 +30,8 @@ from dtflab.ops.resource import ResourceHandle, find
 class ResourceGather(Op):
     stateful = True
     needs_ctx = True
+    flops = free
+    bytes = of_part
 
     def infer(operation):
         known, indices = declared(operation.inputs[0]), operation.inputs[1].shape
@@ -79,6 +82,7 @@ class _ResourceScatter(Op):
     stateful = True
     needs_ctx = True
     how = ""
+    bytes = staticmethod(updated)
 
     @staticmethod
     def infer(operation: Any) -> list[TensorShape]:
@@ -109,6 +113,7 @@ _SCATTER = """(resource: resource, indices: Tindices, updates: dtype) -> ()
 @op(f"ResourceScatterUpdate{_SCATTER.format('type')}")
 class ResourceScatterUpdate(_ResourceScatter):
     how = "update"
+    bytes = overwritten
 
 
 @op(f"ResourceScatterAdd{_SCATTER.format('numbertype')}")

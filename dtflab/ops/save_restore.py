@@ -27,7 +27,7 @@ from dtflab.graph.op_registry import Op, op
 from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 
 

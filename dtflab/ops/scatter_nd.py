@@ -24,6 +24,7 @@ from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, casting, constant as constants, gathering, joining, logic, reshaping
 from dtflab.ops.array_module import scatterer
+from dtflab.ops.costs import free, of_part, overwritten, updated
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.resource import ResourceHandle, find
 from dtflab.ops.resource_sparse import variable_shape
@@ -69,6 +70,7 @@ def _places(indices: Any, shape: Shape) -> tuple[Any, ...]:
 
 class _Scatter(Op):
     how = ""
+    bytes = staticmethod(updated)
 
     @staticmethod
     def infer(op: Any) -> list[TensorShape]:
@@ -106,6 +108,7 @@ _LOCKED, _UNLOCKED = _ATTRS.replace("{}", "true"), _ATTRS.replace("{}", "false")
        T: type{_LOCKED}""")
 class ScatterNdUpdate(_Scatter):
     how = "update"
+    bytes = overwritten
     grad = no_gradient
 
 
@@ -165,6 +168,7 @@ _RESOURCE = "(ref: resource, indices: Tindices, updates: T) -> ()"
        T: type{_LOCKED}""")
 class ResourceScatterNdUpdate(_ResourceScatter):
     how = "update"
+    bytes = overwritten
 
 
 @op(f"""ResourceScatterNdAdd{_RESOURCE}
@@ -210,8 +214,8 @@ class ResourceGatherNd(Op):
         gather = gathering.GatherNd.bind(node.replace(attrs={"Tparams": node["dtype"]}), xp)
         return lambda ctx, handle, indices: gather(find(ctx, handle).read(), indices)
 
-    def flops(node, ins, outs):
-        return 0
+    flops = free
+    bytes = of_part
 
     def grad(op, dy):
         handle, indices = op.inputs

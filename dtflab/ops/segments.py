@@ -22,6 +22,7 @@ from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, constant as constants, gathering, joining, logic, math, reduction, reshaping
 from dtflab.ops.array_module import scatterer
+from dtflab.ops.costs import of_inputs
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.scatter import blank, check_range
 from dtflab.ops.type_sets import NUMBER
@@ -294,6 +295,8 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str
 class ListDiff(Op):
     """The elements of x that are not in y, in their order, and where they stood."""
 
+    flops = of_inputs
+
     def infer(op):
         return [TensorShape([None]), TensorShape([None])]
 
@@ -324,6 +327,8 @@ def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None 
        out_idx: {int32, int64} = int32""")
 class Unique(Op):
     """The distinct elements in the order in which they first occur, and for each element which it is."""
+
+    flops = of_inputs
 
     def infer(op):
         op.inputs[0].shape.assert_has_rank(1)
@@ -366,6 +371,8 @@ def _distinct(xp: Any, x: Any) -> tuple[Any, Any]:
        out_idx: {int32, int64} = int32""")
 class UniqueWithCounts(Op):
     """The same, and how often each occurs."""
+
+    flops = of_inputs
 
     def infer(op):
         return [TensorShape([None]), op.inputs[0].shape, TensorShape([None])]

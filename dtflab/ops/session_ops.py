@@ -26,7 +26,7 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, device
 from dtflab.ops import shapes
 from dtflab.ops.constant import placeholder
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 
 _numbers = itertools.count()
 _MANY = 10  # so many forgotten values are deleted at once
@@ -44,7 +44,7 @@ class GetSessionHandle(Op):
     stateful = True
     needs_ctx = True
     infer = shapes.scalar
-    flops = free
+    flops = bytes = free
     grad = no_gradient
 
     def bind(node: Any, xp: Any) -> Callable[..., Any]:
@@ -61,7 +61,7 @@ class GetSessionHandle(Op):
 class GetSessionTensor(Op):
     stateful = True
     needs_ctx = True
-    flops = free
+    flops = bytes = free
     grad = no_gradient
 
     def bind(node: Any, xp: Any) -> Callable[..., Any]:
@@ -88,7 +88,7 @@ class DeleteSessionTensor(Op):
     stateful = True
     needs_ctx = True
     infer = shapes.none
-    flops = free
+    flops = bytes = free
     grad = no_gradient
 
     def bind(node: Any, xp: Any) -> Callable[..., Any]:

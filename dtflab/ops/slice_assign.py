@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.op_registry import Op, elements, op
+from dtflab.ops.costs import overwritten
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.resource import find
 from dtflab.ops.slicing import MASK_ATTRS, numpy_index
@@ -69,6 +70,8 @@ class StridedSliceAssign(Op):
 
         return kernel
 
+    bytes = overwritten
+
     def flops(node, ins, outs):
         return elements(ins[4])
 
@@ -86,6 +89,8 @@ class ResourceStridedSliceAssign(Op):
     def bind(node, xp):
         write = _writer(node)
         return lambda ctx, handle, *where_and_value: write(find(ctx, handle), *where_and_value)
+
+    bytes = overwritten
 
     def flops(node, ins, outs):
         return elements(ins[4])

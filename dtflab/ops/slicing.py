@@ -24,6 +24,7 @@ from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value, folded_shape, folded_value
 from dtflab.graph.tensor_shape import Dimension, TensorShape
 from dtflab.ops import array, casting, constant as constants, joining, repeating, reshaping, segments, stacking
+from dtflab.ops.costs import free, of_part
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.scatter import blank
 
@@ -80,8 +81,8 @@ class Slice(Op):
 
         return kernel
 
-    def flops(node, ins, outs):
-        return 0
+    flops = free
+    bytes = of_part
 
     def grad(op, dy):
         x, begin = op.inputs[:2]
@@ -213,8 +214,8 @@ class StridedSlice(Op):
 
         return kernel
 
-    def flops(node, ins, outs):
-        return 0
+    flops = free
+    bytes = of_part
 
     def grad(op, dy):
         x, *bounds = op.inputs
@@ -288,8 +289,7 @@ class StridedSliceGrad(Op):
 
         return kernel
 
-    def flops(node, ins, outs):
-        return 0
+    flops = free
 
     def grad(op, ddx):
         begin, end, strides = op.inputs[1:4]

@@ -32,6 +32,7 @@ from dtflab.ops import (
     repeating,
     reshaping,
 )
+from dtflab.ops.costs import matrices
 from dtflab.ops.messages import invalid, shape_text
 
 _TYPES = "{double, float, half, complex64, complex128}"
@@ -49,11 +50,6 @@ def square_shape(op: Any) -> TensorShape:
 def square_shapes(op: Any) -> list[TensorShape]:
     """Every output has the shape of the square matrices."""
     return [square_shape(op)] * len(op.outputs)
-
-
-def cubic(node: Any, ins: Any, outs: Any) -> int:
-    """The cost of what is cubic in the side of a matrix."""
-    return elements(ins[0]) * int(ins[0].shape[-1])
 
 
 def in_lapack(function: Callable[..., Any], failure: str) -> Any:
@@ -92,6 +88,17 @@ def _solve(xp: Any, node: Any, matrix: Any, rhs: Any) -> Any:
     return xp.linalg.solve(matrix, rhs)
 
 
+def _solved(times: int, divisor: int = 1) -> Callable[..., int]:
+    """`times / divisor` n³ to factor a matrix; for each right side n² to go down a triangle, and n² to go up."""
+
+    def flops(node: Any, ins: Any, outs: Any) -> int:
+        count, n, _ = matrices(ins[0])
+        triangles = 2 if times else 1
+        return count * times * n**3 // divisor + triangles * n * elements(outs[0] if outs else ins[1])
+
+    return flops
+
+
 @op(f"""MatrixSolve(matrix: T, rhs: T) -> (output: T)
         adjoint: bool = false
         T: {_TYPES}""")
@@ -99,7 +106,7 @@ class MatrixSolve(Op):
     """The x with matrix·x = rhs."""
 
     blas = True
-    flops = cubic
+    flops = _solved(2, 3)
     bind = in_lapack(_solve, "Input matrix is not invertible.")
 
     def infer(op):
@@ -147,7 +154,7 @@ class MatrixTriangularSolve(Op):
     """The x with matrix·x = rhs, for one triangle of the matrix."""
 
     blas = True
-    flops = cubic
+    flops = _solved(0)
     bind = in_lapack(_solve_triangular, "Input matrix is not invertible.")
 
     def infer(op):
@@ -172,6 +179,12 @@ class MatrixTriangularSolve(Op):
                 reshaping.reshape(reduction.reduce_sum(d_rhs, axis=rr), sr)]  # fmt: skip
 
 
+def _fitted(node: Any, ins: Any, outs: Any) -> int:
+    """The normal equations: aᵀa, aᵀb, a factorization, both triangles. m rows, n columns, k right sides."""
+    (count, m, n), (_, _, k) = map(matrices, ins[:2])
+    return count * (m * n * n + 2 * m * n * k + n**3 // 3 + 2 * n * n * k)
+
+
 @op(f"""MatrixSolveLs(matrix: T, rhs: T, l2_regularizer: double) -> (output: T)
         T: {_TYPES}
         fast: bool = true""")
@@ -179,7 +192,7 @@ class MatrixSolveLs(Op):
     """The x for which matrix·x is next to rhs; of several the smallest."""
 
     blas = True
-    flops = cubic
+    flops = _fitted
 
     def infer(op):
         matrix, rhs = (x.shape.with_rank_at_least(2) for x in op.inputs[:2])

@@ -16,12 +16,13 @@ import numpy as np
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor
-from dtflab.graph.op_registry import Op, op
+from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, constant as constants, ranking, reshaping, scatter_nd
+from dtflab.ops.costs import searched
 from dtflab.ops.messages import invalid
 
 
@@ -45,6 +46,10 @@ def _bound_shape(op: Any) -> list[TensorShape]:
     return [op.inputs[1].shape]
 
 
+def _bound_flops(node: Any, ins: Any, outs: Any) -> int:
+    return elements(ins[1]) * searched(ins[0].shape[-1])
+
+
 _BOUND = """(sorted_inputs: T, values: T) -> (output: out_type)
             T: type
             out_type: {int32, int64} = int32"""
@@ -55,6 +60,7 @@ class LowerBound(Op):
     """Where in its row, which is sorted, each value would come, before its equals."""
 
     infer = _bound_shape
+    flops = _bound_flops
 
     def bind(node, xp):
         return _bound_kernel("left", node, xp)
@@ -65,6 +71,7 @@ class UpperBound(Op):
     """Where in its row, which is sorted, each value would come, after its equals."""
 
     infer = _bound_shape
+    flops = _bound_flops
 
     def bind(node, xp):
         return _bound_kernel("right", node, xp)

@@ -23,7 +23,7 @@ from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import constant as constants, stacking
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, renamed, shape_text
 
 

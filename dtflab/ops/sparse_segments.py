@@ -10,13 +10,14 @@ by the number of rows, `sqrt_n` by its square root. The gradient may stay sparse
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.indexed_slices import IndexedSlices
-from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.op_registry import Op, elements, nbytes, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
@@ -82,7 +83,13 @@ class _Reduce(Op):
 
     @staticmethod
     def flops(node: Any, ins: Any, outs: Any) -> int:
-        return elements(ins[1]) * elements(ins[0]) // max(len(ins[0]), 1)
+        return elements(ins[1]) * prod(ins[0].shape[1:])
+
+    @classmethod
+    def bytes(cls, node: Any, ins: Any, outs: Any) -> int:
+        """Of the data the rows that are chosen."""
+        rows = cls.flops(node, ins, outs) * int(ins[0].dtype.itemsize)
+        return rows + sum(map(nbytes, (*ins[1:], *outs)))
 
     @classmethod
     def _grad(cls, op: Any, dy: Any) -> list[Any]:
@@ -195,7 +202,7 @@ class _Grad(Op):
 
     @staticmethod
     def flops(node: Any, ins: Any, outs: Any) -> int:
-        return elements(ins[1]) * elements(ins[0]) // max(len(ins[0]), 1)
+        return elements(ins[1]) * prod(ins[0].shape[1:])
 
 
 def _check_grad(indices: Any, ids: Any, segments: int, rows: int) -> None:

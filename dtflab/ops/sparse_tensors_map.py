@@ -22,7 +22,7 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.sparse_tensor import SparseTensor
 

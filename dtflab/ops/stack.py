@@ -23,7 +23,7 @@ from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.ops.resource import ResourceHandle
 
@@ -111,7 +111,7 @@ class StackV2(Op):
 
     stateful = True
     needs_ctx = True
-    flops = free
+    flops = bytes = free
 
     def infer(operation):
         return [TensorShape([2])]
@@ -138,7 +138,7 @@ class StackPushV2(Op):
 
     stateful = True
     needs_ctx = True
-    flops = free
+    flops = bytes = free
 
     def infer(operation):
         return [operation.inputs[1].shape]
@@ -164,7 +164,7 @@ class StackPopV2(Op):
 
     stateful = True
     needs_ctx = True
-    flops = free
+    flops = bytes = free
 
     def infer(operation):
         return [TensorShape(None)]
@@ -189,7 +189,7 @@ class StackCloseV2(Op):
     stateful = True
     needs_ctx = True
     infer = staticmethod(shapes.none)
-    flops = free
+    flops = bytes = free
 
     def bind(node, xp):
         return lambda ctx, handle: _find(ctx, handle).close()

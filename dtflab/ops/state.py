@@ -22,14 +22,14 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import scatter, shapes
 from dtflab.ops.cell import Cell, ReferenceCell
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free, overwritten, updated
 from dtflab.ops.messages import invalid, shape_text
 
 
 class _Variable(Op):
     stateful = True
     needs_ctx = True
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
 
     @staticmethod
     def infer(operation: Any) -> list[TensorShape]:
@@ -112,6 +112,7 @@ def variable_op(
 class Assign(Op):
     allows_uninitialized_input = True
     flops = free
+    bytes = overwritten
     grad = no_gradient
 
     def infer(operation):
@@ -145,6 +146,7 @@ def _assign(cell: Cell, value: Any) -> Cell:
 class _DenseUpdate(Op):
     """`ref = ref op value`, without broadcasting."""
 
+    bytes = staticmethod(updated)
     infer = staticmethod(shapes.merged)
     grad = staticmethod(no_gradient)
     ufunc = ""
@@ -185,7 +187,7 @@ class AssignSub(_DenseUpdate):
 class IsVariableInitialized(Op):
     allows_uninitialized_input = True
     infer = shapes.scalar
-    flops = free
+    flops = bytes = free
 
     def bind(node, xp):
         return lambda cell: np.bool_(cell.initialized)
@@ -232,6 +234,7 @@ def _scatter_shape(operation: Any) -> list[TensorShape]:
 
 class _Scatter(Op):
     infer = staticmethod(_scatter_shape)
+    bytes = staticmethod(updated)
     how = ""
 
     @classmethod
@@ -259,6 +262,7 @@ _INDICES = """
        T: type{_INDICES}true""")
 class ScatterUpdate(_Scatter):
     how = "update"
+    bytes = overwritten
 
 
 @op(f"""ScatterAdd{_SCATTER}

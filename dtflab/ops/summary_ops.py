@@ -17,7 +17,7 @@ from dtflab.graph import dtypes
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.histogram import histogram
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.protos.summary_pb2 import Summary, SummaryMetadata

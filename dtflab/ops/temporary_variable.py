@@ -12,7 +12,7 @@ from dtflab.graph import errors
 from dtflab.graph.op_registry import Op, op
 from dtflab.ops import scatter, shapes
 from dtflab.ops.cell import ReferenceCell
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text
 
 
@@ -25,7 +25,7 @@ class TemporaryVariable(Op):
 
     stateful = True
     needs_ctx = True
-    flops = free
+    flops = bytes = free
 
     def infer(operation):
         return [operation.attrs["shape"]]
@@ -56,7 +56,7 @@ class DestroyTemporaryVariable(Op):
 
     needs_ctx = True
     infer = staticmethod(shapes.unchanged)
-    flops = free
+    flops = bytes = free
 
     def bind(node, xp):
         name = node["var_name"].decode()

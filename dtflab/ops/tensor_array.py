@@ -24,7 +24,7 @@ from dtflab.graph.scopes import control_dependencies
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, shapes
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.resource import ResourceHandle
 from dtflab.ops.scatter import blank
@@ -105,7 +105,7 @@ class TensorArrayV3(Op):
 
     stateful = True
     needs_ctx = True
-    flops = free
+    flops = bytes = free
     grad = no_gradient
 
     def infer(operation):
@@ -150,7 +150,7 @@ class TensorArrayGradV3(Op):
 
     stateful = True
     needs_ctx = True
-    flops = free
+    flops = bytes = free
     grad = no_gradient
     bind = _gradient_maker
 
@@ -167,7 +167,7 @@ class TensorArrayGradWithShape(Op):
 
     stateful = True
     needs_ctx = True
-    flops = free
+    flops = bytes = free
     grad = no_gradient
     bind = _gradient_maker
 
@@ -184,7 +184,7 @@ class TensorArrayGradWithShape(Op):
 class TensorArrayWriteV3(Op):
     stateful = True
     needs_ctx = True
-    flops = free
+    flops = bytes = free
 
     def infer(operation):
         check_handle(operation, 0, None, 0).assert_is_compatible_with(operation.inputs[2].shape)
@@ -210,7 +210,7 @@ class TensorArrayReadV3(Op):
     stateful = True
     needs_ctx = True
     aliasing = True
-    flops = free
+    flops = bytes = free
 
     def infer(operation):
         return [check_handle(operation, 0, 0)]
@@ -237,7 +237,7 @@ class TensorArrayReadV3(Op):
 class TensorArraySizeV3(Op):
     stateful = True
     needs_ctx = True
-    flops = free
+    flops = bytes = free
     grad = no_gradient
 
     def infer(operation):
@@ -253,7 +253,7 @@ class TensorArrayCloseV3(Op):
     stateful = True
     needs_ctx = True
     infer = shapes.none
-    flops = free
+    flops = bytes = free
     grad = no_gradient
 
     def bind(node, xp):

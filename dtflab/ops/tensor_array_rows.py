@@ -16,7 +16,7 @@ from dtflab.graph import errors
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free, of_part
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.tensor_array import check_handle, find, gradients_of_read, gradients_of_written, zeros_of
 from dtflab.ops.tensor_array_state import TensorArrayState
@@ -38,6 +38,7 @@ class TensorArrayGatherV3(Op):
     stateful = True
     needs_ctx = True
     flops = free
+    bytes = of_part
 
     def infer(operation):
         known = check_handle(operation, 1, 0)
@@ -145,6 +146,7 @@ class TensorArrayConcatV3(Op):
     stateful = True
     needs_ctx = True
     flops = free
+    bytes = of_part
 
     def infer(operation):
         check_handle(operation, 0)

@@ -21,7 +21,7 @@ from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.variants import TensorList, zeros
 
@@ -39,7 +39,7 @@ def shape_in(value: Any) -> TensorShape:
 
 
 class ListOp(Op):
-    flops = staticmethod(free)
+    flops = bytes = staticmethod(free)
     aliasing = True
 
     @staticmethod

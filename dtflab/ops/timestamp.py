@@ -11,7 +11,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.ops import shapes
-from dtflab.ops.control_flow import free
+from dtflab.ops.costs import free
 
 
 @op("Timestamp() -> (ts: double)")
@@ -20,7 +20,7 @@ class Timestamp(Op):
     needs_ctx = True
     grad = no_gradient
     infer = shapes.scalar
-    flops = free
+    flops = bytes = free
 
     def bind(node, xp):
         return lambda ctx: np.float64(ctx.step.clock.time())

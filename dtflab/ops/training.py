@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.op_registry import Op, elements, nbytes, op
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import resource
@@ -134,7 +134,17 @@ class _Update(Op):
 
     @classmethod
     def flops(cls, node: Any, ins: Any, outs: Any) -> int:
-        return cls.rule.cost * elements(ins[len(cls.rule.variables) + cls.inputs.index("grad")])
+        return cls.rule.cost * elements(cls._gradient(ins))
+
+    @classmethod
+    def bytes(cls, node: Any, ins: Any, outs: Any) -> int:
+        """The inputs, and what they touch of each variable, read and written."""
+        variables = len(cls.rule.variables)
+        return sum(map(nbytes, ins[variables:])) + 2 * variables * nbytes(cls._gradient(ins))
+
+    @classmethod
+    def _gradient(cls, ins: Any) -> Any:
+        return ins[len(cls.rule.variables) + cls.inputs.index("grad")]
 
 
 def _check(rule: Rule, variables: list[Any], scalars: Iterable[Any]) -> None:

@@ -1,0 +1,61 @@
+"""Costs that ops share: the rules `flops` and `bytes` of those that do not touch all of their inputs and outputs.
+
+Stands for the cases of `core/grappler/costs/op_level_cost_estimator.cc`. Holds no op.
+
+Rule: a kernel reads and writes each byte once, whatever the caches do. What is handed on by reference (a view, a
+variable, a handle) is not moved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from dtflab.graph.op_registry import elements, nbytes
+
+
+def free(node: Any, ins: Any, outs: Any) -> int:
+    """Nothing."""
+    return 0
+
+
+def of_inputs(node: Any, ins: Any, outs: Any) -> int:
+    """One operation per element that goes in."""
+    return sum(map(elements, ins))
+
+
+def of_part(node: Any, ins: Any, outs: Any) -> int:
+    """Bytes where the first input is read only as far as outputs are made of it: a slice, a gather."""
+    return sum(map(nbytes, ins[1:])) + 2 * sum(map(nbytes, outs))
+
+
+def overwritten(node: Any, ins: Any, outs: Any) -> int:
+    """Bytes where the last input replaces a part of the first, a variable."""
+    return sum(map(nbytes, ins[1:])) + nbytes(ins[-1])
+
+
+def updated(node: Any, ins: Any, outs: Any) -> int:
+    """Bytes where a part of the first input, a variable, is read and written: as much as the last input has."""
+    return sum(map(nbytes, ins[1:])) + 2 * nbytes(ins[-1])
+
+
+def matrices(x: Any) -> tuple[int, int, int]:
+    """How many matrices x has, their rows and columns; none if it is no matrix, of which the kernel will complain."""
+    *batch, rows, columns = x.shape if len(x.shape) > 1 else (0, 0, 0)
+    return math.prod(batch), rows, columns
+
+
+def cubic(times: int, divisor: int = 1) -> Callable[..., int]:
+    """`times / divisor` n³ operations per matrix of the first input, n x n."""
+
+    def flops(node: Any, ins: Any, outs: Any) -> int:
+        count, n, _ = matrices(ins[0])
+        return count * times * n**3 // divisor
+
+    return flops
+
+
+def searched(among: int) -> int:
+    """Comparisons until one of so many is found by halving."""
+    return max(among, 1).bit_length()
