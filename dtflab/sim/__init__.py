@@ -1,15 +1,24 @@
 """sim: questions asked of simulated hardware: how fast would this model train on that cluster, and what if …?
 
 `sim.sleep(seconds)` and `sim.now()` are for programs that run in virtual time (`Cluster(clock="virtual")`): what a
-client does between its steps takes none unless it says so.
+client does between its steps takes none unless it says so. `sim.models` are networks as graphs, `sim.Profile` is what
+one costs, layer by layer.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
+from dtflab.graph.missing import missing as _missing
 from dtflab.machine.clock import CURRENT
 from dtflab.sim.stragglers import exponential, lognormal, pareto, uniform
 
-__all__ = ["exponential", "lognormal", "now", "pareto", "sleep", "uniform"]
+__all__ = ["Profile", "exponential", "lognormal", "models", "now", "pareto", "sleep", "uniform"]
+
+# What is loaded when it is first used: modules, and name → the module that has it.
+_MODULES = ("models",)
+_LAZY = {"Profile": "dtflab.sim.profile"}
 
 
 def sleep(seconds: float) -> None:
@@ -20,3 +29,17 @@ def sleep(seconds: float) -> None:
 def now() -> float:
     """Seconds on the clock that counts for the caller: virtual ones since its cluster was made, if it has one."""
     return CURRENT.now()
+
+
+def __getattr__(name: str) -> Any:
+    """Names that are loaded when first used."""
+    if name in _MODULES:
+        return import_module(f"dtflab.sim.{name}")
+    if name in _LAZY:
+        found = globals()[name] = getattr(import_module(_LAZY[name]), name)
+        return found
+    raise _missing("tf.sim", name, __dir__())
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
