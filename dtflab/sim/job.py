@@ -1,0 +1,201 @@
+"""Job: a training job made ready for simulation: what each device computes, what travels over which wires.
+
+Left out: values. A job is a dry run.
+
+Rules. Messages of one kind are numbered item by item, and within an item device by device; gradients leave from the
+last item to the first. Both engines (`step_model`, vectorised; `messages`, by events) simulate the same Job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dtflab.hardware.machines import Machines
+from dtflab.hardware.parts import Processor
+from dtflab.sim.cluster_model import ClusterModel, Wiring, memory_of
+from dtflab.sim.parameters import Parameters
+from dtflab.sim.profile import Profile
+from dtflab.sim.traffic import Array, Items, items, shards
+from dtflab.sim.transfers import Flow, Wire, held_s, idle_wires
+
+
+@dataclass(frozen=True)
+class Input:
+    """Where examples come from: `bytes_per_example` over the wires from a file server of that bandwidth (B/s).
+
+    Preloaded data costs nothing: then there is no Input. `read` ahead, they come while the step before computes;
+    else they are fed, and the step waits for them.
+    """
+
+    bytes_per_example: float
+    bandwidth: float
+    read: bool = True
+
+
+@dataclass(frozen=True)
+class Job:
+    """`owner[d]` is the worker of device d; `slowness[d]` how much longer it computes than the first."""
+
+    batch: int  # of each device
+    items: Items
+    wires: list[Wire]
+    owner: Array
+    slowness: Array
+    pull: Flow  # from the servers to each worker, or to each device if there is no local aggregation
+    scatter: Flow | None  # on to the worker's devices
+    gather: Flow | None  # from them, to be summed
+    push: Flow
+    inputs: Flow | None
+    reads_ahead: bool
+    told_s: Array  # per worker: until it knows that a step is over
+    held_s: Array  # per wire: for how long a step of all workers holds it
+    idle: frozenset[int]  # wires that need not be simulated
+
+    @property
+    def workers(self) -> int:
+        return int(self.owner[-1]) + 1
+
+    @property
+    def devices(self) -> int:
+        return len(self.owner)
+
+
+def job(
+    profile: Profile,
+    cluster: ClusterModel,
+    parameters: Parameters,
+    *,
+    strategy: str = "greedy",
+    parts: int = 1,
+    local_aggregation: bool = True,
+    input: Input | None = None,
+    most: int | None = None,
+) -> Job:
+    """The job of training `profile`, whose batch is that of one device, on `cluster`.
+
+    `strategy` and `parts` say how variables are placed (`traffic.shards`), `most` bounds the items.
+    """
+    times = profile.times(cluster.processor, parameters.flop_efficiency)
+    held = shards(profile, len(cluster.servers), strategy, parts)
+    work = items(_updated(profile, times, cluster, parameters), held, most)
+    work = _overlapping(work, parameters.overlap)
+    wiring = Wiring(cluster, parameters)
+    workers = cluster.gpus if local_aggregation else tuple((device,) for device in cluster.devices)
+    flows = _flows(work, cluster, wiring, workers)
+    inputs = None if input is None else _inputs(input, profile.batch, workers, wiring)
+    sent = [flow for flow in (*flows.values(), inputs) if flow]
+    owner = np.repeat(np.arange(len(workers)), [len(devices) for devices in workers])
+    return Job(
+        batch=profile.batch,
+        items=work,
+        owner=owner,
+        slowness=_slowness(profile, cluster, parameters),
+        **flows,
+        inputs=inputs,
+        reads_ahead=input is not None and input.read,
+        told_s=_told(cluster, wiring, workers),
+        wires=wiring.wires,
+        held_s=np.sum([held_s(wiring.wires, flow) for flow in sent], axis=0),
+        idle=idle_wires(wiring.wires, sent),
+    )
+
+
+# ---- computing ----
+
+
+def _updated(profile: Profile, times: Sequence[Any], cluster: ClusterModel, parameters: Parameters) -> list[Any]:
+    """The times, with those of updates on the processor that holds the variables."""
+    keeper = cluster.machines.processor(cluster.servers[0])[0]
+    updates = profile.times(keeper, parameters.flop_efficiency)
+    return [time._replace(update=other.update) for time, other in zip(times, updates, strict=True)]
+
+
+def _slowness(profile: Profile, cluster: ClusterModel, parameters: Parameters) -> Array:
+    """How much longer each device computes than the first, by the roofline of the whole step."""
+    bare = replace(profile, step_seconds=None)
+    whole: dict[Processor, float] = {}
+    for processor in {cluster.machines.processor(device)[0] for device in cluster.devices}:
+        whole[processor] = sum(
+            time.forward + time.backward for time in bare.times(processor, parameters.flop_efficiency)
+        )
+    taken = np.array([whole[cluster.machines.processor(device)[0]] for device in cluster.devices])
+    return taken / taken[0] if taken[0] else np.ones(len(taken))
+
+
+def _overlapping(work: Items, part: float) -> Items:
+    """The same work, of which only a part can go on while items are under way.
+
+    With 1 it goes on in layer order; with 0 all is pulled before it, and pushed after it.
+    """
+    forward, whole = work.forward_s * part, float(work.ready_s.max())
+    forward[-1] += (1 - part) * (work.head_s + work.forward_s.sum())
+    ready = whole - part * (whole - work.ready_s)
+    return work._replace(forward_s=forward, ready_s=ready, head_s=work.head_s * part)
+
+
+# ---- sending ----
+
+
+def _flows(work: Items, cluster: ClusterModel, wiring: Wiring, workers: Sequence[Sequence[str]]) -> dict[str, Any]:
+    alone = all(len(devices) == 1 for devices in workers)
+    ends = [devices[0] if alone else memory_of(devices[0]) for devices in workers]
+    homes = [cluster.servers[server] for server in work.server]
+    down = _Numbered(work, ends)
+    flows: dict[str, Any] = {"scatter": None, "gather": None}
+    flows["pull"] = down.flow(lambda m, r: wiring.route(homes[m], ends[r]), work.pull_bytes)
+    flows["push"] = down.flow(
+        lambda m, r: (*wiring.route(ends[r], homes[m]), wiring.sum(homes[m])), work.push_bytes, back=True
+    )
+    if not alone:
+        inside = _Numbered(work, devices := [device for each in workers for device in each])
+        flows["scatter"] = inside.flow(lambda m, d: wiring.route(memory_of(devices[d]), devices[d]), work.pull_bytes)
+        flows["scatter"] = flows["scatter"]._replace(senders=None)  # in the order in which the items come in
+        flows["gather"] = inside.flow(
+            lambda m, d: (*wiring.route(devices[d], memory_of(devices[d])), wiring.sum(memory_of(devices[d]))),
+            work.push_bytes,
+            back=True,
+        )
+    return flows
+
+
+class _Numbered:
+    """Makes flows: items × ends."""
+
+    def __init__(self, work: Items, ends: Sequence[str]) -> None:
+        self._items, self._ends = work, len(ends)
+
+    def flow(self, route: Callable[[int, int], tuple[int, ...]], nbytes: Array, back: bool = False) -> Flow:
+        """A message for each item and each end; with `back` from the last item to the first."""
+        order = range(len(self._items.names))[:: -1 if back else 1]
+        routes = [route(m, end) for m in order for end in range(self._ends)]
+        sizes, counts = (np.repeat(column[list(order)], self._ends) for column in (nbytes, self._items.messages))
+        return Flow(routes, sizes, counts, np.tile(np.arange(self._ends), len(order)))
+
+
+def _inputs(given: Input, batch: int, workers: Sequence[Sequence[str]], wiring: Wiring) -> Flow:
+    """One message per worker from the file server, whose wire all share."""
+    server = wiring.add(Wire("file server egress", given.bandwidth))
+    nbytes = [given.bytes_per_example * batch * len(devices) for devices in workers]
+    return Flow([(server,)] * len(workers), np.array(nbytes), np.ones(len(workers)))
+
+
+def _told(cluster: ClusterModel, wiring: Wiring, workers: Sequence[Sequence[str]]) -> Array:
+    """A token's way from the first server to each worker, when nothing else is under way."""
+    source = memory_of(cluster.servers[0])
+    routes = [wiring.route(source, memory_of(devices[0])) for devices in workers]
+    return np.array([sum(wiring.wires[w].latency_s + wiring.wires[w].overhead_s for w in route) for route in routes])
+
+
+def without_trees(machines: Machines) -> Machines:
+    """The same machines, but each GPU has its own lanes to the CPU."""
+    hosts = [replace(host, bus=replace(host.bus, tree=0)) for host in machines.hosts]
+    homes = {task: machines.place(f"{task}/device:CPU:0").host.name for task in machines.tasks}
+    shown: dict[str, list[int]] = {task: [] for task in machines.tasks}
+    for device in machines.devices:
+        if (card := machines.place(device).card) is not None:
+            shown[device.rpartition("/")[0]].append(card)
+    return Machines(hosts, machines.network, homes, shown)
