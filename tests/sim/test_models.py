@@ -133,10 +133,22 @@ def test_layers_of_seq2seq_on_devices_of_their_own():
         models.get("seq2seq")(2, attention="top")
 
 
+def test_a_sampled_softmax_leaves_most_of_the_matrix_alone():
+    full, sampled = (models.get("language_model")(4, vocabulary=1000, steps=3, sampled=n) for n in (None, 10))
+    assert full.parameters == sampled.parameters == 2 * 1000 * 512 + 1000 + 2 * (1024 * 2048 + 2048)
+    assert isinstance(gradients(full)["softmax/weights"], tf.Tensor)
+    assert gradients(sampled)["softmax/weights"].values.shape.as_list() == [4 * 3 + 10, 512]
+
+
+def gradients(model):
+    found = tf.gradients(model.loss, trainable(model))
+    return {v.op.name: grad for v, grad in zip(trainable(model), found, strict=True)}
+
+
 def test_gradients_of_the_rankers_tables_are_rows():
     model = models.get("ranker")(4, tables=2, rows=1000, depth=16)
-    grads = dict(zip(trainable(model), tf.gradients(model.loss, trainable(model)), strict=True))
-    rows = {v.op.name: g.values.shape.as_list() for v, g in grads.items() if isinstance(g, tf.IndexedSlices)}
+    sparse = {name: grad for name, grad in gradients(model).items() if isinstance(grad, tf.IndexedSlices)}
+    rows = {name: grad.values.shape.as_list() for name, grad in sparse.items()}
     assert rows == {f"embedding_{i}/weights": [4 * 10, 16] for i in range(2)}
 
 
@@ -155,5 +167,11 @@ def test_a_users_own_network_is_a_function_that_returns_its_loss():
 def test_what_is_no_network_is_told_so():
     with pytest.raises(ValueError, match=r"no model 'resnet51'. Known are alexnet, .*resnet50"):
         models.get("resnet51")
+    with pytest.raises(ValueError, match="VGG has 16 or 19 layers with weights, not 17"):
+        models.get("vgg16")(1, depth=17)
+    with pytest.raises(ValueError, match="ResNet has 50, 101 or 152 layers"):
+        models.get("resnet50")(1, stride_in=2)
+    with pytest.raises(ValueError, match="A batch has at least one example, not 0"):
+        models.get("mlp")(0)
     with pytest.raises(ValueError, match="Model 'pair': the function must return its loss, a scalar tensor"):
         models.build(lambda batch: tf.zeros([batch]), batch=2, name="pair")

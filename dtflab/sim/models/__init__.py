@@ -2,7 +2,7 @@
 
 `get("resnet50")` is a function of the batch size that builds a `Model`; `build(function, batch)` makes one of any
 function that returns a loss. Read `model` (what a Model is) and `vision` (what networks of images are made of); then
-`vgg`, `alexnet`, `resnet`, `inception`; `seq2seq`, `ranker`, `mlp`.
+`vgg`, `alexnet`, `resnet`, `inception`; `seq2seq` and `language_model`; `ranker` and `mlp`.
 
 Rule: what a network costs is said nowhere but in its graph.
 """
@@ -16,6 +16,7 @@ from typing import Any
 from dtflab.graph.operation import Tensor
 from dtflab.sim.models.alexnet import alexnet
 from dtflab.sim.models.inception import googlenet, inception_v3
+from dtflab.sim.models.language_model import language_model
 from dtflab.sim.models.mlp import mlp
 from dtflab.sim.models.model import Model, build, train_op
 from dtflab.sim.models.ranker import ranker
@@ -31,6 +32,8 @@ _MODELS: dict[str, tuple[Callable[..., Tensor], dict[str, Any]]] = {
     "googlenet": (googlenet, {}),
     "inception_v3": (inception_v3, {}),
     "inception_v3_aux": (inception_v3, {"auxiliary_head": True}),
+    "language_model": (language_model, {}),
+    "language_model_sampled": (language_model, {"sampled": 512}),
     "mlp": (mlp, {}),
     "ranker": (ranker, {}),
     **{f"resnet{depth}": (resnet, {"depth": depth}) for depth in (50, 101, 152)},

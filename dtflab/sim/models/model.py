@@ -60,8 +60,11 @@ class Model:
 def build(function: Callable[..., Tensor], batch: int, name: str = "", device: Any = None, **options: Any) -> Model:
     """The model whose loss `function(batch, **options)` builds, in a graph of its own.
 
-    `device` is what `tf.device` takes: a name or a function of an operation. ValueError if there is no scalar loss.
+    `device` is what `tf.device` takes: a name or a function of an operation. ValueError if there is no scalar loss,
+    or no example in the batch.
     """
+    if batch < 1:
+        raise ValueError(f"A batch has at least one example, not {batch!r}.")
     with Graph().as_default(), device_scope(device) if device is not None else nullcontext():
         loss = function(batch, **options)
     name = name or getattr(function, "__name__", "model")

@@ -22,7 +22,12 @@ _conv = partial(vision.conv, normalized=True)
 
 
 def resnet(batch: int, depth: int = 50, stride_in: int = 1, classes: int = 1000) -> Tensor:
-    """The loss of ResNet-50, -101 or -152 on images of 224 × 224; KeyError for another depth."""
+    """The loss of ResNet-50, -101 or -152 on images of 224 × 224; ValueError for another depth or `stride_in`."""
+    if depth not in _BLOCKS or stride_in not in (1, 3):
+        raise ValueError(
+            "ResNet has 50, 101 or 152 layers and strides in 1×1 or 3×3 convolutions (stride_in=1 or 3), "
+            f"not {depth!r} and {stride_in!r}."
+        )
     x = _conv(64, 7, 2, name="conv1")(vision.images(batch, 224))
     x = vision.max_pool(3, 2, "same")(x)
     for stage, blocks in enumerate(_BLOCKS[depth]):

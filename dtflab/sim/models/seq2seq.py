@@ -49,11 +49,11 @@ def seq2seq(
     cells = [_cells(layers, units, devices) for _ in range(2)]
     source, target_in, target_out = (placeholder(dtypes.int32, [batch, steps], name=n) for n in _INPUTS)
     with variable_scope("encoder"):
-        words = _embedded(source, vocabulary, units)
+        words = embedded(source, vocabulary, units)
         encoded, state = static_rnn(MultiRNNCell(cells[0]), words, dtype=dtypes.float32)
     with variable_scope("decoder"):
         cell, first = _decoder(cells[1], attention, stack(encoded, axis=1), state, batch)
-        decoded, _ = static_rnn(cell, _embedded(target_in, vocabulary, units), first)
+        decoded, _ = static_rnn(cell, embedded(target_in, vocabulary, units), first)
         logits = Dense(vocabulary, use_bias=False, name="projection")(reshape(stack(decoded, axis=1), [-1, units]))
     words_out = reshape(target_out, [-1])
     loss: Tensor = reduce_mean(sparse_softmax_cross_entropy_with_logits(labels=words_out, logits=logits))
@@ -68,7 +68,7 @@ def _cells(layers: int, units: int, devices: Sequence[Any] | None) -> list[Any]:
     return cells if devices is None else [DeviceWrapper(cell, d) for cell, d in zip(cells, devices, strict=True)]
 
 
-def _embedded(words: Tensor, vocabulary: int, units: int) -> list[Tensor]:
+def embedded(words: Tensor, vocabulary: int, units: int) -> list[Tensor]:
     """For each time the words' rows of a table, [batch, units]."""
     table = get_variable("embedding", [vocabulary, units])
     return unstack(embedding_lookup(table, words), axis=1)

@@ -15,7 +15,9 @@ _FILTERS = (64, 128, 256, 512, 512)
 
 
 def vgg(batch: int, depth: int = 16, classes: int = 1000) -> Tensor:
-    """The loss of VGG-16 or -19 on images of 224 × 224; KeyError for another depth."""
+    """The loss of VGG-16 or -19 on images of 224 × 224; ValueError for another depth."""
+    if depth not in _CONVOLUTIONS:
+        raise ValueError(f"VGG has 16 or 19 layers with weights, not {depth!r}.")
     x = vision.images(batch, 224)
     for block, (count, filters) in enumerate(zip(_CONVOLUTIONS[depth], _FILTERS, strict=True), 1):
         for index in range(1, count + 1):
