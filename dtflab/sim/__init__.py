@@ -2,7 +2,8 @@
 
 `sim.sleep(seconds)` and `sim.now()` are for programs that run in virtual time (`Cluster(clock="virtual")`): what a
 client does between its steps takes none unless it says so. `sim.models` are networks as graphs, `sim.Profile` is what
-one costs, layer by layer.
+one costs, layer by layer. `print(sim.hardware())` shows what can be simulated, `sim.add_hardware` takes a part of
+one's own. `sim.estimate("resnet50", sim.cluster_model(workers=50, ps_tasks=16))` is a dry run at any scale.
 """
 
 from __future__ import annotations
@@ -14,11 +15,21 @@ from dtflab.graph.missing import missing as _missing
 from dtflab.machine.clock import CURRENT
 from dtflab.sim.stragglers import exponential, lognormal, pareto, uniform
 
-__all__ = ["Profile", "exponential", "lognormal", "models", "now", "pareto", "sleep", "uniform"]
+__all__ = [
+    "Bus", "Network", "Nic", "Processor", "Profile", "add_hardware", "cluster_model", "estimate", "exponential",
+    "formulas", "hardware", "lognormal", "models", "now", "pareto", "sleep", "uniform",
+]  # fmt: skip
 
 # What is loaded when it is first used: modules, and name → the module that has it.
-_MODULES = ("models",)
-_LAZY = {"Profile": "dtflab.sim.profile"}
+_MODULES = ("formulas", "models")
+_LAZY = {
+    "cluster_model": "dtflab.sim.cluster_models",
+    "estimate": "dtflab.sim.estimates",
+    "Profile": "dtflab.sim.profile",
+    "hardware": "dtflab.hardware.tables",
+    "add_hardware": "dtflab.hardware.catalogue",
+    **dict.fromkeys(("Bus", "Network", "Nic", "Processor"), "dtflab.hardware.parts"),
+}
 
 
 def sleep(seconds: float) -> None:

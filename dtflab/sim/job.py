@@ -16,7 +16,7 @@ import numpy as np
 
 from dtflab.hardware.machines import Machines
 from dtflab.hardware.parts import Processor
-from dtflab.sim.cluster_model import ClusterModel, Wiring, memory_of
+from dtflab.sim.cluster_models import ClusterModel, Wiring, memory_of
 from dtflab.sim.parameters import Parameters
 from dtflab.sim.profile import Profile
 from dtflab.sim.traffic import Array, Items, items, shards

@@ -1,0 +1,291 @@
+"""estimate: how fast a network would train on a cluster, without running either.
+
+Left out: values, and everything before the first and after the last step.
+
+Rule: the engines only simulate; what is asked of a run is read off its Record. The same arguments and the same seed
+give the same estimate.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import errors
+from dtflab.graph.operation import Tensor
+from dtflab.hardware.machines import Machines
+from dtflab.sim import messages, models, step_model
+from dtflab.sim.cluster_models import ClusterModel, of_machines
+from dtflab.sim.critical_path import Part, critical_path
+from dtflab.sim.job import Input, Job, job, without_trees
+from dtflab.sim.parameters import Parameters
+from dtflab.sim.profile import Profile
+from dtflab.sim.record import Record
+from dtflab.sim.stragglers import Stragglers, exponential
+from dtflab.sim.traffic import Array
+
+MODES = ("ps_sync", "ps_async", "ps_sync_spares")
+# A mechanism that can be left out, to see what it is worth.
+MECHANISMS = ("overlap", "hot_variables", "pcie_tree", "local_aggregation", "stragglers", "rpc", "input")
+ENGINES = {"vectorised": step_model, "events": messages}
+_MESSAGES = 20_000  # of a step one way: with more, the vectorised engine takes layers together
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What `estimate` found. `print` shows a table, a notebook a picture, `to_json` gives the numbers."""
+
+    model: str
+    mode: str
+    engine: str
+    cluster: ClusterModel
+    job: Job
+    record: Record
+    required: int
+
+    @property
+    def throughput(self) -> float:
+        """Examples per second whose gradients counted."""
+        return self.record.examples / self.record.seconds
+
+    @property
+    def step_times(self) -> Array:
+        """Seconds of each step: of all workers together, or of each if they are asynchronous."""
+        return self.record.steps
+
+    @property
+    def step_time(self) -> float:
+        """The median step, in seconds."""
+        return float(np.median(self.step_times))
+
+    @property
+    def single(self) -> float:
+        """Examples per second of the first device alone, which nothing keeps waiting."""
+        return self.job.batch / self.job.items.compute_s
+
+    @property
+    def speedup(self) -> float:
+        """How often as fast as the first device alone."""
+        return self.throughput / self.single
+
+    @property
+    def efficiency(self) -> float:
+        """The part of linear scaling that is reached."""
+        return self.speedup / self.job.devices
+
+    def percentiles(self, of: Iterable[float] = (1, 10, 50, 90, 99)) -> dict[float, float]:
+        """Step times in seconds by percentile."""
+        wanted = list(of)
+        return dict(zip(wanted, np.percentile(self.step_times, wanted).tolist(), strict=True))
+
+    def histogram(self, bins: int = 20) -> tuple[Array, Array]:
+        """How many steps took how long: counts, and the edges of the bins in seconds."""
+        return np.histogram(self.step_times, bins)
+
+    @cached_property
+    def link_load(self) -> dict[str, float]:
+        """The part of the time for which each link was taken, the busiest first."""
+        load = {wire.name: float(busy) / self.record.seconds for wire, busy in zip(self.job.wires, self.record.busy)}
+        return dict(sorted(load.items(), key=lambda pair: -pair[1]))
+
+    @property
+    def device_load(self) -> dict[str, float]:
+        """The part of the time for which each device computed."""
+        return dict(zip(self.cluster.devices, (self.record.computing / self.record.seconds).tolist(), strict=True))
+
+    @property
+    def staleness(self) -> Array:
+        """For each update, how many others came since its worker pulled; 0 where workers wait for each other."""
+        return self.record.staleness
+
+    @cached_property
+    def critical_path(self) -> list[Part]:
+        """What the last step waited for, part by part; they add up to its length. ValueError if asynchronous."""
+        if self.mode == "ps_async":
+            raise ValueError("asynchronous workers have no step in common: no path is critical for all of them")
+        return critical_path(self.job, self.record, self.required)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers, by name; seconds, examples per second, parts of 1."""
+        histogram = self.histogram()
+        path = [] if self.mode == "ps_async" else self.critical_path
+        return {
+            "model": self.model,
+            "mode": self.mode,
+            "engine": self.engine,
+            "workers": self.job.workers,
+            "devices": self.job.devices,
+            "servers": len(self.cluster.servers),
+            "throughput": self.throughput,
+            "speedup": self.speedup,
+            "efficiency": self.efficiency,
+            "step_time_percentiles": {f"{p:g}": seconds for p, seconds in self.percentiles().items()},
+            "step_time_histogram": {"counts": histogram[0].tolist(), "edges": histogram[1].tolist()},
+            "link_load": self.link_load,
+            "device_load": self.device_load,
+            "critical_path": [part._asdict() for part in path],
+            "mean_staleness": float(self.staleness.mean()),
+            "dropped_gradients": self.record.dropped,
+        }
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=1)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Estimate: {self.model}, {self.mode}, {self.job.devices} devices: {self.throughput:,.4g} examples/s, "
+            f"{self.speedup:.3g}×, median step {self.step_time:.4g} s>"
+        )
+
+
+def estimate(
+    model: Any,
+    cluster: Any,
+    steps: int = 100,
+    mode: str = "ps_sync",
+    *,
+    batch: int | None = None,
+    single_gpu_rate: float | None = None,
+    spares: int = 0,
+    stragglers: Stragglers | None = None,
+    seed: int = 0,
+    strategy: str = "greedy",
+    parts: int = 1,
+    local_aggregation: bool = True,
+    input: Input | None = None,
+    parameters: Parameters | None = None,
+    engine: str = "vectorised",
+    off: Iterable[str] = (),
+    trace: bool = False,
+) -> Estimate:
+    """How fast `model` trains on `cluster`: a dry run of `steps` steps.
+
+    Args:
+      model: a name of `sim.models`, a Profile, a Model, or the loss of a graph.
+      cluster: a ClusterModel (see `sim.cluster_model`), Machines, or a `Cluster(clock="virtual")`.
+      mode: "ps_sync", "ps_async", or "ps_sync_spares", where `spares` of the workers are not waited for.
+      batch: examples per device; by default what the model was built for, 32 for a name.
+      single_gpu_rate: measured examples per second of one device, to which op times are scaled.
+      stragglers, seed: how much longer devices compute by chance; by default the library's fitted jitter.
+      strategy, parts: "greedy" by bytes or "round_robin"; each variable is cut into so many parts.
+      local_aggregation: a worker with several GPUs pulls once, and pushes the sum of their gradients.
+      input: where examples come from; by default they cost nothing.
+      engine: "vectorised", or "events", where every message is one; for asynchronous workers who wait for full links
+        only that is exact.
+      off: mechanisms to leave out, of MECHANISMS.
+      trace: keep the moments of all steps, not of the last alone.
+
+    Raises:
+      ResourceExhaustedError: variables, gradients and activations do not fit into a device's memory.
+      ValueError: an argument that is not known, or numbers that do not go together; it says which there are.
+    """
+    left_out = _checked(mode, engine, steps, off)
+    values = parameters or Parameters()
+    profile, where = _profile(model, batch), _cluster(cluster)
+    profile = profile if single_gpu_rate is None else profile.scaled(single_gpu_rate)
+    _check_memory(profile, where)
+    required = _required(where, mode, spares, local_aggregation and "local_aggregation" not in left_out)
+    if "pcie_tree" in left_out:
+        where = dataclasses.replace(where, machines=without_trees(where.machines))
+    if "hot_variables" in left_out:
+        strategy, parts = "round_robin", len(where.servers)
+    ready = job(
+        profile,
+        where,
+        dataclasses.replace(values, **{name: 0.0 for off, name in _OFF.items() if off in left_out}),
+        strategy=strategy,
+        parts=parts,
+        local_aggregation=local_aggregation and "local_aggregation" not in left_out,
+        input=None if "input" in left_out else input,
+        most=None if engine == "events" else max(_MESSAGES // len(where.devices), len(where.servers)),
+    )
+    factors = _factors(stragglers, values, (steps, ready.devices), seed, "stragglers" in left_out)
+    run = ENGINES[engine]
+    record = (
+        run.asynchronous(ready, factors, trace)
+        if mode == "ps_async"
+        else run.synchronous(ready, factors, required, trace)
+    )
+    return Estimate(profile.name, mode, engine, where, ready, record, required)
+
+
+_OFF = {"overlap": "overlap", "rpc": "message_s"}
+
+
+def _checked(mode: str, engine: str, steps: int, off: Iterable[str]) -> frozenset[str]:
+    left_out = frozenset(off)
+    for what, given, known in (("mode", {mode}, MODES), ("engine", {engine}, ENGINES), ("off", left_out, MECHANISMS)):
+        if unknown := sorted(given - set(known)):
+            raise ValueError(f"{what}={unknown[0]!r} is not known; there are {', '.join(known)}")
+    if steps < 1:
+        raise ValueError(f"an estimate needs at least one step, not {steps}")
+    return left_out
+
+
+def _profile(model: Any, batch: int | None) -> Profile:
+    """The profile of what `estimate` takes as a model, at the batch size that is asked for."""
+    if isinstance(model, str):
+        return _named(model, batch or 32)
+    profile = (
+        model if isinstance(model, Profile) else Profile.from_graph(model if isinstance(model, Tensor) else model.loss)
+    )
+    return profile if batch in (None, profile.batch) else profile.with_batch(batch)
+
+
+@functools.lru_cache(maxsize=32)
+def _named(name: str, batch: int) -> Profile:
+    """The profile of a known network; building its graph takes a second or so."""
+    return dataclasses.replace(Profile.from_graph(models.get(name)(batch).loss), name=name)
+
+
+def _cluster(given: Any) -> ClusterModel:
+    if isinstance(given, ClusterModel):
+        return given
+    machines = given if isinstance(given, Machines) else getattr(given, "machines", None)
+    if not isinstance(machines, Machines):
+        raise TypeError(
+            f"cluster is a sim.cluster_model(…), Machines or a Cluster(clock='virtual'), not {type(given).__name__}"
+        )
+    return of_machines(machines)
+
+
+def _check_memory(profile: Profile, cluster: ClusterModel) -> None:
+    """Raise ResourceExhaustedError if a step does not fit."""
+    for device in cluster.devices:
+        there = cluster.machines.processor(device)[0]
+        if profile.memory_bytes > there.memory_bytes:
+            needs, has = (f"{nbytes / 2**30:.1f} GiB" for nbytes in (profile.memory_bytes, there.memory_bytes))
+            raise errors.ResourceExhaustedError(
+                None,
+                None,
+                f"OOM when training {profile.name} with a batch of {profile.batch} on {device}: it needs {needs}, "
+                f"{there.name} has {has}. Take a smaller batch or another device.",
+            )
+
+
+def _required(cluster: ClusterModel, mode: str, spares: int, local_aggregation: bool) -> int:
+    """How many workers' gradients a step needs."""
+    workers = len(cluster.gpus) if local_aggregation else len(cluster.devices)
+    if mode != "ps_sync_spares" and spares:
+        raise ValueError(f"spares={spares} has no meaning in mode {mode!r}: take 'ps_sync_spares'")
+    if not 0 <= spares < workers:
+        raise ValueError(f"of {workers} workers {spares} can't be spares: at least one must be waited for")
+    return workers - spares
+
+
+def _factors(given: Stragglers | None, values: Parameters, shape: tuple[int, int], seed: int, none: bool) -> Array:
+    """How much longer than planned each device computes in each step."""
+    if none:
+        return np.ones(shape)
+    if given is not None:
+        return given.factors(*shape, seed)
+    # A measured rate of one device has its jitter in it: only the differences are added.
+    return exponential(values.jitter).factors(*shape, seed) / (1 + values.jitter)
