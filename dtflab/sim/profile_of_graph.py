@@ -4,9 +4,9 @@ Stands for `core/grappler/costs/graph_memory.cc` and `analytical_cost_estimator.
 a step tells. The body of a loop costs what one turn costs, times the turns that the caller states; of a `cond` both
 branches count.
 
-Rule: an operation costs what `hardware.costs` says, here as in virtual time. What grows with the batch is told apart
-from what doesn't: a tensor grows if it depends on the step's inputs, unless it is a scalar or as large as a variable; one
-that grows in part (rows of a batch and of sampled classes) is taken to grow.
+Rules. An operation costs what `hardware.costs` says, here as in virtual time. What grows with the batch is told apart
+from what doesn't: a tensor grows if it depends on the step's inputs, unless it is a scalar or as large as a variable;
+one that grows in part (rows of a batch and of sampled classes) is taken to grow.
 """
 
 from __future__ import annotations
