@@ -1,12 +1,11 @@
-"""Catalogue: parts by name, and names by mistake.
+"""Catalogue: parts by name.
 
-`gpu("K40")`, `cpu("2x Xeon E5-2686 v4")`, `bus("pcie3")`, `nic("10Gb/s")`, `network("10Gb/s")`. Where a name is taken,
-a part of one's own may stand as well:
+Stands for the shelf of data sheets. Left out: prices.
 
-    mine = Processor("my card", "GPU", {"float32": 20e12, "float16": 80e12}, memory_bytes=16 << 30,
-                     memory_bandwidth=600e9, launch_s=4e-6, cores=60, source="its data sheet")
+    gpu("K40"), cpu("2x Xeon E5-2686 v4"), bus("pcie3"), nic("10Gb/s"), network("InfiniBand EDR", racks="40 at 4:1")
 
-Rule: a part has one name here, however people write it; who asks for another gets the list.
+Rule: a part has one name, however people write it; who asks for another gets the list. A part of one's own may stand
+wherever a name may; `add_hardware` makes it known by its name, too.
 """
 
 from __future__ import annotations
@@ -23,6 +22,26 @@ from dtflab.hardware.parts import Bus, Network, Nic, Processor, Rack, Switch
 from dtflab.machine import cards
 
 _Part = TypeVar("_Part", Processor, Bus, Nic, Switch, Rack)
+
+
+def add_hardware(part: Processor | Bus | Nic) -> None:
+    """Make a part of one's own known by its name, in `Cluster(gpu=…)` and wherever else names are taken.
+
+    ValueError if another part has that name.
+    """
+    kind = part.kind if isinstance(part, Processor) else type(part).__name__
+    shelves: dict[str, dict[str, Any]] = {"GPU": GPUS, "CPU": CPUS, "Bus": BUSES, "Nic": NICS}
+    shelf = shelves[kind]
+    if _plain(part.name) in map(_plain, shelf) or (kind == "GPU" and cards.is_known(part.name)):
+        raise ValueError(f"There is a {kind} of the name {part.name!r} already. Give yours another one.")
+    if isinstance(part, Processor) and kind == "GPU":
+        cards.MODELS.append(_card(part))
+    shelf[part.name] = part
+
+
+def _card(part: Processor) -> cards.CardModel:
+    """What a driver would tell of it; whom no data sheet describes is as new as TensorFlow 1.x knows (assumed)."""
+    return cards.CardModel(part.name, (part.name,), part.memory_bytes, (7, 5), 1.0, part.cores, 250)
 
 
 def gpu(name: str | Processor) -> Processor:
@@ -56,7 +75,7 @@ def bus(name: str | Bus) -> Bus:
     return name if isinstance(name, Bus) else _named("bus", BUSES, name)
 
 
-_RATE = re.compile(r"(\d+(?:\.\d+)?) *([kmgt]?)(bits?|bytes?|b) *(?:/ *s|ps)", re.IGNORECASE)
+_RATE = re.compile(r"(-?\d+(?:\.\d+)?) *([kmgt]?)(bits?|bytes?|b) *(?:/ *s|ps)", re.IGNORECASE)
 
 
 def nic(name: str | Nic) -> Nic:

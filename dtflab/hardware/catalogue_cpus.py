@@ -40,8 +40,9 @@ _SHEETS: dict[str, tuple[int, float, int, int, float, str]] = {
 
 def _processor(name: str) -> Processor:
     cores, ghz, single, brain, gigabytes, where = _SHEETS[name]
-    peaks = {"float32": cores * ghz * 1e9 * single, "float64": cores * ghz * 1e9 * single / 2}
-    peaks |= {"bfloat16": cores * ghz * 1e9 * brain} if brain else {}
+    cycles = cores * round(ghz * 1e9)  # of all cores in a second
+    peaks = {"float32": cycles * single, "float64": cycles * single / 2}
+    peaks |= {"bfloat16": cycles * brain} if brain else {}
     maker = "AMD" if name.startswith("EPYC") else "Intel"
     source = f"{maker}'s specification: cores, base clock, memory channels (recalled); {where}"
     return Processor(name, "CPU", peaks, MEMORY_BYTES, gigabytes * 1e9, LAUNCH_S, cores, source)

@@ -30,11 +30,11 @@ BUSES = {
         Bus("pcie3-tree", _PCIE3, _COPY_S, "PCI Express 3.0; 4 GPUs behind a switch, as in 8-GPU servers", tree=4),
         Bus("pcie4", _PCIE4, _COPY_S, "PCI Express 4.0: 16 lanes of 16 GT/s, 128b/130b"),
         Bus("pcie5", _PCIE5, _COPY_S, "PCI Express 5.0: 16 lanes of 32 GT/s, 128b/130b"),
-        Bus("nvlink1", _PCIE3, _COPY_S, "DGX-1 white paper: 4 links of 20 GB/s; 2 GPUs per PCIe switch (recalled)",
+        Bus("nvlink1", _PCIE3, _COPY_S, "NVIDIA's NVLink page: 4 links of 20 GB/s; 2 GPUs per PCIe switch (recalled)",
             tree=2, peer_bandwidth=4 * 20 * _GB),
-        Bus("nvlink2", _PCIE3, _COPY_S, "V100 white paper: 6 links of 25 GB/s; 2 GPUs per PCIe switch (recalled)",
+        Bus("nvlink2", _PCIE3, _COPY_S, "NVIDIA's NVLink page: 6 links of 25 GB/s; 2 GPUs per PCIe switch (recalled)",
             tree=2, peer_bandwidth=6 * 25 * _GB),
-        Bus("nvswitch", _PCIE3, _COPY_S, "DGX-2 data sheet: 6 links of 25 GB/s into NVSwitches (recalled)",
+        Bus("nvswitch", _PCIE3, _COPY_S, "NVIDIA on DGX-2: 6 links of 25 GB/s into NVSwitches; PCIe recalled",
             tree=2, peer_bandwidth=6 * 25 * _GB),
         Bus("nvlink3", _PCIE4, _COPY_S, "A100 white paper: 12 links of 25 GB/s; 2 GPUs per PCIe switch (recalled)",
             tree=2, peer_bandwidth=12 * 25 * _GB),
@@ -53,7 +53,7 @@ def _ethernet(gigabits: float, latency_s: float) -> Nic:
 
 
 def _infiniband(name: str, gigabits: float, code: float, latency_s: float) -> Nic:
-    source = f"InfiniBand roadmap: 4 lanes, {gigabits:g} Gbit/s on the wire; latency with RDMA (recalled)"
+    source = f"InfiniBand roadmap: 4 lanes, {gigabits:g} Gbit/s on the wire; latency with RDMA: a table of the kinds"
     return Nic(f"InfiniBand {name}", gigabits * 1e9 / 8 * code, latency_s, source)
 
 
@@ -73,9 +73,9 @@ NICS = {
         Nic("RoCE 100Gb/s", 100e9 / 8, 1.5e-6, "IEEE 802.3bj; latency with RDMA (recalled)"),
         _infiniband("QDR", 40, 8 / 10, 1.3e-6),
         _infiniband("FDR", 56.25, 64 / 66, 0.7e-6),
-        _infiniband("EDR", 103.125, 64 / 66, 0.6e-6),
-        _infiniband("HDR", 206.25, 64 / 66, 0.6e-6),
-        _infiniband("NDR", 412.5, 64 / 66, 0.6e-6),
+        _infiniband("EDR", 103.125, 64 / 66, 0.5e-6),
+        _infiniband("HDR", 206.25, 64 / 66, 0.5e-6),
+        _infiniband("NDR", 412.5, 64 / 66, 0.5e-6),
     )
 }
 

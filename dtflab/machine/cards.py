@@ -44,7 +44,7 @@ def _about(gib: float) -> int:
 
 # Bytes, multiprocessors and clocks as NVIDIA's deviceQuery and TensorFlow 1.x print them; power as nvidia-smi caps it.
 # fmt: off
-MODELS = (
+MODELS = [
     CardModel("GRID K520", ("K520",), 4294770688, (3, 0), 0.797, 8, 125),  # the book; 4 GiB less 192 KiB
     CardModel("Tesla K20m", ("K20",), 5032706048, (3, 5), 0.7055, 13, 225),
     CardModel("Tesla K20Xm", ("K20X",), 6039339008, (3, 5), 0.732, 14, 235),
@@ -73,18 +73,27 @@ MODELS = (
     CardModel("NVIDIA H100 PCIe", ("H100-PCIe",), _about(79.1), (9, 0), 1.755, 114, 350),
     CardModel("NVIDIA H100 80GB HBM3", ("H100", "H100-SXM"), 85520809984, (9, 0), 1.98, 132, 700),
     CardModel("Tesla C2075", ("C2075",), 5636292608, (2, 0), 1.147, 14, 225),  # too old for TensorFlow
-)
+]
 # fmt: on
 DEFAULT = MODELS[0]
 
 
 def model(name: str) -> CardModel:
     """The model of that full or short name, in any case; ValueError lists all of them."""
-    wanted = _plain(name)
-    for known in MODELS:
-        if wanted in map(_plain, (known.name, *known.short)):
-            return known
+    found = _find(name)
+    if found is not None:
+        return found
     raise ValueError(f"No GPU model {name!r} is known. Choose one of {', '.join(m.short[0] for m in MODELS)}.")
+
+
+def is_known(name: str) -> bool:
+    """True if some model has that name."""
+    return _find(name) is not None
+
+
+def _find(name: str) -> CardModel | None:
+    wanted = _plain(name)
+    return next((known for known in MODELS if wanted in map(_plain, (known.name, *known.short))), None)
 
 
 def _plain(name: str) -> str:

@@ -1,0 +1,98 @@
+"""Tables: the catalogue as people read it, in text, in a notebook and in docs/hardware.md.
+
+Stands for nothing in TensorFlow. Left out: parts of one's own that were never added.
+
+Rule: a column has one unit, in its head.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+from typing import Any
+
+from dtflab.graph.text_table import text_table
+from dtflab.hardware.catalogue_cpus import CPUS
+from dtflab.hardware.catalogue_gpus import GPUS
+from dtflab.hardware.catalogue_links import BUSES, NICS, RACKS, SOCKETS, SWITCHES
+from dtflab.hardware.parts import Processor
+from dtflab.machine import cards
+
+Table = tuple[str, list[str], list[list[Any]]]  # title, heads, rows
+
+_DTYPES = ("float32", "float64", "float16", "bfloat16", "tf32")
+
+
+class Hardware:
+    """What `dtflab.sim.hardware()` gives: `tables` (title, heads, rows); print it, or let a notebook show it."""
+
+    @property
+    def tables(self) -> list[Table]:
+        """All kinds of parts, in the order of a message's way: processors, buses, network."""
+        return [
+            ("GPUs", *_processors(GPUS.values(), "SMs")),
+            ("CPUs, one socket", *_processors(CPUS.values(), "cores")),
+            ("Buses", *_buses()),
+            ("Network cards", *_nics()),
+            ("Switches", ["name", "latency µs", "source"], [[s.name, _micros(s.latency_s), s.source]
+                                                            for s in SWITCHES.values()]),
+            ("Racks", ["name", "hosts", "oversubscription", "source"],
+             [[r.name, r.hosts, r.oversubscription, r.source] for r in RACKS.values()]),
+        ]  # fmt: skip
+
+    def __repr__(self) -> str:
+        return "\n\n".join(f"{title}\n{text_table(heads, rows)}" for title, heads, rows in self.tables)
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<details open><summary>{title}</summary>{_html(heads, rows)}</details>"
+                       for title, heads, rows in self.tables)  # fmt: skip
+
+
+def hardware() -> Hardware:
+    """The catalogue of hardware that can be simulated: `print(dtflab.sim.hardware())`."""
+    return Hardware()
+
+
+def _processors(parts: Iterable[Processor], cores: str) -> tuple[list[str], list[list[Any]]]:
+    heads = ["name", *(f"{dtype} TFLOP/s" for dtype in _DTYPES), "memory GiB", "GB/s", "launch µs", cores, "source"]
+    return heads, [
+        [_called(part), *(_tera(part, dtype) for dtype in _DTYPES), round(part.memory_bytes / cards.GIB, 2),
+         round(part.memory_bandwidth / 1e9, 1), _micros(part.launch_s), part.cores, part.source]
+        for part in parts
+    ]  # fmt: skip
+
+
+def _called(part: Processor) -> str:
+    """A name with the short ones that mean the same."""
+    short = cards.model(part.name).short if part.kind == "GPU" else ()
+    others = [name for name in short if name not in part.name]
+    return f"{part.name} ({', '.join(others)})" if others else part.name
+
+
+def _tera(part: Processor, dtype: str) -> str:
+    return f"{part.peak_flops[dtype] / 1e12:.4g}" if dtype in part.peak_flops else "-"
+
+
+def _buses() -> tuple[list[str], list[list[Any]]]:
+    heads = ["name", "to the host GB/s", "among GPUs GB/s", "GPUs per switch", "latency µs", "source"]
+    return heads, [
+        [bus.name, round(bus.bandwidth / 1e9, 2), round((bus.peer_bandwidth or bus.bandwidth) / 1e9, 2),
+         bus.tree or "-", _micros(bus.latency_s), bus.source]
+        for bus in (*BUSES.values(), SOCKETS)
+    ]  # fmt: skip
+
+
+def _nics() -> tuple[list[str], list[list[Any]]]:
+    return ["name", "GB/s", "latency µs", "source"], [
+        [nic.name, round(nic.bandwidth / 1e9, 3), _micros(nic.latency_s), nic.source] for nic in NICS.values()
+    ]
+
+
+def _micros(seconds: float) -> float:
+    return round(seconds * 1e6, 3)
+
+
+def _html(heads: list[str], rows: list[list[Any]]) -> str:
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{body}</table>"
