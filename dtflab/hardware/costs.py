@@ -22,6 +22,7 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.hardware.parts import Processor
 from dtflab.ops.cell import Cell
+from dtflab.ops.costs import free
 
 EFFICIENCY = 0.5  # assumed: kernels of cuDNN and MKL reach 0.3 to 0.8 of a peak; no figure holds for all models
 
@@ -107,10 +108,11 @@ def is_free(op: type[Op]) -> bool:
     """True for an op class that takes no time on a device.
 
     Those are: what is there already (constants, feeds), what only directs (NoOp, Switch, Merge, Enter, …), what moves
-    over links, which take their own time (_Send, _Recv), and what waits for others (dequeue, take_grad, a data set's
-    next).
+    over links, which take their own time (_Send, _Recv), what waits for others (dequeue, take_grad, a data set's
+    next), and what neither computes nor moves anything (Reshape, Identity): it need not wait for its device either.
     """
-    return bool(op.control_flow) or op.is_async or op.op_def.name in _FREE
+    costs_nothing = op.flops is free and op.bytes is free
+    return costs_nothing or bool(op.control_flow) or op.is_async or op.op_def.name in _FREE
 
 
 def _sized(node: Node, x: Any, dtype: DType, batch: int | None) -> Any:

@@ -175,13 +175,14 @@ def test_types_that_nodes_compute_in():
 
 @pytest.mark.parametrize("name", [
     "Const", "NoOp", "Placeholder", "_Send", "_Recv", "_Arg", "_Retval", "Switch", "Merge", "Enter", "NextIteration",
-    "QueueDequeueV2", "QueueEnqueueManyV2", "AccumulatorTakeGradient", "IteratorGetNext", "ControlTrigger",
+    "QueueDequeueV2", "QueueEnqueueManyV2", "AccumulatorTakeGradient", "IteratorGetNext", "ControlTrigger", "Identity",
+    "Reshape", "Shape", "ReadVariableOp", "VariableV2",
 ])  # fmt: skip
 def test_ops_that_are_free(name):
     assert costs.is_free(op_registry.get(name))
 
 
-@pytest.mark.parametrize("name", ["MatMul", "Identity", "Assign", "ApplyAdam", "Sum", "RandomUniform", "VariableV2"])
+@pytest.mark.parametrize("name", ["MatMul", "Transpose", "Assign", "ApplyAdam", "Sum", "RandomUniform", "GatherV2"])
 def test_ops_that_are_not_free(name):
     assert not costs.is_free(op_registry.get(name))
 
