@@ -176,9 +176,9 @@ class Cluster:
         self._begin()
 
     def _begin(self) -> None:
-        _alive.add(self)
-        if self.world is not None:
+        if self not in _alive:  # else it is begun anew, task by task
             clocks.begin(self.clock)
+        _alive.add(self)
 
     def _new_task(self, job: str, index: int) -> RunningTask:
         if self.engine == "process":
@@ -227,7 +227,7 @@ class Cluster:
         def run_one(number: int, client: Client) -> None:
             running[number] = threading.get_ident()
             try:
-                with Graph().as_default():
+                with clocks.using(self.clock), Graph().as_default():
                     results[number] = worker_fn(client)
             except BaseException as error:
                 failures.append((client, error))
@@ -375,7 +375,8 @@ class Cluster:
                 each.callback(task.stop)
             if isinstance(self.clock, VirtualClock):
                 each.callback(self.clock.stop)
-        clocks.end(self.clock)
+        if self in _alive:
+            clocks.end(self.clock)
         _alive.discard(self)
 
     def __enter__(self) -> Cluster:

@@ -84,7 +84,15 @@ class _Event(threading.Event):
 
 
 class OwnThread(threading.Thread):
-    """A thread that the library started, not the program."""
+    """A thread that the library started, not the program. The clock that counts for its maker counts for it."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._clock: Clock | None = getattr(_of_thread, "clock", None)
+
+    def run(self) -> None:
+        _of_thread.clock = self._clock
+        super().run()
 
 
 class RealClock:
@@ -108,7 +116,7 @@ class RealClock:
 REAL = RealClock()
 
 _of_thread = threading.local()  # .clock, where another clock than the real one counts
-_of_program: list[Clock] = []  # clocks of clusters in virtual time that the program has opened, the newest last
+_of_program: list[Clock] = []  # clocks of the clusters that the program has opened, the newest last
 
 
 def current() -> Clock:

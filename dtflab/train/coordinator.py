@@ -121,7 +121,7 @@ class Coordinator:
         """Wait for threads that are stopping: short at first, then twice as long each time; says for whom."""
         start = reminded = self.clock.now()
         pause = 0.001
-        while (late := _alive(threads)) and (left := start + seconds - self.clock.now()) >= 0:
+        while (late := _alive(threads)) and (left := start + seconds - self.clock.now()) > 0:
             if self.clock.now() - reminded >= timeouts.notice:
                 reminded = self.clock.now()
                 names = ", ".join(thread.name for thread in late)

@@ -9,17 +9,25 @@ while it waits for something of the clock; between that it runs as it pleases, a
 somebody else is inside. The main thread alone is told of Ctrl-C; so it never turns the engine itself, but lets a
 thread of a pool do it.
 
+A thread that turns the engine may have to wait inside of an event: a kernel calls a function that waits, a py_func
+sleeps. It then turns the engine again, on top of the event that it is in; whoever wakes it for what it waited for
+first has to wait until that is over.
+
 Rules: who is woken first runs first. If nothing that is going to happen can wake anybody, all who wait get a
-DeadlockError that says what they wait for.
+DeadlockError that says what they wait for. An error in an event goes to the guest who has waited longest.
 """
 
 from __future__ import annotations
 
+import math
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from dtflab.graph import errors
 from dtflab.machine.clock import REAL, OwnThread, Pool, using
@@ -44,6 +52,7 @@ class _Turn:
         self.baton = threading.Lock()  # who holds the thread back; released when it may run
         self.baton.acquire()
         self.number = 0  # of its waits: what would end an earlier one comes too late
+        self.covered = 0  # waits of its thread, inside of events, that have to end before
         self.failed: BaseException | None = None  # instead of what it waits for
 
 
@@ -142,7 +151,8 @@ class VirtualClock:
         self._interrupted: _Turn | None = None
         self._stopped: errors.CancelledError | None = None
         self._strangers = set(threading.enumerate())  # were there before: have nothing to do with this clock
-        self._turner = Pool(REAL, "virtual time", limit=1)
+        self._turner = Pool(REAL, "virtual time")
+        self._turning: int | None = None  # which thread turns the engine now
         self._deadlock: tuple[float, str] | None = None  # when the last one was, and its text
         self._patience = 0.0  # until when guests may come, although all others wait
 
@@ -197,21 +207,44 @@ class VirtualClock:
 
     def _wait(self, event: VirtualEvent, timeout: float | None) -> None:
         """Stand still until the event is set or the time is up."""
+        if self._turning == threading.get_ident():
+            self._wait_in_event(event, timeout)
+            return
         me = self._my_turn()
         with self._door_open_for(me):
-            if event.is_set():  # meanwhile, before a guest was let in
-                return
-            place = me, me.number
-            event._waiting.append(place)
-            self._waiting[me] = event
-            until = None if timeout is None else self.engine.now + timeout
-            timer = None if until is None else self.engine.at(until, self._woken_up, *place)
-            try:
-                self._stand_aside(me)
-            finally:
-                self._leave(event, place)
-                if timer is not None and until is not None and self.engine.now < until:
-                    self.engine.cancel(timer)
+            if not event.is_set():  # meanwhile, before a guest was let in
+                self._wait_inside(me, event, timeout)
+
+    def _wait_in_event(self, event: VirtualEvent, timeout: float | None) -> None:
+        """The same for a thread that makes an event: what it waits for already has to wait."""
+        covered: _Turn | None = getattr(self._here, "turn", None)
+        inner = self._here.turn = _Turn(threading.current_thread().name, guest=False)
+        if covered is not None:
+            covered.covered += 1
+        try:
+            self._wait_inside(inner, event, timeout)
+        finally:
+            self._here.turn = covered
+            if covered is not None:
+                covered.covered -= 1
+
+    def _wait_inside(self, me: _Turn, event: VirtualEvent, timeout: float | None) -> None:
+        place = me, me.number
+        event._waiting.append(place)
+        self._waiting[me] = event
+        until = None if timeout is None else self._moment(timeout)
+        timer = None if until is None else self.engine.at(until, self._woken_up, *place)
+        try:
+            self._stand_aside(me)
+        finally:
+            self._leave(event, place)
+            if timer is not None and until is not None and self.engine.now < until:
+                self.engine.cancel(timer)
+
+    def _moment(self, seconds: float) -> float:
+        """So many seconds from now; a later moment than now, however few they are."""
+        now = self.engine.now
+        return max(now + seconds, math.nextafter(now, math.inf)) if seconds > 0 else now
 
     def _leave(self, event: VirtualEvent, place: tuple[_Turn, int]) -> None:
         """Wait no longer, for whatever reason."""
@@ -254,7 +287,7 @@ class VirtualClock:
     def _stand_aside(self, me: _Turn) -> None:
         """Let the engine be turned until this thread is woken and all who were woken before have had their turns."""
         if threading.current_thread() is threading.main_thread():
-            self._turner.submit(lambda: self._turn_for(me))
+            self._turner.submit(self._turn_for_another)
             self._stand_still(me)
         elif (chosen := self._choose()) is not me:
             chosen.baton.release()
@@ -294,31 +327,52 @@ class VirtualClock:
         turn.failed = error
         self._woken_up(turn, turn.number)
 
-    def _turn_for(self, me: _Turn) -> None:
-        """On the turner's thread: turn the engine for one who only waits."""
-        try:
-            chosen = self._choose()
-        except BaseException as error:  # of an event's call
-            me.failed, chosen = error, me
-        chosen.baton.release()
+    def _turn_for_another(self) -> None:
+        """On a turner's thread: turn the engine for one who only waits."""
+        with using(self):
+            self._choose().baton.release()
 
     def _end(self, turn: _Turn) -> None:
         """A thread has ended: on to the next one."""
         self._threads.discard(turn)
         self._choose().baton.release()
 
+    @np.errstate(all="ignore")  # as when a step runs in real time: events make kernels compute
     def _choose(self) -> _Turn:
         """Make events until somebody is woken; whose turn it is then."""
-        while True:
-            if self._interrupted is not None:
-                return self._let_interrupted_in()
-            if self._woken:
-                return self._woken.popleft()
-            if self._arrivals:
-                with self._door:
-                    return self._arrivals.popleft()
-            if not self.engine.turn():
-                self._stuck()
+        before, self._turning = self._turning, threading.get_ident()
+        try:
+            while True:
+                if (self._woken or self._arrivals or self._interrupted) and (turn := self._next()) is not None:
+                    return turn
+                self._turn_engine()
+        finally:
+            self._turning = before
+
+    def _next(self) -> _Turn | None:
+        """Whose turn it is, if anybody can have one."""
+        if self._interrupted is not None:
+            return self._let_interrupted_in()
+        for turn in self._woken:
+            if not turn.covered:
+                self._woken.remove(turn)
+                return turn
+        with self._door:
+            return self._arrivals.popleft() if self._arrivals else None
+
+    def _turn_engine(self) -> None:
+        """Make the next event; if there is none, nobody can be woken any more."""
+        try:
+            if self.engine.turn():
+                return
+        except Exception as error:
+            guests = (turn for turn in self._waiting if turn.guest)
+            victim = next(guests, None) or next(iter(self._waiting), None)
+            if victim is None:  # nobody is there to be told
+                raise
+            self._fail(victim, error)
+            return
+        self._stuck()
 
     def _let_interrupted_in(self) -> _Turn:
         turn, self._interrupted = self._interrupted, None
@@ -341,12 +395,16 @@ class VirtualClock:
             self._fail(turn, DeadlockError(None, None, text))
 
     def _somebody_may_come(self) -> bool:
-        """True while the main thread is outside, or, for a while, a thread that might be a guest."""
+        """True while the main thread is free to do something, or, for a while, a thread that might be a guest.
+
+        A main thread that joins others is not free, but may be about to be; nor are the threads that it joins.
+        """
         inside = {turn.thread for turn in self._waiting}
-        if threading.main_thread() not in inside:
+        main = threading.main_thread()
+        if main not in inside and not _joins(main):
             return True
-        unknown = [t for t in threading.enumerate() if not isinstance(t, OwnThread) and t not in self._strangers]
-        if not set(unknown) - inside:
+        unknown = {t for t in threading.enumerate() if not isinstance(t, OwnThread) and t not in self._strangers}
+        if main in inside and not unknown - inside:
             return False
         self._patience = self._patience or REAL.now() + PATIENCE
         if REAL.now() < self._patience:
@@ -362,3 +420,9 @@ class VirtualClock:
         text = "\n  ".join([f"Deadlock at {self.engine.now:.9g} s of virtual time: all wait, nothing is due.", *lines])
         self._deadlock = self.engine.now, text
         return text
+
+
+def _joins(thread: threading.Thread) -> bool:
+    """True if a thread stands in a call of `threading`: it joins another, or waits for one in real time."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    return frame is not None and frame.f_globals.get("__name__") == threading.__name__

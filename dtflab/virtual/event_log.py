@@ -7,42 +7,56 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from dtflab.virtual.engine import Engine
+_BLOCK = 1000  # lines that are hashed at once
 
 
 class Happened(NamedTuple):
-    """A kernel ran on `where`, or a message of `nbytes` went to `target`; moments in virtual seconds."""
+    """In a step, a kernel ran on `where`, or a message of `nbytes` went to `target`; moments in virtual seconds."""
 
     started: float
     ended: float
+    step: int
     what: str
     where: str
     target: str = ""
     nbytes: int = 0
 
     def __str__(self) -> str:
-        way = f"{self.where} -> {self.target} {self.nbytes} B" if self.target else self.where
-        return f"{self.started:.9f} {self.ended:.9f} {self.what} {way}"
+        started, ended, step, what, where, target, nbytes = self
+        way = f"{where} -> {target} {nbytes} B" if target else where
+        return f"{started:.9f} {ended:.9f} step {step} {what} {way}"
 
 
 class EventLog:
-    """The last `size` things that happened, in the order in which they ended; the hash is over all."""
+    """The last `size` things that happened, in the order in which they were known; the hash is over all."""
 
-    def __init__(self, engine: Engine, size: int = 100_000) -> None:
-        self.count = 0
+    def __init__(self, size: int = 100_000) -> None:
         self.lines: deque[Happened] = deque(maxlen=size)
-        self._engine = engine
+        self._new: list[Happened] = []  # not hashed yet
+        self._hashed = 0
         self._hash = hashlib.sha256()
 
-    def add(self, started: float, ended: float, what: str, where: str, target: str = "", nbytes: int = 0) -> None:
-        """Note what has ended, or is known to end then."""
-        line = Happened(started, ended, what, where, target, nbytes)
-        self.count += 1
+    def add(self, *happened: Any) -> None:
+        """Note what has ended, or is known to end then; the arguments are Happened's."""
+        line = Happened(*happened)
         self.lines.append(line)
-        self._hash.update(f"{line}\n".encode())
+        self._new.append(line)
+        if len(self._new) == _BLOCK:
+            self._take_in()
+
+    @property
+    def count(self) -> int:
+        """How many things have happened."""
+        return self._hashed + len(self._new)
 
     def hash(self) -> str:
         """SHA-256 of all lines so far, in hexadecimal: equal for equal runs, also on another machine."""
+        self._take_in()
         return self._hash.hexdigest()
+
+    def _take_in(self) -> None:
+        self._hash.update("".join([f"{line}\n" for line in self._new]).encode())
+        self._hashed += len(self._new)
+        self._new.clear()

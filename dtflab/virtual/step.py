@@ -16,16 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import device_spec, op_registry
-from dtflab.hardware import costs
 from dtflab.ops.blas import BLAS
-from dtflab.runtime.executor import ASYNC, CONTROL_FLOW, MANY_OUTPUTS, Iteration
+from dtflab.runtime.executor import Executor, Iteration
 from dtflab.runtime.runner import Step
 from dtflab.virtual.clock import VirtualClock
+from dtflab.virtual.plan import Plan
 
 
 class VirtualStep(Step):
-    """One step in virtual time."""
+    """One step in virtual time. Its number among the steps of its cluster is its id."""
 
     clock: VirtualClock
 
@@ -36,9 +35,10 @@ class VirtualStep(Step):
         self.careful = True  # every node comes to `holds_back`
         self.world = self.clock.world
         self.world.steps += 1
-        self.number = self.world.steps
+        self.step_id = self.world.steps
+        self.slowness = self.world.chance(master)  # of what its own task computes
         self.helpers: list[str] = []  # other tasks that have a part in the step
-        self._chances: dict[str, float] = {}
+        self._plans: dict[Executor, Plan] = {}
         self._until: Callable[[], bool] = bool
         self._due = False  # the engine will call `_go_on`
 
@@ -46,74 +46,57 @@ class VirtualStep(Step):
 
     def holds_back(self, work: Any, n: int) -> bool:
         """True for a node that may not run, or whose processor will run it when its turn has come."""
-        if super().holds_back(work, n):
+        if (self.error or self._cancelled_by or self._deadline is not None) and super().holds_back(work, n):
             return True
-        if n in work.dead or work.executor.items[n].mode & (ASYNC | CONTROL_FLOW):
-            return False
-        if costs.is_free(op_registry.get(work.executor.nodes[n].op)):
+        plan = self._plans.get(work.executor)
+        if plan is None:
+            plan = self._plans[work.executor] = self.world.plan(work.executor)
+        if not plan.takes_time[n] or n in work.dead:
             return False
         work.in_flight += 1
         self.expect()
-        result: list[Any] = []
-        self.world.processor(work.executor.device.name).submit(
-            lambda: self._compute(work, n, result), lambda: self._hand_on(work, n, result)
-        )
+        plan.processor.submit(_Kernel(self, plan, work, n))
         return True
-
-    def _compute(self, work: Iteration, n: int, result: list[Any]) -> float:
-        """The processor is free: run the kernel, and say how long it takes."""
-        started, value, error, seconds = self.clock.now(), None, None, 0.0
-        if not self.must_stop():
-            item, device = work.executor.items[n], work.executor.device
-            args = work.inputs[item.slots]
-            work.inputs[item.slots] = item.empty
-            try:
-                with BLAS, np.errstate(all="ignore"):
-                    value = item.kernel(*args)
-                seconds = self._seconds(work, n, args, value, device.name)
-            except Exception as raised:
-                error = raised
-        result[:] = started, value, error
-        return seconds
-
-    def _seconds(self, work: Iteration, n: int, args: list[Any], value: Any, device: str) -> float:
-        task = device_spec.task_name(device)
-        if task not in self._chances:
-            self._chances[task] = self.world.chance(task)
-        node = work.executor.nodes[n]
-        ins = args[len(args) - len(node.inputs) :]  # a step's context may come first
-        outs = value if work.executor.items[n].mode & MANY_OUTPUTS else [value][: len(node.output_types)]
-        seconds: float = self.world.seconds(node, ins, outs, device)
-        return seconds * self._chances[task]
-
-    def _hand_on(self, work: Iteration, n: int, result: list[Any]) -> None:
-        started, value, error = result
-        node, device = work.executor.nodes[n], work.executor.device.name
-        if error is None and self.error is None:
-            self.world.log.add(started, self.clock.now(), f"step {self.number} {node.name}", device)
-            work._record(n, started, value)
-        self.post(work._finished, n, value, error)
 
     # -- who drives -------------------------------------------------------------------------------------------
 
+    def drive(self, until: Callable[[], bool] = lambda: False) -> None:
+        """Run the step to its end, as events do it; see Step."""
+        with BLAS:
+            super().drive(until)
+
     def post(self, function: Callable[..., Any], *args: Any) -> None:
         """What was expected has come: the step goes on at this moment."""
-        super().post(function, *args)
-        if not self._due and not self._abandoned:
+        if self._abandoned:
+            return
+        self._inbox.append((function, args))
+        if not self._due:
             self._due = True
-            self.clock.engine.at(self.clock.now(), self._go_on)
+            self.clock.engine.at(self.clock.engine.now, self._go_on)
 
     def _go_on(self) -> None:
+        """Within an event: what can be done now."""
         self._due = False
-        with BLAS:
-            super()._loop(lambda: True)
+        self._advance()
         if self._wake is not None and (not self.in_flight or self._until()):
             self._wake.set()
 
+    def _advance(self) -> None:
+        """Do what can be done at this moment: what has come, then what is ready."""
+        queue, inbox = self._queue, self._inbox
+        while inbox or queue:
+            if inbox:
+                function, args = inbox.popleft()
+                self.in_flight -= 1
+                function(*args)
+            else:
+                queue.popleft().process()
+
+    @np.errstate(all="ignore")
     def _loop(self, until: Callable[[], bool]) -> None:
         """On the thread that drives: what is ready now, then wait for the engine to do the rest."""
         self._until = until
-        super()._loop(lambda: True)
+        self._advance()
         while self.in_flight and not until():
             self._wait()
         if not self.in_flight and self.error is None and self.helpers:
@@ -122,7 +105,7 @@ class VirtualStep(Step):
     def _wait(self) -> None:
         if self._wake is None:
             self._wake = self.clock.event()
-        self._wake.what = f"step {self.number}"
+            self._wake.what = f"step {self.step_id}"
         self._wake.clear()
         if self._deadline is None or self.error is not None:
             self._wake.wait()
@@ -133,12 +116,52 @@ class VirtualStep(Step):
         """Each task that has run a part of the step says so to the master."""
         for helper in self.helpers:
             self.expect()
-            self.world.wires.call(
-                helper, self.master, f"step {self.number} RunGraph ended", partial(self.post, _nothing)
-            )
+            self.world.wires.call(self.step_id, "RunGraph ended", helper, self.master, partial(self.post, _nothing))
         self.helpers = []
         while self.in_flight:
             self._wait()
+
+
+class _Kernel:
+    """A node of a step at its processor."""
+
+    __slots__ = ("_error", "_n", "_plan", "_started", "_step", "_value", "_work")
+
+    def __init__(self, step: VirtualStep, plan: Plan, work: Iteration, n: int) -> None:
+        self._step = step
+        self._plan = plan
+        self._work = work
+        self._n = n
+        self._value: Any = None
+        self._error: Exception | None = None
+
+    def begin(self) -> float:
+        """The processor is free: compute, and say how many seconds that takes."""
+        step, plan, work, n = self._step, self._plan, self._work, self._n
+        self._started = step.clock.engine.now
+        if step.must_stop():
+            return 0.0
+        item = work.executor.items[n]
+        args = work.inputs[item.slots]
+        work.inputs[item.slots] = item.empty
+        try:
+            self._value = value = item.kernel(*args)
+            seconds = plan.seconds(n, args, value)
+        except Exception as error:
+            self._error = error
+            return 0.0
+        return seconds * step.slowness if plan.task == step.master else seconds
+
+    def end(self) -> None:
+        """The time is over: hand on what it gave."""
+        step, work, n, error = self._step, self._work, self._n, self._error
+        step.in_flight -= 1
+        if error is None and step.error is None:
+            now = step.clock.engine.now
+            step.world.log.add(self._started, now, step.step_id, self._plan.names[n], self._plan.device)
+            work._record(n, self._started, self._value)
+        work._finished(n, self._value, error)
+        step._go_on()
 
 
 def _nothing() -> None:

@@ -7,7 +7,8 @@ of their path cut-through, each link first come, first served. A message between
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtflab.hardware import topology
 from dtflab.hardware.machines import Machines
@@ -20,54 +21,109 @@ if TYPE_CHECKING:
 
 CALL_BYTES = 200  # of a request or an answer without tensors
 
+Arrived = Callable[[], Any]
+
+
+class Wire:
+    """One link at work. `free` is the moment from which on it takes the next message."""
+
+    __slots__ = ("bandwidth", "busy", "free", "messages", "name", "nbytes")
+
+    def __init__(self, link: Link) -> None:
+        self.name = link.name
+        self.bandwidth = link.bandwidth  # B/s
+        self.free = 0.0
+        self.messages = self.nbytes = 0
+        self.busy = 0.0  # seconds
+
+
+class Route(NamedTuple):
+    """How messages go from one device to another: over which wires, and on whose cores they cost how much."""
+
+    wires: tuple[Wire, ...]
+    latency: float
+    cpu: float
+    sender: Slots | None
+    receiver: Slots | None
+
+
+class _Work:
+    """A message's work for the cores of a host."""
+
+    __slots__ = ("_seconds", "end")
+
+    def __init__(self, seconds: float, end: Arrived) -> None:
+        self._seconds = seconds
+        self.end = end
+
+    def begin(self) -> float:
+        return self._seconds
+
 
 class Wires:
     """The links of a cluster's machines. `cores_of(device)` are the cores of the host on which a device is."""
 
     def __init__(self, engine: Engine, machines: Machines, cores_of: Callable[[str], Slots], log: EventLog) -> None:
-        self.carried: dict[Link, tuple[int, int, float]] = {}  # messages, bytes, seconds busy
         self._engine = engine
         self._machines = machines
         self._cores_of = cores_of
         self._log = log
-        self._free: dict[Link, float] = {}  # from when on
-        self._paths: dict[tuple[str, str], tuple[Link, ...]] = {}
+        self._wires: dict[Link, Wire] = {}
+        self._routes: dict[tuple[str, str], Route] = {}
 
-    def path(self, source: str, target: str) -> tuple[Link, ...]:
-        """The links between two devices; none within one."""
-        key = (source, target)
-        if key not in self._paths:
-            self._paths[key] = topology.path(self._machines, source, target)
-        return self._paths[key]
+    @property
+    def used(self) -> list[Wire]:
+        """The wires that have carried something, or are about to."""
+        return list(self._wires.values())
 
-    def send(self, source: str, target: str, nbytes: int, what: str, arrived: Callable[[], Any]) -> None:
-        """Let a message go from one device to another now, and call `arrived()` when it is there."""
-        links = self.path(source, target)
-        if not links:
-            arrived()
-            return
+    def route(self, source: str, target: str) -> Route:
+        """The way between two devices, by their full names; no wires within one."""
+        found = self._routes.get((source, target))
+        if found is None:
+            found = self._routes[source, target] = self._find(source, target)
+        return found
+
+    def _find(self, source: str, target: str) -> Route:
+        links = topology.path(self._machines, source, target)
+        wires = tuple(self._wires.setdefault(link, Wire(link)) for link in links)
+        latency = sum(link.latency_s for link in links)
         cpu = self._machines.network.per_message_cpu_s
         if not cpu or self._machines.place(source).host == self._machines.place(target).host:
-            self._carry(links, source, target, nbytes, what, arrived)
-            return
-        there = lambda: self._cores_of(target).submit(lambda: cpu, arrived)  # noqa: E731
-        self._cores_of(source).submit(lambda: cpu, lambda: self._carry(links, source, target, nbytes, what, there))
+            return Route(wires, latency, 0.0, None, None)
+        return Route(wires, latency, cpu, self._cores_of(source), self._cores_of(target))
 
-    def call(self, source: str, target: str, what: str, arrived: Callable[[], Any]) -> None:
+    def send(self, step: int, what: str, source: str, target: str, nbytes: int, arrived: Arrived) -> None:
+        """Let a step's message go from one device to another now, and call `arrived()` when it is there."""
+        route = self.route(source, target)
+        if not route.wires:
+            arrived()
+            return
+        carry = partial(self._carry, route, step, what, source, target, nbytes, arrived)
+        if route.sender is None:
+            carry()
+        else:
+            route.sender.submit(_Work(route.cpu, carry))
+
+    def call(self, step: int, what: str, source: str, target: str, arrived: Arrived) -> None:
         """Let a request or an answer without tensors go from one task to another."""
-        self.send(f"{source}/device:CPU:0", f"{target}/device:CPU:0", CALL_BYTES, what, arrived)
+        self.send(step, what, f"{source}/device:CPU:0", f"{target}/device:CPU:0", CALL_BYTES, arrived)
 
     def _carry(
-        self, links: tuple[Link, ...], source: str, target: str, nbytes: int, what: str, arrived: Callable[[], Any]
+        self, route: Route, step: int, what: str, source: str, target: str, nbytes: int, arrived: Arrived
     ) -> None:
         now = start = end = self._engine.now
-        latency = 0.0
-        for link in links:
-            start = max(self._free.get(link, 0.0), start)
-            end = max(start + nbytes / link.bandwidth, end)
-            self._free[link] = end
-            latency += link.latency_s
-            messages, carried, busy = self.carried.get(link, (0, 0, 0.0))
-            self.carried[link] = messages + 1, carried + nbytes, busy + end - start
-        self._log.add(now, end + latency, what, source, target, nbytes)
-        self._engine.at(end + latency, arrived)
+        for wire in route.wires:
+            start = max(wire.free, start)
+            wire.free = end = max(start + nbytes / wire.bandwidth, end)
+            wire.messages += 1
+            wire.nbytes += nbytes
+            wire.busy += end - start
+        end += route.latency
+        self._log.add(now, end, step, what, source, target, nbytes)
+        self._engine.at(end, self._came, route, arrived)
+
+    def _came(self, route: Route, arrived: Arrived) -> None:
+        if route.receiver is None:
+            arrived()
+        else:
+            route.receiver.submit(_Work(route.cpu, arrived))

@@ -32,7 +32,7 @@ class VirtualWorker(Worker):
         step.helpers.append(self.task)
         step.expect()
         arrived = partial(step.post, self._begin, session, graph_handle, step)
-        step.world.wires.call(step.master, self.task, f"step {step.number} RunGraph", arrived)
+        step.world.wires.call(step.step_id, "RunGraph", step.master, self.task, arrived)
 
     def _begin(self, session: str, graph_handle: str, step: VirtualStep) -> None:
         try:
@@ -42,18 +42,18 @@ class VirtualWorker(Worker):
 
     def _step_rendezvous(self, step: Any) -> StepRendezvous:
         plain = super()._step_rendezvous(step)
-        return TimedRendezvous(plain, step.world.wires, step.number) if isinstance(step, VirtualStep) else plain
+        return TimedRendezvous(plain, step.world.wires, step.step_id) if isinstance(step, VirtualStep) else plain
 
 
 class TimedRendezvous(StepRendezvous):
     """What the kernels of a step in a task see: a value takes the time of its way before it is there."""
 
-    __slots__ = ("_number", "_wires")
+    __slots__ = ("_step", "_wires")
 
-    def __init__(self, plain: StepRendezvous, wires: Wires, number: int) -> None:
+    def __init__(self, plain: StepRendezvous, wires: Wires, step: int) -> None:
         super().__init__(plain._prefix.removesuffix("/device:"), plain._find, plain._pull)
         self._wires = wires
-        self._number = number
+        self._step = step
 
     def recv_async(self, key: Key, frame_iter: str, done: Done) -> None:
         """Get a value from the device that makes it, when it has arrived on the one that asks."""
@@ -63,8 +63,7 @@ class TimedRendezvous(StepRendezvous):
             if error is not None:
                 done(value, error)
                 return
-            what = f"step {self._number} {tensor}"
-            self._wires.send(source, target, _size(value), what, lambda: done(value, None))
+            self._wires.send(self._step, tensor, source, target, _size(value), lambda: done(value, None))
 
         super().recv_async(key, frame_iter, made)
 

@@ -1,36 +1,44 @@
 """World: the simulated machines of a cluster while it runs. Who is busy, what is on its way, what has happened.
 
 Rules: a GPU runs one kernel after the other, in the order in which they became ready; so do the cores of a host, which
-all its tasks share. Chance comes from one seed, a generator per task, so that what one task draws changes nothing for
-the others.
+all its tasks share. Chance comes from one seed. How much longer than planned the k-th step of a task takes is drawn as
+for an estimate (`sim/stragglers.py`), whatever other tasks do meanwhile.
 """
 
 from __future__ import annotations
 
-import itertools
-import zlib
+import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from dtflab.graph.node import Node
-from dtflab.hardware import costs
+import numpy as np
+
+from dtflab.graph import device_spec
 from dtflab.hardware.machines import Machines, Place
 from dtflab.hardware.parts import Processor
+from dtflab.runtime.executor import Executor
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.engine import Engine
 from dtflab.virtual.event_log import EventLog
+from dtflab.virtual.plan import Plan
 from dtflab.virtual.wires import Wires
 
-Begin = Callable[[], float]  # begins a job, and says how many seconds it takes
-End = Callable[[], Any]
+
+class Job(Protocol):
+    """Something that a processor does."""
+
+    def begin(self) -> float:
+        """It has its turn: how many seconds does it take?"""
+
+    def end(self) -> None:
+        """They are over."""
 
 
 class Distribution(Protocol):
-    """By how much longer than planned a task computes, step by step (`sim.stragglers`)."""
+    """By how much longer than planned tasks compute, step by step (`sim.stragglers`)."""
 
-    def factors(self, steps: int, devices: int, seed: Any) -> Any:
-        """float64 `[steps, devices]`; 1 is as planned."""
+    def factors(self, steps: int, devices: int, seed: int) -> np.ndarray[Any, Any]:
+        """float64 `[steps, devices]`; 1 is as planned. More steps begin with the same ones."""
 
 
 class Slots:
@@ -42,27 +50,27 @@ class Slots:
         self.busy = 0.0  # seconds of work so far, all slots together
         self._engine = engine
         self._free = count
-        self._queue: deque[tuple[Begin, End]] = deque()
+        self._queue: deque[Job] = deque()
 
-    def submit(self, begin: Begin, end: End) -> None:
-        """Let a job run as soon as a slot is free; `end()` is called when it is done."""
+    def submit(self, job: Job) -> None:
+        """Let a job run as soon as a slot is free."""
         if self._free:
             self._free -= 1
-            self._run(begin, end)
+            self._run(job)
         else:
-            self._queue.append((begin, end))
+            self._queue.append(job)
 
-    def _run(self, begin: Begin, end: End) -> None:
-        seconds = begin() * self.slowness
+    def _run(self, job: Job) -> None:
+        seconds = job.begin() * self.slowness
         self.busy += seconds
-        self._engine.after(seconds, self._done, end)
+        self._engine.after(seconds, self._done, job)
 
-    def _done(self, end: End) -> None:
+    def _done(self, job: Job) -> None:
         if self._queue:
-            self._run(*self._queue.popleft())
+            self._run(self._queue.popleft())
         else:
             self._free += 1
-        end()
+        job.end()
 
 
 class World:
@@ -75,11 +83,13 @@ class World:
         engine = self.engine = clock.engine
         self.machines = machines
         self.seed = seed
-        self.log = EventLog(engine)
+        self.log = EventLog()
         self.wires = Wires(engine, machines, self.cores_of, self.log)
         self.steps = 0  # begun so far
         self._stragglers = stragglers
-        self._chances: dict[str, Iterator[float]] = {}
+        self._factors: dict[str, np.ndarray[Any, Any]] = {}  # of the steps of a job's tasks
+        self._begun: dict[str, int] = {}  # steps, by task
+        self._plans: weakref.WeakKeyDictionary[Executor, Plan] = weakref.WeakKeyDictionary()
         self._slots: dict[Place, Slots] = {}
         self._of_device: dict[str, Slots] = {}
 
@@ -97,24 +107,25 @@ class World:
         """The cores of the host on which a device is."""
         return self.processor(f"{device.rpartition('/device:')[0]}/device:CPU:0")
 
-    def seconds(self, node: Node, ins: Sequence[Any], outs: Sequence[Any], device: str) -> float:
-        """How long a kernel takes on a device, as planned. What has no size, a handle, is a scalar."""
-        ins, outs = ([x if hasattr(x, "shape") else costs.HANDLE for x in values] for values in (ins, outs))
-        return costs.seconds(costs.of_node(node, ins, outs), self.processor(device).hardware, costs.dtype_of(node))
+    def plan(self, executor: Executor) -> Plan:
+        """What the nodes of a partition take on the processor of its device."""
+        found = self._plans.get(executor)
+        if found is None:
+            found = self._plans[executor] = Plan(executor, self.processor(executor.device.name))
+        return found
 
     def chance(self, task: str) -> float:
-        """The factor by which the next step takes longer on a task than planned."""
-        if task not in self._chances:
-            self._chances[task] = self._draws(task)
-        return next(self._chances[task])
-
-    def _draws(self, task: str) -> Iterator[float]:
-        for block in itertools.count():
-            if self._stragglers is None:
-                yield 1.0
-            else:
-                seed = (self.seed, zlib.crc32(task.encode()), block)
-                yield from map(float, self._stragglers.factors(256, 1, seed).ravel())
+        """The factor by which the next step of a task's master takes longer there than planned."""
+        if self._stragglers is None:
+            return 1.0
+        number = self._begun[task] = self._begun.get(task, -1) + 1
+        spec = device_spec.parse(task)
+        job, index = str(spec.job), spec.task or 0
+        known = self._factors.get(job)
+        if known is None or number >= len(known):
+            tasks = 1 + max(device_spec.parse(name).task or 0 for name in self.machines.tasks if f"job:{job}/" in name)
+            known = self._factors[job] = self._stragglers.factors(max(256, 2 * number), tasks, self.seed)
+        return float(known[number, index])
 
     def slow_down(self, device: str, factor: float) -> None:
         """From now on, everything takes `factor` times as long on what computes for a device."""
