@@ -4,9 +4,9 @@ Stands for nothing in TensorFlow, whose graphs have no layers. Left out: layers 
 belongs to the layer before.
 
 Rules. A layer begins at the first operation that reads a variable of two dimensions or more, and all that reads it
-belongs to it. Vectors (biases, scales), and what reads no variable, belong to the latest layer that they are fed by. A
-gradient's operation belongs to the layer of the operation whose gradient it is, sums of gradients to the earliest of
-theirs, an update to that of its variable.
+belongs to it. Vectors (biases, scales), and what reads no variable, belong to the latest layer that they are fed by,
+or, if to none, to the first that they feed. A gradient's operation belongs to the layer of the operation whose gradient
+it is, sums of gradients to the earliest of theirs, an update to that of its variable.
 """
 
 from __future__ import annotations
@@ -41,9 +41,11 @@ class Layers:
         self.readers: dict[Operation, list[Operation]] = {}
         self._of: dict[Operation, int] = {}
         self._owner: dict[Operation, int] = {}
+        self._waiting: dict[Operation, None] = {}  # made of vectors that have met no layer so far
         for op in self.forward:
             self._add_forward(op)
         self.variables = self.variables or [[]]
+        self._put(list(self._waiting), 0)
         for op in self.backward:
             self._add_backward(op, gradients[op])
         for op in self.update:
@@ -73,20 +75,28 @@ class Layers:
             self.readers.setdefault(variable, []).append(op)
         layer = self._layer_for(op, read)
         if layer is not None:
-            self._of[op] = layer
-            self._own(read, layer)
+            self._put([op], layer)
+        elif read or any(tensor.op in self._waiting for tensor in op.inputs):
+            self._waiting[op] = None
 
     def _layer_for(self, op: Operation, read: Sequence[Operation]) -> int | None:
-        """Its layer, which may be a new one; None for what is made of the step's inputs before any layer."""
+        """Its layer, which may be a new one; None for what is made of inputs and vectors before any layer."""
         owners = [self._owner[v] for v in read if v in self._owner]
-        new = [v for v in read if v not in self._owner]
-        before = self._layers_before(op)
         if owners:
             return max(owners)
-        if any((self.known[v].shape.ndims or 0) > 1 for v in new) or (new and not before):
+        if any((self.known[v].shape.ndims or 0) > 1 for v in read):
             self.variables.append([])
             return len(self.variables) - 1
-        return max(before, default=None)
+        return max(self._layers_before(op), default=None)
+
+    def _put(self, ops: list[Operation], layer: int) -> None:
+        """These belong to the layer, and so do their variables and what has been waiting for a layer to feed."""
+        while ops:
+            op = ops.pop(0)
+            self._of[op] = layer
+            self._own(self._read_by(op), layer)
+            self._waiting.pop(op, None)
+            ops += [tensor.op for tensor in op.inputs if tensor.op in self._waiting]
 
     def _add_backward(self, op: Operation, differentiated: Operation | None) -> None:
         if differentiated is not None:

@@ -218,15 +218,15 @@ class Profile:
         return json.dumps(asdict(self))
 
     def table(self) -> str:
-        """One line per layer: G flops forward and back, MB of variables, of the cut behind it and of what is kept."""
+        """One line per layer: Mflop forward and back, MB of variables, of the cut behind it and of what is kept."""
         rows = [_row(layer) for layer in self.layers]
         total = [
             "sum",
-            *(round(sum(row[i] for row in rows), 3) for i in (1, 2, 3)),
+            *(_rounded(sum(row[i] for row in rows)) for i in (1, 2, 3)),
             "",
-            round(sum(r[5] for r in rows), 3),
+            _rounded(sum(r[5] for r in rows)),
         ]
-        heads = ["layer", "forward Gflop", "backward Gflop", "variables MB", "output MB", "kept MB"]
+        heads = ["layer", "forward Mflop", "backward Mflop", "variables MB", "output MB", "kept MB"]
         return f"{self!r}\n{text_table(heads, [*rows, total])}"
 
     def __str__(self) -> str:
@@ -235,8 +235,8 @@ class Profile:
     def __repr__(self) -> str:
         return (
             f"<Profile {self.name!r}: {len(self.layers)} layers, {len(self.variables)} variables of "
-            f"{self.variable_bytes / 1e6:,.1f} MB, batch of {self.batch}, "
-            f"{self.forward_flops / self.batch / 1e9:,.2f} Gflop forward per example>"
+            f"{_rounded(self.variable_bytes / 1e6)} MB, batch of {self.batch}, "
+            f"{_rounded(self.forward_flops / self.batch / 1e6)} Mflop forward per example>"
         )
 
 
@@ -271,9 +271,14 @@ def _variable_scaled(variable: VariableCost, factor: float) -> VariableCost:
 
 
 def _row(layer: LayerCost) -> list[Any]:
-    flops = (round(_flops(kernels) / 1e9, 3) for kernels in (layer.forward, layer.backward))
-    output = "" if layer.output_bytes is None else round(layer.output_bytes / 1e6, 3)
-    return [layer.name, *flops, round(layer.variable_bytes / 1e6, 3), output, round(layer.kept_bytes / 1e6, 3)]
+    work = [_flops(layer.forward), _flops(layer.backward), layer.variable_bytes]
+    output = "" if layer.output_bytes is None else _rounded(layer.output_bytes / 1e6)
+    return [layer.name, *(_rounded(amount / 1e6) for amount in work), output, _rounded(layer.kept_bytes / 1e6)]
+
+
+def _rounded(number: float) -> float:
+    """To three digits, or to a whole number."""
+    return float(f"{number:.3g}") if number < 100 else round(number)
 
 
 def _from_dict(given: dict[str, Any]) -> Profile:

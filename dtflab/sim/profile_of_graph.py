@@ -207,14 +207,10 @@ def _growing(ops: Iterable[Operation], layers: Layers) -> set[Operation]:
 
 
 def _is_input(op: Operation, layers: Layers) -> bool:
-    """A placeholder, a dequeue, a data set's next: it makes values of nothing, or of handles alone."""
-    made = any(not _is_handle(tensor) for tensor in op.outputs)
-    return (
-        made
-        and op.type != "Const"
-        and not layers.is_variable(op)
-        and all(_is_handle(tensor) and not layers.is_variable(tensor.op) for tensor in op.inputs)
-    )
+    """A placeholder, a dequeue, a data set's next: it makes values of nothing, or of something that a handle names."""
+    if op.type == "Const" or layers.is_variable(op) or all(_is_handle(tensor) for tensor in op.outputs):
+        return False
+    return not op.inputs or any(_is_handle(t) and not layers.is_variable(t.op) for t in op.inputs)
 
 
 def _is_handle(tensor: Tensor) -> bool:

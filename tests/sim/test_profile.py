@@ -114,6 +114,44 @@ def test_averages_of_batch_normalization_are_variables_that_no_gradient_changes(
     assert all(len(layer.variables) == 6 for layer in found.layers[:-1])  # kernel, bias, gamma, beta, two averages
 
 
+def test_vectors_that_meet_no_layer_before_belong_to_the_one_that_they_feed():
+    with tf.Graph().as_default():
+        x, training = tf.placeholder(tf.float32, [8, 20]), tf.placeholder(tf.bool, [])
+        hidden = tf.layers.dense(x * tf.get_variable("scale", [20]), 30, name="dense")
+        loss = tf.reduce_mean(tf.layers.batch_normalization(hidden, training=training, name="norm"))
+        found = Profile.from_graph(loss)
+    (layer,) = found.layers  # in a cond both branches count, so the averages are read by one that x does not feed
+    assert len(layer.variables) == 1 + 2 + 4
+
+
+def test_a_network_of_vectors_is_one_layer():
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [4])
+        loss = tf.reduce_sum(x * tf.get_variable("w", [1]) + tf.get_variable("b", [1]))
+        (layer,) = Profile.from_graph(loss).layers
+    assert [v.name for v in layer.variables] == ["w", "b"]
+
+
+def test_parts_of_a_variable_are_variables_of_one_layer():
+    with tf.Graph().as_default():
+        w = tf.get_variable("w", [20, 30], partitioner=tf.fixed_size_partitioner(3))
+        loss = tf.reduce_sum(tf.matmul(tf.placeholder(tf.float32, [8, 20]), w))
+        (layer,) = Profile.from_graph(loss).layers
+    assert [v.bytes for v in layer.variables] == [4 * 7 * 30, 4 * 7 * 30, 4 * 6 * 30]
+    assert kernels(layer.forward)["MatMul"] == 2 * 8 * 20 * 30
+
+
+@pytest.mark.parametrize("resource", [False, True])
+def test_inputs_out_of_a_queue_tell_the_batch(resource):
+    with tf.Graph().as_default(), tf.variable_scope("net", use_resource=resource):
+        x, y = tf.FIFOQueue(10, [tf.float32, tf.int32], [[20], []]).dequeue_many(16)
+        logits = tf.layers.dense(x, 30)
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+        found = Profile.from_graph(loss)
+    assert found.batch == 16
+    assert found.with_batch(32).forward_flops == 2 * found.forward_flops
+
+
 def test_a_given_training_step_is_the_one_that_is_priced():
     with tf.Graph().as_default():
         loss = small_net()
@@ -240,10 +278,10 @@ def test_a_profile_is_printed_as_a_table():
         "fc", (kernel,), (dataclasses.replace(kernel, count=2),), (), (VariableCost("w", 4_000_000),), 8_000
     )
     assert str(Profile("net", 4, (layer,))).splitlines() == [
-        "<Profile 'net': 1 layers, 1 variables of 4.0 MB, batch of 4, 0.50 Gflop forward per example>",
-        "layer  forward Gflop  backward Gflop  variables MB  output MB  kept MB",
-        "fc               2.0             4.0           4.0  0.008          0.0",
-        "sum              2.0             4.0           4.0                 0.0",
+        "<Profile 'net': 1 layers, 1 variables of 4.0 MB, batch of 4, 500 Mflop forward per example>",
+        "layer  forward Mflop  backward Mflop  variables MB  output MB  kept MB",
+        "fc              2000            4000           4.0  0.008          0.0",
+        "sum             2000            4000           4.0                 0.0",
     ]
 
 
