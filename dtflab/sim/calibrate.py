@@ -1,0 +1,223 @@
+"""Calibrate: find the parameters with which the model says best what was published.
+
+Stands for `scipy.optimize`, which is not here. Left out: gradients; a step of the model is a maximum of sums, so the
+error has kinks everywhere.
+
+Rule: 8 parameters of the library and at most 3 of each platform, each within its range; never one of a point, of a
+model on a platform, or of a scale. A platform's parameter that none of its points feels stays nominal. The search goes
+along one parameter after the other and is the same each time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+
+from dtflab.hardware import catalogue
+from dtflab.sim import predict
+from dtflab.sim.fitted import PLATFORM, Fitted
+from dtflab.sim.parameters import Parameters
+from dtflab.sim.points import Point, Points, UnknownError
+
+SMALL = 0.05  # relative errors below this count by their square, others by their size
+PULL = {"nic_bandwidth": 0.003, "bus_bandwidth": 0.003, "latency": 0.001}  # cost of being half or twice the nominal one
+FELT = 5e-3  # relative
+WORSE = 10.0  # a platform's parameter is felt if some prediction changes when it is that much worse
+FIRST, LAST = 1.2, 0.003  # steps of the search, in natural logarithms
+ENOUGH = 1e-3  # a round that gains less is the last
+
+Key = tuple[str, str]  # platform, or "" for the library; parameter
+Values = dict[Key, float]  # of the library as they are; of a platform over nominal times the library's efficiency
+
+
+class Search:
+    """Values under way, and the loss of what they predict."""
+
+    def __init__(self, points: Sequence[Point], known: Points, values: Values) -> None:
+        self.points, self.values = tuple(points), dict(values)
+        self._predictor = predict.predictor(known, Fitted(), known)
+        self.rows = {point.platform_name: point for point in points}
+        self._published = {point_id: predict.middle(value) for point_id, value in known.published.items()}
+        self._regimes = {point.id: point.regime for point in points}
+        self._errors: dict[str, dict[str, float]] = {}
+        self.loss = self._scored(self.values, set(self.rows))
+
+    def moved(self, key: Key, value: float) -> bool:
+        """Set a value; kept if that makes the loss smaller."""
+        before, changed = self._errors, {**self.values, key: value}
+        loss = self._scored(changed, {key[0]} if key[0] else set(self.rows))
+        if loss < self.loss - 1e-9:
+            self.values, self.loss = changed, loss
+            return True
+        self._errors = before
+        return False
+
+    @property
+    def fitted(self) -> Fitted:
+        """The parameters that the values stand for."""
+        return fitted(self.values, self.rows)
+
+    def _scored(self, values: Values, platforms: set[str]) -> float:
+        predictor = replace(self._predictor, fitted=fitted(values, self.rows))
+        found = errors(self.points, self._published, predictor, platforms)
+        self._errors = {**self._errors, **found}
+        return _loss(self._errors, self._regimes) + _pull(values, self.rows)
+
+
+def fitted(values: Values, rows: Mapping[str, Point]) -> Fitted:
+    """Parameters in their units."""
+    library = replace(Parameters(), **{name: value for (platform, name), value in values.items() if not platform})
+    plain = Fitted(library)
+    platforms: dict[str, dict[str, float]] = {}
+    for (platform, name), factor in values.items():
+        if platform:
+            platforms.setdefault(platform, {})[name] = _digits(factor * of_point(plain, rows[platform])[name])
+    return Fitted(library, platforms)
+
+
+def errors(
+    points: Iterable[Point], published: dict[str, float], predictor: predict.Predictor, platforms: set[str]
+) -> dict[str, dict[str, float]]:
+    """ln(predicted ÷ published) of the points on `platforms`, by platform and id."""
+    found: dict[str, dict[str, float]] = {platform: {} for platform in platforms}
+    for point in points:
+        if point.platform_name in platforms:
+            try:
+                found[point.platform_name][point.id] = math.log(predictor(point) / published[point.id])
+            except UnknownError:
+                continue
+    return found
+
+
+def _loss(errors: dict[str, dict[str, float]], regimes: dict[str, str]) -> float:
+    """Huber's loss; a regime weighs as the root of its number of points, so the few saturated ones count."""
+    sums: dict[str, list[float]] = {}
+    for of_platform in errors.values():
+        for point_id, error in of_platform.items():
+            size = abs(error)
+            cost = size * size / (2 * SMALL) if size < SMALL else size - SMALL / 2
+            sums.setdefault(regimes[point_id], []).append(cost)
+    return sum(sum(costs) / math.sqrt(len(costs)) for costs in sums.values())
+
+
+def _pull(values: Values, rows: Mapping[str, Point]) -> float:
+    """Platforms' parameters are pulled to the nominal ones, so that few points don't pull them anywhere."""
+    return sum(
+        PULL[name] * math.log2(factor) ** 2
+        for (platform, name), factor in values.items()
+        if platform and not _unpublished(rows[platform], name)
+    )
+
+
+def _unpublished(point: Point, name: str) -> bool:
+    return name == "nic_bandwidth" and point.platform.number("nic_gbps") is None
+
+
+def of_point(fitted: Fitted, point: Point) -> dict[str, float]:
+    """The three parameters of a point's platform."""
+    bus = catalogue.bus(str(point.platform.values.get("bus") or "pcie3"))
+    values = fitted.of(point.platform_name, predict.nominal_nic(point.platform), bus)
+    return dict(zip(("nic_bandwidth", "bus_bandwidth", "latency"), values, strict=True))
+
+
+# ---- which parameters, from where, between what ----
+
+
+def start(points: Sequence[Point], known: Points) -> Values:
+    """The library's parameters, and nominal values of those of platforms that some point feels."""
+    library = replace(Parameters(), flop_efficiency=flop_efficiency(known))
+    values: Values = {("", one.name): getattr(library, one.name) for one in fields(Parameters)}
+    predictor = predict.predictor(known, Fitted(library), known)
+    for point in points:
+        for name, value in of_point(predictor.fitted, point).items():
+            if _feels(point, name, value, predictor):
+                values[point.platform_name, name] = 1.0
+    return values
+
+
+def _feels(point: Point, name: str, value: float, predictor: predict.Predictor) -> bool:
+    other = value * WORSE if name == "latency" else value / WORSE
+    worse = replace(predictor, fitted=Fitted(predictor.fitted.library, {point.platform_name: {name: other}}))
+    try:
+        return abs(worse(point) / predictor(point) - 1) > FELT
+    except UnknownError:
+        return False
+
+
+def flop_efficiency(known: Points) -> float:
+    """What part of its peak one GPU reaches: the geometric mean of all given rates, one of each model and GPU."""
+    reached = {}
+    for point in known:
+        gpu, rate = point.platform.values.get("gpu_name"), point.given.number("single_gpu")
+        gmac = point.model.number("gmac_per_image") if point.model else None
+        if gpu and rate and gmac:
+            part = rate * 6e9 * gmac / catalogue.gpu(str(gpu)).peak()
+            reached[point.model_name, gpu] = math.log(min(1.0, part))  # above: Winograd's convolutions do less
+    return round(math.exp(sum(reached.values()) / len(reached)), 4)
+
+
+def bounds(key: Key, search: Search) -> tuple[float, float]:
+    """The range of a value: physics', and a platform's bandwidth is at most what was sold."""
+    platform, name = key
+    if not platform:
+        low, high = next(one.metadata["range"] for one in fields(Parameters) if one.name == name)
+        return max(low, 1e-3 * high), high
+    point, allowed = search.rows[platform], PLATFORM[name]
+    nominal = of_point(Fitted(search.fitted.library), point)[name]
+    high = allowed.high
+    if name != "latency" and not _unpublished(point, name):
+        high = min(high, of_point(Fitted(replace(Parameters(), nic_efficiency=1.0, bus_efficiency=1.0)), point)[name])
+    return allowed.low / nominal, high / nominal
+
+
+# ---- the search ----
+
+
+def calibrate(
+    known: Points,
+    points: Sequence[Point] | None = None,
+    begin: Values | None = None,
+    told: Callable[[str], None] = lambda line: None,
+    rounds: int = 4,
+) -> tuple[Fitted, Values]:
+    """The parameters that fit `points` (default: all of `known`) best, and as values to begin with again.
+
+    From `begin` (default: nominal values) each parameter in turn goes up or down by a factor, which grows while that
+    helps and shrinks when it does not; all that begins again while it helps, `rounds` times at most. `told` gets a line
+    for each round.
+    """
+    points = tuple(known if points is None else points)
+    search = Search(points, known, begin or start(points, known))
+    for _ in range(rounds):
+        before = search.loss
+        _descend(search)
+        told(f"loss {before:.5f} → {search.loss:.5f}")
+        if before - search.loss < ENOUGH:
+            break
+    return _rounded(search.fitted), search.values
+
+
+def _descend(search: Search) -> None:
+    steps = {key: FIRST for key in search.values if key[1] != "flop_efficiency"}
+    while max(steps.values()) > LAST:
+        for key in steps:
+            steps[key] = min(FIRST, steps[key] * (1.3 if _try(search, key, steps[key]) else 0.5))
+
+
+def _try(search: Search, key: Key, step: float) -> bool:
+    """One step up or down, whichever helps."""
+    value = search.values[key]
+    low, high = bounds(key, search)
+    tried = [min(high, max(low, value * math.exp(way * step))) for way in (1, -1)]
+    return any(search.moved(key, other) for other in tried if other != value)
+
+
+def _rounded(fitted: Fitted) -> Fitted:
+    """Four digits: more say nothing."""
+    library = {one.name: _digits(getattr(fitted.library, one.name)) for one in fields(Parameters)}
+    return Fitted(Parameters(**library), fitted.platforms)
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.4g}")

@@ -1,0 +1,468 @@
+"""Predict: what the model of a step says of a published measurement's setup, in the measurement's metric and unit.
+
+Stands for the guess that one makes before renting machines. Left out: real input data, and what nobody published: a
+field that is missing gets the default that stands beside its use, or the point is skipped with a reason.
+
+Rule: names of models and platforms are keys of tables, nothing else. A point's published value is not here at all.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from dtflab.hardware import catalogue
+from dtflab.hardware.parts import Bus, Processor
+from dtflab.sim import recurrent
+from dtflab.sim.fitted import Fitted
+from dtflab.sim.layers import TIMES, Layer, layers_of, of_bytes, profile_of
+from dtflab.sim.points import Point, Points, Row, UnknownError
+from dtflab.sim.profile import Profile
+from dtflab.sim.symmetric import FORWARD, Site, all_reduce_step, asynchronous_step, parameter_server_step
+
+HOST_CPU = "2x Xeon E5-2690 v3"  # assumed where GPUs are hosted: no platform says its CPU
+NIC = "10Gb/s"  # assumed where a platform's network is unpublished
+BATCH = 64.0  # examples per GPU, assumed where a setup has no batch
+TOKENS = 2.0 * TIMES  # of a pair of sentences, which is one example
+SPARSE_ROWS, ROW_BYTES = 32, 4096.0  # of an embedding per step: assumed
+SCALAR_BYTES = 4.0
+
+
+@dataclass(frozen=True)
+class Question:
+    """A setup in the words of the model: one GPU's computing, what travels, where, and how."""
+
+    compute_s: float  # of one GPU and one step
+    examples: float  # of one GPU and one step, in what the unit counts
+    layers: tuple[Layer, ...]
+    site: Site
+    collective: str = ""  # "ring" or "tree"; else parameter servers
+    sync: bool = True
+
+    @property
+    def step_s(self) -> float:
+        """Seconds of a step; of one worker's if it waits for nobody."""
+        if self.collective:
+            return all_reduce_step(self.compute_s, self.layers, self.site, self.collective == "tree")
+        step = parameter_server_step if self.sync else asynchronous_step
+        return step(self.compute_s, self.layers, self.site)
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that are waited for."""
+        return (self.site.hosts - self.site.spares) * self.site.gpus
+
+    def with_spares(self, spares: int) -> Question:
+        """The same with so many workers more, of which none is waited for."""
+        hosts = self.site.hosts - self.site.spares + spares
+        return replace(self, site=replace(self.site, hosts=hosts, spares=spares))
+
+
+class Rate(NamedTuple):
+    """A measured rate of one GPU."""
+
+    gpu: str
+    precision: str
+    per_second: float
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """Fitted parameters, and what is known besides: all models' rows, and rates of one GPU by model.
+
+    `off` are mechanisms that are switched off: "overlap", "hot_variables", "pcie_tree", "local_aggregation",
+    "stragglers", "messages", "sums".
+    """
+
+    fitted: Fitted
+    rows: tuple[Row, ...] = ()
+    rates: dict[str, list[Rate]] = field(default_factory=dict)
+    references: dict[str, tuple[Point, float]] = field(default_factory=dict)
+    off: frozenset[str] = frozenset()
+    profiles: dict[tuple[object, ...], Profile] = field(default_factory=dict)  # that were made before
+
+    def __call__(self, point: Point) -> float:
+        """The prediction, in the point's unit. Raises UnknownError with a reason."""
+        base = re.fullmatch(r"scaling_efficiency_vs_(\d+)", point.metric)
+        if base:
+            return self._efficiency_from(point, int(base[1]))
+        if point.metric not in METRICS:
+            raise UnknownError(f"metric {point.metric!r} is not known: {', '.join(METRICS)}")
+        return METRICS[point.metric](self, point)
+
+    # ---- the setup ----
+
+    def question(self, point: Point, **changed: object) -> Question:
+        """The point's setup, with some of its fields `changed`."""
+        point = replace(point, setup=replace(point.setup, values={**point.setup.values, **changed}))
+        hosts, gpus = _hosts(point)
+        site = self._site(point, hosts, gpus)
+        if point.setup.text("kind"):
+            return Question(0.0, 1.0, null_layers(point.setup, max(1, site.servers)), site)
+        sync = point.setup.values.get("sync") is not False
+        question = Question(0.0, batch_of(point) * _units(point), self._layers(point), site, _collective(point), sync)
+        return replace(question, compute_s=self._compute_s(point, question))
+
+    def _site(self, point: Point, hosts: int, gpus: int) -> Site:
+        setup, library, row = point.setup, self.fitted.library, point.platform
+        bus = catalogue.bus(_known(row, "bus", "pcie3"))
+        nic, lanes, latency_s = self.fitted.of(point.platform_name, nominal_nic(row), bus)
+        many = hosts > 1 and not _collective(point)
+        shared = "shared" in row.text("network")
+        site = Site(
+            hosts=hosts,
+            gpus=gpus,
+            nic=nic,
+            bus=bus.bandwidth * library.bus_efficiency if bus.peer_bandwidth else lanes,
+            peer=lanes if bus.peer_bandwidth else 0.0,
+            switch=max(1, bus.tree),
+            sum_rate=catalogue.cpu(HOST_CPU).memory_bandwidth * library.sum_efficiency / 3,  # read two, write one
+            latency_s=latency_s,
+            message_s=library.message_s * _messages(setup),
+            servers=setup.count("ps_tasks") or hosts if many or setup.text("kind") else 0,  # default: as many as hosts
+            colocated=bool(setup.values.get("ps_colocated")),
+            sums_on_gpus=_sums_on_gpus(setup, gpus),
+            sliced="sliced" in setup.text("array_slicing"),
+            spares=setup.count("backup") or 0,
+            overlap=library.overlap,
+            jitter=library.jitter_shared if shared else library.jitter,
+        )
+        return _without(site, self.off)
+
+    def _profile(self, point: Point) -> Profile:
+        """Of the point's model; of its bytes, if only these are given."""
+        if point.given.number("gradient_bytes"):
+            return of_bytes(point.given.need("gradient_bytes"), self.rows)
+        if point.model is None:
+            raise UnknownError("the setup names no model")
+        batch, gmac = max(1, round(batch_of(point))), self._gmac(point)
+        if (key := (point.model_name, batch, gmac)) not in self.profiles:
+            self.profiles[key] = profile_of(point.model, self.rows, batch, gmac)
+        return self.profiles[key]
+
+    def _layers(self, point: Point) -> tuple[Layer, ...]:
+        part = 0.5 if _precision(point) == "fp16" else 1.0  # of float32's bytes
+        return layers_of(self._profile(point), bool(_collective(point)), part)
+
+    def _gmac(self, point: Point) -> float | None:
+        """Multiply-adds of an example, if all that is known is how fast one GPU is."""
+        rate = point.given.number("single_gpu")
+        if rate is None or "image" not in point.unit or not point.platform.text("gpu_name"):
+            return None
+        return self.fitted.library.flop_efficiency * _gpu(point).peak() / rate / 6e9
+
+    # ---- how long one GPU computes ----
+
+    def _compute_s(self, point: Point, question: Question) -> float:
+        """Measured if it is given, else from a measured rate on another GPU, else by the roofline."""
+        given = point.given
+        if given.number("single_gpu"):
+            return question.examples / given.need("single_gpu")
+        if given.number("single_gpu_step"):
+            return given.need("single_gpu_step")
+        if given.number("backprop_ms"):
+            return given.need("backprop_ms") / 1e3 / (1 - FORWARD)
+        reference = self.references.get(given.text("calibrate_from"))
+        if reference and reference[0].id != point.id:
+            return self._as_in(*reference) * question.examples
+        return question.examples * self._per_example_s(point)
+
+    def _as_in(self, point: Point, published: float) -> float:
+        """Seconds per example with which the model says of `point` what was published of it: by bisection."""
+        if point.metric not in ("throughput", "step_time", "median_step_time"):
+            raise UnknownError(f"{point.id!r} is no throughput or time, so it can't say how long a GPU computes")
+        question = self.question(point)
+        wanted = question.gpus * question.examples / published if point.metric == "throughput" else published
+        wanted /= 1 if point.metric == "throughput" else _per_second(point.unit)
+        low, high = 0.0, wanted
+        for _ in range(50):
+            middle = (low + high) / 2
+            if replace(question, compute_s=middle).step_s < wanted:
+                low = middle
+            else:
+                high = middle
+        return high / question.examples
+
+    def _per_example_s(self, point: Point) -> float:
+        """Seconds of one GPU: from a rate of the model on the GPU that is most like it, else by its roofline."""
+        processor, precision = _gpu(point), _precision(point)
+        peak = processor.peak()  # in float32; it is taken that one precision gains the same on all GPUs
+        known = [rate for rate in self.rates.get(point.model_name, ()) if rate.precision == precision]
+        if known:
+            near = min(known, key=lambda rate: abs(math.log(catalogue.gpu(rate.gpu).peak() / peak)))
+            return catalogue.gpu(near.gpu).peak() / peak / near.per_second
+        profile = self._profile(point)
+        times = profile.times(processor, self.fitted.library.flop_efficiency)
+        return sum(time.forward + time.backward for time in times) / profile.batch / _units(point)
+
+    # ---- metrics ----
+
+    def _step_s(self, point: Point) -> float:
+        if not recurrent.is_split(point.setup):
+            return self.question(point).step_s
+        if point.model is None:
+            raise UnknownError("the setup names no model")
+        one_gpu_s = point.given.number("single_gpu_step")
+        if one_gpu_s is None:
+            raise UnknownError("a model split over GPUs needs the given 'single_gpu_step'")
+        _, bus, latency_s = self.fitted.of(point.platform_name, nominal_nic(point.platform), _bus(point))
+        hop_s = latency_s + 4 * batch_of(point) * point.model.need("units") / bus
+        gpus = int(point.setup.need("gpus"))
+        return recurrent.split_step_s(one_gpu_s, point.model, point.setup.text("attention"), gpus, hop_s)
+
+    def step_time(self, point: Point) -> float:
+        return self._step_s(point) * _per_second(point.unit)
+
+    def throughput(self, point: Point) -> float:
+        if recurrent.is_split(point.setup):
+            return batch_of(point) * _units(point) / self._step_s(point)
+        question = self.question(point)
+        return question.gpus * question.examples / question.step_s
+
+    def efficiency(self, point: Point) -> float:
+        question = self.question(point)
+        return question.compute_s / question.step_s
+
+    def speedup(self, point: Point) -> float:
+        if recurrent.is_split(point.setup):
+            return point.given.need("single_gpu_step") / self._step_s(point)
+        return self.question(point).gpus * self.efficiency(point)
+
+    def _efficiency_from(self, point: Point, base: int) -> float:
+        """Of `base` GPUs, which fill one host after the other."""
+        per_host = point.setup.count("gpus_per_node") or point.platform.count("gpus_per_node") or 1
+        hosts = max(1, base // per_host)
+        small = self.question(point, gpus=base, workers=None, nodes=hosts, gpus_per_node=base // hosts)
+        return small.step_s / self.question(point).step_s
+
+    def sync_over_async(self, point: Point) -> float:
+        question = self.question(point)
+        return replace(question, sync=True).step_s / replace(question, sync=False).step_s
+
+    def collective_over_servers(self, point: Point) -> float:
+        question = self.question(point, parallelism=None, all_reduce=None, variable_update="parameter_server")
+        return question.step_s / replace(question, collective="ring").step_s
+
+    def normalised_speedup(self, point: Point) -> float:
+        """Of spare workers: how much shorter a step is, divided by how many more workers that takes."""
+        spares = point.setup.count("backup")
+        return self.speedup(point) / self.question(point).gpus if spares is None else self._gain(point, spares)
+
+    def _gain(self, point: Point, spares: int) -> float:
+        few = self.question(point, backup=0)
+        many = few.with_spares(spares)
+        return few.step_s / many.step_s * few.site.hosts / many.site.hosts
+
+    def best_spares_by_time(self, point: Point) -> float:
+        few = self.question(point, backup=0)
+        return min(_choices(point, few), key=lambda spares: few.with_spares(spares).step_s)
+
+    def best_spares_by_gain(self, point: Point) -> float:
+        return max(_choices(point, self.question(point, backup=0)), key=lambda spares: self._gain(point, spares))
+
+
+METRICS: dict[str, Callable[[Predictor, Point], float]] = {
+    "throughput": Predictor.throughput,
+    "speedup": Predictor.speedup,
+    "normalised_speedup": Predictor.normalised_speedup,
+    "scaling_efficiency": Predictor.efficiency,
+    "step_time": Predictor.step_time,
+    "median_step_time": Predictor.step_time,
+    "median_sync_step_over_async_step": Predictor.sync_over_async,
+    "horovod_over_distributed_tf": Predictor.collective_over_servers,
+    "argmin_backup_step_time": Predictor.best_spares_by_time,
+    "argmax_normalised_speedup": Predictor.best_spares_by_gain,
+}
+
+
+# ---- what a setup says ----
+
+
+def _hosts(point: Point) -> tuple[int, int]:
+    """Hosts, with spare ones, and GPUs of each."""
+    setup = point.setup
+    required = setup.count("workers_required")
+    if required:
+        return required + (setup.count("backup") or 0), 1
+    gpus = setup.count("gpus", "workers")
+    if not gpus:
+        raise UnknownError("the setup says neither 'gpus' nor 'workers'")
+    per_host = setup.count("gpus_per_node") or point.platform.count("gpus_per_node") or 1
+    hosts = setup.count("nodes") or math.ceil(gpus / per_host)
+    if hosts > gpus:
+        raise UnknownError(f"{gpus} GPUs can't be on {hosts} nodes")
+    return hosts, math.ceil(gpus / hosts)
+
+
+def batch_of(point: Point) -> float:
+    """Examples per GPU and step; of the whole model, if it is split over GPUs."""
+    one = point.setup.number("batch_per_gpu", "batch_per_worker", "batch")
+    whole = point.setup.number("global_batch")
+    hosts, gpus = _hosts(point)
+    return one if one else whole / (hosts * gpus) if whole else BATCH
+
+
+def _units(point: Point) -> float:
+    """What an example counts as in the point's unit: a pair of sentences is many tokens."""
+    return TOKENS if "token" in point.unit else 1.0
+
+
+def _collective(point: Point) -> str:
+    """How gradients are summed without servers, from the words of the setup; "" with servers."""
+    said = point.setup.text("parallelism", "all_reduce")
+    if "tree" in said:
+        return "tree"
+    words = ("reduc", "ring", "nccl", "horovod")
+    replicated = point.setup.text("variable_update") == "replicated"
+    return "ring" if replicated or any(word in said for word in words) else ""
+
+
+def _sums_on_gpus(setup: Row, gpus: int) -> bool:
+    said = setup.text("local_parameter_device", "kvstore")
+    return gpus > 1 and ("gpu" in said or "device" in said)
+
+
+def _precision(point: Point) -> str:
+    said = point.setup.text("precision")
+    return "fp16" if any(word in said for word in ("amp", "16", "mixed", "half")) else "fp32"
+
+
+def _messages(setup: Row) -> int:
+    """Messages of one variable each way. Of a sparse one: its rows' numbers to the server, and the rows."""
+    return 2 if setup.text("kind").startswith("sparse") else 1
+
+
+def null_layers(setup: Row, servers: int) -> tuple[Layer, ...]:
+    """What a step without computing moves: one variable on each server."""
+    kind = setup.text("kind")
+    if kind.startswith("scalar"):
+        nbytes = SCALAR_BYTES
+    elif kind.startswith("dense"):
+        nbytes = setup.need("model_bytes") / servers
+    elif kind.startswith("sparse"):
+        rows = re.search(r"(\d+) (?:\w+ )*?(?:rows|entries|lookups)", kind)
+        nbytes = (int(rows[1]) if rows else SPARSE_ROWS) * ROW_BYTES / servers
+    else:
+        raise UnknownError(f"null steps of kind {kind!r} are not known: scalar, dense, sparse")
+    return tuple(Layer(nbytes, i / servers) for i in range(servers))
+
+
+def _choices(point: Point, question: Question) -> Sequence[int]:
+    """Numbers of spares to choose from: those that the setup lists or spans, else up to as many as are needed."""
+    said = point.setup.values.get("backup")
+    numbers = said if isinstance(said, list) else re.findall(r"\d+", said) if isinstance(said, str) else []
+    listed = [int(number) for number in numbers]
+    if len(listed) == 2 and not isinstance(said, list):
+        return range(listed[0], listed[1] + 1)
+    return listed or range(question.site.hosts + 1)
+
+
+def _without(site: Site, off: Iterable[str]) -> Site:
+    """The site as it would be without some mechanisms."""
+    changes: dict[str, dict[str, object]] = {
+        "overlap": {"overlap": 0.0},
+        "hot_variables": {"sliced": True},
+        "pcie_tree": {"switch": 1},
+        "local_aggregation": {"aggregates": False},
+        "stragglers": {"jitter": 0.0},
+        "messages": {"message_s": 0.0},
+        "sums": {"sum_rate": math.inf},
+    }
+    for name in off:
+        site = replace(site, **changes[name])  # type: ignore[arg-type]
+    return site
+
+
+# ---- what a platform says ----
+
+
+def nominal_nic(row: Row) -> float:
+    """B/s of a host's network card, as it is sold."""
+    gigabits = row.number("nic_gbps")
+    return gigabits * 1e9 / 8 if gigabits else catalogue.nic(NIC).bandwidth
+
+
+def _bus(point: Point) -> Bus:
+    return catalogue.bus(_known(point.platform, "bus", "pcie3"))
+
+
+def _known(row: Row, name: str, default: str) -> str:
+    said = str(row.values.get(name) or default)
+    try:
+        catalogue.bus(said)
+    except ValueError as error:
+        raise UnknownError(f"{row.what}: {error}") from None
+    return said
+
+
+def _gpu(point: Point) -> Processor:
+    """The platform's GPU."""
+    name = point.platform.values.get("gpu_name")
+    if not name:
+        raise UnknownError(f"{point.platform.what} names no GPU, and no rate of one is given")
+    try:
+        return catalogue.gpu(str(name))
+    except ValueError as error:
+        raise UnknownError(f"{point.platform.what}: {error}") from None
+
+
+def _per_second(unit: str) -> float:
+    scale = {"s": 1.0, "ms": 1e3, "us": 1e6, "µs": 1e6}
+    if unit not in scale:
+        raise UnknownError(f"a time has the unit {', '.join(scale)}, not {unit!r}")
+    return scale[unit]
+
+
+# ---- all points of a file ----
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What the model says of a file: values by id, and for each point that it skips the reason."""
+
+    values: dict[str, float]
+    skipped: dict[str, str]
+
+    def as_json(self) -> dict[str, object]:
+        """The schema that predictions are exchanged in."""
+        points = [{"id": point_id, "predicted": value} for point_id, value in self.values.items()]
+        return {"points": points, "skipped": self.skipped}
+
+
+def predictor(points: Points, fitted: Fitted, known: Points, off: Iterable[str] = ()) -> Predictor:
+    """What predicts `points`; `known` are those of the calibration, whose published values may be looked at."""
+    both = (*known, *points)
+    rows = {point.model_name: point.model for point in both if point.model}
+    references = {
+        point.id: (point, middle(known.published[point.id])) for point in known if point.id in known.published
+    }
+    return Predictor(fitted, tuple(rows.values()), _rates(both), references, frozenset(off))
+
+
+def predict(points: Points, predictor: Predictor) -> Predictions:
+    """Predictions of all points."""
+    values, skipped = {}, dict(points.refused)
+    for point in points:
+        try:
+            values[point.id] = predictor(point)
+        except UnknownError as error:
+            skipped[point.id] = str(error)
+    return Predictions(values, skipped)
+
+
+def middle(published: float | tuple[float, float]) -> float:
+    """A published value, or the middle of a published bracket."""
+    return published if isinstance(published, float) else sum(published) / 2
+
+
+def _rates(points: Iterable[Point]) -> dict[str, list[Rate]]:
+    """All given rates of one GPU, by model."""
+    rates: dict[str, list[Rate]] = {}
+    for point in points:
+        gpu, rate = point.platform.values.get("gpu_name"), point.given.number("single_gpu")
+        if gpu and rate:
+            rates.setdefault(point.model_name, []).append(Rate(str(gpu), _precision(point), rate))
+    return rates
