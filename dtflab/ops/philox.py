@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -34,6 +33,7 @@ _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _MASK32, _MASK64, _MASK128 = (1 << 32) - 1, (1 << 64) - 1, (1 << 128) - 1
 
 _RESERVED = 256  # counters that TF sets aside for each number of a run, used or not
+PER_NUMBER = 20  # operations: ten rounds of two products, four exclusive ors and two sums make four words
 _BLOCK = 8192  # counters worked on at a time: all ten rounds stay in the cache
 
 
@@ -135,12 +135,12 @@ _UNIFORM: dict[Any, Callable[[Words], NDArray[Any]]] = {
 class PhiloxStream:
     """The generator of one random op: every run takes the next stretch of the counter. Safe under threads.
 
-    seed = seed2 = 0 means that nobody asked for repeatable numbers: both are then drawn from the system.
+    seed = seed2 = 0 means that nobody asked for repeatable numbers: both are then drawn by `entropy`.
     """
 
     def __init__(self, seed: int = 0, seed2: int = 0) -> None:
         if seed == 0 and seed2 == 0:
-            seed, seed2 = int.from_bytes(os.urandom(8)), int.from_bytes(os.urandom(8))
+            seed, seed2 = SOURCE.draw(), SOURCE.draw()
         self._key = seed & _MASK64  # negative seeds are two's complement
         self._counter = (seed2 & _MASK64) << 64
         self._lock = threading.Lock()

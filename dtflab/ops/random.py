@@ -18,14 +18,14 @@ from dtflab.graph import dtypes, random_seed
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.dtypes import DType
-from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape, dimension_value
 from dtflab.ops import shapes
 from dtflab.ops.messages import invalid
-from dtflab.ops.philox import PhiloxStream
+from dtflab.ops.philox import PER_NUMBER, PhiloxStream
 
 set_random_seed = random_seed.set_random_seed
 
@@ -59,6 +59,10 @@ class _RandomNumbers(Op):
         draw, stream, dtype = cls.draw, stream_of(node), node["dtype"].as_numpy_dtype
         return lambda ctx, shape: xp.asarray(draw(stream(ctx), sizes(shape), dtype))
 
+    @staticmethod
+    def flops(node: Any, ins: Any, outs: Any) -> int:
+        return PER_NUMBER * elements(outs[0])
+
 
 _NUMBERS = """(shape: T) -> (output: dtype)
        seed: int = 0
@@ -91,6 +95,7 @@ class RandomUniformInt(Op):
     stateful = True
     needs_ctx = True
     infer = _RandomNumbers.infer
+    flops = _RandomNumbers.flops
 
     def bind(node, xp):
         stream, dtype = stream_of(node), node["Tout"].as_numpy_dtype

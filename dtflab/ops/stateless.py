@@ -16,7 +16,7 @@ import numpy as np
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
-from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.graph.static_value import folded_shape
@@ -24,7 +24,7 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import array, math, rejection, stacking
 from dtflab.ops.array_module import in_host_memory
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.philox import PhiloxStream, philox_once
+from dtflab.ops.philox import PER_NUMBER, PhiloxStream, philox_once
 from dtflab.ops.random import shape_tensor, sizes
 from dtflab.ops.sampling import broadcast_alpha, choices_shape, choose, of_alpha, output_dtype
 
@@ -125,6 +125,10 @@ class _Numbers(Op):
             return xp.asarray(cls.draw(stream, sizes(shape), dtype, *inputs[seeds:]))
 
         return kernel
+
+    @staticmethod
+    def flops(node: Any, ins: Any, outs: Any) -> int:
+        return PER_NUMBER * elements(outs[0])
 
 
 def _register(name: str, draw: Any, types: str, later_types: str, more: str = "") -> None:

@@ -56,4 +56,4 @@ def test_counts_are_tensorflows():
         (equal if found == counted else otherwise).add(node.op)
         assert counted <= 2 * found and found <= counted + op.outputs[0].shape.num_elements(), (node.name, counted)
     assert otherwise == OTHERWISE
-    assert len(equal) > 25
+    assert len(equal) == 32
