@@ -27,7 +27,7 @@ def trained(spec, target, index, algorithm):
         step = tf.train.get_or_create_global_step()
         w = tf.Variable(np.full((3, 2), float(index)), name="w")
         rows = tf.Variable(np.zeros((4, 2)), name="rows")
-        loss = tf.reduce_sum(tf.square(w - index)) + tf.reduce_sum(tf.gather(rows, [index]) - 1.0)
+        loss = tf.reduce_sum(tf.square(w - index)) + tf.reduce_sum(tf.gather(rows, [index]))
         optimizer = tf.train.AllReduceOptimizer(
             tf.train.GradientDescentOptimizer(0.1), spec, index, algorithm=algorithm, timeout=SECONDS
         )
@@ -55,5 +55,5 @@ def test_training(algorithm, cluster):
         w -= 0.1 * 2 * (w - 1.0)
     for weights, rows, steps in found.values():
         np.testing.assert_allclose(weights, w, rtol=1e-7)
-        np.testing.assert_allclose(rows, [[0.1, 0.1]] * 3 + [[0, 0]], rtol=1e-7)
+        np.testing.assert_allclose(rows, [[-0.1, -0.1]] * 3 + [[0, 0]], rtol=1e-7)
         assert steps == STEPS
