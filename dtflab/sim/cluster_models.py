@@ -8,11 +8,12 @@ bandwidth that it reaches, and what a message between tasks costs in their CPUs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
-from dtflab.hardware.machines import Machines, machines_for
-from dtflab.hardware.parts import Processor
+from dtflab.hardware.machines import Host, Machines, machines_for
+from dtflab.hardware.parts import Network, Processor
 from dtflab.hardware.topology import Link, path
 from dtflab.sim.parameters import Parameters
 from dtflab.sim.transfers import Wire
@@ -89,6 +90,32 @@ def of_machines(machines: Machines) -> ClusterModel:
         raise ValueError(f"the machines have no task that computes, only {', '.join(by_task)}")
     gpus = tuple(tuple(devices[1:] or devices) for devices in workers)
     return ClusterModel(machines, gpus, tuple(servers) or (workers[0][0],))
+
+
+def rebuilt(machines: Machines, change: Callable[[Host], Host], network: Network | None = None) -> Machines:
+    """The same machines with other things in their hosts, or between them."""
+    homes = {task: machines.place(f"{task}/device:CPU:0").host.name for task in machines.tasks}
+    shown: dict[str, list[int]] = {task: [] for task in machines.tasks}
+    for device in machines.devices:
+        if (card := machines.place(device).card) is not None:
+            shown[device.rpartition("/")[0]].append(card)
+    return Machines(map(change, machines.hosts), network or machines.network, homes, shown)
+
+
+def without_trees(machines: Machines) -> Machines:
+    """The same machines, but each GPU has its own lanes to the CPU."""
+    return rebuilt(machines, lambda host: replace(host, bus=replace(host.bus, tree=0)))
+
+
+def reached(machines: Machines, parameters: Parameters) -> Machines:
+    """Machines whose data sheets say what software reaches."""
+
+    def host(one: Host) -> Host:
+        part, bus = parameters.bus_efficiency, one.bus
+        lanes = replace(bus, bandwidth=bus.bandwidth * part, peer_bandwidth=bus.peer_bandwidth * part)
+        return replace(one, bus=lanes, nic=replace(one.nic, bandwidth=one.nic.bandwidth * parameters.nic_efficiency))
+
+    return rebuilt(machines, host, replace(machines.network, per_message_cpu_s=parameters.message_s))
 
 
 def _check(workers: int, ps_tasks: int, gpus: int, per_host: int, local_parameter_device: str) -> None:

@@ -26,6 +26,7 @@ class Part(NamedTuple):
 
 def critical_path(job: Job, record: Record, required: int) -> list[Part]:
     """The parts of the last step of a record, in their order."""
+    assert record.trace is not None
     moments = Moments(*(column[-1] for column in record.trace))
     pushed = np.where(np.isnan(record.started[-1]), np.inf, moments.pushed)
     order = np.argsort(pushed, axis=1, kind="stable")[:, required - 1]

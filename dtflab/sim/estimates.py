@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,34 +21,40 @@ import numpy as np
 from dtflab.graph import errors
 from dtflab.graph.operation import Tensor
 from dtflab.hardware.machines import Machines
-from dtflab.sim import messages, models, step_model
-from dtflab.sim.cluster_models import ClusterModel, of_machines
+from dtflab.sim import messages, models, pipelines, reductions, step_model
+from dtflab.sim.cluster_models import ClusterModel, of_machines, without_trees
 from dtflab.sim.critical_path import Part, critical_path
-from dtflab.sim.job import Input, Job, job, without_trees
+from dtflab.sim.job import Input, job
 from dtflab.sim.parameters import Parameters
 from dtflab.sim.profile import Profile
 from dtflab.sim.record import Record
 from dtflab.sim.stragglers import Stragglers, exponential
 from dtflab.sim.traffic import Array
 
-MODES = ("ps_sync", "ps_async", "ps_sync_spares")
+MODES = ("ps_sync", "ps_async", "ps_sync_spares", "allreduce", "model_parallel", "pipeline")
 # A mechanism that can be left out, to see what it is worth.
 MECHANISMS = ("overlap", "hot_variables", "pcie_tree", "local_aggregation", "stragglers", "rpc", "input")
-ENGINES = {"vectorised": step_model, "events": messages}
+ENGINES = ("vectorised", "events")
 _MESSAGES = 20_000  # of a step one way: with more, the vectorised engine takes layers together
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What `estimate` found. `print` shows a table, a notebook a picture, `to_json` gives the numbers."""
+    """What `estimate` found. `print` shows a table, `viz.estimate` a picture, `to_json` gives the numbers.
+
+    `batch` examples go through the first device in `compute_s` if nothing keeps it waiting. `links` are the names of
+    those that the record counts.
+    """
 
     model: str
     mode: str
     engine: str
     cluster: ClusterModel
-    job: Job
+    batch: int
+    compute_s: float
+    links: Sequence[str]
     record: Record
-    required: int
+    path: Callable[[], list[Part]]
 
     @property
     def throughput(self) -> float:
@@ -68,7 +74,7 @@ class Estimate:
     @property
     def single(self) -> float:
         """Examples per second of the first device alone, which nothing keeps waiting."""
-        return self.job.batch / self.job.items.compute_s
+        return self.batch / self.compute_s
 
     @property
     def speedup(self) -> float:
@@ -78,7 +84,7 @@ class Estimate:
     @property
     def efficiency(self) -> float:
         """The part of linear scaling that is reached."""
-        return self.speedup / self.job.devices
+        return self.speedup / len(self.cluster.devices)
 
     def percentiles(self, of: Iterable[float] = (1, 10, 50, 90, 99)) -> dict[float, float]:
         """Step times in seconds by percentile."""
@@ -92,7 +98,7 @@ class Estimate:
     @cached_property
     def link_load(self) -> dict[str, float]:
         """The part of the time for which each link was taken, the busiest first."""
-        load = {wire.name: float(busy) / self.record.seconds for wire, busy in zip(self.job.wires, self.record.busy)}
+        load = dict(zip(self.links, (self.record.busy / self.record.seconds).tolist(), strict=True))
         return dict(sorted(load.items(), key=lambda pair: -pair[1]))
 
     @property
@@ -110,7 +116,7 @@ class Estimate:
         """What the last step waited for, part by part; they add up to its length. ValueError if asynchronous."""
         if self.mode == "ps_async":
             raise ValueError("asynchronous workers have no step in common: no path is critical for all of them")
-        return critical_path(self.job, self.record, self.required)
+        return self.path()
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers, by name; seconds, examples per second, parts of 1."""
@@ -120,8 +126,8 @@ class Estimate:
             "model": self.model,
             "mode": self.mode,
             "engine": self.engine,
-            "workers": self.job.workers,
-            "devices": self.job.devices,
+            "workers": len(self.cluster.gpus),
+            "devices": len(self.cluster.devices),
             "servers": len(self.cluster.servers),
             "throughput": self.throughput,
             "speedup": self.speedup,
@@ -140,9 +146,10 @@ class Estimate:
         return json.dumps(self.to_dict(), indent=1)
 
     def __repr__(self) -> str:
+        devices = f"{len(self.cluster.devices)} devices"
         return (
-            f"<Estimate: {self.model}, {self.mode}, {self.job.devices} devices: {self.throughput:,.4g} examples/s, "
-            f"{self.speedup:.3g}×, median step {self.step_time:.4g} s>"
+            f"<Estimate: {self.model}, {self.mode}, {devices}: {self.throughput:,.4g} examples/s, {self.speedup:.3g}×, "
+            f"median step {self.step_time:.4g} s>"
         )
 
 
@@ -162,6 +169,9 @@ def estimate(
     local_aggregation: bool = True,
     input: Input | None = None,
     parameters: Parameters | None = None,
+    algorithm: str = "ring",
+    fusion_bytes: float = 64 << 20,
+    micro_batches: int = 4,
     engine: str = "vectorised",
     off: Iterable[str] = (),
     trace: bool = False,
@@ -171,7 +181,9 @@ def estimate(
     Args:
       model: a name of `sim.models`, a Profile, a Model, or the loss of a graph.
       cluster: a ClusterModel (see `sim.cluster_model`), Machines, or a `Cluster(clock="virtual")`.
-      mode: "ps_sync", "ps_async", or "ps_sync_spares", where `spares` of the workers are not waited for.
+      mode: "ps_sync", "ps_async", "ps_sync_spares", where `spares` of the workers are not waited for; "allreduce" by
+        `algorithm` ("ring", "tree", "halving_doubling") of gradients fused up to `fusion_bytes`; "model_parallel", or
+        "pipeline" of `micro_batches`, over all devices of the cluster.
       batch: examples per device; by default what the model was built for, 32 for a name.
       single_gpu_rate: measured examples per second of one device, to which op times are scaled.
       stragglers, seed: how much longer devices compute by chance; by default the library's fitted jitter.
@@ -188,33 +200,80 @@ def estimate(
       ValueError: an argument that is not known, or numbers that do not go together; it says which there are.
     """
     left_out = _checked(mode, engine, steps, off)
-    values = parameters or Parameters()
+    given = parameters or Parameters()
+    values = dataclasses.replace(given, **{name: 0.0 for off, name in _OFF.items() if off in left_out})
     profile, where = _profile(model, batch), _cluster(cluster)
     profile = profile if single_gpu_rate is None else profile.scaled(single_gpu_rate)
-    _check_memory(profile, where)
-    required = _required(where, mode, spares, local_aggregation and "local_aggregation" not in left_out)
     if "pcie_tree" in left_out:
         where = dataclasses.replace(where, machines=without_trees(where.machines))
+    shape = steps, len(where.devices)
+    asked = _Asked(profile, where, values, mode, engine, _factors(stragglers, given, shape, seed, left_out), trace)
+    if mode in ("model_parallel", "pipeline"):
+        return _pipeline(asked, micro_batches if mode == "pipeline" else 1)
+    _check_memory(profile, where)
+    if mode == "allreduce":
+        return _reduction(asked, algorithm, fusion_bytes)
     if "hot_variables" in left_out:
         strategy, parts = "round_robin", len(where.servers)
-    ready = job(
-        profile,
-        where,
-        dataclasses.replace(values, **{name: 0.0 for off, name in _OFF.items() if off in left_out}),
-        strategy=strategy,
-        parts=parts,
-        local_aggregation=local_aggregation and "local_aggregation" not in left_out,
-        input=None if "input" in left_out else input,
-        most=None if engine == "events" else max(_MESSAGES // len(where.devices), len(where.servers)),
-    )
-    factors = _factors(stragglers, values, (steps, ready.devices), seed, "stragglers" in left_out)
-    run = ENGINES[engine]
-    record = (
-        run.asynchronous(ready, factors, trace)
-        if mode == "ps_async"
-        else run.synchronous(ready, factors, required, trace)
-    )
-    return Estimate(profile.name, mode, engine, where, ready, record, required)
+    local_aggregation = local_aggregation and "local_aggregation" not in left_out
+    required = _required(where, mode, spares, local_aggregation)
+    options = {"strategy": strategy, "parts": parts, "local_aggregation": local_aggregation}
+    return _servers(asked, required, input=None if "input" in left_out else input, **options)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What an estimate of any mode needs."""
+
+    profile: Profile
+    cluster: ClusterModel
+    parameters: Parameters
+    mode: str
+    engine: str
+    factors: Array
+    trace: bool
+
+    def estimate(
+        self, compute_s: float, links: Sequence[str], record: Record, path: Callable[[], list[Part]]
+    ) -> Estimate:
+        """The answer."""
+        batch = self.profile.batch
+        return Estimate(self.profile.name, self.mode, self.engine, self.cluster, batch, compute_s, links, record, path)
+
+
+def _servers(asked: _Asked, required: int, **options: Any) -> Estimate:
+    """With parameter servers."""
+    most = None
+    if asked.engine == "vectorised":
+        most = max(_MESSAGES // len(asked.cluster.devices), len(asked.cluster.servers))
+    ready = job(asked.profile, asked.cluster, asked.parameters, most=most, **options)
+    engine = messages if asked.engine == "events" else step_model
+    if asked.mode == "ps_async":
+        record = engine.asynchronous(ready, asked.factors, asked.trace)
+    else:
+        record = engine.synchronous(ready, asked.factors, required, asked.trace)
+    links = [wire.name for wire in ready.wires]
+    return asked.estimate(ready.items.compute_s, links, record, lambda: critical_path(ready, record, required))
+
+
+def _reduction(asked: _Asked, algorithm: str, fusion_bytes: float) -> Estimate:
+    """With an all-reduce."""
+    ready = reductions.reduction(asked.profile, asked.cluster, asked.parameters, algorithm, fusion_bytes)
+    run = reductions.messages_one_by_one if asked.engine == "events" else reductions.synchronous
+    record = run(ready, asked.factors, asked.trace)
+    links = [wire.name for wire in ready.wires]
+    return asked.estimate(ready.items.compute_s, links, record, lambda: reductions.critical_path(ready, record))
+
+
+def _pipeline(asked: _Asked, micro_batches: int) -> Estimate:
+    """One network over all devices; the schedule knows only events."""
+    ready = pipelines.pipeline(asked.profile, asked.cluster, asked.parameters, micro_batches)
+    _check_stages(asked, ready)
+    record, schedule = pipelines.run(ready, asked.factors)
+    alone = asked.profile.times(asked.cluster.processor, asked.parameters.flop_efficiency)
+    compute_s = sum(time.forward + time.backward for time in alone)
+    links = [link.name for link in ready.fabric.links]
+    return asked.estimate(compute_s, links, record, lambda: pipelines.critical_path(schedule))
 
 
 _OFF = {"overlap": "overlap", "rpc": "message_s"}
@@ -258,17 +317,27 @@ def _cluster(given: Any) -> ClusterModel:
 
 
 def _check_memory(profile: Profile, cluster: ClusterModel) -> None:
-    """Raise ResourceExhaustedError if a step does not fit."""
+    """Raise ResourceExhaustedError if a step does not fit into every device."""
     for device in cluster.devices:
-        there = cluster.machines.processor(device)[0]
-        if profile.memory_bytes > there.memory_bytes:
-            needs, has = (f"{nbytes / 2**30:.1f} GiB" for nbytes in (profile.memory_bytes, there.memory_bytes))
-            raise errors.ResourceExhaustedError(
-                None,
-                None,
-                f"OOM when training {profile.name} with a batch of {profile.batch} on {device}: it needs {needs}, "
-                f"{there.name} has {has}. Take a smaller batch or another device.",
-            )
+        _check_fits(profile, profile.memory_bytes, device, cluster)
+
+
+def _check_stages(asked: _Asked, ready: pipelines.Pipeline) -> None:
+    """The same of a pipeline: each device keeps its stage."""
+    for stage in ready.stages:
+        _check_fits(asked.profile, stage.memory_bytes, stage.device, asked.cluster)
+
+
+def _check_fits(profile: Profile, nbytes: float, device: str, cluster: ClusterModel) -> None:
+    there = cluster.machines.processor(device)[0]
+    if nbytes > there.memory_bytes:
+        needs, has = (f"{count / 2**30:.1f} GiB" for count in (nbytes, there.memory_bytes))
+        raise errors.ResourceExhaustedError(
+            None,
+            None,
+            f"OOM when training {profile.name} with a batch of {profile.batch} on {device}: it needs {needs}, "
+            f"{there.name} has {has}. Take a smaller batch or another device.",
+        )
 
 
 def _required(cluster: ClusterModel, mode: str, spares: int, local_aggregation: bool) -> int:
@@ -281,9 +350,11 @@ def _required(cluster: ClusterModel, mode: str, spares: int, local_aggregation: 
     return workers - spares
 
 
-def _factors(given: Stragglers | None, values: Parameters, shape: tuple[int, int], seed: int, none: bool) -> Array:
+def _factors(
+    given: Stragglers | None, values: Parameters, shape: tuple[int, int], seed: int, left_out: frozenset[str]
+) -> Array:
     """How much longer than planned each device computes in each step."""
-    if none:
+    if "stragglers" in left_out:
         return np.ones(shape)
     if given is not None:
         return given.factors(*shape, seed)

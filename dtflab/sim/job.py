@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.hardware.machines import Machines
 from dtflab.hardware.parts import Processor
 from dtflab.sim.cluster_models import ClusterModel, Wiring, memory_of
 from dtflab.sim.parameters import Parameters
-from dtflab.sim.profile import Profile
+from dtflab.sim.profile import LayerTime, Profile
 from dtflab.sim.traffic import Array, Items, items, shards
 from dtflab.sim.transfers import Flow, Wire, held_s, idle_wires
 
@@ -36,24 +35,16 @@ class Input:
     read: bool = True
 
 
-@dataclass(frozen=True)
-class Job:
-    """`owner[d]` is the worker of device d; `slowness[d]` how much longer it computes than the first."""
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What all kinds of jobs have. `owner[d]` is the worker of device d; `slowness[d]` its time over the first's."""
 
     batch: int  # of each device
     items: Items
     wires: list[Wire]
+    held_s: Array  # per wire: for how long a step of all workers holds it
     owner: Array
     slowness: Array
-    pull: Flow  # from the servers to each worker, or to each device if there is no local aggregation
-    scatter: Flow | None  # on to the worker's devices
-    gather: Flow | None  # from them, to be summed
-    push: Flow
-    inputs: Flow | None
-    reads_ahead: bool
-    told_s: Array  # per worker: until it knows that a step is over
-    held_s: Array  # per wire: for how long a step of all workers holds it
-    idle: frozenset[int]  # wires that need not be simulated
 
     @property
     def workers(self) -> int:
@@ -62,6 +53,20 @@ class Job:
     @property
     def devices(self) -> int:
         return len(self.owner)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(Work):
+    """Data parallel training with parameter servers."""
+
+    pull: Flow  # from the servers to each worker, or to each device if there is no local aggregation
+    scatter: Flow | None  # on to the worker's devices
+    gather: Flow | None  # from them, to be summed
+    push: Flow
+    inputs: Flow | None
+    reads_ahead: bool
+    told_s: Array  # per worker: until it knows that a step is over
+    idle: frozenset[int]  # wires that need not be simulated
 
 
 def job(
@@ -79,10 +84,8 @@ def job(
 
     `strategy` and `parts` say how variables are placed (`traffic.shards`), `most` bounds the items.
     """
-    times = profile.times(cluster.processor, parameters.flop_efficiency)
     held = shards(profile, len(cluster.servers), strategy, parts)
-    work = items(_updated(profile, times, cluster, parameters), held, most)
-    work = _overlapping(work, parameters.overlap)
+    work = overlapping(items(times(profile, cluster, cluster.servers[0], parameters), held, most), parameters.overlap)
     wiring = Wiring(cluster, parameters)
     workers = cluster.gpus if local_aggregation else tuple((device,) for device in cluster.devices)
     flows = _flows(work, cluster, wiring, workers)
@@ -93,7 +96,7 @@ def job(
         batch=profile.batch,
         items=work,
         owner=owner,
-        slowness=_slowness(profile, cluster, parameters),
+        slowness=slowness(profile, cluster, parameters),
         **flows,
         inputs=inputs,
         reads_ahead=input is not None and input.read,
@@ -107,14 +110,14 @@ def job(
 # ---- computing ----
 
 
-def _updated(profile: Profile, times: Sequence[Any], cluster: ClusterModel, parameters: Parameters) -> list[Any]:
-    """The times, with those of updates on the processor that holds the variables."""
-    keeper = cluster.machines.processor(cluster.servers[0])[0]
-    updates = profile.times(keeper, parameters.flop_efficiency)
-    return [time._replace(update=other.update) for time, other in zip(times, updates, strict=True)]
+def times(profile: Profile, cluster: ClusterModel, keeper: str, parameters: Parameters) -> list[LayerTime]:
+    """What each layer takes on the first device, and its updates on the device that keeps the variables."""
+    here, there = cluster.processor, cluster.machines.processor(keeper)[0]
+    computed, updated = (profile.times(processor, parameters.flop_efficiency) for processor in (here, there))
+    return [time._replace(update=other.update) for time, other in zip(computed, updated, strict=True)]
 
 
-def _slowness(profile: Profile, cluster: ClusterModel, parameters: Parameters) -> Array:
+def slowness(profile: Profile, cluster: ClusterModel, parameters: Parameters) -> Array:
     """How much longer each device computes than the first, by the roofline of the whole step."""
     bare = replace(profile, step_seconds=None)
     whole: dict[Processor, float] = {}
@@ -126,7 +129,7 @@ def _slowness(profile: Profile, cluster: ClusterModel, parameters: Parameters) -
     return taken / taken[0] if taken[0] else np.ones(len(taken))
 
 
-def _overlapping(work: Items, part: float) -> Items:
+def overlapping(work: Items, part: float) -> Items:
     """The same work, of which only a part can go on while items are under way.
 
     With 1 it goes on in layer order; with 0 all is pulled before it, and pushed after it.
@@ -188,14 +191,3 @@ def _told(cluster: ClusterModel, wiring: Wiring, workers: Sequence[Sequence[str]
     source = memory_of(cluster.servers[0])
     routes = [wiring.route(source, memory_of(devices[0])) for devices in workers]
     return np.array([sum(wiring.wires[w].latency_s + wiring.wires[w].overhead_s for w in route) for route in routes])
-
-
-def without_trees(machines: Machines) -> Machines:
-    """The same machines, but each GPU has its own lanes to the CPU."""
-    hosts = [replace(host, bus=replace(host.bus, tree=0)) for host in machines.hosts]
-    homes = {task: machines.place(f"{task}/device:CPU:0").host.name for task in machines.tasks}
-    shown: dict[str, list[int]] = {task: [] for task in machines.tasks}
-    for device in machines.devices:
-        if (card := machines.place(device).card) is not None:
-            shown[device.rpartition("/")[0]].append(card)
-    return Machines(hosts, machines.network, homes, shown)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dtflab.sim.job import Job
+from dtflab.sim.job import Work
 from dtflab.sim.traffic import Array
 
 
@@ -46,13 +46,13 @@ class Record:
     dropped: int
     started: Array
     ended: Array
-    trace: Moments
+    trace: Moments | None
 
 
 class Log:
     """Takes down one step after the other; without `trace` only the last is kept whole."""
 
-    def __init__(self, job: Job, steps: int, trace: bool) -> None:
+    def __init__(self, job: Work, steps: int, trace: bool) -> None:
         items, shape = len(job.items.names), (steps if trace else 1,)
         workers, devices = (items, job.workers), (items, job.devices)
         sizes = (workers, devices, devices[1:], devices[1:], devices, workers, workers)
