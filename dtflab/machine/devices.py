@@ -36,7 +36,7 @@ class Device:
         label = f"{self.type}:{self.index}"
         self._pool = Pool(clock, f"{label} inter-op", limit=inter_op_threads(config))
         self.inter_op = [self._pool]  # or others, in whose place a session puts its own
-        self.intra_op = IntraOpPool(label, intra_op_threads(config), clock)
+        self.intra_op = IntraOpPool(label, intra_op_threads(config))
 
     def bind(self, node: Node) -> Callable[..., Any]:
         """The kernel of `node` on this device; an op without one is an error that names both."""

@@ -58,12 +58,14 @@ def noted_parts() -> Iterator[list[Part]]:
 
 
 class IntraOpPool:
-    """The threads on which the kernels of a device run in parts: as many as `threads`, with the one that calls."""
+    """The threads on which the kernels of a device run in parts: as many as `threads`, with the one that calls.
 
-    def __init__(self, device: str, threads: int, clock: Clock = REAL) -> None:
+    In virtual time, too, they compute at once: how long that takes in the model is no concern of theirs.
+    """
+
+    def __init__(self, device: str, threads: int) -> None:
         self.threads = threads
         self._device = device
-        self._clock = clock
         self._workers: dict[int, Pool] = {}
 
     def shard(self, total: int, cost_per_unit: float, work: Callable[[int, int], Any]) -> None:
@@ -76,12 +78,12 @@ class IntraOpPool:
         if parts < 2:
             work(0, total)
         else:
-            _Shards(self._clock, total, parts, work).run([self._worker(i) for i in range(1, parts)])
+            _Shards(total, parts, work).run([self._worker(i) for i in range(1, parts)])
 
     def _worker(self, number: int) -> Pool:
         if number not in self._workers:
             name = f"{self._device} intra-op {number}"
-            self._workers.setdefault(number, Pool(self._clock, name, limit=1))
+            self._workers.setdefault(number, Pool(REAL, name, limit=1))
         return self._workers[number]
 
     def close(self) -> None:
@@ -93,13 +95,12 @@ class IntraOpPool:
 class _Shards:
     """The parts of one run of one kernel."""
 
-    def __init__(self, clock: Clock, total: int, parts: int, work: Callable[[int, int], Any]) -> None:
-        self._clock = clock
+    def __init__(self, total: int, parts: int, work: Callable[[int, int], Any]) -> None:
         self._bounds = [total * i // parts for i in range(parts + 1)]
         self._work = work
         self._left = parts
         self._lock = threading.Lock()
-        self._ended = clock.event()
+        self._ended = REAL.event()
         self._errors: list[BaseException | None] = [None] * parts
         self._ran: dict[int, Part] = {}
 
@@ -115,14 +116,14 @@ class _Shards:
                 raise error
 
     def _part(self, i: int) -> None:
-        started = self._clock.now()
+        started = REAL.now()
         try:
             with np.errstate(all="ignore"):
                 self._work(self._bounds[i], self._bounds[i + 1])
         except BaseException as error:  # also a Ctrl-C in the first part: the others still write
             self._errors[i] = error
         finally:
-            self._ran[i] = Part(started, self._clock.now(), threading.current_thread())
+            self._ran[i] = Part(started, REAL.now(), threading.current_thread())
             with self._lock:
                 self._left -= 1
             if not self._left:

@@ -25,7 +25,8 @@ Matrices and transforms: `matmul`, `einsum` with `equations`, `tensordot`, `cros
 of diagonals), `solving`, `factorizations` (Cholesky, LU) and `lu_solving`, `decomposition` (Qr, inverse), `eigen`,
 `matrix_exponential`, `sparse_matmul` (mostly zeros), `fourier`; `hessians`.
 
-Random numbers: `philox` (TensorFlow's generator), `random`, `stateless`, `sampling` with `rejection` (gamma, Poisson).
+Random numbers: `philox` (TensorFlow's generator), `entropy` (without a seed), `random`, `stateless`, `sampling` with
+`rejection` (gamma, Poisson).
 
 Networks: `activations`, `bias`, `nn` (several ops in one function), `softmax`, `cross_entropy`, `moments`,
 `batch_norm`, `lrn`, `ranking` (top_k), `embedding`, `weights_broadcast` (of losses and metrics);

@@ -31,6 +31,7 @@ import numpy as np
 
 from dtflab.graph import errors
 from dtflab.machine.clock import REAL, OwnThread, Pool, using
+from dtflab.ops.entropy import SOURCE
 from dtflab.virtual.engine import Engine
 
 EPOCH = 1_451_606_400.0  # the first of January 2016, in seconds since 1970: virtual time 0 for what shows a date
@@ -97,6 +98,7 @@ class VirtualThread:
         self._ended = VirtualEvent(clock, f"the end of thread {name!r}")
         self._real = REAL.thread(self._run, target, args, name=name)
         self._started = False
+        self._draw = SOURCE.draw
 
     @property
     def ident(self) -> int | None:
@@ -120,6 +122,7 @@ class VirtualThread:
     def _run(self, target: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self._turn.baton.acquire()
         self._clock._here.turn = self._turn
+        SOURCE.draw = self._draw  # that of the step that made the thread, if it is a data set's
         try:
             with using(self._clock):
                 target(*args)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.ops.blas import BLAS
+from dtflab.ops.entropy import SOURCE
 from dtflab.runtime.executor import Executor, Iteration
 from dtflab.runtime.runner import Step
 from dtflab.virtual.clock import VirtualClock
@@ -29,14 +30,16 @@ class VirtualStep(Step):
     clock: VirtualClock
 
     def __init__(self, *args: Any, master: str = "", **kwargs: Any) -> None:
-        """`master` is the task whose master runs the step; the rest is as for Step."""
+        """`master` is the task whose master runs the step, "" for what is no step of its own; the rest is Step's."""
         super().__init__(*args, **kwargs)
         self.master = master
         self.careful = True  # every node comes to `holds_back`
         self.world = self.clock.world
-        self.world.steps += 1
-        self.step_id = self.world.steps
-        self.slowness = self.world.chance(master)  # of what its own task computes
+        if master:
+            self.world.steps += 1
+            self.step_id = self.world.steps
+        self.slowness = self.world.chance.slowness(master) if master else 1.0  # of what its own task computes
+        self.draw = partial(self.world.chance.draw, master)  # where what has no seed gets its numbers
         self.helpers: list[str] = []  # other tasks that have a part in the step
         self._plans: dict[Executor, Plan] = {}
         self._until: Callable[[], bool] = bool
@@ -84,13 +87,17 @@ class VirtualStep(Step):
     def _advance(self) -> None:
         """Do what can be done at this moment: what has come, then what is ready."""
         queue, inbox = self._queue, self._inbox
-        while inbox or queue:
-            if inbox:
-                function, args = inbox.popleft()
-                self.in_flight -= 1
-                function(*args)
-            else:
-                queue.popleft().process()
+        before, SOURCE.draw = SOURCE.draw, self.draw
+        try:
+            while inbox or queue:
+                if inbox:
+                    function, args = inbox.popleft()
+                    self.in_flight -= 1
+                    function(*args)
+                else:
+                    queue.popleft().process()
+        finally:
+            SOURCE.draw = before
 
     @np.errstate(all="ignore")
     def _loop(self, until: Callable[[], bool]) -> None:
@@ -144,12 +151,15 @@ class _Kernel:
         item = work.executor.items[n]
         args = work.inputs[item.slots]
         work.inputs[item.slots] = item.empty
+        before, SOURCE.draw = SOURCE.draw, step.draw
         try:
             self._value = value = item.kernel(*args)
             seconds = plan.seconds(n, args, value)
         except Exception as error:
             self._error = error
             return 0.0
+        finally:
+            SOURCE.draw = before
         return seconds * step.slowness if plan.task == step.master else seconds
 
     def end(self) -> None:

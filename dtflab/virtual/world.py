@@ -1,22 +1,19 @@
 """World: the simulated machines of a cluster while it runs. Who is busy, what is on its way, what has happened.
 
 Rules: a GPU runs one kernel after the other, in the order in which they became ready; so do the cores of a host, which
-all its tasks share. Chance comes from one seed. How much longer than planned the k-th step of a task takes is drawn as
-for an estimate (`sim/stragglers.py`), whatever other tasks do meanwhile.
+all its tasks share.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections import deque
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
-
-from dtflab.graph import device_spec
 from dtflab.hardware.machines import Machines, Place
 from dtflab.hardware.parts import Processor
 from dtflab.runtime.executor import Executor
+from dtflab.virtual.chance import Chance, Distribution
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.engine import Engine
 from dtflab.virtual.event_log import EventLog
@@ -32,13 +29,6 @@ class Job(Protocol):
 
     def end(self) -> None:
         """They are over."""
-
-
-class Distribution(Protocol):
-    """By how much longer than planned tasks compute, step by step (`sim.stragglers`)."""
-
-    def factors(self, steps: int, devices: int, seed: int) -> np.ndarray[Any, Any]:
-        """float64 `[steps, devices]`; 1 is as planned. More steps begin with the same ones."""
 
 
 class Slots:
@@ -82,13 +72,10 @@ class World:
         clock.world = self
         engine = self.engine = clock.engine
         self.machines = machines
-        self.seed = seed
         self.log = EventLog()
         self.wires = Wires(engine, machines, self.cores_of, self.log)
         self.steps = 0  # begun so far
-        self._stragglers = stragglers
-        self._factors: dict[str, np.ndarray[Any, Any]] = {}  # of the steps of a job's tasks
-        self._begun: dict[str, int] = {}  # steps, by task
+        self.chance = Chance(machines.tasks, seed, stragglers)
         self._plans: weakref.WeakKeyDictionary[Executor, Plan] = weakref.WeakKeyDictionary()
         self._slots: dict[Place, Slots] = {}
         self._of_device: dict[str, Slots] = {}
@@ -113,19 +100,6 @@ class World:
         if found is None:
             found = self._plans[executor] = Plan(executor, self.processor(executor.device.name))
         return found
-
-    def chance(self, task: str) -> float:
-        """The factor by which the next step of a task's master takes longer there than planned."""
-        if self._stragglers is None:
-            return 1.0
-        number = self._begun[task] = self._begun.get(task, -1) + 1
-        spec = device_spec.parse(task)
-        job, index = str(spec.job), spec.task or 0
-        known = self._factors.get(job)
-        if known is None or number >= len(known):
-            tasks = 1 + max(device_spec.parse(name).task or 0 for name in self.machines.tasks if f"job:{job}/" in name)
-            known = self._factors[job] = self._stragglers.factors(max(256, 2 * number), tasks, self.seed)
-        return float(known[number, index])
 
     def slow_down(self, device: str, factor: float) -> None:
         """From now on, everything takes `factor` times as long on what computes for a device."""
