@@ -9,7 +9,7 @@ network card; a task sees of the cards those that it is shown, in that order, as
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -29,16 +29,13 @@ class Host:
     nic: Nic
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Link:
     """One direction of one wire: messages pass it in order. `bandwidth` in B/s; two links are equal if they are one."""
 
     name: str
     bandwidth: float
     latency_s: float
-
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
 
 
 class Place(NamedTuple):
@@ -161,11 +158,16 @@ def machines_for(
     if racks is not None:
         shelf = _racks(racks, len(names)) if isinstance(racks, int) else catalogue.rack(racks)
         wire = replace(wire, hosts_per_rack=shelf.hosts, oversubscription=shelf.oversubscription)
-    residents = {name: [task for task in tasks if tasks[task] == name] for name in names}
-    hosts = [
-        _host(name, residents[name], gpus=gpus, gpu=gpu, cpu=cpu, nic=wire.nic if nic is None else nic, bus=bus)
-        for name in names
-    ]
+    residents: dict[str, list[str]] = {name: [] for name in names}
+    for task, name in tasks.items():
+        residents[name].append(task)
+    parts = {
+        "gpu": _found(catalogue.gpu, gpu),
+        "cpu": _found(catalogue.cpu, cpu),
+        "bus": _found(catalogue.bus, bus),
+        "nic": _found(catalogue.nic, wire.nic if nic is None else nic),
+    }
+    hosts = [_host(name, residents[name], gpus, parts) for name in names]
     shown: dict[str, Sequence[int]] = {task: () for task in tasks if _is_ps(task) and not isinstance(gpus, Mapping)}
     return Machines(hosts, wire, tasks, {**shown, **(visible or {})})
 
@@ -177,18 +179,18 @@ def _racks(count: int, hosts: int) -> Rack:
     return Rack(f"{count} racks", math.ceil(hosts / count), 1.0, "asked for")
 
 
-def _host(name: str, residents: Sequence[str], *, gpus: Any, gpu: Any, cpu: Any, nic: Any, bus: Any) -> Host:
-    def of(what: str, given: Any) -> Any:
-        return _asked_for(what, given, name, residents)
+def _found(find: Callable[[Any], Any], given: Any) -> Any:
+    """The part of that name; of a mapping, the parts."""
+    return {key: find(name) for key, name in given.items()} if isinstance(given, Mapping) else find(given)
 
+
+def _host(name: str, residents: Sequence[str], gpus: Any, parts: Mapping[str, Any]) -> Host:
     bare = not isinstance(gpus, Mapping) and all(map(_is_ps, residents))
-    count = 0 if bare else of("gpus", gpus) or 0
+    count = 0 if bare else _asked_for("gpus", gpus, name, residents) or 0
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise ValueError(f"The number of GPUs of {name} must be 0 or more, not {count!r}.")
-    cards = (catalogue.gpu(of("gpu", gpu)),) * count if count else ()
-    return Host(
-        name, catalogue.cpu(of("cpu", cpu)), cards, catalogue.bus(of("bus", bus)), catalogue.nic(of("nic", nic))
-    )
+    of = {what: _asked_for(what, given, name, residents) for what, given in parts.items() if what != "gpu" or count}
+    return Host(name, of["cpu"], (of["gpu"],) * count if count else (), of["bus"], of["nic"])
 
 
 def _asked_for(what: str, given: Any, host: str, residents: Sequence[str]) -> Any:
@@ -201,7 +203,8 @@ def _asked_for(what: str, given: Any, host: str, residents: Sequence[str]) -> An
     said = [keys.get(task_of(task), given.get(str(device_spec.parse(task).job))) for task in residents]
     found = list(dict.fromkeys(value for value in said if value is not None))
     if len(found) > 1:
-        raise ValueError(f"{what} says {found[0]!r} and {found[1]!r} for tasks that share host {host}. Choose one.")
+        one, other = (getattr(value, "name", value) for value in found[:2])
+        raise ValueError(f"{what} says {one!r} and {other!r} for tasks that share host {host}. Choose one.")
     if found:
         return found[0]
     if "" not in given and what != "gpus":  # whom no cards are given has none
