@@ -15,7 +15,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from dtflab.graph.graph_keys import GraphKeys
+from dtflab.graph.node import by_name
 from dtflab.graph.operation import Operation, Tensor
+from dtflab.runtime.prune import prune
 
 # What hands on a variable or its value: between it and the operation that reads it.
 _HANDS_ON = {"Identity", "Enter", "RefEnter", "ReadVariableOp"}
@@ -28,10 +30,9 @@ class Layers:
     """
 
     def __init__(self, loss: Tensor, train_op: Operation) -> None:
-        there, behind = _ancestors(loss.op), _ancestors(train_op)
-        in_order = loss.graph.get_operations()
-        self.forward = [op for op in in_order if op in there]
-        rest = [op for op in in_order if op in behind and op not in there]
+        there, run = _ancestors(loss.op), _run_by(loss, train_op)
+        self.forward = [op for op in run if op in there]
+        rest = [op for op in run if op not in there]
         gradients = _gradients(rest, {op.name: op for op in self.forward})
         self.backward = [op for op in rest if op in gradients]
         self.update = [op for op in rest if op not in gradients]
@@ -128,6 +129,14 @@ class Layers:
                 source = source.inputs[0].op
             sources.append(source)
         return [source for source in dict.fromkeys(sources) if source in self.known]
+
+
+def _run_by(loss: Tensor, train_op: Operation) -> list[Operation]:
+    """What a session runs for both, in the graph's order: not what only waiting leads to, and nobody reads."""
+    in_order = loss.graph.get_operations()
+    nodes = prune(by_name(op.node() for op in in_order), [], [loss.name], [train_op.name], "")
+    kept = {node.name: node.op for node in nodes}
+    return [op for op in in_order if kept.get(op.name) == op.type]
 
 
 def _ancestors(op: Operation) -> set[Operation]:
