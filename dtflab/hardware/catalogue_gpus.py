@@ -53,7 +53,10 @@ def _processor(name: str) -> Processor:
     teraflops, gigabytes, source = _SHEETS[name]
     card = cards.model(name)
     peaks = {dtype: value * _T for dtype, value in zip(_DTYPES, teraflops, strict=True) if value}
-    return Processor(card.name, "GPU", peaks, card.memory_bytes, gigabytes * _G, LAUNCH_S, card.multiprocessors, source)
+    return Processor(
+        card.name, "GPU", peaks, card.memory_bytes, gigabytes * _G, LAUNCH_S, card.multiprocessors, source,
+        chips=card.chips,
+    )  # fmt: skip
 
 
 GPUS = {processor.name: processor for processor in map(_processor, _SHEETS)}

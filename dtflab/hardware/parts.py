@@ -24,7 +24,7 @@ class Processor:
 
     `peak_flops` is in FLOP/s by dtype, a fused multiply-add is two; `memory_bandwidth` in B/s. `launch_s` is what a
     kernel costs before it does anything. `cores` of a CPU are shared by all tasks of its host; of a GPU they are the
-    multiprocessors, which one kernel at a time has for itself.
+    multiprocessors, which one kernel at a time has for itself. `chips` such GPUs share a board, and its power.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Processor:
     cores: int
     source: str
     sockets: int = 1
+    chips: int = 1
 
     def __post_init__(self) -> None:
         if self.kind not in ("CPU", "GPU"):

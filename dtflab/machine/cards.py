@@ -26,7 +26,10 @@ SMALLEST_CARD_BYTES = 64 * MIB  # below that nothing is left beside the two
 
 @dataclass(frozen=True)
 class CardModel:
-    """A model of GPU as its driver describes it; `clock_ghz` is the core's, which TensorFlow calls memoryClockRate."""
+    """A model of GPU as its driver describes it; `clock_ghz` is the core's, which TensorFlow calls memoryClockRate.
+
+    A board may carry several `chips`, each a GPU of its own, under one limit of power.
+    """
 
     name: str
     short: tuple[str, ...]
@@ -35,6 +38,7 @@ class CardModel:
     clock_ghz: float
     multiprocessors: int
     power_watts: int
+    chips: int = 1
 
 
 def _about(gib: float) -> int:
@@ -45,11 +49,11 @@ def _about(gib: float) -> int:
 # Bytes, multiprocessors and clocks as NVIDIA's deviceQuery and TensorFlow 1.x print them; power as nvidia-smi caps it.
 # fmt: off
 MODELS = [
-    CardModel("GRID K520", ("K520",), 4294770688, (3, 0), 0.797, 8, 125),  # the book; 4 GiB less 192 KiB
+    CardModel("GRID K520", ("K520",), 4294770688, (3, 0), 0.797, 8, 125, chips=2),  # the book; 4 GiB less 192 KiB
     CardModel("Tesla K20m", ("K20",), 5032706048, (3, 5), 0.7055, 13, 225),
     CardModel("Tesla K20Xm", ("K20X",), 6039339008, (3, 5), 0.732, 14, 235),
     CardModel("Tesla K40m", ("K40",), 12079136768, (3, 5), 0.745, 15, 235),
-    CardModel("Tesla K80", ("K80", "K80-die"), 11995578368, (3, 7), 0.8235, 13, 149),  # one of the board's two
+    CardModel("Tesla K80", ("K80", "K80-die"), 11995578368, (3, 7), 0.8235, 13, 149, chips=2),  # one of the board's two
     CardModel("GeForce GTX TITAN", ("Titan",), 6405685248, (3, 5), 0.8755, 14, 250),
     CardModel("GeForce GTX TITAN X", ("Titan X",), 12884705280, (5, 2), 1.076, 24, 250),  # 12 GiB less 192 KiB
     CardModel("Tesla M40", ("M40",), _about(11.18), (5, 2), 1.112, 24, 250),

@@ -19,6 +19,7 @@ from dtflab.sim import predict
 from dtflab.sim.fitted import PLATFORM, Fitted
 from dtflab.sim.parameters import Parameters
 from dtflab.sim.points import Point, Points, UnknownError
+from dtflab.sim.setups import bus_of, nominal_nic
 
 SMALL = 0.05  # relative errors below this count by their square, others by their size
 PULL = {"nic_bandwidth": 0.003, "bus_bandwidth": 0.003, "latency": 0.001}  # cost of being half or twice the nominal one
@@ -116,8 +117,7 @@ def _unpublished(point: Point, name: str) -> bool:
 
 def of_point(fitted: Fitted, point: Point) -> dict[str, float]:
     """The three parameters of a point's platform."""
-    bus = catalogue.bus(str(point.platform.values.get("bus") or "pcie3"))
-    values = fitted.of(point.platform_name, predict.nominal_nic(point.platform), bus)
+    values = fitted.of(point.platform_name, nominal_nic(point.platform), bus_of(point))
     return dict(zip(("nic_bandwidth", "bus_bandwidth", "latency"), values, strict=True))
 
 

@@ -156,7 +156,7 @@ class Wiring:
         number = self._sums.get(device)
         if number is None:
             processor, _ = self._cluster.machines.processor(device)
-            bandwidth = processor.memory_bandwidth * self._parameters.sum_efficiency / 3  # read two, write one
+            bandwidth = processor.memory_bandwidth / 3  # read two, write one
             number = self._sums[device] = self.add(Wire(f"{device} sum", bandwidth))
         return number
 

@@ -21,7 +21,7 @@ class Parameters:
 
     nic_efficiency: float = _parameter(0.8, "of nominal", 0.1, 1.0, "the part of a NIC's bandwidth that streams reach")
     bus_efficiency: float = _parameter(0.8, "of nominal", 0.1, 1.0, "the part of a bus's bandwidth that copies reach")
-    sum_efficiency: float = _parameter(0.3, "of nominal", 0.01, 1.0, "the part of memory bandwidth that sums reach")
+    board_sharing: float = _parameter(0.05, "of a step", 0.0, 0.2, "how much longer chips of one board take at once")
     flop_efficiency: float = _parameter(0.5, "of peak", 0.05, 1.0, "where no rate of one GPU is given")
     overlap: float = _parameter(0.5, "of computing", 0.0, 1.0, "the part that transfers in layer order hide behind")
     message_s: float = _parameter(40e-6, "s", 0.0, 1e-3, "what a message costs a CPU, at each end")
@@ -40,7 +40,7 @@ class Parameters:
 IDEAL = Parameters(
     nic_efficiency=1.0,
     bus_efficiency=1.0,
-    sum_efficiency=1.0,
+    board_sharing=0.0,
     flop_efficiency=1.0,
     overlap=1.0,
     message_s=0.0,

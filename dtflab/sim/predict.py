@@ -10,25 +10,35 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from dtflab.hardware import catalogue
-from dtflab.hardware.parts import Bus, Processor
 from dtflab.sim import recurrent
 from dtflab.sim.fitted import Fitted
-from dtflab.sim.layers import TIMES, Layer, layers_of, of_bytes, profile_of
+from dtflab.sim.layers import Layer, layers_of, of_bytes, profile_of
 from dtflab.sim.points import Point, Points, Row, UnknownError
 from dtflab.sim.profile import Profile
+from dtflab.sim.setups import (
+    batch_of,
+    bus_of,
+    chips_of,
+    collective_of,
+    gpu_of,
+    hosts_of,
+    messages_of,
+    nominal_nic,
+    null_layers,
+    per_second,
+    precision_of,
+    spares_of,
+    sums_on_gpus,
+    units_of,
+)  # fmt: skip
 from dtflab.sim.symmetric import FORWARD, Site, all_reduce_step, asynchronous_step, parameter_server_step
 
 HOST_CPU = "2x Xeon E5-2690 v3"  # assumed where GPUs are hosted: no platform says its CPU
-NIC = "10Gb/s"  # assumed where a platform's network is unpublished
-BATCH = 64.0  # examples per GPU, assumed where a setup has no batch
-TOKENS = 2.0 * TIMES  # of a pair of sentences, which is one example
-SPARSE_ROWS, ROW_BYTES = 32, 4096.0  # of an embedding per step: assumed
-SCALAR_BYTES = 4.0
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,7 @@ class Predictor:
     """Fitted parameters, and what is known besides: all models' rows, and rates of one GPU by model.
 
     `off` are mechanisms that are switched off: "overlap", "hot_variables", "pcie_tree", "local_aggregation",
-    "stragglers", "messages", "sums".
+    "stragglers", "messages", "board_sharing".
     """
 
     fitted: Fitted
@@ -98,19 +108,21 @@ class Predictor:
     def question(self, point: Point, **changed: object) -> Question:
         """The point's setup, with some of its fields `changed`."""
         point = replace(point, setup=replace(point.setup, values={**point.setup.values, **changed}))
-        hosts, gpus = _hosts(point)
+        hosts, gpus = hosts_of(point)
         site = self._site(point, hosts, gpus)
         if point.setup.text("kind"):
             return Question(0.0, 1.0, null_layers(point.setup, max(1, site.servers)), site)
         sync = point.setup.values.get("sync") is not False
-        question = Question(0.0, batch_of(point) * _units(point), self._layers(point), site, _collective(point), sync)
+        question = Question(
+            0.0, batch_of(point) * units_of(point), self._layers(point), site, collective_of(point), sync
+        )
         return replace(question, compute_s=self._compute_s(point, question))
 
     def _site(self, point: Point, hosts: int, gpus: int) -> Site:
         setup, library, row = point.setup, self.fitted.library, point.platform
-        bus = catalogue.bus(_known(row, "bus", "pcie3"))
+        bus = bus_of(point)
         nic, lanes, latency_s = self.fitted.of(point.platform_name, nominal_nic(row), bus)
-        many = hosts > 1 and not _collective(point)
+        many = hosts > 1 and not collective_of(point)
         shared = "shared" in row.text("network")
         site = Site(
             hosts=hosts,
@@ -119,16 +131,17 @@ class Predictor:
             bus=bus.bandwidth * library.bus_efficiency if bus.peer_bandwidth else lanes,
             peer=lanes if bus.peer_bandwidth else 0.0,
             switch=max(1, bus.tree),
-            sum_rate=catalogue.cpu(HOST_CPU).memory_bandwidth * library.sum_efficiency / 3,  # read two, write one
+            sum_rate=catalogue.cpu(HOST_CPU).memory_bandwidth / 3,  # read two, write one
             latency_s=latency_s,
-            message_s=library.message_s * _messages(setup),
+            message_s=library.message_s * messages_of(setup),
             servers=setup.count("ps_tasks") or hosts if many or setup.text("kind") else 0,  # default: as many as hosts
             colocated=bool(setup.values.get("ps_colocated")),
-            sums_on_gpus=_sums_on_gpus(setup, gpus),
+            sums_on_gpus=sums_on_gpus(setup, gpus),
             sliced="sliced" in setup.text("array_slicing"),
             spares=setup.count("backup") or 0,
             overlap=library.overlap,
             jitter=library.jitter_shared if shared else library.jitter,
+            crowding=library.board_sharing * (min(gpus, chips_of(point)) - 1),
         )
         return _without(site, self.off)
 
@@ -144,15 +157,15 @@ class Predictor:
         return self.profiles[key]
 
     def _layers(self, point: Point) -> tuple[Layer, ...]:
-        part = 0.5 if _precision(point) == "fp16" else 1.0  # of float32's bytes
-        return layers_of(self._profile(point), bool(_collective(point)), part)
+        part = 0.5 if precision_of(point) == "fp16" else 1.0  # of float32's bytes
+        return layers_of(self._profile(point), bool(collective_of(point)), part)
 
     def _gmac(self, point: Point) -> float | None:
         """Multiply-adds of an example, if all that is known is how fast one GPU is."""
         rate = point.given.number("single_gpu")
         if rate is None or "image" not in point.unit or not point.platform.text("gpu_name"):
             return None
-        return self.fitted.library.flop_efficiency * _gpu(point).peak() / rate / 6e9
+        return self.fitted.library.flop_efficiency * gpu_of(point).peak() / rate / 6e9
 
     # ---- how long one GPU computes ----
 
@@ -176,7 +189,7 @@ class Predictor:
             raise UnknownError(f"{point.id!r} is no throughput or time, so it can't say how long a GPU computes")
         question = self.question(point)
         wanted = question.gpus * question.examples / published if point.metric == "throughput" else published
-        wanted /= 1 if point.metric == "throughput" else _per_second(point.unit)
+        wanted /= 1 if point.metric == "throughput" else per_second(point.unit)
         low, high = 0.0, wanted
         for _ in range(50):
             middle = (low + high) / 2
@@ -188,7 +201,7 @@ class Predictor:
 
     def _per_example_s(self, point: Point) -> float:
         """Seconds of one GPU: from a rate of the model on the GPU that is most like it, else by its roofline."""
-        processor, precision = _gpu(point), _precision(point)
+        processor, precision = gpu_of(point), precision_of(point)
         peak = processor.peak()  # in float32; it is taken that one precision gains the same on all GPUs
         known = [rate for rate in self.rates.get(point.model_name, ()) if rate.precision == precision]
         if known:
@@ -196,7 +209,7 @@ class Predictor:
             return catalogue.gpu(near.gpu).peak() / peak / near.per_second
         profile = self._profile(point)
         times = profile.times(processor, self.fitted.library.flop_efficiency)
-        return sum(time.forward + time.backward for time in times) / profile.batch / _units(point)
+        return sum(time.forward + time.backward for time in times) / profile.batch / units_of(point)
 
     # ---- metrics ----
 
@@ -208,17 +221,17 @@ class Predictor:
         one_gpu_s = point.given.number("single_gpu_step")
         if one_gpu_s is None:
             raise UnknownError("a model split over GPUs needs the given 'single_gpu_step'")
-        _, bus, latency_s = self.fitted.of(point.platform_name, nominal_nic(point.platform), _bus(point))
+        _, bus, latency_s = self.fitted.of(point.platform_name, nominal_nic(point.platform), bus_of(point))
         hop_s = latency_s + 4 * batch_of(point) * point.model.need("units") / bus
         gpus = int(point.setup.need("gpus"))
         return recurrent.split_step_s(one_gpu_s, point.model, point.setup.text("attention"), gpus, hop_s)
 
     def step_time(self, point: Point) -> float:
-        return self._step_s(point) * _per_second(point.unit)
+        return self._step_s(point) * per_second(point.unit)
 
     def throughput(self, point: Point) -> float:
         if recurrent.is_split(point.setup):
-            return batch_of(point) * _units(point) / self._step_s(point)
+            return batch_of(point) * units_of(point) / self._step_s(point)
         question = self.question(point)
         return question.gpus * question.examples / question.step_s
 
@@ -258,10 +271,12 @@ class Predictor:
 
     def best_spares_by_time(self, point: Point) -> float:
         few = self.question(point, backup=0)
-        return min(_choices(point, few), key=lambda spares: few.with_spares(spares).step_s)
+        return min(spares_of(point, few.site.hosts), key=lambda spares: few.with_spares(spares).step_s)
 
     def best_spares_by_gain(self, point: Point) -> float:
-        return max(_choices(point, self.question(point, backup=0)), key=lambda spares: self._gain(point, spares))
+        return max(
+            spares_of(point, self.question(point, backup=0).site.hosts), key=lambda spares: self._gain(point, spares)
+        )
 
 
 METRICS: dict[str, Callable[[Predictor, Point], float]] = {
@@ -278,88 +293,6 @@ METRICS: dict[str, Callable[[Predictor, Point], float]] = {
 }
 
 
-# ---- what a setup says ----
-
-
-def _hosts(point: Point) -> tuple[int, int]:
-    """Hosts, with spare ones, and GPUs of each."""
-    setup = point.setup
-    required = setup.count("workers_required")
-    if required:
-        return required + (setup.count("backup") or 0), 1
-    gpus = setup.count("gpus", "workers")
-    if not gpus:
-        raise UnknownError("the setup says neither 'gpus' nor 'workers'")
-    per_host = setup.count("gpus_per_node") or point.platform.count("gpus_per_node") or 1
-    hosts = setup.count("nodes") or math.ceil(gpus / per_host)
-    if hosts > gpus:
-        raise UnknownError(f"{gpus} GPUs can't be on {hosts} nodes")
-    return hosts, math.ceil(gpus / hosts)
-
-
-def batch_of(point: Point) -> float:
-    """Examples per GPU and step; of the whole model, if it is split over GPUs."""
-    one = point.setup.number("batch_per_gpu", "batch_per_worker", "batch")
-    whole = point.setup.number("global_batch")
-    hosts, gpus = _hosts(point)
-    return one if one else whole / (hosts * gpus) if whole else BATCH
-
-
-def _units(point: Point) -> float:
-    """What an example counts as in the point's unit: a pair of sentences is many tokens."""
-    return TOKENS if "token" in point.unit else 1.0
-
-
-def _collective(point: Point) -> str:
-    """How gradients are summed without servers, from the words of the setup; "" with servers."""
-    said = point.setup.text("parallelism", "all_reduce")
-    if "tree" in said:
-        return "tree"
-    words = ("reduc", "ring", "nccl", "horovod")
-    replicated = point.setup.text("variable_update") == "replicated"
-    return "ring" if replicated or any(word in said for word in words) else ""
-
-
-def _sums_on_gpus(setup: Row, gpus: int) -> bool:
-    said = setup.text("local_parameter_device", "kvstore")
-    return gpus > 1 and ("gpu" in said or "device" in said)
-
-
-def _precision(point: Point) -> str:
-    said = point.setup.text("precision")
-    return "fp16" if any(word in said for word in ("amp", "16", "mixed", "half")) else "fp32"
-
-
-def _messages(setup: Row) -> int:
-    """Messages of one variable each way. Of a sparse one: its rows' numbers to the server, and the rows."""
-    return 2 if setup.text("kind").startswith("sparse") else 1
-
-
-def null_layers(setup: Row, servers: int) -> tuple[Layer, ...]:
-    """What a step without computing moves: one variable on each server."""
-    kind = setup.text("kind")
-    if kind.startswith("scalar"):
-        nbytes = SCALAR_BYTES
-    elif kind.startswith("dense"):
-        nbytes = setup.need("model_bytes") / servers
-    elif kind.startswith("sparse"):
-        rows = re.search(r"(\d+) (?:\w+ )*?(?:rows|entries|lookups)", kind)
-        nbytes = (int(rows[1]) if rows else SPARSE_ROWS) * ROW_BYTES / servers
-    else:
-        raise UnknownError(f"null steps of kind {kind!r} are not known: scalar, dense, sparse")
-    return tuple(Layer(nbytes, i / servers) for i in range(servers))
-
-
-def _choices(point: Point, question: Question) -> Sequence[int]:
-    """Numbers of spares to choose from: those that the setup lists or spans, else up to as many as are needed."""
-    said = point.setup.values.get("backup")
-    numbers = said if isinstance(said, list) else re.findall(r"\d+", said) if isinstance(said, str) else []
-    listed = [int(number) for number in numbers]
-    if len(listed) == 2 and not isinstance(said, list):
-        return range(listed[0], listed[1] + 1)
-    return listed or range(question.site.hosts + 1)
-
-
 def _without(site: Site, off: Iterable[str]) -> Site:
     """The site as it would be without some mechanisms."""
     changes: dict[str, dict[str, object]] = {
@@ -369,51 +302,11 @@ def _without(site: Site, off: Iterable[str]) -> Site:
         "local_aggregation": {"aggregates": False},
         "stragglers": {"jitter": 0.0},
         "messages": {"message_s": 0.0},
-        "sums": {"sum_rate": math.inf},
+        "board_sharing": {"crowding": 0.0},
     }
     for name in off:
         site = replace(site, **changes[name])  # type: ignore[arg-type]
     return site
-
-
-# ---- what a platform says ----
-
-
-def nominal_nic(row: Row) -> float:
-    """B/s of a host's network card, as it is sold."""
-    gigabits = row.number("nic_gbps")
-    return gigabits * 1e9 / 8 if gigabits else catalogue.nic(NIC).bandwidth
-
-
-def _bus(point: Point) -> Bus:
-    return catalogue.bus(_known(point.platform, "bus", "pcie3"))
-
-
-def _known(row: Row, name: str, default: str) -> str:
-    said = str(row.values.get(name) or default)
-    try:
-        catalogue.bus(said)
-    except ValueError as error:
-        raise UnknownError(f"{row.what}: {error}") from None
-    return said
-
-
-def _gpu(point: Point) -> Processor:
-    """The platform's GPU."""
-    name = point.platform.values.get("gpu_name")
-    if not name:
-        raise UnknownError(f"{point.platform.what} names no GPU, and no rate of one is given")
-    try:
-        return catalogue.gpu(str(name))
-    except ValueError as error:
-        raise UnknownError(f"{point.platform.what}: {error}") from None
-
-
-def _per_second(unit: str) -> float:
-    scale = {"s": 1.0, "ms": 1e3, "us": 1e6, "µs": 1e6}
-    if unit not in scale:
-        raise UnknownError(f"a time has the unit {', '.join(scale)}, not {unit!r}")
-    return scale[unit]
 
 
 # ---- all points of a file ----
@@ -464,5 +357,5 @@ def _rates(points: Iterable[Point]) -> dict[str, list[Rate]]:
     for point in points:
         gpu, rate = point.platform.values.get("gpu_name"), point.given.number("single_gpu")
         if gpu and rate:
-            rates.setdefault(point.model_name, []).append(Rate(str(gpu), _precision(point), rate))
+            rates.setdefault(point.model_name, []).append(Rate(str(gpu), precision_of(point), rate))
     return rates

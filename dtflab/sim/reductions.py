@@ -59,7 +59,7 @@ def reduction(
         for wire in reach[message.source, message.target].wires:
             one = wiring.wires[wire]
             held[wire] += len(work.names) * one.overhead_s + share * work.push_bytes.sum() / one.bandwidth
-    bandwidth = cluster.processor.memory_bandwidth * parameters.sum_efficiency
+    bandwidth = cluster.processor.memory_bandwidth
     return Reduction(
         batch=profile.batch,
         items=work,

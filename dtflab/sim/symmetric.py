@@ -46,6 +46,7 @@ class Site:
     spares: int = 0
     overlap: float = 1.0  # part of the computing that transfers in layer order may hide behind
     jitter: float = 0.0  # mean of the exponential part of a worker's computing time, relative to the rest
+    crowding: float = 0.0  # how much longer a GPU computes beside the others of its board
 
     @property
     def copies(self) -> int:
@@ -147,11 +148,12 @@ def parameter_server_step(compute_s: float, layers: tuple[Layer, ...], site: Sit
     `compute_s` is the time that one GPU computes. With `spares`, hosts − spares of them are waited for, and the servers
     still take the gradients of all.
     """
-    return _cycle(compute_s * slowest_s(site), layers, site, site.senders)[0]
+    return _cycle(compute_s * slowest(site), layers, site, site.senders)[0]
 
 
 def asynchronous_step(compute_s: float, layers: tuple[Layer, ...], site: Site) -> float:
     """Seconds between two steps of one worker that waits for no other: its own cycle, or its share of a busy line."""
+    compute_s *= 1 + site.crowding
     alone, _ = _cycle(compute_s, layers, site, min(1, site.senders))
     _, busiest_s = _cycle(compute_s, layers, site, site.senders)
     return max(alone, busiest_s)
@@ -182,7 +184,7 @@ def all_reduce_step(compute_s: float, layers: tuple[Layer, ...], site: Site, tre
     rate = min(site.nic, inside) if site.hosts > 1 else inside
     hops = 2 * math.ceil(math.log2(members)) if tree else 2 * (members - 1)
     times = hops if tree else hops / members
-    compute = compute_s * slowest_s(site)
+    compute = compute_s * slowest(site)
     line, end = Line(), compute
     for layer in reversed(layers):
         ready = compute - layer.depth * site.overlap * compute * (1 - FORWARD)
@@ -190,11 +192,12 @@ def all_reduce_step(compute_s: float, layers: tuple[Layer, ...], site: Site, tre
     return max(compute, end + hops * site.latency_s)
 
 
-def slowest_s(site: Site) -> float:
-    """How much longer than one worker on average the last one that is waited for computes."""
+def slowest(site: Site) -> float:
+    """How much longer than one GPU alone on average the last one that is waited for computes."""
     devices = site.hosts * site.gpus
     waited = (site.hosts - site.spares) * site.gpus
-    return (1 + exponential_order_statistic(waited, devices, 1.0) * site.jitter) / (1 + site.jitter)
+    chance = (1 + exponential_order_statistic(waited, devices, 1.0) * site.jitter) / (1 + site.jitter)
+    return chance * (1 + site.crowding)
 
 
 @functools.lru_cache(256)

@@ -1,0 +1,143 @@
+"""Setups: what a point's setup and platform say, in the words of the schema, and what is taken where they say nothing.
+
+Rule: every default stands here, with a source or as assumed. What can't be read is an UnknownError with a reason.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from dtflab.hardware import catalogue
+from dtflab.hardware.parts import Bus, Processor
+from dtflab.sim.layers import TIMES, Layer
+from dtflab.sim.points import Point, Row, UnknownError
+
+NIC = "10Gb/s"  # assumed where a platform's network is unpublished
+BATCH = 64.0  # examples per GPU, assumed where a setup has no batch
+TOKENS = 2.0 * TIMES  # of a pair of sentences, which is one example
+SPARSE_ROWS, ROW_BYTES = 32, 4096.0  # of an embedding per step: assumed
+SCALAR_BYTES = 4.0
+
+
+def hosts_of(point: Point) -> tuple[int, int]:
+    """Hosts, with spare ones, and GPUs of each."""
+    setup = point.setup
+    required = setup.count("workers_required")
+    if required:
+        return required + (setup.count("backup") or 0), 1
+    gpus = setup.count("gpus", "workers")
+    if not gpus:
+        raise UnknownError("the setup says neither 'gpus' nor 'workers'")
+    per_host = setup.count("gpus_per_node") or point.platform.count("gpus_per_node") or 1
+    hosts = setup.count("nodes") or math.ceil(gpus / per_host)
+    if hosts > gpus:
+        raise UnknownError(f"{gpus} GPUs can't be on {hosts} nodes")
+    return hosts, math.ceil(gpus / hosts)
+
+
+def batch_of(point: Point) -> float:
+    """Examples per GPU and step; of the whole model, if it is split over GPUs."""
+    one = point.setup.number("batch_per_gpu", "batch_per_worker", "batch")
+    whole = point.setup.number("global_batch")
+    hosts, gpus = hosts_of(point)
+    return one if one else whole / (hosts * gpus) if whole else BATCH
+
+
+def units_of(point: Point) -> float:
+    """What an example counts as in the point's unit: a pair of sentences is many tokens."""
+    return TOKENS if "token" in point.unit else 1.0
+
+
+def collective_of(point: Point) -> str:
+    """How gradients are summed without servers, from the words of the setup; "" with servers."""
+    said = point.setup.text("parallelism", "all_reduce")
+    if "tree" in said:
+        return "tree"
+    words = ("reduc", "ring", "nccl", "horovod")
+    replicated = point.setup.text("variable_update") == "replicated"
+    return "ring" if replicated or any(word in said for word in words) else ""
+
+
+def sums_on_gpus(setup: Row, gpus: int) -> bool:
+    """Whether a host adds up its gradients on its GPUs."""
+    said = setup.text("local_parameter_device", "kvstore")
+    return gpus > 1 and ("gpu" in said or "device" in said)
+
+
+def precision_of(point: Point) -> str:
+    """ "fp16" or "fp32": numbers that are multiplied and sent."""
+    said = point.setup.text("precision")
+    return "fp16" if any(word in said for word in ("amp", "16", "mixed", "half")) else "fp32"
+
+
+def messages_of(setup: Row) -> int:
+    """Messages of one variable each way. Of a sparse one: its rows' numbers to the server, and the rows."""
+    return 2 if setup.text("kind").startswith("sparse") else 1
+
+
+def null_layers(setup: Row, servers: int) -> tuple[Layer, ...]:
+    """What a step without computing moves: one variable on each server."""
+    kind = setup.text("kind")
+    if kind.startswith("scalar"):
+        nbytes = SCALAR_BYTES
+    elif kind.startswith("dense"):
+        nbytes = setup.need("model_bytes") / servers
+    elif kind.startswith("sparse"):
+        rows = re.search(r"(\d+) (?:\w+ )*?(?:rows|entries|lookups)", kind)
+        nbytes = (int(rows[1]) if rows else SPARSE_ROWS) * ROW_BYTES / servers
+    else:
+        raise UnknownError(f"null steps of kind {kind!r} are not known: scalar, dense, sparse")
+    return tuple(Layer(nbytes, i / servers) for i in range(servers))
+
+
+def spares_of(point: Point, hosts: int) -> Sequence[int]:
+    """Numbers of spares to choose from: those that the setup lists or spans, else up to as many as are needed."""
+    said = point.setup.values.get("backup")
+    numbers = said if isinstance(said, list) else re.findall(r"\d+", said) if isinstance(said, str) else []
+    listed = [int(number) for number in numbers]
+    if len(listed) == 2 and not isinstance(said, list):
+        return range(listed[0], listed[1] + 1)
+    return listed or range(hosts + 1)
+
+
+# ---- what a platform says ----
+
+
+def nominal_nic(row: Row) -> float:
+    """B/s of a host's network card, as it is sold."""
+    gigabits = row.number("nic_gbps")
+    return gigabits * 1e9 / 8 if gigabits else catalogue.nic(NIC).bandwidth
+
+
+def bus_of(point: Point) -> Bus:
+    """The platform's bus; PCI Express 3.0 if it says none."""
+    try:
+        return catalogue.bus(str(point.platform.values.get("bus") or "pcie3"))
+    except ValueError as error:
+        raise UnknownError(f"{point.platform.what}: {error}") from None
+
+
+def gpu_of(point: Point) -> Processor:
+    """The platform's GPU."""
+    name = point.platform.values.get("gpu_name")
+    if not name:
+        raise UnknownError(f"{point.platform.what} names no GPU, and no rate of one is given")
+    try:
+        return catalogue.gpu(str(name))
+    except ValueError as error:
+        raise UnknownError(f"{point.platform.what}: {error}") from None
+
+
+def chips_of(point: Point) -> int:
+    """GPUs on one board; 1 if the platform names no GPU."""
+    return gpu_of(point).chips if point.platform.values.get("gpu_name") else 1
+
+
+def per_second(unit: str) -> float:
+    """How many of the unit are a second."""
+    scale = {"s": 1.0, "ms": 1e3, "us": 1e6, "µs": 1e6}
+    if unit not in scale:
+        raise UnknownError(f"a time has the unit {', '.join(scale)}, not {unit!r}")
+    return scale[unit]
