@@ -24,9 +24,10 @@ from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.homes import Homes, Visible
 from dtflab.cluster.process import ProcessTask, free_addresses
 from dtflab.cluster.server import Server
-from dtflab.cluster.virtual_time import begin_world, check_options
+from dtflab.cluster.virtual_time import begin_world, check_options, name_of_gpu
 from dtflab.graph import device_spec, errors
 from dtflab.graph.graph import Graph
+from dtflab.hardware.parts import Processor
 from dtflab.machine import clock as clocks, smi
 from dtflab.machine.cards import parse_memory
 from dtflab.machine.clock import REAL, Clock, Event
@@ -130,7 +131,7 @@ class Cluster:
         name: str | None = None,
         timeout: float = 60.0,
         gpus: int | None = None,
-        gpu: str | None = None,
+        gpu: str | Processor | None = None,
         gpu_memory: int | str | None = None,
         visible_devices: Visible | None = None,
         clock: str = "real",
@@ -155,7 +156,9 @@ class Cluster:
         self.spec = _spec(spec, jobs, self.name, with_ports=listen or engine == "process")
         if engine == "process":
             _check_loopback(self.spec)
-        self._homes = Homes(self.spec, self.name, _counted(jobs), _cards(gpus, gpu, gpu_memory), visible_devices)
+        self._homes = Homes(
+            self.spec, self.name, _counted(jobs), _cards(gpus, name_of_gpu(gpu), gpu_memory), visible_devices
+        )
         self._config, self._listen, self._timeout = config, listen, timeout
         self._stopping = self.clock.event()
         self._manager = ResourceManager(self._capacities, self.clock)

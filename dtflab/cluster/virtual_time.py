@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dtflab.hardware.catalogue import add_hardware
+from dtflab.hardware.catalogue_gpus import GPUS
 from dtflab.hardware.machines import machines_for
+from dtflab.hardware.parts import Processor
 from dtflab.machine.hosts import definition
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.world import World
@@ -22,6 +25,15 @@ def check_options(clock: str, engine: str, listen: bool, options: Mapping[str, A
         raise ValueError(f"{given[0]}=… describes simulated hardware or chance: add clock='virtual'.")
     if clock == "virtual" and (engine != "inprocess" or listen):
         raise ValueError("clock='virtual' needs all tasks in this process: engine='inprocess', without listen=True.")
+
+
+def name_of_gpu(gpu: str | Processor | None) -> str | None:
+    """The name of a model of GPU; one's own part is made known by its name. ValueError if another has that."""
+    if not isinstance(gpu, Processor):
+        return gpu
+    if GPUS.get(gpu.name) != gpu:
+        add_hardware(gpu)
+    return gpu.name
 
 
 def begin_world(clock: VirtualClock, tasks: Sequence[Any], options: Mapping[str, Any]) -> World:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given, settings
 
 import dtflab as tf
 from tests.graphs import recipes
 from tests.test_one_equals_many import TWO_CPUS, assert_same, on_cluster, one_device
+from tests.virtual import small_program
 
 
 @pytest.fixture(scope="module")
@@ -23,3 +28,71 @@ def test_a_thousand_programs_have_equal_values_in_real_and_in_virtual_time(clust
     before = cluster.now()
     assert_same(one_device(recipe), on_cluster(cluster, recipe))
     assert cluster.now() >= before
+
+
+# -- a run is a function of (program, cluster, seed) -----------------------------------------------------------------
+
+# Of `small_program`, whose costs are in its file: if it changes on purpose, write the new one down here.
+DIGEST = "ffb372aef2c29aac525907380d5d2d0102ee8de68e531408a4a1f1aa4f3f8604"
+
+
+def in_a_process(hash_seed):
+    """What `small_program` prints: moments and hash, then the losses."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.virtual.small_program"],
+        env=os.environ | {"PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    return ran.stdout.splitlines()
+
+
+def test_one_seed_gives_one_log_in_every_process_and_on_every_machine():
+    first, second = in_a_process("1"), in_a_process("2")
+    assert first == second
+    assert first[0].split()[1] == DIGEST
+
+
+def test_the_seed_of_the_cluster_is_where_numbers_without_seeds_come_from():
+    first, again, other = small_program.run(1), small_program.run(1), small_program.run(2)
+    assert first == again
+    assert first[0] != other[0]
+
+
+def test_slower_hardware_changes_no_random_number():
+    """What a worker draws depends on its steps, not on when they are."""
+
+    def alone(client):
+        with tf.device(client.device), tf.Session(client.target) as session:
+            numbers = tf.random_normal([3])
+            return [session.run(numbers).tolist() for _ in range(4)]
+
+    fast = small_program.run(program=alone)
+    slow = small_program.run(program=alone, stragglers=tf.sim.exponential(3.0))
+    assert fast[0] == slow[0] and fast[1] < slow[1]
+    assert fast[0][0] != fast[0][1]  # each worker has its own
+
+
+def test_seeds_of_graph_and_op_keep_their_values():
+    def seeded(client):
+        tf.set_random_seed(7)
+        with tf.device(client.device), tf.Session(client.target) as session:
+            return session.run([tf.random_normal([3]), tf.random_uniform([3], seed=5)])
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.set_random_seed(7)
+        expected = session.run([tf.random_normal([3]), tf.random_uniform([3], seed=5)])
+    for found in small_program.run(program=seeded)[0]:
+        assert_same(expected, found)
+
+
+def test_a_session_in_real_time_draws_from_the_system_again():
+    def numbers():
+        with tf.Graph().as_default(), tf.Session() as session:
+            return session.run(tf.random_normal([3])).tolist()
+
+    def program(client):
+        with tf.device(client.device), tf.Session(client.target) as session:
+            session.run(tf.random_normal([3]))
+        return numbers()
+
+    assert small_program.run(program=program)[0] != small_program.run(program=program)[0]
+    assert numbers() != numbers()
