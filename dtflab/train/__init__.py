@@ -115,6 +115,8 @@ from dtflab.train.scaffold import Scaffold
 from dtflab.train.session_creator import ChiefSessionCreator, SessionCreator, WorkerSessionCreator
 from dtflab.train.session_manager import SessionManager
 from dtflab.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from dtflab.train.staleness import StalenessOptimizer
+from dtflab.train.staleness_log import StalenessLog, read_staleness
 from dtflab.train.supervisor import Supervisor
 from dtflab.train.sync_replicas import SyncReplicasOptimizer
 from dtflab.train.training_util import (
@@ -182,6 +184,8 @@ __all__ = [
     "SessionRunHook",
     "SessionRunValues",
     "SingularMonitoredSession",
+    "StalenessLog",
+    "StalenessOptimizer",
     "StepCounterHook",
     "StopAtStepHook",
     "SummarySaverHook",
@@ -229,6 +233,7 @@ __all__ = [
     "piecewise_constant_decay",
     "polynomial_decay",
     "range_input_producer",
+    "read_staleness",
     "remove_checkpoint",
     "replica_device_setter",
     "shuffle_batch",

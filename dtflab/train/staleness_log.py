@@ -1,0 +1,155 @@
+"""StalenessLog: what each gradient of a training was worth: who computed it, from which step's variables, used when.
+
+Stands for nothing in TensorFlow 1. While the training runs, the rows are elements of a queue that stands beside the
+global step; so they outlive sessions, are shared by all workers, and whoever can reach the task can read them.
+
+Rule: reading changes nothing: in one step the rows are taken out and put back. A queue that holds `keep` rows drops
+its oldest ones before it takes new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtflab.graph import dtypes
+from dtflab.graph.graph import Graph
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.scopes import control_dependencies, device, name_scope
+from dtflab.ops import array, math, stacking
+from dtflab.ops.queues import FIFOQueue
+from dtflab.ops.timestamp import timestamp
+from dtflab.protos.summary_pb2 import HistogramProto, Summary
+from dtflab.runtime.session import Session
+
+COLUMNS = ("worker", "computed", "arrived", "seconds", "used", "aggregated")
+
+
+@dataclass(frozen=True)
+class StalenessLog:
+    """One entry per gradient, in the order in which they arrived at the parameter servers.
+
+    `worker` computed it from the variables of global step `computed`; it arrived at step `arrived`, `seconds` after the
+    first one, and was `used` or dropped. All are arrays `[gradients]`.
+    """
+
+    worker: NDArray[np.int64]
+    computed: NDArray[np.int64]
+    arrived: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+    used: NDArray[np.bool_]
+
+    @staticmethod
+    def of_rows(rows: NDArray[np.float64]) -> StalenessLog:
+        """From rows of COLUMNS, as the queue holds them."""
+        worker, computed, arrived = rows[:, :3].T.astype(np.int64)
+        seconds = rows[:, 3] - rows[0, 3] if len(rows) else rows[:, 3]
+        used = (rows[:, 4] > 0) & _within(computed, rows[:, 5])
+        # What comes while an update takes place comes before the step is counted, and too late.
+        arrived = np.where((rows[:, 5] > 0) & ~used, np.maximum(arrived, computed + 1), arrived)
+        return StalenessLog(worker, computed, arrived, seconds, used)
+
+    @property
+    def staleness(self) -> NDArray[np.int64]:
+        """int64 `[gradients]`: how many steps were applied between the reading of the variables and the arrival."""
+        return self.arrived - self.computed
+
+    @property
+    def workers(self) -> list[int]:
+        """The workers from which there are gradients, in order."""
+        return [int(worker) for worker in np.unique(self.worker)]
+
+    @property
+    def dropped(self) -> int:
+        """How many gradients came for nothing."""
+        return int(np.count_nonzero(~self.used))
+
+    def of(self, worker: int) -> StalenessLog:
+        """The part of one worker: its trace."""
+        own = self.worker == worker
+        return StalenessLog(*(getattr(self, name)[own] for name in self.__dataclass_fields__))
+
+    def mean(self) -> float:
+        """The mean staleness of all gradients; NaN if there are none."""
+        return float(self.staleness.mean()) if len(self) else float("nan")
+
+    def histogram(self) -> NDArray[np.int64]:
+        """int64 `[largest staleness + 1]`: how many gradients were 0, 1, 2, … steps old."""
+        return np.bincount(self.staleness).astype(np.int64)
+
+    def summary(self, tag: str = "staleness") -> Summary:
+        """For TensorBoard: a histogram over all gradients, and each worker's mean; `writer.add_summary(…, step)`."""
+        values = [Summary.Value(tag=tag, histo=_histogram_proto(self.staleness))] if len(self) else []
+        for worker in self.workers:
+            values.append(Summary.Value(tag=f"{tag}/worker_{worker}", simple_value=self.of(worker).mean()))
+        return Summary(value=values)
+
+    def __len__(self) -> int:
+        return len(self.worker)
+
+    def __repr__(self) -> str:
+        return (
+            f"<StalenessLog: {len(self)} gradients of {len(self.workers)} workers, mean staleness {self.mean():.2f}, "
+            f"{self.dropped} dropped>"
+        )
+
+
+def _within(computed: NDArray[np.int64], aggregated: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """True for the first `aggregated` gradients of a step, which accumulators sum; everywhere without accumulators."""
+    order = np.argsort(computed, kind="stable")
+    _, first, counts = np.unique(computed[order], return_index=True, return_counts=True)
+    rank = np.empty(len(computed), np.int64)
+    rank[order] = np.arange(len(computed)) - np.repeat(first, counts)
+    within: NDArray[np.bool_] = (aggregated == 0) | (rank < aggregated)
+    return within
+
+
+def _histogram_proto(staleness: NDArray[np.int64]) -> HistogramProto:
+    """One bucket for each whole number, up to and including it."""
+    counts, values = np.bincount(staleness), staleness.astype(np.float64)
+    return HistogramProto(
+        min=values.min(), max=values.max(), num=len(values), sum=values.sum(), sum_squares=np.square(values).sum(),
+        bucket_limit=[float(limit) for limit in range(len(counts))], bucket=[float(count) for count in counts],
+    )  # fmt: skip
+
+
+class LogQueue:
+    """The queue of a training's log, in the default graph, on `where`. One `name`: one queue, for all graphs."""
+
+    def __init__(self, where: str, keep: int, name: str = "staleness") -> None:
+        self._where, self._keep = where, keep
+        with device(where), name_scope(""):
+            self._queue = FIFOQueue(-1, dtypes.float64, [[len(COLUMNS)]], shared_name=f"{name}_log", name=f"{name}_log")
+
+    def add(self, worker: int, computed: Tensor, arrived: Tensor, used: Tensor, aggregated: int) -> Operation:
+        """Note one gradient, now."""
+        with device(self._where):
+            with control_dependencies([arrived.op]):
+                now = timestamp()
+            row: Sequence[Any] = (float(worker), computed, arrived, now, used, float(aggregated))
+            size = self._queue.size()
+            with control_dependencies([self._queue.dequeue_many(math.maximum(size - self._keep + 1, 0))]):
+                return self._queue.enqueue(stacking.stack(row))
+
+    def read(self) -> Tensor:
+        """All rows, float64 `[n, 6]`; they stay."""
+        with device(self._where):
+            rows: Tensor = self._queue.dequeue_many(self._queue.size())
+            with control_dependencies([self._queue.enqueue_many(rows)]):
+                kept: Tensor = array.identity(rows)
+        return kept
+
+
+def read_staleness(target: str, device: str = "/job:ps/task:0", name: str = "staleness") -> StalenessLog:
+    """The log of a training by StalenessOptimizer, from outside of its programs, while it runs or later.
+
+    `target` is a session target of the cluster, `device` where the global step is, `name` that of the optimizer.
+    """
+    with Graph().as_default():
+        rows = LogQueue(device, keep=1, name=name).read()
+        with Session(target) as session:
+            return StalenessLog.of_rows(session.run(rows))

@@ -1,0 +1,255 @@
+"""Every gradient knows how old it is: scenes played by hand, then workers in virtual time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dtflab as tf
+
+RATE = 1.0
+
+
+@pytest.fixture
+def cluster():
+    with tf.Cluster(ps=1, worker=2) as cluster:
+        yield cluster
+
+
+def model(client, use_resource=False, inner=None, ps=1, **cures):
+    """One worker's graph: the gradient of w is what `given` gives, once somebody puts it there."""
+    with tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec, worker_device=client.device)):
+        step = tf.train.get_or_create_global_step()
+        w = tf.get_variable("w", [2], initializer=tf.zeros_initializer(), use_resource=use_resource)
+        with tf.device("/job:ps/task:0"):
+            given = tf.FIFOQueue(10, tf.float32, shapes=(), shared_name=f"given_{client.index}")
+            begun = tf.FIFOQueue(10, tf.int32, shapes=(), shared_name=f"begun_{client.index}")
+        optimizer = tf.train.StalenessOptimizer(inner or tf.train.GradientDescentOptimizer(RATE), client.index, **cures)
+        train = optimizer.minimize(tf.reduce_sum(w) * given.dequeue(), global_step=step)
+        with tf.control_dependencies([tf.get_default_graph().get_operation_by_name("staleness/computed")]):
+            tell = begun.enqueue(0)
+    return optimizer, w, step, tf.group(train, tell), given, begun
+
+
+def late_by(cluster, steps, **how):
+    """Worker 0's gradient of 8 arrives after worker 1 made `steps` steps with gradients of 1: (log, w, step, slots)."""
+
+    def client_program(client):
+        optimizer, w, step, train, given, _ = model(client, **how)
+        with tf.Session(client.target) as session:
+            if client.is_chief:
+                session.run(tf.global_variables_initializer())
+                session.run(given.enqueue(8.0) if not steps else tf.no_op())
+                session.run(train)
+                return optimizer.read(session), session.run(w)[0], session.run(step), session.run(optimizer.variables())
+            with tf.device("/job:ps/task:0"):
+                first_begun = tf.FIFOQueue(10, tf.int32, shapes=(), shared_name="begun_0").dequeue()
+                first_given = tf.FIFOQueue(10, tf.float32, shapes=(), shared_name="given_0").enqueue(8.0)
+            session.run(first_begun)
+            for _ in range(steps):
+                session.run(given.enqueue(1.0))
+                session.run(train)
+            session.run(first_given)
+
+    return cluster.run(client_program)[0]
+
+
+@pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_gradient_is_as_stale_as_steps_were_applied_in_between(cluster, steps, use_resource):
+    log, w, step, _ = late_by(cluster, steps, use_resource=use_resource)
+    assert log.worker.tolist() == [1] * steps + [0]
+    assert log.computed.tolist() == [*range(steps), 0]
+    assert log.arrived.tolist() == [*range(steps), steps]
+    assert log.staleness.tolist() == [0] * steps + [steps]
+    assert (w, step, log.dropped) == (-RATE * (steps + 8), steps + 1, 0)
+    assert np.all(np.diff(log.seconds) >= 0) and log.seconds[0] == 0
+
+
+def test_the_log_is_in_the_graph_whoever_runs_it():
+    with tf.Cluster(ps=1, worker=2, engine="process") as cluster:
+        log, w, _, _ = late_by(cluster, 2)
+        assert log.staleness.tolist() == [0, 0, 2] and w == -10
+        again = tf.train.read_staleness(cluster.target)
+        assert again.staleness.tolist() == tf.train.read_staleness(cluster.target).staleness.tolist() == [0, 0, 2]
+
+
+@pytest.mark.parametrize(("above", "used"), [(1, False), (2, True)])
+def test_what_is_too_stale_is_dropped_and_counts_as_no_step(cluster, above, used):
+    log, w, step, _ = late_by(cluster, 2, drop_above=above)
+    assert log.used.tolist() == [True, True, used]
+    assert (w, step) == ((-10, 3) if used else (-2, 2))
+
+
+def test_a_dropped_gradient_leaves_no_trace_in_an_optimizer(cluster):
+    inner = tf.train.MomentumOptimizer(RATE, 0.5)
+    _, _, _, slots = late_by(cluster, 2, drop_above=1, inner=inner)
+    assert slots[0].tolist() == [1.5, 1.5]
+
+
+def test_a_gradient_is_divided_by_its_staleness(cluster):
+    _, w, step, _ = late_by(cluster, 4, scale=True)
+    assert (w, step) == (-4 - 8 / 4, 5)
+
+
+def test_what_is_fresh_is_not_scaled():
+    for scale in (False, True):
+        with tf.Graph().as_default(), tf.Session() as session:
+            table = tf.Variable(np.ones([4, 2], np.float32))
+            plain = tf.Variable(1.0)
+            optimizer = tf.train.StalenessOptimizer(tf.train.GradientDescentOptimizer(0.5), scale=scale, drop_above=3)
+            loss = tf.reduce_sum(tf.gather(table, [1, 1, 3])) + plain
+            train = optimizer.minimize(loss, global_step=tf.train.create_global_step())
+            session.run(tf.global_variables_initializer())
+            session.run(train)
+            rows, number = session.run([table, plain])
+            assert rows[:, 0].tolist() == [1, 0, 1, 0.5] and number == 0.5
+
+
+def test_the_newest_gradients_are_kept():
+    with tf.Graph().as_default(), tf.Session() as session:
+        optimizer = tf.train.StalenessOptimizer(tf.train.GradientDescentOptimizer(0.1), worker=7, keep=3)
+        train = optimizer.minimize(tf.square(tf.Variable(1.0)), global_step=tf.train.create_global_step())
+        staleness = optimizer.staleness
+        session.run(tf.global_variables_initializer())
+        assert len(optimizer.read(session)) == 0
+        for _ in range(5):
+            assert session.run([staleness, train])[0] == 0
+        assert optimizer.read(session).computed.tolist() == [2, 3, 4]
+
+
+def test_what_the_log_tells():
+    rows = [[0, 0, 0, 50.0, 1, 0], [1, 0, 1, 50.5, 1, 0], [0, 1, 2, 51.0, 0, 0], [1, 1, 4, 52.0, 1, 0]]
+    log = tf.train.StalenessLog.of_rows(np.array(rows))
+    assert log.staleness.tolist() == [0, 1, 1, 3] and log.seconds.tolist() == [0, 0.5, 1, 2]
+    assert log.histogram().tolist() == [1, 2, 0, 1]
+    assert (log.mean(), log.dropped, log.workers, log.of(1).mean()) == (1.25, 1, [0, 1], 2.0)
+    assert repr(log) == "<StalenessLog: 4 gradients of 2 workers, mean staleness 1.25, 1 dropped>"
+    histogram, first, second = log.summary().value
+    assert (histogram.histo.num, histogram.histo.sum, histogram.histo.sum_squares) == (4, 5, 11)
+    assert list(histogram.histo.bucket) == [1, 2, 0, 1] and list(histogram.histo.bucket_limit) == [0, 1, 2, 3]
+    assert (first.tag, first.simple_value, second.simple_value) == ("staleness/worker_0", 0.5, 2.0)
+
+
+def test_accumulators_use_the_first_gradients_of_a_step():
+    rows = [[0, 0, 0, 0, 1, 2], [1, 0, 0, 1, 1, 2], [2, 0, 0, 2, 1, 2], [1, 1, 1, 3, 1, 2], [2, 0, 3, 4, 1, 2]]
+    log = tf.train.StalenessLog.of_rows(np.array(rows, float))
+    assert log.used.tolist() == [True, True, False, True, False]
+    assert log.staleness.tolist() == [0, 0, 1, 0, 3]
+
+
+def test_an_empty_log():
+    log = tf.train.StalenessLog.of_rows(np.zeros([0, 6]))
+    assert (len(log), log.dropped, log.workers, log.histogram().tolist()) == (0, 0, [], [])
+    assert np.isnan(log.mean()) and not log.summary().value
+
+
+WRONG = [
+    ({"drop_above": -1}, "drop_above=-1"),
+    ({"keep": 0}, "keep=0"),
+    ({"max_ahead": 2}, "num_workers=…"),
+    ({"max_ahead": 2, "num_workers": 3, "worker": 3}, "worker=3 of num_workers=3"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG)
+def test_wrong_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        tf.train.StalenessOptimizer(tf.train.GradientDescentOptimizer(1.0), **arguments)
+
+
+def test_what_is_missing_is_named():
+    with tf.Graph().as_default():
+        optimizer = tf.train.StalenessOptimizer(tf.train.GradientDescentOptimizer(1.0))
+        v = tf.Variable(1.0)
+        with pytest.raises(ValueError, match="global_step="):
+            optimizer.minimize(v * 1.0)
+        with pytest.raises(ValueError, match="No gradients"):
+            optimizer.apply_gradients([(None, v)], tf.train.create_global_step())
+        with pytest.raises(ValueError, match="after apply_gradients"):
+            _ = optimizer.staleness
+        with pytest.raises(ValueError, match="after apply_gradients"):
+            optimizer.read(None)
+        sync = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(1.0), 2)
+        with pytest.raises(ValueError, match="drop_above=1: SyncReplicasOptimizer drops"):
+            tf.train.StalenessOptimizer(sync, drop_above=1)
+
+
+# -- in virtual time ----------------------------------------------------------------------------------------------
+
+
+def train(workers, steps, sync=None, pause=0.0, inner=None, stragglers=None, **cures):
+    """`steps` steps of worker 0, as many of the others or as long as it takes: (log, global step, hash)."""
+
+    def client_program(client):
+        hooks = []
+        with tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec, worker_device=client.device)):
+            step = tf.train.get_or_create_global_step()
+            w = tf.get_variable("w", [8], initializer=tf.ones_initializer())
+            optimizer = inner or tf.train.GradientDescentOptimizer(1e-3)
+            if sync:
+                optimizer = tf.train.SyncReplicasOptimizer(optimizer, sync, workers)
+                hooks.append(optimizer.make_session_run_hook(client.is_chief))
+            optimizer = tf.train.StalenessOptimizer(optimizer, client.index, **cures)
+            train_op = optimizer.minimize(tf.reduce_sum(tf.square(w)), global_step=step)
+            hooks.append(optimizer.make_session_run_hook())
+        made = 0
+        with tf.train.MonitoredTrainingSession(
+            client.target, is_chief=client.is_chief, hooks=hooks, stop_grace_period_secs=1
+        ) as session:
+            while made < steps if client.is_chief or not sync else not session.should_stop():
+                session.run(train_op)
+                tf.sim.sleep(pause * client.index)
+                made += 1
+            return session.run(step) if client.is_chief else None
+
+    with tf.Cluster(ps=1, worker=workers, clock="virtual", seed=1, stragglers=stragglers) as cluster:
+        step = cluster.run(client_program)[0]
+        return tf.train.read_staleness(cluster.target), step, cluster.log().hash()
+
+
+def test_equal_seeds_make_equal_logs():
+    (first, _, one), (second, _, other) = (train(3, 10, stragglers=tf.sim.lognormal(0.5)) for _ in range(2))
+    assert one == other and np.array_equal(first.staleness, second.staleness)
+    assert np.array_equal(first.seconds, second.seconds)
+
+
+def test_without_stragglers_or_spares_synchronous_gradients_are_fresh():
+    log, step, _ = train(3, 12, sync=3)
+    begun = log.computed > 0  # the first tokens make a gradient more per worker, which is dropped
+    assert log.staleness[begun].max() == 0 and log.used[begun].all()
+    assert 0 <= np.count_nonzero(log.used) - 3 * step <= 3
+
+
+def test_of_spare_replicas_the_last_gradients_are_dropped():
+    log, step, _ = train(4, 12, sync=3, pause=1e-4)
+    assert log.dropped > 0 and log.staleness[log.used].max() == 0 and log.staleness[~log.used].min() == 1
+    assert 0 <= np.count_nonzero(log.used) - 3 * step <= 3
+    assert log.of(3).dropped == max(log.of(worker).dropped for worker in log.workers)
+
+
+@pytest.mark.parametrize("bound", [0, 2])
+def test_nobody_is_further_ahead_than_the_bound(bound):
+    log, _, _ = train(3, 10, pause=0.01, max_ahead=bound, num_workers=3)
+    assert len(log) == 30
+    assert furthest_ahead(log) == bound
+    assert furthest_ahead(train(3, 10, pause=0.01)[0]) > 2
+
+
+def furthest_ahead(log):
+    """By how many completed steps anybody who began a step was ahead of the slowest: counted as gradients arrive."""
+    made, furthest = dict.fromkeys(log.workers, 0), 0
+    for worker in log.worker.tolist():
+        furthest = max(furthest, made[worker] - min(made.values()))
+        made[worker] += 1
+    return furthest
+
+
+def test_the_others_wait_until_the_first_has_warmed_up():
+    log, _, _ = train(3, 20, warm_up_steps=6)
+    assert log.worker[:6].tolist() == [0] * 6 and set(log.worker[6:12].tolist()) == {0, 1, 2}
+
+
+def test_who_ends_lets_the_others_end():
+    assert len(train(3, 5, pause=0.01, max_ahead=1, num_workers=3)[0]) == 15
+    assert len(train(2, 3, warm_up_steps=100)[0]) == 6  # the first one never came so far
