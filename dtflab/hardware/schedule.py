@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -52,6 +53,7 @@ class Fabric:
     def __init__(self, machines: Machines, devices: Sequence[str]) -> None:
         self.machines = machines
         self.devices = list(devices)
+        self.numbers = {device: number for number, device in enumerate(self.devices)}
         self.slots: list[int] = []  # of each processor: how many tasks at once
         self.links: dict[Link, int] = {}
         self._processors: dict[tuple[str, int | None], int] = {}
@@ -91,7 +93,7 @@ class Plan:
         self.outputs = [task.outputs for task in tasks]
         self.view = [task.view for task in tasks]
         self.kept = {i: task.kept for i, task in enumerate(tasks) if task.kept}
-        numbers = {name: i for i, name in enumerate(self.names)}
+        self.numbers = numbers = {name: i for i, name in enumerate(self.names)}
         device_numbers = {device: d for d, device in enumerate(self.devices)}
         self.where = [device_numbers[task.device] for task in tasks]
         _check(tasks, numbers)
@@ -104,6 +106,18 @@ class Plan:
                 self.consumers[source].append((i, output))
             for source in self.controls[i]:
                 self.consumers[source].append((i, -1))
+
+    @cached_property
+    def order(self) -> list[int]:
+        """The tasks, producers first."""
+        waits = list(self.waits)
+        order = [task for task, count in enumerate(waits) if not count]
+        for task in order:  # which grows
+            for consumer, _ in self.consumers[task]:
+                waits[consumer] -= 1
+                if not waits[consumer]:
+                    order.append(consumer)
+        return order
 
     def bytes_of(self, source: int, output: int) -> int:
         """The size of a tensor; output -1, which tells of an end, has none."""
@@ -170,7 +184,7 @@ class _Run:
         if self.done < len(self.waits):
             stuck = [name for name, count in zip(self.plan.names, self.waits, strict=True) if count]
             raise ValueError(f"{len(stuck)} tasks wait for each other or for such, {', '.join(stuck[:5])} among them.")
-        return Record(self.where, self.ready, self.start, self.end, self.cause, self.messages)
+        return Record(self.where, self.ready, self.start, self.end, self.cause, self.messages, self.number)
 
     def at(self, moment: float, call: _Call, what: Any) -> None:
         self.number += 1

@@ -83,6 +83,7 @@ class Record(NamedTuple):
     end: list[float]
     cause: list[int]
     messages: list[tuple[int, int, int, float, float, list[tuple[float, float]]]]  # source, output, target, sent, …
+    events: int
 
 
 class Schedule:
@@ -91,6 +92,7 @@ class Schedule:
     def __init__(self, plan: Plan, fabric: Fabric, record: Record) -> None:
         self._plan, self._fabric, self._record = plan, fabric, record
         self.makespan: float = max(record.end, default=0.0)  # seconds until the last task has ended
+        self.events = record.events  # that it took to find out
 
     def __repr__(self) -> str:
         return f"<Schedule: {len(self._record.end)} tasks, {self.makespan:.6g} s>"

@@ -1,4 +1,4 @@
-"""Whether a session can work with what a program's own placer says: `Session(placer=my_place)`.
+"""A placer by name, and whether a session can work with what a program's own says: `Session(placer=my_place)`.
 
 A placer may ignore what `tf.device` asked for; that is its business. It may not part a variable from the ops that are
 handed it, or any nodes that the program colocates, nor use a device that has no kernel: such a graph would fail later,
@@ -16,6 +16,20 @@ from dtflab.graph.node import Node
 from dtflab.placement.colocation_graph import ColocationGraph
 
 _ADVICE = "Change what the rules say where it matters: `where = dict(dtflab.runtime.placer.place(nodes, devices, …))`."
+
+
+def placer_named(placer: Any) -> Any:
+    """What `Session(placer=…)` means: a function is taken as it is, "dynamic" is one that goes by time.
+
+    None stands for the simple placer. TypeError for anything else.
+    """
+    if placer is None or callable(placer):
+        return placer
+    if placer == "dynamic":
+        from dtflab.placement.dynamic import DynamicPlacer  # knows of hardware: loaded with the first that asks
+
+        return DynamicPlacer()
+    raise TypeError(f"Argument `placer` must be a function or 'dynamic' (docs/placers.md), but got {placer!r}")
 
 
 def check(placer: Any, where: Any, nodes: Sequence[Node], devices: Sequence[str], placed: Mapping[str, str]) -> None:

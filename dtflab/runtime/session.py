@@ -23,6 +23,7 @@ from dtflab.graph.graph import Graph
 from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.steps import Steps
+from dtflab.placement.own_placer import placer_named
 from dtflab.runtime import transport
 from dtflab.runtime.placer import Placer
 
@@ -47,20 +48,18 @@ class BaseSession:
     """A client's connection to a master, with the graph that it runs."""
 
     def __init__(
-        self, target: str = "", graph: Graph | None = None, config: Any = None, placer: Placer | None = None,
+        self, target: str = "", graph: Graph | None = None, config: Any = None, placer: Placer | str | None = None,
         step_through: bool = False,
     ) -> None:  # fmt: skip
         """Connect to `target`: '' for this process, `grpc://host:port` or `server.target` for a cluster.
 
         `config` is a ConfigProto. `placer(nodes, devices, default_task, allow_soft_placement=…, placed=…)` replaces the
-        simple placer (docs/placers.md); it returns the device of each node by name. It works where the master is in
-        this process; else the first run raises ValueError. With `step_through`, each `run` prints what it does, one
-        set of ready nodes after the other.
+        simple placer (docs/placers.md); it returns the device of each node by name. "dynamic" is one that goes by time.
+        Placers work where the master is in this process; else the first run raises ValueError. With `step_through`, each
+        `run` prints what it does, one set of ready nodes after the other.
         Raises NotFoundError for an unknown kind of target, TypeError for arguments of another type.
         """
         target = checked_target(target, graph, config)
-        if placer is not None and not callable(placer):
-            raise TypeError(f"Argument `placer` must be a function (docs/placers.md), but got {placer!r}")
         self._graph = graph if graph is not None else scopes.get_default_graph()
         self._target = target
         self._config = config
@@ -70,7 +69,7 @@ class BaseSession:
         self._resolved: dict[Any, Fetches] = {}
         self._contexts: list[Any] = []
         self._connect = transport.connection_to(target)
-        self._placer = placer
+        self._placer = placer_named(placer)
         self._in_steps = step_through
         self._master: Any = None
         self._handle: str | None = None

@@ -1,0 +1,186 @@
+"""The dynamic placer: each node goes where the step, simulated, ends soonest.
+
+Stands for section 3.2.1 of the TensorFlow white paper (2015), which describes such a placer; none was ever released.
+Its greedy walk through a simulated execution is `earliest_finish`; it is one of several ways that are tried here, for
+alone it is now and then worse than a single device. Left out: a placement that changes while a session runs.
+
+Rules: what the simple placer must obey is obeyed here (pins, partial pins, colocations, references, kernels, earlier
+runs): `colocation_graph` says which devices there are. The best of all ways, found by one judge, is then made better by
+a search with a fixed budget: the same graph gives the same placement. What is no part of a step goes beside what it is
+for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dtflab.graph import device_spec
+from dtflab.graph.node import Node
+from dtflab.hardware.machines import Machines, machines_for
+from dtflab.hardware.schedule import Schedule
+from dtflab.hardware.workload import BATCH, Workload, measured
+from dtflab.machine import clock
+from dtflab.placement import dynamic_reasons, earliest_finish
+from dtflab.placement.clusters import Clusters
+from dtflab.placement.colocation_graph import ColocationGraph
+from dtflab.placement.local_search import Search
+from dtflab.placement.problem import Assignment, Problem, Verdict
+from dtflab.placement.reasons import EARLIER, Placement, Reasons
+from dtflab.placement.recurring import recurring
+from dtflab.placement.spreading import busy_alone, spread
+from dtflab.placement.units import problem_of
+
+BUDGET = 200_000  # events that the search may simulate: about 0.4 s
+FEW = 64  # units: more are also tried in clusters
+PARTS = (2, 3, 6)  # clusters have at most this part of a device's share of the work; which is best, differs
+
+
+class DynamicPlacer:
+    """A placer that goes by time: `Session(placer="dynamic")`, or `Session(placer=DynamicPlacer(costs=…, machines=…))`.
+
+    `costs` is the StepStats of an earlier step (`run_metadata.step_stats`), or several; without it times are estimated
+    from static shapes, a dimension that they leave open counting as `batch`. `machines` describe the hardware; without
+    them it is that of the cluster in virtual time whose session this is, else `default_machines`. `budget` is how many
+    events the search may simulate. After a placement `schedule` says what the step was found to do.
+    """
+
+    def __init__(
+        self, costs: Any = None, machines: Machines | None = None, batch: int = BATCH, budget: int = BUDGET
+    ) -> None:
+        steps = [] if costs is None else [costs] if hasattr(costs, "dev_stats") else list(costs)
+        self._measured = measured(*steps) if steps else None
+        self._machines = machines
+        self._batch = batch
+        self._budget = budget
+        self.schedule: Schedule | None = None
+        self.__name__ = "dynamic"
+
+    def __call__(
+        self,
+        nodes: Sequence[Node],
+        devices: Sequence[str],
+        default_task: str,
+        allow_soft_placement: bool = False,
+        placed: Mapping[str, str] | None = None,
+    ) -> Placement:
+        """The device of each node; arguments are those of the simple placer, `runtime.placer.place`.
+
+        InvalidArgumentError for requests that nothing satisfies, ResourceExhaustedError if no placement was found that
+        fits the memories, ValueError for machines that lack a device.
+        """
+        graph = ColocationGraph(nodes, _preferred(devices, default_task), allow_soft_placement, placed or {})
+        machines = self._machines or _machines_of(devices)
+        work = Workload(recurring(nodes), self._measured, batch=self._batch)
+        problem = problem_of(work, graph, machines)
+        best = best_assignment(problem, self._budget)
+        self.schedule = problem.schedule(best)
+        dynamic_reasons.check_memory(problem, self.schedule)
+        where, why = dict(placed or {}), dict.fromkeys(placed or (), EARLIER)
+        new = [node for node in work.nodes if node.name not in where]
+        told = Reasons(graph, default_task)
+        why |= dynamic_reasons.of_nodes(new, problem, self.schedule, graph, told)
+        for node in new:
+            where[node.name] = self.schedule.tasks[node.name].device
+            graph.assign(node, where[node.name])
+        _place_the_rest(nodes, graph, told, where, why)
+        return Placement(where, why)
+
+
+def default_machines(devices: Iterable[str]) -> Machines:
+    """What is assumed of devices that nobody describes: each task has a host of its own, with its GPUs of one kind.
+
+    Which kinds is said by the defaults of `hardware.machines.machines_for`.
+    """
+    cards: dict[str, int] = {}
+    for device in devices:
+        task = device_spec.task_name(device)
+        cards[task] = cards.get(task, 0) + (device_spec.parse(device).type == "GPU")
+    return machines_for({task: task for task in cards}, gpus=cards)
+
+
+def _machines_of(devices: Sequence[str]) -> Machines:
+    """The machines of the cluster in virtual time that has these devices, or the default."""
+    world = getattr(clock.current(), "world", None)
+    if world is not None and set(devices) <= set(world.machines.devices):
+        found: Machines = world.machines
+        return found
+    return default_machines(devices)
+
+
+def _preferred(devices: Sequence[str], default_task: str) -> list[str]:
+    """GPUs before CPUs, the master's task before others: of equally good devices the first is taken."""
+    return sorted(devices, key=lambda d: (device_spec.parse(d).type == "CPU", not d.startswith(default_task + "/"), d))
+
+
+# -- the ways that are tried ----------------------------------------------------------------------------------------
+
+
+def best_assignment(problem: Problem, budget: int = BUDGET) -> Assignment:
+    """The best found: the best of several ways to begin, made better by a search."""
+    ways = [problem.on_one(device) for device in _different(problem)]
+    ways += [earliest_finish.by_time(problem), earliest_finish.ranked(problem)]
+    single = [[unit] for unit in range(len(problem.units))]
+    if len(single) <= FEW:
+        search = Search(problem, single, problem.candidates, budget)
+        return search.from_anywhere(min(search.climb(way) for way in ways))[1]
+    ways.append(_spread(problem, budget // 2))
+    search = Search(problem, single, problem.candidates, budget // 2)
+    return search.climb(min(ways, key=lambda way: problem.judge(way)[0]))[1]
+
+
+def _spread(problem: Problem, budget: int) -> Assignment:
+    """The best of clusters, larger and smaller ones, spread over the fast devices, made better by a search."""
+    fast = _fast(problem)
+    found: list[tuple[Verdict, int, Clusters, list[int]]] = []
+    for parts in PARTS:
+        clusters = Clusters(problem, parts * len(fast))
+        busy = busy_alone(clusters, fast[0])
+        for count in _counts(len(fast)):
+            where = spread(clusters, busy, fast[:count])
+            found.append((problem.judge(clusters.assignment(where))[0], len(found), clusters, where))
+    _, _, clusters, where = min(found)
+    search = Search(problem, clusters.members, clusters.candidates, budget)
+    return clusters.assignment(search.climb(where)[1])
+
+
+def _different(problem: Problem) -> list[int]:
+    """Devices without those that are to all units what an earlier one on their host is."""
+    machines, found = problem.fabric.machines, dict[Any, int]()
+    for d, device in enumerate(problem.devices):
+        processor, host = machines.processor(device)
+        found.setdefault((processor, host.name, tuple(d in units for units in problem.candidates)), d)
+    return list(found.values())
+
+
+def _fast(problem: Problem) -> list[int]:
+    """The devices that need less than twice the time of the fastest for the whole work."""
+    total = [sum(seconds) for seconds in problem.seconds]
+    return [d for d, seconds in enumerate(total) if seconds < 2 * min(total)]
+
+
+def _counts(count: int) -> list[int]:
+    """Over how many of so many devices to spread: all, half of them, a quarter …"""
+    return sorted({math.ceil(count / 2**power) for power in range(count.bit_length())} - {1} | {count})
+
+
+def _place_the_rest(
+    nodes: Sequence[Node], graph: ColocationGraph, told: Reasons, where: dict[str, str], why: dict[str, str]
+) -> None:
+    """What is no part of a step: beside what it is for, if it may be there."""
+    readers: dict[str, str] = {}
+    for node in nodes:
+        for source in node.sources():
+            readers.setdefault(source, node.name)
+    for node in reversed(nodes):
+        if node.name in where:
+            continue
+        candidates = graph.devices_for(node)
+        reader = readers.get(node.name, "")
+        beside = where.get(reader) in candidates
+        where[node.name] = where[reader] if beside else candidates[0]
+        why[node.name] = "no part of a step" + f", beside {reader!r}" * beside
+        if node.name in graph.links:
+            why[node.name] = told.of(node, [where[node.name]])
+        graph.assign(node, where[node.name])

@@ -1,0 +1,93 @@
+"""The problem of a placer that goes by time: tasks, what shares a device, what may be where; and who judges an answer.
+
+Stands for nothing in TensorFlow. Left out: memory that an allocator loses by rounding and gaps.
+
+Rules: a unit is what shares a device; an assignment gives each unit one of its candidates. The judge is the simulated
+schedule: first come bytes for which there is no memory, then the makespan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dtflab.hardware.schedule import Fabric, Plan, Schedule, Task
+
+Assignment = Sequence[int]  # of each unit: the number of its device
+
+
+class Verdict(NamedTuple):
+    """How good an assignment is; the smaller, the better."""
+
+    over: int  # bytes that do not fit
+    makespan: float  # seconds
+
+
+class Problem:
+    """All by number: tasks in their order, devices as in `fabric.devices`, units as in `candidates`.
+
+    `seconds[d]` are the times of the tasks on device d (those in the tasks don't count, nor do their devices);
+    `unit_of` is the unit of each task, `candidates` the devices of each unit, best first.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        fabric: Fabric,
+        seconds: Sequence[Sequence[float]],
+        unit_of: Sequence[int],
+        candidates: Sequence[Sequence[int]],
+    ) -> None:
+        self.plan = Plan(tasks)
+        self.fabric = fabric
+        self.devices = fabric.devices
+        self.seconds = seconds
+        self.unit_of = unit_of
+        self.candidates = candidates
+        self.units: list[list[int]] = [[] for _ in candidates]
+        for task, unit in enumerate(unit_of):
+            self.units[unit].append(task)
+        self.capacity = [fabric.machines.processor(device)[0].memory_bytes for device in self.devices]
+        held = sum(map(sum, self.plan.outputs)) + sum(self.plan.kept.values())
+        self._may_be_full = held > min(self.capacity)
+        self.spent = 0  # events of all simulations so far
+
+    def schedule(self, assignment: Assignment) -> Schedule:
+        """What happens when the units are on these devices."""
+        where = [assignment[unit] for unit in self.unit_of]
+        seconds = [self.seconds[device][task] for task, device in enumerate(where)]
+        schedule = self.plan.run(self.fabric, seconds, where)
+        self.spent += schedule.events
+        return schedule
+
+    def judge(self, assignment: Assignment) -> tuple[Verdict, Schedule]:
+        """How good an assignment is, and what happens with it."""
+        schedule = self.schedule(assignment)
+        return Verdict(sum(self.over(schedule).values()), schedule.makespan), schedule
+
+    def over(self, schedule: Schedule) -> dict[str, int]:
+        """By device: bytes that it lacks; devices of one processor share its memory."""
+        if not self._may_be_full:
+            return {}
+        self.spent += 2 * len(self.unit_of)  # so long does it take to look at the memory
+        held: dict[int, int] = {}
+        found: dict[str, int] = {}
+        for d, device in enumerate(self.devices):
+            processor = self.fabric.processors[d]
+            before = max(held.get(processor, 0), self.capacity[d])
+            held[processor] = held.get(processor, 0) + schedule.peak[device]
+            if held[processor] > before:
+                found[device] = held[processor] - before
+        return found
+
+    def work(self, unit: int) -> float:
+        """Seconds that a unit takes on the fastest of its devices."""
+        return min(sum(self.seconds[d][task] for task in self.units[unit]) for d in self.candidates[unit])
+
+    def kept(self, unit: int) -> int:
+        """Bytes that a unit holds for ever."""
+        return sum(self.plan.kept.get(task, 0) for task in self.units[unit])
+
+    def on_one(self, device: int) -> Assignment:
+        """All on one device, but for what may not be there: that stays on its best."""
+        return [device if device in found else found[0] for found in self.candidates]

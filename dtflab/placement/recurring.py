@@ -1,0 +1,62 @@
+"""Which nodes of a whole graph are part of its steps, as far as the nodes tell.
+
+Stands for nothing in TensorFlow, where a placer is not told either what will be fetched.
+
+Rules: what gives variables their first value, saves them or restores them runs once in a while, and so does what
+nothing else needs. A first value is one that depends on no variable, placeholder or queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dtflab.graph import dtypes
+from dtflab.graph.loops import topological
+from dtflab.graph.node import Node
+
+_ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
+_FILES = frozenset({"MergeV2Checkpoints", "Restore", "RestoreSlice", "RestoreV2", "Save", "SaveSlices", "SaveV2",
+                    "ShardedFilename"})  # fmt: skip
+_ASKS = frozenset({"IsVariableInitialized", "ReportUninitializedVariables", "VarIsInitializedOp"})
+
+
+def recurring(nodes: Sequence[Node]) -> list[Node]:
+    """The nodes that run in each step, variables among them, in the order of `nodes`."""
+    order = topological(nodes)
+    known = _known_from_the_start(order)
+    once = {node.name for node in order if node.op in _FILES or node.op in _ASKS or _is_first_value(node, known)}
+    for node in order:  # what only waits for such: the initializer of all
+        sources = set(node.sources())
+        if node.op in ("NoOp", "Identity") and sources & once and sources <= once | known:
+            once.add(node.name)
+    needed_by: dict[str, list[str]] = {}
+    for node in order:
+        for source in node.sources():
+            needed_by.setdefault(source, []).append(node.name)
+    for node in reversed(order):  # what only such need
+        readers = needed_by.get(node.name, ())
+        if readers and not _is_resource(node) and all(reader in once for reader in readers):
+            once.add(node.name)
+    for node in reversed(order):  # and what a step needs, it runs
+        if node.name not in once:
+            once.difference_update(node.sources())
+    return [node for node in nodes if node.name not in once]
+
+
+def _is_first_value(node: Node, known: set[str]) -> bool:
+    return node.op in _ASSIGNS and all(source in known for source, _ in node.inputs[1:])
+
+
+def _is_resource(node: Node) -> bool:
+    """True for a node that makes a variable or another resource: it is there all the time."""
+    return not node.inputs and any(dtype._is_ref_dtype or dtype == dtypes.resource for dtype in node.output_types)
+
+
+def _known_from_the_start(order: Sequence[Node]) -> set[str]:
+    """Nodes that depend on constants and random numbers alone."""
+    found: set[str] = set()
+    for node in order:
+        made = node.op == "Const" or (node.inputs and node.op not in _ASSIGNS)
+        if made and all(source in found for source in node.sources()):
+            found.add(node.name)
+    return found
