@@ -377,6 +377,9 @@ class MaxPoolGradWithArgmax(Op):
     grad = None
     infer = _like(0)
 
+    def flops(node, ins, outs):
+        return elements(ins[1])
+
     def bind(node, xp):
         add = scatterer(xp, "add")
 
