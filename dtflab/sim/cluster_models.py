@@ -140,7 +140,7 @@ class Wiring:
         self.wires: list[Wire] = []
         self._cluster, self._parameters = cluster, parameters
         self._numbers: dict[Link, int] = {}
-        self._sums: dict[str, int] = {}
+        self._sums: dict[tuple[str, str], int] = {}
         self._ports: dict[tuple[str, str], int] = {}
         self._racks: dict[tuple[int, int], tuple[int, ...]] = {}
 
@@ -151,13 +151,13 @@ class Wiring:
             return self._inside(source, target)
         return self._inside(source, here) + self._between(here, there) + self._inside(there, target)
 
-    def sum(self, device: str) -> int:
-        """The wire of the processor that adds up what arrives at `device`: it is as slow as its memory."""
-        number = self._sums.get(device)
+    def sum(self, device: str, what: str) -> int:
+        """The wire of the processor that adds up `what` arrives at `device`: it is as slow as its memory."""
+        number = self._sums.get((device, what))
         if number is None:
             processor, _ = self._cluster.machines.processor(device)
             bandwidth = processor.memory_bandwidth / 3  # read two, write one
-            number = self._sums[device] = self.add(Wire(f"{device} sum", bandwidth))
+            number = self._sums[device, what] = self.add(Wire(f"{device} sum of {what}", bandwidth))
         return number
 
     def _inside(self, source: str, target: str) -> tuple[int, ...]:

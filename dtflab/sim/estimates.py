@@ -172,7 +172,7 @@ def estimate(
     algorithm: str = "ring",
     fusion_bytes: float = 64 << 20,
     micro_batches: int = 4,
-    engine: str = "vectorised",
+    engine: str | None = None,
     off: Iterable[str] = (),
     trace: bool = False,
 ) -> Estimate:
@@ -190,8 +190,8 @@ def estimate(
       strategy, parts: "greedy" by bytes or "round_robin"; each variable is cut into so many parts.
       local_aggregation: a worker with several GPUs pulls once, and pushes the sum of their gradients.
       input: where examples come from; by default they cost nothing.
-      engine: "vectorised", or "events", where every message is one; for asynchronous workers who wait for full links
-        only that is exact.
+      engine: "vectorised", or "events", where every message is one. By default what is quicker; asynchronous
+        workers and pipelines have only events.
       off: mechanisms to leave out, of MECHANISMS.
       trace: keep the moments of all steps, not of the last alone.
 
@@ -199,7 +199,7 @@ def estimate(
       ResourceExhaustedError: variables, gradients and activations do not fit into a device's memory.
       ValueError: an argument that is not known, or numbers that do not go together; it says which there are.
     """
-    left_out = _checked(mode, engine, steps, off)
+    left_out, engine = _checked(mode, steps, off), _engine(mode, engine)
     given = parameters or Parameters()
     values = dataclasses.replace(given, **{name: 0.0 for off, name in _OFF.items() if off in left_out})
     profile, where = _profile(model, batch), _cluster(cluster)
@@ -247,10 +247,10 @@ def _servers(asked: _Asked, required: int, **options: Any) -> Estimate:
     if asked.engine == "vectorised":
         most = max(_MESSAGES // len(asked.cluster.devices), len(asked.cluster.servers))
     ready = job(asked.profile, asked.cluster, asked.parameters, most=most, **options)
-    engine = messages if asked.engine == "events" else step_model
     if asked.mode == "ps_async":
-        record = engine.asynchronous(ready, asked.factors, asked.trace)
+        record = messages.asynchronous(ready, asked.factors, asked.trace)
     else:
+        engine = messages if asked.engine == "events" else step_model
         record = engine.synchronous(ready, asked.factors, required, asked.trace)
     links = [wire.name for wire in ready.wires]
     return asked.estimate(ready.items.compute_s, links, record, lambda: critical_path(ready, record, required))
@@ -279,9 +279,17 @@ def _pipeline(asked: _Asked, micro_batches: int) -> Estimate:
 _OFF = {"overlap": "overlap", "rpc": "message_s"}
 
 
-def _checked(mode: str, engine: str, steps: int, off: Iterable[str]) -> frozenset[str]:
+def _engine(mode: str, asked: str | None) -> str:
+    """The engine that simulates a mode."""
+    there = ("events",) if mode in ("ps_async", "model_parallel", "pipeline") else ENGINES
+    if asked is not None and asked not in there:
+        raise ValueError(f"engine={asked!r} does not simulate mode {mode!r}: take {' or '.join(map(repr, there))}")
+    return asked or there[0]
+
+
+def _checked(mode: str, steps: int, off: Iterable[str]) -> frozenset[str]:
     left_out = frozenset(off)
-    for what, given, known in (("mode", {mode}, MODES), ("engine", {engine}, ENGINES), ("off", left_out, MECHANISMS)):
+    for what, given, known in (("mode", {mode}, MODES), ("off", left_out, MECHANISMS)):
         if unknown := sorted(given - set(known)):
             raise ValueError(f"{what}={unknown[0]!r} is not known; there are {', '.join(known)}")
     if steps < 1:

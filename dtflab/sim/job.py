@@ -149,18 +149,19 @@ def _flows(work: Items, cluster: ClusterModel, wiring: Wiring, workers: Sequence
     homes = [cluster.servers[server] for server in work.server]
     down = _Numbered(work, ends)
     flows: dict[str, Any] = {"scatter": None, "gather": None}
+
+    def summed(source: str, target: str, what: str) -> tuple[int, ...]:
+        route = wiring.route(source, target)
+        return (*route, wiring.sum(target, what)) if route else route
+
     flows["pull"] = down.flow(lambda m, r: wiring.route(homes[m], ends[r]), work.pull_bytes)
-    flows["push"] = down.flow(
-        lambda m, r: (*wiring.route(ends[r], homes[m]), wiring.sum(homes[m])), work.push_bytes, back=True
-    )
+    flows["push"] = down.flow(lambda m, r: summed(ends[r], homes[m], "gradients"), work.push_bytes, back=True)
     if not alone:
         inside = _Numbered(work, devices := [device for each in workers for device in each])
         flows["scatter"] = inside.flow(lambda m, d: wiring.route(memory_of(devices[d]), devices[d]), work.pull_bytes)
         flows["scatter"] = flows["scatter"]._replace(senders=None)  # in the order in which the items come in
         flows["gather"] = inside.flow(
-            lambda m, d: (*wiring.route(devices[d], memory_of(devices[d])), wiring.sum(memory_of(devices[d]))),
-            work.push_bytes,
-            back=True,
+            lambda m, d: summed(devices[d], memory_of(devices[d]), "its GPUs'"), work.push_bytes, back=True
         )
     return flows
 

@@ -1,11 +1,11 @@
 """Step model: one step of all workers after the other, each as a few scans in NumPy.
 
-Left out: collectives (`all_reduce_time`) and pipelines (`pipeline_time`).
+Left out: all-reduce (`reductions`) and pipelines (`pipelines`).
 
 Rules. A gradient leaves when it is computed, and a pull is needed when its layer starts. Within a step every message
-waits for those sent before it on each of its wires, exactly. Across steps that is exact only where a step ends before
-the next one sends: a late replica's messages, and those of free-running workers, keep the order of steps instead of
-that of time. `messages` has no such limit.
+waits for those sent before it on each of its wires, exactly. So it does across steps, but for the gradients of a spare
+that comes later than the next step's first ones could. Asynchronous workers have no steps in common: for them, and for
+the last percent, there is `messages`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from dtflab.sim.transfers import Batch, Flow
 class StepModel:
     """A job whose wires remember until when they are taken."""
 
-    def __init__(self, job: Job) -> None:
-        self.job = job
+    def __init__(self, job: Job, quickest: float = 1.0) -> None:
+        """`quickest` is the least factor of any step of any device."""
+        self.job, self.quickest = job, quickest
         self.free = np.zeros(len(job.wires))
         self.pull, self.push = self._batch(job.pull), self._batch(job.push)
         self.scatter = self._batch(job.scatter) if job.scatter else None
@@ -66,13 +67,26 @@ class StepModel:
             self._read = self._sent(self.inputs, start)
         return np.maximum(start, there)
 
+    def forget(self, over: float, took_part: Array, moments: Moments) -> None:
+        """A step is over: the next one's messages must not wait for what is sent behind them.
+
+        Who is so late that the step is over when it starts has sent nothing; and gradients that leave when those of the
+        next step already could, leave no trace.
+        """
+        items, slow = self.job.items, self.job.slowness.min()
+        soonest = over + slow * (items.head_s + items.forward_s.sum() + items.ready_s[-1]) * self.quickest
+        idle = np.broadcast_to(~took_part, moments.pulled.shape)
+        for batch, gone in ((self.pull, idle), (self.push, (idle | (moments.summed > soonest))[::-1])):
+            if gone.any():
+                batch.take_back(gone.ravel(), self.free)
+
 
 def synchronous(job: Job, factors: Array, required: int, trace: bool = False) -> Record:
     """Steps of workers that wait for each other; a step needs the gradients of `required`, those of others are dropped.
 
     `factors[step, device]` says how much longer than planned each computes.
     """
-    model, log = StepModel(job), Log(job, len(factors), trace)
+    model, log = StepModel(job, float(factors.min())), Log(job, len(factors), trace)
     start, over, dropped = np.zeros(job.workers), 0.0, 0
     for k, drawn in enumerate(factors):
         moments = model.step(start, drawn)
@@ -80,19 +94,9 @@ def synchronous(job: Job, factors: Array, required: int, trace: bool = False) ->
         over, ended = float(last.max()), moments.pushed.max(axis=0)
         took_part = start < over
         dropped += int(np.count_nonzero(took_part & (ended > over)))
+        if required < job.workers:
+            model.forget(over, took_part, moments)
         log.write(k, np.where(took_part, start, np.nan), moments, ended)
         log.updates[k] = over
         start = np.maximum(over + job.told_s, np.where(took_part, ended, start))
     return log.synchronous(factors, required, dropped)
-
-
-def asynchronous(job: Job, factors: Array, trace: bool = False) -> Record:
-    """Steps of workers that never wait for each other."""
-    model, log = StepModel(job), Log(job, len(factors), trace)
-    start = np.zeros(job.workers)
-    for k, drawn in enumerate(factors):
-        moments = model.step(start, drawn)
-        ended = moments.pushed.max(axis=0)
-        log.write(k, start, moments, ended)
-        start = ended + job.told_s
-    return log.asynchronous(factors)

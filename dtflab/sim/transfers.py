@@ -85,6 +85,7 @@ class Batch:
 
     def __init__(self, wires: Sequence[Wire], flow: Flow, idle: frozenset[int] = frozenset()) -> None:
         self.count = len(flow.routes)
+        self._served: list[tuple[Array, Array, Array, Array]] = []  # wires, free before, messages, their ends
         self.latency = np.array([sum(wires[w].latency_s for w in route) for route in flow.routes])
         users: dict[int, list[int]] = {}
         for message, route in enumerate(flow.routes):
@@ -110,6 +111,7 @@ class Batch:
         """When messages sent at `sent[i]` arrive; `free[wire]`, from when on each wire is idle, is brought forward."""
         start, end = np.append(sent, -np.inf), np.full(self.count + 1, -np.inf)
         moments = np.append(sent, np.inf)
+        self._served = []
         for level in self.levels:
             messages, service, overhead = level.messages, level.service, level.overhead
             if not level.in_order:
@@ -117,12 +119,20 @@ class Batch:
                 messages = np.take_along_axis(messages, order, 1)
                 service = np.take_along_axis(service, order, 1)
                 overhead = np.take_along_axis(overhead, order, 1)
-            started, ended = _serve(start[messages], end[messages], service, free[level.wires][:, None])
+            before = free[level.wires]
+            started, ended = _serve(start[messages], end[messages], service, before[:, None])
             free[level.wires] = ended[:, -1]
             start[messages], end[messages] = started + overhead, ended
             start[-1] = end[-1] = -np.inf
+            self._served.append((level.wires, before, messages, ended))
         arrived: Array = np.maximum(end[:-1], sent) + self.latency
         return arrived
+
+    def take_back(self, gone: Array, free: Array) -> None:
+        """As if the messages `gone[i]` had not been sent last time; they were the last that were sent."""
+        stays = np.append(~gone, False)
+        for wires, before, messages, ended in self._served:
+            free[wires] = np.maximum(before, np.where(stays[messages], ended, -np.inf).max(axis=1))
 
 
 def _serve(start: Array, end: Array, service: Array, free: Array) -> tuple[Array, Array]:

@@ -1,0 +1,171 @@
+"""The vectorised engine and the one by events simulate the same job: equal, or within a stated bound."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+
+from dtflab.sim import messages, reductions, step_model, stragglers
+from dtflab.sim.job import Input, job
+from dtflab.sim.parameters import IDEAL
+from dtflab.sim.transfers import Batch, Flow, Wire, idle_wires
+from tests.sim.networks import cluster, layered
+
+SIZES = [40_000, 300_000, 5_000, 900_000, 120_000, 60_000]
+BUSY = dataclasses.replace(IDEAL, message_s=1e-5)
+CLUSTERS = {
+    "one worker": {},
+    "contention": {"workers": 8, "ps_tasks": 3},
+    "servers beside workers": {"workers": 8, "ps_tasks": 4, "ps_colocated": True},
+    "GPUs that share a host": {"workers": 3, "ps_tasks": 2, "gpus_per_worker": 4},
+    "workers that share a host": {"workers": 6, "ps_tasks": 2, "workers_per_host": 3},
+    "one host": {"workers": 1, "ps_tasks": 0, "gpus_per_worker": 4},
+    "racks": {"workers": 6, "ps_tasks": 2, "racks": 3},
+}
+
+
+def a_job(name, sizes=SIZES, **options):
+    there = cluster(**{"latency_s": 2e-5, "bandwidth": 1e8, **CLUSTERS[name]})
+    return job(layered(sizes, forward_s=0.003, backward_s=0.006), there, BUSY, **options)
+
+
+def drawn(ready, steps=6, sigma=0.2):
+    return stragglers.lognormal(sigma).factors(steps, ready.devices, seed=3)
+
+
+def same(one, two, rel=1e-9):
+    for field in ("updates", "steps", "started", "ended", "computing", "busy", "staleness", "dropped", "examples"):
+        assert getattr(one, field) == pytest.approx(getattr(two, field), rel=rel, nan_ok=True), field
+    for name, ours, theirs in zip(one.trace._fields, one.trace, two.trace, strict=True):
+        assert ours == pytest.approx(theirs, rel=rel, nan_ok=True), name
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+@pytest.mark.parametrize("sigma", [0.0, 0.2])
+@pytest.mark.parametrize("trace", [False, True])
+def test_synchronous_steps_are_equal_under_any_contention(name, sigma, trace):
+    ready = a_job(name)
+    factors = drawn(ready, sigma=sigma)
+    runs = [engine.synchronous(ready, factors, ready.workers, trace) for engine in (step_model, messages)]
+    same(*runs)
+    assert runs[0].steps.min() > ready.items.compute_s * factors.min()  # they do wait for messages
+
+
+@pytest.mark.parametrize(
+    "options", [{"local_aggregation": False}, {"strategy": "round_robin", "parts": 2}, {"most": 4}]
+)
+def test_equal_however_variables_are_placed(options):
+    ready = a_job("GPUs that share a host", **options)
+    factors = drawn(ready)
+    same(*(engine.synchronous(ready, factors, ready.workers, True) for engine in (step_model, messages)))
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_equal_with_a_file_server(read):
+    ready = a_job("contention", input=Input(2e5, 1e9, read))
+    factors = drawn(ready)
+    fed = [engine.synchronous(ready, factors, ready.workers, True) for engine in (step_model, messages)]
+    same(*fed)
+    assert fed[0].seconds > step_model.synchronous(a_job("contention"), factors, ready.workers).seconds
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+@pytest.mark.parametrize("seed", range(3))
+def test_spares_within_a_percent_in_time(name, seed):
+    """Vectorised, what comes very late takes no part of the next step's links; servers beside workers: ten percent."""
+    ready = a_job(name)
+    required = max(1, ready.workers - 2)
+    factors = stragglers.exponential(0.5).factors(20, ready.devices, seed)
+    vectorised, by_events = (engine.synchronous(ready, factors, required) for engine in (step_model, messages))
+    bound = 0.1 if "beside" in name else 0.01
+    assert vectorised.seconds == pytest.approx(by_events.seconds, rel=bound)
+    assert vectorised.dropped == pytest.approx(by_events.dropped, abs=6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_spares_are_equal_while_none_is_a_whole_step_late(seed):
+    ready = a_job("contention")
+    factors = stragglers.uniform(0.3).factors(20, ready.devices, seed)
+    one, two = (engine.synchronous(ready, factors, 6) for engine in (step_model, messages))
+    assert one.updates == pytest.approx(two.updates, rel=1e-9)
+    assert one.dropped == two.dropped > 0
+
+
+def test_layers_taken_together_are_within_a_tenth():
+    """What the vectorised engine does with more than 20,000 messages: sixteen layers as four items."""
+    fine, coarse = (
+        job(layered([200_000] * 48, 0.001, 0.002), cluster(8, 2, bandwidth=1e9), BUSY, most=most) for most in (None, 16)
+    )
+    assert len(coarse.items.names) <= 16 < len(fine.items.names)
+    assert coarse.items.messages.sum() == 48
+    assert coarse.held_s == pytest.approx(fine.held_s)  # nothing is lost
+    seconds = [step_model.synchronous(ready, drawn(fine), 8).seconds for ready in (fine, coarse)]
+    assert seconds[1] == pytest.approx(seconds[0], rel=0.1)
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "tree", "halving_doubling"])
+def test_all_reduce_of_unequal_devices_within_a_tenth(algorithm):
+    there = cluster(6, 0, bandwidth=1e9, latency_s=2e-5)
+    ready = reductions.reduction(layered([100_000] * 12, 0.001, 0.002), there, IDEAL, algorithm, 300_000)
+    factors = drawn(ready, 20)
+    seconds = [run(ready, factors).seconds for run in (reductions.synchronous, reductions.messages_one_by_one)]
+    assert seconds[0] == pytest.approx(seconds[1], rel=0.1)
+
+
+# ---- the scan itself ----
+
+
+def one_by_one(wires, flow, sent, free):
+    """The rule of plan.md, a message at a time."""
+    arrived = np.zeros(len(flow.routes))
+    for i in sorted(range(len(flow.routes)), key=lambda i: (sent[i], i)):
+        start, end, latency = sent[i], sent[i], 0.0
+        for number in flow.routes[i]:
+            wire = wires[number]
+            held = wire.overhead_s * flow.counts[i]
+            start = max(free[number], start)
+            end = free[number] = max(start + held + flow.nbytes[i] / wire.bandwidth, end)
+            start, latency = start + held, latency + wire.latency_s
+        arrived[i] = end + latency
+    return arrived
+
+
+def random_flow(draw):
+    wires = [
+        Wire(f"{i}", draw.choice([1.0, 2.0, 5.0, np.inf]), draw.random(), draw.choice([0.0, 0.3])) for i in range(9)
+    ]
+    count = draw.randint(1, 40)
+    routes = [tuple(sorted(draw.sample(range(9), draw.randint(0, 4)))) for _ in range(count)]
+    sizes = np.array([draw.choice([0.0, 1.0, 3 * draw.random()]) for _ in range(count)])
+    return wires, Flow(routes, sizes, np.array([draw.randint(1, 3) for _ in range(count)]))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_batch_is_the_rule_message_by_message(seed):
+    draw = random.Random(seed)
+    wires, flow = random_flow(draw)
+    batch, free, expected = Batch(wires, flow), np.zeros(len(wires)), np.zeros(len(wires))
+    for again in range(2):
+        sent = again + np.array([draw.choice([0.0, 1.0, 5 * draw.random()]) for _ in flow.routes])
+        assert batch.arrivals(sent, free) == pytest.approx(one_by_one(wires, flow, sent, expected), rel=1e-12)
+        assert free == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_idle_wires_change_nothing(seed):
+    draw = random.Random(seed)
+    wires = [Wire(f"{i}", draw.choice([1.0, 2.0, 4.0, 8.0])) for i in range(6)]
+    routes = [(i % 2, 2 + i % 2, 4 + i % 2) for i in range(12)]
+    flow = Flow(routes, np.array([draw.random() for _ in routes]), np.ones(12))
+    idle = idle_wires(wires, [flow])
+    assert len(idle) >= 2  # of three wires in a row that the same messages pass, one is slower than another
+    sent = np.array([draw.random() for _ in routes])
+    arrivals = [Batch(wires, flow, which).arrivals(sent, np.zeros(6)) for which in (frozenset(), idle)]
+    assert arrivals[0] == pytest.approx(arrivals[1], rel=1e-12)
+
+
+def test_routes_in_a_circle_are_refused():
+    wires = [Wire("a", 1.0), Wire("b", 1.0)]
+    with pytest.raises(ValueError, match="circle over wires"):
+        Batch(wires, Flow([(0, 1), (1, 0)], np.ones(2), np.ones(2)))
