@@ -58,8 +58,10 @@ def play(name: str, one: Workload, players: dict[str, Player], rounds: int) -> l
     rows = []
     for i, (text, row) in enumerate(one.rows.items()):
         best = max if row.more_is_better else min
-        values = {
-            library: best(values[i] for values in measured if i < len(values)) for library, measured in seen.items()
+        values = {  # a library without the last rows has fewer values
+            library: best(values[i] for values in measured)
+            for library, measured in seen.items()
+            if i < len(measured[0])
         }
         rows.append({"workload": name, "row": text, "unit": row.unit, **values, **judged(row, values)})
     return rows

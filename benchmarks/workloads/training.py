@@ -19,7 +19,7 @@ def _data(size: int, batch: int) -> tuple[Any, Any]:
     return random.rand(batch, size).astype(np.float32), np.eye(10, dtype=np.float32)[random.randint(0, 10, batch)]
 
 
-def _mlp(tf: Any, sizes: Sequence[int], optimizer: Any = None) -> tuple[Any, Any, Any]:
+def _mlp(tf: Any, sizes: Sequence[int], optimizer: Any = None, step: Any = None) -> tuple[Any, Any, Any]:
     """Placeholders and the training op of a network with layers of these sizes; gradient descent by default."""
     x, labels = tf.placeholder(tf.float32, [None, sizes[0]]), tf.placeholder(tf.float32, [None, sizes[-1]])
     layer = x
@@ -29,7 +29,7 @@ def _mlp(tf: Any, sizes: Sequence[int], optimizer: Any = None) -> tuple[Any, Any
         layer = tf.matmul(layer if i == 0 else tf.nn.relu(layer), w) + b
     loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits_v2(labels=labels, logits=layer))
     optimizer = tf.train.GradientDescentOptimizer(0.1) if optimizer is None else optimizer
-    return x, labels, optimizer.minimize(loss)
+    return x, labels, optimizer.minimize(loss, global_step=step)
 
 
 def _numpy_mlp(sizes: Sequence[int], batch: int) -> Measure:
