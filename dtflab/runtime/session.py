@@ -55,8 +55,8 @@ class BaseSession:
 
         `config` is a ConfigProto. `placer(nodes, devices, default_task, allow_soft_placement=…, placed=…)` replaces the
         simple placer (docs/placers.md); it returns the device of each node by name. "dynamic" is one that goes by time.
-        Placers work where the master is in this process; else the first run raises ValueError. With `step_through`, each
-        `run` prints what it does, one set of ready nodes after the other.
+        Placers work where the master is in this process; else the first run raises ValueError. With `step_through`,
+        each `run` prints what it does, one set of ready nodes after the other.
         Raises NotFoundError for an unknown kind of target, TypeError for arguments of another type.
         """
         target = checked_target(target, graph, config)
