@@ -24,6 +24,7 @@ from dtflab.hardware.machines import Machines
 from dtflab.sim import messages, models, pipelines, reductions, step_model
 from dtflab.sim.cluster_models import ClusterModel, of_machines, without_trees
 from dtflab.sim.critical_path import Part, critical_path
+from dtflab.sim.fitted import load
 from dtflab.sim.job import Input, job
 from dtflab.sim.parameters import Parameters
 from dtflab.sim.profile import Profile
@@ -186,6 +187,7 @@ def estimate(
         "pipeline" of `micro_batches`, over all devices of the cluster.
       batch: examples per device; by default what the model was built for, 32 for a name.
       single_gpu_rate: measured examples per second of one device, to which op times are scaled.
+      parameters: what the library can't know; by default what was fitted to published measurements.
       stragglers, seed: how much longer devices compute by chance; by default the library's fitted jitter.
       strategy, parts: "greedy" by bytes or "round_robin"; each variable is cut into so many parts.
       local_aggregation: a worker with several GPUs pulls once, and pushes the sum of their gradients.
@@ -200,7 +202,7 @@ def estimate(
       ValueError: an argument that is not known, or numbers that do not go together; it says which there are.
     """
     left_out, engine = _checked(mode, steps, off), _engine(mode, engine)
-    given = parameters or Parameters()
+    given = parameters or _fitted()
     values = dataclasses.replace(given, **{name: 0.0 for off, name in _OFF.items() if off in left_out})
     profile, where = _profile(model, batch), _cluster(cluster)
     profile = profile if single_gpu_rate is None else profile.scaled(single_gpu_rate)
@@ -305,6 +307,12 @@ def _profile(model: Any, batch: int | None) -> Profile:
         model if isinstance(model, Profile) else Profile.from_graph(model if isinstance(model, Tensor) else model.loss)
     )
     return profile if batch in (None, profile.batch) else profile.with_batch(batch)
+
+
+@functools.cache
+def _fitted() -> Parameters:
+    """What `calibrate` found for the library."""
+    return load().library
 
 
 @functools.lru_cache(maxsize=32)

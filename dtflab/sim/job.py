@@ -8,6 +8,7 @@ last item to the first. Both engines (`step_model`, vectorised; `messages`, by e
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -126,7 +127,19 @@ def slowness(profile: Profile, cluster: ClusterModel, parameters: Parameters) ->
             time.forward + time.backward for time in bare.times(processor, parameters.flop_efficiency)
         )
     taken = np.array([whole[cluster.machines.processor(device)[0]] for device in cluster.devices])
-    return taken / taken[0] if taken[0] else np.ones(len(taken))
+    alone = taken / taken[0] if taken[0] else np.ones(len(taken))
+    return alone * (1 + parameters.board_sharing * (_on_board(cluster) - 1))
+
+
+def _on_board(cluster: ClusterModel) -> Array:
+    """How many of the devices are on the board of each, itself among them."""
+    places = [cluster.machines.place(device) for device in cluster.devices]
+    boards = [
+        (place.host.name, device if place.card is None else place.card // place.host.gpus[place.card].chips)
+        for place, device in zip(places, cluster.devices, strict=True)
+    ]
+    members = Counter(boards)
+    return np.array([members[board] for board in boards])
 
 
 def overlapping(work: Items, part: float) -> Items:
