@@ -1,4 +1,7 @@
-"""`python -m dtflab run script.py …`: run a TF1 program, unedited, on dtflab. `dtflab smi`: who uses which GPU."""
+"""`python -m dtflab run script.py …`: run a TF1 program, unedited, on dtflab. `dtflab smi`: who uses which GPU.
+
+`dtflab sim …`: what simulated hardware would do.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import sys
 
 import dtflab
 from dtflab import aliases
+from dtflab.sim import cli
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -21,8 +25,12 @@ def main(argv: list[str] | None = None) -> None:
     run.add_argument("args", nargs=argparse.REMAINDER, help="its own arguments")
     smi = commands.add_parser("smi", help="show all simulated GPUs of this machine's processes, and who holds them")
     smi.add_argument("--period", type=float, default=0.5, help="seconds in which GPU-Util is measured (default: 0.5)")
+    simulate = commands.add_parser("sim", help="predict how training scales, from a model of the hardware")
+    cli.add_arguments(simulate)
     options = parser.parse_args(argv)
-    if options.command == "smi":
+    if options.command == "sim":
+        cli.main(options)
+    elif options.command == "smi":
         print(dtflab.smi(options.period))
     else:
         _run(parser, options)

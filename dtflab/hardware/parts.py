@@ -62,7 +62,8 @@ class Bus:
 
     `bandwidth` is that of one GPU's lanes to the host. With `tree` GPUs behind a switch, they share the switch's
     uplink, which is as wide as the lanes of one. `peer_bandwidth` is what a GPU sends to all other GPUs together over
-    NVLink; 0: copies between GPUs go over the lanes, too.
+    NVLink; 0: copies between GPUs go over the lanes, too. In a mesh these are `peer_links` to different GPUs, of which
+    a ring uses one.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Bus:
     source: str
     tree: int = 0
     peer_bandwidth: float = 0.0
+    peer_links: int = 1
 
     def __post_init__(self) -> None:
         _check_positive(self, "bandwidth", self.bandwidth)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from dtflab.sim import recurrent
 from dtflab.sim.points import Point, Points, UnknownError
-from dtflab.sim.predict import Predictions, Predictor, middle
+from dtflab.sim.predict import Predictor, middle
 from dtflab.sim.setups import batch_of, hosts_of, per_second, units_of
 
 RATES = ("throughput", "speedup", "scaling_efficiency")
@@ -74,14 +74,3 @@ def baselines(predictor: Predictor, known: Points, uniform: Predictor) -> dict[s
         f"n(1 − {constant:.3f}·log2 n)": Scaling(predictor, constant),
         "uniform shards": uniform,
     }
-
-
-def all_of(predict: Callable[[Point], float], points: Points) -> Predictions:
-    """What a baseline says of a file."""
-    values, skipped = {}, dict(points.refused)
-    for point in points:
-        try:
-            values[point.id] = predict(point)
-        except UnknownError as error:
-            skipped[point.id] = str(error)
-    return Predictions(values, skipped)

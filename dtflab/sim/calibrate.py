@@ -35,9 +35,9 @@ Values = dict[Key, float]  # of the library as they are; of a platform over nomi
 class Search:
     """Values under way, and the loss of what they predict."""
 
-    def __init__(self, points: Sequence[Point], known: Points, values: Values) -> None:
+    def __init__(self, points: Sequence[Point], known: Points, values: Values, off: Iterable[str] = ()) -> None:
         self.points, self.values = tuple(points), dict(values)
-        self._predictor = predict.predictor(known, Fitted(), known)
+        self._predictor = predict.predictor(known, Fitted(), known, off)
         self.rows = {point.platform_name: point for point in points}
         self._published = {point_id: predict.middle(value) for point_id, value in known.published.items()}
         self._regimes = {point.id: point.regime for point in points}
@@ -124,15 +124,16 @@ def of_point(fitted: Fitted, point: Point) -> dict[str, float]:
 # ---- which parameters, from where, between what ----
 
 
-def start(points: Sequence[Point], known: Points) -> Values:
-    """The library's parameters, and nominal values of those of platforms that some point feels."""
-    library = replace(Parameters(), flop_efficiency=flop_efficiency(known))
+def start(points: Sequence[Point], known: Points, begin: Fitted | None = None) -> Values:
+    """Values to begin with: of the library, and of what some point feels of its platform. `begin`: not at nominal."""
+    library = begin.library if begin else replace(Parameters(), flop_efficiency=flop_efficiency(known))
     values: Values = {("", one.name): getattr(library, one.name) for one in fields(Parameters)}
     predictor = predict.predictor(known, Fitted(library), known)
     for point in points:
+        own = begin.platforms.get(point.platform_name, {}) if begin else {}
         for name, value in of_point(predictor.fitted, point).items():
-            if _feels(point, name, value, predictor):
-                values[point.platform_name, name] = 1.0
+            if name in own or (begin is None and _feels(point, name, value, predictor)):
+                values[point.platform_name, name] = own.get(name, value) / value
     return values
 
 
@@ -180,15 +181,16 @@ def calibrate(
     begin: Values | None = None,
     told: Callable[[str], None] = lambda line: None,
     rounds: int = 4,
+    off: Iterable[str] = (),
 ) -> tuple[Fitted, Values]:
     """The parameters that fit `points` (default: all of `known`) best, and as values to begin with again.
 
     From `begin` (default: nominal values) each parameter in turn goes up or down by a factor, which grows while that
     helps and shrinks when it does not; all that begins again while it helps, `rounds` times at most. `told` gets a line
-    for each round.
+    for each round. Mechanisms that are `off` stay off.
     """
     points = tuple(known if points is None else points)
-    search = Search(points, known, begin or start(points, known))
+    search = Search(points, known, begin or start(points, known), off)
     for _ in range(rounds):
         before = search.loss
         _descend(search)

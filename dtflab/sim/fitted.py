@@ -33,7 +33,7 @@ class PlatformParameter:
 PLATFORM = {
     "nic_bandwidth": PlatformParameter("B/s", 0.01e9, 100e9, "what a host's network card streams in one direction"),
     "bus_bandwidth": PlatformParameter(
-        "B/s", 0.1e9, 300e9, "what a GPU copies to the host, or over NVLink to the others"
+        "B/s", 0.1e9, 300e9, "what a GPU copies to the host, or over NVLink to the next GPU of a ring"
     ),
     "latency": PlatformParameter("s", 1e-6, 5e-3, "of one message, whatever its size"),
 }
@@ -63,7 +63,7 @@ class Fitted:
     def of(self, platform: str, nic: float, bus: Bus) -> tuple[float, float, float]:
         """Bandwidths of network card and bus, and latency, where the platform's own are nominally `nic` and `bus`."""
         own = self.platforms.get(platform, {})
-        nominal = bus.peer_bandwidth or bus.bandwidth
+        nominal = bus.peer_bandwidth / bus.peer_links or bus.bandwidth
         return (
             own.get("nic_bandwidth", nic * self.library.nic_efficiency),
             own.get("bus_bandwidth", nominal * self.library.bus_efficiency),

@@ -26,7 +26,7 @@ class Parameters:
     overlap: float = _parameter(0.5, "of computing", 0.0, 1.0, "the part that transfers in layer order hide behind")
     message_s: float = _parameter(40e-6, "s", 0.0, 1e-3, "what a message costs a CPU, at each end")
     jitter: float = _parameter(0.03, "of a step", 0.0, 0.2, "mean of what a step takes longer by chance")
-    jitter_shared: float = _parameter(0.2, "of a step", 0.0, 1.0, "the same on hosts and networks that others use, too")
+    tail_shared: float = _parameter(0.1, "exponent", 0.0, 0.5, "of Pareto's tail, on hosts that others use, too")
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -45,5 +45,5 @@ IDEAL = Parameters(
     overlap=1.0,
     message_s=0.0,
     jitter=0.0,
-    jitter_shared=0.0,
+    tail_shared=0.0,
 )

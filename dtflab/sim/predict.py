@@ -38,6 +38,7 @@ from dtflab.sim.setups import (
 )  # fmt: skip
 from dtflab.sim.symmetric import FORWARD, Site, all_reduce_step, asynchronous_step, parameter_server_step
 
+ALIKE = 1.5  # GPUs whose peaks differ by less are taken to be of one generation, so one's rates tell the other's
 HOST_CPU = "2x Xeon E5-2690 v3"  # assumed where GPUs are hosted: no platform says its CPU
 
 
@@ -49,14 +50,14 @@ class Question:
     examples: float  # of one GPU and one step, in what the unit counts
     layers: tuple[Layer, ...]
     site: Site
-    collective: str = ""  # "ring" or "tree"; else parameter servers
+    collective: str = ""  # "ring", "halving" or "tree"; else parameter servers
     sync: bool = True
 
     @property
     def step_s(self) -> float:
         """Seconds of a step; of one worker's if it waits for nobody."""
         if self.collective:
-            return all_reduce_step(self.compute_s, self.layers, self.site, self.collective == "tree")
+            return all_reduce_step(self.compute_s, self.layers, self.site, self.collective)
         step = parameter_server_step if self.sync else asynchronous_step
         return step(self.compute_s, self.layers, self.site)
 
@@ -140,7 +141,8 @@ class Predictor:
             sliced="sliced" in setup.text("array_slicing"),
             spares=setup.count("backup") or 0,
             overlap=library.overlap,
-            jitter=library.jitter_shared if shared else library.jitter,
+            jitter=library.jitter,
+            tail=library.tail_shared * shared,
             crowding=library.board_sharing * (min(gpus, chips_of(point)) - 1),
         )
         return _without(site, self.off)
@@ -203,10 +205,14 @@ class Predictor:
         """Seconds of one GPU: from a rate of the model on the GPU that is most like it, else by its roofline."""
         processor, precision = gpu_of(point), precision_of(point)
         peak = processor.peak()  # in float32; it is taken that one precision gains the same on all GPUs
-        known = [rate for rate in self.rates.get(point.model_name, ()) if rate.precision == precision]
-        if known:
-            near = min(known, key=lambda rate: abs(math.log(catalogue.gpu(rate.gpu).peak() / peak)))
-            return catalogue.gpu(near.gpu).peak() / peak / near.per_second
+        near = [
+            (abs(math.log(other / peak)), other / peak / rate.per_second)
+            for rate in self.rates.get(point.model_name, ())
+            if rate.precision == precision
+            and max(other := catalogue.gpu(rate.gpu).peak(), peak) < ALIKE * min(other, peak)
+        ]
+        if near:
+            return min(near)[1]
         profile = self._profile(point)
         times = profile.times(processor, self.fitted.library.flop_efficiency)
         return sum(time.forward + time.backward for time in times) / profile.batch / units_of(point)
@@ -300,7 +306,7 @@ def _without(site: Site, off: Iterable[str]) -> Site:
         "hot_variables": {"sliced": True},
         "pcie_tree": {"switch": 1},
         "local_aggregation": {"aggregates": False},
-        "stragglers": {"jitter": 0.0},
+        "stragglers": {"jitter": 0.0, "tail": 0.0},
         "messages": {"message_s": 0.0},
         "board_sharing": {"crowding": 0.0},
     }
@@ -335,8 +341,8 @@ def predictor(points: Points, fitted: Fitted, known: Points, off: Iterable[str] 
     return Predictor(fitted, tuple(rows.values()), _rates(both), references, frozenset(off))
 
 
-def predict(points: Points, predictor: Predictor) -> Predictions:
-    """Predictions of all points."""
+def predict(points: Points, predictor: Callable[[Point], float]) -> Predictions:
+    """Predictions of all points, by a Predictor or a baseline."""
     values, skipped = {}, dict(points.refused)
     for point in points:
         try:

@@ -51,13 +51,15 @@ def units_of(point: Point) -> float:
 
 
 def collective_of(point: Point) -> str:
-    """How gradients are summed without servers, from the words of the setup; "" with servers."""
-    said = point.setup.text("parallelism", "all_reduce")
-    if "tree" in said:
-        return "tree"
+    """How gradients are summed without servers: "ring", "halving", "tree"; "" with servers."""
+    update, said = point.setup.text("variable_update"), point.setup.text("parallelism", "all_reduce", "framework")
+    if update in ("parameter_server", "distributed_replicated"):
+        return ""
+    for word in ("tree", "halving"):
+        if word in said:
+            return word
     words = ("reduc", "ring", "nccl", "horovod")
-    replicated = point.setup.text("variable_update") == "replicated"
-    return "ring" if replicated or any(word in said for word in words) else ""
+    return "ring" if update == "replicated" or any(word in said for word in words) else ""
 
 
 def sums_on_gpus(setup: Row, gpus: int) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dtflab.sim.formulas import exponential_order_statistic
 from dtflab.sim.layers import Layer
@@ -46,6 +46,7 @@ class Site:
     spares: int = 0
     overlap: float = 1.0  # part of the computing that transfers in layer order may hide behind
     jitter: float = 0.0  # mean of the exponential part of a worker's computing time, relative to the rest
+    tail: float = 0.0  # exponent of the Pareto tail of a worker's steps where others use hosts and network, too
     crowding: float = 0.0  # how much longer a GPU computes beside the others of its board
 
     @property
@@ -67,7 +68,10 @@ class Line:
         self.busy = 0.0
 
 
-def carry(stages: Sequence[tuple[Line, float]], sent: float) -> float:
+Stage = tuple[Line, float]  # seconds for which a message holds the line
+
+
+def carry(stages: Sequence[Stage], sent: float) -> float:
     """When a message that is sent at `sent` has passed all lines, each of which it holds for so many seconds."""
     start = end = sent
     for line, seconds in stages:
@@ -83,6 +87,7 @@ class Way:
 
     def __init__(self, site: Site, layers: tuple[Layer, ...], senders: int) -> None:
         self._site, self._senders = site, senders
+        self._is_far = site.servers > 0 and senders > 0
         self._server = _shared_out(layers, max(1, site.servers))
         self._owner = _shared_out(layers, site.gpus)
         self._lines: dict[tuple[str, int], Line] = {}
@@ -94,41 +99,42 @@ class Way:
 
     def pull(self, layer: Layer, sent: float) -> float:
         """When all GPUs have the variable, if it was there to be fetched at `sent`."""
-        if self._site.servers and self._senders:
-            sent = carry(self._at_server(layer, "out"), sent)
-            sent = carry(self._at_worker(layer, "in"), sent) + self._site.latency_s
-        return carry(self._in_host(layer), sent)
+        far = self._at_server(layer, "out") + self._at_worker(layer, "in")
+        return self._passed((far, self._in_host(layer)), sent)
 
     def push(self, layer: Layer, sent: float) -> float:
         """When the sum of all gradients of the variable is there, if they are computed at `sent`."""
-        sent = carry(self._in_host(layer), sent)
-        if self._site.servers and self._senders:
-            sent = carry(self._at_worker(layer, "out"), sent)
-            sent = carry(self._at_server(layer, "in"), sent) + self._site.latency_s
-        return sent
+        far = self._at_worker(layer, "out") + self._at_server(layer, "in")
+        return self._passed((self._in_host(layer), far), sent)
+
+    def _passed(self, legs: tuple[list[Stage], list[Stage]], sent: float) -> float:
+        """A GPU that is alone hands bytes on as they come; a sum of several leaves when it is whole."""
+        for leg in legs if self._site.gpus > 1 else (legs[0] + legs[1],):
+            sent = carry(leg, sent)
+        return sent + self._site.latency_s * self._is_far
 
     def _line(self, name: str, number: int = 0) -> Line:
         return self._lines.setdefault((name, number), Line())
 
-    def _at_worker(self, layer: Layer, way: str) -> list[tuple[Line, float]]:
+    def _at_worker(self, layer: Layer, way: str) -> list[Stage]:
         """What one worker's CPU and network card do for a variable."""
         site, copies = self._site, self._site.copies
-        return [
+        return self._is_far * [
             (self._line(f"worker CPU {way}"), copies * (site.message_s + layer.nbytes / site.sum_rate)),
             (self._line(f"worker NIC {way}"), copies * layer.nbytes / site.nic),
         ]
 
-    def _at_server(self, layer: Layer, way: str) -> list[tuple[Line, float]]:
+    def _at_server(self, layer: Layer, way: str) -> list[Stage]:
         """What the server that holds a variable does, and its network card, for all workers."""
         site, number = self._site, self._server[layer]
         times = self._senders * site.copies
-        nbytes = layer.nbytes / site.servers if site.sliced else layer.nbytes
-        return [
+        nbytes = layer.nbytes / max(1, site.servers) if site.sliced else layer.nbytes
+        return self._is_far * [
             (self._line(f"server NIC {way}", number), times * nbytes / site.nic),
             (self._line(f"server CPU {way}", number), times * (site.message_s + nbytes / site.sum_rate)),
         ]
 
-    def _in_host(self, layer: Layer) -> list[tuple[Line, float]]:
+    def _in_host(self, layer: Layer) -> list[Stage]:
         """Between the GPUs of a host and the memory that holds its copy of the variable."""
         site, nbytes = self._site, layer.nbytes
         if not site.sums_on_gpus:
@@ -148,7 +154,7 @@ def parameter_server_step(compute_s: float, layers: tuple[Layer, ...], site: Sit
     `compute_s` is the time that one GPU computes. With `spares`, hosts − spares of them are waited for, and the servers
     still take the gradients of all.
     """
-    return _cycle(compute_s * slowest(site), layers, site, site.senders)[0]
+    return _cycle(compute_s * slowest(site), layers, site, site.senders)[0] * slow_host(site)
 
 
 def asynchronous_step(compute_s: float, layers: tuple[Layer, ...], site: Site) -> float:
@@ -156,7 +162,7 @@ def asynchronous_step(compute_s: float, layers: tuple[Layer, ...], site: Site) -
     compute_s *= 1 + site.crowding
     alone, _ = _cycle(compute_s, layers, site, min(1, site.senders))
     _, busiest_s = _cycle(compute_s, layers, site, site.senders)
-    return max(alone, busiest_s)
+    return max(alone * slow_host(replace(site, hosts=1, spares=0)), busiest_s)
 
 
 def _cycle(compute_s: float, layers: tuple[Layer, ...], site: Site, senders: int) -> tuple[float, float]:
@@ -174,30 +180,38 @@ def _cycle(compute_s: float, layers: tuple[Layer, ...], site: Site, senders: int
     return end, max(pulls.busiest_s, pushes.busiest_s)
 
 
-def all_reduce_step(compute_s: float, layers: tuple[Layer, ...], site: Site, tree: bool = False) -> float:
-    """Seconds of one step whose gradients are summed over all GPUs by a ring, or by a tree of hosts.
+def all_reduce_step(compute_s: float, layers: tuple[Layer, ...], site: Site, collective: str = "ring") -> float:
+    """Seconds of one step whose gradients are summed by a ring of each host's GPUs, then between the hosts.
 
-    Gradients are fused into few messages, so latency counts once; the slowest link of the ring decides.
+    The hosts, too, are a "ring", or exchange halves ("halving"), or are a "tree" in which all bytes go up and down.
+    Gradients are fused into few messages, so latency counts once. A step without contention takes what `formulas` says.
     """
-    members = site.hosts * site.gpus
-    inside = site.peer or site.bus
-    rate = min(site.nic, inside) if site.hosts > 1 else inside
-    hops = 2 * math.ceil(math.log2(members)) if tree else 2 * (members - 1)
-    times = hops if tree else hops / members
+    hosts, gpus = site.hosts, site.gpus
+    hops = 2 * (hosts - 1) if collective == "ring" else 2 * math.ceil(math.log2(hosts))
+    times = hops if collective == "tree" else 2 * (hosts - 1) / hosts
     compute = compute_s * slowest(site)
-    line, end = Line(), compute
+    inside, network, end = Line(), Line(), compute
     for layer in reversed(layers):
         ready = compute - layer.depth * site.overlap * compute * (1 - FORWARD)
-        end = max(end, carry([(line, times * layer.nbytes / rate)], ready))
-    return max(compute, end + hops * site.latency_s)
+        stages = [
+            (inside, 2 * (gpus - 1) / gpus * layer.nbytes / (site.peer or site.bus)),
+            (network, times * layer.nbytes / site.nic),
+        ]
+        end = max(end, carry(stages, ready))
+    return (end + hops * site.latency_s) * slow_host(site)
 
 
 def slowest(site: Site) -> float:
-    """How much longer than one GPU alone on average the last one that is waited for computes."""
-    devices = site.hosts * site.gpus
+    """How much longer than one GPU alone the last one that is waited for computes."""
     waited = (site.hosts - site.spares) * site.gpus
-    chance = (1 + exponential_order_statistic(waited, devices, 1.0) * site.jitter) / (1 + site.jitter)
-    return chance * (1 + site.crowding)
+    chance = site.jitter * exponential_order_statistic(waited, site.hosts * site.gpus)
+    return (1 + chance) / (1 + site.jitter) * (1 + site.crowding)
+
+
+def slow_host(site: Site) -> float:
+    """How much longer than planned a step takes whose hosts and links others use, too: the median of the last host."""
+    slower = (site.spares + 2 / 3) / (site.hosts + 1 / 3)  # part of all hosts that is slower still, by Blom
+    return math.exp(-site.tail * math.log(slower))
 
 
 @functools.lru_cache(256)

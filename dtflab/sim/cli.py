@@ -1,0 +1,70 @@
+"""Command line of the simulator: `dtflab sim predict POINTS.json --json OUT.json`, `dtflab sim calibrate`, `report`.
+
+Rule: here is only what reads arguments, prints and writes files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from dtflab.sim import points, report
+from dtflab.sim.calibrate import calibrate
+from dtflab.sim.fitted import FILE, load
+from dtflab.sim.predict import predict, predictor
+from dtflab.sim.scores import by_regime, errors_of, point_table, regime_table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The subcommands of `dtflab sim`."""
+    commands = parser.add_subparsers(dest="sim_command", required=True)
+    one = commands.add_parser("predict", help="predict published measurements from their setups")
+    one.add_argument("points", type=Path, help="a file of points; what it says was published is only compared with")
+    one.add_argument("--json", type=Path, metavar="OUT.json", help="where to write the predictions")
+    one.add_argument("--parameters", type=Path, default=FILE, help="calibrated parameters (default: those shipped)")
+    one = commands.add_parser("calibrate", help="fit the parameters to the points that are shipped, in minutes")
+    one.add_argument(
+        "--json", type=Path, default=FILE, metavar="OUT.json", help="where to write them (default: %(default)s)"
+    )
+    one = commands.add_parser("report", help="baselines, ablations and cross-validation: fits thirty times")
+    one.add_argument("--docs", type=Path, required=True, help="the folder of simulator.md and simulator.json")
+
+
+def main(options: argparse.Namespace) -> None:
+    """Run a subcommand. What is wrong with a file ends the program with one line."""
+    try:
+        {"predict": _predict, "calibrate": _calibrate, "report": _report}[options.sim_command](options)
+    except (OSError, ValueError) as error:
+        sys.exit(f"dtflab sim {options.sim_command}: {error}")
+
+
+def _predict(options: argparse.Namespace) -> None:
+    asked = points.read(options.points)
+    found = predict(asked, predictor(asked, load(options.parameters), points.read()))
+    if options.json:
+        _write(options.json, found.as_json())
+    print(point_table(found, asked))
+    for point_id, reason in found.skipped.items():
+        print(f"skipped {point_id}: {reason}")
+    if sizes := by_regime(errors_of(found, asked)):
+        print(f"\n{regime_table(sizes)}")
+
+
+def _calibrate(options: argparse.Namespace) -> None:
+    fitted, _ = calibrate(points.read(), told=print)
+    _write(options.json, fitted.as_json())
+    print(f"wrote {options.json}")
+
+
+def _report(options: argparse.Namespace) -> None:
+    numbers = report.measure(points.read(), load(), told=print)
+    _write(options.docs / "simulator.json", numbers)
+    page = options.docs / "simulator.md"
+    page.write_text(report.refreshed(page.read_text(encoding="utf-8"), numbers), encoding="utf-8")
+
+
+def _write(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
