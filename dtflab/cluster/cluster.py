@@ -87,8 +87,9 @@ class InProcessTask:
 class Client:
     """What `Cluster.run` gives to a worker function: which task it is the client of, and how to reach it."""
 
-    def __init__(self, cluster: Cluster, job: str, index: int) -> None:
+    def __init__(self, cluster: Cluster, job: str, index: int, stopping: Event) -> None:
         self.cluster = cluster
+        self._stopping = stopping
         self.job = job
         self.index = index
         self.target = cluster.target_of(job, index)
@@ -98,7 +99,7 @@ class Client:
 
     def should_stop(self) -> bool:
         """True once another client has failed: finish early."""
-        return self.cluster._stopping.is_set()
+        return self._stopping.is_set()
 
     def __repr__(self) -> str:
         return f"<client of {self.device}>"
@@ -160,7 +161,6 @@ class Cluster:
             self.spec, self.name, _counted(jobs), _cards(gpus, name_of_gpu(gpu), gpu_memory), visible_devices
         )
         self._config, self._listen, self._timeout = config, listen, timeout
-        self._stopping = self.clock.event()
         self._manager = ResourceManager(self._capacities, self.clock)
         self._members = [(job, index) for job in self.spec.jobs for index in self.spec.task_indices(job)]
         self.tasks: list[RunningTask] = []
@@ -211,7 +211,7 @@ class Cluster:
 
     def client(self, job: str, index: int = 0) -> Client:
         """What a program of that task needs to know: target, device, cluster spec."""
-        return Client(self, job, index)
+        return Client(self, job, index, self.clock.event())
 
     def run(self, worker_fn: Callable[[Client], Any], job: str = "worker", grace: float = 10.0) -> list[Any]:
         """Call `worker_fn(client)` once per task of `job`, each in a thread with a graph of its own.
@@ -220,21 +220,23 @@ class Cluster:
         `grace` seconds; they can ask `client.should_stop()`. Clients that still run then, or at Ctrl-C, lose their
         sessions, so that they end at their next `run`.
         """
-        self._stopping.clear()
-        clients = [self.client(job, index) for index in self.spec.task_indices(job)]
+        stopping = self.clock.event()  # one of them has failed, or the program was interrupted
+        clients = [Client(self, job, index, stopping) for index in self.spec.task_indices(job)]
         results: list[Any] = [None] * len(clients)
         failures: list[tuple[Client, BaseException]] = []
         running: dict[int, int | None] = dict.fromkeys(range(len(clients)))  # number → its thread, once it has begun
         ended = self.clock.event()  # one more of them
+        interrupted: list[bool] = []  # then nobody begins any more
 
         def run_one(number: int, client: Client) -> None:
             running[number] = threading.get_ident()
             try:
-                with clocks.using(self.clock), Graph().as_default():
-                    results[number] = worker_fn(client)
+                if not interrupted:
+                    with clocks.using(self.clock), Graph().as_default():
+                        results[number] = worker_fn(client)
             except BaseException as error:
                 failures.append((client, error))
-                self._stopping.set()
+                stopping.set()
             finally:
                 del running[number]
                 ended.set()
@@ -242,9 +244,10 @@ class Cluster:
         for number, client in enumerate(clients):
             self.clock.spawn(run_one, number, client, name=f"client {client.device}")
         try:
-            self._await(running, ended, grace)
+            self._await(running, ended, stopping, grace)
         except KeyboardInterrupt:
-            self._stopping.set()
+            interrupted.append(True)
+            stopping.set()
             raise
         finally:
             still = set(running.values())
@@ -257,14 +260,14 @@ class Cluster:
             raise error
         return results
 
-    def _await(self, running: Collection[int], ended: Event, grace: float) -> None:
+    def _await(self, running: Collection[int], ended: Event, stopping: Event, grace: float) -> None:
         """Wait for all clients; for those beside a failed one only `grace` seconds longer."""
         deadline = None
         while True:
             ended.clear()
             if not running:
                 return
-            if self._stopping.is_set():
+            if stopping.is_set():
                 deadline = deadline or self.clock.now() + grace
             left = None if deadline is None else deadline - self.clock.now()
             if left is not None and left <= 0:
@@ -329,11 +332,20 @@ class Cluster:
         return self.clock.now()
 
     def at(self, seconds: float, call: Callable[..., Any], *args: Any) -> None:
-        """In virtual time, let `call(*args)` be made at a moment, whoever is doing what then.
+        """In virtual time, let `call(*args)` be made at a moment, in a thread of its own; at once if it has passed.
 
-        For faults and changes of hardware: `cluster.at(12.5, cluster.kill, "worker", 3)`. ValueError in real time.
+        For faults and changes of hardware: `cluster.at(12.5, cluster.kill, "worker", 3)`. An error of it is raised
+        where the program waits, in `run` mostly. ValueError in real time.
         """
-        self._virtual("at").engine.at(seconds, call, *args)
+        engine, clock = self._virtual("at").engine, self.clock
+
+        def thread() -> None:
+            try:
+                call(*args)
+            except Exception as error:
+                clock.tell(error)  # type: ignore[attr-defined]
+
+        engine.at(seconds, lambda: clock.spawn(thread, name=f"what is due at {seconds:g} s"))
 
     def slow(self, job: str, index: int = 0, factor: float = 1.0) -> None:
         """In virtual time, let all that a task's devices compute take `factor` times as long from now on."""

@@ -19,12 +19,12 @@ DeadlockError that says what they wait for. An error in an event goes to the gue
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -50,8 +50,10 @@ class _Turn:
         self.name = name
         self.guest = guest
         self.thread: Any = threading.current_thread() if guest else None
-        self.baton = threading.Lock()  # who holds the thread back; released when it may run
+        self.baton = threading.Lock()  # what holds the thread back; released when it may run
         self.baton.acquire()
+        self.given = False  # it is its turn, or will be in a moment
+        self.lost = False  # its thread went away without: another one does not give way
         self.number = 0  # of its waits: what would end an earlier one comes too late
         self.covered = 0  # waits of its thread, inside of events, that have to end before
         self.failed: BaseException | None = None  # instead of what it waits for
@@ -198,6 +200,7 @@ class VirtualClock:
                 self._waiting[me] = VirtualEvent(self, "the others to end")
                 self._wake(me, me.number)
                 self._stand_aside(me)
+        self._turner.close()
 
     # -- waiting ----------------------------------------------------------------------------------------------
 
@@ -257,7 +260,7 @@ class VirtualClock:
         if place in event._waiting:
             event._waiting.remove(place)
 
-    @contextmanager
+    @contextlib.contextmanager
     def _door_open_for(self, me: _Turn) -> Iterator[None]:
         """Let a guest in, perhaps after others, and out again; the clock's own threads are inside."""
         if me.guest:
@@ -266,29 +269,36 @@ class VirtualClock:
             yield
         finally:
             if me.guest:
-                self._go_out()
+                self._go_out(me)
 
     def _come_in(self, me: _Turn) -> None:
         with self._door:
             if not self._inside:
                 self._inside = True
                 return
+            me.given = False
             self._arrivals.append(me)
         try:
             self._stand_still(me)
         except BaseException:
-            self._go_out()
+            self._go_out(me)
             raise
 
-    def _go_out(self) -> None:
+    def _go_out(self, me: _Turn) -> None:
+        """The next one comes in; or those guests who wait inside get somebody who turns the engine for them."""
         with self._door:
-            if self._arrivals:
-                self._arrivals.popleft().baton.release()
+            if me.lost:  # then another one is at it
+                me.lost = False
+            elif self._arrivals:
+                self._give(self._arrivals.popleft()).baton.release()
+            elif any(turn.guest for line in (self._waiting, self._woken) for turn in line):
+                self._turner.submit(self._turn_for_another)
             else:
                 self._inside = False
 
     def _stand_aside(self, me: _Turn) -> None:
         """Let the engine be turned until this thread is woken and all who were woken before have had their turns."""
+        me.given = False
         if threading.current_thread() is threading.main_thread():
             self._turner.submit(self._turn_for_another)
             self._stand_still(me)
@@ -308,10 +318,23 @@ class VirtualClock:
                 pass
         except KeyboardInterrupt:
             self._interrupted = me  # whoever turns the engine gives the next turn to this thread
-            me.baton.acquire()
-            if self._interrupted is me:  # it had its turn already
-                self._interrupted = None
+            me.lost = not self._has_turn_soon(me)
             raise
+
+    def _has_turn_soon(self, me: _Turn) -> bool:
+        """Wait a moment for who runs to give way; not so if that one computes and computes, or at a second Ctrl-C."""
+        with contextlib.suppress(KeyboardInterrupt):
+            deadline = REAL.now() + STRETCH
+            while not me.given and REAL.now() < deadline:
+                REAL.sleep(0.001)
+        with self._door:
+            if self._interrupted is me:
+                self._interrupted = None
+            if not me.given:
+                self._forget(me)
+                return False
+        me.baton.acquire(timeout=STRETCH)  # if the interrupt came just after, it has been already
+        return True
 
     # -- whose turn it is -------------------------------------------------------------------------------------
 
@@ -354,14 +377,28 @@ class VirtualClock:
 
     def _next(self) -> _Turn | None:
         """Whose turn it is, if anybody can have one."""
-        if self._interrupted is not None:
-            return self._let_interrupted_in()
-        for turn in self._woken:
-            if not turn.covered:
-                self._woken.remove(turn)
-                return turn
         with self._door:
-            return self._arrivals.popleft() if self._arrivals else None
+            if (turn := self._interrupted) is not None:
+                self._interrupted = None
+                self._forget(turn)
+                return self._give(turn)
+            for turn in self._woken:
+                if not turn.covered:
+                    self._woken.remove(turn)
+                    return self._give(turn)
+            return self._give(self._arrivals.popleft()) if self._arrivals else None
+
+    def _give(self, turn: _Turn) -> _Turn:
+        turn.given = True
+        return turn
+
+    def _forget(self, turn: _Turn) -> None:
+        """It waits for nothing any more."""
+        turn.number += 1
+        self._waiting.pop(turn, None)
+        for line in (self._woken, self._arrivals):
+            while turn in line:
+                line.remove(turn)
 
     def _turn_engine(self) -> None:
         """Make the next event; if there is none, nobody can be woken any more."""
@@ -369,23 +406,19 @@ class VirtualClock:
             if self.engine.turn():
                 return
         except Exception as error:
-            guests = (turn for turn in self._waiting if turn.guest)
-            victim = next(guests, None) or next(iter(self._waiting), None)
-            if victim is None:  # nobody is there to be told
-                raise
-            self._fail(victim, error)
+            self.tell(error)
             return
         self._stuck()
 
-    def _let_interrupted_in(self) -> _Turn:
-        turn, self._interrupted = self._interrupted, None
-        assert turn is not None
-        turn.number += 1
-        self._waiting.pop(turn, None)
-        for line in (self._woken, self._arrivals):
-            while turn in line:
-                line.remove(turn)
-        return turn
+    def tell(self, error: Exception) -> None:
+        """Raise an error that is nobody's own in the guest who has waited longest: mostly the program itself."""
+        if error is self._stopped:  # as all have been told
+            return
+        guests = (turn for turn in self._waiting if turn.guest)
+        told = next(guests, None) or next(iter(self._waiting), None)
+        if told is None:
+            raise error
+        self._fail(told, error)
 
     def _stuck(self) -> None:
         """Nothing is due. If nobody else can come in either, all who wait are told."""

@@ -23,6 +23,8 @@ from dtflab.runtime.runner import Step
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.plan import Plan
 
+LEAST_S = 1e-6  # what a step of nothing but constants takes: who asks again and again lets time pass
+
 
 class VirtualStep(Step):
     """One step in virtual time. Its number among the steps of its cluster is its id."""
@@ -65,8 +67,11 @@ class VirtualStep(Step):
 
     def drive(self, until: Callable[[], bool] = lambda: False) -> None:
         """Run the step to its end, as events do it; see Step."""
+        started = self.clock.now()
         with BLAS:
             super().drive(until)
+        if self.clock.now() == started:
+            self.clock.sleep(LEAST_S)
 
     def post(self, function: Callable[..., Any], *args: Any) -> None:
         """What was expected has come: the step goes on at this moment."""
