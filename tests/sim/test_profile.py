@@ -83,6 +83,27 @@ def test_a_skipped_layer_is_crossed_too():
         z = tf.layers.dense(y, 4, name="c") + x
         found = Profile.from_graph(tf.reduce_sum(z))
     assert [layer.output_bytes for layer in found.layers] == [4 * 8, 4 * 16, 0]
+    assert ["AddN" in kernels(layer.backward) for layer in found.layers] == [False, True, False]  # of x's two gradients
+
+
+def test_what_is_fed_or_shown_twice_crosses_a_cut_once_or_never():
+    with tf.Graph().as_default():
+        x, late = tf.placeholder(tf.float32, [2, 4]), tf.placeholder(tf.float32, [2, 4])
+        x = tf.layers.dense(x, 4, name="a")
+        y = tf.layers.dense(tf.reshape(x, [4, 2]), 3, name="b")
+        z, last = tf.layers.dense(x, 4, name="c"), tf.layers.dense(late, 4, name="d")
+        found = Profile.from_graph(tf.reduce_sum(y) + tf.reduce_sum(z) + tf.reduce_sum(last))
+    assert [layer.output_bytes for layer in found.layers] == [4 * 8, 4 * 8 + 4, 4, 0]  # and the sums so far
+
+
+def test_a_matrix_that_is_read_again_after_the_next_one():
+    with tf.Graph().as_default():
+        a, b, c = (tf.get_variable(name, [4, 4]) for name in "abc")
+        x = tf.matmul(tf.placeholder(tf.float32, [2, 4]), a)
+        z = tf.matmul(tf.matmul(x, b), c) + x
+        found = Profile.from_graph(tf.reduce_sum(z) + tf.reduce_sum(tf.matmul(x, b)) + tf.reduce_sum(b * c))
+    assert found.layers[1].output_bytes == 4 * (8 + 8 + 1)  # x for the sum, x · b for c, and what x · b adds up to
+    assert [kernels(layer.forward).get("Mul") for layer in found.layers] == [None, None, 16]
 
 
 def test_a_matrix_that_is_read_at_many_times_is_one_layer():
@@ -112,6 +133,8 @@ def test_averages_of_batch_normalization_are_variables_that_no_gradient_changes(
     averages = [v for v in found.variables if not v.trainable]
     assert sum(v.bytes for v in averages) == 4 * (25_636_712 - 25_583_592)
     assert all("moving_" in v.name for v in averages)
+    kept = sum(layer.kept_bytes for layer in found.layers)
+    assert found.memory_bytes == kept + 4 * (25_636_712 + 25_583_592)
     assert all(len(layer.variables) == 6 for layer in found.layers[:-1])  # kernel, bias, gamma, beta, two averages
 
 
@@ -162,6 +185,38 @@ def test_a_given_training_step_is_the_one_that_is_priced():
     assert adam.backward_flops == plain.backward_flops and adam.forward_flops == plain.forward_flops
 
 
+def test_an_update_is_with_its_variable_whatever_it_waits_for():
+    with tf.Graph().as_default():
+        loss = small_net()
+        grads, clipped = tf.gradients(loss, tf.trainable_variables()), tf.trainable_variables()
+        grads, _ = tf.clip_by_global_norm(grads, 1.0)
+        step = tf.train.GradientDescentOptimizer(0.1).apply_gradients(zip(grads, clipped))
+        found = Profile.from_graph(loss, step)
+    updates = [kernels(layer.update)["ApplyGradientDescent"] for layer in found.layers]
+    assert updates == [2 * (30 + 5), 2 * (15 + 3)]
+
+
+@pytest.mark.parametrize("resource", [False, True])
+def test_loops_in_loops_and_the_rows_that_they_read(resource):
+    with tf.Graph().as_default(), tf.variable_scope("net", use_resource=resource):
+        table, ids = tf.get_variable("table", [100, 8]), tf.placeholder(tf.int32, [4])
+
+        def inner(i, total):
+            return i + 1, total + tf.nn.embedding_lookup(table, ids)
+
+        def outer(i, total):
+            return i + 1, tf.while_loop(lambda i, _: i < 3, inner, [0, total])[1]
+
+        loss = tf.reduce_sum(tf.while_loop(lambda i, _: i < 3, outer, [0, tf.zeros([4, 8])])[1])
+        found = Profile.from_graph(loss, tf.no_op(), batch=4, loop_turns=3)
+    (layer,) = found.layers
+    assert [v.rows_bytes for v in layer.variables] == [9 * 4 * 8 * 4]
+    assert {k.op: k.count for k in layer.forward if "Gather" in k.op} == {KIND[resource]: 9}
+
+
+KIND = {False: "GatherV2", True: "ResourceGather"}
+
+
 def test_a_loop_costs_its_turns():
     with tf.Graph().as_default():
         x = tf.placeholder(tf.float32, [2, 3])
@@ -176,6 +231,8 @@ def test_a_loop_costs_its_turns():
         sum(k.count for k in phase if k.op == "MatMul") for phase in (found.layers[0].forward, found.layers[0].backward)
     ]
     assert products == [7, 2 * 7]
+    longer = Profile.from_graph(loss, step, loop_turns=12)
+    assert longer.layers[0].kept_bytes - found.layers[0].kept_bytes == (12 - 7) * 4 * 6  # h of each turn
 
 
 def test_shapes_that_are_not_known_are_told_with_the_operation():
@@ -209,6 +266,8 @@ def test_another_batch_is_as_another_graph(name):
     grown, built = profile(name, 4).with_batch(12), profile(name, 12)
     assert grown.batch == built.batch == 12
     assert grown.forward_flops == pytest.approx(3 * profile(name, 4).forward_flops, rel=0.01)
+    cuts = [sum(layer.output_bytes for layer in each.layers) for each in (grown, built)]
+    assert cuts[0] == pytest.approx(cuts[1], rel=1e-3)
     for field in ("forward_flops", "backward_flops", "variable_bytes", "gradient_bytes", "memory_bytes"):
         assert getattr(grown, field) == pytest.approx(getattr(built, field), rel=1e-3), field
     assert sums(grown.times(K40)) == pytest.approx(sums(built.times(K40)), rel=1e-3)
@@ -310,6 +369,12 @@ def late(found):
         share += layer.variable_bytes if done < found.backward_flops / 4 else 0
         done += sum(kernels(layer.backward).values())
     return share / found.variable_bytes
+
+
+def test_a_large_layer_of_a_table_is_dense_and_has_little_to_compute():
+    made = Profile.from_table(params=138e6, largest_variable_MB=411, gmac_per_image=15.5, batch=2)
+    assert [layer.forward[0].op for layer in made.layers] == ["Conv2D"] * 6 + ["MatMul"] * 2
+    assert made.layers[-1].forward[0].flops == 2 * 2 * made.layers[-1].variable_bytes // 4
 
 
 @pytest.mark.parametrize("attention", [None, "standard", "gnmt"])
