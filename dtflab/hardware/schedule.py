@@ -92,6 +92,7 @@ class Plan:
         self.seconds = [task.seconds for task in tasks]
         self.outputs = [task.outputs for task in tasks]
         self.view = [task.view for task in tasks]
+        self.made = [sum(task.outputs) + task.kept for task in tasks]
         self.kept = {i: task.kept for i, task in enumerate(tasks) if task.kept}
         self.numbers = numbers = {name: i for i, name in enumerate(self.names)}
         device_numbers = {device: d for d, device in enumerate(self.devices)}

@@ -167,6 +167,16 @@ class Schedule:
         return {device: max((held for _, held in levels), default=0) for device, levels in self.memory.items()}
 
     @cached_property
+    def made(self) -> dict[str, int]:
+        """By device: all bytes that were ever made or came there, which its peak can't exceed; quicker to find."""
+        found = [0] * len(self._fabric.devices)
+        for device, nbytes in zip(self._record.where, self._plan.made, strict=True):
+            found[device] += nbytes
+        for source, output, target, *_ in self._record.messages:
+            found[target] += self._plan.bytes_of(source, output)
+        return dict(zip(self._fabric.devices, found, strict=True))
+
+    @cached_property
     def critical_path(self) -> list[Span | Message]:
         """Why the end is not earlier: tasks and messages that follow each other without a gap, first to last.
 

@@ -8,7 +8,7 @@ schedule: first come bytes for which there is no memory, then the makespan.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dtflab.hardware.schedule import Fabric, Plan, Schedule, Task
@@ -48,8 +48,6 @@ class Problem:
         for task, unit in enumerate(unit_of):
             self.units[unit].append(task)
         self.capacity = [fabric.machines.processor(device)[0].memory_bytes for device in self.devices]
-        held = sum(map(sum, self.plan.outputs)) + sum(self.plan.kept.values())
-        self._may_be_full = held > min(self.capacity)
         self.spent = 0  # events of all simulations so far
 
     def schedule(self, assignment: Assignment) -> Schedule:
@@ -67,15 +65,19 @@ class Problem:
 
     def over(self, schedule: Schedule) -> dict[str, int]:
         """By device: bytes that it lacks; devices of one processor share its memory."""
-        if not self._may_be_full:
+        if not self._excess(schedule.made):
             return {}
         self.spent += 2 * len(self.unit_of)  # so long does it take to look at the memory
+        return self._excess(schedule.peak)
+
+    def _excess(self, nbytes: Mapping[str, int]) -> dict[str, int]:
+        """By device: what of its bytes is more than its processor has."""
         held: dict[int, int] = {}
         found: dict[str, int] = {}
         for d, device in enumerate(self.devices):
             processor = self.fabric.processors[d]
             before = max(held.get(processor, 0), self.capacity[d])
-            held[processor] = held.get(processor, 0) + schedule.peak[device]
+            held[processor] = held.get(processor, 0) + nbytes[device]
             if held[processor] > before:
                 found[device] = held[processor] - before
         return found

@@ -168,6 +168,7 @@ def test_memory_held_is_what_the_live_buffers_add_up_to(seed):
                     held[device] += nbytes
         now = {device: held_at(levels, moment + 1e-9) for device, levels in schedule.memory.items()}
         assert now == held
+    assert all(schedule.peak[device] <= schedule.made[device] for device in schedule.memory)
 
 
 def live_on(name, output, moment, schedule, by_name):

@@ -18,10 +18,11 @@ from dtflab.placement import earliest_finish
 from dtflab.placement.dynamic import DynamicPlacer, best_assignment
 from dtflab.placement.problem import Problem
 from dtflab.protos.step_stats_pb2 import StepStats
-from tests.placement.problems import DEVICES, MACHINES, TASK, best_of_all, random_problem
+from dtflab.sim.placement_suite import TASK, best_of_all, host, random_problem
 
-GPUS = DEVICES[:2]
-CPU = DEVICES[2]
+MACHINES = host(gpus=2)
+DEVICES = [f"{TASK}/device:{name}" for name in ("GPU:0", "GPU:1", "CPU:0")]
+GPUS, CPU = DEVICES[:2], DEVICES[2]
 
 
 def one_host(gpus=2, **options) -> Machines:

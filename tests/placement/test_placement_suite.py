@@ -1,0 +1,27 @@
+"""The bars of the dynamic placer on the fixed suite, in modelled time; `python -m benchmarks.placer` prints them."""
+
+from __future__ import annotations
+
+import pytest
+
+from dtflab.sim.placement_suite import CASES, outcome
+
+HAND = 1.062  # at most so many times the placement by hand
+IN_TURNS = 0.85  # of a placement in turns, where there is attention
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bars_of_the_suite(name):
+    found = outcome(CASES[name]())
+    assert found.dynamic <= found.single
+    if found.by_hand is not None:
+        assert found.dynamic <= HAND * found.by_hand
+    if "attention" in name:
+        assert found.dynamic <= IN_TURNS * found.in_turns
+
+
+def test_the_placement_by_hand_is_a_good_one():
+    """Layer by layer it beats one device: or the bar would be low."""
+    case = CASES["seq2seq, 4 layers"]()
+    single = case.problem.judge(case.problem.on_one(0))[0].makespan
+    assert case.by_hand < 0.6 * single
