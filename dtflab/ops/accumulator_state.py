@@ -4,8 +4,8 @@ Stands for `core/kernels/conditional_accumulator_base.cc`, `typed_conditional_ac
 `conditional_accumulator.h` and `sparse_conditional_accumulator.h`.
 
 Rules: an accumulator has a step of its own, which each take adds 1 to; a gradient that was computed in an earlier
-step is stale, and dropped without a word. Takers stand in line; the first gets the mean of all gradients there are
-once there are as many as it requires, and the accumulator begins anew.
+step is stale, and dropped; only the number of these is kept. Takers stand in line; the first gets the mean of all
+gradients there are once there are as many as it requires, and the accumulator begins anew.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class Accumulator:
         self.name = name
         self.dtype = dtype
         self.shape = shape
+        self.dropped = 0  # gradients that came too late, so far
         self._mean = reduction == "MEAN"
         self._sum: Any = None  # None while there are no gradients
         self._count = 0
@@ -73,6 +74,7 @@ class Accumulator:
         """Add a gradient computed in step `local_step`, unless it is stale."""
         with self._lock:
             if local_step < self._step:
+                self.dropped += 1
                 return
             self.check(gradient, self._sum)
             self._sum = self.add(self._sum, gradient)
@@ -138,7 +140,8 @@ class Accumulator:
         return self._count
 
     def __repr__(self) -> str:
-        return f"<accumulator {self.name}: {self._count} gradients, step {self._step}, {len(self._line)} waiting>"
+        here = f"{self._count} gradients, step {self._step}, {len(self._line)} waiting, {self.dropped} came too late"
+        return f"<accumulator {self.name}: {here}>"
 
 
 def _finish(served: list[tuple[Take, Any]]) -> None:

@@ -118,7 +118,7 @@ from dtflab.train.session_run_hook import SessionRunArgs, SessionRunContext, Ses
 from dtflab.train.staleness import StalenessOptimizer
 from dtflab.train.staleness_log import StalenessLog, read_staleness
 from dtflab.train.supervisor import Supervisor
-from dtflab.train.sync_replicas import SyncReplicasOptimizer
+from dtflab.train.sync_replicas import SyncReplicasOptimizer, late_gradients
 from dtflab.train.training_util import (
     assert_global_step,
     create_global_step,
@@ -216,6 +216,7 @@ __all__ = [
     "init_from_checkpoint",
     "input_producer",
     "inverse_time_decay",
+    "late_gradients",
     "latest_checkpoint",
     "limit_epochs",
     "linear_cosine_decay",

@@ -29,8 +29,8 @@ class WorkerGroup:
         group = tf.train.WorkerGroup(cluster, task_index)
         mean = group.all_reduce(gradient, reduction="mean")
 
-    `cluster` is a ClusterSpec or what makes one. ValueError if it has no such job or task. Who trains in sessions that
-    may fail gives them `make_hook()` (all_reduce_hook.py), so that workers meet before the first step.
+    `cluster` is a ClusterSpec or what makes one. ValueError if it has no such job or task. A session for more than a
+    try needs `AllReduceHook(group)`, with which workers meet before the first step and learn of each other's end.
     """
 
     def __init__(self, cluster: Any, task_index: int, job_name: str = "worker") -> None:

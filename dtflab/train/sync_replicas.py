@@ -8,7 +8,8 @@ puts tokens with the new step's number into a queue, one for each worker. A work
 its number is the worker's local step, which it marks its next gradients with. A gradient of an earlier step is dropped.
 
 With more workers than gradients to aggregate (`total_num_replicas > replicas_to_aggregate`) the last ones are spare:
-nobody waits for them, and what they bring too late is dropped. With fewer, some workers give several per step.
+nobody waits for them, and what they bring too late is dropped: `late_gradients` says how much. With fewer, some workers
+give several per step.
 
 Rule: a worker that fails or is late costs time, never a wrong step: only gradients of the current step are summed.
 """
@@ -18,12 +19,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from dtflab.cluster.cluster import Cluster, InProcessTask
 from dtflab.graph import tf_logging
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, device, get_default_graph, name_scope
 from dtflab.ops import constant, control_flow, state, variables
+from dtflab.ops.accumulator_state import Accumulator
 from dtflab.ops.accumulators import (
     ConditionalAccumulator,
     ConditionalAccumulatorBase,
@@ -241,3 +244,18 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
             session.run(self._init_tokens_op)
         if self._q_runner is not None:
             self._q_runner.create_threads(session, coord=coord, daemon=True, start=True)
+
+
+def late_gradients(cluster: Cluster) -> dict[str, int]:
+    """How many gradients each accumulator of the cluster has dropped, as they came too late: `{"w:0/grad_accum": 3}`.
+
+    It sees tasks of this process only; ValueError if the cluster has others.
+    """
+    late: dict[str, int] = {}
+    for task in cluster.tasks:
+        if not isinstance(task, InProcessTask):
+            raise ValueError(f"{task.name} is in a process of its own, into which late_gradients() can't look.")
+        for place in task.server.task.worker.devices:
+            found = (resource for _, _, resource in place.resources.items() if isinstance(resource, Accumulator))
+            late.update({accumulator.name: accumulator.dropped for accumulator in found})
+    return late
