@@ -58,9 +58,7 @@ class Layers:
 
     def is_variable(self, op: Operation) -> bool:
         """True for a variable, and for what hands it on."""
-        while op.type in _HANDS_ON and op.inputs:
-            op = op.inputs[0].op
-        return op in self.known
+        return _source(op) in self.known
 
     def names(self) -> list[str]:
         """Of each layer what its variables' names have in common."""
@@ -122,13 +120,15 @@ class Layers:
 
     def _read_by(self, op: Operation) -> list[Operation]:
         """The variables that an operation is given, behind nothing but what hands them on."""
-        sources = []
-        for tensor in op.inputs:
-            source = tensor.op
-            while source.type in _HANDS_ON and source.inputs:
-                source = source.inputs[0].op
-            sources.append(source)
-        return [source for source in dict.fromkeys(sources) if source in self.known]
+        sources = dict.fromkeys(_source(tensor.op) for tensor in op.inputs)
+        return [source for source in sources if source in self.known]
+
+
+def _source(op: Operation) -> Operation:
+    """What an operation that only hands on gets its value from; else itself."""
+    while op.type in _HANDS_ON and op.inputs:
+        op = op.inputs[0].op
+    return op
 
 
 def _run_by(loss: Tensor, train_op: Operation) -> list[Operation]:
