@@ -1,0 +1,61 @@
+"""The schedule and the executor in virtual time answer one question in two ways: how long does this step take?"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import dtflab as tf
+from dtflab.hardware.schedule import simulate
+from dtflab.hardware.workload import measured, tasks_of
+
+PLACES = ("/gpu:0", "/gpu:1", "/cpu:0")
+
+
+def on_machines(build, bus="pcie3"):
+    """The second of two steps of a program: its virtual seconds, its placed nodes, its trace, the machines."""
+    with tf.Graph().as_default(), tf.Cluster(worker=1, gpus=2, gpu="K40", bus=bus, clock="virtual") as cluster:
+        fetch = build()
+        with tf.Session(cluster.target, config=tf.ConfigProto(allow_soft_placement=True)) as session:
+            session.run(tf.global_variables_initializer())
+            session.run(fetch)
+            started = cluster.now()
+            trace = session.trace(fetch)
+            return cluster.now() - started, session.placed_nodes(fetch), trace, cluster.world.machines
+
+
+def perceptron():
+    """A training step whose layers are on two GPUs."""
+    x = tf.ones([64, 512])
+    for i, place in enumerate((0, 1, 0)):
+        with tf.device(PLACES[place]):
+            x = tf.layers.dense(x, 512, tf.nn.relu, name=f"layer{i}")
+    loss = tf.reduce_mean(tf.square(x))
+    return tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss, colocate_gradients_with_ops=True)
+
+
+def scattered(seed):
+    """Products and sums, each somewhere."""
+    rng = random.Random(seed)
+    values = [tf.fill([128, 128], 0.01)]
+    for _ in range(20):
+        with tf.device(rng.choice(PLACES)):
+            values.append(rng.choice([tf.matmul, tf.add])(*rng.choices(values[-6:], k=2)))
+    return tf.add_n(values).op  # a value would go to the client, too
+
+
+@pytest.mark.parametrize("bus", ["pcie3", "pcie3-tree", "nvlink2"])
+@pytest.mark.parametrize("build", [perceptron, *(lambda seed=seed: scattered(seed) for seed in range(5))])
+def test_both_take_the_same_time(build, bus):
+    seconds, nodes, _, machines = on_machines(build, bus)
+    schedule = simulate(tasks_of(nodes, machines), machines)
+    assert len(schedule.messages) > 1
+    assert schedule.makespan == pytest.approx(seconds, rel=1e-9)
+
+
+def test_what_the_runner_measured_gives_the_schedule_of_the_estimates():
+    """A trace counts in nanoseconds."""
+    seconds, nodes, trace, machines = on_machines(perceptron)
+    schedule = simulate(tasks_of(nodes, machines, measured=measured(trace.step_stats)), machines)
+    assert schedule.makespan == pytest.approx(seconds, rel=1e-3)
