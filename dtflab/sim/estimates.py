@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import html
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,10 +21,13 @@ import numpy as np
 
 from dtflab.graph import errors
 from dtflab.graph.operation import Tensor
+from dtflab.graph.text_table import text_table
 from dtflab.hardware.machines import Machines
+from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.sim import messages, models, pipelines, reductions, step_model
 from dtflab.sim.cluster_models import ClusterModel, of_machines, without_trees
 from dtflab.sim.critical_path import Part, critical_path
+from dtflab.sim.estimate_trace import step_stats
 from dtflab.sim.fitted import load
 from dtflab.sim.job import Input, job
 from dtflab.sim.parameters import Parameters
@@ -56,6 +60,7 @@ class Estimate:
     links: Sequence[str]
     record: Record
     path: Callable[[], list[Part]]
+    stats: Callable[[int, Iterable[int]], StepStats] | None = None
 
     @property
     def throughput(self) -> float:
@@ -119,6 +124,15 @@ class Estimate:
             raise ValueError("asynchronous workers have no step in common: no path is critical for all of them")
         return self.path()
 
+    def step_stats(self, step: int = -1, workers: Iterable[int] = range(4)) -> StepStats:
+        """A step of some workers as a trace, for `viz.timeline`; all steps but the last need `trace=True`.
+
+        ValueError if its moments were not kept; NotImplementedError for modes without parameter servers.
+        """
+        if self.stats is None:
+            raise NotImplementedError(f"an estimate of mode {self.mode!r} has no trace: critical_path says what waits")
+        return self.stats(step, workers)
+
     def to_dict(self) -> dict[str, Any]:
         """All numbers, by name; seconds, examples per second, parts of 1."""
         histogram = self.histogram()
@@ -146,12 +160,33 @@ class Estimate:
         """`to_dict` as text."""
         return json.dumps(self.to_dict(), indent=1)
 
+    @property
+    def tables(self) -> list[tuple[str, list[str], list[list[Any]]]]:
+        """What is printed: title, heads and rows of each table."""
+        times = [[f"{p:g} %", _ms(seconds)] for p, seconds in self.percentiles().items()]
+        links = [[name, round(100 * load, 1)] for name, load in list(self.link_load.items())[:5]]
+        path = [] if self.mode == "ps_async" else self.critical_path
+        largest = sorted(path, key=lambda part: -part.seconds)[:8]
+        parts = [[part.kind, part.what, _ms(part.seconds)] for part in path if part in largest]
+        found = [("Step times", ["percentile", "ms"], times), ("Busiest links", ["link", "busy %"], links)]
+        return found + ([("Critical path of the last step", ["kind", "what", "ms"], parts)] if parts else [])
+
+    def __str__(self) -> str:
+        return "\n\n".join([repr(self), *(f"{title}\n{text_table(heads, rows)}" for title, heads, rows in self.tables)])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
     def __repr__(self) -> str:
         devices = f"{len(self.cluster.devices)} devices"
         return (
             f"<Estimate: {self.model}, {self.mode}, {devices}: {self.throughput:,.4g} examples/s, {self.speedup:.3g}×, "
             f"median step {self.step_time:.4g} s>"
         )
+
+
+def _ms(seconds: float) -> float:
+    return float(f"{1000 * seconds:.4g}")
 
 
 def estimate(
@@ -235,12 +270,9 @@ class _Asked:
     factors: Array
     trace: bool
 
-    def estimate(
-        self, compute_s: float, links: Sequence[str], record: Record, path: Callable[[], list[Part]]
-    ) -> Estimate:
-        """The answer."""
-        batch = self.profile.batch
-        return Estimate(self.profile.name, self.mode, self.engine, self.cluster, batch, compute_s, links, record, path)
+    def estimate(self, *found: Any) -> Estimate:
+        """The answer; `found` is what the last fields of an Estimate hold."""
+        return Estimate(self.profile.name, self.mode, self.engine, self.cluster, self.profile.batch, *found)
 
 
 def _servers(asked: _Asked, required: int, **options: Any) -> Estimate:
@@ -255,7 +287,13 @@ def _servers(asked: _Asked, required: int, **options: Any) -> Estimate:
         engine = messages if asked.engine == "events" else step_model
         record = engine.synchronous(ready, asked.factors, required, asked.trace)
     links = [wire.name for wire in ready.wires]
-    return asked.estimate(ready.items.compute_s, links, record, lambda: critical_path(ready, record, required))
+    return asked.estimate(
+        ready.items.compute_s,
+        links,
+        record,
+        lambda: critical_path(ready, record, required),
+        lambda step, workers: step_stats(ready, record, asked.cluster, step, workers),
+    )
 
 
 def _reduction(asked: _Asked, algorithm: str, fusion_bytes: float) -> Estimate:
