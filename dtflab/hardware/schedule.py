@@ -1,8 +1,8 @@
 """The schedule of a placed graph: what would run when, on given processors and links.
 
 Stands for nothing in TensorFlow; the white paper of 2015 has such a simulation in its placer (section 3.2.1).
-Left out: loops (a task runs once), Merges that go on with their first input, the two memories of a GPU, and what a master
-says to its workers before and after a step.
+Left out: loops (a task runs once), Merges that go on with their first input, the two memories of a GPU, what a master
+says to its workers before and after a step; fetched values go nowhere.
 
 Rules: pure and the same every time. A task is ready when all its inputs are on its device. A GPU runs one after the
 other, a host's cores that of all its tasks, in the order in which they became ready; at one moment, in the order of the
