@@ -17,7 +17,7 @@ from dtflab.sim.stragglers import exponential, lognormal, pareto, uniform
 
 __all__ = [
     "Bus", "Network", "Nic", "Processor", "Profile", "add_hardware", "cluster_model", "estimate", "exponential",
-    "formulas", "hardware", "lognormal", "models", "now", "pareto", "sleep", "uniform",
+    "formulas", "hardware", "lognormal", "models", "now", "pareto", "race", "sleep", "uniform",
 ]  # fmt: skip
 
 # What is loaded when it is first used: modules, and name → the module that has it.
@@ -26,6 +26,7 @@ _LAZY = {
     "cluster_model": "dtflab.sim.cluster_models",
     "estimate": "dtflab.sim.estimates",
     "Profile": "dtflab.sim.profile",
+    "race": "dtflab.sim.races",
     "hardware": "dtflab.hardware.tables",
     "add_hardware": "dtflab.hardware.catalogue",
     **dict.fromkeys(("Bus", "Network", "Nic", "Processor"), "dtflab.hardware.parts"),

@@ -1,4 +1,6 @@
-"""Data → picture: placement, timeline, memory, loads, curves, the graph as a networkx DiGraph. No notebook is needed.
+"""Data → picture: placement, timeline, memory, loads, curves, staleness, the graph as a networkx DiGraph.
+
+No notebook is needed.
 
 Read `picture`, then `placement`, `timeline` and `memory`; `layout`, `level`, `column`, `ranks` and `scopes` decide
 where boxes stand, `palette`, `marks` and `svg` how they look. Everything is a pure function of its arguments;
@@ -11,6 +13,7 @@ from dtflab.viz.loads import loads
 from dtflab.viz.memory import memory
 from dtflab.viz.picture import Picture
 from dtflab.viz.placement import placement
+from dtflab.viz.staleness import staleness
 from dtflab.viz.timeline import timeline
 
-__all__ = ["placement", "timeline", "memory", "curve", "loads", "digraph", "critical_path", "Picture"]
+__all__ = ["placement", "timeline", "memory", "curve", "loads", "digraph", "critical_path", "staleness", "Picture"]

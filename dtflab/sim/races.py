@@ -1,0 +1,99 @@
+"""A race: several ways to train one model together, each on simulated workers of its own, over virtual time.
+
+Stands for the experiments of «Revisiting Distributed Synchronous SGD» (Chen et al., 2016). Left out: test accuracy;
+a program may return it in the place of a loss.
+
+Rule: a race is a function of its arguments, and equal seeds make equal races: a task's stragglers are the same in all
+of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtflab.cluster.cluster import Client, Cluster
+from dtflab.train.staleness_log import StalenessLog, read_staleness
+
+Program = Callable[[Client, Any], Sequence[tuple[float, float]]]
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """How one way did: the first worker's losses over time, and what came over the wires of the parameter servers."""
+
+    seconds: NDArray[np.float64]  # [points], of virtual time since the first of them
+    losses: NDArray[np.float64]  # [points]
+    staleness: StalenessLog
+    pulls: NDArray[np.float64]  # [messages, 2]: when one from a parameter server to a worker has arrived, its bytes
+
+    @property
+    def steps(self) -> int:
+        """How many steps were applied: a synchronous one takes the gradients of many workers."""
+        return int(self.staleness.arrived.max(initial=-1)) + 1
+
+    @property
+    def steps_per_minute(self) -> float:
+        """Steps applied per minute of virtual time."""
+        return 60 * self.steps / float(self.staleness.seconds[-1])
+
+    def reaches(self, loss: float) -> float:
+        """Virtual seconds until the loss was as low as that for the first time; infinity if it never was."""
+        low = self.seconds[self.losses <= loss]
+        return float(low[0]) if len(low) else float("inf")
+
+    def loss_at(self, seconds: Any) -> NDArray[np.float64]:
+        """The last loss that was known at each of the moments; NaN before the first."""
+        known = np.searchsorted(self.seconds, seconds, side="right") - 1
+        return np.where(known < 0, np.nan, self.losses[known])
+
+    def pulled(self, width: float, last: float) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Bytes that came from the parameter servers in each `width` of the `last` virtual seconds: (starts, bytes)."""
+        edges = np.arange(round(last / width) + 1) * width
+        when = self.pulls[:, 0] - (self.pulls[:, 0].max(initial=0.0) - last)
+        counts, _ = np.histogram(when, edges, weights=self.pulls[:, 1])
+        return edges[:-1], counts.astype(np.float64)
+
+    def __repr__(self) -> str:
+        return f"<Run of {self.steps} steps in {self.seconds[-1]:.3g} s, loss {self.losses[-1]:.4g}>"
+
+
+def race(
+    program: Program,
+    ways: Mapping[str, Any],
+    *,
+    workers: int = 50,
+    seed: int = 1,
+    **hardware: Any,
+) -> dict[str, Run]:
+    """Run `program(client, way)` on all workers, for each of `ways`: name → Run.
+
+    `program` trains with a StalenessOptimizer, its global step on the first parameter server, and returns pairs
+    (virtual seconds, loss); those of worker 0 count. `hardware` is described as for Cluster: `ps`, `gpus`, `gpu`,
+    `network`, `stragglers`, …
+    """
+    return {
+        name: _run(program, way, {"ps": 1, "worker": workers, "seed": seed, **hardware}) for name, way in ways.items()
+    }
+
+
+def _run(program: Program, way: Any, options: dict[str, Any]) -> Run:
+    with Cluster(clock="virtual", **options) as cluster:
+        points = np.array(cluster.run(lambda client: program(client, way))[0], dtype=float)
+        if points.ndim != 2 or points.shape[1] != 2:
+            raise ValueError(f"program(client, {way!r}) must return pairs (seconds, loss); worker 0's are {points!r}.")
+        return Run(points[:, 0] - points[0, 0], points[:, 1], read_staleness(cluster.target), _pulls(cluster))
+
+
+def _pulls(cluster: Cluster) -> NDArray[np.float64]:
+    """What came from parameter servers to workers, as far as the log goes back; calls without tensors count, too."""
+    sent = [
+        (line.ended, line.nbytes)
+        for line in cluster.log().lines
+        if line.where.startswith("/job:ps/") and line.target.startswith("/job:worker/")
+    ]
+    return np.array(sent, dtype=float).reshape(-1, 2)

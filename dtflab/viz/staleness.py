@@ -1,0 +1,160 @@
+"""Staleness: how old the gradients of a training were: how many of each age, and when.
+
+On the left a bar for each staleness (or for a few, if there are many), its dropped part hatched; on the right a mark
+for each gradient, or for as many as can be told apart: over time, a dot in the colour of its worker, a cross if it was
+dropped. Lines join the gradients of one worker, if there are few workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dtflab.graph.text_table import text_table
+from dtflab.train.staleness_log import StalenessLog
+from dtflab.viz import marks
+from dtflab.viz.palette import BLUE, Colour, look
+from dtflab.viz.picture import MARGIN, WIDTH, Picture
+from dtflab.viz.svg import Markup, hatch_path, join, line_path, tag
+from dtflab.viz.units import plural, ticks, time_unit
+
+_TOP, _HEIGHT, _AXIS = 58.0, 180.0, 40.0  # above the plots, of the plots, below them
+_MOST_BARS, _MOST_MARKS, _MOST_LINES = 34, 900, 7
+_STYLE = (
+    ".dtf .grid{stroke:var(--soft);stroke-opacity:.22}.dtf .axis{stroke:var(--soft);stroke-opacity:.7}"
+    ".dtf .mean{stroke:var(--fg);stroke-width:1.5;stroke-dasharray:4 3}.dtf .lost{fill:none;stroke-width:1.5}"
+    ".dtf .trace{fill:none;stroke-width:1.2;stroke-opacity:.6}"
+)
+
+
+class _Plot(NamedTuple):
+    """Where a plot stands on the page, and what it shows there."""
+
+    left: float
+    width: float
+    most_x: float
+    most_y: float
+
+    def x(self, value: float) -> float:
+        return self.left + value / self.most_x * self.width
+
+    def y(self, value: float) -> float:
+        return _TOP + _HEIGHT - value / self.most_y * _HEIGHT
+
+
+def staleness(log: StalenessLog, *, title: str = "Staleness") -> Picture:
+    """Picture a training's log, `optimizer.read(session)` or `tf.train.read_staleness(target)`.
+
+    ValueError if there is no gradient in it.
+    """
+    if not len(log):
+        raise ValueError("there is nothing to draw: no gradient was noted. Has the training begun?")
+    edges, used, lost = _bins(log)
+    summary = f"{plural(len(log), 'gradient')}, {log.mean():.1f} steps old in the mean, {log.dropped:,} dropped"
+    drawing = join([marks.heading(title, summary), *_histogram(log, edges, used, lost), *_traces(log)])
+    heads = ("worker", "gradients", "mean staleness", "largest", "dropped")
+    rows = [[f"worker:{worker}", *_row(log.of(worker))] for worker in log.workers]
+    by_age = [[_range(first, end), int(n), int(m)] for first, end, n, m in zip(edges, edges[1:], used, lost)]
+    tables = [(title, heads, rows), ("Gradients by staleness", ("staleness", "applied", "dropped"), by_age)]
+    size = (WIDTH - 2 * MARGIN, _TOP + _HEIGHT + _AXIS)
+    return Picture(
+        drawing, size, _STYLE, f"{title}: {summary}.", tables, f"{title}: {summary}\n{text_table(heads, rows)}"
+    )
+
+
+def _row(log: StalenessLog) -> list[Any]:
+    return [len(log), f"{log.mean():.2f}", int(log.staleness.max()), log.dropped]
+
+
+def _range(first: int, end: int) -> str:
+    return str(first) if end - first == 1 else f"{first} to {end - 1}"
+
+
+def _bins(log: StalenessLog) -> tuple[list[int], Any, Any]:
+    """Edges of equal width, and how many gradients lie between them: those applied, those dropped."""
+    count = int(log.staleness.max()) + 1
+    width = -(-count // _MOST_BARS)
+    edges = list(range(0, count + width, width))
+    used, _ = np.histogram(log.staleness[log.used], edges)
+    lost, _ = np.histogram(log.staleness[~log.used], edges)
+    return edges, used, lost
+
+
+# -- drawing -------------------------------------------------------------------------------------------------
+
+
+def _histogram(log: StalenessLog, edges: list[int], used: Any, lost: Any) -> Iterator[Markup]:
+    plot = _Plot(44, 290, edges[-1], max(used + lost) * 1.08)
+    single = 0.5 if edges[1] == 1 else 0.0  # a bar for one number stands over it
+    yield from _frame(plot, "gradients", "staleness (steps applied in between)", single)
+    for first, end, applied, dropped in zip(edges, edges[1:], used, lost):
+        left, width = plot.x(first) + 0.75, plot.x(end) - plot.x(first) - 1.5
+        yield _bar(plot, left, width, 0, int(applied), dropped=False)
+        yield _bar(plot, left, width, int(applied), int(applied + dropped), dropped=True)
+    middle = plot.x(log.mean() + single)
+    yield tag("path", d=line_path([(middle, _TOP - 4), (middle, _TOP + _HEIGHT)]), class_="mean")
+    yield tag("text", f"mean {log.mean():.1f}", x=max(middle, plot.left + 86), y=_TOP - 8, class_="s11 mid")
+
+
+def _bar(plot: _Plot, x: float, width: float, low: int, high: int, dropped: bool) -> Markup:
+    if high == low:
+        return Markup("")
+    y, height = plot.y(high), max(plot.y(low) - plot.y(high), 1.0)
+    name = tag("title", f"{high - low:,} {'dropped' if dropped else 'applied'}")
+    if not dropped:
+        return tag("rect", name, x=x, y=y, width=width, height=height, fill=BLUE.fill)
+    hatch = tag("path", d=hatch_path(x, y, width, height, 5), stroke=BLUE.line)
+    return join([tag("rect", name, x=x, y=y, width=width, height=height, fill="none", stroke=BLUE.line), hatch])
+
+
+def _traces(log: StalenessLog) -> Iterator[Markup]:
+    unit, name = time_unit(float(log.seconds[-1]) * 1e6)
+    plot = _Plot(402, 394, max(float(log.seconds.max()) * 1e6 / unit, 1e-9), max(int(log.staleness.max()), 1) * 1.08)
+    yield from _frame(plot, "staleness", f"time since the first gradient ({name})")
+    points = [(plot.x(s * 1e6 / unit), plot.y(age)) for s, age in zip(log.seconds.tolist(), log.staleness.tolist())]
+    few = log.workers if len(log.workers) <= _MOST_LINES else []
+    for number, worker in enumerate(few):
+        own = [points[i] for i in np.flatnonzero(log.worker == worker)]
+        yield tag("path", d=line_path(_thinned(own)), stroke=_colour(worker).line, class_="trace")
+        yield marks.badge(look(f"/job:worker/task:{worker}"), plot.left + 64 + 40 * number, _TOP - 24)
+    for used in (True, False):  # apart, so that no cross is lost among dots
+        for i in _thinned(np.flatnonzero(log.used == used).tolist()):
+            yield _mark(points[i], _colour(int(log.worker[i])), used)
+
+
+def _thinned(items: Any) -> Any:
+    """Every second, third, … one, if there are too many."""
+    return items[:: -(-len(items) // _MOST_MARKS) or 1]
+
+
+def _colour(worker: int) -> Colour:
+    return look(f"/job:worker/task:{worker}").colour
+
+
+def _mark(point: tuple[float, float], colour: Colour, used: bool) -> Markup:
+    x, y = point
+    if used:
+        return tag("circle", cx=x, cy=y, r=1.8, fill=colour.line)
+    cross = f"{line_path([(x - 3, y - 3), (x + 3, y + 3)])}{line_path([(x - 3, y + 3), (x + 3, y - 3)])}"
+    return tag("path", d=cross, stroke=colour.line, class_="lost")
+
+
+def _frame(plot: _Plot, upwards: str, along: str, shift: float = 0.0) -> Iterator[Markup]:
+    """Axes with their names and numbers; those along the bottom stand `shift` further right."""
+    bottom, right = _TOP + _HEIGHT, plot.left + plot.width
+    for value in _whole(plot.most_y, 5):
+        y = plot.y(value)
+        yield tag("path", d=line_path([(plot.left, y), (right, y)]), class_="grid")
+        yield tag("text", f"{value:,.0f}", x=plot.left - 6, y=y + 4, class_="s11 soft end")
+    for value in _whole(plot.most_x - shift, 8) if shift else ticks(plot.most_x, 8):
+        yield tag("text", f"{value:,.10g}", x=plot.x(value + shift), y=bottom + 15, class_="s11 soft mid")
+    yield tag("path", d=line_path([(plot.left, bottom), (right, bottom)]), class_="axis")
+    yield tag("text", along, x=right, y=bottom + 32, class_="s11 soft end")
+    yield tag("text", upwards, x=plot.left, y=_TOP - 8, class_="s11 soft")
+
+
+def _whole(most: float, count: int) -> list[float]:
+    """Numbers for an axis of counts."""
+    return [*range(int(most) + 1)] if most < count else [value for value in ticks(most, count) if value == int(value)]

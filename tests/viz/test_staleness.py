@@ -1,0 +1,76 @@
+"""The picture of staleness: bars and marks are the log's numbers, and nothing that was dropped is lost."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from dtflab.train.staleness_log import StalenessLog
+from dtflab.viz import staleness
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def log_of(ages, workers=1, dropped=()):
+    count = len(ages)
+    rows = np.zeros([count, 6])
+    rows[:, 0] = np.arange(count) % workers
+    rows[:, 1] = 100
+    rows[:, 2] = 100 + np.asarray(ages)
+    rows[:, 3] = 1e9 + np.arange(count) * 0.5
+    rows[:, 4] = [number not in dropped for number in range(count)]
+    return StalenessLog.of_rows(rows)
+
+
+def parts(picture, kind, **attributes):
+    root = ElementTree.fromstring(picture.svg.split("\n", 1)[1])
+    return [p for p in root.iter(SVG + kind) if all(p.get(name) == value for name, value in attributes.items())]
+
+
+def counts(picture):
+    return [title.text for title in parts(picture, "title")]
+
+
+def test_a_bar_for_each_age_and_its_dropped_part():
+    picture = staleness(log_of([0, 0, 0, 1, 3, 3], dropped={4}), title="Mine")
+    assert counts(picture) == ["3 applied", "1 applied", "1 applied", "1 dropped"]
+    heights = [float(rect.get("height")) for rect in parts(picture, "rect") if rect.find(SVG + "title") is not None]
+    assert np.allclose(np.array(heights) / heights[0], [1, 1 / 3, 1 / 3, 1 / 3], atol=1e-3)
+    assert picture.sentence == "Mine: 6 gradients, 1.2 steps old in the mean, 1 dropped."
+    assert picture.tables[1][2] == [["0", 3, 0], ["1", 1, 0], ["2", 0, 0], ["3", 1, 1]]
+
+
+def test_many_ages_share_bars_and_none_is_lost():
+    picture = staleness(log_of(range(500)))
+    ages = picture.tables[1][2]
+    assert len(ages) <= 34 and sum(applied for _, applied, _ in ages) == 500
+    assert ages[0][0] == "0 to 14"
+
+
+def test_traces_have_the_workers_colours_and_crosses_for_what_was_dropped():
+    picture = staleness(log_of([0, 1, 2, 1, 0, 1], workers=3, dropped={2}))
+    assert len(parts(picture, "circle")) == 5 and len(parts(picture, "path", **{"class": "lost"})) == 1
+    assert len({circle.get("fill") for circle in parts(picture, "circle")}) == 3
+    assert len(parts(picture, "path", **{"class": "trace"})) == 3
+    assert [row[:2] for row in picture.tables[0][2]] == [["worker:0", 2], ["worker:1", 2], ["worker:2", 2]]
+
+
+def test_what_is_too_much_to_see_is_thinned_but_not_what_was_dropped():
+    picture = staleness(log_of(np.arange(5000) % 40, workers=40, dropped=set(range(0, 5000, 100))))
+    assert 400 < len(parts(picture, "circle")) <= 900 and len(parts(picture, "path", **{"class": "lost"})) == 50
+    assert parts(picture, "path", **{"class": "trace"}) == []
+
+
+def test_numbers_on_axes_are_whole():
+    picture = staleness(log_of([0, 1, 2]))
+    numbers = {text.text for text in parts(picture, "text") if re.fullmatch(r"[\d.]+", text.text or "")}
+    assert {"0", "1", "2"} <= numbers
+
+
+def test_one_gradient_at_one_moment_and_none():
+    assert counts(staleness(log_of([0]))) == ["1 applied"]
+    with pytest.raises(ValueError, match="Has the training begun"):
+        staleness(log_of([]))
