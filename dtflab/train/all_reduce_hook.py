@@ -37,7 +37,7 @@ class AllReduceHook(SessionRunHook):
     for each other at the start, and how long a step may take: DeadlineExceededError after that.
     """
 
-    survives_loss = False  # of a task: see the session's `_RecoverableSession`
+    survives_loss = False  # of a task: MonitoredSession asks for it
 
     def __init__(
         self, group: WorkerGroup, variables: Sequence[Any] | None = None, timeout: float = 600.0, name: str = "workers"
@@ -62,6 +62,7 @@ class AllReduceHook(SessionRunHook):
         self._meeting = Meeting(group.devices, group.index, tensors, f"{self._name}_meeting")
 
     def after_create_session(self, session: Any, coord: Any) -> None:
+        self._ended = False
         session.run(self._clear)  # nobody sends before the meeting, so this throws away old elements only
         self._meeting.hold(session, self._timeout)
         thread = coord.clock.thread(self._leave, session, coord, name=f"{self._name} of {self._group.device}")

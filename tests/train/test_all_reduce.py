@@ -171,3 +171,25 @@ def test_tensors_that_differ_are_refused_by_name():
         tf.train.all_reduce(unknown)
     with pytest.raises(ValueError, match="Unknown reduction 'max': choose one of sum, mean"):
         tf.train.all_reduce(on_workers([np.float32([1])] * 2), reduction="max")
+    with pytest.raises(ValueError, match="The mean of int32 is no int32: cast the tensors"):
+        tf.train.all_reduce(on_workers([np.int32([1])] * 2), reduction="mean")
+
+
+def test_gradients_go_through(cluster):
+    """Everybody's sum depends on everybody's tensor."""
+    tensors = on_workers([np.float32([1, 2, 3])] * 3)
+    reduced = tf.train.all_reduce(tensors)
+    loss = tf.add_n([tf.reduce_sum(tf.square(r)) for r in reduced])
+    with tf.Session(cluster.target) as session:
+        for gradient in session.run(tf.gradients(loss, tensors)):
+            assert gradient.tolist() == [18, 36, 54]  # 3 squares of a sum of 3, twice
+
+
+def test_the_timeline_shows_the_messages(cluster):
+    reduced = tf.train.all_reduce(on_workers([np.ones(9, np.float32)] * 3))
+    traced, metadata = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), tf.RunMetadata()
+    with tf.Session(cluster.target) as session:
+        session.run([r.op for r in reduced], options=traced, run_metadata=metadata)
+    drawn = tf.viz.timeline(metadata).svg
+    for source, target in ((0, 1), (1, 2), (2, 0)):
+        assert f"ring_all_reduce/reduce_0/from_{source}_to_{target}" in drawn

@@ -151,6 +151,38 @@ def alone():
         return session.run(first)
 
 
+def test_all_go_on_from_the_first_ones_checkpoint(cluster, tmp_path):
+    """Only the first has one; weights, slots and steps of the others follow."""
+
+    def work(client, until):
+        with tf.device(client.device):
+            step = tf.train.get_or_create_global_step()
+            loss, _ = model(client.index, seed=client.index)
+            together = tf.train.AllReduceOptimizer(
+                OPTIMIZERS["Adam"](), client.cluster_spec, client.index, timeout=SECONDS
+            )
+            train = together.minimize(loss, global_step=step)
+            everything = [v.read_value() for v in tf.global_variables()]
+        hooks = [together.make_session_run_hook(), tf.train.StopAtStepHook(last_step=until)]
+        with tf.train.MonitoredTrainingSession(
+            client.target,
+            checkpoint_dir=str(tmp_path) if client.is_chief else None,
+            save_checkpoint_steps=1,
+            hooks=hooks,
+            log_step_count_steps=None,
+        ) as session:
+            begun = session.run_step_fn(lambda step_context: step_context.session.run(everything))
+            while not session.should_stop():
+                session.run(train)
+            return [value.tobytes() for value in begun]
+
+    cluster.run(lambda client: work(client, 3))
+    assert tf.train.load_variable(str(tmp_path), "global_step") == 3
+    begun = cluster.run(lambda client: work(client, 5))
+    assert begun == [begun[0]] * WORKERS
+    assert tf.train.load_variable(str(tmp_path), "global_step") == 5
+
+
 # -- rows ---------------------------------------------------------------------------------------------------------
 
 
