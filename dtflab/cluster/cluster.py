@@ -24,9 +24,10 @@ from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.homes import Homes, Visible
 from dtflab.cluster.process import ProcessTask, free_addresses
 from dtflab.cluster.server import Server
-from dtflab.cluster.virtual_time import begin_world, check_options, name_of_gpu
+from dtflab.cluster.virtual_time import begin_world, check_options, hardware_text, name_of_gpu
 from dtflab.graph import device_spec, errors
 from dtflab.graph.graph import Graph
+from dtflab.hardware.machines import Machines
 from dtflab.hardware.parts import Processor
 from dtflab.machine import clock as clocks, smi
 from dtflab.machine.cards import parse_memory
@@ -118,8 +119,9 @@ class Cluster:
     as in CUDA_VISIBLE_DEVICES per job or per task, changes that.
 
     With `clock="virtual"` the tasks run in virtual time: arithmetic is real, durations are those of the hardware that
-    `gpu`, `cpu`, `bus` ("pcie3", …), `network` ("10Gb/s", …) and `racks` describe (docs/hardware.md). `stragglers`, as
-    `sim.lognormal(0.2)`, lets steps vary; equal `seed`s make equal runs, event for event.
+    `gpu` (one per host, if `gpus` says nothing), `cpu`, `bus` ("pcie3", …), `network` ("10Gb/s", …) and `racks` (their
+    number) describe. `stragglers`, as `sim.lognormal(0.2)`, lets steps vary; equal `seed`s make equal runs, event for
+    event, and are where what has no seed in the program gets its numbers.
     """
 
     def __init__(
@@ -157,6 +159,8 @@ class Cluster:
         self.spec = _spec(spec, jobs, self.name, with_ports=listen or engine == "process")
         if engine == "process":
             _check_loopback(self.spec)
+        if gpus is None and gpu is not None and clock == "virtual":
+            gpus = 1
         self._homes = Homes(
             self.spec, self.name, _counted(jobs), _cards(gpus, name_of_gpu(gpu), gpu_memory), visible_devices
         )
@@ -432,7 +436,20 @@ class Cluster:
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.spec.num_tasks(job)} {job}" for job in self.spec.jobs)
         states = {state for _, _, state in self.rows()}
-        return f"<Cluster {self.name}: {counts}; {self.engine}; {', '.join(sorted(states))}>"
+        return f"<Cluster {self.name}: {counts}; {self.how}; {', '.join(sorted(states))}>"
+
+    @property
+    def how(self) -> str:
+        """The engine; in virtual time also the moment and the hardware."""
+        if self.world is None:
+            return self.engine
+        machines = self.world.machines
+        return f"{self.now():.6g} s of virtual time; {hardware_text(machines)}; {machines.network.nic.name}"
+
+    @property
+    def machines(self) -> Machines | None:
+        """What simulated hardware its tasks stand on, for a placer or an estimate; None in real time."""
+        return None if self.world is None else self.world.machines
 
     def status(self) -> str:
         """A line per task, with its devices."""
@@ -445,7 +462,7 @@ class Cluster:
             for row in self.rows()
         )
         head = "".join(f"<th style=text-align:left>{title}</th>" for title in ("task", "address", "state"))
-        return f"<p><b>{html.escape(self.name)}</b> ({self.engine})</p><table><tr>{head}</tr>{cells}</table>"
+        return f"<p><b>{html.escape(self.name)}</b> ({html.escape(self.how)})</p><table><tr>{head}</tr>{cells}</table>"
 
 
 def _spec(spec: Any, jobs: dict[str, Any], name: str, with_ports: bool) -> ClusterSpec:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dtflab.hardware.catalogue import add_hardware
 from dtflab.hardware.catalogue_gpus import GPUS
-from dtflab.hardware.machines import machines_for
+from dtflab.hardware.machines import Machines, machines_for
 from dtflab.hardware.parts import Processor
 from dtflab.machine.hosts import definition
 from dtflab.virtual.clock import VirtualClock
@@ -34,6 +35,12 @@ def name_of_gpu(gpu: str | Processor | None) -> str | None:
     if GPUS.get(gpu.name) != gpu:
         add_hardware(gpu)
     return gpu.name
+
+
+def hardware_text(machines: Machines) -> str:
+    """`50 × Tesla K40m, 51 × 2x Xeon …`: what computes in a cluster."""
+    parts = Counter(part.name for host in machines.hosts for part in (*host.gpus, host.cpu))
+    return ", ".join(f"{count} × {name}" for name, count in parts.items())
 
 
 def begin_world(clock: VirtualClock, tasks: Sequence[Any], options: Mapping[str, Any]) -> World:

@@ -90,7 +90,8 @@ def table(cluster: Cluster) -> str:
 def _title(cluster: Cluster) -> str:
     count = len(cluster.tasks)
     tasks = "1 task" if count == 1 else f"{count} tasks"
-    return f"{cluster.name}: {tasks}, {_WHERE.get(cluster.engine, cluster.engine)}"
+    where = _WHERE.get(cluster.engine, cluster.engine) if cluster.world is None else cluster.how
+    return f"{cluster.name}: {tasks}, {where}"
 
 
 def _table_row(row: Row) -> str:

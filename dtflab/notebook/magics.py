@@ -12,18 +12,22 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 
 from dtflab import viz
 from dtflab.cluster.cluster import Cluster
+from dtflab.cluster.virtual_time import OPTIONS, check_options
 from dtflab.grading import grade
 from dtflab.grading.questions import all_questions
 from dtflab.graph import errors, scopes
 from dtflab.graph.graph import Graph
 from dtflab.graph.nest import leaves
 from dtflab.graph.steps import Steps
+from dtflab.hardware import catalogue
+from dtflab.hardware.catalogue_links import BUSES, NICS
 from dtflab.machine.cards import MODELS
 from dtflab.machine.hosts import definition_of
 from dtflab.machine.smi import Smi, smi
 from dtflab.notebook import arguments
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession, last_session
+from dtflab.sim.stragglers import Stragglers
 from dtflab.viz.explain import Explanation, explain
 from dtflab.viz.story import placement_of
 
@@ -60,6 +64,13 @@ class DtfMagics(Magics):
     @argument("--gpu", help="their model, for example K40 (default: GRID K520)")
     @argument("--gpu-memory", help="memory of each, for example 4GiB (default: what the model has)")
     @argument("--visible", action="append", default=[], metavar="JOB=GPUS", help="for example ps=0; may be repeated")
+    @argument("--clock", default="real", help="real (default) or virtual: durations are those of the hardware below")
+    @argument("--network", help="virtual: what connects the hosts, for example 10Gb/s (default)")
+    @argument("--bus", help="virtual: what connects a host's GPUs, for example pcie3 (default)")
+    @argument("--cpu", help="virtual: the CPUs of each host, a name of the catalogue")
+    @argument("--racks", type=int, help="virtual: in how many racks the hosts stand (default: one)")
+    @argument("--stragglers", help="virtual: how much longer steps take by chance, for example lognormal(0.3)")
+    @argument("--seed", type=int, help="virtual: equal seeds make equal runs")
     @line_magic
     def dtf_cluster(self, line: str) -> Any:
         """Start a cluster and show it; start, status and restart return the Cluster.
@@ -68,6 +79,7 @@ class DtfMagics(Magics):
         cluster = %dtf_cluster --ps 1 --worker 2     the same, kept for cluster.target, cluster.run(…)
         %dtf_cluster --worker 4 --engine process     four workers, each in an operating system process of its own
         %dtf_cluster --ps 1 --worker 2 --gpus 2 --gpu K40 --gpu-memory 4GiB    two simulated GPUs for each worker
+        %dtf_cluster --ps 1 --worker 50 --clock virtual --gpu K40 --network 10Gb/s --seed 1    in virtual time
         %dtf_cluster status                          look at it again
         %dtf_cluster restart                         the same tasks at the same addresses, without their variables
         %dtf_cluster stop                            end all its tasks
@@ -91,10 +103,10 @@ class DtfMagics(Magics):
             raise UsageError(f"A cluster needs at least one task. For example: {_EXAMPLE}")
         if args.engine not in _ENGINES:
             raise UsageError(f"--engine {args.engine}? Choose {' or '.join(_ENGINES)}. For example: {_EXAMPLE}")
-        gpus = _gpus(args, [job for job, count in jobs.items() if count])
+        hardware = _gpus(args, [job for job, count in jobs.items() if count]) | _virtual(args)
         if args.name in self.clusters:
             self.clusters.pop(args.name).stop()
-        self.clusters[args.name] = Cluster(engine=args.engine, listen=args.listen, name=args.name, **gpus, **jobs)
+        self.clusters[args.name] = Cluster(engine=args.engine, listen=args.listen, name=args.name, **hardware, **jobs)
         return self.clusters[args.name]
 
     def _status(self, args: Any) -> Cluster:
@@ -363,6 +375,7 @@ class DtfMagics(Magics):
             options = ["--feed", "--session", *own]
             return options if event.symbol.startswith("-") else []
         values = {"--engine": _ENGINES, "--name": tuple(self.clusters), "--gpu": tuple(m.short[0] for m in MODELS)}
+        values |= {"--clock": ("real", "virtual"), "--bus": tuple(BUSES), "--network": tuple(NICS)}
         if before in values:
             return list(values[before])
         verbs = _VERBS if len(words) <= 2 and not event.symbol.startswith("-") else ()
@@ -376,14 +389,37 @@ def _gpus(args: Any, jobs: list[str]) -> dict[str, Any]:
         raise UsageError(
             f"--visible {unknown[0]}=…? The jobs are {', '.join(jobs)}. For example: --gpus 2 --visible ps=0"
         )
-    if args.gpus is None and (args.gpu or args.gpu_memory):
+    if args.gpus is None and (args.gpu or args.gpu_memory) and args.clock != "virtual":
         raise UsageError("--gpu and --gpu-memory describe the GPUs of --gpus. For example: --gpus 2 --gpu K40")
     try:
-        if args.gpus is not None:
-            definition_of(args.gpus, args.gpu, args.gpu_memory)
+        if args.gpus is not None or args.gpu:
+            definition_of(1 if args.gpus is None else args.gpus, args.gpu, args.gpu_memory)
     except ValueError as error:
         raise UsageError(f"{error} For example: {_EXAMPLE} --gpus 2 --gpu K40 --gpu-memory 4GiB") from None
     return {"gpus": args.gpus, "gpu": args.gpu, "gpu_memory": args.gpu_memory, "visible_devices": visible}
+
+
+def _virtual(args: Any) -> dict[str, Any]:
+    """What a cluster in virtual time is made of, checked before anything is stopped."""
+    given = {name: getattr(args, name) for name in OPTIONS}
+    try:
+        check_options(args.clock, args.engine, args.listen, given)
+        for name, find in (("network", catalogue.network), ("bus", catalogue.bus), ("cpu", catalogue.cpu)):
+            if given[name] is not None:
+                find(given[name])
+        if args.stragglers is not None:
+            given["stragglers"] = _stragglers(args.stragglers)
+    except ValueError as error:
+        raise UsageError(f"{error} For example: {_EXAMPLE} --clock virtual --gpu K40 --network 10Gb/s") from None
+    return given | {"clock": args.clock}
+
+
+def _stragglers(text: str) -> Stragglers:
+    """A distribution from `NAME(SIZE)`; ValueError for what is none."""
+    match = re.fullmatch(r"(\w+)\((\d+(?:\.\d+)?)\)", text)
+    if match is None:
+        raise ValueError(f"--stragglers {text}? Write NAME(SIZE): lognormal(0.3), exponential(0.1), uniform(0.2).")
+    return Stragglers(match[1], float(match[2]))
 
 
 def _drawn(draw: Callable[..., Any], *what: Any, **how: Any) -> Any:

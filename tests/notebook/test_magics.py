@@ -18,7 +18,7 @@ import dtflab as tf
 from dtflab.cluster.cluster import Cluster
 from dtflab.datasets import Dataset
 from dtflab.graph import errors
-from dtflab.notebook import arguments, images, panel
+from dtflab.notebook import arguments, cluster_view, images, panel
 from dtflab.runtime.session import last_session
 from dtflab.viz import Picture
 
@@ -108,6 +108,15 @@ def test_a_cluster_in_one_line(shell):
         assert sess.run(tf.constant(7)) == 7
 
 
+def test_a_cluster_in_virtual_time(shell):
+    line = "--ps 1 --worker 2 --clock virtual --gpu K40 --network 1Gb/s --seed 1 --stragglers lognormal(0.3)"
+    cluster = magic(shell, f"%dtf_cluster {line}", "cluster")
+    assert [gpu.name for host in cluster.machines.hosts for gpu in host.gpus] == ["Tesla K40m"] * 2
+    assert cluster.machines.network.nic.bandwidth == 1e9 / 8
+    assert cluster.run(lambda client: tf.sim.sleep(2.5)) == [None, None]
+    assert "3 tasks, 2.5 s of virtual time; 3 × 2x Xeon E5-2690 v3, 2 × Tesla K40m; 1Gb/s" in cluster_view.text(cluster)
+
+
 def test_a_python_value_in_the_line(shell):
     shell.user_ns.update(n=3, title="mine")
     assert magic(shell, "%dtf_cluster --worker {n} --name $title", "c").spec.num_tasks("worker") == 3
@@ -160,6 +169,15 @@ def test_stop(shell):
         ("--worker 1 --gpu K40", "describe the GPUs of --gpus"),
         ("--worker 1 --gpus 1 --gpu K41", "No GPU model 'K41' is known. Choose one of K520"),
         ("--worker 1 --gpus 1 --gpu-memory much", "'much' is no amount of memory"),
+        ("--worker 1 --network 10Gb/s", "describes simulated hardware or chance: add clock='virtual'"),
+        ("--worker 1 --clock virtuel", "clock='virtuel'? Choose 'real' or 'virtual'"),
+        ("--worker 1 --clock virtual --engine process", "needs all tasks in this process"),
+        ("--worker 1 --clock virtual --gpu K41", "No GPU model 'K41' is known"),
+        ("--worker 1 --clock virtual --network wet", "'wet'"),
+        ("--worker 1 --clock virtual --bus pcie9", "pcie9"),
+        ("--worker 1 --clock virtual --stragglers often", "Write NAME(SIZE)"),
+        ("--worker 1 --clock virtual --stragglers normal(1)", "no distribution 'normal'"),
+        ("--worker 1 --clock virtual --seed x", "invalid int value: 'x'"),
         ("--worker 1 --gpus 1 --visible chief=0", "--visible chief=…? The jobs are worker."),
     ],
 )
@@ -190,6 +208,7 @@ def test_help_shows_an_example_and_all_options(shell, name):
         ("%dtf_cluster --engine ", {"inprocess", "process"}),
         ("%dtf_cluster --gpu ", {"K40", "P100"}),
         ("%dtf_cluster --gpu", {"--gpus", "--gpu-memory"}),
+        ("%dtf_cluster --clock ", {"real", "virtual"}),
         ("%dtf_smi --", {"--period"}),
         ("%dtf_cluster stop --name ", {"mine"}),
         ("%dtf_timeline y --", {"--feed", "--session"}),
