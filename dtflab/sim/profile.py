@@ -205,8 +205,10 @@ class Profile:
     def with_batch(self, batch: int) -> Profile:
         """The same network with another batch size: flops and activations grow with it, variables don't.
 
-        A measured `step_seconds` grows with it, too.
+        A measured `step_seconds` grows with it, too. ValueError for a batch without examples.
         """
+        if batch < 1:
+            raise ValueError(f"A batch has at least one example, not {batch!r}.")
         factor = batch / self.batch
         step = None if self.step_seconds is None else self.step_seconds * factor
         return Profile(self.name, batch, tuple(_layer_scaled(layer, factor) for layer in self.layers), step)

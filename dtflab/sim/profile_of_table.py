@@ -34,7 +34,12 @@ def profile_of(
         found = list(_words(batch, layers, units, vocab, attention, steps))
         found = _fitted(found, params) if params else found
     elif params and largest_variable_MB and gmac_per_image:
-        found = list(_images(batch, int(params), largest_variable_MB * 1e6 / FLOAT, gmac_per_image * 1e9))
+        largest = largest_variable_MB * 1e6 / FLOAT
+        if not largest <= params * (1 + 1e-9):
+            raise ValueError(
+                f"Model '{name}': its largest variable, {largest:,.0f} numbers, is more than all {params:,.0f}."
+            )
+        found = list(_images(batch, int(params), min(largest, params), gmac_per_image * 1e9))
     else:
         raise ValueError(
             f"Model '{name}': params, largest_variable_MB and gmac_per_image make a network of images, layers, units "
@@ -48,7 +53,7 @@ def profile_of(
 
 def _images(batch: int, params: int, largest: float, macs: float) -> Iterator[LayerCost]:
     """Layers whose sizes grow to the `largest`, and whose multiply-adds are `macs` for an image."""
-    sizes = _sizes(params, min(largest, params))
+    sizes = _sizes(params, largest)
     dense = [size > DENSE_SHARE * params for size in sizes]
     rest = max(macs - sum(size for size, is_dense in zip(sizes, dense, strict=True) if is_dense), 0.0)
     each = rest / max(dense.count(False), 1)

@@ -318,6 +318,8 @@ def test_without_a_processor_flops_share_out_a_measured_step():
 def test_without_a_processor_or_a_rate_there_is_no_time():
     with pytest.raises(ValueError, match=r"Profile 'mlp': how long it takes depends on a processor"):
         profile("mlp").times()
+    with pytest.raises(ValueError, match="A batch has at least one example, not 0"):
+        profile("mlp").with_batch(0)
     with pytest.raises(ValueError, match="must be above 0, not 0"):
         profile("mlp").scaled(0)
     empty = Profile("empty", 1, (LayerCost("a", (), ()),)).scaled(1.0)
@@ -399,5 +401,7 @@ def test_a_table_of_words_can_be_fitted_to_a_published_sum():
 def test_a_table_that_says_too_little_is_refused():
     with pytest.raises(ValueError, match="Model 'nin': params, largest_variable_MB and gmac_per_image"):
         Profile.from_table(params=7.6e6, gmac_per_image=1.1, name="nin")
+    with pytest.raises(ValueError, match="largest variable, 2,500,000 numbers, is more than all 1,000,000"):
+        Profile.from_table(params=1e6, largest_variable_MB=10, gmac_per_image=1)
     with pytest.raises(ValueError, match="not 'top'"):
         Profile.from_table(layers=1, units=8, vocab=10, attention="top")
