@@ -111,7 +111,7 @@ class Workload:
         run = self._measured.get(node.name) if self._measured is not None else None
         if run is not None and len(run.outputs) == len(node.output_types):
             return run.outputs
-        return tuple(map(_tensor_bytes, node.output_types, self._shapes[node.name]))
+        return tuple(map(tensor_bytes, node.output_types, self._shapes[node.name]))
 
     def seconds(self, machines: Machines, device: str) -> list[float]:
         """What each node takes on a device, in seconds, in the order of the nodes."""
@@ -153,7 +153,7 @@ class Workload:
         if node.op not in _STAYS:
             return 0
         if node.op == "VarHandleOp":
-            return _tensor_bytes(node.attrs["dtype"], _sizes(TensorShape(node.attrs["shape"]), 1))
+            return tensor_bytes(node.attrs["dtype"], _sizes(TensorShape(node.attrs["shape"]), 1))
         return sum(self.outputs[number])
 
 
@@ -186,7 +186,8 @@ def _sizes(shape: TensorShape, batch: int) -> tuple[int, ...] | None:
     return tuple(batch if size is None else size for size in shape.as_list())
 
 
-def _tensor_bytes(dtype: DType, sizes: tuple[int, ...] | None) -> int:
+def tensor_bytes(dtype: DType, sizes: tuple[int, ...] | None) -> int:
+    """The bytes of a tensor of such sizes; 0 for a handle, whatever is in it, and one element if none are known."""
     elements = 1
     for size in sizes or ():
         elements *= size

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 MANY_OUTPUTS, ASYNC, COSTLY, TRANSFER, CONTROL_FLOW, HANDS_ON, LEARNS = 1, 2, 4, 8, 16, 32, 64
 
 # Constants, and the shape arithmetic that is done with them; TensorFlow folds these (and more), too.
-_FOLDED = frozenset(
+FOLDED = frozenset(
     "Const Cast Add AddV2 Sub Mul FloorDiv FloorMod Maximum Minimum Prod "
     "Pack ConcatV2 Slice StridedSlice GatherV2 Reshape ExpandDims Squeeze".split()
 )
@@ -102,7 +102,7 @@ class Executor:
         self.inputs: list[Any] = [None] * first[-1]  # the slots as a step finds them
         self.constants: dict[int, Any] = {}
         for n, node in enumerate(nodes):
-            if node.op in _FOLDED and self.pending[n] == 0:
+            if node.op in FOLDED and self.pending[n] == 0:
                 self._fold(n)
         self.sources = [n for n, count in enumerate(self.pending) if count <= 0 and n not in self.constants]
 
