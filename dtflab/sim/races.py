@@ -51,11 +51,13 @@ class Run:
         known = np.searchsorted(self.seconds, seconds, side="right") - 1
         return np.where(known < 0, np.nan, self.losses[known])
 
-    def pulled(self, width: float, last: float) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Bytes that came from the parameter servers in each `width` of the `last` virtual seconds: (starts, bytes)."""
-        edges = np.arange(round(last / width) + 1) * width
-        when = self.pulls[:, 0] - (self.pulls[:, 0].max(initial=0.0) - last)
-        counts, _ = np.histogram(when, edges, weights=self.pulls[:, 1])
+    def pulled(self, width: float, first: float, last: float) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Bytes that came from the parameter servers in each `width` between two moments, all in virtual seconds.
+
+        Two arrays: when each piece of time begins, its bytes. A long run remembers only its end.
+        """
+        edges = first + np.arange(round((last - first) / width) + 1) * width
+        counts, _ = np.histogram(self.pulls[:, 0], edges, weights=self.pulls[:, 1])
         return edges[:-1], counts.astype(np.float64)
 
     def __repr__(self) -> str:
@@ -86,13 +88,14 @@ def _run(program: Program, way: Any, options: dict[str, Any]) -> Run:
         points = np.array(cluster.run(lambda client: program(client, way))[0], dtype=float)
         if points.ndim != 2 or points.shape[1] != 2:
             raise ValueError(f"program(client, {way!r}) must return pairs (seconds, loss); worker 0's are {points!r}.")
-        return Run(points[:, 0] - points[0, 0], points[:, 1], read_staleness(cluster.target), _pulls(cluster))
+        start = points[0, 0]
+        return Run(points[:, 0] - start, points[:, 1], read_staleness(cluster.target), _pulls(cluster, start))
 
 
-def _pulls(cluster: Cluster) -> NDArray[np.float64]:
+def _pulls(cluster: Cluster, start: float) -> NDArray[np.float64]:
     """What came from parameter servers to workers, as far as the log goes back; calls without tensors count, too."""
     sent = [
-        (line.ended, line.nbytes)
+        (line.ended - start, line.nbytes)
         for line in cluster.log().lines
         if line.where.startswith("/job:ps/") and line.target.startswith("/job:worker/")
     ]

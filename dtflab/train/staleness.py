@@ -20,7 +20,7 @@ from typing import Any
 from dtflab.graph import dtypes
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.graph.scopes import control_dependencies, device, name_scope
+from dtflab.graph.scopes import colocate_with, control_dependencies, name_scope
 from dtflab.ops import array, casting, control_flow, math
 from dtflab.ops.cond import cond
 from dtflab.ops.variable import Variable
@@ -108,7 +108,7 @@ class StalenessOptimizer(Optimizer):
             noted = self._note(arrived, global_step, global_step)
             cured = self._scaled(_handed_on(arrived, [noted]))
         train = self._apply(cured, global_step, name)
-        with name_scope(scope), device(global_step.device):
+        with name_scope(scope), colocate_with(global_step):
             return self._pace.keep_step(train, global_step)
 
     @property
@@ -120,22 +120,23 @@ class StalenessOptimizer(Optimizer):
 
     def _note(self, arrived: Pairs, global_step: Any, own_step: Any, aggregated: int = 0) -> Operation:
         """Measure, when all gradients have arrived, and add a row to the log; they were computed at `own_step`."""
-        with device(global_step.device):
+        with colocate_with(global_step):
             # A cast makes a copy: what a read hands out may be a buffer that later steps change in place.
             computed = casting.cast(own_step.read_value(), dtypes.float64, name="computed")
             with control_dependencies([_operation(grad) for grad, _ in arrived if grad is not None]):
                 now = casting.cast(global_step.read_value(), dtypes.float64, name="arrived")
             self._staleness = math.subtract(now, computed, name="staleness")
             self._fresh = self._staleness <= float("inf" if self._drop_above is None else self._drop_above)
-            queue = LogQueue(global_step.device, self._keep, self._name)
+            queue = LogQueue(self._keep, self._name)
             self._rows = queue.read()
             return queue.add(self._worker, computed, now, casting.cast(self._fresh, dtypes.float64), aggregated)
 
     def _scaled(self, pairs: Pairs) -> Pairs:
         if not self._scale:
             return pairs
-        share = 1.0 / math.maximum(self.staleness, 1.0)
-        return [(None if grad is None else _times(grad, share), variable) for grad, variable in pairs]
+        with colocate_with(self.staleness):
+            share = 1.0 / math.maximum(self.staleness, 1.0)
+        return [(None if grad is None else _times(grad, share, variable), variable) for grad, variable in pairs]
 
     def _apply(self, pairs: Pairs, global_step: Any, name: str | None) -> Any:
         if self._drop_above is None:
@@ -170,7 +171,7 @@ def _handed_on(pairs: Pairs, after: list[Operation]) -> Pairs:
     """The gradients, each on its variable's device, when `after` has run."""
     handed = []
     for grad, variable in pairs:
-        with device(variable.device), control_dependencies(after):
+        with colocate_with(variable), control_dependencies(after):
             handed.append((None if grad is None else _copied(grad), variable))
     return handed
 
@@ -181,10 +182,10 @@ def _copied(grad: Gradient) -> Gradient:
     return array.identity(grad)
 
 
-def _times(grad: Gradient, share: Tensor) -> Gradient:
+def _times(grad: Gradient, share: Tensor, variable: Any) -> Gradient:
     if isinstance(grad, IndexedSlices):
-        return IndexedSlices(_times(grad.values, share), grad.indices, grad.dense_shape)
-    with device(grad.device):
+        return IndexedSlices(_times(grad.values, share, variable), grad.indices, grad.dense_shape)
+    with colocate_with(variable):
         return grad * casting.cast(share, grad.dtype)
 
 

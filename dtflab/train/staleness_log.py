@@ -118,38 +118,39 @@ def _histogram_proto(staleness: NDArray[np.int64]) -> HistogramProto:
 
 
 class LogQueue:
-    """The queue of a training's log, in the default graph, on `where`. One `name`: one queue, for all graphs."""
+    """The queue of a training's log, in the default graph. One `name` on one device: one queue, for all graphs.
 
-    def __init__(self, where: str, keep: int, name: str = "staleness") -> None:
-        self._where, self._keep = where, keep
-        with device(where), name_scope(""):
+    What makes operations is called where these belong: on the device of the global step.
+    """
+
+    def __init__(self, keep: int, name: str = "staleness") -> None:
+        self._keep = keep
+        with name_scope(""):
             self._queue = FIFOQueue(-1, dtypes.float64, [[len(COLUMNS)]], shared_name=f"{name}_log", name=f"{name}_log")
 
     def add(self, worker: int, computed: Tensor, arrived: Tensor, used: Tensor, aggregated: int) -> Operation:
         """Note one gradient, now."""
-        with device(self._where):
-            with control_dependencies([arrived.op]):
-                now = timestamp()
-            row: Sequence[Any] = (float(worker), computed, arrived, now, used, float(aggregated))
-            size = self._queue.size()
-            with control_dependencies([self._queue.dequeue_many(math.maximum(size - self._keep + 1, 0))]):
-                return self._queue.enqueue(stacking.stack(row))
+        with control_dependencies([arrived.op]):
+            now = timestamp()
+        row: Sequence[Any] = (float(worker), computed, arrived, now, used, float(aggregated))
+        too_many = math.maximum(self._queue.size() - self._keep + 1, 0)
+        with control_dependencies([self._queue.dequeue_many(too_many)]):
+            return self._queue.enqueue(stacking.stack(row))
 
     def read(self) -> Tensor:
         """All rows, float64 `[n, 6]`; they stay."""
-        with device(self._where):
-            rows: Tensor = self._queue.dequeue_many(self._queue.size())
-            with control_dependencies([self._queue.enqueue_many(rows)]):
-                kept: Tensor = array.identity(rows)
+        rows: Tensor = self._queue.dequeue_many(self._queue.size())
+        with control_dependencies([self._queue.enqueue_many(rows)]):
+            kept: Tensor = array.identity(rows)
         return kept
 
 
-def read_staleness(target: str, device: str = "/job:ps/task:0", name: str = "staleness") -> StalenessLog:
+def read_staleness(target: str, where: str = "/job:ps/task:0", name: str = "staleness") -> StalenessLog:
     """The log of a training by StalenessOptimizer, from outside of its programs, while it runs or later.
 
-    `target` is a session target of the cluster, `device` where the global step is, `name` that of the optimizer.
+    `target` is a session target of the cluster, `where` the device of the global step, `name` that of the optimizer.
     """
-    with Graph().as_default():
-        rows = LogQueue(device, keep=1, name=name).read()
+    with Graph().as_default(), device(where):
+        rows = LogQueue(keep=1, name=name).read()
         with Session(target) as session:
             return StalenessLog.of_rows(session.run(rows))

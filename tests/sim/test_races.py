@@ -114,8 +114,10 @@ def test_what_a_run_tells(cured):
     assert run.reaches(2.0) == 0 and run.reaches(-1.0) == math.inf
     seconds = run.reaches(0.5)
     assert run.loss_at(seconds) <= 0.5 < run.loss_at(seconds - 1e-9)
-    starts, counts = run.pulled(0.1, 1.0)
-    assert len(starts) == len(counts) == 10 and counts.sum() > 0
+    starts, counts = run.pulled(0.1, 1.0, 2.0)
+    assert np.allclose(starts, np.arange(1.0, 2.0, 0.1)) and len(counts) == 10
+    arrived = run.pulls[(run.pulls[:, 0] >= 1) & (run.pulls[:, 0] < 2)]
+    assert counts.sum() == arrived[:, 1].sum() > 0
     assert cured["nothing"].steps > 3 * run.steps  # each step of all four takes four gradients
     assert run.steps_per_minute == pytest.approx(60 * run.steps / run.staleness.seconds[-1])
 
