@@ -45,12 +45,13 @@ def main() -> None:
 
 
 def _has_bar(one: Workload) -> bool:
-    return any(row.bar is not None for row in one.rows.values())
+    return any(row.bar is not None or row.limit is not None for row in one.rows.values())
 
 
 def play(name: str, one: Workload, players: dict[str, Player], rounds: int) -> list[dict[str, Any]]:
     """The best value of every library for every row; they take turns, so that a busy minute hits all."""
-    taking_part = [p for library, p in players.items() if library != "bare" or one.bare is not None]
+    there = {"dtflab": True, "TensorFlow": one.beside_tensorflow, "bare": one.bare is not None}
+    taking_part = [player for library, player in players.items() if there[library]]
     seen: dict[str, list[list[float]]] = {}
     for _ in range(rounds):
         for player in taking_part:
@@ -69,10 +70,13 @@ def play(name: str, one: Workload, players: dict[str, Player], rounds: int) -> l
 
 def judged(row: Row, values: dict[str, float]) -> dict[str, Any]:
     """The ratio that counts, the bar, and whether it is reached; None where there is none."""
+    sign = "≥" if row.more_is_better else "≤"
+    if row.limit is not None:
+        reached = values["dtflab"] >= row.limit if row.more_is_better else values["dtflab"] <= row.limit
+        return {"bar": f"{sign} {row.limit:g} {row.unit}", "reached": reached}
     if row.bar is None:
         return {"bar": None, "reached": None}
     ratio = values["dtflab"] / values[row.against]
-    sign = "≥" if row.more_is_better else "≤"
     of = "" if row.against == "TensorFlow" else f" of {row.against}"
     return {
         "bar": f"{sign} {row.bar:g}{of}",

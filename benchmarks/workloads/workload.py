@@ -12,11 +12,12 @@ Measure = Callable[[], Sequence[float]]
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: its unit, and the ratio to reach. Of what is counted per second, more is better."""
+    """A line of the table: its unit, and the ratio or value to reach. Of what is counted per second, more is better."""
 
     unit: str
     bar: float | None = None
     against: str = "TensorFlow"
+    limit: float | None = None  # instead of a ratio: a value, in the unit
 
     @property
     def more_is_better(self) -> bool:
@@ -31,17 +32,24 @@ class Workload:
     prepare: Callable[[Any], Measure]
     rounds: int
     bare: Callable[[], Measure] | None = None
+    beside_tensorflow: bool = True  # it has the same
 
 
 WORKLOADS: dict[str, Workload] = {}
 KEPT: list[Any] = []  # servers and folders, which end or are deleted when nobody holds them
 
 
-def workload(name: str, rows: dict[str, Row], rounds: int = 5, bare: Callable[[], Measure] | None = None) -> Any:
+def workload(
+    name: str,
+    rows: dict[str, Row],
+    rounds: int = 5,
+    bare: Callable[[], Measure] | None = None,
+    beside_tensorflow: bool = True,
+) -> Any:
     """Decorator: what follows is the workload `name`."""
 
     def register(prepare: Callable[[Any], Measure]) -> Callable[[Any], Measure]:
-        WORKLOADS[name] = Workload(rows, prepare, rounds, bare)
+        WORKLOADS[name] = Workload(rows, prepare, rounds, bare, beside_tensorflow)
         return prepare
 
     return register

@@ -38,6 +38,9 @@ def test_a_workload_runs_on_both_libraries(tmp_path):
         (Row("el/s", 5), 500, 100, True),
         (Row("el/s", 5), 499, 100, False),
         (Row("µs"), 1, 100, None),
+        (Row("s", limit=15), 15, 1, True),
+        (Row("s", limit=15), 16, 100, False),
+        (Row("M events/s", limit=0.8), 0.7, 0.1, False),
     ],
 )
 def test_a_bar_is_below_a_time_and_above_a_rate(row, dtflab, other, reached):
@@ -50,4 +53,7 @@ def test_the_tables_of_the_issues():
     runtime = [0.1, 0.15, 0.15, 0.2, 0.25, 0.3, 0.3, 0.3, 0.98, 1, 1, 1.3, 1.5, 1.5, 1.8, 3, 5]
     networks = [0.4, 0.4]
     data = [0.8, 1, 1]
-    assert sorted(bars.values()) == sorted(runtime + networks + data)
+    engine = [3]
+    assert sorted(bars.values()) == sorted(runtime + networks + data + engine)
+    limits = {name: row.limit for one in WORKLOADS.values() for name, row in one.rows.items() if row.limit is not None}
+    assert sorted(limits.values()) == [0.2, 0.8, 1, 15, 40]  # of the simulator

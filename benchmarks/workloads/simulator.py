@@ -1,0 +1,102 @@
+"""What simulating costs: the event engine beside SimPy, and estimates of 500 workers.
+
+All of it runs on one thread, so its own processor time is taken: other programs don't count.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import resource
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from benchmarks.workloads.workload import Measure, Row, workload
+
+ENTITIES, EVENTS = 500, 200_000
+
+
+def _pauses() -> Iterator[float]:
+    """Exponential times, drawn before anything is measured."""
+    draw = random.Random(1)
+    return itertools.cycle([draw.expovariate(1.0) for _ in range(10_007)])
+
+
+def _hold_simpy() -> Measure:
+    """Each entity waits, again and again."""
+    import simpy
+
+    def entity(environment: Any, pause: Callable[[], float]) -> Iterator[Any]:
+        while True:
+            yield environment.timeout(pause())
+
+    def measure() -> list[float]:
+        environment, pauses = simpy.Environment(), _pauses()
+        for _ in range(ENTITIES):
+            environment.process(entity(environment, pauses.__next__))
+        start = time.process_time()
+        for _ in range(EVENTS):
+            environment.step()
+        return [EVENTS / (time.process_time() - start)]
+
+    return measure
+
+
+_HOLD = {
+    "event engine, hold model of 500 entities (bare: SimPy)": Row("events/s", 3, "bare"),
+    "same, against a number": Row("M events/s", limit=0.8),
+}
+
+
+@workload("sim-engine", _HOLD, bare=_hold_simpy, beside_tensorflow=False)
+def engine(tf: Any) -> Measure:
+    from dtflab.virtual.engine import Engine
+
+    def measure() -> list[float]:
+        engine, pause = Engine(), _pauses().__next__
+        at = engine.at
+
+        def hold() -> None:
+            at(engine.now + pause(), hold)
+
+        for _ in range(ENTITIES):
+            at(pause(), hold)
+        start = time.process_time()
+        engine.run(until=EVENTS / ENTITIES)  # a pause is 1 on average
+        rate = engine.turned / (time.process_time() - start)
+        return [rate, rate / 1e6]
+
+    return measure
+
+
+_ESTIMATES = {
+    "500 workers × 64 ps × 100 steps, each message an event": Row("s", limit=15),
+    "same with the full timeline": Row("s", limit=40),
+    "most memory of that process": Row("GB", limit=1),
+    "500 GPUs, 16 ps, 100 steps, 10 spares, vectorised": Row("s", limit=0.2),
+}
+
+
+@workload("sim", _ESTIMATES, rounds=1, beside_tensorflow=False)
+def estimates(tf: Any) -> Measure:
+    """A network of 64 equal layers, one on each server; and the same in the vectorised engine."""
+    from dtflab.sim.profile import Kernel, LayerCost, Profile, VariableCost
+
+    def layer(i: int) -> LayerCost:
+        forward, backward = (Kernel("MatMul", "float32", flops, 1) for flops in (3e9, 6e9))
+        return LayerCost(f"layer {i}", (forward,), (backward,), variables=(VariableCost(f"w {i}", 1_500_000),))
+
+    network = Profile("64 layers", 32, tuple(map(layer, range(64))))
+
+    def seconds(servers: int, mode: str, **options: Any) -> float:
+        start = time.process_time()
+        tf.sim.estimate(network, tf.sim.cluster_model(500, servers), 100, mode, **options)
+        return time.process_time() - start
+
+    def measure() -> list[float]:
+        vectorised = min(seconds(16, "ps_sync_spares", spares=10) for _ in range(3))
+        by_events = [seconds(64, "ps_sync", engine="events", trace=trace) for trace in (False, True)]
+        return [*by_events, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, vectorised]
+
+    return measure
