@@ -428,7 +428,7 @@ class _PartialStep(NamedTuple):
     ended: Event
 
 
-_NO_COLLECTIVES = "dtflab has no collective operations yet: use parameter servers, or Send and Recv."
+_NO_COLLECTIVES = "dtflab has no collective operations: use parameter servers, or tf.train.AllReduceOptimizer."
 
 
 def _unimplemented(text: str) -> Method:

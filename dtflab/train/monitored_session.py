@@ -152,6 +152,7 @@ class MonitoredSession(_MonitoredSession):
             while not sess.should_stop():
                 sess.run(train_op)
 
+    A hook with `survives_loss = False` does not let it be made anew: then a lost task ends the training.
     `session_creator` is a ChiefSessionCreator if None. The graph is finalized while it is open. After closing it waits
     at most `stop_grace_period_secs` for the threads of queue runners and hooks.
     """

@@ -1,6 +1,7 @@
 """A worker of a between-graph program, server and client in one process: `python -m tests.train.all_reduce_worker`.
 
-Arguments: its number, then the addresses of all workers. Prints the weights after the last step, as JSON of their bits.
+Arguments: its number, how many steps, then the addresses of all workers. Prints a line after the first step, and one
+after the last with the weights, as JSON of their bits.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ import numpy as np
 
 import dtflab as tf
 
-STEPS = 4
-
 
 def model(index: int) -> tuple[tf.Tensor, list[tf.Variable]]:
     """A loss on the worker's own data, and its variables; they begin differently on each worker."""
@@ -24,7 +23,7 @@ def model(index: int) -> tuple[tf.Tensor, list[tf.Variable]]:
     return tf.reduce_mean(tf.square(tf.matmul(tf.constant(x), w) + b - y)), [w, b]
 
 
-def main(index: int, *addresses: str) -> None:
+def main(index: int, steps: int, *addresses: str) -> None:
     cluster = tf.train.ClusterSpec({"worker": list(addresses)})
     server = tf.train.Server(cluster, "worker", index)
     with tf.device(f"/job:worker/task:{index}"):
@@ -34,12 +33,14 @@ def main(index: int, *addresses: str) -> None:
         train = optimizer.minimize(loss, global_step=step)
         with tf.control_dependencies([train]):
             after = [weight.read_value() for weight in weights]
-    hooks = [optimizer.make_session_run_hook(), tf.train.StopAtStepHook(STEPS)]
+    hooks = [optimizer.make_session_run_hook(), tf.train.StopAtStepHook(steps)]
     with tf.train.MonitoredTrainingSession(server.target, is_chief=True, hooks=hooks) as session:
+        values = session.run(after)
+        print("training", flush=True)
         while not session.should_stop():
             values = session.run(after)
     print(json.dumps([value.tobytes().hex() for value in values]))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), *sys.argv[2:])
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -13,9 +14,8 @@ import dtflab as tf
 from dtflab.cluster.process import free_addresses
 from dtflab.train.all_reduce_schedule import ALGORITHMS
 from tests.house import ROOT
-from tests.train.all_reduce_worker import STEPS
 
-WORKERS = 3
+WORKERS, STEPS = 3, 4
 SECONDS = 60.0
 OPTIMIZERS = {
     "SGD": lambda: tf.train.GradientDescentOptimizer(0.1),
@@ -111,25 +111,42 @@ def test_weights_on_tasks_of_their_own_processes():
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
-def test_a_program_in_a_process_per_worker():
-    """Each process ends as soon as its own training does, and takes its server along."""
+@contextlib.contextmanager
+def worker_processes(steps):
+    """A process per worker, each with its server and its client."""
     addresses = free_addresses(WORKERS)
-    commands = [[sys.executable, "-m", "tests.train.all_reduce_worker", str(i), *addresses] for i in range(WORKERS)]
+    program = [sys.executable, "-m", "tests.train.all_reduce_worker"]
     running = [
-        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for command in commands
-    ]
+        subprocess.Popen([*program, str(i), str(steps), *addresses], cwd=ROOT, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True) for i in range(WORKERS)
+    ]  # fmt: skip
     try:
-        outputs = [process.communicate(timeout=120) for process in running]
+        yield running
     finally:
         for process in running:
             process.kill()
-            process.wait()
+            process.communicate()
+
+
+def test_a_program_in_a_process_per_worker():
+    """Each process ends as soon as its own training does, and takes its server along."""
+    with worker_processes(STEPS) as running:
+        outputs = [process.communicate(timeout=120) for process in running]
     assert [process.returncode for process in running] == [0] * WORKERS, outputs
-    weights = [json.loads(out) for out, _ in outputs]
+    weights = [json.loads(out.splitlines()[-1]) for out, _ in outputs]
     assert weights == [weights[0]] * WORKERS
     expected = np.concatenate([value.ravel() for value in alone()])
     found = np.concatenate([np.frombuffer(bytes.fromhex(value)) for value in weights[0]])
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_a_process_that_is_killed_ends_the_others():
+    with worker_processes(steps=1_000_000) as running:
+        assert [process.stdout.readline() for process in running] == ["training\n"] * WORKERS
+        running[1].kill()
+        others = [process.communicate(timeout=SECONDS)[1] for process in (running[0], running[2])]
+    assert all("Error" in error for error in others)
+    assert any("/job:worker/replica:0/task:1" in error for error in others), others
 
 
 def alone():

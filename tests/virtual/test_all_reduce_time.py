@@ -96,3 +96,12 @@ def test_what_workers_add_takes_them_time(workers):
         in_graph(cluster, workers, "ring")
         expected = formulas.ring_all_reduce_seconds(workers, NBYTES, LATENCY, BANDWIDTH, 1e-9)
         assert taken(cluster) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("workers", [3, 5, 6])
+def test_workers_above_a_power_of_two_cost_two_rounds_of_all_bytes(workers):
+    with cluster_of(workers) as cluster:
+        in_graph(cluster, workers, "halving_doubling")
+        below = 1 << (workers.bit_length() - 1)
+        expected = formulas.halving_doubling_all_reduce_seconds(below, NBYTES, LATENCY, BANDWIDTH)
+        assert taken(cluster) == pytest.approx(expected + 2 * (LATENCY + NBYTES / BANDWIDTH), rel=1e-9)
