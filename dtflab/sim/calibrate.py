@@ -11,6 +11,7 @@ along one parameter after the other and is the same each time.
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 
@@ -25,7 +26,7 @@ SMALL = 0.05  # relative errors below this count by their square, others by thei
 PULL = {"nic_bandwidth": 0.003, "bus_bandwidth": 0.003, "latency": 0.001}  # cost of being half or twice the nominal one
 FELT = 5e-3  # relative
 WORSE = 10.0  # a platform's parameter is felt if some prediction changes when it is that much worse
-FIRST, LAST = 1.2, 0.003  # steps of the search, in natural logarithms
+FIRST, LAST = 1.2, 0.003  # steps of the search, in natural logarithms: by a factor of 3.3, then less
 ENOUGH = 1e-3  # a round that gains less is the last
 
 Key = tuple[str, str]  # platform, or "" for the library; parameter
@@ -44,10 +45,11 @@ class Search:
         self._errors: dict[str, dict[str, float]] = {}
         self.loss = self._scored(self.values, set(self.rows))
 
-    def moved(self, key: Key, value: float) -> bool:
-        """Set a value; kept if that makes the loss smaller."""
-        before, changed = self._errors, {**self.values, key: value}
-        loss = self._scored(changed, {key[0]} if key[0] else set(self.rows))
+    def moved(self, changes: Values) -> bool:
+        """Set some values; kept if that makes the loss smaller."""
+        before, changed = self._errors, {**self.values, **changes}
+        platforms = {platform for platform, _ in changes}
+        loss = self._scored(changed, set(self.rows) if "" in platforms else platforms)
         if loss < self.loss - 1e-9:
             self.values, self.loss = changed, loss
             return True
@@ -182,37 +184,47 @@ def calibrate(
     told: Callable[[str], None] = lambda line: None,
     rounds: int = 4,
     off: Iterable[str] = (),
+    first: float = FIRST,
 ) -> tuple[Fitted, Values]:
     """The parameters that fit `points` (default: all of `known`) best, and as values to begin with again.
 
     From `begin` (default: nominal values) each parameter in turn goes up or down by a factor, which grows while that
     helps and shrinks when it does not; all that begins again while it helps, `rounds` times at most. `told` gets a line
-    for each round. Mechanisms that are `off` stay off.
+    for each round. Mechanisms that are `off` stay off. The `first` steps are that wide, in natural logarithms.
     """
     points = tuple(known if points is None else points)
     search = Search(points, known, begin or start(points, known), off)
     for _ in range(rounds):
         before = search.loss
-        _descend(search)
+        _descend(search, first)
         told(f"loss {before:.5f} → {search.loss:.5f}")
         if before - search.loss < ENOUGH:
             break
     return _rounded(search.fitted), search.values
 
 
-def _descend(search: Search) -> None:
-    steps = {key: FIRST for key in search.values if key[1] != "flop_efficiency"}
+def _descend(search: Search, first: float) -> None:
+    """Up or down along each parameter, then along pairs: a slower link and more overlap may say much the same."""
+    draw = random.Random(0)
+    steps = {key: first for key in search.values if key[1] != "flop_efficiency"}
     while max(steps.values()) > LAST:
         for key in steps:
-            steps[key] = min(FIRST, steps[key] * (1.3 if _try(search, key, steps[key]) else 0.5))
+            steps[key] = min(first, steps[key] * (1.3 if _try(search, {key: steps[key]}) else 0.5))
+        for key in steps:
+            other = draw.choice([one for one in steps if one != key])
+            _try(search, {key: steps[key], other: draw.choice((1, -1)) * steps[other]})
 
 
-def _try(search: Search, key: Key, step: float) -> bool:
-    """One step up or down, whichever helps."""
-    value = search.values[key]
-    low, high = bounds(key, search)
-    tried = [min(high, max(low, value * math.exp(way * step))) for way in (1, -1)]
-    return any(search.moved(key, other) for other in tried if other != value)
+def _try(search: Search, steps: Values) -> bool:
+    """One step, or the same step back, whichever helps."""
+    for way in (1, -1):
+        changes = {}
+        for key, step in steps.items():
+            low, high = bounds(key, search)
+            changes[key] = min(high, max(low, search.values[key] * math.exp(way * step)))
+        if changes.items() - search.values.items() and search.moved(changes):
+            return True
+    return False
 
 
 def _rounded(fitted: Fitted) -> Fitted:

@@ -21,6 +21,7 @@ from dtflab.sim.setups import chips_of, collective_of, hosts_of
 
 Sizes = Mapping[str, Sequence[float]]  # by regime, sizes of relative errors
 
+NEAR = 0.3  # refits begin with what is shipped, so they need no wide steps
 REGIMES = ("near_linear", "mild", "saturated", "microbench", "straggler", "all")
 
 
@@ -68,7 +69,7 @@ def sizes(model: Callable[[Point], float], points: Points) -> dict[str, list[flo
 
 def _without(name: str, known: Points, values: Values) -> tuple[Fitted, Points, list[str]]:
     """Parameters, fitted anew without a mechanism; as `predictor` takes them."""
-    fitted, _ = calibrate(known, begin=values, off=[name], rounds=1)
+    fitted, _ = calibrate(known, begin=values, off=[name], rounds=1, first=NEAR)
     return fitted, known, [name]
 
 
@@ -98,7 +99,7 @@ def _held_out(known: Points, values: Values, told: Callable[[str], None]) -> dic
         rest = [point for point in known if point.id not in group]
         kept = {"", *(point.platform_name for point in rest)}
         begin = {key: value for key, value in values.items() if key[0] in kept}
-        fitted, _ = calibrate(known, rest, begin, rounds=1)
+        fitted, _ = calibrate(known, rest, begin, rounds=1, first=NEAR)
         errors = errors_of(predict(known, predictor(known, fitted, known)), known)
         sizes = [_digits(abs(error.relative)) for error in errors if error.id in group]
         found[name] = {"points": len(sizes), "median": statistics.median(sizes), "worst": max(sizes)}

@@ -152,9 +152,14 @@ def parameter_server_step(compute_s: float, layers: tuple[Layer, ...], site: Sit
     """Seconds of one synchronous step: pull all variables, compute, push all gradients, sum them up.
 
     `compute_s` is the time that one GPU computes. With `spares`, hosts − spares of them are waited for, and the servers
-    still take the gradients of all.
+    still take the gradients of all. Chance makes a worker's own part longer, not the time that it waits for servers.
     """
-    return _cycle(compute_s * slowest(site), layers, site, site.senders)[0] * slow_host(site)
+    compute_s *= slowest(site)
+    whole, _ = _cycle(compute_s, layers, site, site.senders)
+    if site.tail == 0:
+        return whole
+    own, _ = _cycle(compute_s, layers, site, min(1, site.senders))
+    return whole + own * (slow_host(site) - 1)
 
 
 def asynchronous_step(compute_s: float, layers: tuple[Layer, ...], site: Site) -> float:

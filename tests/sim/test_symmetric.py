@@ -8,8 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from dtflab import sim
+from dtflab.hardware import catalogue
 from dtflab.sim import formulas
-from dtflab.sim.layers import Layer
+from dtflab.sim.layers import Layer, layers_of
+from dtflab.sim.parameters import Parameters
+from dtflab.sim.profile import Profile
+from dtflab.sim.stragglers import Stragglers
 from dtflab.sim.symmetric import Site, all_reduce_step, asynchronous_step, parameter_server_step, slow_host, slowest
 
 ONE = (Layer(100e6, 0.0),)
@@ -27,10 +32,8 @@ def close(value):
 @pytest.mark.parametrize("workers", [3, 50])
 def test_a_step_waits_for_the_hottest_server_each_way(workers):
     site = replace(FAST, hosts=workers, servers=2, nic=1e9)
-    layers = (Layer(60e6, 0.0), Layer(20e6, 1.0))
-    one_way = formulas.parameter_server_seconds(workers, 60e6, 1e9)
-    # Where the server's share is small, only the worker's own way to it counts, before the last 60e6 can leave.
-    assert parameter_server_step(0.0, layers, site) == close(2 * one_way + 20e6 / 1e9)
+    one_way = formulas.parameter_server_seconds(workers, 100e6, 1e9)
+    assert parameter_server_step(0.0, ONE, site) == close(2 * one_way)
 
 
 @pytest.mark.parametrize("workers", [2, 7, 64])
@@ -81,7 +84,7 @@ def test_transfers_hide_behind_computing_in_layer_order():
 
 def test_more_servers_relieve_many_variables_but_not_one():
     def step(servers, layers, **changes):
-        return parameter_server_step(0.0, layers, replace(FAST, hosts=8, nic=1e9, servers=servers, **changes))
+        return parameter_server_step(0.0, layers, replace(FAST, hosts=20, nic=1e9, servers=servers, **changes))
 
     many = tuple(Layer(1e5, i / 1000) for i in range(1000))
     assert step(4, many) == pytest.approx(step(1, many) / 4, rel=0.01)
@@ -186,3 +189,77 @@ def test_a_perfect_network_scales_linearly(step):
 def test_half_the_bandwidth_doubles_a_saturated_step(step):
     site = replace(FAST, hosts=50, servers=4, nic=1e9)
     assert step(0.0, SOME, replace(site, nic=0.5e9)) == close(2 * step(0.0, SOME, site))
+
+
+# ---- the same as the estimate, which has every worker and every message ----
+
+PARAMETERS = Parameters(
+    nic_efficiency=0.9,
+    bus_efficiency=0.6,
+    overlap=0.4,
+    message_s=2e-5,
+    jitter=0.0,
+    tail_shared=0.0,
+    board_sharing=0.0,
+)
+TABLE = {"many variables": (23.8e6, 8.2, 5.7), "one large": (138e6, 411, 15.5), "a few": (61e6, 151, 0.72)}
+RATE, BATCH = 100.0, 64
+
+
+def site_of(workers, servers, gpus=1, bus="pcie3", colocated=False):
+    network, lanes = catalogue.network("10Gb/s"), catalogue.bus(bus)
+    return Site(
+        hosts=workers,
+        gpus=gpus,
+        nic=network.nic.bandwidth * PARAMETERS.nic_efficiency,
+        bus=lanes.bandwidth * PARAMETERS.bus_efficiency,
+        sum_rate=catalogue.cpu("2x Xeon E5-2690 v3").memory_bandwidth / 3,
+        latency_s=network.nic.latency_s + network.switch_latency_s,
+        message_s=PARAMETERS.message_s,
+        switch=max(1, lanes.tree),
+        servers=servers,
+        colocated=colocated,
+        overlap=PARAMETERS.overlap,
+    )
+
+
+def both(name, workers, servers, gpus=1, bus="pcie3", colocated=False):
+    """Seconds of a step by the estimate and by the symmetric step."""
+    profile = Profile.from_table(*TABLE[name], batch=BATCH).scaled(RATE)
+    cluster = sim.cluster_model(
+        workers, servers, gpus_per_worker=gpus, ps_colocated=colocated, gpu="V100-SXM2", bus=bus
+    )
+    each = sim.estimate(profile, cluster, 5, parameters=PARAMETERS, stragglers=Stragglers()).step_time
+    site = site_of(workers, servers, gpus, bus, colocated)
+    return each, parameter_server_step(BATCH / RATE, layers_of(profile, False, 1.0), site)
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("servers", [1, 3])
+def test_one_worker_takes_what_the_estimate_says(name, servers):
+    each, alike = both(name, 1, servers)
+    assert alike == pytest.approx(each, rel=0.005)
+
+
+@pytest.mark.parametrize("setup", [(8, 4), (8, 8), (4, 2, 4, "pcie3-tree"), (8, 4, 1, "pcie3", True)])
+def test_equal_workers_take_what_the_estimate_says(setup):
+    each, alike = both("many variables", *setup)
+    assert alike == pytest.approx(each, rel=0.05)
+
+
+def test_a_hot_server_is_shared_fairly_here_and_in_turns_there():
+    """Links of the estimate serve workers in turns, so the first pushes while the last pulls; TCP shares fairly."""
+    each, alike = both("one large", 16, 4)
+    one_way = formulas.parameter_server_seconds(16, 411e6, 0.9 * 1.25e9)
+    assert alike == pytest.approx(2 * one_way, rel=0.1)
+    assert one_way < each < alike
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_ring_takes_what_the_estimate_says(name):
+    profile = Profile.from_table(*TABLE[name], batch=BATCH).scaled(RATE)
+    cluster = sim.cluster_model(8, 1, gpu="V100-SXM2")
+    options = {"parameters": PARAMETERS, "stragglers": Stragglers()}
+    each = sim.estimate(profile, cluster, 5, "allreduce", fusion_bytes=4e6, **options).step_time
+    alike = all_reduce_step(BATCH / RATE, layers_of(profile, True, 1.0), site_of(8, 0))
+    assert alike == pytest.approx(each, rel=0.05)

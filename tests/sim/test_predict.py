@@ -1,0 +1,408 @@
+"""Predictions of published points: the vocabulary, what is never looked at, what a source may not hold, freshness."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import math
+import random
+import re
+import tomllib
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from dtflab.__main__ import main
+from dtflab.sim import fitted, points, report
+from dtflab.sim.baselines import Scaling, fitted_constant
+from dtflab.sim.calibrate import Search, bounds, calibrate, fitted as fitted_of, flop_efficiency, start
+from dtflab.sim.parameters import Parameters
+from dtflab.sim.predict import METRICS, predict, predictor
+from dtflab.sim.scores import by_regime, errors_of, relative_error
+from tests.house import PACKAGE, ROOT
+
+KNOWN = points.read()
+CONTENT = json.loads(points.CALIBRATION.read_text())
+
+
+def predictions(content, parameters=None):
+    asked = points.parse(content)
+    return predict(asked, predictor(asked, parameters or fitted.load(), KNOWN))
+
+
+def asked(metric, unit="x", given=None, **setup):
+    """A file of one point on the shipped platforms and models."""
+    content = copy.deepcopy(CONTENT)
+    content["points"] = [{"id": "a", "metric": metric, "unit": unit, "setup": setup, "given": given}]
+    return content
+
+
+def value(metric, unit="x", given=None, **setup):
+    found = predictions(asked(metric, unit, given, **setup))
+    assert found.skipped == {}
+    return found.values["a"]
+
+
+# ---- what is never looked at ----
+
+
+def test_all_shipped_points_are_predicted():
+    found = predictions(CONTENT)
+    assert found.skipped == {}
+    assert list(found.values) == [point.id for point in KNOWN]
+    assert all(math.isfinite(one) and one > 0 for one in found.values.values())
+
+
+def test_what_was_published_is_never_looked_at():
+    expected = predictions(CONTENT).as_json()
+    without, scrambled = copy.deepcopy(CONTENT), copy.deepcopy(CONTENT)
+    draw = random.Random(3)
+    for entry in without["points"]:
+        del entry["published"], entry["regime"], entry["source"]
+        entry.pop("note", None)
+    for entry in scrambled["points"]:
+        entry["published"] = draw.choice([draw.uniform(0, 1e6), "nobody knows", None, [1, 2]])
+    assert predictions(without).as_json() == predictions(scrambled).as_json() == expected
+
+
+def test_names_are_only_keys():
+    """The same setups under other names of points and models give the same values, if nobody has calibrated them."""
+    plain = fitted.Fitted(fitted.load().library)
+    text = json.dumps(CONTENT)
+    for name in CONTENT["platforms"]:
+        text = text.replace(json.dumps(name), json.dumps(f"elsewhere {name}"))
+    for name in CONTENT["models"]:
+        text = text.replace(json.dumps(name), json.dumps(f"another {name}"))
+    renamed = predictions(json.loads(text), plain).values
+    expected = predictions(CONTENT, plain).values
+    given = [point.id for point in KNOWN if point.given.values or point.model is None]
+    assert len(given) > 50
+    assert [renamed[one] for one in given] == [expected[one] for one in given]
+
+
+# ---- the vocabulary ----
+
+K40 = {"platform": "google_k40_shared_2016", "model": "inception_v3", "batch_per_worker": 32, "workers_required": 50}
+PASCAL = {"platform": "pascal_25g_roce", "gpus": 128, "nodes": 32, "gpus_per_node": 4, "batch_per_gpu": "64 (recalled)"}
+
+
+def test_throughput_speedup_and_efficiency_say_the_same():
+    setup = {
+        "platform": "dgx1_p100",
+        "model": "vgg16",
+        "gpus": 8,
+        "nodes": 1,
+        "all_reduce": "nccl",
+        "batch_per_gpu": 64,
+    }
+    rate = value("throughput", "images/s", {"single_gpu": 154}, **setup)
+    assert value("speedup", given={"single_gpu": 154}, **setup) == pytest.approx(rate / 154)
+    assert value("scaling_efficiency", given={"single_gpu": 154}, **setup) == pytest.approx(rate / 154 / 8)
+    assert value("step_time", "ms", {"single_gpu": 154}, **setup) == pytest.approx(1e3 * 8 * 64 / rate)
+    assert value("median_step_time", "s", {"single_gpu": 154}, **setup) == pytest.approx(8 * 64 / rate)
+
+
+def test_efficiency_from_other_than_one_gpu():
+    setup = {"platform": "bigbasin_p100_50gbe", "model": "resnet50", "batch_per_gpu": 32, "parallelism": "all-reduce"}
+    given = {"single_gpu": 219}
+    eight, many = (
+        value("throughput", "images/s", given, gpus=gpus, nodes=gpus // 8, gpus_per_node=8, **setup)
+        for gpus in (8, 256)
+    )
+    found = value("scaling_efficiency_vs_8", given=given, gpus=256, nodes=32, gpus_per_node=8, **setup)
+    assert found == pytest.approx(many / 32 / eight)
+    assert 0.6 < found < 1
+
+
+def test_spare_workers_help_until_their_gradients_cost_more():
+    times = [value("median_step_time", "s", backup=spares, **K40) for spares in range(20)]
+    assert value("argmin_backup_step_time", **K40) == times.index(min(times)) > 0
+    gains = [value("normalised_speedup", backup=spares, **K40) for spares in range(20)]
+    assert gains[3] == pytest.approx(times[0] / times[3] * 50 / 53)
+    assert value("argmax_normalised_speedup", **K40) == gains.index(max(gains))
+    assert value("argmin_backup_step_time", **{**K40, "backup": "0 to 2"}) == 2
+    assert value("argmin_backup_step_time", **{**K40, "backup": [0, 1]}) == 1
+
+
+def test_synchronous_steps_are_longer_than_asynchronous_ones():
+    setup = {key: K40[key] for key in ("platform", "model", "batch_per_worker")}
+    few, many = (value("median_sync_step_over_async_step", workers=w, ps_tasks=17, **setup) for w in (25, 100))
+    assert 1 < few < many
+
+
+def test_an_all_reduce_gains_most_on_servers_that_are_hot():
+    gains = {model: value("horovod_over_distributed_tf", model=model, **PASCAL) for model in ("inception_v3", "vgg16")}
+    assert 1 < gains["inception_v3"] < gains["vgg16"]
+
+
+def test_attention_of_the_top_layer_keeps_split_layers_waiting():
+    setup = {"platform": "k40m_server", "model": "nmt_4l_1024", "batch": 128, "gpus": 4, "nodes": 1}
+    one = {"parallelism": "model: layers in turns", **setup}
+    top, bottom = (
+        value("speedup", given={"single_gpu_step": 2.4}, attention=attention, **one)
+        for attention in ("standard (queries top layer)", "GNMT (queries bottom layer)")
+    )
+    assert 1 < top < bottom < 4
+    step = value("step_time", "s", {"single_gpu_step": 2.4}, attention="standard (queries top layer)", **one)
+    assert step == pytest.approx(2.4 / top)
+
+
+def test_a_sparse_step_costs_the_same_for_any_size_of_the_table():
+    setup = {"platform": "google_shared_2016", "workers": 10, "ps_tasks": 16, "sync": True}
+    small, large = (
+        value("median_step_time", "ms", kind="sparse: rows of a table", model_bytes=size, **setup)
+        for size in (1e9, 16e9)
+    )
+    scalar, dense = (
+        value("median_step_time", "ms", kind=kind, model_bytes=1e9, **setup) for kind in ("scalar 4 B per PS", "dense")
+    )
+    assert small == large
+    assert scalar < small < dense
+
+
+def test_a_time_may_be_taken_from_another_point_of_the_calibration():
+    given = {"calibrate_from": "osdi-backup-t4"}
+    found = value("median_step_time", "s", given, backup=4, **K40)
+    assert found == pytest.approx(KNOWN.published["osdi-backup-t4"], rel=1e-6)
+    assert value("median_step_time", "s", given, backup=0, **K40) > found
+
+
+def test_a_given_way_back_and_gradients_need_no_model():
+    setup = {"platform": "daint_p100", "gpus": 4, "nodes": 4, "ps_tasks": 4}
+    given = {"backprop_ms": 300, "gradient_bytes": 4e8}
+    fast, slow = (value("step_time", "s", {**given, "gradient_bytes": size}, **setup) for size in (4e4, 4e8))
+    assert 0.45 < fast < slow
+
+
+@pytest.mark.parametrize(
+    ("setup", "reason"),
+    [
+        ({"metric": "energy"}, "metric 'energy' is not known"),
+        ({"platform": "nowhere"}, "no platform 'nowhere'"),
+        ({"model": "none such"}, "no model 'none such'"),
+        ({"gpus": None}, "neither 'gpus' nor 'workers'"),
+        ({"gpus": 2, "nodes": 3}, "can't be on 3 nodes"),
+        ({"gpus": "several"}, "a number was expected"),
+        ({"unit": "weeks", "metric": "step_time"}, "not 'weeks'"),
+        ({"model": None}, "names no model"),
+        ({"kind": "quadratic", "workers": 2}, "'quadratic' are not known"),
+        ({"platform": "google_shared_2016"}, "names no GPU"),
+        ({"parallelism": "model: layers", "model": "gnmt_4l_1024"}, "needs the given 'single_gpu_step'"),
+    ],
+)
+def test_what_the_model_does_not_know_is_skipped_with_a_reason(setup, reason):
+    setup = {"platform": "daint_p100", "model": "resnet50", "gpus": 4, **setup}
+    metric, unit = setup.pop("metric", "throughput"), setup.pop("unit", "images/s")
+    found = predictions(asked(metric, unit, **setup))
+    assert found.values == {}
+    assert reason in found.skipped["a"]
+
+
+def test_unknown_parts_are_skipped_with_the_list_of_the_known():
+    for field, reason in (("bus", "No bus 'scsi'"), ("gpu_name", "scsi")):
+        content = asked("throughput", "images/s", platform="dgx1_p100", model="resnet50", gpus=4)
+        content["platforms"]["dgx1_p100"][field] = "scsi"
+        content["platforms"]["dgx1_p100"]["gpu_name"] = content["platforms"]["dgx1_p100"].get("gpu_name")
+        assert reason in predictions(content).skipped["a"]
+
+
+# ---- the command ----
+
+
+def test_the_command_writes_predictions_and_shows_errors(tmp_path, capsys):
+    out = tmp_path / "out.json"
+    main(["sim", "predict", str(points.CALIBRATION), "--json", str(out)])
+    written = json.loads(out.read_text())
+    assert written == predictions(CONTENT).as_json()
+    assert set(written["points"][0]) == {"id", "predicted"}
+    shown = capsys.readouterr().out
+    assert "daint-inc3-b64-64" in shown
+    assert re.search(r"saturated +\d+ +[\d.]+ +[\d.]+", shown)
+
+
+def test_the_command_names_what_it_skips_and_needs_no_published_values(tmp_path, capsys):
+    path = tmp_path / "points.json"
+    path.write_text(json.dumps(asked("energy", "J", platform="dgx1_p100", model="resnet50", gpus=4)))
+    main(["sim", "predict", str(path), "--json", str(tmp_path / "out.json")])
+    assert "skipped a: metric 'energy'" in (shown := capsys.readouterr().out)
+    assert "regime" not in shown
+    assert list(json.loads((tmp_path / "out.json").read_text())["skipped"]) == ["a"]
+
+
+def test_the_command_says_in_one_line_what_is_wrong_with_a_file(tmp_path):
+    (path := tmp_path / "points.json").write_text("[]")
+    with pytest.raises(SystemExit, match=r"dtflab sim predict: .* is no file of points"):
+        main(["sim", "predict", str(path)])
+
+
+def test_an_error_to_a_bracket_is_to_its_nearer_end():
+    assert relative_error(2.25, (2.0, 2.5)) == 0
+    assert relative_error(3.0, (2.0, 2.5)) == pytest.approx(0.2)
+    assert relative_error(1.0, (2.0, 2.5)) == pytest.approx(-0.5)
+
+
+# ---- rules ----
+
+MODEL = [
+    PACKAGE / "sim" / f"{name}.py" for name in "layers predict recurrent setups symmetric calibrate fitted".split()
+]
+MODEL += [PACKAGE / "sim" / f"{name}.py" for name in "cluster_models job step_model traffic transfers messages".split()]
+NAMES = {*CONTENT["platforms"], *CONTENT["models"], *(entry["id"] for entry in CONTENT["points"])}
+COUNTS = {
+    setup[key]
+    for entry in CONTENT["points"]
+    if (setup := entry["setup"])
+    for key in ("gpus", "workers")
+    if key in setup
+}
+ENOUGH = {1, 2}  # alone, or not; in turns, or not
+
+
+@pytest.mark.parametrize("path", MODEL, ids=lambda path: path.stem)
+def test_the_model_asks_for_no_name_and_no_count_of_gpus(path):
+    tree = ast.parse(path.read_text())
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docstrings]
+    assert {node.value for node in constants if isinstance(node.value, str)} & NAMES == set()
+    compared = [
+        part for node in ast.walk(tree) if isinstance(node, ast.Compare) for part in (node.left, *node.comparators)
+    ]
+    cases = [
+        node.pattern.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.match_case)
+        if hasattr(node.pattern, "value")
+    ]
+    numbers = {
+        part.value for part in [*compared, *cases] if isinstance(part, ast.Constant) and isinstance(part.value, int)
+    }
+    assert numbers & (COUNTS - ENOUGH) == set()
+
+
+def test_the_walk_over_the_source_would_find_a_branch():
+    assert {"inception_v3", "daint_p100", "daint-inc3-b64-2"} <= NAMES
+    assert {8, 16, 64, 128} <= COUNTS
+
+
+def test_there_are_at_most_eight_parameters_of_the_library_and_three_of_a_platform():
+    assert len(fields(Parameters)) <= 8
+    assert set(fitted.PLATFORM) == {"nic_bandwidth", "bus_bandwidth", "latency"}
+    written = json.loads(fitted.FILE.read_text())
+    assert set(written["library"]) == {one.name for one in fields(Parameters)}
+    for entry in [*written["library"].values(), *(one for of in written["platforms"].values() for one in of.values())]:
+        assert entry["range"][0] <= entry["value"] <= entry["range"][1]
+        assert entry["unit"]
+
+
+def test_parameters_outside_physics_are_an_error(tmp_path):
+    with pytest.raises(ValueError, match="nic_bandwidth of 'p' is 1e\\+15"):
+        fitted.Fitted(platforms={"p": {"nic_bandwidth": 1e15}})
+    with pytest.raises(ValueError, match="may have nic_bandwidth"):
+        fitted.Fitted(platforms={"p": {"charm": 1.0}})
+    (path := tmp_path / "parameters.json").write_text('{"library": {"luck": {"value": 1}}, "platforms": {}}')
+    with pytest.raises(ValueError, match="holds no parameters"):
+        fitted.load(path)
+
+
+def test_what_is_calibrated_is_data_of_the_package():
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["packages"] == ["dtflab"], "everything in it goes into the wheel"
+    for path in (points.CALIBRATION, fitted.FILE):
+        assert path.is_relative_to(PACKAGE) and path.is_file()
+    tracked = {Path(path) for path in (points.CALIBRATION, fitted.FILE)}
+    assert tracked <= {path.resolve() for path in (PACKAGE / "sim").glob("*.json")}
+
+
+# ---- calibration ----
+
+
+def test_a_short_search_finds_nothing_better_than_what_is_shipped():
+    search = Search(tuple(KNOWN), KNOWN, start(tuple(KNOWN), KNOWN, fitted.load()))
+    shipped = search.loss
+    for key, value in search.values.items():
+        low, high = bounds(key, search)
+        for tried in (value * 0.93, value * 1.07):
+            if low <= tried <= high and key[1] != "flop_efficiency":
+                search.moved({key: tried})
+    assert search.loss > 0.97 * shipped, "run dtflab sim calibrate"
+    assert fitted.load().library.flop_efficiency == flop_efficiency(KNOWN)
+
+
+def test_the_search_finds_the_parameters_that_made_the_data():
+    """Points made by the model itself, from other parameters than it begins with."""
+    platform = "ec2_p2_16xlarge"
+    chosen = [point for point in KNOWN if point.platform_name == platform]
+    begin = {("", "overlap"): 0.5, (platform, "bus_bandwidth"): 1.0}
+    values = {("", "overlap"): 0.2, (platform, "bus_bandwidth"): 0.4}
+    model = predictor(KNOWN, fitted_of(values, {platform: chosen[0]}), KNOWN)
+    made = replace(KNOWN, published={point.id: model(point) for point in chosen})
+    before, (_, found) = Search(chosen, made, begin), calibrate(made, chosen, begin, rounds=1)
+    after = Search(chosen, made, found)
+    assert after.loss < before.loss / 20
+    assert found["", "overlap"] == pytest.approx(0.2, rel=0.2)
+    assert found[platform, "bus_bandwidth"] == pytest.approx(0.4, rel=0.1)
+
+
+# ---- how good it is ----
+
+
+def mean(errors):
+    return sum(errors) / len(errors)
+
+
+def test_the_model_beats_every_baseline_where_scaling_is_hard():
+    model = predictor(KNOWN, fitted.load(), KNOWN)
+    own = report.sizes(model, KNOWN)
+    laws = [Scaling(model), Scaling(model, fitted_constant(model, KNOWN))]
+    for law in laws:
+        theirs = report.sizes(law, KNOWN)
+        for regime in ("near_linear", "mild", "saturated"):
+            assert mean(own[regime]) < mean(theirs[regime]), regime
+        assert mean(own["saturated"]) < mean(theirs["saturated"]) / 5
+
+
+@pytest.mark.parametrize("mechanism", report.MECHANISMS)
+def test_each_mechanism_pays_on_its_own_kind_of_points(mechanism):
+    belongs = report.MECHANISMS[mechanism][1]
+    own = [point.id for point in KNOWN if belongs(point)]
+    with_, without = (
+        mean([abs(e.relative) for e in errors_of(predict(KNOWN, model), KNOWN) if e.id in own])
+        for model in (predictor(KNOWN, fitted.load(), KNOWN, off) for off in ([], [mechanism]))
+    )
+    assert len(own) >= 3
+    assert with_ < without
+
+
+def test_errors_by_regime_are_counted():
+    errors = errors_of(predictions(CONTENT), KNOWN)
+    sizes = by_regime(errors)
+    assert len(sizes["all"]) == 64 == sum(len(found) for regime, found in sizes.items() if regime != "all")
+
+
+# ---- the page ----
+
+
+def test_the_page_and_its_numbers_are_fresh():
+    """`dtflab sim report --docs docs` writes them."""
+    numbers = json.loads((ROOT / "docs" / "simulator.json").read_text())
+    page = (ROOT / "docs" / "simulator.md").read_text()
+    assert report.refreshed(page, numbers) == page
+    assert numbers["parameters"] == json.loads(fitted.FILE.read_text()) == fitted.load().as_json()
+    found = report.sizes(predictor(KNOWN, fitted.load(), KNOWN), KNOWN)
+    assert {regime: pytest.approx(sizes, abs=2e-5) for regime, sizes in found.items()} == numbers["model"]
+    assert set(numbers["ablations"]) == set(report.MECHANISMS)
+    assert set(numbers["held out"]) == set(report.groups(KNOWN))
+
+
+def test_a_page_without_a_part_is_told_so():
+    with pytest.raises(ValueError, match="begin parameters"):
+        report.refreshed("nothing", {})
+
+
+def test_units_say_what_metrics_measure():
+    listed = {"throughput", "speedup", "normalised_speedup", "scaling_efficiency", "step_time", "median_step_time"}
+    listed |= {"median_sync_step_over_async_step", "horovod_over_distributed_tf"}
+    listed |= {"argmin_backup_step_time", "argmax_normalised_speedup"}
+    assert set(METRICS) == listed
