@@ -46,6 +46,8 @@ class DynamicPlacer:
     events the search may simulate. After a placement `schedule` says what the step was found to do.
     """
 
+    keeps_the_rules = True  # it asks the colocation graph
+
     def __init__(
         self, costs: Any = None, machines: Machines | None = None, batch: int = BATCH, budget: int = BUDGET
     ) -> None:

@@ -36,8 +36,11 @@ def check(placer: Any, where: Any, nodes: Sequence[Node], devices: Sequence[str]
     """Raise unless `where`, which the placer returned, gives every node a device that it can have.
 
     TypeError for what is no mapping; InvalidArgumentError for a node without a device of the session, a device without
-    a kernel for its node, and nodes apart that must share a device. `placed` are nodes that stay where they are.
+    a kernel for its node, and nodes apart that must share a device. `placed` are nodes that stay where they are. A
+    placer that `keeps_the_rules` by itself knows which of them soft placement gives up; it is not checked.
     """
+    if getattr(placer, "keeps_the_rules", False):
+        return
     name = getattr(placer, "__name__", repr(placer))
     if not isinstance(where, Mapping):
         raise TypeError(f"The placer {name} must return a dict of device names by node name, not {where!r:.80}")

@@ -289,3 +289,20 @@ def test_a_problem_counts_memory_that_devices_share():
     tasks = [Task(f"v{i}", devices[i], 0.0, outputs=(80,), kept=80) for i in range(2)]
     problem = Problem(tasks, Fabric(machines, devices), [[0.0] * 2] * 2, [0, 1], [[0], [1]])
     assert problem.judge([0, 1])[0].over == 60
+
+
+def test_soft_placement_gives_up_what_the_simple_placer_gives_up():
+    """Two pins that contradict a colocation: with soft placement, both are kept and the colocation is not."""
+    with tf.Graph().as_default(), tf.Cluster(worker=2) as cluster:
+        with tf.device("/task:0"):
+            a = tf.ones([8], name="a")
+        with tf.device("/task:1"):
+            b = tf.negative(a, name="b")
+            b.op._set_attr("_class", [b"loc:@a"])
+        soft = tf.ConfigProto(allow_soft_placement=True)
+        wheres = []
+        for placer in (None, "dynamic"):
+            with tf.Session(cluster.target, config=soft, placer=placer) as session:
+                session.run(b)
+                wheres.append({node.name: node.device for node in session.placed_nodes()})
+        assert wheres[0] == wheres[1] and wheres[0]["a"] != wheres[0]["b"]
