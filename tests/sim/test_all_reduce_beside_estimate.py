@@ -1,0 +1,58 @@
+"""What `estimate` says of training by all-reduce, beside a real run of AllReduceOptimizer in virtual time."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+import dtflab as tf
+from dtflab import sim
+from dtflab.sim.parameters import IDEAL
+
+BATCH, WIDTH, STEPS = 64, 512, 4
+NETWORK = sim.Network(sim.Nic("a NIC", 125e6, 5e-5, "assumed"), switch_latency_s=0.0, per_message_cpu_s=0.0)
+
+
+def loss():
+    x = tf.zeros([BATCH, WIDTH])
+    for i in range(3):
+        x = tf.layers.dense(
+            x, WIDTH, activation=tf.nn.relu, name=f"layer_{i}", kernel_initializer=tf.zeros_initializer()
+        )
+    return tf.reduce_mean(tf.square(x))
+
+
+def run(workers, algorithm, fusion_bytes):
+    """Seconds per step, and the machines."""
+
+    def program(client):
+        with tf.device(f"{client.device}/gpu:0"):
+            optimizer = tf.train.AllReduceOptimizer(
+                tf.train.GradientDescentOptimizer(0.1), client.cluster_spec, client.index, algorithm=algorithm,
+                bucket_bytes=fusion_bytes,
+            )  # fmt: skip
+            step = optimizer.minimize(loss())
+        with tf.Session(client.target, config=tf.ConfigProto(allow_soft_placement=True)) as session:
+            session.run(tf.global_variables_initializer())
+            sim.sleep(1.0 - sim.now())  # so that all begin at once
+            for _ in range(STEPS):
+                session.run(step)
+        return (sim.now() - 1.0) / STEPS
+
+    with tf.Cluster(worker=workers, gpu="K40", gpus=1, network=NETWORK, bus="pcie3", clock="virtual") as cluster:
+        return max(cluster.run(program)), cluster.world.machines
+
+
+@pytest.mark.parametrize(("fusion_bytes", "bound"), [(1 << 30, 0.02), (0, 0.08)])
+@pytest.mark.parametrize(("algorithm", "workers"), [("ring", 2), ("ring", 4), ("tree", 4), ("halving_doubling", 4)])
+def test_steps_take_as_long(algorithm, workers, fusion_bytes, bound):
+    """Without buckets the program's gradients overlap on the wires, where the estimate has one after the other."""
+    seconds, machines = run(workers, algorithm, fusion_bytes)
+    with tf.Graph().as_default():
+        network = sim.Profile.from_graph(loss(), batch=BATCH)
+    values = dataclasses.replace(IDEAL, flop_efficiency=0.5)
+    found = sim.estimate(
+        network, machines, STEPS, "allreduce", parameters=values, algorithm=algorithm, fusion_bytes=fusion_bytes
+    )
+    assert found.step_time == pytest.approx(seconds, rel=bound)
