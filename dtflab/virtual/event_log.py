@@ -10,6 +10,7 @@ from collections import deque
 from typing import Any, NamedTuple
 
 _BLOCK = 1000  # lines that are hashed at once
+_Line = tuple[Any, ...]
 
 
 class Happened(NamedTuple):
@@ -33,18 +34,22 @@ class EventLog:
     """The last `size` things that happened, in the order in which they were known; the hash is over all."""
 
     def __init__(self, size: int = 100_000) -> None:
-        self.lines: deque[Happened] = deque(maxlen=size)
-        self._new: list[Happened] = []  # not hashed yet
+        self._kept: deque[_Line] = deque(maxlen=size)  # plain tuples, of which the garbage collector takes no notice
+        self._new: list[_Line] = []  # not hashed yet
         self._hashed = 0
         self._hash = hashlib.sha256()
 
     def add(self, *happened: Any) -> None:
         """Note what has ended, or is known to end then; the arguments are Happened's."""
-        line = Happened(*happened)
-        self.lines.append(line)
-        self._new.append(line)
+        self._kept.append(happened)
+        self._new.append(happened)
         if len(self._new) == _BLOCK:
             self._take_in()
+
+    @property
+    def lines(self) -> list[Happened]:
+        """The last of them."""
+        return [Happened(*line) for line in self._kept]
 
     @property
     def count(self) -> int:
@@ -57,6 +62,6 @@ class EventLog:
         return self._hash.hexdigest()
 
     def _take_in(self) -> None:
-        self._hash.update("".join([f"{line}\n" for line in self._new]).encode())
+        self._hash.update("".join([f"{Happened(*line)}\n" for line in self._new]).encode())
         self._hashed += len(self._new)
         self._new.clear()
