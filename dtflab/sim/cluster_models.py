@@ -8,6 +8,7 @@ bandwidth that it reaches, and what a message between tasks costs in their CPUs.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -94,12 +95,17 @@ def of_machines(machines: Machines) -> ClusterModel:
 
 def rebuilt(machines: Machines, change: Callable[[Host], Host], network: Network | None = None) -> Machines:
     """The same machines with other things in their hosts, or between them."""
+    return Machines(map(change, machines.hosts), network or machines.network, *inhabitants(machines))
+
+
+def inhabitants(machines: Machines) -> tuple[dict[str, str], dict[str, list[int]]]:
+    """Of each task the name of its host, and the cards that it sees there."""
     homes = {task: machines.place(f"{task}/device:CPU:0").host.name for task in machines.tasks}
     shown: dict[str, list[int]] = {task: [] for task in machines.tasks}
     for device in machines.devices:
         if (card := machines.place(device).card) is not None:
             shown[device.rpartition("/")[0]].append(card)
-    return Machines(map(change, machines.hosts), network or machines.network, homes, shown)
+    return homes, shown
 
 
 def without_trees(machines: Machines) -> Machines:
@@ -142,6 +148,8 @@ class Wiring:
         self._numbers: dict[Link, int] = {}
         self._sums: dict[tuple[str, str], int] = {}
         self._ports: dict[tuple[str, str], int] = {}
+        self._routes: dict[tuple[str, str], tuple[int, ...]] = {}
+        self._homes: dict[str, tuple[str, int]] = {}
         self._racks: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def route(self, source: str, target: str) -> tuple[int, ...]:
@@ -164,22 +172,37 @@ class Wiring:
         """Within a task."""
         if source == target:
             return ()
+        known = self._routes.get((source, target))
+        if known is not None:
+            return known
         reached = self._parameters.bus_efficiency
-        return tuple(self._number(link, reached) for link in path(self._cluster.machines, source, target))
+        links = path(self._cluster.machines, source, target)
+        found = self._routes[source, target] = tuple(self._number(link, reached) for link in links)
+        return found
 
     def _between(self, here: str, there: str) -> tuple[int, ...]:
         """Between tasks: the sender's port, what lies between the racks, the receiver's port. Each is found once."""
-        machines = self._cluster.machines
-        hosts = machines.place(here).host, machines.place(there).host
-        if hosts[0] is hosts[1]:
+        (source, rack), (target, other) = self._home(here), self._home(there)
+        if source == target:
             return self._messages(here, there)
-        racks = machines.rack_of(hosts[0]), machines.rack_of(hosts[1])
-        ports = (hosts[0].name, "out"), (hosts[1].name, "in")
-        if not (racks in self._racks and ports[0] in self._ports and ports[1] in self._ports):
-            links = self._messages(here, there)
-            self._ports[ports[0]], self._ports[ports[1]] = links[0], links[-1]
-            self._racks[racks] = links[1:-1]
-        return self._ports[ports[0]], *self._racks[racks], self._ports[ports[1]]
+        out, between, into = (
+            self._ports.get((source, "out")),
+            self._racks.get((rack, other)),
+            self._ports.get((target, "in")),
+        )
+        if out is None or between is None or into is None:
+            out, *rest, into = self._messages(here, there)
+            between = self._racks[rack, other] = tuple(rest)
+            self._ports[source, "out"], self._ports[target, "in"] = out, into
+        return out, *between, into
+
+    def _home(self, device: str) -> tuple[str, int]:
+        """The device's host, and that one's rack."""
+        home = self._homes.get(device)
+        if home is None:
+            host = self._cluster.machines.place(device).host
+            home = self._homes[device] = host.name, self._cluster.machines.rack_of(host)
+        return home
 
     def _messages(self, here: str, there: str) -> tuple[int, ...]:
         """Sender and receiver each spend time on a message, at the first and the last link."""
@@ -201,6 +224,7 @@ class Wiring:
         return len(self.wires) - 1
 
 
+@functools.cache
 def memory_of(device: str) -> str:
     """The CPU device of the device's task: the memory of its host."""
     return device.rpartition("/device:")[0] + "/device:CPU:0"

@@ -372,8 +372,9 @@ def _cluster(given: Any) -> ClusterModel:
 
 def _check_memory(profile: Profile, cluster: ClusterModel) -> None:
     """Raise ResourceExhaustedError if a step does not fit into every device."""
+    needed = profile.memory_bytes
     for device in cluster.devices:
-        _check_fits(profile, profile.memory_bytes, device, cluster)
+        _check_fits(profile, needed, device, cluster)
 
 
 def _check_stages(asked: _Asked, ready: pipelines.Pipeline) -> None:

@@ -8,6 +8,7 @@ last item to the first. Both engines (`step_model`, vectorised; `messages`, by e
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -159,38 +160,36 @@ def overlapping(work: Items, part: float) -> Items:
 def _flows(work: Items, cluster: ClusterModel, wiring: Wiring, workers: Sequence[Sequence[str]]) -> dict[str, Any]:
     alone = all(len(devices) == 1 for devices in workers)
     ends = [devices[0] if alone else memory_of(devices[0]) for devices in workers]
-    homes = [cluster.servers[server] for server in work.server]
-    down = _Numbered(work, ends)
-    flows: dict[str, Any] = {"scatter": None, "gather": None}
+    homes, devices = cluster.servers, [device for each in workers for device in each]
 
     def summed(source: str, target: str, what: str) -> tuple[int, ...]:
         route = wiring.route(source, target)
         return (*route, wiring.sum(target, what)) if route else route
 
-    flows["pull"] = down.flow(lambda m, r: wiring.route(homes[m], ends[r]), work.pull_bytes)
-    flows["push"] = down.flow(lambda m, r: summed(ends[r], homes[m], "gradients"), work.push_bytes, back=True)
+    def inside(device: int) -> str:
+        return memory_of(devices[device])
+
+    flows: dict[str, Any] = {"scatter": None, "gather": None}
+    flows["pull"] = _flow(work, len(ends), lambda s, r: wiring.route(homes[s], ends[r]))
+    flows["push"] = _flow(work, len(ends), lambda s, r: summed(ends[r], homes[s], "gradients"), back=True)
     if not alone:
-        inside = _Numbered(work, devices := [device for each in workers for device in each])
-        flows["scatter"] = inside.flow(lambda m, d: wiring.route(memory_of(devices[d]), devices[d]), work.pull_bytes)
-        flows["scatter"] = flows["scatter"]._replace(senders=None)  # in the order in which the items come in
-        flows["gather"] = inside.flow(
-            lambda m, d: summed(devices[d], memory_of(devices[d]), "its GPUs'"), work.push_bytes, back=True
-        )
+        scatter = _flow(work, len(devices), lambda s, d: wiring.route(inside(d), devices[d]))
+        flows["scatter"] = replace(scatter, senders=None)  # in the order in which the items come in
+        flows["gather"] = _flow(work, len(devices), lambda s, d: summed(devices[d], inside(d), "its GPUs'"), back=True)
     return flows
 
 
-class _Numbered:
-    """Makes flows: items × ends."""
-
-    def __init__(self, work: Items, ends: Sequence[str]) -> None:
-        self._items, self._ends = work, len(ends)
-
-    def flow(self, route: Callable[[int, int], tuple[int, ...]], nbytes: Array, back: bool = False) -> Flow:
-        """A message for each item and each end; with `back` from the last item to the first."""
-        order = range(len(self._items.names))[:: -1 if back else 1]
-        routes = [route(m, end) for m in order for end in range(self._ends)]
-        sizes, counts = (np.repeat(column[list(order)], self._ends) for column in (nbytes, self._items.messages))
-        return Flow(routes, sizes, counts, np.tile(np.arange(self._ends), len(order)))
+def _flow(work: Items, ends: int, route: Callable[[int, int], tuple[int, ...]], back: bool = False) -> Flow:
+    """A message for each item and each end, by `route(server, end)`; `back` from the last item to the first."""
+    order = np.arange(len(work.names))[:: -1 if back else 1]
+    routes = {server: [route(server, end) for end in range(ends)] for server in set(work.server.tolist())}
+    nbytes = work.push_bytes if back else work.pull_bytes
+    return Flow(
+        list(itertools.chain.from_iterable(routes[server] for server in work.server[order].tolist())),
+        np.repeat(nbytes[order], ends),
+        np.repeat(work.messages[order], ends),
+        np.tile(np.arange(ends), len(order)),
+    )
 
 
 def _inputs(given: Input, batch: int, workers: Sequence[Sequence[str]], wiring: Wiring) -> Flow:

@@ -86,17 +86,17 @@ class Log:
         )
 
     def asynchronous(self, factors: Array) -> Record:
-        """The record of free-running workers: it counts until the first of them has made all its steps."""
+        """The record of free-running workers: until the first of them has made all its steps, in parts of steps."""
         seconds = float(self.ended[-1].min())
-        counted = self.ended <= seconds * (1 + 1e-9)  # workers that end together differ by rounding
+        done = np.clip((seconds - self.started) / (self.ended - self.started), 0.0, 1.0)  # the part of each step
         devices = np.bincount(self.job.owner)
         return Record(
             updates=np.sort(self.ended, axis=None),
             steps=np.diff(self.ended, axis=0, prepend=0.0).ravel(),
             seconds=seconds,
-            examples=float((counted * devices).sum()) * self.job.batch,
-            computing=self._computing(factors, counted),
-            busy=self.job.held_s * counted.sum() / self.job.workers,
+            examples=float((done * devices).sum()) * self.job.batch,
+            computing=self._computing(factors, done),
+            busy=self.job.held_s * done.sum() / self.job.workers,
             staleness=staleness(self.started, self.ended),
             dropped=0,
             started=self.started,

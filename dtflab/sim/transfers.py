@@ -12,9 +12,9 @@ by message, and a test holds the two equal.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,13 +32,35 @@ class Wire:
     overhead_s: float = 0.0  # per message; the wire is busy meanwhile, and what follows waits
 
 
-class Flow(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Flow:
     """Messages of one kind, in the order of their numbers, which those go in that are sent at one moment."""
 
     routes: Sequence[tuple[int, ...]]  # the wires that each takes
     nbytes: Array
     counts: Array  # how many messages each stands for, each with the wires' overhead
     senders: Array | None = None  # who sends each, if a sender's messages are always sent in the order of their numbers
+
+    @cached_property
+    def ways(self) -> Array:
+        """Different routes, one a row: their wires, filled up with -1."""
+        different = list(dict.fromkeys(self.routes))
+        longest = max(map(len, different), default=0)
+        return np.array([(*route, *(-1,) * (longest - len(route))) for route in different], int).reshape(
+            len(different), longest
+        )
+
+    @cached_property
+    def way(self) -> Array:
+        """The row of each message."""
+        numbers = {route: number for number, route in enumerate(dict.fromkeys(self.routes))}
+        return np.fromiter(map(numbers.__getitem__, self.routes), int, len(self.routes))
+
+    @cached_property
+    def pairs(self) -> Array:
+        """Wires that follow each other on some way: `[pair, (before, behind)]`, as often as on different ways."""
+        pairs = np.stack([self.ways[:, :-1], self.ways[:, 1:]], -1).reshape(-1, 2)
+        return pairs[pairs[:, 1] >= 0]
 
 
 class Level(NamedTuple):
@@ -48,34 +70,36 @@ class Level(NamedTuple):
     messages: Array  # int [w, k]: which messages take the wire, in the order of their numbers; else the spare one
     service: Array  # float [w, k]: seconds for which each holds the wire
     overhead: Array  # float [w, k]: for how long each holds up what follows on the wire behind
+    rows: Array  # int [w, 1]: where each row begins
     in_order: bool  # they are sent in the order of their numbers, whatever the send times
 
 
 def held_s(wires: Sequence[Wire], flow: Flow) -> Array:
     """Seconds for which the flow holds each wire."""
-    lengths = [len(route) for route in flow.routes]
-    wire = np.array([wire for route in flow.routes for wire in route], int)
-    overheads, slowness = (np.array(column) for column in zip(*((w.overhead_s, 1 / w.bandwidth) for w in wires)))
-    each = overheads[wire] * np.repeat(flow.counts, lengths) + slowness[wire] * np.repeat(flow.nbytes, lengths)
-    return np.bincount(wire, each, len(wires))
+    message, place = np.nonzero(flow.ways[flow.way] >= 0)
+    taken = flow.ways[flow.way[message], place]
+    return np.bincount(taken, _service(wires, flow, taken, message)[1], len(wires))
 
 
-def idle_wires(wires: Sequence[Wire], flows: Iterable[Flow]) -> frozenset[int]:
+def _service(wires: Sequence[Wire], flow: Flow, wire: Array, message: Array) -> tuple[Array, Array]:
+    """For how long `message[i]` holds up what follows on `wire[i]`, and for how long it takes the wire."""
+    overhead_s, bandwidth = (np.array(column) for column in zip(*((w.overhead_s, w.bandwidth) for w in wires)))
+    overhead = overhead_s[wire] * flow.counts[message]
+    return overhead, overhead + flow.nbytes[message] / bandwidth[wire]
+
+
+def idle_wires(wires: Sequence[Wire], flows: Sequence[Flow]) -> frozenset[int]:
     """Wires that never make a message wait: exactly the same messages pass a slower one just before or behind.
 
     On the slower one they wait for each other at least as long, so what the faster one says changes nothing.
     """
-    users: dict[int, list[tuple[int, int]]] = {}
-    beside: set[tuple[int, int]] = set()
-    for number, flow in enumerate(flows):
-        for message, route in enumerate(flow.routes):
-            for wire in route:
-                users.setdefault(wire, []).append((number, message))
-            beside.update(itertools.pairwise(route))
+    users = np.sum([np.bincount(flow.ways[flow.ways >= 0], minlength=len(wires)) for flow in flows], axis=0)
+    pairs, together = np.unique(np.concatenate([flow.pairs for flow in flows]), axis=0, return_counts=True)
+    same = (users[pairs] == together[:, None]).all(axis=1)
     idle: set[int] = set()
-    for pair in sorted(beside):
+    for pair in pairs[same].tolist():
         fast, slow = sorted(pair, key=lambda wire: -wires[wire].bandwidth)
-        if not wires[fast].overhead_s and slow not in idle and users[fast] == users[slow]:
+        if not wires[fast].overhead_s and slow not in idle:
             idle.add(fast)
     return frozenset(idle)
 
@@ -86,26 +110,13 @@ class Batch:
     def __init__(self, wires: Sequence[Wire], flow: Flow, idle: frozenset[int] = frozenset()) -> None:
         self.count = len(flow.routes)
         self._served: list[tuple[Array, Array, Array, Array]] = []  # wires, free before, messages, their ends
-        self.latency = np.array([sum(wires[w].latency_s for w in route) for route in flow.routes])
-        users: dict[int, list[int]] = {}
-        for message, route in enumerate(flow.routes):
-            for wire in route:
-                users.setdefault(wire, []).append(message)
-        routes = {tuple(wire for wire in route if wire not in idle) for route in flow.routes}
-        self.levels = [self._level(wires, flow, level, users) for level in _ordered(routes)]
-
-    def _level(self, wires: Sequence[Wire], flow: Flow, level: list[int], users: dict[int, list[int]]) -> Level:
-        most = max(len(users[wire]) for wire in level)
-        messages = np.full((len(level), most), self.count)
-        overhead, service = np.zeros(messages.shape), np.zeros(messages.shape)
-        for row, wire in enumerate(level):
-            taken = users[wire]
-            messages[row, : len(taken)] = taken
-            overhead[row, : len(taken)] = wires[wire].overhead_s * flow.counts[taken]
-            service[row, : len(taken)] = overhead[row, : len(taken)] + flow.nbytes[taken] / wires[wire].bandwidth
-        senders = np.arange(self.count) if flow.senders is None else flow.senders
-        alone = all(len(set(senders[users[wire]].tolist())) == 1 for wire in level)
-        return Level(np.array(level), messages, service, overhead, alone)
+        latency = np.array([*(wire.latency_s for wire in wires), 0.0])[flow.ways].sum(axis=1)  # -1 is the 0 behind
+        self.latency = latency[flow.way]
+        depth = _depths(flow, len(wires))
+        depth[list(idle)] = -1
+        place = np.append(depth, -1)[flow.ways][flow.way]
+        levels = (_level(wires, flow, place == level) for level in range(depth.max(initial=-1) + 1))
+        self.levels = [level for level in levels if len(level.wires)]
 
     def arrivals(self, sent: Array, free: Array) -> Array:
         """When messages sent at `sent[i]` arrive; `free[wire]`, from when on each wire is idle, is brought forward."""
@@ -116,9 +127,8 @@ class Batch:
             messages, service, overhead = level.messages, level.service, level.overhead
             if not level.in_order:
                 order = np.argsort(moments[messages], axis=1, kind="stable")
-                messages = np.take_along_axis(messages, order, 1)
-                service = np.take_along_axis(service, order, 1)
-                overhead = np.take_along_axis(overhead, order, 1)
+                order += level.rows
+                messages, service, overhead = messages.take(order), service.take(order), overhead.take(order)
             before = free[level.wires]
             started, ended = _serve(start[messages], end[messages], service, before[:, None])
             free[level.wires] = ended[:, -1]
@@ -148,22 +158,29 @@ def _serve(start: Array, end: Array, service: Array, free: Array) -> tuple[Array
     return started, ended
 
 
-def _ordered(routes: Iterable[Sequence[int]]) -> list[list[int]]:
-    """The wires in levels: each behind all those that stand before it on some route. ValueError if that is a circle."""
-    after: dict[int, set[int]] = {}
-    for route in routes:
-        for wire in route:
-            after.setdefault(wire, set())
-        for before, wire in itertools.pairwise(route):
-            after[wire].add(before)
-    levels: list[list[int]] = []
-    placed: set[int] = set()
-    while len(placed) < len(after):
-        level = sorted(wire for wire, before in after.items() if wire not in placed and before <= placed)
-        if not level:
-            raise ValueError(
-                f"routes go in a circle over wires {sorted(set(after) - placed)}: no order serves them all"
-            )
-        levels.append(level)
-        placed.update(level)
-    return levels
+def _level(wires: Sequence[Wire], flow: Flow, here: Array) -> Level:
+    """The wires `[message, place on its route]` that are marked."""
+    message, place = np.nonzero(here)
+    wire = flow.ways[flow.way[message], place]
+    order = np.argsort(wire, kind="stable")
+    wire, message = wire[order], message[order]
+    taken, first, count = np.unique(wire, return_index=True, return_counts=True)
+    row, column = np.repeat(np.arange(len(taken)), count), np.arange(len(wire)) - np.repeat(first, count)
+    shape = len(taken), int(count.max(initial=0))
+    messages, overhead, service = np.full(shape, len(flow.routes)), np.zeros(shape), np.zeros(shape)
+    messages[row, column] = message
+    overhead[row, column], service[row, column] = _service(wires, flow, wire, message)
+    senders = np.arange(len(flow.routes)) if flow.senders is None else flow.senders
+    alone = bool((senders[message] == np.repeat(senders[message[first]], count)).all())
+    return Level(taken, messages, service, overhead, shape[1] * np.arange(shape[0])[:, None], alone)
+
+
+def _depths(flow: Flow, wires: int) -> Array:
+    """Of each wire, how many at most lie before it on any route. ValueError if routes go in a circle."""
+    depths, before, behind = np.zeros(wires, int), flow.pairs[:, 0], flow.pairs[:, 1]
+    used = len(np.unique(flow.pairs))
+    while (depths[behind] <= depths[before]).any():
+        np.maximum.at(depths, behind, depths[before] + 1)
+        if depths.max() > used:
+            raise ValueError("routes go in a circle over some wires: no order serves them all")
+    return depths

@@ -58,7 +58,7 @@ def test_who_is_slow_does_not_matter(engine, required):
     """
     factors, order = lognormal(0.3).factors(8, 6, seed=1), [3, 5, 0, 1, 4, 2]
     ready = job(layered(SIZES), cluster(6, 2, bandwidth=1e8), IDEAL)
-    pushing = dataclasses.replace(ready, pull=ready.pull._replace(nbytes=0 * ready.pull.nbytes))
+    pushing = dataclasses.replace(ready, pull=dataclasses.replace(ready.pull, nbytes=0 * ready.pull.nbytes))
     for one, rel in ((pushing, 1e-9), (ready, 0.06)):
         runs = [engine.synchronous(one, drawn, required).updates for drawn in (factors, factors[:, order])]
         assert runs[1] == pytest.approx(runs[0], rel=rel)

@@ -44,7 +44,9 @@ def test_the_hottest_server_decides_each_way(engine, sizes, servers, way):
     network = layered([int(size) for size in sizes], forward_s=0.0, backward_s=0.0)
     ready = job(network, cluster(workers, servers, bandwidth=bandwidth), IDEAL)
     other = "push" if way == "pull" else "pull"  # takes no time; together they overlap, a port sends while it receives
-    ready = dataclasses.replace(ready, **{other: getattr(ready, other)._replace(nbytes=0 * ready.push.nbytes)})
+    ready = dataclasses.replace(
+        ready, **{other: dataclasses.replace(getattr(ready, other), nbytes=0 * ready.push.nbytes)}
+    )
     hottest = max(np.bincount(ready.items.server, ready.items.push_bytes))
     steps = engine.synchronous(ready, np.ones((3, workers)), workers).steps
     assert steps == pytest.approx(formulas.parameter_server_seconds(workers, hottest, bandwidth), rel=REL)
