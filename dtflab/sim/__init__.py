@@ -17,7 +17,7 @@ from dtflab.sim.stragglers import exponential, lognormal, pareto, uniform
 
 __all__ = [
     "Bus", "Network", "Nic", "Processor", "Profile", "add_hardware", "cluster_model", "estimate", "exponential",
-    "formulas", "hardware", "lognormal", "models", "now", "pareto", "race", "sleep", "uniform",
+    "formulas", "hardware", "lognormal", "models", "now", "pareto", "race", "sleep", "uniform", "what_if",
 ]  # fmt: skip
 
 # What is loaded when it is first used: modules, and name → the module that has it.
@@ -27,6 +27,7 @@ _LAZY = {
     "estimate": "dtflab.sim.estimates",
     "Profile": "dtflab.sim.profile",
     "race": "dtflab.sim.races",
+    "what_if": "dtflab.sim.what_ifs",
     "hardware": "dtflab.hardware.tables",
     "add_hardware": "dtflab.hardware.catalogue",
     **dict.fromkeys(("Bus", "Network", "Nic", "Processor"), "dtflab.hardware.parts"),

@@ -1,0 +1,184 @@
+"""Outcome: what a simulated step says: how long, who was busy, which links were full, and why not earlier.
+
+Rule: everything is read off the schedule; what stands for a master's calls is not shown as a device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from dtflab.graph.text_table import text_table
+from dtflab.hardware.schedule import Message, Schedule, Span
+from dtflab.protos.step_stats_pb2 import StepStats
+from dtflab.sim.critical_path import Part
+from dtflab.sim.step_tasks import computes, plain
+
+if TYPE_CHECKING:
+    from dtflab.sim.what_ifs import WhatIf
+
+
+@dataclass(frozen=True, repr=False)
+class Outcome:
+    """One answer of a WhatIf; `changes` is what was asked. Seconds, examples per second, shares of 1.
+
+    `viz.timeline(outcome.step_stats())` draws it, `viz.what_if(base, outcome)` beside others.
+    """
+
+    changes: Mapping[str, Any]
+    workers: int
+    batch: int | None
+    schedule: Schedule
+    asked: WhatIf
+
+    @property
+    def makespan(self) -> float:
+        """Seconds until the last worker's step is over."""
+        return self.schedule.makespan
+
+    @property
+    def throughput(self) -> float:
+        """Examples per second of all workers together; steps, if the batch is not known."""
+        return self.workers * (self.batch or 1) / self.makespan
+
+    @property
+    def speedup(self) -> float:
+        """How often the base's throughput."""
+        return self.throughput / self.asked.base.throughput
+
+    @property
+    def busy(self) -> dict[str, float]:
+        """Seconds that each device computed; on several cores at once they count several times."""
+        return {device: seconds for device, seconds in self.schedule.busy.items() if computes(device)}
+
+    @property
+    def idle(self) -> dict[str, float]:
+        """Of each device, the share of the time in which nothing ran on it."""
+        return {d: seconds / self.makespan for d, seconds in self.schedule.idle.items() if computes(d)}
+
+    @cached_property
+    def link_load(self) -> dict[str, float]:
+        """The share of the time for which each link was taken, the busiest first."""
+        load = {link.name: seconds / self.makespan for link, seconds in self.schedule.link_busy.items()}
+        return dict(sorted(load.items(), key=lambda pair: -pair[1]))
+
+    @cached_property
+    def messages(self) -> list[Message]:
+        """What went over links, calls among it, in the order in which it set out; `source` is the op that made it."""
+        return [message._replace(source=self._made(message)) for message in self.schedule.messages if message.hops]
+
+    @cached_property
+    def critical_path(self) -> list[Part]:
+        """What the end waited for, part by part; they add up to the makespan."""
+        return [part for each in self.schedule.critical_path if (part := self._part(each)).seconds]
+
+    def _part(self, each: Span | Message) -> Part:
+        if isinstance(each, Span):
+            return Part("compute", f"{each.name} on {each.device}", each.end - each.start)
+        seconds = each.arrived - each.sent
+        if not each.hops:
+            return Part("call", each.source, seconds)
+        narrowest = max(each.hops, key=lambda hop: hop.end - hop.start).link.name
+        return Part("transfer", f"{self._made(each)} over {narrowest}", seconds)
+
+    def _made(self, message: Message) -> str:
+        """The op whose output a message is; the call, if it is one."""
+        step, name = self.asked.step, plain(message.source)
+        prefix = message.source.removesuffix(name)
+        return prefix + (step.by_name[name].inputs[0][0] if name in step.by_name else name.partition(":")[0])
+
+    def step_stats(self) -> StepStats:
+        """The step as a trace, which timelines, tables and Chrome read. Times begin at 0."""
+        stats = StepStats()
+        for device, spans in self.schedule.spans.items():
+            if spans:
+                nodes = stats.dev_stats.add(device=device).node_stats
+                for span, lane in zip(spans, _lanes(spans), strict=True):
+                    op = self.asked.step.by_name[plain(span.name)].op
+                    _fill(nodes.add(thread_id=lane), span.name, f"{span.name} = {op}()", span.start, span.end)
+        devices = {one.device: one for one in stats.dev_stats}
+        for message in filter(_carries_tensor, self.messages):
+            where = message.target_device
+            if where not in devices:
+                devices[where] = stats.dev_stats.add(device=where)
+            label = f"[{message.nbytes}B] {message.source} from {message.source_device} to {where}"
+            _fill(devices[where].node_stats.add(), "RecvTensor", label, message.sent, message.arrived)
+        return stats
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers by name."""
+        return {
+            "changes": {what: str(value) for what, value in self.changes.items()},
+            "workers": self.workers,
+            "batch": self.batch,
+            "makespan": self.makespan,
+            "throughput": self.throughput,
+            "speedup": self.speedup,
+            "busy": self.busy,
+            "idle": self.idle,
+            "link_load": self.link_load,
+            "critical_path": [part._asdict() for part in self.critical_path],
+        }
+
+    @property
+    def title(self) -> str:
+        """What was asked, in words."""
+        return (
+            ", ".join(f"{what} {getattr(value, 'name', value)}" for what, value in self.changes.items()) or "as it is"
+        )
+
+    def __repr__(self) -> str:
+        devices = [
+            (device, f"{1e3 * busy:.3f}", f"{100 * self.idle[device]:.0f} %") for device, busy in self.busy.items()
+        ]
+        links = [(link, f"{100 * load:.0f} %") for link, load in list(self.link_load.items())[:8]]
+        parts = [text_table(("device", "busy, ms", "idle"), devices)]
+        if links:
+            parts.append(text_table(("link", "load"), links))
+        return "\n".join([f"{self.title}: {_sentence(self)}", *parts])
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """A line for each: step time, throughput, speedup, the busiest link and how idle devices are on average."""
+    rows = [
+        (
+            one.title,
+            f"{1e3 * one.makespan:.3f}",
+            f"{one.throughput:,.5g}",
+            f"{one.speedup:.2f}",
+            " ".join(f"{name} {100 * load:.0f} %" for name, load in list(one.link_load.items())[:1]),
+            f"{100 * sum(one.idle.values()) / len(one.idle):.0f} %",
+        )
+        for one in outcomes
+    ]
+    return text_table(("what if", "step, ms", "per second", "speedup", "busiest link", "idle"), rows)
+
+
+def _sentence(one: Outcome) -> str:
+    what = "steps" if one.batch is None else "examples"
+    return f"{1e3 * one.makespan:.4g} ms, {one.throughput:,.4g} {what}/s, {one.speedup:.3g} × the base"
+
+
+def _carries_tensor(message: Message) -> bool:
+    return computes(message.source_device)
+
+
+def _lanes(spans: Sequence[Span]) -> list[int]:
+    """For each span, in order of their start, a lane in which nothing else runs: a core."""
+    free: list[float] = []
+    lanes = []
+    for span in spans:
+        lane = next((i for i, until in enumerate(free) if until <= span.start), len(free))
+        free[lane : lane + 1] = [span.end]
+        lanes.append(lane)
+    return lanes
+
+
+def _fill(stats: Any, name: str, label: str, start: float, end: float) -> None:
+    stats.node_name, stats.timeline_label = name, label
+    stats.all_start_nanos, stats.all_start_micros = round(start * 1e9), int(start * 1e6)
+    nanos = round((end - start) * 1e9)
+    stats.op_end_rel_nanos = stats.all_end_rel_nanos = nanos
+    stats.op_end_rel_micros = stats.all_end_rel_micros = nanos // 1000
