@@ -27,7 +27,7 @@ PULL = {"nic_bandwidth": 0.003, "bus_bandwidth": 0.003, "latency": 0.001}  # cos
 FELT = 5e-3  # relative
 WORSE = 10.0  # a platform's parameter is felt if some prediction changes when it is that much worse
 FIRST, LAST = 1.2, 0.003  # steps of the search, in natural logarithms: by a factor of 3.3, then less
-ENOUGH = 1e-3  # a round that gains less is the last
+ENOUGH = 3e-3  # a round that gains less is the last
 
 Key = tuple[str, str]  # platform, or "" for the library; parameter
 Values = dict[Key, float]  # of the library as they are; of a platform over nominal times the library's efficiency

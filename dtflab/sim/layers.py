@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from dtflab.sim.models.seq2seq import ATTENTIONS
 from dtflab.sim.points import Row, UnknownError
 from dtflab.sim.profile import Profile
 
@@ -69,6 +68,8 @@ def total_bytes(row: Row) -> float:
 
 
 def _of_words(row: Row, batch: int) -> Profile:
+    from dtflab.sim.models.seq2seq import ATTENTIONS  # loads all networks
+
     said = row.text("attention")
     kind = next((kind for kind in ATTENTIONS if kind and kind in said), None)
     count = {name: int(row.need(name)) for name in ("layers", "units", "vocab")}

@@ -34,6 +34,7 @@ from dtflab.sim.setups import (
     precision_of,
     spares_of,
     sums_on_gpus,
+    unevenness_of,
     units_of,
 )  # fmt: skip
 from dtflab.sim.symmetric import FORWARD, Site, all_reduce_step, asynchronous_step, parameter_server_step
@@ -141,7 +142,7 @@ class Predictor:
             sliced="sliced" in setup.text("array_slicing"),
             spares=setup.count("backup") or 0,
             overlap=library.overlap,
-            jitter=library.jitter,
+            jitter=library.jitter + unevenness_of(point),
             tail=library.tail_shared * shared,
             crowding=library.board_sharing * (min(gpus, chips_of(point)) - 1),
         )

@@ -17,6 +17,7 @@ from dtflab.sim.points import Point, Row, UnknownError
 NIC = "10Gb/s"  # assumed where a platform's network is unpublished
 BATCH = 64.0  # examples per GPU, assumed where a setup has no batch
 TOKENS = 2.0 * TIMES  # of a pair of sentences, which is one example
+LENGTHS = 0.5  # standard deviation of sentences' lengths over their mean: assumed
 SPARSE_ROWS, ROW_BYTES = 32, 4096.0  # of an embedding per step: assumed
 SCALAR_BYTES = 4.0
 
@@ -39,15 +40,22 @@ def hosts_of(point: Point) -> tuple[int, int]:
 
 def batch_of(point: Point) -> float:
     """Examples per GPU and step; of the whole model, if it is split over GPUs."""
-    one = point.setup.number("batch_per_gpu", "batch_per_worker", "batch")
-    whole = point.setup.number("global_batch")
-    hosts, gpus = hosts_of(point)
-    return one if one else whole / (hosts * gpus) if whole else BATCH
+    setup, gpus = point.setup, math.prod(hosts_of(point))
+    of_worker, workers = setup.number("batch_per_worker"), setup.count("workers") or gpus
+    one = setup.number("batch_per_gpu", "batch") or (of_worker and of_worker * workers / gpus)
+    whole = setup.number("global_batch")
+    return one or (whole / gpus if whole else BATCH)
 
 
 def units_of(point: Point) -> float:
     """What an example counts as in the point's unit: a pair of sentences is many tokens."""
     return TOKENS if "token" in point.unit else 1.0
+
+
+def unevenness_of(point: Point) -> float:
+    """By what part the work of one GPU's batch differs from another's: sentences are not equally long, images are."""
+    words = point.model is not None and point.model.number("vocab") is not None
+    return LENGTHS / math.sqrt(batch_of(point)) if words else 0.0
 
 
 def collective_of(point: Point) -> str:

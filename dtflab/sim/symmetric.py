@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -90,7 +91,7 @@ class Way:
         self._is_far = site.servers > 0 and senders > 0
         self._server = _shared_out(layers, max(1, site.servers))
         self._owner = _shared_out(layers, site.gpus)
-        self._lines: dict[tuple[str, int], Line] = {}
+        self._lines: defaultdict[tuple[str, int], Line] = defaultdict(Line)
 
     @property
     def busiest_s(self) -> float:
@@ -114,7 +115,7 @@ class Way:
         return sent + self._site.latency_s * self._is_far
 
     def _line(self, name: str, number: int = 0) -> Line:
-        return self._lines.setdefault((name, number), Line())
+        return self._lines[name, number]
 
     def _at_worker(self, layer: Layer, way: str) -> list[Stage]:
         """What one worker's CPU and network card do for a variable."""

@@ -162,6 +162,21 @@ def test_a_sparse_step_costs_the_same_for_any_size_of_the_table():
     assert scalar < small < dense
 
 
+def test_sentences_of_many_lengths_keep_gpus_waiting_more_in_small_batches():
+    setup = {"platform": "dgx1_v100", "model": "gnmt_v2_4l_1024", "gpus": 4, "nodes": 1, "parallelism": "NCCL"}
+    small, large = (
+        value("scaling_efficiency", "tokens/s", {"single_gpu": 2e3}, batch_per_gpu=batch, **setup) for batch in (8, 800)
+    )
+    assert small < large
+
+
+def test_a_batch_of_a_worker_is_shared_by_its_gpus():
+    setup = {"platform": "dgx1_p100", "model": "resnet50", "gpus": 8, "nodes": 2}
+    one = value("step_time", "s", {"single_gpu": 200}, batch_per_gpu=32, **setup)
+    assert value("step_time", "s", {"single_gpu": 200}, batch_per_worker=128, workers=2, **setup) == one
+    assert value("step_time", "s", {"single_gpu": 200}, global_batch=256, **setup) == one
+
+
 def test_a_time_may_be_taken_from_another_point_of_the_calibration():
     given = {"calibrate_from": "osdi-backup-t4"}
     found = value("median_step_time", "s", given, backup=4, **K40)

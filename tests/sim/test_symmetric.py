@@ -36,18 +36,15 @@ def test_a_step_waits_for_the_hottest_server_each_way(workers):
     assert parameter_server_step(0.0, ONE, site) == close(2 * one_way)
 
 
-@pytest.mark.parametrize("workers", [2, 7, 64])
 @pytest.mark.parametrize(
-    ("collective", "formula"),
+    ("collective", "formula", "workers"),
     [
-        ("ring", formulas.ring_all_reduce_seconds),
-        ("tree", formulas.tree_all_reduce_seconds),
-        ("halving", formulas.halving_doubling_all_reduce_seconds),
+        *(("ring", formulas.ring_all_reduce_seconds, workers) for workers in (2, 7, 64)),
+        *(("tree", formulas.tree_all_reduce_seconds, workers) for workers in (2, 7, 64)),
+        *(("halving", formulas.halving_doubling_all_reduce_seconds, workers) for workers in (2, 64)),
     ],
 )
-def test_an_all_reduce_takes_what_its_formula_says(workers, collective, formula):
-    if collective == "halving" and workers & (workers - 1):
-        pytest.skip("only powers of two can be halved")
+def test_an_all_reduce_takes_what_its_formula_says(collective, formula, workers):
     site = replace(FAST, hosts=workers, nic=1e9, latency_s=1e-5)
     assert all_reduce_step(0.0, ONE, site, collective) == close(formula(workers, 100e6, 1e-5, 1e9))
 
