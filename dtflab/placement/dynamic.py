@@ -32,7 +32,7 @@ from dtflab.placement.recurring import recurring
 from dtflab.placement.spreading import busy_alone, spread
 from dtflab.placement.units import problem_of
 
-BUDGET = 200_000  # events that the search may simulate: about 0.4 s
+BUDGET = 120_000  # events that the search may simulate: about 0.3 s
 FEW = 64  # units: more are also tried in clusters
 PARTS = (2, 3, 6)  # clusters have at most this part of a device's share of the work; which is best, differs
 

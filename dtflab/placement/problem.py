@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from dtflab.hardware.parts import Processor
 from dtflab.hardware.schedule import Fabric, Plan, Schedule, Task
+from dtflab.machine.cards import grab_all_limit
 
 Assignment = Sequence[int]  # of each unit: the number of its device
 
@@ -47,7 +49,7 @@ class Problem:
         self.units: list[list[int]] = [[] for _ in candidates]
         for task, unit in enumerate(unit_of):
             self.units[unit].append(task)
-        self.capacity = [fabric.machines.processor(device)[0].memory_bytes for device in self.devices]
+        self.capacity = [_usable(fabric.machines.processor(device)[0]) for device in self.devices]
         self.spent = 0  # events of all simulations so far
 
     def schedule(self, assignment: Assignment) -> Schedule:
@@ -93,3 +95,8 @@ class Problem:
     def on_one(self, device: int) -> Assignment:
         """All on one device, but for what may not be there: that stays on its best."""
         return [device if device in found else found[0] for found in self.candidates]
+
+
+def _usable(processor: Processor) -> int:
+    """Bytes that a session can have: TensorFlow leaves some of a GPU's memory to others."""
+    return grab_all_limit(processor.memory_bytes) if processor.kind == "GPU" else processor.memory_bytes

@@ -14,6 +14,8 @@ from dtflab.hardware.machines import Machines, machines_for
 from dtflab.hardware.parts import Bus
 from dtflab.hardware.schedule import Fabric, Task, simulate
 from dtflab.hardware.workload import Workload, measured
+from dtflab.machine.bfc_allocator import human_bytes
+from dtflab.machine.cards import grab_all_limit
 from dtflab.placement import earliest_finish
 from dtflab.placement.dynamic import DynamicPlacer, best_assignment
 from dtflab.placement.problem import Problem
@@ -149,11 +151,11 @@ def test_what_was_placed_stays():
 
 
 def test_memory_is_a_hard_limit():
-    """Four weights of 64 MB: a card of 200 MB has room for two of them with their products, so both cards are used."""
+    """Four weights of 64 MB: a card with 160 MB for tensors has room for two of them, so both cards are used."""
     graph = weights(4)
-    small = one_host(gpu=card(200 << 20))
-    placer, where = placed(graph, machines=small)
-    assert max(placer.schedule.peak.values()) <= 200 << 20
+    memory = next(size for size in range(200 << 20, 1 << 30, 1 << 20) if grab_all_limit(size) >= 160 << 20)
+    placer, where = placed(graph, machines=one_host(gpu=card(memory)))
+    assert all(placer.schedule.peak[gpu] <= grab_all_limit(memory) for gpu in GPUS)
     homes = [where[f"w{i}"] for i in range(4)]
     assert len(set(homes)) > 1
     roomy = placed(graph, machines=one_host(gpu=card(1 << 34)))[1]
@@ -163,7 +165,13 @@ def test_memory_is_a_hard_limit():
 def test_what_fits_nowhere_is_an_error_that_says_what_to_do():
     with pytest.raises(errors.ResourceExhaustedError) as told:
         placed(weights(4), machines=one_host(gpu=card(100 << 20)), devices=GPUS)
-    for part in ("no placement that fits", "/gpu:", "it has 100.00MiB", "w", "What to do: a smaller batch"):
+    for part in (
+        "no placement that fits",
+        "/gpu:",
+        f"it has {human_bytes(grab_all_limit(100 << 20))}",
+        "w0 (64.00MiB)",
+        "What to do: a smaller batch",
+    ):
         assert part in told.value.message
 
 
@@ -284,11 +292,12 @@ def test_what_is_no_part_of_a_step_costs_nothing():
 def test_a_problem_counts_memory_that_devices_share():
     """Two tasks of one host see the same card: what both put there adds up."""
     names = {f"/job:worker/replica:0/task:{i}": "host" for i in range(2)}
-    machines = machines_for(names, gpus=1, gpu=card(100))
+    machines, usable = machines_for(names, gpus=1, gpu=card(1 << 30)), grab_all_limit(1 << 30)
     devices = [f"{name}/device:GPU:0" for name in names]
-    tasks = [Task(f"v{i}", devices[i], 0.0, outputs=(80,), kept=80) for i in range(2)]
+    size = usable * 4 // 5
+    tasks = [Task(f"v{i}", devices[i], 0.0, outputs=(size,), kept=size) for i in range(2)]
     problem = Problem(tasks, Fabric(machines, devices), [[0.0] * 2] * 2, [0, 1], [[0], [1]])
-    assert problem.judge([0, 1])[0].over == 60
+    assert problem.judge([0, 1])[0].over == 2 * size - usable
 
 
 def test_soft_placement_gives_up_what_the_simple_placer_gives_up():
