@@ -32,7 +32,16 @@ def static_shapes(nodes: Sequence[Node], known: Mapping[str, Any] | None = None)
         infer_shapes(op)
         if known and node.name in known:
             op.outputs[0].set_shape(known[node.name])
-    return {name: [tensor.shape for tensor in op.outputs] for name, op in ops.items()}
+    return {name: shapes_of(op) for name, op in ops.items()}
+
+
+def shapes_of(op: Operation) -> list[TensorShape]:
+    """Those of its outputs; the space that is reserved for cuDNN, whose size TensorFlow leaves open, is empty here."""
+    shapes = [tensor.shape for tensor in op.outputs]
+    for index, arg in enumerate(op.op_def.outputs):
+        if arg.name.startswith("reserve_space") and shapes[index].rank is None:
+            shapes[index] = TensorShape([0])
+    return shapes
 
 
 def _closed(inputs: Sequence[Tensor | None]) -> list[Tensor]:

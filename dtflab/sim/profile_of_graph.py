@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import dtypes
+from dtflab.graph.node_shapes import shapes_of
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.hardware import costs
@@ -85,8 +86,7 @@ class _Step:
 
     def _kernel(self, op: Operation) -> Kernel:
         node = op.node()
-        ins, outs = [_shape(t) for t in op.inputs], [_shape(t) for t in op.outputs]
-        cost = costs.of_node(node, ins, outs, self.known_batch)
+        cost = costs.of_node(node, [_shape(t) for t in op.inputs], shapes_of(op), self.known_batch)
         fixed = sum(self._bytes(t) for t in (*op.inputs, *op.outputs) if not self._grows(t))
         fixed = fixed if fixed <= cost.bytes else 0  # else it reads a part of something large, such as rows
         fixed_flops = cost.flops if fixed == cost.bytes else 0
@@ -115,8 +115,7 @@ class _Step:
 
     def _sizes(self, tensor: Tensor) -> list[int]:
         """The shape of a tensor; of a first dimension that the graph doesn't know, the batch."""
-        shape = TensorShape(_shape(tensor)).as_list()
-        return [self.batch if size is None else size for size in shape]
+        return [self.batch if size is None else size for size in _shape(tensor).as_list()]
 
     def _grows(self, tensor: Tensor) -> bool:
         """Whether a larger batch makes it larger."""
@@ -173,11 +172,8 @@ class _Step:
         return VariableCost(op.name, size, op in self.layers.trainable, rows)
 
 
-def _shape(tensor: Tensor) -> Any:
-    """The tensor's shape; nothing for a kernel's own workspace: the one that is unknown beside known ones."""
-    if tensor.shape.ndims is None and any(t.shape.ndims is not None for t in tensor.op.outputs):
-        return (0,)
-    return tensor.shape
+def _shape(tensor: Tensor) -> TensorShape:
+    return shapes_of(tensor.op)[tensor.value_index]
 
 
 def _itemsize(tensor: Any) -> int:
@@ -189,7 +185,7 @@ def _itemsize(tensor: Any) -> int:
 
 def _is_as_large(tensor: Tensor, view: Tensor) -> bool:
     """Whether `view` can show that tensor, as far as shapes tell."""
-    sizes = [TensorShape(_shape(t)).num_elements() for t in (tensor, view)]
+    sizes = [_shape(t).num_elements() for t in (tensor, view)]
     return tensor.dtype.base_dtype == view.dtype.base_dtype and (sizes[0] or 0) >= (sizes[1] or 0)
 
 

@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 import dtflab as tf
+from dtflab.graph.node import by_name
 from dtflab.hardware import catalogue
+from dtflab.hardware.machines import machines_for
+from dtflab.hardware.workload import Workload
+from dtflab.runtime.prune import prune
 from dtflab.sim import models
 from dtflab.sim.profile import Kernel, LayerCost, Profile, VariableCost
 
@@ -292,6 +296,18 @@ def test_times_are_those_of_a_step_in_virtual_time():
     assert sum(sums(found.times(K40))) == pytest.approx(sum(line.ended - line.started for line in ran), rel=1e-9)
     counts = [kernel.count for layer in found.layers for phase in PHASES for kernel in getattr(layer, phase)]
     assert sum(counts) == len(ran)
+
+
+@pytest.mark.parametrize("name", ["resnet50", "vgg16", "ranker"])
+def test_times_are_those_of_the_schedule(name):
+    """What a placer adds up for the same step."""
+    model = models.get(name)(4)
+    step = model.train_op()
+    nodes = by_name(op.node() for op in model.graph.get_operations())
+    work = Workload(prune(nodes, [], [model.loss.name], [step.name], ""))
+    machines = machines_for({"/job:worker/task:0": "host"}, gpus=1, gpu="K40")
+    scheduled = work.seconds(machines, "/job:worker/replica:0/task:0/device:GPU:0")
+    assert sum(sums(Profile.from_graph(model.loss, step).times(K40))) == pytest.approx(sum(scheduled), rel=1e-9)
 
 
 SOFT = tf.ConfigProto(allow_soft_placement=True)
