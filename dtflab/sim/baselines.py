@@ -19,6 +19,7 @@ from dtflab.sim.setups import batch_of, hosts_of, per_second, units_of
 
 RATES = ("throughput", "speedup", "scaling_efficiency")
 TIMES = ("step_time", "median_step_time")
+LEAST = 1e-3  # of linear scaling: the logarithmic law becomes negative
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Scaling:
         if point.setup.text("kind") or point.metric not in RATES + TIMES:
             raise UnknownError(f"a law of scaling says nothing about {point.setup.text('kind') or point.metric}")
         one_s, gpus, examples = self._one(point)
-        part = max(1e-3, 1 - self.constant * math.log2(gpus))
+        part = max(LEAST, 1 - self.constant * math.log2(gpus))
         if point.metric == "throughput":
             return gpus * examples / one_s * part
         if point.metric in TIMES:
@@ -51,19 +52,18 @@ class Scaling:
 
 def fitted_constant(predictor: Predictor, known: Points) -> float:
     """The constant with the least sum of errors' logarithms, to three digits."""
+    linear, off = Scaling(predictor), []
+    for point in known:
+        try:
+            error = math.log(linear(point) / middle(known.published[point.id]))
+        except UnknownError:
+            continue
+        off.append((-error if point.metric in TIMES else error, math.log2(math.prod(hosts_of(point)))))
 
     def loss(constant: float) -> float:
-        return sum(error_of(Scaling(predictor, constant), point, known) for point in known)
+        return sum(abs(error + math.log(max(LEAST, 1 - constant * doublings))) for error, doublings in off)
 
     return min((i / 1000 for i in range(151)), key=loss)
-
-
-def error_of(predict: Callable[[Point], float], point: Point, known: Points) -> float:
-    """|ln(predicted ÷ published)|; 0 where nothing is predicted."""
-    try:
-        return abs(math.log(predict(point) / middle(known.published[point.id])))
-    except UnknownError:
-        return 0.0
 
 
 def baselines(predictor: Predictor, known: Points, uniform: Predictor) -> dict[str, Callable[[Point], float]]:

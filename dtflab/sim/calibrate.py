@@ -184,30 +184,30 @@ def calibrate(
     told: Callable[[str], None] = lambda line: None,
     rounds: int = 4,
     off: Iterable[str] = (),
-    first: float = FIRST,
+    widths: tuple[float, float] = (FIRST, LAST),
 ) -> tuple[Fitted, Values]:
     """The parameters that fit `points` (default: all of `known`) best, and as values to begin with again.
 
     From `begin` (default: nominal values) each parameter in turn goes up or down by a factor, which grows while that
     helps and shrinks when it does not; all that begins again while it helps, `rounds` times at most. `told` gets a line
-    for each round. Mechanisms that are `off` stay off. The `first` steps are that wide, in natural logarithms.
+    for each round. Mechanisms that are `off` stay off. `widths` are those of the first steps and of the last.
     """
     points = tuple(known if points is None else points)
     search = Search(points, known, begin or start(points, known), off)
     for _ in range(rounds):
         before = search.loss
-        _descend(search, first)
+        _descend(search, *widths)
         told(f"loss {before:.5f} → {search.loss:.5f}")
         if before - search.loss < ENOUGH:
             break
     return _rounded(search.fitted), search.values
 
 
-def _descend(search: Search, first: float) -> None:
+def _descend(search: Search, first: float, last: float) -> None:
     """Up or down along each parameter, then along pairs: a slower link and more overlap may say much the same."""
     draw = random.Random(0)
     steps = {key: first for key in search.values if key[1] != "flop_efficiency"}
-    while max(steps.values()) > LAST:
+    while max(steps.values()) > last:
         for key in steps:
             steps[key] = min(first, steps[key] * (1.3 if _try(search, {key: steps[key]}) else 0.5))
         for key in steps:

@@ -21,7 +21,7 @@ from dtflab.sim.setups import chips_of, collective_of, hosts_of
 
 Sizes = Mapping[str, Sequence[float]]  # by regime, sizes of relative errors
 
-NEAR = 0.3  # refits begin with what is shipped, so they need no wide steps
+NEAR = (0.3, 0.03)  # steps of a refit, which begins with what is shipped
 REGIMES = ("near_linear", "mild", "saturated", "microbench", "straggler", "all")
 
 
@@ -48,8 +48,8 @@ def measure(known: Points, fitted: Fitted, told: Callable[[str], None] = lambda 
     """All numbers of the page: about thirty short fits."""
     model = predictor(known, fitted, known)
     values = start(tuple(known), known, fitted)
-    uniform = predictor(known, *_without("hot_variables", known, values))
     told("errors and baselines")
+    uniform = predictor(known, *_without("hot_variables", known, values))
     return {
         "parameters": fitted.as_json(),
         "model": sizes(model, known),
@@ -69,7 +69,7 @@ def sizes(model: Callable[[Point], float], points: Points) -> dict[str, list[flo
 
 def _without(name: str, known: Points, values: Values) -> tuple[Fitted, Points, list[str]]:
     """Parameters, fitted anew without a mechanism; as `predictor` takes them."""
-    fitted, _ = calibrate(known, begin=values, off=[name], rounds=1, first=NEAR)
+    fitted, _ = calibrate(known, begin=values, off=[name], rounds=1, widths=NEAR)
     return fitted, known, [name]
 
 
@@ -99,7 +99,7 @@ def _held_out(known: Points, values: Values, told: Callable[[str], None]) -> dic
         rest = [point for point in known if point.id not in group]
         kept = {"", *(point.platform_name for point in rest)}
         begin = {key: value for key, value in values.items() if key[0] in kept}
-        fitted, _ = calibrate(known, rest, begin, rounds=1, first=NEAR)
+        fitted, _ = calibrate(known, rest, begin, rounds=1, widths=NEAR)
         errors = errors_of(predict(known, predictor(known, fitted, known)), known)
         sizes = [_digits(abs(error.relative)) for error in errors if error.id in group]
         found[name] = {"points": len(sizes), "median": statistics.median(sizes), "worst": max(sizes)}
