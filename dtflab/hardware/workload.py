@@ -130,7 +130,11 @@ class Workload:
         run = self._measured.get(node.name)
         if run is None or cost is None:
             return 0.0
-        there = self._estimate(node, cost, machines.processor(run.device)[0])
+        try:
+            there = self._estimate(node, cost, machines.processor(run.device)[0])
+        except ValueError as error:
+            text = f"{node.name!r} was measured on {run.device}, which machines= does not describe: {error}"
+            raise ValueError(text) from None
         return run.seconds * (here / there if there else 1.0)
 
     def _estimate(self, node: Node, cost: costs.Cost | None, processor: Processor) -> float:
