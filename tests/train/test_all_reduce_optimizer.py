@@ -91,6 +91,39 @@ def test_weights_are_those_of_synchronous_parameter_servers(algorithm, optimizer
         assert [v.tobytes() for v in weights + slots] == [v.tobytes() for v in results[0][0] + results[0][2]]
 
 
+def test_two_optimizers_side_by_side(cluster):
+    """Each has its own variables, its own hook, its own queues; as one client with all data and both optimizers."""
+    kinds = [OPTIMIZERS["momentum"], OPTIMIZERS["Adam"]]
+
+    def work(client):
+        with tf.device(client.device):
+            loss, (w1, b1, w2) = model(client.index, seed=client.index)
+            each = [tf.train.AllReduceOptimizer(k(), client.cluster_spec, client.index, timeout=SECONDS) for k in kinds]
+            train = tf.group(each[0].minimize(loss, var_list=[w1, b1]), each[1].minimize(loss, var_list=[w2]))
+            values = [v.read_value() for v in (w1, b1, w2)]
+        hooks = [optimizer.make_session_run_hook() for optimizer in each]
+        with tf.train.MonitoredTrainingSession(client.target, hooks=hooks, log_step_count_steps=None) as session:
+            for _ in range(STEPS):
+                session.run(train)
+            return session.run(values)
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        models = [model(index, seed=0) for index in range(WORKERS)]  # equal weights, which get equal gradients
+        gradients = [tf.gradients(loss, variables) for loss, variables in models]
+        means = [tf.add_n(list(grads)) / WORKERS for grads in zip(*gradients, strict=True)]
+        trains = []
+        for _, (w1, b1, w2) in models:
+            trains.append(kinds[0]().apply_gradients([(means[0], w1), (means[1], b1)]))
+            trains.append(kinds[1]().apply_gradients([(means[2], w2)]))
+        session.run(tf.global_variables_initializer())
+        for _ in range(STEPS):
+            session.run(trains)
+        expected = session.run(models[0][1])
+    for weights in cluster.run(work):
+        for one, other in zip(weights, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("bucket_bytes", [0, 40, 1 << 20])
 def test_buckets_change_no_more_than_rounding(bucket_bytes, cluster):
     sgd = OPTIMIZERS["SGD"]
