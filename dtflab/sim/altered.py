@@ -68,15 +68,15 @@ def _is_factor(asked: Any) -> bool:
 
 
 def _wire(what: str, part: _Part, asked: Any, find: Callable[[Any], _Part]) -> _Part:
-    """A bus or a network card as asked for."""
+    """A bus or a network card as asked for; all that it carries is as many times as fast."""
     if asked is None:
         return part
     if not _is_factor(asked):
         return find(asked)
     times = _number(what, asked)
-    if isinstance(part, Bus):
-        return replace(part, bandwidth=part.bandwidth * times, peer_bandwidth=part.peer_bandwidth * times)
-    return replace(part, bandwidth=part.bandwidth * times)
+    rates = [name for name in ("bandwidth", "peer_bandwidth") if hasattr(part, name)]
+    changes: dict[str, Any] = {name: getattr(part, name) * times for name in rates}
+    return replace(part, **changes)
 
 
 def _nic(asked: Any) -> Nic:

@@ -51,7 +51,8 @@ class StepGraph:
     sizes: dict[str, list[Sizes]]
     ran: frozenset[str] | None = None  # the nodes that took time; None: as the ops say
     seconds: dict[str, float] | None = None
-    _times: dict[tuple[Processor, int | None], dict[str, float]] = field(default_factory=dict)
+    _costs: dict[int | None, dict[str, costs.Cost]] = field(default_factory=dict, repr=False)
+    _times: dict[tuple[Processor, int | None], dict[str, float]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def sends(self) -> dict[str, Node]:
@@ -119,32 +120,47 @@ class StepGraph:
 
     def times(self, processor: Processor, machines: Machines, batch: int | None = None) -> dict[str, float]:
         """What each node takes on a processor, in seconds. `machines` are those on which `seconds` were measured."""
-        batch = None if batch == self.batch else batch
+        if batch == self.batch:
+            batch = None
+        elif batch is not None:
+            self._check_batch(batch)
         found = self._times.get((processor, batch))
         if found is None:
-            if batch is not None:
-                self._check_batch(batch)
-            found = {node.name: self._time(node, processor, machines, batch) for node in self.nodes}
+            work = self._costs_of(batch)
+            found = {node.name: self._time(node, work[node.name], processor, machines) for node in self._timed}
             self._times[processor, batch] = found
         return found
 
-    def _time(self, node: Node, processor: Processor, machines: Machines, batch: int | None) -> float:
-        if node.name in self.constants or (self.ran is not None and node.name not in self.ran):
-            return 0.0
-        here = self._modelled(node, processor, batch)
+    @cached_property
+    def _timed(self) -> list[Node]:
+        """The nodes that take time at all."""
+        return [
+            node
+            for node in self.nodes
+            if node.name not in self.constants
+            and (self.ran is None or node.name in self.ran)
+            and not costs.is_free(op_registry.get(node.op))
+        ]
+
+    def _time(self, node: Node, cost: costs.Cost, processor: Processor, machines: Machines) -> float:
+        here = costs.seconds(cost, processor, costs.dtype_of(node))
         if self.seconds is None:
             return here
-        there = self._modelled(node, machines.processor(node.device)[0], None)
+        where = machines.processor(node.device)[0]
+        there = costs.seconds(self._costs_of(None)[node.name], where, costs.dtype_of(node))
         return self.seconds[node.name] * (here / there if there else 1.0)
 
-    def _modelled(self, node: Node, processor: Processor, batch: int | None) -> float:
-        if costs.is_free(op_registry.get(node.op)):
-            return 0.0
+    def _costs_of(self, batch: int | None) -> dict[str, costs.Cost]:
+        """What each node computes and moves."""
+        found = self._costs.get(batch)
+        if found is None:
+            found = self._costs[batch] = {node.name: self._cost(node, batch) for node in self._timed}
+        return found
+
+    def _cost(self, node: Node, batch: int | None) -> costs.Cost:
         ins = [self.sizes_of(name, output, batch) for name, output in node.inputs]
         outs = [self.sizes_of(node.name, output, batch) for output in range(len(node.output_types))]
-        unknown = None in ins or None in outs
-        cost = costs.Cost(0, 1) if unknown else costs.of_node(node, ins, outs)
-        return costs.seconds(cost, processor, costs.dtype_of(node))
+        return costs.Cost(0, 1) if None in ins or None in outs else costs.of_node(node, ins, outs)
 
     # -- the batch --------------------------------------------------------------------------------------------------
 
