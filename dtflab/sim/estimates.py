@@ -99,7 +99,8 @@ class Estimate:
 
     def histogram(self, bins: int = 20) -> tuple[Array, Array]:
         """How many steps took how long: counts, and the edges of the bins in seconds."""
-        return np.histogram(self.step_times, bins)
+        first, last = float(self.step_times.min()), float(self.step_times.max())
+        return np.histogram(self.step_times, np.linspace(first, max(last, first * 1.000001), bins + 1))
 
     @cached_property
     def link_load(self) -> dict[str, float]:

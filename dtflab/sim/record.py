@@ -89,14 +89,15 @@ class Log:
         """The record of free-running workers: until the first of them has made all its steps, in parts of steps."""
         seconds = float(self.ended[-1].min())
         done = np.clip((seconds - self.started) / (self.ended - self.started), 0.0, 1.0)  # the part of each step
+        counted = seconds / self.ended.max()  # links and devices are as busy as in the whole run
         devices = np.bincount(self.job.owner)
         return Record(
             updates=np.sort(self.ended, axis=None),
             steps=np.diff(self.ended, axis=0, prepend=0.0).ravel(),
             seconds=seconds,
             examples=float((done * devices).sum()) * self.job.batch,
-            computing=self._computing(factors, done),
-            busy=self.job.held_s * done.sum() / self.job.workers,
+            computing=self._computing(factors, np.ones_like(done)) * counted,
+            busy=self.job.held_s * len(done) * counted,
             staleness=staleness(self.started, self.ended),
             dropped=0,
             started=self.started,

@@ -9,6 +9,7 @@ matplotlib and networkx are loaded by the functions that need them.
 
 from dtflab.viz.curves import curve
 from dtflab.viz.digraph import critical_path, digraph
+from dtflab.viz.estimates import estimate
 from dtflab.viz.loads import loads
 from dtflab.viz.memory import memory
 from dtflab.viz.picture import Picture
@@ -16,4 +17,15 @@ from dtflab.viz.placement import placement
 from dtflab.viz.staleness import staleness
 from dtflab.viz.timeline import timeline
 
-__all__ = ["placement", "timeline", "memory", "curve", "loads", "digraph", "critical_path", "staleness", "Picture"]
+__all__ = [
+    "placement",
+    "timeline",
+    "memory",
+    "curve",
+    "loads",
+    "estimate",
+    "digraph",
+    "critical_path",
+    "staleness",
+    "Picture",
+]

@@ -1,0 +1,126 @@
+"""An estimate as a picture: what the last step waited for, how long steps took, which links were busy.
+
+The critical path is a staircase: each part begins where the one before it ends. Colours only repeat what the words say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from dtflab.viz.marks import heading
+from dtflab.viz.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, YELLOW, Colour
+from dtflab.viz.picture import WIDTH, Picture, Table
+from dtflab.viz.svg import Markup, join, number, shorten, tag, text_width
+from dtflab.viz.units import duration
+
+_ROW, _BAR, _GAP, _HISTOGRAM = 18.0, 13.0, 18.0, 60.0
+_ROOM = WIDTH - 28
+_LEFT, _RIGHT = 300.0, 70.0  # for words and numbers beside the bars
+_COLOURS = {
+    "wait": YELLOW, "input": YELLOW, "pull": BLUE, "queue": GREY, "forward": VERMILLION, "backward": ORANGE,
+    "sum": GREEN, "push": SKY, "update": PURPLE,
+}  # fmt: skip
+
+
+class Part(Protocol):
+    """What a step waited for; see `sim/critical_path`."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def what(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+
+
+class Found(Protocol):
+    """What is drawn of an Estimate."""
+
+    @property
+    def tables(self) -> Sequence[Table]: ...
+    @property
+    def link_load(self) -> dict[str, float]: ...
+    def histogram(self, bins: int = 20) -> tuple[Any, Any]: ...
+
+
+def estimate(found: Found, path: Sequence[Part] | None = None, most: int = 12) -> Picture:
+    """A picture of `sim.estimate(…)`.
+
+    `path` is its critical path, by default what it says itself (asynchronous workers have none); of it, and of the
+    links, the `most` largest are drawn.
+    """
+    parts = _path(found) if path is None else path
+    rows: list[Markup] = []
+    y = 0.0
+    for title, sentence, drawn in (
+        ("Critical path", "what the last step waited for", list(_stairs(parts, most))),
+        ("Links", "part of the time for which they were busy", list(_loads(found.link_load, most))),
+    ):
+        if drawn:
+            rows += [_at(heading(title, sentence), y), *(_at(row, y + 24 + i * _ROW) for i, row in enumerate(drawn))]
+            y += 24 + len(drawn) * _ROW + _GAP
+    rows += [_at(heading("Steps", "how many took how long"), y), _at(_histogram(found), y + 24)]
+    size = (_ROOM, y + 24 + _HISTOGRAM + 18)
+    return Picture(join(rows), size, "", _sentence(found), found.tables, str(found))
+
+
+def _path(found: Any) -> Sequence[Part]:
+    return () if found.mode == "ps_async" else found.critical_path
+
+
+def _at(markup: Markup, y: float) -> Markup:
+    return tag("g", markup, transform=f"translate(0 {number(y)})")
+
+
+def _stairs(parts: Sequence[Part], most: int) -> Iterator[Markup]:
+    """A row for each of the longest parts, where it lies in the step."""
+    total = sum(part.seconds for part in parts) or 1.0
+    shown = sorted(parts, key=lambda part: -part.seconds)[:most]
+    at = 0.0
+    for part in parts:
+        if any(part is one for one in shown):
+            colour = _COLOURS.get(part.kind, GREY)
+            text = f"{part.kind}  {part.what}"
+            yield _row(text, at / total, part.seconds / total, duration(1e6 * part.seconds), colour)
+        at += part.seconds
+
+
+def _loads(loads: dict[str, float], most: int) -> Iterator[Markup]:
+    for name, load in sorted(loads.items(), key=lambda pair: -pair[1])[:most]:
+        if load > 0:
+            yield _row(name, 0.0, min(load, 1.0), f"{100 * load:.0f} %", BLUE)
+
+
+def _row(text: str, start: float, length: float, remark: str, colour: Colour) -> Markup:
+    """Words, a bar from `start` on (parts of the width), and a number behind it."""
+    room = _ROOM - _LEFT - _RIGHT
+    x, width = _LEFT + start * room, max(length * room, 1.0)
+    return join(
+        [
+            tag("text", shorten(text, _LEFT - 10, 11), x=0, y=11, class_="s11"),
+            tag("rect", x=x, y=1, width=width, height=_BAR, fill=colour.fill),
+            tag("text", remark, x=number(x + width + 6), y=11.5, class_="s11 soft"),
+        ]
+    )
+
+
+def _histogram(found: Found) -> Markup:
+    """Bars of counts, with the first and the last edge below."""
+    counts, edges = found.histogram()
+    highest, width = max(counts) or 1, _ROOM / len(counts)
+    bars = [
+        tag("rect", x=i * width, y=_HISTOGRAM * (1 - count / highest), width=width - 2,
+            height=_HISTOGRAM * count / highest, fill=VERMILLION.fill)
+        for i, count in enumerate(counts.tolist()) if count
+    ]  # fmt: skip
+    first, last = (duration(1e6 * float(edge)) for edge in (edges[0], edges[-1]))
+    ends = [
+        tag("text", first, x=0, y=_HISTOGRAM + 14, class_="s11 soft"),
+        tag("text", last, x=number(_ROOM - text_width(last, 11)), y=_HISTOGRAM + 14, class_="s11 soft"),
+    ]
+    return join([*bars, *ends])
+
+
+def _sentence(found: Any) -> str:
+    return repr(found).strip("<>")

@@ -1,0 +1,245 @@
+"""`sim.estimate`: what it takes, what it says, what each mechanism is worth on its own kind of platform."""
+
+import json
+
+import numpy as np
+import pytest
+
+import dtflab as tf
+from dtflab import sim
+from dtflab.sim.estimates import MECHANISMS, MODES, estimate
+from dtflab.sim.job import Input
+from dtflab.sim.parameters import IDEAL, Parameters
+from dtflab.sim.stragglers import lognormal
+from tests.sim.networks import GPU, cluster, layered
+
+SIZES = [400_000, 3_000_000, 50_000, 9_000_000, 1_200_000]
+NETWORK = layered(SIZES, output_bytes=100_000)
+
+
+def seconds(there, steps=5, network=NETWORK, mode="ps_sync", **options):
+    return estimate(network, there, steps, mode, **{"parameters": IDEAL, **options}).step_time
+
+
+# ---- what it says ----
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_says_the_same_in_all_forms(mode):
+    found = estimate(NETWORK, cluster(4, 2, bandwidth=1e8), 7, mode, parameters=IDEAL)
+    numbers = json.loads(found.to_json())
+    assert numbers["throughput"] == found.throughput == pytest.approx(found.speedup * found.single)
+    assert numbers["devices"] == 4 and numbers["mode"] == mode
+    assert sum(numbers["step_time_histogram"]["counts"]) == len(found.step_times)
+    assert list(found.percentiles()) == [1, 10, 50, 90, 99]
+    assert found.percentiles()[50] == pytest.approx(found.step_time)
+    assert all(0 <= load <= 1 + 1e-9 for load in [*found.link_load.values(), *found.device_load.values()])
+    assert set(found.device_load) == set(found.cluster.devices)
+    for text in (repr(found), str(found), found._repr_html_()):
+        assert f"{found.throughput:,.4g}" in text
+    for title, heads, rows in found.tables:
+        assert title in str(found) and all(len(row) == len(heads) for row in rows)
+
+
+@pytest.mark.parametrize("mode", ["ps_sync", "ps_sync_spares", "allreduce", "model_parallel", "pipeline"])
+@pytest.mark.parametrize("workers", [{"workers": 5}, {"workers": 2, "gpus_per_worker": 2}])
+def test_the_critical_path_is_as_long_as_the_step(mode, workers):
+    there = cluster(ps_tasks=2, bandwidth=1e8, latency_s=1e-4, **workers)
+    spares = {"spares": 1} if mode == "ps_sync_spares" else {}
+    found = estimate(NETWORK, there, 6, mode, parameters=IDEAL, stragglers=lognormal(0.2), seed=3, **spares)
+    assert sum(part.seconds for part in found.critical_path) == pytest.approx(found.step_times[-1], rel=1e-9)
+    assert all(part.seconds >= -1e-12 for part in found.critical_path)
+
+
+def test_the_largest_part_of_the_path_is_what_is_wrong():
+    def largest(there, **options):
+        found = estimate(NETWORK, there, 3, parameters=IDEAL, **options)
+        return max(found.critical_path, key=lambda part: part.seconds)
+
+    assert largest(cluster(2, 2, bandwidth=1e12)).kind == "backward"
+    assert largest(cluster(20, 2, bandwidth=1e8)).kind == "queue"
+    slow_files = Input(1e6, 1e6)
+    assert largest(cluster(2, 2, bandwidth=1e12), input=slow_files).kind == "input"
+
+
+def test_a_step_can_be_shown_if_it_was_kept():
+    there = cluster(3, 2, bandwidth=1e8)
+    found = estimate(NETWORK, there, 4, parameters=IDEAL, trace=True)
+    for step in range(4):
+        stats = found.step_stats(step, workers=[1])
+        nodes = {node.node_name: node for each in stats.dev_stats for node in each.node_stats}
+        assert nodes["forward"].all_end_rel_nanos == pytest.approx(
+            1e9 * (found.record.trace.forward[step, 1] - found.record.trace.computed_from[step, 1]), abs=1
+        )
+        received = [n for each in stats.dev_stats for n in each.node_stats if n.node_name == "RecvTensor"]
+        assert len(received) == 2 * len(SIZES)
+    with pytest.raises(ValueError, match="only the last step was kept"):
+        estimate(NETWORK, there, 4, parameters=IDEAL).step_stats(0)
+    with pytest.raises(NotImplementedError, match="mode 'allreduce' has no trace"):
+        estimate(NETWORK, there, 4, "allreduce", parameters=IDEAL).step_stats()
+
+
+def test_equal_seeds_give_equal_estimates():
+    there = cluster(4, 2, bandwidth=1e8)
+    runs = [
+        estimate(NETWORK, there, 5, parameters=IDEAL, stragglers=lognormal(0.3), seed=seed).step_times
+        for seed in (1, 1, 2)
+    ]
+    assert runs[0].tolist() == runs[1].tolist() != runs[2].tolist()
+
+
+# ---- what it takes ----
+
+
+def test_models_by_name_as_profile_and_as_loss():
+    there = cluster(2, 1)
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [16, 100])
+        loss = tf.reduce_mean(tf.layers.dense(x, 50))
+    names = [estimate(model, there, 2, parameters=IDEAL).model for model in ("mlp", NETWORK, loss)]
+    assert names == ["mlp", "layered", "graph"]
+    assert estimate(loss, there, 2, parameters=IDEAL).batch == 16
+    assert estimate(NETWORK, there, 2, batch=40, parameters=IDEAL).single == pytest.approx(
+        estimate(NETWORK, there, 2, parameters=IDEAL).single
+    )
+
+
+def test_machines_of_a_virtual_cluster():
+    with tf.Cluster(ps=2, worker=3, gpus=2, gpu="K40", network="10Gb/s", clock="virtual") as running:
+        found = estimate(NETWORK, running.world.machines, 2, parameters=IDEAL)
+    assert found.cluster.gpus[2] == tuple(f"/job:worker/replica:0/task:2/device:GPU:{g}" for g in range(2))
+    assert found.cluster.servers == tuple(f"/job:ps/replica:0/task:{p}/device:CPU:0" for p in range(2))
+
+
+def test_a_measured_rate_takes_the_place_of_the_roofline():
+    found = estimate(NETWORK, cluster(1, 1, bandwidth=float("inf")), 3, single_gpu_rate=123.0, parameters=IDEAL)
+    assert found.single == pytest.approx(123.0) and found.throughput == pytest.approx(123.0, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "ps"}, "mode='ps' is not known; there are ps_sync, ps_async"),
+        ({"off": ["magic"]}, "off='magic' is not known; there are overlap"),
+        ({"mode": "ps_async", "engine": "vectorised"}, "engine='vectorised' does not simulate mode 'ps_async'"),
+        ({"steps": 0}, "at least one step, not 0"),
+        ({"spares": 2}, "spares=2 has no meaning in mode 'ps_sync'"),
+        ({"mode": "ps_sync_spares", "spares": 4}, "of 4 workers 4 can't be spares"),
+        ({"strategy": "fair"}, "no strategy 'fair' places variables: round_robin, greedy"),
+        ({"mode": "pipeline", "micro_batches": 11}, "a batch of 10 can't be cut into 11 micro-batches"),
+        ({"mode": "allreduce", "algorithm": "star"}, "Unknown all-reduce algorithm 'star'"),
+    ],
+)
+def test_what_can_not_be_asked(options, message):
+    with pytest.raises(ValueError, match=message):
+        estimate(NETWORK, cluster(4, 2), **{"parameters": IDEAL, **options})
+
+
+def test_a_cluster_must_be_one():
+    with pytest.raises(TypeError, match=r"cluster is a sim\.cluster_model"):
+        estimate(NETWORK, {"worker": 2}, parameters=IDEAL)
+    with pytest.raises(ValueError, match="no cluster has 0 workers"):
+        cluster(0)
+    with pytest.raises(ValueError, match="needs ps_tasks=0 and a worker with GPUs"):
+        cluster(1, 1, local_parameter_device="gpu")
+
+
+def test_what_does_not_fit_into_memory_fails_as_it_would_there():
+    import dataclasses
+
+    small = dataclasses.replace(GPU, memory_bytes=20_000_000)
+    with pytest.raises(tf.errors.ResourceExhaustedError, match=r"OOM when training layered .*GPU:0: it needs 0.0 GiB"):
+        estimate(NETWORK, cluster(1, 1, gpu=small), 1, parameters=IDEAL)
+    there = cluster(1, 0, gpus_per_worker=5, gpu=small)  # a stage of it does fit
+    assert estimate(NETWORK, there, 1, "pipeline", parameters=IDEAL).throughput > 0
+
+
+def test_hardware_of_several_kinds():
+    """The slower kind sets the pace of synchronous steps, and makes fewer of its own."""
+    import dataclasses
+
+    slow = dataclasses.replace(GPU, name="slow", peak_flops={"float32": 0.5e12})
+    mixed = cluster(3, 1, bandwidth=float("inf"), gpu={"/job:worker/task:1": slow, "": GPU})
+    assert seconds(mixed) == pytest.approx(2 * seconds(cluster(3, 1, bandwidth=float("inf"))), rel=1e-6)
+    found = estimate(NETWORK, mixed, 8, "ps_async", parameters=IDEAL)
+    assert found.speedup == pytest.approx(2.5, rel=1e-6)
+
+
+# ---- what each mechanism is worth ----
+
+
+def test_without_a_mechanism_its_own_kind_of_platform_looks_faster():
+    """But overlap, which helps: without it steps are longer."""
+    lossy = Parameters(message_s=1e-3, jitter=0.1)
+    many = cluster(8, 4, bandwidth=1e8)
+    cards = cluster(2, 2, bandwidth=1e8, gpus_per_worker=8, bus="pcie3-tree")
+    files = {"input": Input(1e6, 1e8)}
+    cases = {
+        "hot_variables": (many, {}),
+        "stragglers": (many, {}),
+        "rpc": (cluster(50, 1, bandwidth=1e10), {"network": layered([4] * 20, 1e-5, 1e-5)}),
+        "pcie_tree": (cluster(1, 0, gpus_per_worker=8, bus="pcie3-tree"), {"network": layered(SIZES, 1e-4, 1e-4)}),
+        "input": (many, files),
+    }
+    for mechanism, (there, options) in cases.items():
+        whole, without = (seconds(there, parameters=lossy, off=off, **options) for off in ((), (mechanism,)))
+        assert without < 0.99 * whole, mechanism
+    for mechanism in ("overlap", "local_aggregation"):
+        whole, without = (seconds(cards, parameters=lossy, off=off) for off in ((), (mechanism,)))
+        assert whole < 0.99 * without, mechanism
+    assert {*cases, "overlap", "local_aggregation"} == set(MECHANISMS)
+
+
+def test_a_partitioned_variable_relieves_its_server():
+    whole, parts = (estimate(NETWORK, cluster(8, 4, bandwidth=1e7), 3, parameters=IDEAL, parts=n) for n in (1, 4))
+    assert parts.throughput > 1.3 * whole.throughput
+    more_servers = estimate(NETWORK, cluster(8, 16, bandwidth=1e7), 3, parameters=IDEAL)
+    assert more_servers.throughput == pytest.approx(whole.throughput, rel=0.1)  # the hot one stays hot
+
+
+def test_variables_go_to_servers_as_tensorflow_places_them():
+    there = cluster(1, 2)
+    held = {}
+    for strategy in ("round_robin", "greedy"):
+        found = estimate(NETWORK, there, 1, parameters=IDEAL, strategy=strategy, trace=True)
+        held[strategy] = found.link_load["ps host 0 egress"] / found.link_load["ps host 1 egress"]
+    odd, even = sum(SIZES[::2]), sum(SIZES[1::2])
+    assert held["round_robin"] == pytest.approx(odd / even, rel=1e-6)
+    assert held["greedy"] == pytest.approx((SIZES[0] + SIZES[2] + SIZES[3]) / (SIZES[1] + SIZES[4]), rel=1e-6)
+
+
+def test_a_file_server_is_shared_and_reading_ahead_hides_it():
+    """1 MB per step and worker at 10 MB/s, steps of 1.5 s: five workers are hidden, twenty are not."""
+    files = [Input(1e5, 1e7, read) for read in (True, False)]
+    few, many = cluster(5, 1, bandwidth=1e12), cluster(20, 1, bandwidth=1e12)
+    alone = seconds(few)
+    assert seconds(few, input=files[0]) == pytest.approx(alone, rel=1e-3)
+    assert seconds(few, input=files[1]) == pytest.approx(alone + 0.5, rel=1e-2)
+    assert seconds(many, steps=9, input=files[0]) == pytest.approx(2.0, rel=1e-2)
+
+
+def test_spares_take_the_slowest_off_and_cost_their_gradients():
+    network = layered([2_000_000] * 3)
+    given = {"parameters": IDEAL, "stragglers": sim.exponential(0.5), "seed": 1}
+    found = [estimate(network, cluster(50 + b, 4), 60, "ps_sync_spares", spares=b, **given) for b in (0, 2, 4)]
+    assert found[0].step_time > found[1].step_time > found[2].step_time
+    busy = [each.record.busy[[name.startswith("ps host") for name in each.links]].sum() for each in found]
+    assert busy == pytest.approx([busy[0], busy[0] * 52 / 50, busy[0] * 54 / 50], rel=0.01)
+    assert found[0].record.dropped == 0 < found[1].record.dropped < found[2].record.dropped
+    assert {each.record.examples for each in found} == {60 * 50 * 10}
+
+
+def test_boards_of_two_chips_share_their_power():
+    network = layered([1000])
+    values = Parameters(**{**vars(IDEAL), "board_sharing": 0.1})
+    steps = [
+        seconds(cluster(1, 1, gpu="K80", gpus_per_worker=g, bandwidth=1e15), network=network, parameters=values)
+        for g in (1, 2, 4)
+    ]
+    assert steps[1:] == pytest.approx([1.1 * steps[0]] * 2, rel=1e-3)
+
+
+def test_staleness_of_free_workers():
+    found = estimate(NETWORK, cluster(6, 2, bandwidth=1e9), 20, "ps_async", parameters=IDEAL, stragglers=lognormal(0.1))
+    assert found.staleness.shape == (120,) and found.staleness[30:].mean() == pytest.approx(5, abs=0.3)
+    assert np.count_nonzero(estimate(NETWORK, cluster(6, 2), 3, parameters=IDEAL).staleness) == 0
