@@ -115,9 +115,8 @@ class Predictor:
         if point.setup.text("kind"):
             return Question(0.0, 1.0, null_layers(point.setup, max(1, site.servers)), site)
         sync = point.setup.values.get("sync") is not False
-        question = Question(
-            0.0, batch_of(point) * units_of(point), self._layers(point), site, collective_of(point), sync
-        )
+        examples = batch_of(point) * units_of(point)
+        question = Question(0.0, examples, self._layers(point), site, collective_of(point), sync)
         return replace(question, compute_s=self._compute_s(point, question))
 
     def _site(self, point: Point, hosts: int, gpus: int) -> Site:
@@ -181,7 +180,7 @@ class Predictor:
             return given.need("single_gpu_step")
         if given.number("backprop_ms"):
             return given.need("backprop_ms") / 1e3 / (1 - FORWARD)
-        reference = self.references.get(given.text("calibrate_from"))
+        reference = self.references.get(str(given.values.get("calibrate_from")))
         if reference and reference[0].id != point.id:
             return self._as_in(*reference) * question.examples
         return question.examples * self._per_example_s(point)
@@ -234,19 +233,23 @@ class Predictor:
         return recurrent.split_step_s(one_gpu_s, point.model, point.setup.text("attention"), gpus, hop_s)
 
     def step_time(self, point: Point) -> float:
+        """A step, in the point's unit of time."""
         return self._step_s(point) * per_second(point.unit)
 
     def throughput(self, point: Point) -> float:
+        """Examples, or tokens, per second."""
         if recurrent.is_split(point.setup):
             return batch_of(point) * units_of(point) / self._step_s(point)
         question = self.question(point)
         return question.gpus * question.examples / question.step_s
 
     def efficiency(self, point: Point) -> float:
+        """The part of linear scaling from one GPU that is reached."""
         question = self.question(point)
         return question.compute_s / question.step_s
 
     def speedup(self, point: Point) -> float:
+        """How often as fast as one GPU."""
         if recurrent.is_split(point.setup):
             return point.given.need("single_gpu_step") / self._step_s(point)
         return self.question(point).gpus * self.efficiency(point)
@@ -259,10 +262,12 @@ class Predictor:
         return small.step_s / self.question(point).step_s
 
     def sync_over_async(self, point: Point) -> float:
+        """A synchronous step over one of a worker that waits for nobody."""
         question = self.question(point)
         return replace(question, sync=True).step_s / replace(question, sync=False).step_s
 
     def collective_over_servers(self, point: Point) -> float:
+        """How often as fast a ring is as parameter servers on the same hosts."""
         question = self.question(point, parallelism=None, all_reduce=None, variable_update="parameter_server")
         return question.step_s / replace(question, collective="ring").step_s
 
@@ -277,13 +282,14 @@ class Predictor:
         return few.step_s / many.step_s * few.site.hosts / many.site.hosts
 
     def best_spares_by_time(self, point: Point) -> float:
+        """With how many spare workers a step is shortest."""
         few = self.question(point, backup=0)
         return min(spares_of(point, few.site.hosts), key=lambda spares: few.with_spares(spares).step_s)
 
     def best_spares_by_gain(self, point: Point) -> float:
-        return max(
-            spares_of(point, self.question(point, backup=0).site.hosts), key=lambda spares: self._gain(point, spares)
-        )
+        """With how many spare workers the normalised speed-up is largest."""
+        hosts = self.question(point, backup=0).site.hosts
+        return max(spares_of(point, hosts), key=lambda spares: self._gain(point, spares))
 
 
 METRICS: dict[str, Callable[[Predictor, Point], float]] = {
@@ -348,7 +354,7 @@ def predict(points: Points, predictor: Callable[[Point], float]) -> Predictions:
     for point in points:
         try:
             values[point.id] = predictor(point)
-        except UnknownError as error:
+        except ValueError as error:  # UnknownError, or numbers that do not go together
             skipped[point.id] = str(error)
     return Predictions(values, skipped)
 

@@ -202,6 +202,7 @@ def test_a_given_way_back_and_gradients_need_no_model():
         ({"gpus": "several"}, "a number was expected"),
         ({"unit": "weeks", "metric": "step_time"}, "not 'weeks'"),
         ({"model": None}, "names no model"),
+        ({"workers": 2, "gpus": 2, "backup": 2}, "does not exist"),
         ({"kind": "quadratic", "workers": 2}, "'quadratic' are not known"),
         ({"platform": "google_shared_2016"}, "names no GPU"),
         ({"parallelism": "model: layers", "model": "gnmt_4l_1024"}, "needs the given 'single_gpu_step'"),
