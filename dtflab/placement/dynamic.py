@@ -157,9 +157,9 @@ def _different(problem: Problem) -> list[int]:
 
 
 def _fast(problem: Problem) -> list[int]:
-    """The devices that need less than twice the time of the fastest for the whole work."""
+    """The devices that need at most twice the time of the fastest for the whole work."""
     total = [sum(seconds) for seconds in problem.seconds]
-    return [d for d, seconds in enumerate(total) if seconds < 2 * min(total)]
+    return [d for d, seconds in enumerate(total) if seconds <= 2 * min(total)]
 
 
 def _counts(count: int) -> list[int]:

@@ -220,6 +220,11 @@ def trace(times):
     return stats
 
 
+def test_a_trace_of_something_else_leaves_nothing_to_choose_by():
+    placer, where = placed(chains(20), costs=trace({"another program's": 1.0}))
+    assert placer.schedule.makespan == 0.0 and set(where.values()) <= set(DEVICES)
+
+
 def test_measured_is_the_mean_of_steps_and_the_sum_of_turns():
     once = trace({"a": 0.25})
     once.dev_stats[0].node_stats.add(node_name="a", all_end_rel_nanos=250_000_000)

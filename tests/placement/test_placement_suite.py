@@ -16,12 +16,7 @@ def test_bars_of_the_suite(name):
     assert found.dynamic <= found.single
     if found.by_hand is not None:
         assert found.dynamic <= HAND * found.by_hand
+    if name == "seq2seq, 4 layers":
+        assert found.by_hand < 0.6 * found.single  # it is a good one, or that bar would be low
     if "attention" in name:
         assert found.dynamic <= IN_TURNS * found.in_turns
-
-
-def test_the_placement_by_hand_is_a_good_one():
-    """Layer by layer it beats one device: or the bar would be low."""
-    case = CASES["seq2seq, 4 layers"]()
-    single = case.problem.judge(case.problem.on_one(0))[0].makespan
-    assert case.by_hand < 0.6 * single
