@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import html
 import itertools
+import math
 import re
 import threading
 import weakref
@@ -351,12 +352,15 @@ class Cluster:
 
         engine.at(seconds, lambda: clock.spawn(thread, name=f"what is due at {seconds:g} s"))
 
-    def slow(self, job: str, index: int = 0, factor: float = 1.0) -> None:
-        """In virtual time, let all that a task's devices compute take `factor` times as long from now on."""
-        if not factor > 0:
-            raise ValueError(f"slow(factor={factor!r}): the factor must be above 0; 1 is as planned.")
-        for device in self.task(job, index).devices():
-            self._virtual("slow").slow_down(device.name, factor)
+    def slow(self, job: str, index: int = 0, factor: float = 1.0, network: float = 1.0) -> None:
+        """In virtual time, let what a task computes take `factor` times as long as planned, from now on.
+
+        `network` is the same for what passes the network card of its host. Both belong to all tasks of the host.
+        """
+        for name, value in (("factor", factor), ("network", network)):
+            if not 0 < value < math.inf:
+                raise ValueError(f"slow({name}={value!r}): it must be above 0, and finite; 1 is as planned.")
+        self._virtual("slow").slow_down(self.task(job, index).name, factor, network)
 
     def log(self) -> EventLog:
         """What happened in virtual time: `log().lines`, and `log().hash()`, equal for equal runs."""

@@ -27,11 +27,11 @@ Arrived = Callable[[], Any]
 class Wire:
     """One link at work. `free` is the moment from which on it takes the next message."""
 
-    __slots__ = ("bandwidth", "busy", "free", "messages", "name", "nbytes")
+    __slots__ = ("bandwidth", "busy", "free", "link", "messages", "nbytes")
 
-    def __init__(self, link: Link) -> None:
-        self.name = link.name
-        self.bandwidth = link.bandwidth  # B/s
+    def __init__(self, link: Link, slowness: float) -> None:
+        self.link = link
+        self.bandwidth = link.bandwidth / slowness  # B/s, of now
         self.free = 0.0
         self.messages = self.nbytes = 0
         self.busy = 0.0  # seconds
@@ -70,6 +70,7 @@ class Wires:
         self._log = log
         self._wires: dict[Link, Wire] = {}
         self._routes: dict[tuple[str, str], Route] = {}
+        self._slowness: dict[str, float] = {}  # of links, by name
 
     @property
     def used(self) -> list[Wire]:
@@ -85,12 +86,23 @@ class Wires:
 
     def _find(self, source: str, target: str) -> Route:
         links = topology.path(self._machines, source, target)
-        wires = tuple(self._wires.setdefault(link, Wire(link)) for link in links)
+        wires = tuple(map(self._wire, links))
         latency = sum(link.latency_s for link in links)
         cpu = self._machines.network.per_message_cpu_s
         if not cpu or self._machines.place(source).host == self._machines.place(target).host:
             return Route(wires, latency, 0.0, None, None)
         return Route(wires, latency, cpu, self._cores_of(source), self._cores_of(target))
+
+    def _wire(self, link: Link) -> Wire:
+        if link not in self._wires:
+            self._wires[link] = Wire(link, self._slowness.get(link.name, 1.0))
+        return self._wires[link]
+
+    def slow_down(self, host: str, factor: float) -> None:
+        """From now on, what begins to pass the network card of a host takes `factor` times as long as planned."""
+        self._slowness |= {f"{host} egress": factor, f"{host} ingress": factor}
+        for link, wire in self._wires.items():
+            wire.bandwidth = link.bandwidth / self._slowness.get(link.name, 1.0)
 
     def send(self, step: int, what: str, source: str, target: str, nbytes: int, arrived: Arrived) -> None:
         """Let a step's message go from one device to another now, and call `arrived()` when it is there."""

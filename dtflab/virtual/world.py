@@ -101,6 +101,12 @@ class World:
             found = self._plans[executor] = Plan(executor, self.processor(executor.device.name))
         return found
 
-    def slow_down(self, device: str, factor: float) -> None:
-        """From now on, everything takes `factor` times as long on what computes for a device."""
-        self.processor(device).slowness = factor
+    def slow_down(self, task: str, factor: float, network: float) -> None:
+        """From now on, what a task's devices compute, and what passes its host's network card, takes longer so much.
+
+        The cores and the card are the host's: its other tasks feel it, too.
+        """
+        for device in self.machines.devices:
+            if device.startswith(f"{task}/device:"):
+                self.processor(device).slowness = factor
+        self.wires.slow_down(self.machines.place(f"{task}/device:CPU:0").host.name, network)

@@ -1,0 +1,223 @@
+"""Faults at exact moments: killed, started anew, slow; and deadlocks, which say who waits for what."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dtflab as tf
+from dtflab.graph import errors
+from dtflab.hardware.parts import Processor
+from dtflab.virtual.clock import DeadlockError
+from tests.virtual.small_program import CPU, GPU, MADE_UP, NETWORK
+
+
+def counts(client, last_step, times, **session):
+    """Adds one to the global step, on the ps, with some work on the worker in between; notes when each step ended."""
+    with tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec)):
+        step = tf.train.get_or_create_global_step()
+        with tf.device(client.device):
+            work = tf.reduce_sum(tf.ones([300, 1000]) * tf.cast(step, tf.float32))
+        train_op = tf.assign_add(step, tf.cast(work >= 0.0, tf.int64))  # by 1
+    hooks = [tf.train.StopAtStepHook(last_step=last_step)]
+    with tf.train.MonitoredTrainingSession(client.target, client.is_chief, hooks=hooks, **session) as sess:
+        while not sess.should_stop():
+            times.append((int(sess.run(train_op)), tf.sim.now()))
+
+
+def two_workers(**options):
+    return tf.Cluster(ps=1, worker=2, cpu=CPU, network=NETWORK, clock="virtual", **options)
+
+
+def test_a_killed_ps_is_waited_for_and_its_step_begins_anew_from_the_checkpoint(tmp_path):
+    times = [[], []]
+    with two_workers() as cluster:
+        cluster.at(0.5, cluster.kill, "ps")
+        cluster.at(3.0, cluster.restart, "ps")
+        cluster.run(
+            lambda client: counts(
+                client, 1000, times[client.index], checkpoint_dir=str(tmp_path) if client.is_chief else None,
+                save_checkpoint_steps=20,
+            )
+        )  # fmt: skip
+    tf.summary.FileWriterCache.clear()
+    moments = [moment for _, moment in times[0]]
+    assert not [moment for moment in moments if 0.51 < moment < 3.0]
+    before = [step for step, moment in times[0] if moment < 0.51][-1]
+    after = next(step for step, moment in times[0] if moment > 3.0)
+    assert before - 20 <= after <= before + 2 and after > 20  # from the last checkpoint, not from 0
+    assert times[0][-1][0] >= 999
+
+
+def test_a_step_fails_at_the_moment_at_which_a_task_that_it_needs_is_killed():
+    def program(client):
+        with tf.device("/job:ps/task:0"):
+            taken = tf.FIFOQueue(3, tf.float32, shared_name="empty").dequeue()
+        with tf.Session(client.target) as session, pytest.raises(errors.UnavailableError, match=r"job:ps.*was stopped"):
+            session.run(taken)
+        return tf.sim.now()
+
+    with two_workers() as cluster:
+        cluster.at(12.5, cluster.kill, "ps")
+        assert cluster.run(program) == [12.5, 12.5]
+
+
+def test_a_killed_worker_goes_on_when_it_is_started_anew():
+    times = [[], []]
+    with two_workers() as cluster:
+        cluster.at(0.5, cluster.kill, "worker", 1)
+        cluster.at(2.0, cluster.restart, "worker", 1)
+        cluster.run(lambda client: counts(client, 500, times[client.index]))
+    meanwhile = [[moment for _, moment in ended if 0.51 < moment < 2.0] for ended in times]
+    assert len(meanwhile[0]) > 50 and meanwhile[1] == []
+    assert len([moment for _, moment in times[1] if moment > 2.0]) > 10
+
+
+@pytest.mark.parametrize("factor", [0.5, 3.0])
+def test_a_slow_task_takes_that_many_times_as_long(factor):
+    def seconds(slowed):
+        def program(client):
+            with tf.device(client.device), tf.Session(client.target) as session:
+                began = tf.sim.now()
+                session.run(tf.ones([1000, 1000]) * tf.placeholder_with_default(2.0, []))
+                return tf.sim.now() - began
+
+        with two_workers() as cluster:
+            if slowed:
+                cluster.slow("worker", 1, factor)
+            return cluster.run(program)
+
+    plain, slow = seconds(False), seconds(True)
+    assert slow[0] == plain[0]
+    assert slow[1] == pytest.approx(factor * plain[1])
+
+
+def test_a_task_is_slow_from_a_moment_on():
+    with two_workers() as cluster:
+        cluster.at(1.0, cluster.slow, "worker", 0, 10.0)
+        cluster.at(2.0, cluster.slow, "worker", 0, 1.0)
+        times = []
+        cluster.run(lambda client: counts(client, 300, times if client.is_chief else []))
+    steps = np.array([moment for _, moment in times])
+    before, meanwhile, after = (
+        np.diff(steps[(steps > first) & (steps < last)]).mean() for first, last in ((0.1, 1.0), (1.1, 2.0), (2.2, 9.0))
+    )
+    assert meanwhile > 5 * before and after == pytest.approx(before, rel=0.2)
+
+
+def test_a_slow_network_card_delays_what_passes_it():
+    def program(client):
+        with tf.device("/job:ps/task:0"):
+            sent = tf.identity(tf.placeholder_with_default(np.ones(1_000_000, np.float32), [1_000_000]))
+        with tf.device(client.device), tf.Session(client.target) as session:
+            got = tf.identity(sent)[0] + 1.0
+            began = tf.sim.now()
+            session.run(got)
+            return tf.sim.now() - began
+
+    with two_workers() as cluster:
+        plain = cluster.run(program)
+        cluster.slow("ps", network=5.0)
+        slow = cluster.run(program)
+        cluster.slow("ps")
+        again = cluster.run(program)
+    assert max(slow) == pytest.approx(5 * max(plain), rel=0.02)
+    assert again == pytest.approx(plain)
+
+
+@pytest.mark.parametrize("wrong", [{"factor": 0}, {"factor": -1}, {"network": float("inf")}, {"factor": float("nan")}])
+def test_nothing_is_infinitely_fast_or_slow(wrong):
+    with two_workers() as cluster, pytest.raises(ValueError, match="must be above 0, and finite"):
+        cluster.slow("worker", 0, **wrong)
+
+
+# -- hosts and their memory ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("cores", "tasks"), [(1, 4), (2, 4), (4, 4), (4, 2)])
+def test_the_cores_of_a_host_are_shared_by_its_tasks(cores, tasks):
+    """Each task has four kernels of a second, as one core is the whole of its share."""
+    cpu = Processor("a CPU", "CPU", {"float32": 8e4}, 1 << 36, 1e15, 0.0, cores, MADE_UP)
+
+    def program(client):
+        with tf.device(client.device), tf.Session(client.target) as session:
+            one = tf.placeholder(tf.float32, [40_000 // cores])
+            session.run([tf.negative(one).op for _ in range(4)], {one: np.zeros(one.shape.as_list(), np.float32)})
+
+    spec = {"worker": [f"one-host:{2222 + index}" for index in range(tasks)]}
+    with tf.Cluster(spec, cpu=cpu, network=NETWORK, clock="virtual") as cluster:
+        cluster.run(program)
+        assert cluster.now() == pytest.approx(4.0 * tasks / cores, rel=1e-6)
+
+
+def test_a_batch_that_does_not_fit_fails_on_the_simulated_gpu_too():
+    def program(client):
+        with tf.device(f"{client.device}/gpu:0"), tf.Session(client.target) as session:
+            rows = tf.placeholder(tf.int32, [])
+            total = tf.reduce_sum(tf.random_uniform([rows, 1000]))
+            session.run(total, {rows: 1000})
+            session.run(total, {rows: 100_000})
+
+    with (
+        tf.Cluster(
+            worker=1, gpu=GPU, gpus=1, gpu_memory="400MiB", cpu=CPU, network=NETWORK, clock="virtual"
+        ) as cluster,
+        pytest.raises(errors.ResourceExhaustedError, match="100000,1000"),
+    ):
+        cluster.run(program)
+
+
+# -- deadlocks -------------------------------------------------------------------------------------------------------
+
+
+def dequeues(client):
+    with tf.device("/job:ps/task:0"):
+        queue = tf.FIFOQueue(3, tf.float32, shared_name="empty", name="empty")
+    with tf.Session(client.target) as session:
+        session.run(queue.dequeue(name="taken"))
+
+
+def enqueues(client):
+    with tf.device("/job:ps/task:0"):
+        queue = tf.FIFOQueue(2, tf.float32, shared_name="full", name="full")
+    with tf.Session(client.target) as session:
+        while True:
+            session.run(queue.enqueue(1.0, name="put"))
+
+
+def takes_too_few(client):
+    with tf.device("/job:ps/task:0"):
+        gradients = tf.ConditionalAccumulator(tf.float32, [], shared_name="sum", name="sum")
+    with tf.Session(client.target) as session:
+        session.run(gradients.apply_grad(1.0))
+        session.run(gradients.take_grad(3, name="mean"))
+
+
+def joins_itself(client):
+    coord = tf.train.Coordinator()
+    coord.wait_for_stop()
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        (dequeues, ["'empty' with 0 of 3 elements", "taken", "client /job:worker/task:1 waits for step"]),
+        (enqueues, ["'full' with 2 of 2 elements", "put"]),
+        (takes_too_few, ["accumulator 'sum' with 2 gradients for 3", "mean"]),
+        (joins_itself, ["client /job:worker/task:0 waits for", "MainThread"]),
+    ],
+)
+def test_a_deadlock_says_who_waits_for_what(program, says):
+    with two_workers() as cluster:
+        with pytest.raises(DeadlockError) as caught:
+            cluster.run(program)
+        assert [part for part in says if part not in str(caught.value)] == []
+        assert cluster.run(lambda client: client.index) == [0, 1]  # and the cluster goes on
+
+
+def test_a_step_may_have_a_time_limit_of_virtual_seconds():
+    with two_workers() as cluster, tf.Graph().as_default(), tf.Session(cluster.target) as session:
+        taken = tf.FIFOQueue(3, tf.float32).dequeue()
+        with pytest.raises(errors.DeadlineExceededError):
+            session.run(taken, options=tf.RunOptions(timeout_in_ms=2500))
+        assert cluster.now() == pytest.approx(2.5)
