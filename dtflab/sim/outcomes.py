@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from dtflab.graph import device_spec
 from dtflab.graph.text_table import text_table
 from dtflab.hardware.schedule import Message, Schedule, Span
 from dtflab.protos.step_stats_pb2 import StepStats
@@ -57,6 +58,22 @@ class Outcome:
     def idle(self) -> dict[str, float]:
         """Of each device, the share of the time in which nothing ran on it."""
         return {d: seconds / self.makespan for d, seconds in self.schedule.idle.items() if computes(d)}
+
+    def bubble(self, devices: Sequence[str]) -> float:
+        """The share of the time in which `devices` idled, from when the first of them begins to when the last ends.
+
+        Names as of `tf.device`, one after the other in a pipeline: what `formulas.pipeline_bubble` says of equal stages
+        without transfers. ValueError if one of them computes nothing.
+        """
+        spans = [self._spans_on(name) for name in devices]
+        if not all(spans):
+            raise ValueError(f"{devices[spans.index([])]} computes nothing in this step, so it is no stage of it.")
+        whole = max(own[-1].end for own in spans) - min(own[0].start for own in spans)
+        return 1 - sum(span.end - span.start for own in spans for span in own) / (whole * len(devices))
+
+    def _spans_on(self, name: str) -> list[Span]:
+        found = [own for device, own in self.schedule.spans.items() if device_spec.matches(name, device)]
+        return [span for own in found for span in own]
 
     @cached_property
     def link_load(self) -> dict[str, float]:
