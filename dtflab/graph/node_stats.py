@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from dtflab.graph import dtypes
 from dtflab.graph.node import Node
 
+SLOT = "modelled"  # how the names of lanes begin in which a model of the hardware has put nodes
 _PERSISTENT = ("Const", "Variable", "VariableV2")  # their outputs live as long as their kernels
 
 
@@ -87,7 +88,7 @@ class Lines:
 
 
 def _thread_name(name: str, number: int) -> str:
-    if "inter-op" in name or "intra-op" in name:
+    if "inter-op" in name or "intra-op" in name or name.startswith(SLOT):
         return name
     return "client" if number == 0 else f"thread {number}"
 

@@ -26,6 +26,7 @@ class StepStatsCollector:
         # Clocks count from anywhere; the messages carry the time of day, so that tasks can be compared.
         self._offset = clock.time() - clock.now()
         self._memory = MemoryTrace(clock)
+        self.lane: Any = None  # what stands for the thread that works now, where a model says how long (virtual time)
         self._records: list[Record] = []
         self._remote: list[Any] = []
 
@@ -37,7 +38,8 @@ class StepStatsCollector:
         `parts` says which threads did how much of it.
         """
         outputs, new = self._memory.add(node, value)
-        self._records.append(Record(device, node, started, ended, threading.current_thread(), outputs, new, parts))
+        thread = self.lane or threading.current_thread()
+        self._records.append(Record(device, node, started, ended, thread, outputs, new, parts))
 
     def merge(self, step_stats: Any) -> None:
         """Take over what another process recorded of the same step."""

@@ -22,7 +22,9 @@ from dtflab.runtime.executor import Executor, Iteration
 from dtflab.runtime.runner import Step
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.plan import Plan
+from dtflab.virtual.world import Lane
 
+_CLIENT = Lane("client")
 LEAST_S = 1e-6  # what a step of nothing but constants takes: who asks again and again lets time pass
 
 
@@ -43,6 +45,8 @@ class VirtualStep(Step):
         self.slowness = self.world.chance.slowness(master) if master else 1.0  # of what its own task computes
         self.draw = partial(self.world.chance.draw, master)  # where what has no seed gets its numbers
         self.helpers: list[str] = []  # other tasks that have a part in the step
+        if self.trace is not None:
+            self.trace.lane = _CLIENT
         self._plans: dict[Executor, Plan] = {}
         self._until: Callable[[], bool] = bool
         self._due = False  # the engine will call `_go_on`
@@ -167,14 +171,17 @@ class _Kernel:
             SOURCE.draw = before
         return seconds * step.slowness if plan.task == step.master else seconds
 
-    def end(self) -> None:
+    def end(self, lane: Lane) -> None:
         """The time is over: hand on what it gave."""
         step, work, n, error = self._step, self._work, self._n, self._error
         step.in_flight -= 1
         if error is None and step.error is None:
             now = step.clock.engine.now
             step.world.log.add(self._started, now, step.step_id, self._plan.names[n], self._plan.device)
-            work._record(n, self._started, self._value)
+            if step.trace is not None:
+                step.trace.lane = lane
+                work._record(n, self._started, self._value)
+                step.trace.lane = _CLIENT
         work._finished(n, self._value, error)
         step._go_on()
 

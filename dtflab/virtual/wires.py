@@ -17,7 +17,7 @@ from dtflab.virtual.engine import Engine
 from dtflab.virtual.event_log import EventLog
 
 if TYPE_CHECKING:
-    from dtflab.virtual.world import Slots
+    from dtflab.virtual.world import Lane, Slots
 
 CALL_BYTES = 200  # of a request or an answer without tensors
 
@@ -50,14 +50,17 @@ class Route(NamedTuple):
 class _Work:
     """A message's work for the cores of a host."""
 
-    __slots__ = ("_seconds", "end")
+    __slots__ = ("_seconds", "_then")
 
-    def __init__(self, seconds: float, end: Arrived) -> None:
+    def __init__(self, seconds: float, then: Arrived) -> None:
         self._seconds = seconds
-        self.end = end
+        self._then = then
 
     def begin(self) -> float:
         return self._seconds
+
+    def end(self, lane: Lane) -> None:
+        self._then()
 
 
 class Wires:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import errors
+from dtflab.graph.node import make_node
 from dtflab.runtime.rendezvous import Done, Key, StepRendezvous
 from dtflab.runtime.worker import Worker
 from dtflab.virtual.step import VirtualStep
-from dtflab.virtual.wires import Wires
 
 
 class VirtualWorker(Worker):
@@ -42,28 +42,36 @@ class VirtualWorker(Worker):
 
     def _step_rendezvous(self, step: Any) -> StepRendezvous:
         plain = super()._step_rendezvous(step)
-        return TimedRendezvous(plain, step.world.wires, step.step_id) if isinstance(step, VirtualStep) else plain
+        return TimedRendezvous(plain, step) if isinstance(step, VirtualStep) else plain
 
 
 class TimedRendezvous(StepRendezvous):
     """What the kernels of a step in a task see: a value takes the time of its way before it is there."""
 
-    __slots__ = ("_step", "_wires")
+    __slots__ = ("_step",)
 
-    def __init__(self, plain: StepRendezvous, wires: Wires, step: int) -> None:
+    def __init__(self, plain: StepRendezvous, step: VirtualStep) -> None:
         super().__init__(plain._prefix.removesuffix("/device:"), plain._find, plain._pull)
-        self._wires = wires
         self._step = step
 
     def recv_async(self, key: Key, frame_iter: str, done: Done) -> None:
         """Get a value from the device that makes it, when it has arrived on the one that asks."""
         source, _, target, tensor = key
+        step = self._step
 
         def made(value: Any, error: Exception | None) -> None:
             if error is not None:
                 done(value, error)
                 return
-            self._wires.send(self._step, tensor, source, target, _size(value), lambda: done(value, None))
+            sent = step.clock.now()
+
+            def arrived() -> None:
+                if step.trace is not None:  # beside the RecvTensor, which lasts from asking to having
+                    node = make_node(tensor, "NoOp", device=target)
+                    step.trace.add(f"{target}/wire", node, sent, step.clock.now(), value)
+                done(value, None)
+
+            step.world.wires.send(step.step_id, tensor, source, target, _size(value), arrived)
 
         super().recv_async(key, frame_iter, made)
 

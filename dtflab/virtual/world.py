@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from typing import Protocol
+from heapq import heappop, heappush
+from typing import NamedTuple, Protocol
 
+from dtflab.graph.node_stats import SLOT
 from dtflab.hardware.machines import Machines, Place
 from dtflab.hardware.parts import Processor
 from dtflab.runtime.executor import Executor
@@ -27,40 +29,50 @@ class Job(Protocol):
     def begin(self) -> float:
         """It has its turn: how many seconds does it take?"""
 
-    def end(self) -> None:
+    def end(self, lane: Lane) -> None:
         """They are over."""
 
 
+class Lane(NamedTuple):
+    """What stands for a thread in a trace: one slot of a processor."""
+
+    name: str
+
+
 class Slots:
-    """A processor at work: a GPU, which does one thing at a time, or the cores of a host."""
+    """A processor at work: a GPU, which does one thing at a time, or the cores of a host.
+
+    A job is told on which of the `lanes` it runs: the free one with the lowest number.
+    """
 
     def __init__(self, engine: Engine, hardware: Processor, count: int) -> None:
         self.hardware = hardware
         self.slowness = 1.0  # by how much everything takes longer from now on
         self.busy = 0.0  # seconds of work so far, all slots together
         self._engine = engine
-        self._free = count
+        kind = "core" if hardware.kind == "CPU" else "GPU"
+        self.lanes = [Lane(f"{SLOT} {kind} {number}") for number in range(count)]
+        self._free = list(range(count))  # a heap
         self._queue: deque[Job] = deque()
 
     def submit(self, job: Job) -> None:
         """Let a job run as soon as a slot is free."""
         if self._free:
-            self._free -= 1
-            self._run(job)
+            self._run(job, heappop(self._free))
         else:
             self._queue.append(job)
 
-    def _run(self, job: Job) -> None:
+    def _run(self, job: Job, lane: int) -> None:
         seconds = job.begin() * self.slowness
         self.busy += seconds
-        self._engine.after(seconds, self._done, job)
+        self._engine.after(seconds, self._done, job, lane)
 
-    def _done(self, job: Job) -> None:
+    def _done(self, job: Job, lane: int) -> None:
         if self._queue:
-            self._run(self._queue.popleft())
+            self._run(self._queue.popleft(), lane)
         else:
-            self._free += 1
-        job.end()
+            heappush(self._free, lane)
+        job.end(self.lanes[lane])
 
 
 class World:

@@ -13,6 +13,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from dtflab.graph.node_stats import SLOT
+
 _TRANSFER = re.compile(
     r"(?:\[(?P<bytes>\d+)B\] )?(?:\[[^]]*\] )?(?P<tensor>.+) from (?P<source>\S+) to (?P<target>\S+)"
 )
@@ -127,13 +129,17 @@ def read(step: Any, most: int | None = None) -> Trace:
 
 
 def _simulated(stats: Any) -> frozenset[str]:
-    """The GPUs with dtflab's own allocator. TensorFlow's has the same name, but its traces have a `_SOURCE`."""
+    """The GPUs with dtflab's own allocator. TensorFlow's has the same name, but its traces have a `_SOURCE`.
+
+    In virtual time the timings are not NumPy's, but modelled: the rows of kernels say so.
+    """
     if any(node.node_name == "_SOURCE" for device in stats.dev_stats for node in device.node_stats):
         return frozenset()
     return frozenset(
         device.device
         for device in stats.dev_stats
         if any(_BFC.match(memory.allocator_name) for node in device.node_stats for memory in node.memory)
+        and not any(name.startswith(SLOT) for name in device.thread_names.values())
     )
 
 
