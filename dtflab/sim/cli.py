@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--json", type=Path, default=FILE, metavar="OUT.json", help="where to write them (default: %(default)s)"
     )
-    one = commands.add_parser("report", help="baselines, ablations and cross-validation: fits thirty times")
+    one = commands.add_parser("report", help="baselines, ablations and cross-validation: fits twenty times")
     one.add_argument("--docs", type=Path, required=True, help="the folder of simulator.md and simulator.json")
 
 

@@ -21,7 +21,9 @@ from dtflab.sim.setups import chips_of, collective_of, hosts_of
 
 Sizes = Mapping[str, Sequence[float]]  # by regime, sizes of relative errors
 
-NEAR = (0.3, 0.03)  # steps of a refit, which begins with what is shipped
+NEAR = (0.3, 0.08)  # steps of a refit, which begins with what is shipped
+LARGE = 16  # GPUs: what is above is predicted from what is below
+FEWEST = 3
 REGIMES = ("near_linear", "mild", "saturated", "microbench", "straggler", "all")
 
 
@@ -45,16 +47,17 @@ MECHANISMS: dict[str, tuple[str, Callable[[Point], bool]]] = {
 
 
 def measure(known: Points, fitted: Fitted, told: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """All numbers of the page: about thirty short fits."""
+    """All numbers of the page: about twenty short fits."""
     model = predictor(known, fitted, known)
     values = start(tuple(known), known, fitted)
-    told("errors and baselines")
-    uniform = predictor(known, *_without("hot_variables", known, values))
+    refits = {name: _without(name, known, values, told) for name in MECHANISMS}
     return {
         "parameters": fitted.as_json(),
         "model": sizes(model, known),
-        "baselines": {name: sizes(one, known) for name, one in baselines(model, known, uniform).items()},
-        "ablations": {name: _ablation(name, known, values, model, told) for name in MECHANISMS},
+        "baselines": {
+            name: sizes(one, known) for name, one in baselines(model, known, refits["hot_variables"]).items()
+        },
+        "ablations": {name: _ablation(name, known, model, refit) for name, refit in refits.items()},
         "held out": _held_out(known, values, told),
     }
 
@@ -67,23 +70,20 @@ def sizes(model: Callable[[Point], float], points: Points) -> dict[str, list[flo
     }
 
 
-def _without(name: str, known: Points, values: Values) -> tuple[Fitted, Points, list[str]]:
-    """Parameters, fitted anew without a mechanism; as `predictor` takes them."""
-    fitted, _ = calibrate(known, begin=values, off=[name], rounds=1, widths=NEAR)
-    return fitted, known, [name]
-
-
-def _ablation(
-    name: str, known: Points, values: Values, model: Predictor, told: Callable[[str], None]
-) -> dict[str, Any]:
-    """Mean error on the mechanism's own kind with and without it, and then with all else fitted anew."""
+def _without(name: str, known: Points, values: Values, told: Callable[[str], None]) -> Predictor:
+    """The model without a mechanism, and all else fitted anew."""
     told(f"without {name}")
+    fitted, _ = calibrate(known, begin=values, off=[name], rounds=1, widths=NEAR)
+    return predictor(known, fitted, known, [name])
+
+
+def _ablation(name: str, known: Points, model: Predictor, refit: Predictor) -> dict[str, Any]:
+    """Mean error on the mechanism's own kind with and without it, and then with all else fitted anew."""
     kind, belongs = MECHANISMS[name]
     own = [point.id for point in known if belongs(point)]
     off = predictor(known, model.fitted, known, [name])
-    anew = predictor(known, *_without(name, known, values))
-    with_, without, refitted = (_mean_error(one, known, own) for one in (model, off, anew))
-    return {"kind": kind, "points": len(own), "with": with_, "without": without, "fitted anew": refitted}
+    with_, without, anew = (_mean_error(one, known, own) for one in (model, off, refit))
+    return {"kind": kind, "points": len(own), "with": with_, "without": without, "fitted anew": anew}
 
 
 def _mean_error(model: Predictor, known: Points, ids: Iterable[str]) -> float:
@@ -107,15 +107,14 @@ def _held_out(known: Points, values: Values, told: Callable[[str], None]) -> dic
 
 
 def groups(known: Points) -> dict[str, set[str]]:
-    """Ids by platform, by regime, and of the largest scales."""
+    """Ids by platform, by regime, and of the largest scale; groups of one or two points say nothing."""
     found: dict[str, set[str]] = {}
     for point in known:
         found.setdefault(f"platform {point.platform_name}", set()).add(point.id)
         found.setdefault(f"regime {point.regime}", set()).add(point.id)
-        for most in (8, 16, 32):
-            if point.model and math.prod(hosts_of(point)) > most:
-                found.setdefault(f"more than {most} GPUs", set()).add(point.id)
-    return {name: found[name] for name in sorted(found)}
+        if point.model and math.prod(hosts_of(point)) > LARGE:
+            found.setdefault(f"more than {LARGE} GPUs", set()).add(point.id)
+    return {name: found[name] for name in sorted(found) if len(found[name]) >= FEWEST}
 
 
 def _digits(value: float) -> float:

@@ -5,6 +5,7 @@ Rule: every default stands here, with a source or as assumed. What can't be read
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Sequence
@@ -135,9 +136,15 @@ def gpu_of(point: Point) -> Processor:
     if not name:
         raise UnknownError(f"{point.platform.what} names no GPU, and no rate of one is given")
     try:
-        return catalogue.gpu(str(name))
+        return _processor(str(name))
     except ValueError as error:
         raise UnknownError(f"{point.platform.what}: {error}") from None
+
+
+@functools.cache
+def _processor(name: str) -> Processor:
+    """Looked up once: names are compared in many spellings."""
+    return catalogue.gpu(name)
 
 
 def chips_of(point: Point) -> int:
