@@ -57,6 +57,32 @@ class Call(NamedTuple):
     detail: str
 
 
+class Absent:
+    """A worker of virtual time that is not there now: no call reaches it, and none asks the real network."""
+
+    def __init__(self, task: str, address: str) -> None:
+        self._task = task
+        self._address = address
+
+    def __getattr__(self, method: str) -> Any:
+        """A method that fails as that of a task which has ended."""
+
+        def fails(*args: Any, **kwargs: Any) -> Any:
+            raise stopped(self._task, self._address)
+
+        return fails
+
+    def close(self) -> None:
+        """Nothing to let go of: there is no wire."""
+
+
+def stopped(task: str, address: str) -> errors.UnavailableError:
+    """What is said of a task that has ended."""
+    return errors.UnavailableError(
+        None, None, f"Task {task} at {address} was stopped. `cluster.restart` starts it anew."
+    )  # fmt: skip
+
+
 class Peer:
     """Another task's worker, seen from `source`: its methods, with what crosses recorded."""
 
@@ -70,11 +96,7 @@ class Peer:
 
     def _worker(self) -> Worker:
         if self.task.stopped:
-            raise errors.UnavailableError(
-                None,
-                None,
-                f"Task {self.task.name} at {self.task.address} was stopped. `cluster.restart` starts it anew.",
-            )
+            raise stopped(self.task.name, self.task.address)
         return self.task.worker
 
     def close(self) -> None:

@@ -98,6 +98,8 @@ class Task:
         return known
 
     def _stub(self, task: str, address: str) -> Any:
+        if isinstance(self.clock, VirtualClock):
+            return inprocess.Absent(task, address)
         from dtflab.cluster.grpc_transport import WorkerStub
 
         return WorkerStub(task, address)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -29,8 +31,9 @@ def two_workers(**options):
     return tf.Cluster(ps=1, worker=2, cpu=CPU, network=NETWORK, clock="virtual", **options)
 
 
-def test_a_killed_ps_is_waited_for_and_its_step_begins_anew_from_the_checkpoint(tmp_path):
+def test_a_killed_ps_is_waited_for_and_its_step_begins_anew_from_the_checkpoint(tmp_path, monkeypatch):
     times = [[], []]
+    monkeypatch.setitem(sys.modules, "dtflab.cluster.grpc_transport", None)  # nobody asks the real network for it
     with two_workers() as cluster:
         cluster.at(0.5, cluster.kill, "ps")
         cluster.at(3.0, cluster.restart, "ps")

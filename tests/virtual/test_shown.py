@@ -21,10 +21,11 @@ def cluster():
 
 def spans(device_stats):
     """(node, start, end) in seconds of virtual time."""
+    starts = [node.all_start_nanos / 1e9 - EPOCH for node in device_stats.node_stats]
     return [
-        (node.node_name, node.all_start_nanos / 1e9 - EPOCH, (node.all_start_nanos + node.all_end_rel_nanos) / 1e9 - EPOCH)
-        for node in device_stats.node_stats
-    ]  # fmt: skip
+        (node.node_name, start, start + node.all_end_rel_nanos / 1e9)
+        for node, start in zip(device_stats.node_stats, starts, strict=True)
+    ]
 
 
 def traced(cluster):
@@ -42,10 +43,10 @@ def traced(cluster):
 def test_a_trace_has_modelled_times(cluster):
     metadata, devices = traced(cluster)
     gpu = "/job:worker/replica:0/task:0/device:GPU:0"
-    (start, end), = ((start, end) for name, start, end in spans(devices[gpu]) if name == "product")
+    ((start, end),) = ((start, end) for name, start, end in spans(devices[gpu]) if name == "product")
     flops = 500 * 500 * (2 * 500 - 1)
     assert end - start == pytest.approx(GPU.launch_s + flops / (1e11 * 0.5), rel=0.01)
-    (_, sent, arrived), = spans(devices[f"{gpu}/wire"])
+    ((_, sent, arrived),) = spans(devices[f"{gpu}/wire"])
     assert arrived - sent == pytest.approx(500 * 500 * 4 / 1e8, rel=0.02)  # at the speed of the network card
     assert arrived <= start + 1e-6
     picture = tf.viz.timeline(metadata)
@@ -132,8 +133,10 @@ def test_a_cluster_says_what_time_it_is(cluster):
     assert "1.5 s of virtual time; 3 × a CPU, 2 × a GPU; a NIC" in printed.getvalue()
     assert "1.5 s of virtual time" in cluster.status() and "1.5 s of virtual time" in cluster._repr_html_()
     assert cluster.machines.devices == [
-        f"/job:{task}/replica:0/task:{i}/device:{device}:0"
-        for task, i, device in (("ps", 0, "CPU"), ("worker", 0, "CPU"), ("worker", 0, "GPU"), ("worker", 1, "CPU"), ("worker", 1, "GPU"))
+        f"/job:{name}:0" for name in (
+            "ps/replica:0/task:0/device:CPU", "worker/replica:0/task:0/device:CPU", "worker/replica:0/task:0/device:GPU",
+            "worker/replica:0/task:1/device:CPU", "worker/replica:0/task:1/device:GPU",
+        )
     ]  # fmt: skip
 
 
