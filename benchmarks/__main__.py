@@ -38,7 +38,7 @@ def main() -> None:
     for player in players.values():
         player.close()
     missed = [row["row"] for row in results if row["reached"] is False]
-    print(f"\n{_load()}; rows that miss their bar: {len(missed)}")
+    print(f"\n{load()}; rows that miss their bar: {len(missed)}")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"machine": machine(), "rows": results}, file, indent=1, ensure_ascii=False)
@@ -123,7 +123,7 @@ def _text(value: float | None, unit: str) -> str:
     return f"{value:,.{digits}f} {unit}"
 
 
-def _load() -> str:
+def load() -> str:
     """How busy the machine is: one program of this table keeps one to two processors busy by itself."""
     return "load average " + ", ".join(f"{load:.1f}" for load in os.getloadavg())
 

@@ -13,7 +13,7 @@ import argparse
 import statistics
 import time
 
-from benchmarks.__main__ import machine
+from benchmarks.__main__ import load, machine
 from dtflab.placement.dynamic import best_assignment
 from dtflab.placement.earliest_finish import by_time
 from dtflab.sim.placement_suite import CASES, Case, best_of_all, layered, outcome, random_problem
@@ -34,7 +34,9 @@ def main() -> None:
     for count in range(4, options.ops + 1):
         print(_small_line(count, options.seeds), flush=True)
     print("bars: worst at most 1.10, median at most 1.03\n")
-    print(f"5,000 ops on 8 GPUs and a CPU: placed in {_seconds_for_5000():.2f} s; bar: 2 s")
+    clock, processor = _seconds_for_5000()
+    print(f"5,000 ops on 8 GPUs and a CPU: placed in {clock:.2f} s, {processor:.2f} s of processor time; bar: 2 s")
+    print(load())
 
 
 def _suite_line(name: str, case: Case) -> str:
@@ -60,13 +62,13 @@ def _small_line(count: int, seeds: int) -> str:
     return _line(f"{count} ops", str(seeds), *cells, f"{time.perf_counter() - started:.0f}")
 
 
-def _seconds_for_5000() -> float:
-    """The best of three."""
+def _seconds_for_5000() -> tuple[float, float]:
+    """On the clock and on the processor: the best of three, for other programs may run beside this one."""
     problem, seconds = layered(0, layers=100, width=50, gpus=8).problem, []
     for _ in range(3):
-        started = time.perf_counter()
+        started, worked = time.perf_counter(), time.process_time()
         best_assignment(problem)
-        seconds.append(time.perf_counter() - started)
+        seconds.append((time.perf_counter() - started, time.process_time() - worked))
     return min(seconds)
 
 
