@@ -210,6 +210,7 @@ def estimate(
     fusion_bytes: float = 64 << 20,
     micro_batches: int = 4,
     engine: str | None = None,
+    most_items: int | None = None,
     off: Iterable[str] = (),
     trace: bool = False,
 ) -> Estimate:
@@ -225,11 +226,13 @@ def estimate(
       single_gpu_rate: measured examples per second of one device, to which op times are scaled.
       parameters: what the library can't know; by default what was fitted to published measurements.
       stragglers, seed: how much longer devices compute by chance; by default the library's fitted jitter.
-      strategy, parts: "greedy" by bytes or "round_robin"; each variable is cut into so many parts.
+      strategy, parts: "greedy" by bytes or "round_robin"; large variables are cut into at most so many parts.
       local_aggregation: a worker with several GPUs pulls once, and pushes the sum of their gradients.
       input: where examples come from; by default they cost nothing.
       engine: "vectorised", or "events", where every message is one. By default what is quicker; asynchronous
         workers and pipelines have only events.
+      most_items: take neighbouring layers' messages to one server together until a worker has at most so many, or one
+        for each server. By default the vectorised engine does so above 20,000 messages.
       off: mechanisms to leave out, of MECHANISMS.
       trace: keep the moments of all steps, not of the last alone.
 
@@ -252,10 +255,12 @@ def estimate(
     if mode == "allreduce":
         return _reduction(asked, algorithm, fusion_bytes)
     if "hot_variables" in left_out:
-        strategy, parts = "round_robin", len(where.servers)
+        strategy, parts = "greedy", len(where.servers)
     local_aggregation = local_aggregation and "local_aggregation" not in left_out
     required = _required(where, mode, spares, local_aggregation)
-    options = {"strategy": strategy, "parts": parts, "local_aggregation": local_aggregation}
+    if most_items is None and asked.engine == "vectorised":
+        most_items = max(_MESSAGES // len(where.devices), len(where.servers))
+    options = {"strategy": strategy, "parts": parts, "local_aggregation": local_aggregation, "most": most_items}
     return _servers(asked, required, input=None if "input" in left_out else input, **options)
 
 
@@ -278,10 +283,7 @@ class _Asked:
 
 def _servers(asked: _Asked, required: int, **options: Any) -> Estimate:
     """With parameter servers."""
-    most = None
-    if asked.engine == "vectorised":
-        most = max(_MESSAGES // len(asked.cluster.devices), len(asked.cluster.servers))
-    ready = job(asked.profile, asked.cluster, asked.parameters, most=most, **options)
+    ready = job(asked.profile, asked.cluster, asked.parameters, **options)
     if asked.mode == "ps_async":
         record = messages.asynchronous(ready, asked.factors, asked.trace)
     else:

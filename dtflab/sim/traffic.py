@@ -10,12 +10,13 @@ Items are in the order of the way forward. Bytes and seconds everywhere.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dtflab.sim.profile import LayerTime, Profile
+from dtflab.sim.profile import LayerTime, Profile, VariableCost
 
 Array = np.ndarray[Any, Any]
 
@@ -72,27 +73,28 @@ def greedy(nbytes: Sequence[float], servers: int) -> list[int]:
 STRATEGIES: dict[str, Strategy] = {"round_robin": round_robin, "greedy": greedy}
 
 
-def shards(profile: Profile, servers: int, strategy: str = "greedy", parts: int = 1) -> list[list[Shard]]:
-    """Where the variables of each layer are; each is cut into `parts` equal parts, which are placed as variables are.
+LEAST_PART = 256 << 10  # bytes; as in min_max_variable_partitioner
 
+
+def shards(profile: Profile, servers: int, strategy: str = "greedy", parts: int = 1) -> list[list[Shard]]:
+    """Where the variables of each layer are.
+
+    Each is cut into at most `parts` equal parts of LEAST_PART or more, which are placed as variables are.
     ValueError for a strategy that is not known.
     """
     if strategy not in STRATEGIES:
         raise ValueError(f"no strategy {strategy!r} places variables: {', '.join(STRATEGIES)}")
-    placed = iter(STRATEGIES[strategy]([v.bytes / parts for v in profile.variables for _ in range(parts)], servers))
-    return [
-        [
-            Shard(
-                f"{v.name}/part_{i}" if parts > 1 else v.name,
-                next(placed),
-                v.pull_bytes / parts,
-                v.gradient_bytes / parts,
-            )
-            for v in layer.variables
-            for i in range(parts)
-        ]
-        for layer in profile.layers
-    ]
+    cut = [[piece for v in layer.variables for piece in _cut(v, parts)] for layer in profile.layers]
+    placed = iter(STRATEGIES[strategy]([nbytes for each in cut for nbytes, _ in each], servers))
+    return [[shard._replace(server=next(placed)) for _, shard in each] for each in cut]
+
+
+def _cut(variable: VariableCost, parts: int) -> list[tuple[float, Shard]]:
+    """The parts of a variable, and what each takes of a server's memory."""
+    count = max(1, min(parts, math.ceil(variable.bytes / LEAST_PART)))
+    names = [f"{variable.name}/part_{i}" for i in range(count)] if count > 1 else [variable.name]
+    pull, push = variable.pull_bytes / count, variable.gradient_bytes / count
+    return [(variable.bytes / count, Shard(name, 0, pull, push)) for name in names]
 
 
 # ---- what is sent when ----
