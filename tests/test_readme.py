@@ -7,12 +7,14 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 import dtflab
 from tests import house
 from tests.house import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PROGRAM, ON_GPUS, NETWORK = re.findall(r"```python\n(.*?)```", README, re.S)
+PROGRAM, ON_GPUS, IN_VIRTUAL_TIME, NETWORK = re.findall(r"```python\n(.*?)```", README, re.S)
 
 
 def told(svg: str) -> set[str]:
@@ -39,6 +41,16 @@ def test_program_on_gpus_shows_the_table(tmp_path):
     card = "|   1  GRID K520           Off  | 0000:00:04.0     Off |                  N/A |"
     for part in (card, "|   1688MiB /  4095MiB |", " train.py  ", "  1677MiB |"):
         assert part in done.stdout and part in README
+
+
+def test_program_in_virtual_time_takes_the_seconds_that_are_printed(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", IN_VIRTUAL_TIME], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    took = {name: float(seconds) for name, seconds in re.findall(r"^(\S+b/s): (\S+) s$", done.stdout, re.M)}
+    printed = {name: float(seconds) for name, seconds in re.findall(r"^(\S+b/s): (\S+) s$", README, re.M)}
+    assert took == pytest.approx(printed, rel=0.1) and len(took) == 3
 
 
 def test_network_learns_the_digits(tmp_path):

@@ -134,7 +134,8 @@ def test_a_cluster_says_what_time_it_is(cluster):
     assert "1.5 s of virtual time" in cluster.status() and "1.5 s of virtual time" in cluster._repr_html_()
     assert cluster.machines.devices == [
         f"/job:{name}:0" for name in (
-            "ps/replica:0/task:0/device:CPU", "worker/replica:0/task:0/device:CPU", "worker/replica:0/task:0/device:GPU",
+            "ps/replica:0/task:0/device:CPU",
+            "worker/replica:0/task:0/device:CPU", "worker/replica:0/task:0/device:GPU",
             "worker/replica:0/task:1/device:CPU", "worker/replica:0/task:1/device:GPU",
         )
     ]  # fmt: skip
