@@ -72,13 +72,13 @@ def test_multiply_adds_are_the_published_ones(name):
 
 
 @pytest.mark.parametrize("name", models.names())
-def test_all_shapes_of_a_training_step_are_known(name):
+def test_a_training_step_has_known_shapes_and_updates_all_that_can_be_trained(name):
     model = models.get(name)(batch=4)
-    unknown = [
-        op.name for op in reached_from(model.train_op()) if not all(shape.is_fully_defined() for shape in shapes_of(op))
-    ]
-    assert unknown == []
+    run = reached_from(model.train_op())
+    assert [op.name for op in run if not all(shape.is_fully_defined() for shape in shapes_of(op))] == []
     assert all(tensor.shape[0] == 4 for tensor in model.inputs)
+    updated = {op.inputs[0].op for op in run if op.type in ("ApplyGradientDescent", "ScatterSub")}
+    assert updated == {v.op for v in trainable(model)}
 
 
 def test_a_training_step_moves_the_averages_of_batch_normalization():
@@ -123,6 +123,14 @@ def test_with_standard_attention_a_word_waits_for_all_layers_of_the_word_before(
         here = op.type == "MatMul" and op.name.startswith("decoder/") and "lstm" in op.name
         longest[op] = here + max((longest[tensor.op] for tensor in op.inputs), default=0)
     assert longest[model.loss.op] == chain
+
+
+def test_upper_layers_see_what_the_bottom_one_asked_for_a_word_before():
+    model = models.get("seq2seq_gnmt")(2, layers=2, units=8, vocabulary=20, steps=3)
+    upper = "decoder/rnn/rnn/bottom_attention_cell/cell_1/lstm_cell/MatMul"
+    products = [op for op in model.graph.get_operations() if op.type == "MatMul" and op.name.startswith(upper)]
+    asked = [sum(op.type == "Softmax" for op in reached_from(product)) for product in products]
+    assert asked == [0, 1, 2]
 
 
 def test_layers_of_seq2seq_on_devices_of_their_own():
