@@ -131,6 +131,31 @@ def test_what_the_log_tells():
     assert (first.tag, first.simple_value, second.simple_value) == ("staleness/worker_0", 0.5, 2.0)
 
 
+def test_tensorboard_gets_it_while_and_after(tmp_path):
+    with tf.Graph().as_default():
+        optimizer = tf.train.StalenessOptimizer(tf.train.GradientDescentOptimizer(0.1))
+        train = optimizer.minimize(tf.square(tf.Variable(1.0)), global_step=tf.train.create_global_step())
+        tf.summary.scalar("how_stale", optimizer.staleness)
+        with tf.train.MonitoredTrainingSession(
+            checkpoint_dir=str(tmp_path), save_summaries_steps=1, log_step_count_steps=None
+        ) as session:
+            for _ in range(3):
+                session.run(train)
+            log = optimizer.read(session)  # a run, too, for which the hook saves a summary
+    tf.summary.FileWriterCache.clear()
+    with tf.summary.FileWriter(str(tmp_path / "after"), graph=None) as writer:
+        writer.add_summary(log.summary(), 3)
+    assert [step for step, value in events(tmp_path, "how_stale") if value.simple_value == 0] == [1, 2, 3, 3]
+    assert [(step, value.histo.num) for step, value in events(tmp_path / "after", "staleness")] == [(3, 3)]
+
+
+def events(folder, tag):
+    """Steps and values under `tag` in the event files of `folder`."""
+    for path in sorted(folder.glob("events.out.*")):
+        for event in tf.train.summary_iterator(str(path)):
+            yield from ((event.step, value) for value in event.summary.value if value.tag == tag)
+
+
 def test_accumulators_use_the_first_gradients_of_a_step():
     rows = [[0, 0, 0, 0, 1, 2], [1, 0, 0, 1, 1, 2], [2, 0, 0, 2, 1, 2], [1, 1, 1, 3, 1, 2], [2, 0, 3, 4, 1, 2]]
     log = tf.train.StalenessLog.of_rows(np.array(rows, float))
@@ -177,8 +202,11 @@ def test_what_is_missing_is_named():
 
 # -- in virtual time ----------------------------------------------------------------------------------------------
 
+VIRTUAL = {"clock": "virtual", "seed": 1}
+REAL: dict[str, str] = {}
 
-def train(workers, steps, sync=None, pause=0.0, inner=None, stragglers=None, **cures):
+
+def train(workers, steps, sync=None, pause=0.0, inner=None, stragglers=None, hardware=VIRTUAL, **cures):
     """`steps` steps of worker 0, as many of the others or as long as it takes: (log, global step, hash)."""
 
     def client_program(client):
@@ -203,9 +231,10 @@ def train(workers, steps, sync=None, pause=0.0, inner=None, stragglers=None, **c
                 made += 1
             return session.run(step) if client.is_chief else None
 
-    with tf.Cluster(ps=1, worker=workers, clock="virtual", seed=1, stragglers=stragglers) as cluster:
+    with tf.Cluster(ps=1, worker=workers, **hardware, stragglers=stragglers) as cluster:
         step = cluster.run(client_program)[0]
-        return tf.train.read_staleness(cluster.target), step, cluster.log().hash()
+        log_hash = cluster.log().hash() if hardware else ""
+        return tf.train.read_staleness(cluster.target), step, log_hash
 
 
 def test_equal_seeds_make_equal_logs():
@@ -234,6 +263,11 @@ def test_nobody_is_further_ahead_than_the_bound(bound):
     assert len(log) == 30
     assert furthest_ahead(log) == bound
     assert furthest_ahead(train(3, 10, pause=0.01)[0]) > 2
+
+
+def test_in_real_time_the_bound_holds_as_well():
+    log, _, _ = train(3, 20, hardware=REAL, max_ahead=1, num_workers=3)
+    assert len(log) == 60 and furthest_ahead(log) <= 1
 
 
 def furthest_ahead(log):
