@@ -6,8 +6,8 @@ Who sends puts a piece into a queue on the *receiver's* task, who receives takes
 it sends has arrived, and its task may go away then. The queue has a name of its own, `all_reduce/bucket_0/from_0_to_1`:
 collective, sender, receiver. Pieces on one way keep their order, as nothing else says which is which.
 
-A worker that fails puts into each queue what nobody can take for a piece, so that all others fail, too, and say who was
-first. One that ends closes its queues, which is the end of the input for the others.
+A worker that fails puts into all queues what nobody can take for a piece, so that all others fail, too. One that ends
+closes its own, which is the end of the input for the others.
 
 Rule: what arrives is checked before it is used; nothing waits for a worker of which it is known that it has left.
 """
@@ -30,11 +30,23 @@ Way = tuple[int, int]  # from a worker to a worker
 
 
 class Channel:
-    """One worker's ends of the queues of a collective. An element has a part for each of `dtypes`: a flat piece of a
-    tensor, or the indices and values of rows. `what` names the tensor in errors."""
+    """One worker's ends of the queues of a collective, which go the `ways` of a schedule.
 
-    def __init__(self, devices: Sequence[str], index: int, name: str, dtypes: Sequence[DType], what: str) -> None:
+    An element has a part for each of `dtypes`: a flat piece of a tensor, or the indices and values of rows. Errors call
+    the tensor `what`.
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[str],
+        index: int,
+        name: str,
+        ways: Sequence[Way],
+        dtypes: Sequence[DType],
+        what: str,
+    ) -> None:
         self.name = name
+        self._ways = ways
         self.what = what
         self._devices = devices
         self._index = index
@@ -75,8 +87,8 @@ class Channel:
         self._latest[way] = parts[0].op
         with device(self._cpu(self._index)):
             told = (
-                f"{self._devices[source]} has failed (its own error tells why), or what it gives {self.name} differs "
-                f"from what {self._devices[self._index]} gives, {self.what}"
+                f"{self._devices[source]} gives no piece of {self.name}: it or another worker has failed, whose own "
+                f"error tells why, or its tensor differs from that of {self._devices[self._index]}, {self.what}"
             )
             check = checks.Assert(is_whole(parts), [told], name=f"check_{source}")
             with control_dependencies([check]):
@@ -114,20 +126,27 @@ class Channel:
 
     def close_ops(self) -> dict[int, Operation]:
         """For each worker to which this one sends, the operation after which nothing more comes."""
-        return self._on_ways_out(lambda queue: queue.close(cancel_pending_enqueues=True))
-
-    def fail_ops(self) -> dict[int, Operation]:
-        """For each worker to which this one sends, the operation that makes it fail: no elements, or a row -1."""
-        no_piece: list[list[int]] = [[]] if len(self._dtypes) == 1 else [[-1], []]
-        parts = [constant(part, dtype) for part, dtype in zip(no_piece, self._dtypes, strict=True)]
-        return self._on_ways_out(lambda queue: queue.enqueue(parts))
-
-    def _on_ways_out(self, make: Callable[[FIFOQueue], Operation]) -> dict[int, Operation]:
         made = {}
         for (source, target), queue in self._queues.items():
             if source == self._index:
                 with device(self._cpu(target)):
-                    made[target] = make(queue)
+                    made[target] = queue.close(cancel_pending_enqueues=True)
+        return made
+
+    def fail_ops(self) -> list[Operation]:
+        """Operations that make the steps of all other workers fail, one for each way on which somebody may wait.
+
+        Who waits for a task that is lost may have sent all that it owed it, and so not see that it does not answer. So
+        who sees it tells all.
+        """
+        no_piece: list[list[int]] = [[]] if len(self._dtypes) == 1 else [[-1], []]  # no elements; a row -1
+        parts = [constant(part, dtype) for part, dtype in zip(no_piece, self._dtypes, strict=True)]
+        made = []
+        for way in self._ways:
+            if way[1] != self._index:
+                queue = self._queue(way)
+                with device(self._cpu(way[1])):
+                    made.append(queue.enqueue(parts))
         return made
 
 

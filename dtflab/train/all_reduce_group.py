@@ -20,7 +20,7 @@ from dtflab.graph.scopes import device, name_scope
 from dtflab.ops import control_flow, division, joining
 from dtflab.train.all_reduce import Buffer, play, play_rounds
 from dtflab.train.all_reduce_channel import Channel
-from dtflab.train.all_reduce_schedule import schedule
+from dtflab.train.all_reduce_schedule import Schedule, schedule
 
 
 class WorkerGroup:
@@ -67,7 +67,7 @@ class WorkerGroup:
         tensor = convert_to_tensor(tensor)
         plan = schedule(algorithm, self.size)
         with name_scope(name, f"{algorithm}_all_reduce") as scope:
-            channel = self._channel(scope, [tensor], what or _described(tensor))
+            channel = self._channel(scope, plan, [tensor], what or _described(tensor))
             buffer = Buffer(tensor, plan.pieces)
             play(plan, {self.index: buffer}, channel.carry, reduction)
             return channel.delivered(buffer.tensor())
@@ -77,7 +77,7 @@ class WorkerGroup:
         tensor = convert_to_tensor(tensor)
         plan = schedule("tree", self.size)
         with name_scope(name, "broadcast") as scope:
-            channel = self._channel(scope, [tensor], what or _described(tensor))
+            channel = self._channel(scope, plan, [tensor], what or _described(tensor))
             buffer = Buffer(tensor, plan.pieces)
             play_rounds("gather", plan.gather, {self.index: buffer}, channel.carry, Buffer.get)
             return channel.delivered(buffer.tensor())
@@ -91,7 +91,8 @@ class WorkerGroup:
         """
         with name_scope(name, "ring_all_gather") as scope:
             row = f"{slices.values.dtype.base_dtype.name} rows {slices.values.shape[1:]}"
-            channel = self._channel(scope, [slices.indices, slices.values], what or f"{slices.name} {row}")
+            plan = schedule("ring", self.size)
+            channel = self._channel(scope, plan, [slices.indices, slices.values], what or f"{slices.name} {row}")
             parts = {self.index: (slices.indices, slices.values)}
             before, after = (self.index - 1) % self.size, (self.index + 1) % self.size
             for hop in range(self.size - 1):
@@ -104,9 +105,9 @@ class WorkerGroup:
                     values = division.divide(values, constant(self.size, values.dtype), name="mean")
             return IndexedSlices(channel.delivered(values), indices, slices.dense_shape)
 
-    def _channel(self, scope: str, parts: Sequence[Tensor], what: str) -> Channel:
-        name = scope.rstrip("/")
-        channel = Channel(self.devices, self.index, name, [part.dtype.base_dtype for part in parts], what)
+    def _channel(self, scope: str, plan: Schedule, parts: Sequence[Tensor], what: str) -> Channel:
+        dtypes = [part.dtype.base_dtype for part in parts]
+        channel = Channel(self.devices, self.index, scope.rstrip("/"), plan.ways, dtypes, what)
         self._channels.append(channel)
         return channel
 
@@ -122,16 +123,13 @@ class WorkerGroup:
 
     def close_ops(self) -> list[Operation]:
         """An operation per neighbour, which tells it that this worker has ended."""
-        return _joined([channel.close_ops() for channel in self._channels])
+        each = [channel.close_ops() for channel in self._channels]
+        targets = sorted({target for ops in each for target in ops})
+        return [control_flow.group(*(ops[target] for ops in each if target in ops)) for target in targets]
 
     def fail_ops(self) -> list[Operation]:
-        """An operation per neighbour, which tells it that this worker has failed."""
-        return _joined([channel.fail_ops() for channel in self._channels])
-
-
-def _joined(per_channel: Sequence[dict[int, Operation]]) -> list[Operation]:
-    targets = sorted({target for ops in per_channel for target in ops})
-    return [control_flow.group(*(ops[t] for ops in per_channel if t in ops)) for t in targets]
+        """Operations that tell all others that this worker has failed; who has ended already takes no notice."""
+        return [op for channel in self._channels for op in channel.fail_ops()]
 
 
 def _described(tensor: Tensor) -> str:

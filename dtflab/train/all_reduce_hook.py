@@ -3,8 +3,8 @@
 Stands for nothing in TensorFlow 1, whose PS programs have a chief for this; Horovod has BroadcastGlobalVariablesHook.
 
 Before the first step the workers meet (all_reduce_meeting.py) and take over the first one's variables. While it lives,
-a thread waits for the end of the session: if no regular end was announced, the worker has failed, and says so to its
-neighbours, whose steps fail then, and so on round the group.
+a thread waits for the end of the session: if no regular end was announced, the worker has failed, and says so to all
+others, whose steps fail then.
 
 Rule: all workers start equal, and none outlives another unknowingly. A lost worker can't be replaced in the middle of a
 sum: all end, and start again from the last checkpoint.
@@ -81,8 +81,10 @@ class AllReduceHook(SessionRunHook):
         """Wait for the others: they may need this worker's task to the end of their last step."""
         self._ended = True
         self._tell(session, self._close)
-        with contextlib.suppress(errors.OpError):  # somebody did not get so far, which is for him to tell
+        try:
             session.run(self._all_ended, options=self._limit())
+        except errors.OpError:  # somebody did not get so far, which is theirs to tell; who still waits is to go
+            self._tell(session, self._fail)
 
     def _leave(self, session: Any, coord: Coordinator) -> None:
         coord.wait_for_stop()
@@ -90,7 +92,7 @@ class AllReduceHook(SessionRunHook):
             self._tell(session, self._fail)
 
     def _tell(self, session: Any, ops: Iterable[Operation]) -> None:
-        """Run each of `ops` for itself: a neighbour that is gone needs not be told, but the next one does."""
+        """Run each of `ops` by itself: one that is gone need not be told, but the next one must."""
         for op in ops:
             with contextlib.suppress(errors.OpError, RuntimeError):
                 session.run(op, options=RunOptions(timeout_in_ms=int(GOODBYE * 1000)))

@@ -46,6 +46,11 @@ class Schedule(NamedTuple):
     owned: tuple[tuple[int, int], ...]
     gather: tuple[Round, ...]
 
+    @property
+    def ways(self) -> list[tuple[int, int]]:
+        """Who sends to whom, in order and once each."""
+        return sorted({(m.source, m.target) for messages in self.reduce + self.gather for m in messages})
+
 
 def _ring(workers: int) -> Schedule:
     """Each piece goes round once to be summed, and once more to be known."""

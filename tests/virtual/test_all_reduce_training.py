@@ -49,9 +49,28 @@ def test_runs_are_equal_event_for_event_and_weights_on_all_workers(algorithm):
     assert weights == [weights[0]] * WORKERS
 
 
-def test_all_end_when_a_task_is_lost_at_an_exact_moment():
+@pytest.mark.parametrize("algorithm", ["ring", "tree", "halving_doubling"])
+def test_all_end_when_a_task_is_lost_at_an_exact_moment(algorithm):
+    """In any round of a step: by telling each other, not by the timeout of ten minutes."""
+    _, seconds, _ = train(steps=20, algorithm=algorithm)
+    for part in (0.85, 0.9, 0.93):
+        ends, later, _ = train(steps=20, lost_at=seconds * part, algorithm=algorithm)
+        assert all(isinstance(end, errors.OpError) for end in ends)
+        assert any(isinstance(end, errors.UnavailableError) and "task:2" in str(end) for end in ends)
+        assert later < seconds + 1
+
+
+def test_a_task_that_is_lost_while_the_others_say_goodbye_keeps_nobody():
     _, seconds, _ = train(steps=20)
-    ends, later, _ = train(steps=20, lost_at=seconds * 0.95)
+    for part in (0.97, 0.98, 0.99):
+        weights, later, _ = train(steps=20, lost_at=seconds * part)
+        trained = [end for end in weights if not isinstance(end, errors.OpError)]
+        assert trained == [trained[0]] * len(trained)
+        assert later < seconds + 1
+
+
+def test_a_task_that_is_lost_before_the_first_step_is_named():
+    ends, later, _ = train(lost_at=0.01)
     assert all(isinstance(end, errors.OpError) for end in ends)
-    assert any(isinstance(end, errors.UnavailableError) and "task:2" in str(end) for end in ends)
-    assert later < seconds + 60  # by telling each other, not by the timeout of ten minutes
+    assert any("task:2" in str(end) for end in ends)
+    assert later < 2 * 600
