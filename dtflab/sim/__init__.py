@@ -16,8 +16,9 @@ from dtflab.machine.clock import CURRENT
 from dtflab.sim.stragglers import exponential, lognormal, pareto, uniform
 
 __all__ = [
-    "Bus", "Network", "Nic", "Processor", "Profile", "add_hardware", "cluster_model", "estimate", "exponential",
-    "formulas", "hardware", "lognormal", "models", "now", "pareto", "race", "sleep", "uniform", "what_if",
+    "Bus", "Input", "Network", "Nic", "Parameters", "Processor", "Profile", "add_hardware", "cluster_model",
+    "estimate", "exponential", "formulas", "hardware", "lognormal", "models", "now", "pareto", "race", "sleep",
+    "uniform", "what_if",
 ]  # fmt: skip
 
 # What is loaded when it is first used: modules, and name → the module that has it.
@@ -25,6 +26,8 @@ _MODULES = ("formulas", "models")
 _LAZY = {
     "cluster_model": "dtflab.sim.cluster_models",
     "estimate": "dtflab.sim.estimates",
+    "Input": "dtflab.sim.job",
+    "Parameters": "dtflab.sim.parameters",
     "Profile": "dtflab.sim.profile",
     "race": "dtflab.sim.races",
     "what_if": "dtflab.sim.what_ifs",

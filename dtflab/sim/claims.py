@@ -14,7 +14,8 @@ from typing import Any
 
 from dtflab.sim import models
 from dtflab.sim.cluster_models import cluster_model
-from dtflab.sim.estimates import Estimate, estimate
+from dtflab.sim.estimates import estimate
+from dtflab.sim.found import Estimate
 from dtflab.sim.profile import Profile
 
 NETWORKS = ("10Gb/s", "40Gb/s")
