@@ -3,7 +3,8 @@
 Stands for nothing in TensorFlow, where a placer is not told either what will be fetched.
 
 Rules: what gives variables their first value, saves them or restores them runs once in a while, and so does what
-nothing else needs. A first value is one that depends on no variable, placeholder or queue.
+nothing else needs. A first value is one that depends on no variable, placeholder or queue, or on whether a variable has
+a value yet. What a step needs is part of it, whatever it is.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def recurring(nodes: Sequence[Node]) -> list[Node]:
     """The nodes that run in each step, variables among them, in the order of `nodes`."""
     order = topological(nodes)
     known = _known_from_the_start(order)
-    once = {node.name for node in order if node.op in _FILES or node.op in _ASKS or _is_first_value(node, known)}
+    once = {node.name for node in order if node.op in _FILES or _is_first_value(node, known)} | _asking(order)
     for node in order:  # what only waits for such: the initializer of all
         sources = set(node.sources())
         if node.op in ("NoOp", "Identity") and sources & once and sources <= once | known:
@@ -41,6 +42,15 @@ def recurring(nodes: Sequence[Node]) -> list[Node]:
         if node.name not in once:
             once.difference_update(node.sources())
     return [node for node in nodes if node.name not in once]
+
+
+def _asking(order: Sequence[Node]) -> set[str]:
+    """Nodes that go by whether a variable has a value yet."""
+    found: set[str] = set()
+    for node in order:
+        if node.op in _ASKS or not found.isdisjoint(node.sources()):
+            found.add(node.name)
+    return found
 
 
 def _is_first_value(node: Node, known: set[str]) -> bool:
