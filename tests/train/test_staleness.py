@@ -206,7 +206,7 @@ VIRTUAL = {"clock": "virtual", "seed": 1}
 REAL: dict[str, str] = {}
 
 
-def train(workers, steps, sync=None, pause=0.0, inner=None, stragglers=None, hardware=VIRTUAL, **cures):
+def train(workers, steps, sync=None, pause=0.0, inner=None, stragglers=None, hardware=VIRTUAL, watch=None, **cures):
     """`steps` steps of worker 0, as many of the others or as long as it takes: (log, global step, hash)."""
 
     def client_program(client):
@@ -234,6 +234,8 @@ def train(workers, steps, sync=None, pause=0.0, inner=None, stragglers=None, har
     with tf.Cluster(ps=1, worker=workers, **hardware, stragglers=stragglers) as cluster:
         step = cluster.run(client_program)[0]
         log_hash = cluster.log().hash() if hardware else ""
+        if watch is not None:
+            watch += cluster.log().lines
         return tf.train.read_staleness(cluster.target), step, log_hash
 
 
@@ -251,10 +253,12 @@ def test_without_stragglers_or_spares_synchronous_gradients_are_fresh():
 
 
 def test_of_spare_replicas_the_last_gradients_are_dropped():
-    log, step, _ = train(4, 12, sync=3, pause=1e-4)
+    log, step, _ = train(4, 12, sync=3, pause=1e-4, watch=(sent := []))
     assert log.dropped > 0 and log.staleness[log.used].max() == 0 and log.staleness[~log.used].min() == 1
     assert 0 <= np.count_nonzero(log.used) - 3 * step <= 3
     assert log.of(3).dropped == max(log.of(worker).dropped for worker in log.workers)
+    gradients = [line for line in sent if line.target.startswith("/job:ps") and line.nbytes == 8 * 4]
+    assert len(gradients) >= len(log) > len(log) - log.dropped  # what is dropped has travelled, too
 
 
 @pytest.mark.parametrize("bound", [0, 2])
