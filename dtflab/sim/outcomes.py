@@ -5,6 +5,7 @@ Rule: everything is read off the schedule; what stands for a master's calls is n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dtflab.graph import device_spec
 from dtflab.graph.text_table import text_table
 from dtflab.hardware.schedule import Message, Schedule, Span
+from dtflab.hardware.topology import Link
 from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.sim.critical_path import Part
 from dtflab.sim.step_tasks import computes, plain
@@ -78,7 +80,7 @@ class Outcome:
     @cached_property
     def link_load(self) -> dict[str, float]:
         """The share of the time for which each link was taken, the busiest first."""
-        load = {link.name: seconds / self.makespan for link, seconds in self.schedule.link_busy.items()}
+        load = {link_name(link): seconds / self.makespan for link, seconds in self.schedule.link_busy.items()}
         return dict(sorted(load.items(), key=lambda pair: -pair[1]))
 
     @cached_property
@@ -97,8 +99,8 @@ class Outcome:
         seconds = each.arrived - each.sent
         if not each.hops:
             return Part("call", each.source, seconds)
-        narrowest = max(each.hops, key=lambda hop: hop.end - hop.start).link.name
-        return Part("transfer", f"{self._made(each)} over {narrowest}", seconds)
+        narrowest = max(each.hops, key=lambda hop: hop.end - hop.start).link
+        return Part("transfer", f"{self._made(each)} over {link_name(narrowest)}", seconds)
 
     def _made(self, message: Message) -> str:
         """The op whose output a message is; the call, if it is one."""
@@ -146,6 +148,26 @@ class Outcome:
             ", ".join(f"{what} {getattr(value, 'name', value)}" for what, value in self.changes.items()) or "as it is"
         )
 
+    @property
+    def row(self) -> tuple[str, ...]:
+        """Its line in a table under `HEADS`."""
+        busiest = next(iter(self.link_load.items()), None)
+        return (
+            self.title,
+            f"{1e3 * self.makespan:.3f}",
+            f"{self.throughput:,.5g}",
+            f"{self.speedup:.2f}",
+            "" if busiest is None else f"{busiest[0]} {100 * busiest[1]:.0f} %",
+            f"{100 * sum(self.idle.values()) / len(self.idle):.0f} %",
+        )
+
+    @property
+    def sentence(self) -> str:
+        """Step time, throughput and speedup in words."""
+        what = "steps" if self.batch is None else "examples"
+        rate = f"{self.throughput:,.0f}" if self.throughput >= 1000 else f"{self.throughput:.4g}"
+        return f"{1e3 * self.makespan:.4g} ms, {rate} {what}/s, {self.speedup:.3g} × the base"
+
     def __repr__(self) -> str:
         devices = [
             (device, f"{1e3 * busy:.3f}", f"{100 * self.idle[device]:.0f} %") for device, busy in self.busy.items()
@@ -154,28 +176,20 @@ class Outcome:
         parts = [text_table(("device", "busy, ms", "idle"), devices)]
         if links:
             parts.append(text_table(("link", "load"), links))
-        return "\n".join([f"{self.title}: {_sentence(self)}", *parts])
+        return "\n".join([f"{self.title}: {self.sentence}", *parts])
+
+
+def link_name(link: Link) -> str:
+    """The name of a link, without the process in which its cluster lives."""
+    return re.sub(r" of process \d+", "", link.name)
+
+
+HEADS = ("what if", "step, ms", "per second", "speedup", "busiest link", "idle")
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
     """A line for each: step time, throughput, speedup, the busiest link and how idle devices are on average."""
-    rows = [
-        (
-            one.title,
-            f"{1e3 * one.makespan:.3f}",
-            f"{one.throughput:,.5g}",
-            f"{one.speedup:.2f}",
-            " ".join(f"{name} {100 * load:.0f} %" for name, load in list(one.link_load.items())[:1]),
-            f"{100 * sum(one.idle.values()) / len(one.idle):.0f} %",
-        )
-        for one in outcomes
-    ]
-    return text_table(("what if", "step, ms", "per second", "speedup", "busiest link", "idle"), rows)
-
-
-def _sentence(one: Outcome) -> str:
-    what = "steps" if one.batch is None else "examples"
-    return f"{1e3 * one.makespan:.4g} ms, {one.throughput:,.4g} {what}/s, {one.speedup:.3g} × the base"
+    return text_table(HEADS, [one.row for one in outcomes])
 
 
 def _carries_tensor(message: Message) -> bool:

@@ -16,6 +16,7 @@ from dtflab.viz.picture import Picture
 from dtflab.viz.placement import placement
 from dtflab.viz.staleness import staleness
 from dtflab.viz.timeline import timeline
+from dtflab.viz.what_ifs import sweep, what_if
 
 __all__ = [
     "placement",
@@ -27,5 +28,7 @@ __all__ = [
     "digraph",
     "critical_path",
     "staleness",
+    "what_if",
+    "sweep",
     "Picture",
 ]

@@ -1,0 +1,201 @@
+"""What-if as pictures: steps one under the other on one scale of time, and a number over what was changed.
+
+Of each step the devices that compute, and below them the links that were taken longest; what stands for so little time
+that it can't be seen is drawn together with its neighbours. All bars are as long as they took, to the same scale, so
+that the eye compares; the words say the same in numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from dtflab.graph.text_table import text_table
+from dtflab.hardware import catalogue
+from dtflab.hardware.parts import Network, Nic
+from dtflab.sim.outcomes import HEADS, Outcome, link_name
+from dtflab.viz.curves import curve
+from dtflab.viz.marks import badge, badge_width, heading
+from dtflab.viz.palette import GREY, in_order, look
+from dtflab.viz.picture import MARGIN, WIDTH, Picture
+from dtflab.viz.svg import Markup, join, number, shorten, tag, text_width
+from dtflab.viz.units import plural, ticks, time_unit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_LEFT, _RIGHT = 190.0, 66.0  # for the name of a row, and for the number behind it
+_HEAD, _ROW, _LINK, _GAP = 24.0, 21.0, 15.0, 20.0
+_LEAST = 0.5  # px: bars and gaps that are narrower are drawn together
+
+_STYLE = (
+    ".dtf .lane{fill:var(--soft);fill-opacity:.08}.dtf .grid{stroke:var(--soft);stroke-opacity:.22}"
+    ".dtf .over{stroke:var(--fg);stroke-width:1.5;stroke-dasharray:3 3}"
+)
+
+
+class _Scale(NamedTuple):
+    """Seconds → px."""
+
+    seconds: float
+
+    def x(self, moment: float) -> float:
+        return _LEFT + moment / self.seconds * (WIDTH - 2 * MARGIN - _LEFT - _RIGHT)
+
+
+def what_if(
+    outcomes: Sequence[Outcome] | Mapping[str, Outcome], *, devices: int = 8, links: int = 3, title: str = "What if"
+) -> Picture:
+    """Steps of `WhatIf.run`, or of several questions by name, under each other: `viz.what_if([w.base, slower])`.
+
+    Of each are drawn the `devices` that computed most and the `links` that were taken longest. ValueError for nothing.
+    """
+    named = list(outcomes.items() if isinstance(outcomes, Mapping) else ((one.title, one) for one in outcomes))
+    if not named:
+        raise ValueError("There is nothing to draw: viz.what_if([w.base, w.run(network='1Gb/s')]).")
+    scale = _Scale(max(one.makespan for _, one in named))
+    blocks, y = [], 30.0
+    for name, one in named:
+        block, height = _step(name, one, scale, devices, links)
+        blocks.append(tag("g", block, transform=f"translate(0 {number(y)})"))
+        y += height + _GAP
+    head = heading(title, f"{plural(len(named), 'step')} on one scale of time; dashed: the end")
+    rows = [(name, *one.row[1:]) for name, one in named]
+    sentence = f"{title}. {'; '.join(f'{name}: {one.sentence}' for name, one in named)}."
+    drawing = join([head, _axis(scale, 50.0, y - _GAP), *blocks])
+    return Picture(
+        drawing, (WIDTH - 2 * MARGIN, y + 4), _STYLE, sentence, [(title, HEADS, rows)], text_table(HEADS, rows)
+    )
+
+
+def _step(name: str, one: Outcome, scale: _Scale, devices: int, links: int) -> tuple[Markup, float]:
+    """One step, from y = 0 on, and its height."""
+    parts, y = [heading(name, one.sentence)], _HEAD
+    for device in _busiest(one, devices):
+        spans = [(span.start, span.end, span.name) for span in one.schedule.spans[device]]
+        parts.append(_device(device, spans, one.idle[device], scale, y))
+        y += _ROW
+    loads = list(one.link_load.items())[:links]
+    for link, load in loads:
+        parts.append(_link(link, _hops(one, link), load, scale, y))
+        y += _LINK
+    end = scale.x(one.makespan)
+    parts.append(tag("path", d=f"M{number(end)} {number(_HEAD - 3)}V{number(y + 1)}", class_="over"))
+    return join(parts), y
+
+
+def _busiest(one: Outcome, most: int) -> list[str]:
+    found = sorted((device for device, busy in one.busy.items() if busy), key=lambda device: -one.busy[device])
+    return in_order(found[:most])
+
+
+def _hops(one: Outcome, link: str) -> list[tuple[float, float, str]]:
+    """From when to when each message took a link."""
+    return [
+        (hop.start, hop.end, message.source)
+        for message in one.messages
+        for hop in message.hops
+        if link_name(hop.link) == link and hop.end > hop.start
+    ]
+
+
+def _device(device: str, spans: Sequence[tuple[float, float, str]], idle: float, scale: _Scale, y: float) -> Markup:
+    how = look(device)
+    name = tag("text", how.label, x=badge_width(how) + 7, y=y + 13, class_="s11")
+    bars = _bars(spans, scale, y + 2, _ROW - 6, how.colour.fill)
+    return join(
+        [_lane(scale, y + 1, _ROW - 4), badge(how, 0, y, 17), name, bars, _number(f"{100 * idle:.0f} % idle", y)]
+    )
+
+
+def _link(name: str, spans: Sequence[tuple[float, float, str]], load: float, scale: _Scale, y: float) -> Markup:
+    text = tag("text", shorten(name, _LEFT - 8, 11), x=0, y=y + 10, class_="s11 soft")
+    bars = _bars(spans, scale, y + 3, _LINK - 7, GREY.fill)
+    return join([_lane(scale, y + 2, _LINK - 5), text, bars, _number(f"{100 * load:.0f} %", y - 3)])
+
+
+def _lane(scale: _Scale, y: float, height: float) -> Markup:
+    left, right = scale.x(0), scale.x(scale.seconds)
+    return tag("rect", x=left, y=y, width=right - left, height=height, rx=2, class_="lane")
+
+
+def _number(text: str, y: float) -> Markup:
+    return tag("text", text, x=WIDTH - 2 * MARGIN, y=y + 13, class_="s11 soft end")
+
+
+def _bars(spans: Iterable[tuple[float, float, str]], scale: _Scale, y: float, height: float, fill: str) -> Markup:
+    return join(
+        tag("g", tag("title", words), tag("rect", x=x, y=y, width=max(end - x, _LEAST), height=height, fill=fill))
+        for x, end, words in _seen(spans, scale)
+    )
+
+
+def _seen(spans: Iterable[tuple[float, float, str]], scale: _Scale) -> Iterator[tuple[float, float, str]]:
+    """Bars in px and their words; those between which nothing could be seen are one."""
+    held: list[tuple[float, float, str]] = []
+
+    def drawn() -> Iterator[tuple[float, float, str]]:
+        if held:
+            words = held[0][2] if len(held) == 1 else f"{plural(len(held), 'op')}, {held[0][2]} first"
+            yield held[0][0], max(end for _, end, _ in held), words
+
+    for start, end, name in sorted(spans):
+        x, right = scale.x(start), scale.x(end)
+        narrow = held and right - x < 3 and held[-1][1] - held[-1][0] < 3
+        if held and not (narrow and x - held[-1][1] < _LEAST):
+            yield from drawn()
+            held.clear()
+        held.append((x, right, name))
+    yield from drawn()
+
+
+def _axis(scale: _Scale, top: float, bottom: float) -> Markup:
+    unit, name = time_unit(1e6 * scale.seconds)
+    parts = []
+    for tick in ticks(1e6 * scale.seconds / unit, (scale.x(scale.seconds) - _LEFT) / 85):
+        x, text = scale.x(tick * unit / 1e6), f"{tick:g} {name}" if tick else "0"
+        parts.append(tag("path", d=f"M{number(x)} {number(top)}V{number(bottom)}", class_="grid"))
+        at = min(x, WIDTH - 2 * MARGIN - text_width(text, 11) / 2)
+        parts.append(tag("text", text, x=at, y=bottom + 14, class_="s11 soft mid"))
+    return join(parts)
+
+
+# -- a number over what was changed ---------------------------------------------------------------------------------
+
+_SHOWN: dict[str, tuple[str, Callable[[Outcome], float]]] = {
+    "step": ("step time, ms", lambda one: 1e3 * one.makespan),
+    "throughput": ("throughput, per second", lambda one: one.throughput),
+    "speedup": ("speedup over the base", lambda one: one.speedup),
+}
+
+
+def sweep(
+    outcomes: Sequence[Outcome] | Mapping[str, Sequence[Outcome]], of: str = "step", *, title: str = ""
+) -> Figure:
+    """A curve of `of` ("step" time, "throughput" or "speedup") over what `WhatIf.sweep` changed.
+
+    Several by name for several lines, all over the same values. Networks are drawn by their rate in Gbit/s. ValueError
+    if the values are no numbers (a table suits them better), or not the same.
+    """
+    if of not in _SHOWN:
+        raise ValueError(f"of={of!r}: there are {', '.join(_SHOWN)}.")
+    lines = outcomes if isinstance(outcomes, Mapping) else {of: outcomes}
+    axes = {name: _values(each) for name, each in lines.items()}
+    (what, xs) = next(iter(axes.values()))
+    if any(found != (what, xs) for found in axes.values()):
+        raise ValueError(f"The lines {', '.join(lines)} are not over the same values of one thing.")
+    words, shown = _SHOWN[of]
+    return curve(xs, {name: [shown(one) for one in each] for name, each in lines.items()}, what, words, title=title)
+
+
+def _values(outcomes: Sequence[Outcome]) -> tuple[str, list[float]]:
+    """What a sweep changed, with its unit, and the values as numbers."""
+    changed = {tuple(one.changes) for one in outcomes}
+    if len(changed) != 1 or len(names := changed.pop()) != 1:
+        raise ValueError("A curve is drawn over one thing that was changed: WhatIf.sweep(workers=[1, 2, 4]).")
+    values = [one.changes[names[0]] for one in outcomes]
+    if names[0] == "network" and all(isinstance(value, str | Nic | Network) for value in values):
+        return "network, Gbit/s", [8e-9 * catalogue.network(value).nic.bandwidth for value in values]
+    if not all(isinstance(value, int | float) for value in values):
+        raise ValueError(f"{names[0]}={values[0]!r} is no number to draw over. Print sim.what_if's table instead.")
+    return f"{names[0]}{'' if isinstance(values[0], int) else ', × the base'}", [float(value) for value in values]

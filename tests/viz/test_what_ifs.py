@@ -1,0 +1,93 @@
+"""What-if as pictures: steps on one scale of time, curves over what was changed."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+import dtflab as tf
+from dtflab import sim, viz
+from dtflab.sim.outcomes import HEADS
+
+
+@pytest.fixture(scope="module")
+def question():
+    """A step of one worker with a server, never run."""
+    with tf.Graph().as_default(), tf.Cluster(ps=1, worker=1, gpus=1, gpu="K40", clock="virtual") as cluster:
+        with tf.device("/job:ps/task:0"):
+            weights = tf.get_variable("weights", [500, 500])
+        with tf.device("/job:worker/task:0/gpu:0"):
+            x = tf.placeholder(tf.float32, [None, 500])
+            loss = tf.reduce_mean(tf.square(tf.matmul(x, weights)))
+            train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+        return sim.what_if([loss, train], cluster, batch=64)
+
+
+def bars(picture):
+    """(x, width) of the bars, by what they say."""
+    root = ET.fromstring(picture.svg.partition("\n")[2])
+    name = "{http://www.w3.org/2000/svg}"
+    found = [(group.find(f"{name}title"), group.find(f"{name}rect")) for group in root.iter(f"{name}g")]
+    return [(title.text, float(r.get("x")), float(r.get("width"))) for title, r in found if title is not None]
+
+
+def test_bars_are_as_long_as_they_took_on_one_scale(question):
+    base, slow = question.base, question.run(network="1Gb/s")
+    drawn = sorted(width for words, _, width in bars(viz.what_if([base, slow])) if words == "weights/read")
+    took = [sorted(taken(one))[-3:] for one in (base, slow)]  # of each step the three busiest links are drawn
+    room = max(drawn) / took[1][-1] * slow.makespan
+    assert room == pytest.approx(viz.picture.WIDTH - 2 * viz.picture.MARGIN - 256, abs=0.1)
+    expected = sorted(seconds / slow.makespan * room for seconds in took[0] + took[1])
+    assert drawn == pytest.approx(expected, abs=0.02)
+
+
+def taken(outcome):
+    """For how long the weights took each link of their way."""
+    (message,) = (message for message in outcome.messages if message.source == "weights/read")
+    return [hop.end - hop.start for hop in message.hops]
+
+
+def test_it_says_in_words_what_it_shows(question):
+    outcomes = {"now": question.base, "with more": question.run(workers=3, gpu="V100")}
+    picture = viz.what_if(outcomes, title="More")
+    for name, one in outcomes.items():
+        assert f"{name}: {one.sentence}" in picture.sentence
+        assert f">{name}</text>" in picture.svg and f">{one.sentence}</text>" in picture.svg
+    ((title, heads, rows),) = picture.tables
+    assert (title, heads, [row[0] for row in rows]) == ("More", HEADS, ["now", "with more"])
+    assert picture.svg.count(">worker:2 GPU:0</text>") == 1
+    assert " of process " not in picture.svg + picture.text
+    ET.fromstring(picture.svg.partition("\n")[2])
+
+
+def test_what_can_not_be_seen_apart_is_drawn_together(question):
+    many = viz.what_if([question.run(workers=16, network="1Gb/s")], devices=3, links=1)
+    drawn = bars(many)
+    together = [words for words, *_ in drawn if re.match(r"\d+ ops, ", words)]
+    assert together and all(width >= 0.5 for *_, width in drawn)
+    assert len(re.findall(r" % idle</text>", many.svg)) == 3
+
+
+def test_a_curve_over_what_was_changed(question):
+    workers = {gpu: [question.run(workers=n) for n in (1, 2, 4)] for gpu in ("a", "b")}
+    (line, _) = viz.sweep(workers, "throughput").axes[0].lines
+    assert line.get_xdata().tolist() == [1, 2, 4]
+    assert line.get_ydata().tolist() == [one.throughput for one in workers["a"]]
+    axes = viz.sweep(question.sweep(network=["1Gb/s", "10Gb/s"])).axes[0]
+    assert (axes.get_xlabel(), axes.lines[0].get_xdata().tolist()) == ("network, Gbit/s", [1, 10])
+    assert viz.sweep(question.sweep(gpu=[1.0, 2.0]), "speedup").axes[0].get_xlabel() == "gpu, × the base"
+
+
+def test_what_can_not_be_drawn(question):
+    with pytest.raises(ValueError, match="nothing to draw"):
+        viz.what_if([])
+    with pytest.raises(ValueError, match="no number"):
+        viz.sweep(question.sweep(gpu=["K40", "V100"]))
+    with pytest.raises(ValueError, match="there are step"):
+        viz.sweep(question.sweep(workers=[1, 2]), "speed")
+    with pytest.raises(ValueError, match="one thing that was changed"):
+        viz.sweep([question.base, question.run(workers=2)])
+    with pytest.raises(ValueError, match="not over the same"):
+        viz.sweep({"a": question.sweep(workers=[1, 2]), "b": question.sweep(workers=[1, 3])})
