@@ -86,6 +86,12 @@ class VirtualStep(Step):
             self._due = True
             self.clock.engine.at(self.clock.engine.now, self._go_on)
 
+    def receive(self, deliver: Callable[[], Any]) -> None:
+        """Within an event: a value has come from another device, and the step goes on with it at once."""
+        self._due = True
+        deliver()
+        self._go_on()
+
     def _go_on(self) -> None:
         """Within an event: what can be done now."""
         self._due = False

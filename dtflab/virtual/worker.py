@@ -69,9 +69,13 @@ class TimedRendezvous(StepRendezvous):
                 if step.trace is not None:  # beside the RecvTensor, which lasts from asking to having
                     node = make_node(tensor, "NoOp", device=target)
                     step.trace.add(f"{target}/wire", node, sent, step.clock.now(), value)
-                done(value, None)
+                step.receive(lambda: done(value, None))
 
-            step.world.wires.send(step.step_id, tensor, source, target, _size(value), arrived)
+            wires = step.world.wires
+            if not wires.route(source, target).wires:
+                done(value, None)
+                return
+            wires.send(step.step_id, tensor, source, target, _size(value), arrived)
 
         super().recv_async(key, frame_iter, made)
 
