@@ -168,9 +168,10 @@ def tasks_of(nodes: Iterable[Node], machines: Machines, **options: Any) -> list[
 
 
 def viewed(node: Node) -> int:
-    """The number of the input in whose memory a node's outputs lie, or -1: the only one that is of their type.
+    """The number of the input in whose memory a node's outputs lie, or -1.
 
-    So it is with ops that may pass on a view, with what hands on a variable, and with what reads one.
+    For what hands on a variable it is the first by reference; for an op that may pass on a view, the only one that is
+    of the output's type; and for what reads a resource, that.
     """
     op = op_registry.get(node.op)
     inputs, outputs = op.op_def.input_types(node.attrs), set(node.output_types)
@@ -180,7 +181,7 @@ def viewed(node: Node) -> int:
     if len(outputs) != 1 or not (op.aliasing or by_reference):
         return -1
     same = [i for i, dtype in enumerate(inputs) if {dtype if by_reference else dtype.base_dtype} == outputs]
-    return same[0] if len(same) == 1 else -1
+    return same[0] if len(same) == 1 or (by_reference and same) else -1
 
 
 def _sizes(shape: TensorShape, batch: int) -> tuple[int, ...] | None:

@@ -74,10 +74,15 @@ def test_what_stays_and_what_owns_nothing():
         tf.add_n([x, x], name="sum")
         tf.cast(x, tf.int32, name="whole")
         tf.assign(v, x, name="update")
+        tf.train.MomentumOptimizer(0.1, 0.9).apply_gradients([(x, v)])
 
     nodes = {node.name: node for node in graph_of(program).nodes()}
-    views = {name: viewed(nodes[name]) for name in ("v/read", "reshaped", "sum", "whole", "update", "x")}
-    assert views == {"v/read": 0, "reshaped": 0, "sum": -1, "whole": -1, "update": 0, "x": -1}
+    views = {
+        name: viewed(nodes[name])
+        for name in ("v/read", "reshaped", "sum", "whole", "update", "x", "Momentum/update_v/ApplyMomentum")
+    }
+    assert views == {"v/read": 0, "reshaped": 0, "sum": -1, "whole": -1, "update": 0, "x": -1,
+                     "Momentum/update_v/ApplyMomentum": 0}  # fmt: skip
     assert viewed(nodes["r/Read/ReadVariableOp"]) == 0
     found = tasks(program)
     assert (found["v"].kept, found["r"].kept, found["reshaped/shape"].kept, found["x"].kept) == (40, 40, 8, 0)

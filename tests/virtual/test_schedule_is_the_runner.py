@@ -59,3 +59,16 @@ def test_what_the_runner_measured_gives_the_schedule_of_the_estimates():
     seconds, nodes, trace, machines = on_machines(perceptron)
     schedule = simulate(tasks_of(nodes, machines, measured=measured(trace.step_stats)), machines)
     assert schedule.makespan == pytest.approx(seconds, rel=1e-3)
+
+
+def test_memory_is_what_the_simulated_cards_hold_at_their_fullest():
+    """No less, but for what the allocator rounds up; some more, for kernels that write over an argument."""
+    _, nodes, trace, machines = on_machines(perceptron)
+    held: dict[str, int] = {}
+    for device in trace.step_stats.dev_stats:
+        for memory in (memory for node in device.node_stats for memory in node.memory):
+            if memory.allocator_name.endswith("_bfc"):
+                held[device.device] = max(held.get(device.device, 0), memory.allocator_bytes_in_use)
+    peak = simulate(tasks_of(nodes, machines), machines).peak
+    assert len(held) == 2
+    assert all(0.999 * held[device] <= peak[device] <= 1.05 * held[device] for device in held)
