@@ -63,9 +63,10 @@ class Log:
 
     def write(self, step: int, started: Array, moments: Moments, ended: Array) -> None:
         """One step of all workers."""
-        row = min(step, len(self.trace.pulled) - 1)
-        for kept, seen in zip(self.trace, moments, strict=True):
-            kept[row] = seen
+        rows = len(self.trace.pulled)
+        if step >= len(self.started) - rows:
+            for kept, seen in zip(self.trace, moments, strict=True):
+                kept[step - (len(self.started) - rows)] = seen
         self.started[step], self.ended[step] = started, ended
 
     def synchronous(self, factors: Array, required: int, dropped: int) -> Record:

@@ -70,6 +70,8 @@ class Level(NamedTuple):
     messages: Array  # int [w, k]: which messages take the wire, in the order of their numbers; else the spare one
     service: Array  # float [w, k]: seconds for which each holds the wire
     overhead: Array  # float [w, k]: for how long each holds up what follows on the wire behind
+    work: Array  # float [w, k]: the seconds of all up to each
+    alike: bool  # all messages on a wire hold it for as long, whatever their order
     rows: Array  # int [w, 1]: where each row begins
     in_order: bool  # they are sent in the order of their numbers, whatever the send times
 
@@ -124,13 +126,16 @@ class Batch:
         moments = np.append(sent, np.inf)
         self._served = []
         for level in self.levels:
-            messages, service, overhead = level.messages, level.service, level.overhead
+            messages, service, overhead, work = level.messages, level.service, level.overhead, level.work
             if not level.in_order:
                 order = np.argsort(moments[messages], axis=1, kind="stable")
                 order += level.rows
-                messages, service, overhead = messages.take(order), service.take(order), overhead.take(order)
+                messages = messages.take(order)
+                if not level.alike:
+                    service, overhead = service.take(order), overhead.take(order)
+                    work = np.cumsum(service, axis=1)
             before = free[level.wires]
-            started, ended = _serve(start[messages], end[messages], service, before[:, None])
+            started, ended = _serve(start[messages], end[messages], service, work, before[:, None])
             free[level.wires] = ended[:, -1]
             start[messages], end[messages] = started + overhead, ended
             start[-1] = end[-1] = -np.inf
@@ -145,17 +150,19 @@ class Batch:
             free[wires] = np.maximum(before, np.where(stays[messages], ended, -np.inf).max(axis=1))
 
 
-def _serve(start: Array, end: Array, service: Array, free: Array) -> tuple[Array, Array]:
-    """Start and end on wires of messages in their order, whose stay on the wire before was from `start` to `end`."""
+def _serve(start: Array, end: Array, service: Array, work: Array, free: Array) -> tuple[Array, Array]:
+    """Start, in place, and end on wires of messages in their order, that were on the wire before from `start` to `end`.
+
+    `work` is the sum of `service` up to each.
+    """
     ready = np.maximum(start + service, end)
     np.maximum(ready[:, :1], free + service[:, :1], out=ready[:, :1])
-    work = np.cumsum(service, axis=1)
-    ended = np.maximum.accumulate(ready - work, axis=1)
+    ready -= work
+    ended = np.maximum.accumulate(ready, axis=1)
     ended += work
-    started = start.copy()
-    np.maximum(started[:, :1], free, out=started[:, :1])
-    np.maximum(started[:, 1:], ended[:, :-1], out=started[:, 1:])
-    return started, ended
+    np.maximum(start[:, :1], free, out=start[:, :1])
+    np.maximum(start[:, 1:], ended[:, :-1], out=start[:, 1:])
+    return start, ended
 
 
 def _level(wires: Sequence[Wire], flow: Flow, here: Array) -> Level:
@@ -166,13 +173,15 @@ def _level(wires: Sequence[Wire], flow: Flow, here: Array) -> Level:
     wire, message = wire[order], message[order]
     taken, first, count = np.unique(wire, return_index=True, return_counts=True)
     row, column = np.repeat(np.arange(len(taken)), count), np.arange(len(wire)) - np.repeat(first, count)
-    shape = len(taken), int(count.max(initial=0))
+    shape = len(taken), int(count.max(initial=1))
     messages, overhead, service = np.full(shape, len(flow.routes)), np.zeros(shape), np.zeros(shape)
     messages[row, column] = message
     overhead[row, column], service[row, column] = _service(wires, flow, wire, message)
     senders = np.arange(len(flow.routes)) if flow.senders is None else flow.senders
     alone = bool((senders[message] == np.repeat(senders[message[first]], count)).all())
-    return Level(taken, messages, service, overhead, shape[1] * np.arange(shape[0])[:, None], alone)
+    alike = bool((service[row, column] == service[row, 0]).all() and (overhead[row, column] == overhead[row, 0]).all())
+    rows = shape[1] * np.arange(shape[0])[:, None]
+    return Level(taken, messages, service, overhead, np.cumsum(service, axis=1), alike, rows, alone)
 
 
 def _depths(flow: Flow, wires: int) -> Array:
