@@ -158,10 +158,17 @@ assert spares.losses[-1] < min(synchronous.losses[-1], asynchronous.losses[-1])
 tf.viz.staleness(runs["async"].staleness, title="Staleness of async")
 
 # %% [markdown]
-# Nearly all gradients are some 49 steps old: they say which way was down before 49 others moved the weights. Steps must be
-# small then, or the model is thrown about. On a parabola, this can be computed: with a delay of τ steps, gradient descent
-# diverges above a learning rate of 2 sin(π / (2(2τ + 1))) divided by the curvature. Fresh gradients stand a rate of 2;
-# those of our 50 workers, 0.03. And each single step rests on eight images only, not on 50 times eight.
+# Most gradients are some 49 steps old: they say which way was down before 49 others moved the weights. Steps must be small
+# then, or the model is thrown about. On a parabola, this can be computed: with a delay of τ steps, gradient descent
+# diverges above a learning rate of 2 sin(π / (2(2τ + 1))), divided by the curvature.
+
+# %%
+delay = tf.sim.formulas.mean_staleness(50)
+for steps in (0, delay):
+    print(f"{steps:2} steps old: diverges above {tf.sim.formulas.divergence_learning_rate(steps):.3f}")
+
+# %% [markdown]
+# And each of those steps rests on eight images only, not on 50 times eight.
 #
 # With spare workers, what is stale is dropped: hatched on the left, crosses on the right. It was computed and sent for
 # nothing; that is their price.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
+from dtflab.sim import formulas
 
 CARD = tf.sim.Processor(
     "a slow card", "GPU", {"float32": 1e9}, memory_bytes=1 << 30, memory_bandwidth=1e9, launch_s=5e-3, cores=1,
@@ -54,18 +55,18 @@ def race(ways, workers, **how):
 def test_gradients_of_equal_workers_are_stale_by_all_the_others(workers):
     log = race({"free": {"rate": 0.01, "stagger": 2e-3}}, workers)["free"].staleness
     settled = log.staleness[workers * 2 :]
-    assert len(settled) > 100 and set(settled.tolist()) == {workers - 1}
+    assert len(settled) > 100 and set(settled.tolist()) == {formulas.mean_staleness(workers)}
 
 
 def test_the_mean_stays_when_steps_vary():
     log = race({"free": {"rate": 0.01}}, 8, stragglers=tf.sim.lognormal(0.3))["free"].staleness
-    assert log.mean() == pytest.approx(7, rel=0.05) and log.staleness.std() > 0.5
+    assert log.mean() == pytest.approx(formulas.mean_staleness(8), rel=0.05) and log.staleness.std() > 0.5
 
 
 @pytest.mark.parametrize("workers", [2, 4])
 def test_with_a_delay_descent_diverges_where_theory_says(workers):
     delay = workers - 1
-    edge = 2 * math.sin(math.pi / (2 * (2 * delay + 1)))
+    edge = formulas.divergence_learning_rate(delay)
     runs = race({share: {"rate": share * edge, "stagger": 2e-3, "seconds": 9.0} for share in (0.96, 1.04)}, workers)
     ends = {share: run.losses[-30:].max() for share, run in runs.items()}
     for run in runs.values():
@@ -73,6 +74,13 @@ def test_with_a_delay_descent_diverges_where_theory_says(workers):
     assert ends[0.96] < 0.5 and ends[1.04] > 2
     alone = race({"one": {"rate": 1.04 * edge, "seconds": 1.0}}, 1)["one"]  # the same rate, nothing stale
     assert alone.losses[-1] < 1e-6
+
+
+def test_a_synchronous_step_lasts_as_long_as_the_slowest_worker():
+    way = {"rate": 0.01, "aggregate": 6, "seconds": 8.0}
+    plain, varied = (race({"all": way}, 6, stragglers=tf.sim.exponential(mean))["all"] for mean in (0.0, 1.0))
+    one, mean = (np.diff(run.seconds[2:]).mean() for run in (plain, varied))
+    assert mean / one == pytest.approx(1 + formulas.exponential_order_statistic(6, 6), rel=0.1)
 
 
 RATE = 0.49  # beyond the edge for a delay of 3, 0.445; below that of four gradients of one point at once, 2/4
