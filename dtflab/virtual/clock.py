@@ -458,7 +458,7 @@ class VirtualClock:
         return text
 
 
-def _joins(thread: threading.Thread) -> bool:
+def _joins(thread: Any) -> bool:
     """True if a thread stands in a call of `threading`: it joins another, or waits for one in real time."""
     frame = sys._current_frames().get(thread.ident or 0)
     return frame is not None and frame.f_globals.get("__name__") == threading.__name__
