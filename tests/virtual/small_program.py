@@ -35,7 +35,7 @@ def client_program(client):
         loss = tf.reduce_sum(tf.square(tf.matmul(batch, weights) + tf.random_normal([1, 3])))
         loss = tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 0.9), [0, loss])[1]
         train_op = tf.train.GradientDescentOptimizer(1e-5).minimize(loss, global_step=step)
-    hooks = [tf.train.StopAtStepHook(last_step=60)]
+    hooks = [tf.train.StopAtStepHook(last_step=150)]
     with tf.train.MonitoredTrainingSession(client.target, client.is_chief, hooks=hooks) as session:
         losses = []
         while not session.should_stop():
