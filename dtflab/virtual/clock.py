@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -30,17 +29,13 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import errors
-from dtflab.machine.clock import REAL, OwnThread, Pool, using
+from dtflab.machine.clock import REAL, Pool, using
 from dtflab.ops.entropy import SOURCE
+from dtflab.virtual.deadlock import DeadlockError, Watch
 from dtflab.virtual.engine import Engine
 
 EPOCH = 1_451_606_400.0  # the first of January 2016, in seconds since 1970: virtual time 0 for what shows a date
 STRETCH = 0.5  # real seconds after which the main thread looks for Ctrl-C
-PATIENCE = 2.0  # real seconds in which a thread that nobody knows may turn out to be a guest
-
-
-class DeadlockError(errors.InternalError):
-    """Every thread waits, and nothing that is going to happen can wake one of them."""
 
 
 class _Turn:
@@ -155,11 +150,9 @@ class VirtualClock:
         self._arrivals: deque[_Turn] = deque()  # guests that came meanwhile
         self._interrupted: _Turn | None = None
         self._stopped: errors.CancelledError | None = None
-        self._strangers = set(threading.enumerate())  # were there before: have nothing to do with this clock
+        self._watch = Watch()
         self._turner = Pool(REAL, "virtual time")
         self._turning: int | None = None  # which thread turns the engine now
-        self._deadlock: tuple[float, str] | None = None  # when the last one was, and its text
-        self._patience = 0.0  # until when guests may come, although all others wait
 
     # -- what the library asks of time ------------------------------------------------------------------------
 
@@ -422,43 +415,11 @@ class VirtualClock:
 
     def _stuck(self) -> None:
         """Nothing is due. If nobody else can come in either, all who wait are told."""
-        if self._somebody_may_come():
+        if self._watch.somebody_may_come({turn.thread for turn in self._waiting}, self.engine.turned):
             REAL.sleep(0.001)
             return
         own = [turn for turn in self._waiting if not turn.guest]
-        text = self._who_waits()
+        lines = [*self.waits(), *(f"{turn.name} waits for {event.what}" for turn, event in self._waiting.items())]
+        text = self._watch.text(self.engine.now, lines)
         for turn in own or list(self._waiting):  # a guest mostly waits for the others to end
             self._fail(turn, DeadlockError(None, None, text))
-
-    def _somebody_may_come(self) -> bool:
-        """True while the main thread is free to do something, or, for a while, a thread that might be a guest.
-
-        A main thread that joins others is not free, but may be about to be; nor are the threads that it joins.
-        """
-        inside = {turn.thread for turn in self._waiting}
-        main = threading.main_thread()
-        if main not in inside and not _joins(main):
-            return True
-        unknown = {t for t in threading.enumerate() if not isinstance(t, OwnThread) and t not in self._strangers}
-        if main in inside and not unknown - inside:
-            return False
-        self._patience = self._patience or REAL.now() + PATIENCE
-        if REAL.now() < self._patience:
-            return True
-        self._patience = 0.0
-        return False
-
-    def _who_waits(self) -> str:
-        """The text of the error; at one moment the first one, when most still waited."""
-        if self._deadlock is not None and self._deadlock[0] == self.engine.now:
-            return self._deadlock[1]
-        lines = [*self.waits(), *(f"{turn.name} waits for {event.what}" for turn, event in self._waiting.items())]
-        text = "\n  ".join([f"Deadlock at {self.engine.now:.9g} s of virtual time: all wait, nothing is due.", *lines])
-        self._deadlock = self.engine.now, text
-        return text
-
-
-def _joins(thread: Any) -> bool:
-    """True if a thread stands in a call of `threading`: it joins another, or waits for one in real time."""
-    frame = sys._current_frames().get(thread.ident or 0)
-    return frame is not None and frame.f_globals.get("__name__") == threading.__name__

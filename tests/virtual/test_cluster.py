@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dtflab as tf
-from dtflab.virtual.clock import DeadlockError
+from dtflab.virtual.deadlock import DeadlockError
 
 
 def train(seed: int = 1, workers: int = 3, steps: int = 5):

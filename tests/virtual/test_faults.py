@@ -10,7 +10,7 @@ import pytest
 import dtflab as tf
 from dtflab.graph import errors
 from dtflab.hardware.parts import Processor
-from dtflab.virtual.clock import DeadlockError
+from dtflab.virtual.deadlock import DeadlockError
 from tests.virtual.small_program import CPU, GPU, MADE_UP, NETWORK
 
 

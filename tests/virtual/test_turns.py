@@ -11,7 +11,8 @@ import pytest
 
 import dtflab as tf
 from dtflab.machine import clock as clocks
-from dtflab.virtual.clock import DeadlockError, VirtualClock
+from dtflab.virtual.clock import VirtualClock
+from dtflab.virtual.deadlock import DeadlockError
 
 
 def interrupt_soon(started):

@@ -1,0 +1,58 @@
+"""Deadlocks: when all wait and nothing is due, whether somebody may yet come, and what to say if not.
+
+Rule: no false alarm. Who is not known to wait for virtual time might still bring what the others wait for.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from dtflab.graph import errors
+from dtflab.machine.clock import REAL, OwnThread
+
+PATIENCE = 2.0  # real seconds in which a thread that nobody knows may turn out to be a guest
+
+
+class DeadlockError(errors.InternalError):
+    """Every thread waits, and nothing that is going to happen can wake one of them."""
+
+
+class Watch:
+    """Looks at the threads of the process for one clock."""
+
+    def __init__(self) -> None:
+        self._strangers = set(threading.enumerate())  # were there before: have nothing to do with the clock
+        self._patience = -1, 0.0  # after how many events all stood still, and until when guests may come
+        self._told: tuple[float, str] | None = None  # when the last deadlock was, and its text
+
+    def somebody_may_come(self, inside: Collection[Any], turned: int) -> bool:
+        """True while the main thread is free to do something, or, for a while, a thread that might be a guest.
+
+        `inside` are the threads of guests that wait, `turned` is how many events there have been. A main thread that
+        joins others is not free, but may be about to be; nor are the threads that it joins.
+        """
+        main = threading.main_thread()
+        if main not in inside and not _joins(main):
+            return True
+        unknown = {t for t in threading.enumerate() if not isinstance(t, OwnThread) and t not in self._strangers}
+        if main in inside and unknown <= set(inside):
+            return False
+        if self._patience[0] != turned:
+            self._patience = turned, REAL.now() + PATIENCE
+        return REAL.now() < self._patience[1]
+
+    def text(self, now: float, lines: Iterable[str]) -> str:
+        """What the error says; at one moment what the first one did, when most still waited."""
+        if self._told is None or self._told[0] != now:
+            head = f"Deadlock at {now:.9g} s of virtual time: all wait, nothing is due."
+            self._told = now, "\n  ".join([head, *lines])
+        return self._told[1]
+
+
+def _joins(thread: Any) -> bool:
+    """True if a thread stands in a call of `threading`: it joins another, or waits for one in real time."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    return frame is not None and frame.f_globals.get("__name__") == threading.__name__
