@@ -2,6 +2,7 @@
 
 Stands for nothing in TensorFlow 1; its GlobalStepWaiterHook, which looks twice a second, is a cousin. Bounded staleness
 is that of «More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server» (Ho et al., 2013).
+Left out: a round that is lost with the first worker's session makes the bound one step narrower.
 
 Two kinds of waiting, both at queues that stand beside the global step:
 - Bounded: a worker says that its step is done, and waits for a token. A thread of worker 0 takes one «done» of each
@@ -91,7 +92,10 @@ class WorkerPace:
             turn = control_flow.group(*(one.enqueue(0) for one in tokens))
         close = control_flow.group(*(one.close() for one in tokens))
         self.rounds = QueueRunner(token, [turn], close_op=close, cancel_op=close)
-        self.begin += [one.enqueue_many((constant.fill([max_ahead], 0),)) for one in tokens]
+        given = self._queue("given")  # a session that is made anew finds here that the tokens are there
+        first = casting.cast(given.size() < 1, dtypes.int32)
+        with control_dependencies([one.enqueue_many((constant.fill([first * max_ahead], 0),)) for one in tokens]):
+            self.begin.append(given.enqueue(0))
 
     def _queue(self, what: str) -> FIFOQueue:
         return FIFOQueue(-1, dtypes.int32, shapes=(), shared_name=f"{self._name}_{what}", name=what)

@@ -274,6 +274,17 @@ def test_in_real_time_the_bound_holds_as_well():
     assert len(log) == 60 and furthest_ahead(log) <= 1
 
 
+def test_a_session_that_is_made_anew_gives_no_tokens_again():
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        optimizer = tf.train.StalenessOptimizer(tf.train.GradientDescentOptimizer(0.1), max_ahead=3, num_workers=1)
+        optimizer.minimize(tf.square(tf.Variable(1.0)), global_step=tf.train.create_global_step())
+        hook = optimizer.make_session_run_hook()
+        tokens = tf.raw_ops.QueueSizeV2(handle=graph.get_tensor_by_name("staleness/token_0:0"))
+        for _ in range(2):
+            session.run(hook._pace.begin)
+            assert session.run(tokens) == 3
+
+
 def furthest_ahead(log):
     """By how many completed steps anybody who began a step was ahead of the slowest: counted as gradients arrive."""
     made, furthest = dict.fromkeys(log.workers, 0), 0
