@@ -27,6 +27,7 @@ from dtflab.hardware.machines import Machines
 from dtflab.hardware.parts import Processor
 from dtflab.hardware.workload import BATCH, measured as took, tensor_bytes
 from dtflab.placement.control_loops import spread_loops
+from dtflab.placement.own_placer import check, placer_named
 from dtflab.runtime.executor import FOLDED
 from dtflab.runtime.partition import partition
 from dtflab.runtime.placer import place
@@ -258,14 +259,23 @@ def traced(metadata: Any, master: str | None = None, batch: int | None = None, m
 
 
 def planned(
-    graph: Any, fetches: Sequence[str], targets: Sequence[str], machines: Machines, master: str, batch: int | None
+    graph: Any,
+    fetches: Sequence[str],
+    targets: Sequence[str],
+    machines: Machines,
+    master: str,
+    batch: int | None = None,
+    placer: Any = None,
 ) -> StepGraph:
     """The step that a session would run of `graph`, all of whose placeholders are fed, placed and cut as it would be.
 
-    `batch` stands for what static shapes leave open in a first dimension.
+    `batch` stands for what static shapes leave open; by default the first dimension of all that is fed. `placer` is as
+    in `Session(placer=…)`.
     """
-    nodes = graph.nodes()
-    where = place(nodes, machines.devices, master, allow_soft_placement=True)
+    nodes, devices = inline(graph.nodes()), machines.devices
+    own = placer_named(placer) or place
+    where = own(nodes, devices, master, allow_soft_placement=True, placed={})
+    check(own, where, nodes, devices, {})
     placed = {node.name: node.replace(device=where[node.name]) for node in nodes}
     fed = [f"{node.name}:0" for node in nodes if node.op in ("Placeholder", "PlaceholderWithDefault")]
     kept = spread_loops(prune(placed, fed, fetches, targets, f"{master}/device:CPU:0"))

@@ -36,13 +36,14 @@ def what_if(
     batch: int | None = None,
     master: str | None = None,
     measured: bool | None = None,
+    placer: Any = None,
 ) -> WhatIf:
     """Prepare a step to be simulated on other hardware.
 
     Args:
       of: a Session, in which a step of `fetches` and `feed_dict` is run and traced; the RunMetadata of a step that ran
-        with FULL_TRACE and output_partition_graphs; or what a step would fetch (tensors and operations of one graph),
-        which is placed as a session of `master` would place it, and never run.
+        with FULL_TRACE and output_partition_graphs, here or in TensorFlow; or what a step would fetch (tensors and
+        operations of one graph), which is placed as a session of `master` would place it, and never run.
       cluster: the hardware: a `Cluster(clock="virtual")`, Machines, or a `sim.cluster_model`. By default that of the
         session's cluster.
       batch: how many examples are in the step; by default the first dimension of all that is fed.
@@ -50,6 +51,7 @@ def what_if(
         fetched, or the first worker.
       measured: take the times that were measured, in the ratio of the models on other hardware; by default of sessions
         in real time, whose kernels NumPy computes.
+      placer: of a step that is not run, as in `Session(placer=…)`.
 
     Raises:
       ValueError: what is lacking, and how to get it. TypeError: `of` is none of these.
@@ -67,7 +69,8 @@ def what_if(
         raise TypeError(f"what_if is asked of a Session, RunMetadata, or tensors and operations, not {of!r}.")
     fetched = [one.name for one in wanted if isinstance(one, Tensor)]
     targets = [one.name for one in wanted if isinstance(one, Operation)]
-    return WhatIf(planned(wanted[0].graph, fetched, targets, machines, own or _first(machines), batch), machines)
+    own = own or _first(machines)
+    return WhatIf(planned(wanted[0].graph, fetched, targets, machines, own, batch, placer), machines)
 
 
 def _of_session(

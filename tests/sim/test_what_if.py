@@ -329,6 +329,23 @@ def test_a_session_in_real_time_says_how_long_numpy_took():
     assert half.end - half.start == pytest.approx(2 * spent)
 
 
+def test_a_step_that_never_ran_is_placed_by_whom_one_likes():
+    with tf.Graph().as_default(), cluster(gpus=2) as made:
+        x = tf.placeholder(tf.float32, [None, 512])
+        products = [tf.matmul(x, tf.ones([512, 512])) for _ in range(2)]
+        fetches = [tf.reduce_sum(product) for product in products]
+
+    def apart(nodes, devices, task, **rest):
+        return {node.name: f"{WORKER}/device:GPU:{int(node.name.endswith('_1'))}" for node in nodes}
+
+    one = sim.what_if(fetches, made, batch=512)
+    two = sim.what_if(fetches, made, batch=512, placer=apart)
+    assert [two.base.busy[f"{WORKER}/device:GPU:{i}"] > 0 for i in range(2)] == [True, True]
+    assert two.base.makespan < one.base.makespan
+    with pytest.raises(TypeError, match="'dynamic'"):
+        sim.what_if(fetches, made, placer="mine")
+
+
 def test_a_batch_that_is_built_in_says_so():
     with tf.Graph().as_default(), cluster() as made:
         x = tf.placeholder(tf.float32, [32, 8])
