@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 
@@ -96,3 +98,37 @@ def test_a_session_in_real_time_draws_from_the_system_again():
 
     assert small_program.run(program=program)[0] != small_program.run(program=program)[0]
     assert numbers() != numbers()
+
+
+def test_it_does_not_matter_which_worker_does_what():
+    def times(sizes):
+        def program(client):
+            size = sizes[client.index]
+            with tf.device(f"{client.device}/gpu:0"), tf.Session(client.target) as session:
+                session.run(tf.reduce_sum(tf.matmul(*[tf.random_normal([size, size]) for _ in range(2)])))
+            return tf.sim.now()
+
+        return small_program.run(program=program)[0]
+
+    first, second = times([100, 200, 300]), times([300, 100, 200])
+    assert first == [second[1], second[2], second[0]]
+    assert first == sorted(first)
+
+
+def test_a_twice_as_fast_network_halves_the_time_of_what_only_waits_for_it():
+    def seconds(bandwidth):
+        network = dataclasses.replace(
+            small_program.NETWORK, nic=dataclasses.replace(small_program.NETWORK.nic, bandwidth=bandwidth)
+        )
+
+        def program(client):
+            with tf.device("/job:ps/task:0"):
+                sent = tf.constant(np.zeros(2_000_000, np.float32))
+            with tf.device(client.device), tf.Session(client.target) as session:
+                session.run(tf.identity(sent).op)
+
+        return small_program.run(program=program, network=network)[1]
+
+    slow, fast, faster = map(seconds, (1e6, 2e6, 4e6))
+    assert slow / fast == pytest.approx(2, rel=0.01) and fast / faster == pytest.approx(2, rel=0.02)
+    assert slow > 3 * 8.0  # three workers share the egress of the ps

@@ -6,11 +6,13 @@ import os
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 import dtflab as tf
 from dtflab.machine import clock as clocks
+from dtflab.virtual import deadlock
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.deadlock import DeadlockError
 
@@ -224,3 +226,20 @@ def test_however_short_a_sleep_is_time_passes():
     clock.sleep(1e-12)
     assert clock.now() > 1e9
     clock.stop()
+
+
+def test_patience_with_guests_begins_anew_when_something_has_happened(monkeypatch):
+    moment = [0.0]
+    monkeypatch.setattr(deadlock, "REAL", SimpleNamespace(now=lambda: moment[0]))
+    watch, over = deadlock.Watch(), threading.Event()
+    bystander = threading.Thread(target=over.wait, args=(30,))
+    bystander.start()
+    inside = {threading.main_thread()}
+    assert watch.somebody_may_come(inside, turned=5)
+    moment[0] = 10.0
+    assert not watch.somebody_may_come(inside, turned=5)
+    assert watch.somebody_may_come(inside, turned=6)
+    assert not watch.somebody_may_come({*inside, bystander}, turned=6)  # all wait inside
+    assert watch.somebody_may_come(set(), turned=6)  # the main thread may do anything
+    over.set()
+    bystander.join()
