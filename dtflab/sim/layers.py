@@ -93,7 +93,11 @@ def _most_like(nbytes: float, gmac: float | None, rows: Iterable[Row]) -> Row:
         apart = abs(math.log(total_bytes(row) / nbytes))
         return apart + (abs(math.log(row.need("gmac_per_image") / gmac)) if gmac else 0.0)
 
-    known = [row for row in rows if row.number("largest_variable_MB") and row.number("gmac_per_image")]
+    def complete(row: Row) -> bool:
+        sizes = row.number("params", "fp32_MB"), row.number("largest_variable_MB"), row.number("gmac_per_image")
+        return all(sizes)
+
+    known = list(filter(complete, rows))
     if not known:
         raise UnknownError("no model of the file says its 'largest_variable_MB', so a hot server can't be found")
     return min(known, key=distance)

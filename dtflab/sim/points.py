@@ -44,6 +44,11 @@ class Row:
         """All of `names` that are there, in lower case, with a space between."""
         return " ".join(str(self.values[name]) for name in names if self.values.get(name) is not None).lower()
 
+    def flag(self, name: str, default: bool = False) -> bool:
+        """True or false; "no" and "false", with or without a remark, are false."""
+        said = self.text(name)
+        return not said.startswith(("no", "false", "0")) if said else default
+
     def need(self, *names: str) -> float:
         """As `number`, positive. Raises UnknownError if there is none."""
         value = self.number(*names)

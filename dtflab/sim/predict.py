@@ -27,6 +27,7 @@ from dtflab.sim.setups import (
     collective_of,
     gpu_of,
     hosts_of,
+    known_gpu,
     messages_of,
     nominal_nic,
     null_layers,
@@ -74,9 +75,9 @@ class Question:
 
 
 class Rate(NamedTuple):
-    """A measured rate of one GPU."""
+    """A measured rate of one GPU, whose `peak` is in FLOP/s of float32."""
 
-    gpu: str
+    peak: float
     precision: str
     per_second: float
 
@@ -114,7 +115,7 @@ class Predictor:
         site = self._site(point, hosts, gpus)
         if point.setup.text("kind"):
             return Question(0.0, 1.0, null_layers(point.setup, max(1, site.servers)), site)
-        sync = point.setup.values.get("sync") is not False
+        sync = point.setup.flag("sync", default=True)
         examples = batch_of(point) * units_of(point)
         question = Question(0.0, examples, self._layers(point), site, collective_of(point), sync)
         return replace(question, compute_s=self._compute_s(point, question))
@@ -136,7 +137,7 @@ class Predictor:
             latency_s=latency_s,
             message_s=library.message_s * messages_of(setup),
             servers=setup.count("ps_tasks") or hosts if many or setup.text("kind") else 0,  # default: as many as hosts
-            colocated=bool(setup.values.get("ps_colocated")),
+            colocated=setup.flag("ps_colocated"),
             sums_on_gpus=sums_on_gpus(setup, gpus),
             sliced="sliced" in setup.text("array_slicing"),
             spares=setup.count("backup") or 0,
@@ -164,10 +165,10 @@ class Predictor:
 
     def _gmac(self, point: Point) -> float | None:
         """Multiply-adds of an example, if all that is known is how fast one GPU is."""
-        rate = point.given.number("single_gpu")
-        if rate is None or "image" not in point.unit or not point.platform.text("gpu_name"):
+        rate, gpu = point.given.number("single_gpu"), known_gpu(point)
+        if not rate or gpu is None or "image" not in point.unit:
             return None
-        return self.fitted.library.flop_efficiency * gpu_of(point).peak() / rate / 6e9
+        return self.fitted.library.flop_efficiency * gpu.peak() / rate / 6e9
 
     # ---- how long one GPU computes ----
 
@@ -206,10 +207,9 @@ class Predictor:
         processor, precision = gpu_of(point), precision_of(point)
         peak = processor.peak()  # in float32; it is taken that one precision gains the same on all GPUs
         near = [
-            (abs(math.log(other / peak)), other / peak / rate.per_second)
+            (abs(math.log(rate.peak / peak)), rate.peak / peak / rate.per_second)
             for rate in self.rates.get(point.model_name, ())
-            if rate.precision == precision
-            and max(other := catalogue.gpu(rate.gpu).peak(), peak) < ALIKE * min(other, peak)
+            if rate.precision == precision and max(rate.peak, peak) < ALIKE * min(rate.peak, peak)
         ]
         if near:
             return min(near)[1]
@@ -368,7 +368,7 @@ def _rates(points: Iterable[Point]) -> dict[str, list[Rate]]:
     """All given rates of one GPU, by model."""
     rates: dict[str, list[Rate]] = {}
     for point in points:
-        gpu, rate = point.platform.values.get("gpu_name"), point.given.number("single_gpu")
+        gpu, rate = known_gpu(point), point.given.number("single_gpu")
         if gpu and rate:
-            rates.setdefault(point.model_name, []).append(Rate(str(gpu), precision_of(point), rate))
+            rates.setdefault(point.model_name, []).append(Rate(gpu.peak(), precision_of(point), rate))
     return rates

@@ -10,6 +10,7 @@ the same where only the bottom layer asks, but then nothing waits for the top.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -66,16 +67,31 @@ def _pass(shape: Network, gpus: int, cell_s: float, hop_s: float) -> float:
 def wavefront(homes: Sequence[int], times: int, cell_s: float, hop_s: float, circle: bool = False) -> float:
     """Seconds of `times` × layers cells, layer i on GPU `homes[i]`; with a `circle` each time waits for the one before.
 
-    A GPU computes one cell at a time, in the order of times and layers.
+    A GPU computes one cell at a time, in the order in which they become ready.
     """
+    layers = len(homes)
     free = dict.fromkeys(homes, 0.0)
-    before = [0.0] * len(homes)  # when each layer was done at the time before
-    end = 0.0
-    for _ in range(times):
-        below, home = (before[-1], homes[-1]) if circle else (0.0, homes[0])
-        for layer, here in enumerate(homes):
-            there = below + (hop_s if home != here and below > 0 else 0.0)
-            end = max(there, before[layer], free[here]) + cell_s
-            before[layer] = free[here] = below = end
-            home = here
-    return end
+    arrived: dict[tuple[int, int], list[float]] = {}  # when a cell had each of those that it waits for
+    ready = [(0.0, 0, 0)]
+    while ready:
+        since, time, layer = heapq.heappop(ready)
+        end = free[homes[layer]] = max(since, free[homes[layer]]) + cell_s
+        for later in _followers(time, layer, layers, times, circle):
+            there = end + hop_s * (homes[later[1]] != homes[layer])
+            arrived.setdefault(later, []).append(there)
+            if len(arrived[later]) == _waits_for(*later, circle, layers):
+                heapq.heappush(ready, (max(arrived[later]), *later))
+    return max(free.values())
+
+
+def _followers(time: int, layer: int, layers: int, times: int, circle: bool) -> list[tuple[int, int]]:
+    """The cells (time, layer) that wait for this one."""
+    found = [(time + 1, layer), (time, layer + 1)]
+    if circle and layer == layers - 1 > 0:
+        found.append((time + 1, 0))
+    return [(when, which) for when, which in found if when < times and which < layers]
+
+
+def _waits_for(time: int, layer: int, circle: bool, layers: int) -> int:
+    """How many cells this one waits for."""
+    return (time > 0) + (layer > 0) + (circle and time > 0 and layer == 0 and layers > 1)

@@ -141,6 +141,14 @@ def gpu_of(point: Point) -> Processor:
         raise UnknownError(f"{point.platform.what}: {error}") from None
 
 
+def known_gpu(point: Point) -> Processor | None:
+    """The platform's GPU, if it names one that the catalogue has: where a rate is given, nobody has to know it."""
+    try:
+        return gpu_of(point)
+    except UnknownError:
+        return None
+
+
 @functools.cache
 def _processor(name: str) -> Processor:
     """Looked up once: names are compared in many spellings."""
@@ -148,8 +156,9 @@ def _processor(name: str) -> Processor:
 
 
 def chips_of(point: Point) -> int:
-    """GPUs on one board; 1 if the platform names no GPU."""
-    return gpu_of(point).chips if point.platform.values.get("gpu_name") else 1
+    """GPUs on one board; 1 if nobody knows."""
+    gpu = known_gpu(point)
+    return gpu.chips if gpu else 1
 
 
 def per_second(unit: str) -> float:

@@ -216,12 +216,35 @@ def test_what_the_model_does_not_know_is_skipped_with_a_reason(setup, reason):
     assert reason in found.skipped["a"]
 
 
+def elsewhere(given, **platform):
+    """Predictions of one point on the DGX-1 with other parts."""
+    content = asked("throughput", "images/s", given, platform="dgx1_p100", model="alexnet_mx", gpus=4)
+    content["platforms"]["dgx1_p100"].update(platform)
+    return predictions(content, fitted.Fitted())
+
+
 def test_unknown_parts_are_skipped_with_the_list_of_the_known():
-    for field, reason in (("bus", "No bus 'scsi'"), ("gpu_name", "scsi")):
-        content = asked("throughput", "images/s", platform="dgx1_p100", model="resnet50", gpus=4)
-        content["platforms"]["dgx1_p100"][field] = "scsi"
-        content["platforms"]["dgx1_p100"]["gpu_name"] = content["platforms"]["dgx1_p100"].get("gpu_name")
-        assert reason in predictions(content).skipped["a"]
+    assert "No bus 'scsi' is known. Choose one of pcie2" in elsewhere({"single_gpu": 100}, bus="scsi").skipped["a"]
+    assert "K40" in elsewhere(None, gpu_name="Voodoo 2").skipped["a"]
+
+
+def test_a_given_rate_needs_no_known_gpu():
+    assert elsewhere({"single_gpu": 100}, gpu_name="Voodoo 2").values["a"] > 300
+    assert elsewhere({"single_gpu": 100}, gpu_name=None).values["a"] > 300
+
+
+def test_rates_on_gpus_that_nobody_knows_and_rows_that_say_little_disturb_no_other_point():
+    content = copy.deepcopy(CONTENT)
+    expected = predictions(CONTENT)
+    odd = {"platform": "odd", "model": "inception_v3", "gpus": 2}
+    content["platforms"]["odd"] = {"gpu_name": "Voodoo 2", "bus": "pcie2"}
+    content["models"]["odd"] = {"largest_variable_MB": 3, "gmac_per_image": 1}
+    content["points"].append(
+        {"id": "odd", "metric": "throughput", "unit": "images/s", "setup": odd, "given": {"single_gpu": 9}}
+    )
+    found = predictions(content)
+    assert {**found.values, "odd": None} == {**expected.values, "odd": None}
+    assert 9 < found.values["odd"] < 18.1
 
 
 # ---- the command ----

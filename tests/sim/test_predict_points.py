@@ -41,6 +41,18 @@ def test_a_row_reads_the_first_name_that_is_there():
         row.count("ratio")
 
 
+def test_a_flag_may_carry_a_remark():
+    row = points.Row("the setup", {"sync": False, "ps_colocated": "yes (assumed)", "other": "no (quoted)", "one": True})
+    assert [row.flag(name) for name in ("sync", "ps_colocated", "other", "one", "none")] == [
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]
+    assert row.flag("none", default=True)
+
+
 def entry(**changes):
     setup = {"platform": "p", "model": "m", "gpus": 2}
     return {"id": "a", "metric": "throughput", "unit": "images/s", "setup": setup, **changes}
