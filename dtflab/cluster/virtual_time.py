@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from dtflab.hardware.catalogue import add_hardware
+from dtflab.hardware.catalogue import add_hardware, gpu
 from dtflab.hardware.catalogue_gpus import GPUS
 from dtflab.hardware.machines import Machines, machines_for
 from dtflab.hardware.parts import Processor
 from dtflab.machine.hosts import definition
+from dtflab.machine.registry import HostCards
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.world import World
 
@@ -28,13 +30,13 @@ def check_options(clock: str, engine: str, listen: bool, options: Mapping[str, A
         raise ValueError("clock='virtual' needs all tasks in this process: engine='inprocess', without listen=True.")
 
 
-def name_of_gpu(gpu: str | Processor | None) -> str | None:
+def name_of_gpu(part: str | Processor | None) -> str | None:
     """The name of a model of GPU; one's own part is made known by its name. ValueError if another has that."""
-    if not isinstance(gpu, Processor):
-        return gpu
-    if GPUS.get(gpu.name) != gpu:
-        add_hardware(gpu)
-    return gpu.name
+    if not isinstance(part, Processor):
+        return part
+    if GPUS.get(part.name) != part:
+        add_hardware(part)
+    return part.name
 
 
 def hardware_text(machines: Machines) -> str:
@@ -46,13 +48,19 @@ def hardware_text(machines: Machines) -> str:
 def begin_world(clock: VirtualClock, tasks: Sequence[Any], options: Mapping[str, Any]) -> World:
     """Give the clock the machines on which `tasks` (of `inprocess`) live. ValueError for unknown hardware."""
     homes = {task.name: task.home.host for task in tasks}
-    cards = {host: definition(host) for host in homes.values()}
+    defined = {host: definition(host) for host in homes.values()}
+    cards = {host: found for host, found in defined.items() if found is not None}
     hardware = {name: options[name] for name in ("network", "bus", "cpu", "racks") if options[name] is not None}
     machines = machines_for(
         homes,
-        gpus={host: found.count for host, found in cards.items() if found is not None},
-        gpu={"": "K520"} | {host: found.model for host, found in cards.items() if found is not None},
-        visible={task.name: [gpu.claim.card.index for gpu in task.devices if gpu.type == "GPU"] for task in tasks},
+        gpus={host: found.count for host, found in cards.items()},
+        gpu={"": "K520"} | {host: _card(found) for host, found in cards.items()},
+        visible={task.name: [card.claim.card.index for card in task.devices if card.type == "GPU"] for task in tasks},
         **hardware,
     )
     return World(clock, machines, options["seed"] or 0, options["stragglers"])
+
+
+def _card(found: HostCards) -> Processor:
+    """A card of that model, with as much memory as this one has."""
+    return replace(gpu(found.model), memory_bytes=found.memory_bytes)

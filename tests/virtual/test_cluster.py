@@ -64,3 +64,9 @@ def test_hardware_without_virtual_time_is_refused():
         tf.Cluster(worker=1, network="10Gb/s")
     with pytest.raises(ValueError, match="inprocess"):
         tf.Cluster(worker=1, engine="process", clock="virtual")
+
+
+def test_a_card_with_less_memory_is_so_for_the_placer_too():
+    with tf.Cluster(worker=1, gpus=1, gpu="K40", gpu_memory="1GiB", clock="virtual") as cluster:
+        processor, _ = cluster.world.machines.processor("/job:worker/replica:0/task:0/device:GPU:0")
+        assert processor.memory_bytes == 1 << 30
