@@ -13,6 +13,7 @@ from array import array
 import numpy as np
 
 from dtflab.sim.job import Job
+from dtflab.sim.message_rules import Alone, Rule, Spares, Together
 from dtflab.sim.record import Log, Moments, Record
 from dtflab.sim.traffic import Array
 from dtflab.sim.transfers import Flow
@@ -25,15 +26,15 @@ Way = tuple[tuple[Stop, ...], float]  # and the sum of latencies
 def synchronous(job: Job, factors: Array, required: int, trace: bool = False) -> Record:
     """As `step_model.synchronous`."""
     run = _run(job, factors, trace)
-    run.rule = rule = _Spares(run, required) if required < job.workers else _Together(run)
+    run.rule = rule = Spares(run, required) if required < job.workers else Together(run)
     run.go()
     return run.log.synchronous(factors, required, rule.dropped)
 
 
 def asynchronous(job: Job, factors: Array, trace: bool = False) -> Record:
-    """As `step_model.asynchronous`."""
+    """Steps of workers that never wait for each other; `factors[step, device]` as in `step_model`."""
     run = _run(job, factors, trace)
-    run.rule = _Alone(run)
+    run.rule = Alone(run)
     run.go()
     return run.log.asynchronous(factors)
 
@@ -66,7 +67,7 @@ class _Run:
     Messages have the numbers that they have in the job's flows: item by item, and so is what is written down of them.
     """
 
-    rule: _Rule
+    rule: Rule
 
     def __init__(self, job: Job, factors: Array, trace: bool) -> None:
         self.job, self.engine, self.log = job, Engine(), Log(job, len(factors), trace)
@@ -268,94 +269,3 @@ class _Grouped(_Run):
     def moments(self) -> Moments:
         summed, there = self.shaped(self.summed)[:, ::-1], self.shaped(self.there)
         return super().moments()._replace(there=there, summed=summed)
-
-
-# ---- what follows when a worker has finished its step ----
-
-
-class _Rule:
-    counts = False  # it is told of each gradient that is on its server
-
-    def __init__(self, run: _Run) -> None:
-        self.run, self.items = run, len(run.job.items.names)
-        self.dropped = 0
-
-    def added(self, number: int, step: int) -> None:
-        """Gradient `number` of that step is on its server."""
-
-    def finished(self, worker: int) -> None:
-        """A worker has sent all."""
-        raise NotImplementedError
-
-    def begin_all(self, workers: list[int], over: float) -> None:
-        """Those workers start the next step when they know that the last one is over; unless it was the last."""
-        for worker in workers:
-            self.run.step[worker] += 1
-            if self.run.step[worker] < self.run.steps:
-                told = over + float(self.run.job.told_s[worker])
-                self.run.engine.at(max(told, self.run.engine.now), self.run.begin, worker)
-
-
-class _Alone(_Rule):
-    """Nobody waits for others."""
-
-    def finished(self, worker: int) -> None:
-        self.begin_all([worker], self.run.engine.now)
-
-
-class _Together(_Rule):
-    """A step is over when all gradients of all workers are there and applied."""
-
-    def __init__(self, run: _Run) -> None:
-        super().__init__(run)
-        self.busy = run.workers
-
-    def finished(self, worker: int) -> None:
-        self.busy -= 1
-        if self.busy:
-            return
-        run, row = self.run, self.run.row[worker] * self.run.count
-        pushed = np.array(run.pushed[row : row + run.count]).reshape(self.items, -1)[::-1]
-        over = float((pushed.max(axis=1) + run.job.items.apply_s).max())
-        run.log.updates[run.step[worker]] = over
-        self.busy = run.workers
-        self.begin_all(list(range(run.workers)), over)
-
-
-class _Spares(_Rule):
-    """A step is over when `required` gradients of each item are there; later ones are dropped."""
-
-    counts = True
-
-    def __init__(self, run: _Run, required: int) -> None:
-        super().__init__(run)
-        self.required, self.step, self.over = required, 0, 0.0
-        self.got, self.open = [0] * self.items, self.items
-        self.waiting: list[int] = []
-
-    def added(self, number: int, step: int) -> None:
-        if step != self.step:
-            return
-        item = number // self.run.workers
-        self.got[item] += 1
-        if self.got[item] == self.required:
-            self.over = max(self.over, self.run.engine.now + float(self.run.job.items.apply_s[self.items - 1 - item]))
-            self.open -= 1
-            if not self.open:
-                self.run.engine.at(self.over, self.update)
-
-    def update(self) -> None:
-        """The step is over: who waits for that goes on; who is late goes on when it has finished."""
-        self.run.log.updates[self.step] = self.over
-        self.step += 1
-        self.got, self.open = [0] * self.items, self.items
-        waiting, self.waiting = sorted(self.waiting), []
-        self.begin_all(waiting, self.over)
-
-    def finished(self, worker: int) -> None:
-        if self.run.step[worker] == self.step:
-            self.waiting.append(worker)
-            return
-        self.dropped += 1
-        self.run.step[worker] = self.step - 1  # what it missed it does not make up for
-        self.begin_all([worker], self.over)

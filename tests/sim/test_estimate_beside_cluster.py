@@ -48,7 +48,7 @@ def run(workers, servers):
     with tf.Cluster(
         ps=servers, worker=workers, gpu="K40", gpus=1, network="1Gb/s", bus="pcie3", clock="virtual"
     ) as cluster:
-        return np.array(cluster.run(program)), cluster.world.machines
+        return np.array(cluster.run(program)), cluster.machines
 
 
 @pytest.mark.parametrize(("workers", "servers", "bound"), [(1, 1, 0.01), (1, 2, 0.01), (4, 2, 0.15), (6, 1, 0.15)])

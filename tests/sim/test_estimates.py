@@ -104,9 +104,9 @@ def test_models_by_name_as_profile_and_as_loss():
     )
 
 
-def test_machines_of_a_virtual_cluster():
+def test_a_cluster_in_virtual_time():
     with tf.Cluster(ps=2, worker=3, gpus=2, gpu="K40", network="10Gb/s", clock="virtual") as running:
-        found = estimate(NETWORK, running.world.machines, 2, parameters=IDEAL)
+        found = estimate(NETWORK, running, 2, parameters=IDEAL)
     assert found.cluster.gpus[2] == tuple(f"/job:worker/replica:0/task:2/device:GPU:{g}" for g in range(2))
     assert found.cluster.servers == tuple(f"/job:ps/replica:0/task:{p}/device:CPU:0" for p in range(2))
 
