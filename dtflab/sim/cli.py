@@ -8,14 +8,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from dtflab.sim import points, report
+from dtflab.sim.baselines import baselines
 from dtflab.sim.calibrate import calibrate
 from dtflab.sim.fitted import FILE, load
 from dtflab.sim.predict import predict, predictor
-from dtflab.sim.scores import by_regime, errors_of, point_table, regime_table
+from dtflab.sim.scores import point_table, regime_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,15 +44,18 @@ def main(options: argparse.Namespace) -> None:
 
 
 def _predict(options: argparse.Namespace) -> None:
-    asked = points.read(options.points)
-    found = predict(asked, predictor(asked, load(options.parameters), points.read()))
+    asked, known, fitted = points.read(options.points), points.read(), load(options.parameters)
+    model = predictor(asked, fitted, known)
+    found = predict(asked, model)
     if options.json:
         _write(options.json, found.as_json())
     print(point_table(found, asked))
     for point_id, reason in found.skipped.items():
         print(f"skipped {point_id}: {reason}")
-    if sizes := by_regime(errors_of(found, asked)):
-        print(f"\n{regime_table(sizes)}")
+    if asked.published:
+        uniform = predictor(asked, fitted, known, ["hot_variables"])
+        models: dict[str, Callable[[points.Point], float]] = {"the model": model, **baselines(model, known, uniform)}
+        print(f"\n{regime_table({name: report.sizes(one, asked) for name, one in models.items()})}")
 
 
 def _calibrate(options: argparse.Namespace) -> None:

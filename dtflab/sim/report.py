@@ -16,7 +16,7 @@ from dtflab.sim.calibrate import Values, calibrate, start
 from dtflab.sim.fitted import PLATFORM, Fitted
 from dtflab.sim.points import Point, Points
 from dtflab.sim.predict import Predictor, predict, predictor
-from dtflab.sim.scores import by_regime, errors_of
+from dtflab.sim.scores import by_regime, errors_of, median_worst
 from dtflab.sim.setups import chips_of, collective_of, hosts_of
 
 Sizes = Mapping[str, Sequence[float]]  # by regime, sizes of relative errors
@@ -159,12 +159,12 @@ def _value(values: Mapping[str, Any], key: str) -> str:
 
 def _errors(numbers: Mapping[str, Any]) -> str:
     models = {"the model": numbers["model"], **numbers["baselines"]}
-    rows = [(name, *(_median_worst(found.get(regime, ())) for regime in REGIMES)) for name, found in models.items()]
+    rows = [(name, *(_counted(found.get(regime, ())) for regime in REGIMES)) for name, found in models.items()]
     return _table(["median / worst error, %", *REGIMES], rows)
 
 
-def _median_worst(found: Sequence[float]) -> str:
-    return f"{100 * statistics.median(found):.1f} / {100 * max(found):.1f} ({len(found)})" if found else "–"
+def _counted(found: Sequence[float]) -> str:
+    return f"{median_worst(found)} ({len(found)})" if found else median_worst(found)
 
 
 def _ablations(numbers: Mapping[str, Any]) -> str:

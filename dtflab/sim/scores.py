@@ -6,7 +6,7 @@ Rule: this is the only place where a prediction meets what was published; it cha
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from dtflab.graph.text_table import text_table
@@ -50,13 +50,19 @@ def by_regime(errors: Iterable[Error]) -> dict[str, list[float]]:
     return {**sizes, "all": everything} if everything else {}
 
 
-def regime_table(sizes: Mapping[str, list[float]]) -> str:
-    """Number, median and worst error of each regime, in %."""
+def regime_table(models: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
+    """Median / worst error in % by regime, a column for each model; the first is the one that is asked about."""
+    first = next(iter(models.values()))
     rows = [
-        (regime, str(len(found)), f"{100 * statistics.median(found):.1f}", f"{100 * max(found):.1f}")
-        for regime, found in sizes.items()
+        (regime, len(found), *(median_worst(sizes.get(regime, ())) for sizes in models.values()))
+        for regime, found in first.items()
     ]
-    return text_table(["regime", "points", "median error, %", "worst error, %"], rows)
+    return text_table(["median / worst error, %", "points", *models], rows)
+
+
+def median_worst(sizes: Sequence[float]) -> str:
+    """In %; a dash if there are none."""
+    return f"{100 * statistics.median(sizes):.1f} / {100 * max(sizes):.1f}" if sizes else "–"
 
 
 def point_table(predictions: Predictions, points: Points) -> str:

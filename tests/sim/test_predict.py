@@ -258,7 +258,10 @@ def test_the_command_writes_predictions_and_shows_errors(tmp_path, capsys):
     assert set(written["points"][0]) == {"id", "predicted"}
     shown = capsys.readouterr().out
     assert "daint-inc3-b64-64" in shown
-    assert re.search(r"saturated +\d+ +[\d.]+ +[\d.]+", shown)
+    assert re.search(r"saturated +\d+ +[\d.]+ / [\d.]+ +[\d.]+ / [\d.]+", shown)
+    assert re.search(r"points +the model +linear +n\(1 − 0\.\d+·log2 n\) +uniform shards", shown), (
+        "no report without baselines"
+    )
 
 
 def test_the_command_names_what_it_skips_and_needs_no_published_values(tmp_path, capsys):
@@ -266,7 +269,7 @@ def test_the_command_names_what_it_skips_and_needs_no_published_values(tmp_path,
     path.write_text(json.dumps(asked("energy", "J", platform="dgx1_p100", model="resnet50", gpus=4)))
     main(["sim", "predict", str(path), "--json", str(tmp_path / "out.json")])
     assert "skipped a: metric 'energy'" in (shown := capsys.readouterr().out)
-    assert "regime" not in shown
+    assert "worst" not in shown
     assert list(json.loads((tmp_path / "out.json").read_text())["skipped"]) == ["a"]
 
 
