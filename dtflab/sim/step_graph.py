@@ -10,10 +10,10 @@ and it is a multiple of the batch; of each tensor the first such.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from dtflab.graph import device_spec, op_registry
 from dtflab.graph.graph_def import nodes_from_proto
@@ -33,6 +33,8 @@ from dtflab.runtime.partition import partition
 from dtflab.runtime.placer import place
 from dtflab.runtime.prune import prune
 
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value")
 Sizes = tuple[int, ...] | None  # None: not even the rank is known
 
 _SENDS, _RECEIVES = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")
@@ -125,12 +127,12 @@ class StepGraph:
             batch = None
         elif batch is not None:
             self._check_batch(batch)
-        found = self._times.get((processor, batch))
-        if found is None:
-            work = self._costs_of(batch)
-            found = {node.name: self._time(node, work[node.name], processor, machines) for node in self._timed}
-            self._times[processor, batch] = found
-        return found
+        work = self._costs_of(batch)
+
+        def made() -> dict[str, float]:
+            return {node.name: self._time(node, work[node.name], processor, machines) for node in self._timed}
+
+        return remembered(self._times, (processor, batch), made)
 
     @cached_property
     def _timed(self) -> list[Node]:
@@ -153,10 +155,7 @@ class StepGraph:
 
     def _costs_of(self, batch: int | None) -> dict[str, costs.Cost]:
         """What each node computes and moves."""
-        found = self._costs.get(batch)
-        if found is None:
-            found = self._costs[batch] = {node.name: self._cost(node, batch) for node in self._timed}
-        return found
+        return remembered(self._costs, batch, lambda: {node.name: self._cost(node, batch) for node in self._timed})
 
     def _cost(self, node: Node, batch: int | None) -> costs.Cost:
         ins = [self.sizes_of(name, output, batch) for name, output in node.inputs]
@@ -226,6 +225,16 @@ class StepGraph:
 def _key(node: Node) -> tuple[Any, ...]:
     """What the two ends of a crossing have in common."""
     return tuple(node.attrs[attr] for attr in ("tensor_name", "send_device", "recv_device"))
+
+
+def remembered(kept: dict[_Key, _Value], key: _Key, make: Callable[[], _Value], most: int = 16) -> _Value:
+    """What was made for that key, one of the last `most`: a slider asks for many."""
+    if key not in kept:
+        value = make()
+        if len(kept) >= most:
+            kept.pop(next(iter(kept)))
+        kept[key] = value
+    return kept[key]
 
 
 # -- where they come from -------------------------------------------------------------------------------------------

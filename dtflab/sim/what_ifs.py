@@ -22,7 +22,7 @@ from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession
 from dtflab.sim.altered import altered, with_workers
 from dtflab.sim.outcomes import Outcome
-from dtflab.sim.step_graph import StepGraph, planned, traced
+from dtflab.sim.step_graph import StepGraph, planned, remembered, traced
 from dtflab.sim.step_tasks import StepFabric, computes, copy_of, plain, replicas, tasks_of
 from dtflab.sim.stragglers import Stragglers
 
@@ -191,11 +191,10 @@ class WhatIf:
         return Outcome(changes, workers, batch, schedule, self)
 
     def _plan(self, workers: int, batch: int | None) -> Plan:
-        found = self._plans.get((workers, batch))
-        if found is None:
-            tasks = [task for one in replicas(self.step, workers) for task in tasks_of(self.step, one, batch)]
-            found = self._plans[workers, batch] = Plan(tasks)
-        return found
+        def made() -> Plan:
+            return Plan([task for one in replicas(self.step, workers) for task in tasks_of(self.step, one, batch)])
+
+        return remembered(self._plans, (workers, batch), made)
 
     def _times(self, machines: Machines, device: str, batch: int | None) -> dict[str, float]:
         """What the nodes take on a device, in seconds; nothing computes where calls come and go."""

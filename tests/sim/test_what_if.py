@@ -283,6 +283,9 @@ def test_a_slider_can_drive_it(question):
     work = question.step._costs
     question.run(gpu=1.5, bus=2.0)
     assert question.step._costs is work and len(work) <= 3, "nothing is worked out again for another GPU"
+    for factor in range(40):
+        question.run(gpu=1 + factor / 100)
+    assert len(question.step._times) <= 16, "and what a slider has left behind is forgotten"
 
 
 # -- from measured times, and from metadata ---------------------------------------------------------------------------
