@@ -64,7 +64,11 @@ class VirtualStep(Step):
             return False
         work.in_flight += 1
         self.expect()
-        plan.processor.submit(_Kernel(self, plan, work, n))
+        kernel = _Kernel(self, plan, work, n)
+        if plan.in_thread[n]:
+            self.clock.spawn(kernel.run, name=plan.names[n])
+        else:
+            plan.processor.submit(kernel)
         return True
 
     # -- who drives -------------------------------------------------------------------------------------------
@@ -176,6 +180,12 @@ class _Kernel:
         finally:
             SOURCE.draw = before
         return seconds * step.slowness if plan.task == step.master else seconds
+
+    def run(self) -> None:
+        """In a thread of its own, beside all processors, so that it may sleep."""
+        with np.errstate(all="ignore"):
+            self._step.clock.sleep(self.begin())
+            self.end(_CLIENT)
 
     def end(self, lane: Lane) -> None:
         """The time is over: hand on what it gave."""

@@ -243,3 +243,13 @@ def test_patience_with_guests_begins_anew_when_something_has_happened(monkeypatc
     assert watch.somebody_may_come(set(), turned=6)  # the main thread may do anything
     over.set()
     bystander.join()
+
+
+def test_a_hundred_functions_may_sleep_at_once():
+    def program(client):
+        with tf.device(client.device), tf.Session(client.target) as session:
+            session.run(tf.py_func(add_in(1.0), [tf.random_normal([])], tf.float32))
+        return tf.sim.now()
+
+    with tf.Cluster(worker=100, clock="virtual") as cluster:
+        assert cluster.run(program) == pytest.approx([1.0] * 100, abs=0.01)
