@@ -41,6 +41,7 @@ from dtflab.sim.setups import (
 from dtflab.sim.symmetric import FORWARD, Site, all_reduce_step, asynchronous_step, parameter_server_step
 
 ALIKE = 1.5  # GPUs whose peaks differ by less are taken to be of one generation, so one's rates tell the other's
+GRPC = 6e9  # B/s through a host's TCP and gRPC, whatever its cards: assumed; the fastest that was fitted is 5.7e9
 HOST_CPU = "2x Xeon E5-2690 v3"  # assumed where GPUs are hosted: no platform says its CPU
 
 
@@ -129,7 +130,7 @@ class Predictor:
         site = Site(
             hosts=hosts,
             gpus=gpus,
-            nic=nic,
+            nic=nic if collective_of(point) else min(nic, GRPC),  # collectives go past the kernel
             bus=bus.bandwidth * library.bus_efficiency if bus.peer_bandwidth else lanes,
             peer=lanes if bus.peer_bandwidth else 0.0,
             switch=max(1, bus.tree),

@@ -247,6 +247,18 @@ def test_rates_on_gpus_that_nobody_knows_and_rows_that_say_little_disturb_no_oth
     assert 9 < found.values["odd"] < 18.1
 
 
+def test_grpc_does_not_fill_very_fast_cards_but_collectives_do():
+    setup = {"platform": "dgx1_v100", "model": "vgg16", "gpus": 64, "nodes": 8, "batch_per_gpu": 32, "ps_tasks": 8}
+    gains = []
+    for update in ("parameter_server", "replicated"):
+        slow, fast = (copy.deepcopy(asked("scaling_efficiency", "x", {"single_gpu": 200}, **setup)) for _ in range(2))
+        for content, gigabits in ((slow, 100), (fast, 800)):
+            content["points"][0]["setup"]["variable_update"] = update
+            content["platforms"]["dgx1_v100"]["nic_gbps"] = gigabits
+        gains.append(predictions(fast).values["a"] / predictions(slow).values["a"])
+    assert gains[0] == 1 < gains[1]
+
+
 # ---- the command ----
 
 
