@@ -5,7 +5,7 @@ error has kinks everywhere.
 
 Rule: 8 parameters of the library and at most 3 of each platform, each within its range; never one of a point, of a
 model on a platform, or of a scale. A platform's parameter that none of its points feels stays nominal. The search goes
-along one parameter after the other and is the same each time.
+along one parameter after the other, then along pairs, and is the same each time.
 """
 
 from __future__ import annotations
