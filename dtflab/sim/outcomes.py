@@ -155,18 +155,22 @@ class Outcome:
         return (
             self.title,
             f"{1e3 * self.makespan:.3f}",
-            f"{self.throughput:,.5g}",
+            self.rate,
             f"{self.speedup:.2f}",
             "" if busiest is None else f"{busiest[0]} {100 * busiest[1]:.0f} %",
             f"{100 * sum(self.idle.values()) / len(self.idle):.0f} %",
         )
 
     @property
+    def rate(self) -> str:
+        """The throughput as people write it."""
+        return f"{self.throughput:,.0f}" if self.throughput >= 1000 else f"{self.throughput:.4g}"
+
+    @property
     def sentence(self) -> str:
         """Step time, throughput and speedup in words."""
         what = "steps" if self.batch is None else "examples"
-        rate = f"{self.throughput:,.0f}" if self.throughput >= 1000 else f"{self.throughput:.4g}"
-        return f"{1e3 * self.makespan:.4g} ms, {rate} {what}/s, {self.speedup:.3g} × the base"
+        return f"{1e3 * self.makespan:.4g} ms, {self.rate} {what}/s, {self.speedup:.3g} × the base"
 
     def __repr__(self) -> str:
         devices = [

@@ -21,7 +21,7 @@ from dtflab.hardware.schedule import Plan
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession
 from dtflab.sim.altered import altered, with_workers
-from dtflab.sim.outcomes import Outcome
+from dtflab.sim.outcomes import Outcome, table
 from dtflab.sim.step_graph import StepGraph, planned, remembered, traced
 from dtflab.sim.step_tasks import StepFabric, computes, copy_of, plain, replicas, tasks_of
 from dtflab.sim.stragglers import Stragglers
@@ -162,6 +162,10 @@ class WhatIf:
             raise ValueError(f"A sweep changes one thing, such as workers=[1, 2, 4], not {len(values)}.")
         ((what, each),) = values.items()
         return [self.run(**{what: value}) for value in each]
+
+    def table(self, **values: Iterable[Any]) -> str:
+        """A sweep as text, below the base: `print(w.table(network=["1Gb/s", "10Gb/s"]))`."""
+        return table([self.base, *self.sweep(**values)])
 
     def _populated(self, workers: int) -> Machines:
         """Machines for so many workers."""

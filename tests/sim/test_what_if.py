@@ -9,7 +9,6 @@ import dtflab as tf
 from dtflab import model_parallel, sim
 from dtflab.hardware.catalogue import gpu
 from dtflab.hardware.machines import machines_for
-from dtflab.sim.outcomes import table
 
 WORKER = "/job:worker/replica:0/task:0"
 PRECISION = 1e-9  # relative: moments of a long run are sums, and the trace has nanoseconds
@@ -269,7 +268,7 @@ def test_its_trace_is_a_timeline(question):
 def test_tables(question):
     outcomes = question.sweep(network=["1Gb/s", "10Gb/s", "100Gb/s"])
     assert [outcome.title for outcome in outcomes] == ["network 1Gb/s", "network 10Gb/s", "network 100Gb/s"]
-    lines = table([question.base, *outcomes]).splitlines()
+    lines = question.table(network=["1Gb/s", "10Gb/s", "100Gb/s"]).splitlines()
     assert len(lines) == 5 and lines[1].split()[:3] == ["as", "it", "is"]
     assert f"{1e3 * outcomes[0].makespan:.3f}" in lines[2]
     assert "ingress" in repr(outcomes[0]) and "0.20" in lines[2]
