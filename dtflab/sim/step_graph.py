@@ -83,9 +83,14 @@ class StepGraph:
         return list(dict.fromkeys([self.master, *(device_spec.task_name(node.device) for node in self.nodes)]))
 
     @cached_property
-    def receives(self) -> dict[str, Node]:
-        """The receive of each send, by the send's name."""
-        return {send.name: self.by_name[name] for name, send in self.sends.items()}
+    def crossings(self) -> dict[str, Node]:
+        """The send of each receive on another device, by the receive's name, and that receive by the send's.
+
+        Between the two memories of a GPU nobody asks: there a receive waits for its send.
+        """
+        pairs = [(self.by_name[name], send) for name, send in self.sends.items()]
+        apart = [pair for pair in pairs if pair[0].device != pair[1].device]
+        return {node.name: other for pair in apart for node, other in (pair, pair[::-1])}
 
     def waits(self, node: Node) -> tuple[list[tuple[str, int]], list[str]]:
         """The tensors and the ends of others that a node waits for.

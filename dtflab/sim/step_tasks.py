@@ -90,21 +90,22 @@ def _begin(prefix: str, task: str) -> str:
 
 
 def _tasks(step: StepGraph, node: Node, replica: Replica, batch: int | None) -> Iterator[Task]:
-    """A node, whose time is for the machines to say; before what another task receives, that it asks for it."""
+    """A node, whose time is for the machines to say; before what is received, that it is asked for."""
     prefix, master = replica
-    home = device_spec.task_name(node.device)
     inputs, controls = step.waits(node)
     edges = [(prefix + name, output) for name, output in inputs]
     waits = [prefix + name for name in controls]
-    if home != step.master and node.name in step.sends:
-        yield Task(_ask(prefix, node), home + _CALLS, 0.0, controls=[_begin(prefix, home)])
-    elif home != step.master and not edges and not waits:
-        waits.append(_begin(prefix, home))
-    receive = step.receives.get(node.name)
-    if receive is not None and device_spec.task_name(receive.device) != step.master:
-        waits.append(_ask(prefix, receive))
-    device = (master if home == step.master else home) + node.device[len(home) :]
-    yield Task(prefix + node.name, device, 0.0, edges, waits, step.output_bytes(node, batch))
+    home = device_spec.task_name(node.device)
+    begun = [_begin(prefix, home)] if home != step.master else []
+    here = master if home == step.master else home
+    other = step.crossings.get(node.name)
+    if other is not None and node.name in step.sends:
+        yield Task(_ask(prefix, node), here + _CALLS, 0.0, controls=waits or begun)
+    elif not edges and not waits:
+        waits = begun
+    if other is not None and node.name not in step.sends:
+        waits = [*waits, _ask(prefix, other)]
+    yield Task(prefix + node.name, here + node.device[len(home) :], 0.0, edges, waits, step.output_bytes(node, batch))
 
 
 def _ask(prefix: str, receive: Node) -> str:
