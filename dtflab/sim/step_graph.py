@@ -1,7 +1,8 @@
 """StepGraph: one step as executors have it, nodes by device with what crosses, and how large every tensor is.
 
 Stands for what `RunMetadata` keeps of a step: its partition graphs and its step stats. Left out: what a kernel's cost
-owes to values (sizes alone count), turns of a loop (its nodes run once, as long as all turns), branches not taken.
+owes to values (sizes alone count), the order of a loop's turns (its nodes run once, for as long as all turns; of a step
+that never ran, for one), that what is dead is sent as nothing.
 
 Rules: a traced step has the sizes that its trace shows, and what took no time there takes none; of a step that never
 ran, sizes are the static ones. A dimension belongs to the batch if static shapes leave it open once the batch is open,
@@ -10,6 +11,7 @@ and it is a multiple of the batch; of each tensor the first such.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -46,6 +48,7 @@ class StepGraph:
 
     `master` is the task that runs the step for its client, `batch` how many examples are in it, if that is known.
     `sizes` are those of all outputs by node; `seconds` what nodes took where they ran, None: as the model says.
+    `turns` says how often those ran that are in loops.
     """
 
     nodes: list[Node]
@@ -54,6 +57,7 @@ class StepGraph:
     sizes: dict[str, list[Sizes]]
     ran: frozenset[str] | None = None  # the nodes that took time; None: as the ops say
     seconds: dict[str, float] | None = None
+    turns: dict[str, int] = field(default_factory=dict)
     _costs: dict[int | None, dict[str, costs.Cost]] = field(default_factory=dict, repr=False)
     _times: dict[tuple[Processor, int | None], dict[str, float]] = field(default_factory=dict, repr=False)
 
@@ -109,7 +113,7 @@ class StepGraph:
     def output_bytes(self, node: Node, batch: int | None = None) -> tuple[int, ...]:
         """What a node's outputs take on the way to other devices; a send's only one is what it sends."""
         if node.op in _SENDS:
-            return (self.nbytes(*node.inputs[0], batch),)
+            return (self.nbytes(*node.inputs[0], batch) * self.turns.get(node.name, 1),)
         return tuple(self.nbytes(node.name, output, batch) for output in range(len(node.output_types)))
 
     def nbytes(self, name: str, output: int, batch: int | None = None) -> int:
@@ -153,7 +157,7 @@ class StepGraph:
     def _time(self, node: Node, cost: costs.Cost, processor: Processor, machines: Machines) -> float:
         here = costs.seconds(cost, processor, costs.dtype_of(node))
         if self.seconds is None:
-            return here
+            return here * self.turns.get(node.name, 1)
         where = machines.processor(node.device)[0]
         there = costs.seconds(self._costs_of(None)[node.name], where, costs.dtype_of(node))
         return self.seconds[node.name] * (here / there if there else 1.0)
@@ -269,6 +273,7 @@ def traced(metadata: Any, master: str | None = None, batch: int | None = None, m
     step.batch = batch or _common([step.sizes[node.name][0] for node in nodes if node.op == "_Arg"])
     step.ran = frozenset(name for name, seconds in spent.items() if seconds)
     step.seconds = spent if measured else None
+    step.turns = Counter(node.node_name for device in metadata.step_stats.dev_stats for node in device.node_stats)
     return step
 
 

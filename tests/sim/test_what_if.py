@@ -132,6 +132,38 @@ def test_the_base_is_the_virtual_step_traced_or_only_planned(program, network):
     assert planned.base.makespan == pytest.approx(took, rel=PRECISION)
 
 
+def looped():
+    """LSTM layers in a loop of ten words: nodes of a loop run once, for as long as all its turns."""
+    x = tf.placeholder(tf.float32, [8, 10, 64])
+    with tf.device("/gpu:0"):
+        cell = tf.nn.rnn_cell.MultiRNNCell([tf.nn.rnn_cell.LSTMCell(64) for _ in range(2)])
+        loss = tf.reduce_mean(tf.nn.dynamic_rnn(cell, x, dtype=tf.float32)[0])
+    return [loss, tf.train.GradientDescentOptimizer(0.1).minimize(loss)], {x: np.ones([8, 10, 64], np.float32)}
+
+
+def chosen():
+    """One of two branches, whose weights are on a server: what did not run takes no time, but is sent."""
+    x, yes = tf.placeholder(tf.float32, [8, 64]), tf.placeholder(tf.bool, [])
+    with tf.device("/job:ps/task:0"):
+        weights = tf.get_variable("weights", [64, 64])
+    with tf.device("/job:worker/task:0/gpu:0"):
+        y = tf.cond(yes, lambda: tf.matmul(x, weights), lambda: tf.matmul(tf.matmul(x, weights), weights))
+    return [tf.reduce_sum(y)], {x: np.ones([8, 64], np.float32), yes: True}
+
+
+@pytest.mark.parametrize("program, bound", [(looped, 0.01), (chosen, 0.02)])
+def test_loops_and_branches_are_near(program, bound):
+    with tf.Graph().as_default(), cluster() as made:
+        fetches, feeds = program()
+        with tf.Session(made.target, config=tf.ConfigProto(allow_soft_placement=True)) as session:
+            session.run(tf.global_variables_initializer())
+            before = made.now()
+            session.run(fetches, feeds)
+            took = made.now() - before
+            asked = sim.what_if(session, fetches=fetches, feed_dict=feeds)
+    assert asked.base.makespan == pytest.approx(took, rel=bound)
+
+
 def flat(fetches):
     return [one for each in fetches for one in (each if isinstance(each, list) else [each])]
 
