@@ -18,6 +18,7 @@ from dtflab.hardware.topology import Link
 from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.sim.critical_path import Part
 from dtflab.sim.step_tasks import computes, plain
+from dtflab.virtual.step import LEAST_S
 
 if TYPE_CHECKING:
     from dtflab.sim.what_ifs import WhatIf
@@ -38,8 +39,8 @@ class Outcome:
 
     @property
     def makespan(self) -> float:
-        """Seconds until the last worker's step is over."""
-        return self.schedule.makespan
+        """Seconds until the last worker's step is over; as in virtual time, one of nothing but constants takes some."""
+        return self.schedule.makespan or LEAST_S
 
     @property
     def throughput(self) -> float:
@@ -68,10 +69,12 @@ class Outcome:
         without transfers. ValueError if one of them computes nothing.
         """
         spans = [self._spans_on(name) for name in devices]
-        if not all(spans):
-            raise ValueError(f"{devices[spans.index([])]} computes nothing in this step, so it is no stage of it.")
-        whole = max(own[-1].end for own in spans) - min(own[0].start for own in spans)
-        return 1 - sum(span.end - span.start for own in spans for span in own) / (whole * len(devices))
+        if not spans or not all(spans):
+            idle = devices[spans.index([])] if spans else "No device"
+            raise ValueError(f"{idle} computes nothing in this step, so it is no stage of it.")
+        every = [span for own in spans for span in own]
+        whole = max(span.end for span in every) - min(span.start for span in every)
+        return 1 - sum(span.end - span.start for span in every) / (whole * len(devices))
 
     def _spans_on(self, name: str) -> list[Span]:
         found = [own for device, own in self.schedule.spans.items() if device_spec.matches(name, device)]
@@ -91,16 +94,16 @@ class Outcome:
     @cached_property
     def critical_path(self) -> list[Part]:
         """What the end waited for, part by part; they add up to the makespan."""
-        return [part for each in self.schedule.critical_path if (part := self._part(each)).seconds]
+        path = self.schedule.critical_path
+        return [
+            self._part(each) for each in path if (each.hops if isinstance(each, Message) else each.end > each.start)
+        ]
 
     def _part(self, each: Span | Message) -> Part:
         if isinstance(each, Span):
             return Part("compute", f"{each.name} on {each.device}", each.end - each.start)
-        seconds = each.arrived - each.sent
-        if not each.hops:
-            return Part("call", each.source, seconds)
         narrowest = max(each.hops, key=lambda hop: hop.end - hop.start).link
-        return Part("transfer", f"{self._made(each)} over {link_name(narrowest)}", seconds)
+        return Part("transfer", f"{self._made(each)} over {link_name(narrowest)}", each.arrived - each.sent)
 
     def _made(self, message: Message) -> str:
         """The op whose output a message is; the call, if it is one."""
@@ -158,7 +161,7 @@ class Outcome:
             self.rate,
             f"{self.speedup:.2f}",
             "" if busiest is None else f"{busiest[0]} {100 * busiest[1]:.0f} %",
-            f"{100 * sum(self.idle.values()) / len(self.idle):.0f} %",
+            f"{100 * sum(self.idle.values()) / max(1, len(self.idle)):.0f} %",
         )
 
     @property

@@ -413,7 +413,21 @@ def test_bad_changes_say_what_is_wrong(question, changes, words):
         question.run(**changes)
 
 
+def test_a_step_of_constants_takes_what_it_takes_in_virtual_time():
+    with tf.Graph().as_default(), cluster() as made:
+        constant = tf.constant(3.0)
+        with tf.Session(made.target) as session:
+            before = made.now()
+            session.run(constant)
+            took = made.now() - before
+            asked = sim.what_if(session, fetches=constant)
+    assert asked.base.makespan == pytest.approx(took)
+    assert asked.run(gpu=2.0).speedup == 1 and "as it is" in asked.table(cpu=[2.0])
+
+
 def test_bad_questions_say_what_is_lacking(question):
+    with pytest.raises(ValueError, match="/gpu:3 computes nothing"):
+        question.base.bubble(["/gpu:0", "/gpu:3"])
     with pytest.raises(ValueError, match="one thing"):
         question.sweep(network=["1Gb/s"], gpu=["K40"])
     with pytest.raises(ValueError, match="On which hardware"):
