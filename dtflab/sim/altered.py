@@ -102,7 +102,10 @@ def _processor(what: str, part: Processor, asked: Any, find: Callable[[Any], Pro
     if asked is None:
         return part
     if not _is_factor(asked):
-        return find(asked)
+        found = find(asked)
+        if found.kind != part.kind:
+            raise ValueError(f"{what}={found.name!r} is a {found.kind}; it can't stand for the {part.name}.")
+        return found
     times = _number(what, asked)
     return replace(
         part,

@@ -7,7 +7,7 @@ import pytest
 
 import dtflab as tf
 from dtflab import model_parallel, sim
-from dtflab.hardware.catalogue import gpu
+from dtflab.hardware.catalogue import cpu, gpu
 from dtflab.hardware.machines import machines_for
 
 WORKER = "/job:worker/replica:0/task:0"
@@ -398,6 +398,7 @@ def test_a_batch_that_is_built_in_says_so():
     [
         ({"gpu": "K4000"}, "K4000"),
         ({"network": 0}, "network=0: a factor is a number above 0"),
+        ({"gpu": cpu("2x Xeon E5-2690 v3")}, "is a CPU; it can't stand for the"),
         ({"network": "fast"}, "fast"),
         ({"latency": -1}, "latency=-1: a factor is a number from 0 up"),
         ({"workers": 0}, "workers=0"),
