@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 
 class SessionRunHook:
-    """Base of hooks; each method does nothing here. One with `survives_loss = False` ends the training with a lost task.
+    """Base of hooks; each method does nothing here. With `survives_loss = False`, a lost task ends the training.
 
     In order: `begin` (the graph may still be changed), `after_create_session` (each time that a session is made
     anew), then `before_run` and `after_run` around every run, and `end` if the last run did not fail.
