@@ -1,8 +1,8 @@
 """StepGraph: one step as executors have it, nodes by device with what crosses, and how large every tensor is.
 
 Stands for what `RunMetadata` keeps of a step: its partition graphs and its step stats. Left out: what a kernel's cost
-owes to values (sizes alone count), the order of a loop's turns (its nodes run once, for as long as all turns; of a step
-that never ran, for one), that what is dead is sent as nothing.
+owes to values (sizes alone count), the order of a loop's turns (its nodes run once, for as long as all turns). Of a
+step that never ran, loops turn once and both branches of a cond are taken.
 
 Rules: a traced step has the sizes that its trace shows, and what took no time there takes none; of a step that never
 ran, sizes are the static ones. A dimension belongs to the batch if static shapes leave it open once the batch is open,
@@ -48,7 +48,7 @@ class StepGraph:
 
     `master` is the task that runs the step for its client, `batch` how many examples are in it, if that is known.
     `sizes` are those of all outputs by node; `seconds` what nodes took where they ran, None: as the model says.
-    `turns` says how often those ran that are in loops.
+    `turns` says how often those ran that are in loops, `dead` which did not, in branches that were not taken.
     """
 
     nodes: list[Node]
@@ -58,6 +58,7 @@ class StepGraph:
     ran: frozenset[str] | None = None  # the nodes that took time; None: as the ops say
     seconds: dict[str, float] | None = None
     turns: dict[str, int] = field(default_factory=dict)
+    dead: frozenset[str] = frozenset()
     _costs: dict[int | None, dict[str, costs.Cost]] = field(default_factory=dict, repr=False)
     _times: dict[tuple[Processor, int | None], dict[str, float]] = field(default_factory=dict, repr=False)
 
@@ -105,14 +106,24 @@ class StepGraph:
             return [(self.sends[node.name].name, 0)], list(node.controls)
         inputs = [
             edge
-            for edge in node.inputs
+            for edge in self._merged(node)
             if edge[0] not in self.constants and not is_back_edge(node, self.by_name[edge[0]])
         ]
         return inputs, [name for name in node.controls if name not in self.constants]
 
+    def _merged(self, node: Node) -> list[tuple[str, int]]:
+        """The inputs of a node; of a Merge those that came from the branch that was taken, where that is known."""
+        kind = op_registry.get(node.op).control_flow
+        if kind != "merge" or self.dead.isdisjoint(name for name, _ in node.inputs):
+            return node.inputs
+        return [edge for edge in node.inputs if edge[0] not in self.dead] or node.inputs
+
     def output_bytes(self, node: Node, batch: int | None = None) -> tuple[int, ...]:
         """What a node's outputs take on the way to other devices; a send's only one is what it sends."""
         if node.op in _SENDS:
+            receive = self.crossings.get(node.name)
+            if receive is not None and receive.name in self.dead:
+                return (0,)
             return (self.nbytes(*node.inputs[0], batch) * self.turns.get(node.name, 1),)
         return tuple(self.nbytes(node.name, output, batch) for output in range(len(node.output_types)))
 
@@ -273,8 +284,25 @@ def traced(metadata: Any, master: str | None = None, batch: int | None = None, m
     step.batch = batch or _common([step.sizes[node.name][0] for node in nodes if node.op == "_Arg"])
     step.ran = frozenset(name for name, seconds in spent.items() if seconds)
     step.seconds = spent if measured else None
+    step.dead = _dead(step, metadata.step_stats)
     step.turns = Counter(node.node_name for device in metadata.step_stats.dev_stats for node in device.node_stats)
     return step
+
+
+def _dead(step: StepGraph, step_stats: Any) -> frozenset[str]:
+    """The nodes that a trace lacks: dead ones. What directs (a Switch) never is in it."""
+    records = [node for device in step_stats.dev_stats for node in device.node_stats]
+    ran = {node.node_name for node in records}
+    came = {node.timeline_label.rpartition("] ")[2] for node in records if node.node_name == "RecvTensor"}
+    dead: set[str] = set()
+    for node in step.nodes:
+        if node.op in _RECEIVES:
+            text = "{} from {} to {}".format(*(part.decode() for part in _key(node)))
+            if text not in came and step.source(node.name, 0)[0] not in ran:
+                dead.add(node.name)
+        elif node.op not in _SENDS and node.name not in ran and not op_registry.get(node.op).control_flow:
+            dead.add(node.name)
+    return frozenset(dead)
 
 
 def planned(
