@@ -197,4 +197,3 @@ def test_who_asks_the_attention_decides_what_runs_at_once(layers, kinds):
     assert speedup["gnmt"] > 0.9 * speedup.get(None, 0), "nearly as without attention"
     idle = {kind: np.mean([share for device, share in spread[kind].idle.items() if "GPU" in device]) for kind in kinds}
     assert idle["standard"] > idle["gnmt"] + 0.1
-    print(layers, speedup, idle)
