@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ from dtflab.sim.job import Input, job
 from dtflab.sim.parameters import Parameters
 from dtflab.sim.profile import Profile
 from dtflab.sim.stragglers import Stragglers, exponential
-from dtflab.sim.traffic import Array
+from dtflab.sim.traffic import Array, shards
 
 MODES = ("ps_sync", "ps_async", "ps_sync_spares", "allreduce", "model_parallel", "pipeline")
 # A mechanism that can be left out, to see what it is worth.
@@ -88,7 +88,8 @@ def estimate(
       ResourceExhaustedError: variables, gradients and activations do not fit into a device's memory.
       ValueError: an argument that is not known, or numbers that do not go together; it says which there are.
     """
-    left_out, engine = _checked(mode, steps, off), _engine(mode, engine)
+    _check_kinds(stragglers=(stragglers, Stragglers), input=(input, Input), parameters=(parameters, Parameters))
+    left_out, engine = _checked(mode, off, steps, parts, fusion_bytes), _engine(mode, engine)
     given = parameters or _fitted()
     values = dataclasses.replace(given, **{name: 0.0 for off, name in _OFF.items() if off in left_out})
     profile, where = _profile(model, batch), _cluster(cluster)
@@ -99,12 +100,13 @@ def estimate(
     asked = _Asked(profile, where, values, mode, engine, _factors(stragglers, given, shape, seed, left_out), trace)
     if mode in ("model_parallel", "pipeline"):
         return _pipeline(asked, micro_batches if mode == "pipeline" else 1)
-    _check_memory(profile, where)
     if mode == "allreduce":
+        _check_memory(profile, where, dict.fromkeys(where.devices, profile.memory_bytes))
         return _reduction(asked, algorithm, fusion_bytes)
     if "hot_variables" in left_out:
         strategy, parts = "greedy", len(where.servers)
     local_aggregation = local_aggregation and "local_aggregation" not in left_out
+    _check_memory(profile, where, _needed(profile, where, strategy, parts))
     required = _required(where, mode, spares, local_aggregation)
     if most_items is None and asked.engine == "vectorised":
         most_items = max(_MESSAGES // len(where.devices), len(where.servers))
@@ -178,24 +180,44 @@ def _engine(mode: str, asked: str | None) -> str:
     return asked or there[0]
 
 
-def _checked(mode: str, steps: int, off: Iterable[str]) -> frozenset[str]:
-    left_out = frozenset(off)
+def _checked(mode: str, off: Iterable[str], steps: int, parts: int, fusion_bytes: float) -> frozenset[str]:
+    left_out = frozenset([off] if isinstance(off, str) else off)
     for what, given, known in (("mode", {mode}, MODES), ("off", left_out, MECHANISMS)):
         if unknown := sorted(given - set(known)):
             raise ValueError(f"{what}={unknown[0]!r} is not known; there are {', '.join(known)}")
-    if steps < 1:
-        raise ValueError(f"an estimate needs at least one step, not {steps}")
+    for what, number, least in (("steps", steps, 1), ("parts", parts, 1), ("fusion_bytes", fusion_bytes, 0)):
+        if number < least:
+            raise ValueError(f"{what} is at least {least}, not {number}")
     return left_out
+
+
+def _check_kinds(**given: tuple[Any, type]) -> None:
+    """Options that are objects: each with the class that it must be of, if it is given."""
+    for what, (value, kind) in given.items():
+        if not isinstance(value, kind | None):
+            example = "sim.lognormal(0.2)" if kind is Stragglers else f"a sim.{kind.__name__}(…)"
+            raise TypeError(f"{what} is {example}, not {value!r}")
 
 
 def _profile(model: Any, batch: int | None) -> Profile:
     """The profile of what `estimate` takes as a model, at the batch size that is asked for."""
     if isinstance(model, str):
-        return _named(model, batch or 32)
-    profile = (
-        model if isinstance(model, Profile) else Profile.from_graph(model if isinstance(model, Tensor) else model.loss)
-    )
+        return _named(model, 32 if batch is None else batch)
+    loss = model if isinstance(model, Tensor | Profile) else getattr(model, "loss", None)
+    if loss is None:
+        raise TypeError(f"model is a name of sim.models, a sim.Profile or the loss of a graph, not {model!r}")
+    profile = loss if isinstance(loss, Profile) else _of_graph(loss, batch)
     return profile if batch in (None, profile.batch) else profile.with_batch(batch)
+
+
+def _of_graph(loss: Tensor, batch: int | None) -> Profile:
+    """The profile of a graph; `batch` is asked for only if its shapes don't say how many examples a step takes."""
+    try:
+        return Profile.from_graph(loss)
+    except ValueError:
+        if batch is None:
+            raise
+        return Profile.from_graph(loss, batch=batch)
 
 
 @functools.cache
@@ -221,11 +243,20 @@ def _cluster(given: Any) -> ClusterModel:
     return of_machines(machines)
 
 
-def _check_memory(profile: Profile, cluster: ClusterModel) -> None:
-    """Raise ResourceExhaustedError if a step does not fit into every device."""
-    needed = profile.memory_bytes
-    for device in cluster.devices:
-        _check_fits(profile, needed, device, cluster)
+def _needed(profile: Profile, cluster: ClusterModel, strategy: str, parts: int) -> dict[str, float]:
+    """Bytes on each device: servers hold the variables, and workers what a step fetches of them and makes of that."""
+    needed: dict[str, float] = dict.fromkeys(cluster.devices, profile.fetched_memory_bytes)
+    for each in shards(profile, len(cluster.servers), strategy, parts):
+        for shard in each:
+            server = cluster.servers[shard.server]
+            needed[server] = needed.get(server, 0) + shard.bytes
+    return needed
+
+
+def _check_memory(profile: Profile, cluster: ClusterModel, needed: Mapping[str, float]) -> None:
+    """Raise ResourceExhaustedError if what is needed does not fit into every device."""
+    for device, nbytes in needed.items():
+        _check_fits(profile, nbytes, device, cluster)
 
 
 def _check_stages(asked: _Asked, ready: pipelines.Pipeline) -> None:
@@ -242,7 +273,7 @@ def _check_fits(profile: Profile, nbytes: float, device: str, cluster: ClusterMo
             None,
             None,
             f"OOM when training {profile.name} with a batch of {profile.batch} on {device}: it needs {needs}, "
-            f"{there.name} has {has}. Take a smaller batch or another device.",
+            f"{there.name} has {has}. Take a smaller batch, more devices or larger ones.",
         )
 
 

@@ -34,13 +34,17 @@ class Run(Protocol):
 
 
 class Rule:
-    """Who goes on when. `dropped` gradients came too late."""
+    """Who goes on when. `dropped` gradients came too late.
+
+    `waits_s`: how long after a gradient has come its worker waits for the update, in the order in which they leave.
+    """
 
     counts = False  # it is told of each gradient that is on its server
 
     def __init__(self, run: Run) -> None:
         self.run, self.items = run, len(run.job.items.names)
         self.dropped = 0
+        self.waits_s = [0.0] * self.items
 
     def added(self, number: int, step: int) -> None:
         """Gradient `number` of that step is on its server."""
@@ -59,7 +63,11 @@ class Rule:
 
 
 class Alone(Rule):
-    """Nobody waits for others."""
+    """Nobody waits for others; a worker's own updates are part of its step."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.waits_s = run.job.items.apply_s[::-1].tolist()
 
     def finished(self, worker: int) -> None:
         self.begin_all([worker], self.run.engine.now)

@@ -170,13 +170,14 @@ class _Run:
         """A worker's gradient sets out to its server."""
         arrival = self.send(self.pushes[number])
         self.pushed[self.row[worker] * self.count + number] = arrival
-        if arrival > self.ended[worker]:
-            self.ended[worker] = arrival
+        done = arrival + self.rule.waits_s[number // self.workers]
+        if done > self.ended[worker]:
+            self.ended[worker] = done
         if self.rule.counts:
             self.engine.at(arrival, self.rule.added, number, self.step[worker])
 
     def finish(self, worker: int) -> None:
-        """All gradients of a worker's step are on their servers."""
+        """A worker's step is over: all its gradients are on their servers."""
         step, row = self.step[worker], self.row[worker]
         self.log.ended[step, worker] = self.engine.now
         for device in self.devices(worker):

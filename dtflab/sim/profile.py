@@ -168,8 +168,13 @@ class Profile:
     @property
     def memory_bytes(self) -> int:
         """Variables, dense gradients, and what the way forward leaves for the way back: at least so much is needed."""
-        trained = sum(v.gradient_bytes for v in self.variables if v.trainable)
-        return self.variable_bytes + trained + sum(layer.kept_bytes for layer in self.layers)
+        return self.fetched_memory_bytes + sum(v.bytes - v.pull_bytes for v in self.variables)
+
+    @property
+    def fetched_memory_bytes(self) -> int:
+        """The same of a worker whose variables are on servers: of those that a step reads by rows, only the rows."""
+        fetched = sum(v.pull_bytes + v.gradient_bytes * v.trainable for v in self.variables)
+        return fetched + sum(layer.kept_bytes for layer in self.layers)
 
     # -- time
 

@@ -29,6 +29,7 @@ from dtflab.sim.layers_of_graph import Layers
 from dtflab.sim.models.model import train_op as training_step
 from dtflab.sim.profile import Kernel, LayerCost, Profile, VariableCost
 
+_RANDOM, _CONSTANT = {"RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal"}, {"Const", "Fill"}
 _READS_ROWS = {"Gather", "GatherV2", "ResourceGather"}
 
 
@@ -58,7 +59,7 @@ class _Step:
     def __init__(self, layers: Layers, batch: int | None, loop_turns: int | None) -> None:
         self.layers, self.loop_turns, self.known_batch = layers, loop_turns, batch
         self.shapes = {tuple(v.shape.as_list()) for v in layers.known.values()}
-        self.growing = _growing([*layers.forward, *layers.backward, *layers.update], layers)
+        self.growing = _growing([*layers.forward, *layers.backward, *layers.update], layers, batch)
         self.batch = batch if batch is not None else self._first_dimension()
 
     def costs(self) -> list[LayerCost]:
@@ -193,13 +194,21 @@ def _is_fed(tensor: Tensor) -> bool:
     return tensor.op.type.startswith("Placeholder")
 
 
-def _growing(ops: Iterable[Operation], layers: Layers) -> set[Operation]:
+def _growing(ops: Iterable[Operation], layers: Layers, batch: int | None) -> set[Operation]:
     """What depends on the step's inputs: on anything that is neither a variable nor a constant."""
     growing: set[Operation] = set()
     for op in ops:
-        if any(tensor.op in growing for tensor in op.inputs) or _is_input(op, layers):
+        if any(tensor.op in growing for tensor in op.inputs) or _is_input(op, layers) or _is_made_up(op, batch):
             growing.add(op)
     return growing
+
+
+def _is_made_up(op: Operation, batch: int | None) -> bool:
+    """Random numbers, or a constant with a row for each example: many programs take them for examples."""
+    if op.type in _CONSTANT:
+        sizes = _shape(op.outputs[0]).as_list() if batch and op.outputs[0].dtype.is_floating else []
+        return len(sizes) > 1 and sizes[0] == batch
+    return op.type in _RANDOM
 
 
 def _is_input(op: Operation, layers: Layers) -> bool:

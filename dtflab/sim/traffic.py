@@ -22,10 +22,11 @@ Array = np.ndarray[Any, Any]
 
 
 class Shard(NamedTuple):
-    """A variable, or a part of one, on a server."""
+    """A variable, or a part of one, on a server, where it takes `bytes`."""
 
     name: str
     server: int
+    bytes: float
     pull_bytes: float
     push_bytes: float
 
@@ -85,16 +86,16 @@ def shards(profile: Profile, servers: int, strategy: str = "greedy", parts: int 
     if strategy not in STRATEGIES:
         raise ValueError(f"no strategy {strategy!r} places variables: {', '.join(STRATEGIES)}")
     cut = [[piece for v in layer.variables for piece in _cut(v, parts)] for layer in profile.layers]
-    placed = iter(STRATEGIES[strategy]([nbytes for each in cut for nbytes, _ in each], servers))
-    return [[shard._replace(server=next(placed)) for _, shard in each] for each in cut]
+    placed = iter(STRATEGIES[strategy]([piece.bytes for each in cut for piece in each], servers))
+    return [[piece._replace(server=next(placed)) for piece in each] for each in cut]
 
 
-def _cut(variable: VariableCost, parts: int) -> list[tuple[float, Shard]]:
-    """The parts of a variable, and what each takes of a server's memory."""
+def _cut(variable: VariableCost, parts: int) -> list[Shard]:
+    """The parts of a variable, of which nobody knows yet on which server they are."""
     count = max(1, min(parts, math.ceil(variable.bytes / LEAST_PART)))
     names = [f"{variable.name}/part_{i}" for i in range(count)] if count > 1 else [variable.name]
-    pull, push = variable.pull_bytes / count, variable.gradient_bytes / count
-    return [(variable.bytes / count, Shard(name, 0, pull, push)) for name in names]
+    whole, pull, push = (n / count for n in (variable.bytes, variable.pull_bytes, variable.gradient_bytes))
+    return [Shard(name, 0, whole, pull, push) for name in names]
 
 
 # ---- what is sent when ----

@@ -1,5 +1,6 @@
 """`sim.estimate`: what it takes, what it says, what each mechanism is worth on its own kind of platform."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -10,6 +11,7 @@ from dtflab import sim
 from dtflab.sim.estimates import MECHANISMS, MODES, estimate
 from dtflab.sim.job import Input
 from dtflab.sim.parameters import IDEAL, Parameters
+from dtflab.sim.profile import Kernel, VariableCost
 from dtflab.sim.stragglers import lognormal
 from tests.sim.networks import GPU, cluster, layered
 
@@ -122,7 +124,11 @@ def test_a_measured_rate_takes_the_place_of_the_roofline():
         ({"mode": "ps"}, "mode='ps' is not known; there are ps_sync, ps_async"),
         ({"off": ["magic"]}, "off='magic' is not known; there are overlap"),
         ({"mode": "ps_async", "engine": "vectorised"}, "engine='vectorised' does not simulate mode 'ps_async'"),
-        ({"steps": 0}, "at least one step, not 0"),
+        ({"steps": 0}, "steps is at least 1, not 0"),
+        ({"batch": 0}, "A batch has at least one example, not 0"),
+        ({"parts": 0}, "parts is at least 1, not 0"),
+        ({"mode": "allreduce", "fusion_bytes": -1}, "fusion_bytes is at least 0, not -1"),
+        ({"off": "magic"}, "off='magic' is not known"),
         ({"spares": 2}, "spares=2 has no meaning in mode 'ps_sync'"),
         ({"mode": "ps_sync_spares", "spares": 4}, "of 4 workers 4 can't be spares"),
         ({"strategy": "fair"}, "no strategy 'fair' places variables: round_robin, greedy"),
@@ -135,6 +141,29 @@ def test_what_can_not_be_asked(options, message):
         estimate(NETWORK, cluster(4, 2), **{"parameters": IDEAL, **options})
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"stragglers": 0.2}, r"stragglers is sim\.lognormal\(0\.2\), not 0\.2"),
+        ({"input": "a file"}, r"input is a sim\.Input\(…\), not 'a file'"),
+        ({"parameters": {"jitter": 0}}, r"parameters is a sim\.Parameters\(…\), not"),
+    ],
+)
+def test_options_that_are_objects(options, message):
+    with pytest.raises(TypeError, match=message):
+        estimate(NETWORK, cluster(2, 1), **options)
+    with pytest.raises(TypeError, match=r"model is a name of sim\.models, .* not 3"):
+        estimate(3, cluster(2, 1))
+    with pytest.raises(ValueError, match="no file server"):
+        Input(1e5, 0)
+
+
+def test_a_batch_that_the_graph_leaves_open_is_that_which_is_asked_for():
+    with tf.Graph().as_default():
+        loss = tf.reduce_mean(tf.layers.dense(tf.placeholder(tf.float32, [None, 8]), 4))
+        assert estimate(loss, cluster(1, 1), 2, batch=24, parameters=IDEAL).batch == 24
+
+
 def test_a_cluster_must_be_one():
     with pytest.raises(TypeError, match=r"cluster is a sim\.cluster_model"):
         estimate(NETWORK, {"worker": 2}, parameters=IDEAL)
@@ -145,8 +174,6 @@ def test_a_cluster_must_be_one():
 
 
 def test_what_does_not_fit_into_memory_fails_as_it_would_there():
-    import dataclasses
-
     small = dataclasses.replace(GPU, memory_bytes=20_000_000)
     with pytest.raises(tf.errors.ResourceExhaustedError, match=r"OOM when training layered .*GPU:0: it needs 0.0 GiB"):
         estimate(NETWORK, cluster(1, 1, gpu=small), 1, parameters=IDEAL)
@@ -154,10 +181,32 @@ def test_what_does_not_fit_into_memory_fails_as_it_would_there():
     assert estimate(NETWORK, there, 1, "pipeline", parameters=IDEAL).throughput > 0
 
 
+def test_workers_hold_what_they_fetch_and_servers_the_variables():
+    """A table of 64 GiB, of which a step reads rows, needs servers that hold it, not cards."""
+    network, table = layered([1000]), VariableCost("table", 64 << 30, rows_bytes=4096)
+    network = dataclasses.replace(network, layers=(dataclasses.replace(network.layers[0], variables=(table,)),))
+    cpu = sim.Processor("small", "CPU", {"float32": 1e11}, 20 << 30, 1e10, 1e-6, 2, "made up")
+    assert estimate(network, cluster(4, 4, cpu=cpu), 1, parts=4, parameters=IDEAL).throughput > 0
+    for options in ({}, {"mode": "ps_async"}):
+        with pytest.raises(
+            tf.errors.ResourceExhaustedError, match=r"on /job:ps/.*CPU:0: it needs 64\.0 GiB, small has"
+        ):
+            estimate(network, cluster(4, 4, cpu=cpu), 1, parameters=IDEAL, **options)
+    with pytest.raises(tf.errors.ResourceExhaustedError, match=r"GPU:0: it needs 64\.0 GiB"):
+        estimate(network, cluster(4, 4, gpu="K40"), 1, "allreduce", parameters=IDEAL)
+
+
+def test_a_free_worker_waits_for_its_own_updates():
+    """One worker has the same step, whether it waits for others or not."""
+    network = layered([4_000_000])
+    update = Kernel("ApplyGradientDescent", "float32", 10**12, 0)
+    network = dataclasses.replace(network, layers=(dataclasses.replace(network.layers[0], update=(update,)),))
+    sync, free = (seconds(cluster(1, 1), network=network, mode=mode) for mode in ("ps_sync", "ps_async"))
+    assert free == pytest.approx(sync) and free > 1
+
+
 def test_hardware_of_several_kinds():
     """The slower kind sets the pace of synchronous steps, and makes fewer of its own."""
-    import dataclasses
-
     slow = dataclasses.replace(GPU, name="slow", peak_flops={"float32": 0.5e12})
     mixed = cluster(3, 1, bandwidth=float("inf"), gpu={"/job:worker/task:1": slow, "": GPU})
     assert seconds(mixed) == pytest.approx(2 * seconds(cluster(3, 1, bandwidth=float("inf"))), rel=1e-6)

@@ -30,6 +30,25 @@ def profile(name, batch=4, **options):
     return Profile.from_graph(model.loss, name=name)
 
 
+@pytest.mark.parametrize(
+    "examples", [lambda: tf.random_uniform([8, 6, 6, 3]), lambda: tf.zeros([8, 6, 6, 3]), lambda: tf.ones([8, 108])]
+)
+def test_made_up_examples_grow_with_the_batch(examples):
+    """Random numbers and constants, of which benchmarks and exercises are made, as if they were fed."""
+
+    def of(x):
+        loss = tf.reduce_sum(tf.layers.dense(tf.layers.dense(tf.layers.flatten(x), 20, tf.nn.relu), 3))
+        return Profile.from_graph(loss, batch=8)
+
+    with tf.Graph().as_default():
+        made = of(examples())
+    with tf.Graph().as_default():
+        fed = of(tf.placeholder(tf.float32, [8, 108]))
+    assert [layer.output_bytes for layer in made.layers] == [layer.output_bytes for layer in fed.layers]
+    assert made.with_batch(16).backward_flops == fed.with_batch(16).backward_flops
+    assert made.memory_bytes >= fed.memory_bytes - 8 * 108 * 4
+
+
 def small_net():
     """Two dense layers; the second has a scale of its own, and what follows belongs to it."""
     x = tf.placeholder(tf.float32, [10, 6], name="x")
