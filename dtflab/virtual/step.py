@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph.garbage import RARE_COLLECTION
 from dtflab.ops.blas import BLAS
 from dtflab.ops.entropy import SOURCE
 from dtflab.runtime.executor import Executor, Iteration
@@ -76,8 +77,10 @@ class VirtualStep(Step):
     def drive(self, until: Callable[[], bool] = lambda: False) -> None:
         """Run the step to its end, as events do it; see Step."""
         started = self.clock.now()
-        with BLAS:
+        with BLAS, RARE_COLLECTION:
             super().drive(until)
+        if not self.in_flight:  # it is over: without these, which know it, it goes at once, not when a collector comes
+            self._on_cancel.clear()
         if self.clock.now() == started:
             self.clock.sleep(LEAST_S)
 
@@ -104,7 +107,7 @@ class VirtualStep(Step):
             self._wake.set()
 
     def _advance(self) -> None:
-        """Do what can be done at this moment: what has come, then what is ready."""
+        """Do what can be done at this moment: what has come, then what is ready; at the end, call the master."""
         queue, inbox = self._queue, self._inbox
         before, SOURCE.draw = SOURCE.draw, self.draw
         try:
@@ -117,6 +120,8 @@ class VirtualStep(Step):
                     queue.popleft().process()
         finally:
             SOURCE.draw = before
+        if self.helpers and not self.in_flight and self.error is None:
+            self._answer()
 
     @np.errstate(all="ignore")
     def _loop(self, until: Callable[[], bool]) -> None:
@@ -125,8 +130,6 @@ class VirtualStep(Step):
         self._advance()
         while self.in_flight and not until():
             self._wait()
-        if not self.in_flight and self.error is None and self.helpers:
-            self._await_answers()
 
     def _wait(self) -> None:
         if self._wake is None:
@@ -138,14 +141,12 @@ class VirtualStep(Step):
         elif not self._wake.wait(max(0.0, self._deadline - self.clock.now())):
             self._expired()
 
-    def _await_answers(self) -> None:
+    def _answer(self) -> None:
         """Each task that has run a part of the step says so to the master."""
         for helper in self.helpers:
             self.expect()
             self.world.wires.call(self.step_id, "RunGraph ended", helper, self.master, partial(self.post, _nothing))
         self.helpers = []
-        while self.in_flight:
-            self._wait()
 
 
 class _Kernel:
