@@ -25,7 +25,7 @@ cores where there are some; tf32 is used where it is asked for.
 ## A part of one's own
 ```python
 {own}```
-Where a name may stand, the part itself may, too: `Cluster(…, network=Nic(…), bus=Bus(…), cpu=Processor(…))`.
+Where a name may stand, the part itself may, too: `Cluster(…, network=Nic(…), bus=Bus(…), racks=Rack(…))`.
 
 """
 OWN = """\

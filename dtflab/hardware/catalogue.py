@@ -24,13 +24,17 @@ from dtflab.machine import cards
 _Part = TypeVar("_Part", Processor, Bus, Nic, Switch, Rack)
 
 
-def add_hardware(part: Processor | Bus | Nic) -> None:
+def add_hardware(part: Processor | Bus | Nic | Switch | Rack) -> None:
     """Make a part of one's own known by its name, in `Cluster(gpu=…)` and wherever else names are taken.
 
-    ValueError if another part has that name.
+    ValueError if another part has that name, or there is no shelf for such a thing.
     """
     kind = part.kind if isinstance(part, Processor) else type(part).__name__
-    shelves: dict[str, dict[str, Any]] = {"GPU": GPUS, "CPU": CPUS, "Bus": BUSES, "Nic": NICS}
+    shelves: dict[str, dict[str, Any]] = {
+        "GPU": GPUS, "CPU": CPUS, "Bus": BUSES, "Nic": NICS, "Switch": SWITCHES, "Rack": RACKS
+    }  # fmt: skip
+    if kind not in shelves:
+        raise ValueError(f"{part!r} is no part of a machine: add a Processor, Bus, Nic, Switch or Rack.")
     shelf = shelves[kind]
     if _plain(part.name) in map(_plain, shelf) or (kind == "GPU" and cards.is_known(part.name)):
         raise ValueError(f"There is a {kind} of the name {part.name!r} already. Give yours another one.")
@@ -46,16 +50,23 @@ def _card(part: Processor) -> cards.CardModel:
 
 def gpu(name: str | Processor) -> Processor:
     """The GPU of that name; ValueError lists the known ones. A Processor is taken as it is."""
-    return name if isinstance(name, Processor) else GPUS[cards.model(name).name]
+    return _of_kind("GPU", name) if isinstance(name, Processor) else GPUS[cards.model(str(name)).name]
 
 
 def cpu(name: str | Processor) -> Processor:
     """The CPUs of a host, "2x NAME" for two sockets; ValueError lists the known ones. A Processor is taken as it is."""
     if isinstance(name, Processor):
-        return name
+        return _of_kind("CPU", name)
+    name = str(name)
     match = re.match(r"\s*(\d+)\s*[x×]\s*", name)
     one = _named("CPU", CPUS, name[match.end() :] if match else name)
     return _times(one, int(match[1])) if match else one
+
+
+def _of_kind(kind: str, part: Processor) -> Processor:
+    if part.kind != kind:
+        raise ValueError(f"{part.name!r} is a {part.kind}, where a {kind} was asked for.")
+    return part
 
 
 def _times(one: Processor, sockets: int) -> Processor:
@@ -85,8 +96,9 @@ def nic(name: str | Nic) -> Nic:
     """
     if isinstance(name, Nic):
         return name
-    rate = _RATE.fullmatch(name.strip())
-    return _of_rate(name.strip(), _bytes_per_second(rate)) if rate else _named("network card", NICS, name)
+    text = str(name).strip()
+    rate = _RATE.fullmatch(text)
+    return _of_rate(text, _bytes_per_second(rate)) if rate else _named("network card", NICS, name)
 
 
 def _bytes_per_second(rate: re.Match[str]) -> float:

@@ -17,7 +17,7 @@ MEMORY_BYTES = 128 * _GIB  # assumed: a host's, which no CPU determines
 # float32 operations of a core in a cycle, a fused multiply-add being two; from the makers' optimization manuals.
 AVX, AVX2, AVX512 = 16, 32, 64  # 8 lanes add + multiply; 2 FMA units of 8 lanes; 2 of 16
 ZEN1 = 16  # 2 FMA units of 4 lanes
-AMX_BF16 = 2048  # products of bfloat16 tiles
+AMX_BF16 = 1024  # products of 16 x 32 and 32 x 16 tiles of bfloat16 in 16 cycles
 
 # name: cores, base GHz, float32 FLOP per cycle and core, bfloat16 FLOP per cycle and core, GB/s, where it is found
 _SHEETS: dict[str, tuple[int, float, int, int, float, str]] = {

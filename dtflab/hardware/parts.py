@@ -43,8 +43,8 @@ class Processor:
             raise ValueError(f"Processor {self.name!r}: kind is 'CPU' or 'GPU', not {self.kind!r}.")
         if "float32" not in self.peak_flops:
             raise ValueError(f"Processor {self.name!r}: peak_flops must say at least float32, in FLOP/s.")
-        for field, value in {**self.peak_flops, "memory_bandwidth": self.memory_bandwidth, "cores": self.cores}.items():
-            _check_positive(self, field, value)
+        _check_positive(self, "memory_bytes", "memory_bandwidth", "cores", "sockets", "chips", **self.peak_flops)
+        _check_not_negative(self, "launch_s")
 
     def peak(self, dtype: Any = "float32") -> float:
         """FLOP/s in `dtype`: a DType, or a name of `peak_flops` such as "tf32". What it lacks it does in float32."""
@@ -75,7 +75,8 @@ class Bus:
     peer_links: int = 1
 
     def __post_init__(self) -> None:
-        _check_positive(self, "bandwidth", self.bandwidth)
+        _check_positive(self, "bandwidth", "peer_links")
+        _check_not_negative(self, "latency_s", "tree", "peer_bandwidth")
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ class Nic:
     source: str
 
     def __post_init__(self) -> None:
-        _check_positive(self, "bandwidth", self.bandwidth)
+        _check_positive(self, "bandwidth")
+        _check_not_negative(self, "latency_s")
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,9 @@ class Switch:
     name: str
     latency_s: float
     source: str
+
+    def __post_init__(self) -> None:
+        _check_not_negative(self, "latency_s")
 
 
 @dataclass(frozen=True)
@@ -110,8 +115,7 @@ class Rack:
     source: str
 
     def __post_init__(self) -> None:
-        _check_positive(self, "hosts", self.hosts)
-        _check_positive(self, "oversubscription", self.oversubscription)
+        _check_positive(self, "hosts", "oversubscription")
 
 
 @dataclass(frozen=True)
@@ -129,10 +133,21 @@ class Network:
     per_message_cpu_s: float = 50e-6  # assumed, for gRPC; calibration fits it
 
     def __post_init__(self) -> None:
-        _check_positive(self, "oversubscription", self.oversubscription)
+        _check_positive(self, "oversubscription")
+        _check_not_negative(self, "switch_latency_s", "hosts_per_rack", "per_message_cpu_s")
 
 
-def _check_positive(part: Any, field: str, value: float) -> None:
-    if not value > 0:
-        name = getattr(part, "name", "")
-        raise ValueError(f"{type(part).__name__} {name!r}: {field} must be more than 0, not {value!r}.")
+def _check_positive(part: Any, *fields: str, **values: float) -> None:
+    for field, value in {**{field: getattr(part, field) for field in fields}, **values}.items():
+        if not value > 0:
+            raise ValueError(f"{_called(part)}: {field} must be more than 0, not {value!r}.")
+
+
+def _check_not_negative(part: Any, *fields: str) -> None:
+    for field in fields:
+        if not getattr(part, field) >= 0:
+            raise ValueError(f"{_called(part)}: {field} must be 0 or more, not {getattr(part, field)!r}.")
+
+
+def _called(part: Any) -> str:
+    return f"{type(part).__name__} {getattr(part, 'name', '')!r}"

@@ -63,9 +63,9 @@ def _processors(parts: Iterable[Processor], cores: str) -> tuple[list[str], list
 
 
 def _called(part: Processor) -> str:
-    """A name with the short ones that mean the same."""
+    """A name with the short ones that mean the same, but for those that can be seen in no other card's name."""
     short = cards.model(part.name).short if part.kind == "GPU" else ()
-    others = [name for name in short if name not in part.name]
+    others = [name for name in short if sum(name in card.name for card in cards.MODELS) != 1]
     return f"{part.name} ({', '.join(others)})" if others else part.name
 
 

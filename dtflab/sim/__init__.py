@@ -17,9 +17,9 @@ from dtflab.machine.clock import CURRENT
 from dtflab.sim.stragglers import exponential, lognormal, pareto, uniform
 
 __all__ = [
-    "Bus", "Input", "Network", "Nic", "Parameters", "Processor", "Profile", "add_hardware", "cluster_model",
-    "estimate", "exponential", "formulas", "hardware", "lognormal", "models", "now", "pareto", "race", "sleep",
-    "uniform", "what_if",
+    "Bus", "Input", "Network", "Nic", "Parameters", "Processor", "Profile", "Rack", "Switch", "add_hardware",
+    "cluster_model", "estimate", "exponential", "formulas", "hardware", "lognormal", "models", "now", "pareto", "race",
+    "sleep", "uniform", "what_if",
 ]  # fmt: skip
 
 # What is loaded when it is first used: modules, and name → the module that has it.
@@ -34,7 +34,7 @@ _LAZY = {
     "what_if": "dtflab.sim.what_ifs",
     "hardware": "dtflab.hardware.tables",
     "add_hardware": "dtflab.hardware.catalogue",
-    **dict.fromkeys(("Bus", "Network", "Nic", "Processor"), "dtflab.hardware.parts"),
+    **dict.fromkeys(("Bus", "Network", "Nic", "Processor", "Rack", "Switch"), "dtflab.hardware.parts"),
 }
 
 

@@ -12,7 +12,7 @@ from dtflab.hardware import catalogue
 from dtflab.hardware.catalogue_cpus import CPUS
 from dtflab.hardware.catalogue_gpus import GPUS
 from dtflab.hardware.catalogue_links import BUSES, NICS, RACKS, SOCKETS, SWITCHES
-from dtflab.hardware.parts import Bus, Network, Nic, Processor, Rack
+from dtflab.hardware.parts import Bus, Network, Nic, Processor, Rack, Switch
 from dtflab.machine import cards
 
 EVERYTHING = [*GPUS.values(), *CPUS.values(), *BUSES.values(), SOCKETS, *NICS.values(), *SWITCHES.values(),
@@ -107,6 +107,15 @@ def test_parts_are_found_however_they_are_written():
 def test_an_unknown_name_gets_the_list(find, message):
     with pytest.raises(ValueError, match=message):
         find("abacus")
+    with pytest.raises(ValueError, match=r"No .* 10\.5 is known|No .* '10\.5' is known"):
+        find(10.5)
+
+
+def test_a_cpu_is_no_gpu():
+    with pytest.raises(ValueError, match="'laptop' is a CPU, where a GPU was asked for"):
+        catalogue.gpu(CPUS["laptop"])
+    with pytest.raises(ValueError, match="'Tesla K40m' is a GPU, where a CPU was asked for"):
+        catalogue.cpu(catalogue.gpu("K40"))
 
 
 def test_two_sockets_have_everything_twice():
@@ -159,12 +168,13 @@ MINE = Processor("Mine", "GPU", {"float32": 20e12}, 16 << 30, 600e9, 4e-6, 60, "
 def shelves(monkeypatch):
     """Copies, so that what a test adds is gone after it."""
     monkeypatch.setattr(cards, "MODELS", [*cards.MODELS])
-    for name in ("GPUS", "CPUS", "BUSES", "NICS"):
+    for name in ("GPUS", "CPUS", "BUSES", "NICS", "SWITCHES", "RACKS"):
         monkeypatch.setattr(catalogue, name, {**getattr(catalogue, name)})
 
 
 def test_a_part_may_stand_where_a_name_may():
-    assert catalogue.gpu(MINE) is catalogue.cpu(MINE) is MINE
+    cores = dataclasses.replace(MINE, kind="CPU")
+    assert catalogue.gpu(MINE) is MINE and catalogue.cpu(cores) is cores
     cable = Nic("cable", 1e9, 1e-5, "iperf")
     assert catalogue.nic(cable) is cable and catalogue.network(cable).nic is cable
     bus, shelf = Bus("wide", 1e11, 1e-6, "made up"), Rack("small", 2, 1.0, "made up")
@@ -178,12 +188,17 @@ def test_an_added_part_is_known_by_its_name():
         dataclasses.replace(MINE, kind="CPU"),
         Bus("wide", 1e11, 1e-6, "x"),
         Nic("cable", 1e9, 1e-5, "x"),
+        Switch("box", 1e-5, "x"),
+        Rack("shelf", 3, 2.0, "x"),
     ):
         catalogue.add_hardware(part)
     assert catalogue.gpu("mine") is MINE
     assert catalogue.cpu("Mine").kind == "CPU"
     assert catalogue.bus("wide").bandwidth == 1e11
     assert catalogue.nic("cable").latency_s == 1e-5
+    assert catalogue.network("cable", switch_="box", racks="shelf").switch_latency_s == 1e-5
+    with pytest.raises(ValueError, match="'abacus' is no part of a machine: add a Processor, Bus, "):
+        catalogue.add_hardware("abacus")
     card = cards.model("Mine")
     assert (card.memory_bytes, card.multiprocessors) == (16 << 30, 60)
     assert card.compute_capability >= cards.MINIMUM_COMPUTE_CAPABILITY
@@ -205,6 +220,8 @@ def test_a_name_that_is_taken_is_not_given_away():
     ({"peak_flops": {"float32": 0}}, "float32 must be more than 0, not 0"),
     ({"memory_bandwidth": -1}, "memory_bandwidth must be more than 0, not -1"),
     ({"cores": 0}, "cores must be more than 0"),
+    ({"memory_bytes": -1}, "memory_bytes must be more than 0"),
+    ({"launch_s": -1e-6}, "launch_s must be 0 or more, not -1e-06"),
 ])  # fmt: skip
 def test_a_processor_that_computes_nothing(changes, message):
     with pytest.raises(ValueError, match=message):
@@ -217,4 +234,13 @@ def test_a_processor_that_computes_nothing(changes, message):
 ])  # fmt: skip
 def test_links_carry_something(make):
     with pytest.raises(ValueError, match="must be more than 0"):
+        make()
+
+
+@pytest.mark.parametrize("make", [
+    lambda: Bus("early", 1e9, -1e-6, "x"), lambda: Nic("early", 1e9, -1e-6, "x"), lambda: Switch("early", -1e-6, "x"),
+    lambda: Network(NICS["1Gb/s"], -1e-6),
+])  # fmt: skip
+def test_nothing_arrives_before_it_is_sent(make):
+    with pytest.raises(ValueError, match="latency_s must be 0 or more"):
         make()

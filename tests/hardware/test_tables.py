@@ -52,6 +52,6 @@ def test_the_example_of_the_page_runs(monkeypatch, tmp_path):
         assert [d for d in cluster.task("worker", 3).devices() if d.device_type == "GPU"]
 
 
-@pytest.mark.parametrize("name", ["hardware", "add_hardware", "Processor", "Bus", "Nic", "Network"])
+@pytest.mark.parametrize("name", ["hardware", "add_hardware", "Processor", "Bus", "Nic", "Network", "Rack", "Switch"])
 def test_names_of_sim(name):
     assert name in dir(dtflab.sim) and getattr(dtflab.sim, name) is not None
