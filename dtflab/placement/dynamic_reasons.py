@@ -5,6 +5,7 @@ Rule: times are those of the simulated step.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 
 from dtflab.graph.errors import ResourceExhaustedError
@@ -37,6 +38,7 @@ class _Times:
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
         self.problem, self.schedule = problem, schedule
         self.spans = list(schedule.tasks.values())
+        self.starts = {device: [span.start for span in spans] for device, spans in schedule.spans.items()}
 
     def sentence(self, task: int) -> str:
         """When a node is done, and when the next best device would have it."""
@@ -60,7 +62,10 @@ class _Times:
         return self.problem.devices[device]
 
     def _elsewhere(self, task: int, device: int) -> float:
-        """When a node would be done on another device, if its inputs were sent there over free links."""
+        """When a node would be done on another device, if its inputs were sent there over free links.
+
+        A GPU ends what it is at first; of a CPU a core is taken to be free.
+        """
         problem, start = self.problem, 0.0
         for source, output in [*problem.plan.inputs[task], *((s, -1) for s in problem.plan.controls[task])]:
             span = self.spans[source]
@@ -68,8 +73,14 @@ class _Times:
             nbytes = problem.plan.bytes_of(source, output)
             way = max((nbytes / rate for _, rate in route.rates), default=0.0) + route.latency_s + 2 * route.cpu_s
             start = max(start, span.end + way)
-        busy = next((s for s in self.schedule.spans[self._name(device)] if s.start <= start < s.end), None)
-        return (start if busy is None else busy.end) + problem.seconds[device][task]
+        if problem.fabric.slots[problem.fabric.processors[device]] == 1:
+            start = self._free_from(self._name(device), start)
+        return start + problem.seconds[device][task]
+
+    def _free_from(self, device: str, moment: float) -> float:
+        """When a device that does one thing after the other is done with what it does at a moment."""
+        before = bisect_right(self.starts[device], moment)
+        return max(moment, self.schedule.spans[device][before - 1].end) if before else moment
 
 
 def seconds(value: float) -> str:
