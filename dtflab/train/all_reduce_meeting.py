@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from dtflab.graph import dtypes, errors
@@ -68,7 +68,12 @@ class Meeting:
         names who; InvalidArgumentError if somebody's tensors differ."""
         if len(self._devices) > 1:
             meet = self._answer if self._index == 0 else self._ask
-            meet(session, _rests(clock, timeout))
+            try:
+                meet(session, _rests(clock, timeout))
+            except errors.OpError:
+                if self._index == 0:
+                    clock.sleep(2 * REST)  # the others read why, before this task ends of it
+                raise
 
     def _answer(self, session: Any, rests: Iterator[bool]) -> None:
         """The first worker's part."""
@@ -80,9 +85,9 @@ class Meeting:
                 break
         error = _missing(missing) if missing else self._difference(hellos)
         for worker, hello in enumerate(hellos, 1):
-            answer = json.dumps({"to": hello.get("number"), "error": error})
+            answer = json.dumps({"to": hello.get("number"), "error": error, "late": bool(missing)})
             session.run(self._answers[worker].write, {self._written: answer})
-        _raise(error, errors.DeadlineExceededError if missing else errors.InvalidArgumentError)
+        _raise(error, late=bool(missing))
 
     def _ask(self, session: Any, rests: Iterator[bool]) -> None:
         """Another worker's part."""
@@ -92,10 +97,10 @@ class Meeting:
             session.run(self._hellos[self._index].write, {self._written: hello})
             answer = self._heard(session)
             if answer.get("to") == number:
-                return _raise(answer["error"], errors.InvalidArgumentError)
+                return _raise(answer["error"], answer["late"])
             if not goes_on:
                 break
-        _raise(_missing(self._devices[:1]), errors.DeadlineExceededError)
+        _raise(_missing(self._devices[:1]), late=True)
 
     def _heard(self, session: Any) -> Any:
         try:
@@ -135,6 +140,6 @@ def _missing(devices: list[str]) -> str:
     )
 
 
-def _raise(error: str, kind: Callable[..., errors.OpError]) -> None:
+def _raise(error: str, late: bool) -> None:
     if error:
-        raise kind(None, None, error)
+        raise (errors.DeadlineExceededError if late else errors.InvalidArgumentError)(None, None, error)
