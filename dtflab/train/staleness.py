@@ -15,7 +15,7 @@ counts as a step.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, SupportsIndex
 
 from dtflab.graph import dtypes
 from dtflab.graph.indexed_slices import IndexedSlices
@@ -68,8 +68,10 @@ class StalenessOptimizer(Optimizer):
         for cure, value in cures.items():
             if self._sync and value not in (None, False, 0):
                 raise ValueError(f"{cure}={value}: SyncReplicasOptimizer drops what is stale itself; leave this out.")
-            if value is not None and value < 0:
-                raise ValueError(f"{cure}={value}: a number of steps is 0 or more.")
+            if value is not None and not (isinstance(value, SupportsIndex) and value >= 0):
+                raise ValueError(f"{cure}={value!r}: a number of steps is whole, and 0 or more.")
+        if not isinstance(worker, SupportsIndex) or worker < 0:
+            raise ValueError(f"worker={worker!r}: the number of this task, 0 for the first.")
         if keep < 1:
             raise ValueError(f"keep={keep}: the log needs room for one gradient at least.")
         self._opt = opt

@@ -45,7 +45,8 @@ class StalenessLog:
 
     @staticmethod
     def of_rows(rows: NDArray[np.float64]) -> StalenessLog:
-        """From rows of COLUMNS, as the queue holds them."""
+        """From rows of COLUMNS, as the queue holds them: what comes while somebody reads stands before the rest."""
+        rows = rows[np.argsort(rows[:, 3], kind="stable")]
         worker, computed, arrived = rows[:, :3].T.astype(np.int64)
         seconds = rows[:, 3] - rows[0, 3] if len(rows) else rows[:, 3]
         used = (rows[:, 4] > 0) & _within(computed, rows[:, 5])

@@ -20,8 +20,8 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from dtflab.graph import dtypes, errors
-from dtflab.graph.operation import Operation
+from dtflab.graph import convert, dtypes, errors
+from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.ops import casting, constant, control_flow
 from dtflab.ops.queues import FIFOQueue
@@ -52,11 +52,20 @@ class WorkerPace:
 
     def keep_step(self, train: Operation, global_step: Any) -> Operation:
         """What is done after `train` so that this worker and the others keep step; `train` if that is nothing."""
+        with control_dependencies([train]):
+            steps = self._counted(global_step)
         if self._warm_up_steps:
-            train = self._through_the_gate(train, global_step)
-        return train if self._max_ahead is None else self._in_bounds(train, self._max_ahead)
+            train = self._through_the_gate(train, steps, global_step)
+        return train if self._max_ahead is None else self._in_bounds(train, steps, self._max_ahead)
 
-    def _through_the_gate(self, train: Operation, global_step: Any) -> Operation:
+    def _counted(self, global_step: Any) -> Tensor:
+        """int32: 1, but 0 for a step that is part of the warm-up."""
+        if not (self.is_first and self._warm_up_steps):
+            return convert.constant(1)
+        counted: Tensor = casting.cast(global_step.read_value() > self._warm_up_steps, dtypes.int32)
+        return counted
+
+    def _through_the_gate(self, train: Operation, steps: Tensor, global_step: Any) -> Operation:
         gate = self._queue("gate")
         if not self.is_first:
             with control_dependencies([gate.dequeue()]):
@@ -64,7 +73,7 @@ class WorkerPace:
             return train
         self.end.append(gate.enqueue(0))  # whoever waits for more steps waits in vain
         self.begin.append(self._open(gate, global_step))
-        with control_dependencies([train]):
+        with control_dependencies([train, steps.op]):  # behind the gate others count, too
             return self._open(gate, global_step)
 
     def _open(self, gate: FIFOQueue, global_step: Any) -> Operation:
@@ -74,15 +83,15 @@ class WorkerPace:
         tokens = casting.cast(closed, dtypes.int32) * casting.cast(far_enough, dtypes.int32)
         return gate.enqueue_many((constant.fill([tokens], 0),))
 
-    def _in_bounds(self, train: Operation, max_ahead: int) -> Operation:
+    def _in_bounds(self, train: Operation, steps: Tensor, max_ahead: int) -> Operation:
         done, token = self._queue(f"done_{self._worker}"), self._queue(f"token_{self._worker}")
         self.end.append(done.close())
         if self.is_first:
             self._make_rounds(done, token, max_ahead)
         with control_dependencies([train]):
-            said = done.enqueue(0)
+            said = done.enqueue_many((constant.fill([steps], 0),))
         with control_dependencies([said]):
-            return token.dequeue().op  # type: ignore[no-any-return]
+            return token.dequeue_many(steps).op  # type: ignore[no-any-return]
 
     def _make_rounds(self, done: FIFOQueue, token: FIFOQueue, max_ahead: int) -> None:
         """The thread of worker 0, and the tokens with which all begin."""

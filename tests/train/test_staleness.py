@@ -123,6 +123,8 @@ def test_what_the_log_tells():
     log = tf.train.StalenessLog.of_rows(np.array(rows))
     assert log.staleness.tolist() == [0, 1, 1, 3] and log.seconds.tolist() == [0, 0.5, 1, 2]
     assert log.histogram().tolist() == [1, 2, 0, 1]
+    read_meanwhile = tf.train.StalenessLog.of_rows(np.array([rows[3], *rows[:3]]))  # readers put back behind what came
+    assert read_meanwhile.arrived.tolist() == [0, 1, 2, 4] and read_meanwhile.seconds.tolist() == log.seconds.tolist()
     assert (log.mean(), log.dropped, log.workers, log.of(1).mean()) == (1.25, 1, [0, 1], 2.0)
     assert repr(log) == "<StalenessLog: 4 gradients of 2 workers, mean staleness 1.25, 1 dropped>"
     histogram, first, second = log.summary().value
@@ -171,6 +173,10 @@ def test_an_empty_log():
 
 WRONG = [
     ({"drop_above": -1}, "drop_above=-1"),
+    ({"drop_above": 1.5}, "drop_above=1.5"),
+    ({"warm_up_steps": "3"}, "warm_up_steps='3'"),
+    ({"worker": "0"}, "worker='0'"),
+    ({"worker": -1}, "worker=-1"),
     ({"keep": 0}, "keep=0"),
     ({"max_ahead": 2}, "num_workers=…"),
     ({"max_ahead": 2, "num_workers": 3, "worker": 3}, "worker=3 of num_workers=3"),
@@ -285,10 +291,10 @@ def test_a_session_that_is_made_anew_gives_no_tokens_again():
             assert session.run(tokens) == 3
 
 
-def furthest_ahead(log):
+def furthest_ahead(log, after=0):
     """By how many completed steps anybody who began a step was ahead of the slowest: counted as gradients arrive."""
     made, furthest = dict.fromkeys(log.workers, 0), 0
-    for worker in log.worker.tolist():
+    for worker in log.worker[after:].tolist():
         furthest = max(furthest, made[worker] - min(made.values()))
         made[worker] += 1
     return furthest
@@ -297,6 +303,13 @@ def furthest_ahead(log):
 def test_the_others_wait_until_the_first_has_warmed_up():
     log, _, _ = train(3, 20, warm_up_steps=6)
     assert log.worker[:6].tolist() == [0] * 6 and set(log.worker[6:12].tolist()) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("bound", [0, 2])
+def test_the_bound_holds_from_the_end_of_a_warm_up(bound):
+    log, step, _ = train(3, 20, warm_up_steps=6, max_ahead=bound, num_workers=3, pause=0.01)
+    assert log.worker[:6].tolist() == [0] * 6 and step > 6
+    assert furthest_ahead(log, after=6) == bound
 
 
 def test_who_ends_lets_the_others_end():
