@@ -5,9 +5,9 @@ it computes takes no virtual time. When it waits (for an event, a moment, a thre
 event, until one of them wakes a thread; if that is another, it hands over and stands still.
 
 Threads that the clock did not start are guests: a notebook's own, those of `threading.Thread`. A guest takes part
-while it waits for something of the clock; between that it runs as it pleases, and virtual time stands still unless
-somebody else is inside. The main thread alone is told of Ctrl-C; so it never turns the engine itself, but lets a
-thread of a pool do it.
+while it waits for something of the clock; between that it runs as it pleases, and virtual time stands still until it
+comes back, or is not expected any more (guests.py). The main thread alone is told of Ctrl-C; so it never turns the
+engine itself, but lets a thread of a pool do it.
 
 A thread that turns the engine may have to wait inside of an event: a kernel calls a function that waits, a py_func
 sleeps. It then turns the engine again, on top of the event that it is in; whoever wakes it for what it waited for
@@ -33,6 +33,7 @@ from dtflab.machine.clock import REAL, Pool, using
 from dtflab.ops.entropy import SOURCE
 from dtflab.virtual.deadlock import DeadlockError, Watch
 from dtflab.virtual.engine import Engine
+from dtflab.virtual.guests import Away
 
 EPOCH = 1_451_606_400.0  # the first of January 2016, in seconds since 1970: virtual time 0 for what shows a date
 STRETCH = 0.5  # real seconds after which the main thread looks for Ctrl-C
@@ -151,6 +152,7 @@ class VirtualClock:
         self._interrupted: _Turn | None = None
         self._stopped: errors.CancelledError | None = None
         self._watch = Watch()
+        self._away = Away()
         self._turner = Pool(REAL, "virtual time")
         self._turning: int | None = None  # which thread turns the engine now
 
@@ -265,6 +267,7 @@ class VirtualClock:
                 self._go_out(me)
 
     def _come_in(self, me: _Turn) -> None:
+        self._away.comes(me.thread)
         with self._door:
             if not self._inside:
                 self._inside = True
@@ -279,6 +282,7 @@ class VirtualClock:
 
     def _go_out(self, me: _Turn) -> None:
         """The next one comes in; or those guests who wait inside get somebody who turns the engine for them."""
+        self._away.leaves(me.thread)
         with self._door:
             if me.lost:  # then another one is at it
                 me.lost = False
@@ -362,6 +366,8 @@ class VirtualClock:
         before, self._turning = self._turning, threading.get_ident()
         try:
             while True:
+                if not self._interrupted and self._away.expects():
+                    continue
                 if (self._woken or self._arrivals or self._interrupted) and (turn := self._next()) is not None:
                     return turn
                 self._turn_engine()

@@ -89,6 +89,26 @@ def test_threads_of_the_program_are_guests(cluster):
     assert sorted(found, key=str) == [1.0, None]
 
 
+def test_time_waits_for_threads_that_the_program_started():
+    """What they compute between two waits takes none, and those that it is about to start miss nothing."""
+    with tf.Cluster(ps=1, clock="virtual"):
+        coordinator, times = tf.train.Coordinator(), []
+
+        def ticks():
+            while not coordinator.should_stop():
+                tf.sim.sleep(1.0)
+                times.append(tf.sim.now())
+
+        threads = [threading.Thread(target=ticks) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        tf.sim.sleep(4.5)
+        assert tf.sim.now() == 4.5
+        coordinator.request_stop()
+        coordinator.join(threads)
+        assert times == sorted(3 * [1.0, 2.0, 3.0, 4.0, 5.0])
+
+
 def test_guests_of_whom_nobody_can_be_woken_are_told_although_main_joins_them(cluster):
     with tf.Graph().as_default() as graph:
         dequeue = tf.FIFOQueue(3, tf.float32).dequeue()
