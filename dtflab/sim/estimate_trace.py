@@ -11,10 +11,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from dtflab.hardware.schedule import Schedule
 from dtflab.protos import step_stats_pb2
 from dtflab.sim.cluster_models import ClusterModel
 from dtflab.sim.job import Job
 from dtflab.sim.record import Moments, Record
+from dtflab.sim.reductions import Reduction
 
 
 def step_stats(
@@ -24,13 +26,7 @@ def step_stats(
 
     ValueError for a step that was not kept: `estimate(…, trace=True)` keeps all.
     """
-    assert record.trace is not None
-    kept, count = len(record.trace.forward), len(record.started)
-    row = range(count)[step] - (count - kept)
-    if row < 0:
-        raise ValueError(f"only the last step was kept, not step {step}: estimate(…, trace=True) keeps all")
-    moments = Moments(*(column[row] for column in record.trace))
-    stats = step_stats_pb2.StepStats()
+    moments, stats = _kept(record, step), step_stats_pb2.StepStats()
     for worker in workers:
         if worker < job.workers and not np.isnan(record.started[step, worker]):
             started = float(record.started[step, worker])
@@ -38,6 +34,50 @@ def step_stats(
                 _device(stats.dev_stats.add(device=cluster.devices[device]), moments, device)
             _messages(stats, job, cluster, moments, worker, started)
     return stats
+
+
+def of_reduction(
+    job: Reduction, record: Record, cluster: ClusterModel, step: int = -1, workers: Iterable[int] = range(4)
+) -> step_stats_pb2.StepStats:
+    """The same with an all-reduce: computing of some devices, and each sum from when it can begin until it is there."""
+    moments, stats = _kept(record, step), step_stats_pb2.StepStats()
+    for device in workers:
+        if device < job.devices:
+            added, since = stats.dev_stats.add(device=cluster.devices[device]), 0.0
+            _device(added, moments, device)
+            for item in reversed(range(len(job.items.names))):
+                since = max(since, float(moments.ready[item, device]))
+                label = f"sum of {job.items.names[item]} = AllReduce()"
+                _span(added, "AllReduce", label, since, since := float(moments.pushed[item, device]), lane=1)
+    return stats
+
+
+def of_schedule(schedule: Schedule) -> step_stats_pb2.StepStats:
+    """A step of a pipeline: what each stage computes, and what it receives."""
+    stats = step_stats_pb2.StepStats()
+    devices = {device: stats.dev_stats.add(device=device) for device, spans in schedule.spans.items() if spans}
+    for device, added in devices.items():
+        for span in schedule.spans[device]:
+            kind = span.name.partition(" ")[0].capitalize()
+            _span(added, span.name, f"{span.name} = {kind}()", span.start, span.end)
+    for message in schedule.messages:
+        if message.hops:
+            here, there = message.source_device, message.target_device
+            label = _label(message.nbytes, message.source, here, there)
+            _span(devices[there], "RecvTensor", label, message.sent, message.arrived)
+    return stats
+
+
+def _kept(record: Record, step: int) -> Moments:
+    """The moments of a step. ValueError if they were not kept."""
+    assert record.trace is not None
+    kept, count = len(record.trace.forward), len(record.started)
+    if not -count <= step < count:
+        raise ValueError(f"there are {count} steps, and none with number {step}")
+    row = range(count)[step] - (count - kept)
+    if row < 0:
+        raise ValueError(f"only the last step was kept, not step {step}: estimate(…, trace=True) keeps all")
+    return Moments(*(column[row] for column in record.trace))
 
 
 def _device(stats: step_stats_pb2.DeviceStepStats, moments: Moments, device: int) -> None:
@@ -70,8 +110,10 @@ def _label(nbytes: float, tensor: str, source: str, target: str) -> str:
     return f"[{nbytes:.0f}B] {tensor} from {source} to {target}"
 
 
-def _span(stats: step_stats_pb2.DeviceStepStats, name: str, label: str, start: float, end: float) -> None:
-    node = stats.node_stats.add(node_name=name, timeline_label=label)
+def _span(
+    stats: step_stats_pb2.DeviceStepStats, name: str, label: str, start: float, end: float, lane: int = 0
+) -> None:
+    node = stats.node_stats.add(node_name=name, timeline_label=label, thread_id=lane)
     node.all_start_micros, node.all_start_nanos = round(start * 1e6), round(start * 1e9)
     node.op_end_rel_nanos = node.all_end_rel_nanos = round((end - start) * 1e9)
     node.op_end_rel_micros = node.all_end_rel_micros = round((end - start) * 1e6)

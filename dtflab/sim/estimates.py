@@ -19,10 +19,12 @@ import numpy as np
 from dtflab.graph import errors
 from dtflab.graph.operation import Tensor
 from dtflab.hardware.machines import Machines
+from dtflab.hardware.schedule import Schedule
+from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.sim import messages, models, pipelines, reductions, step_model
 from dtflab.sim.cluster_models import ClusterModel, of_machines, without_trees
 from dtflab.sim.critical_path import critical_path
-from dtflab.sim.estimate_trace import step_stats
+from dtflab.sim.estimate_trace import of_reduction, of_schedule, step_stats
 from dtflab.sim.fitted import load
 from dtflab.sim.found import Estimate
 from dtflab.sim.job import Input, job
@@ -155,7 +157,13 @@ def _reduction(asked: _Asked, algorithm: str, fusion_bytes: float) -> Estimate:
     run = reductions.messages_one_by_one if asked.engine == "events" else reductions.synchronous
     record = run(ready, asked.factors, asked.trace)
     links = [wire.name for wire in ready.wires]
-    return asked.estimate(ready.items.compute_s, links, record, lambda: reductions.critical_path(ready, record))
+    return asked.estimate(
+        ready.items.compute_s,
+        links,
+        record,
+        lambda: reductions.critical_path(ready, record),
+        lambda step, workers: of_reduction(ready, record, asked.cluster, step, workers),
+    )
 
 
 def _pipeline(asked: _Asked, micro_batches: int) -> Estimate:
@@ -166,7 +174,15 @@ def _pipeline(asked: _Asked, micro_batches: int) -> Estimate:
     alone = asked.profile.times(asked.cluster.processor, asked.parameters.flop_efficiency)
     compute_s = sum(time.forward + time.backward for time in alone)
     links = [link.name for link in ready.fabric.links]
-    return asked.estimate(compute_s, links, record, lambda: pipelines.critical_path(schedule))
+    path = functools.partial(pipelines.critical_path, schedule)
+    return asked.estimate(compute_s, links, record, path, functools.partial(_last_step, schedule, len(record.steps)))
+
+
+def _last_step(schedule: Schedule, steps: int, step: int, _: Iterable[int]) -> StepStats:
+    """All stages of the only step of which a schedule is kept."""
+    if step not in (-1, steps - 1):
+        raise ValueError(f"only the last step of a pipeline is kept, not step {step}")
+    return of_schedule(schedule)
 
 
 _OFF = {"overlap": "overlap", "rpc": "message_s"}

@@ -41,7 +41,7 @@ class Estimate:
     links: Sequence[str]
     record: Record
     path: Callable[[], list[Part]]
-    stats: Callable[[int, Iterable[int]], StepStats] | None = None
+    stats: Callable[[int, Iterable[int]], StepStats]
 
     @property
     def throughput(self) -> float:
@@ -109,10 +109,9 @@ class Estimate:
     def step_stats(self, step: int = -1, workers: Iterable[int] = range(4)) -> StepStats:
         """A step of some workers as a trace, for `viz.timeline`; all steps but the last need `trace=True`.
 
-        ValueError if its moments were not kept; NotImplementedError for modes without parameter servers.
+        Of an all-reduce `workers` are devices; of a pipeline all are shown, and only the last step. ValueError if its
+        moments were not kept.
         """
-        if self.stats is None:
-            raise NotImplementedError(f"an estimate of mode {self.mode!r} has no trace: critical_path says what waits")
         return self.stats(step, workers)
 
     def to_dict(self) -> dict[str, Any]:

@@ -77,8 +77,37 @@ def test_a_step_can_be_shown_if_it_was_kept():
         assert len(received) == 2 * len(SIZES)
     with pytest.raises(ValueError, match="only the last step was kept"):
         estimate(NETWORK, there, 4, parameters=IDEAL).step_stats(0)
-    with pytest.raises(NotImplementedError, match="mode 'allreduce' has no trace"):
-        estimate(NETWORK, there, 4, "allreduce", parameters=IDEAL).step_stats()
+    with pytest.raises(ValueError, match="there are 4 steps, and none with number 4"):
+        found.step_stats(4)
+
+
+def shown(stats):
+    """By device, name and end in seconds of what is shown."""
+    return {
+        each.device: [(n.node_name, 1e-9 * (n.all_start_nanos + n.all_end_rel_nanos)) for n in each.node_stats]
+        for each in stats.dev_stats
+    }
+
+
+@pytest.mark.parametrize("engine", ["vectorised", "events"])
+def test_sums_of_an_all_reduce_can_be_shown(engine):
+    options = {"fusion_bytes": 1e6, "trace": True, "parameters": IDEAL, "engine": engine}
+    found = estimate(NETWORK, cluster(3, bandwidth=1e8), 4, "allreduce", **options)
+    devices = shown(found.step_stats(2, workers=[0, 2]))
+    assert len(devices) == 2
+    for spans in devices.values():
+        assert [name for name, _ in spans] == ["forward", "backward", *["AllReduce"] * (len(spans) - 2)]
+        assert spans[-1][1] == pytest.approx(found.record.updates[2], abs=1e-8)
+
+
+def test_stages_of_a_pipeline_can_be_shown():
+    found = estimate(NETWORK, cluster(3, bandwidth=1e8), 4, "pipeline", parameters=IDEAL, micro_batches=2)
+    devices = list(shown(found.step_stats()).values())
+    assert [name for name, _ in devices[0] if name.startswith("forward")] == ["forward 0/0", "forward 0/1"]
+    assert [sum(name == "RecvTensor" for name, _ in spans) for spans in devices] == [2, 4, 2]
+    assert max(end for spans in devices for _, end in spans) == pytest.approx(found.step_times[-1], abs=1e-8)
+    with pytest.raises(ValueError, match="only the last step of a pipeline is kept"):
+        found.step_stats(0)
 
 
 def test_equal_seeds_give_equal_estimates():
