@@ -38,8 +38,8 @@ class Run:
 
     @property
     def steps_per_minute(self) -> float:
-        """Steps applied per minute of virtual time."""
-        return 60 * self.steps / float(self.staleness.seconds[-1])
+        """Steps applied per minute of virtual time; NaN if there are less than two gradients to count with."""
+        return 60 * self.steps / float(self.staleness.seconds[-1]) if len(self.staleness) > 1 else float("nan")
 
     def reaches(self, loss: float) -> float:
         """Virtual seconds until the loss was as low as that for the first time; infinity if it never was."""
@@ -85,11 +85,19 @@ def race(
 
 def _run(program: Program, way: Any, options: dict[str, Any]) -> Run:
     with Cluster(clock="virtual", **options) as cluster:
-        points = np.array(cluster.run(lambda client: program(client, way))[0], dtype=float)
-        if points.ndim != 2 or points.shape[1] != 2:
-            raise ValueError(f"program(client, {way!r}) must return pairs (seconds, loss); worker 0's are {points!r}.")
+        points = _points(cluster.run(lambda client: program(client, way))[0], way)
         start = points[0, 0]
         return Run(points[:, 0] - start, points[:, 1], read_staleness(cluster.target), _pulls(cluster, start))
+
+
+def _points(pairs: Any, way: Any) -> NDArray[np.float64]:
+    try:
+        points = np.array(pairs, dtype=float)
+    except (TypeError, ValueError):
+        points = np.empty(0)
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise ValueError(f"program(client, {way!r}) must return pairs (seconds, loss); worker 0's are {pairs!r}.")
+    return points
 
 
 def _pulls(cluster: Cluster, start: float) -> NDArray[np.float64]:

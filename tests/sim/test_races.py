@@ -135,6 +135,12 @@ def test_equal_seeds_make_equal_races():
     assert np.array_equal(one.losses, other.losses) and np.array_equal(one.pulls, other.pulls)
 
 
-def test_a_program_that_returns_nothing_is_told():
+@pytest.mark.parametrize("returned", [None, [], "ab", [(1, 2), (3,)]], ids=["None", "nothing", "text", "ragged"])
+def test_a_program_that_returns_no_pairs_is_told(returned):
     with pytest.raises(ValueError, match=r"must return pairs \(seconds, loss\)"):
-        tf.sim.race(lambda client, way: None, {"idle": 1}, workers=1)
+        tf.sim.race(lambda client, way: returned, {"idle": 1}, workers=1)
+
+
+def test_without_a_log_there_is_no_rate():
+    run = tf.sim.race(lambda client, way: [(0.0, 1.0), (1.0, 0.5)], {"unmeasured": 1}, workers=1)["unmeasured"]
+    assert math.isnan(run.steps_per_minute) and run.reaches(0.7) == 1.0
