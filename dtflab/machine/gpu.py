@@ -36,6 +36,7 @@ class GPUDevice(Device):
 
     def __init__(self, name: str, claim: Claim, config: Any = None, clock: Clock = REAL) -> None:
         self.claim = claim
+        claim.clock = clock
         self.memory = _memory_of(claim, name, config)
         super().__init__(name, clock, self.memory.allocator.limit, config)
         self.resources.memory = self.memory
@@ -63,7 +64,10 @@ class GPUDevice(Device):
         return np if on_host and node.output_types else self.xp
 
     def wrapped(self, kernel: Kernel, node: Node) -> Kernel:
-        """A kernel whose time counts as the card's and whose outputs as its memory's."""
+        """A kernel whose time counts as the card's and whose outputs as its memory's.
+
+        Virtual time stands still while it computes: who lets it pass afterwards tells the card.
+        """
         if node.op == "_Recv":
             return self._receiving(kernel, node)
         if node.op == "_Send":
@@ -75,17 +79,28 @@ class GPUDevice(Device):
     def _accounted(self, kernel: Kernel, node: Node) -> Kernel:
         _, on_host = kernel_registry.host_memory(node.op, node.attrs, "GPU")
         here = [i for i in range(len(node.output_types)) if i not in on_host]
-        now, busy, keep = self._now, self.claim.busy, self.memory.keep
+        keep = self.memory.keep
+        if self.claim.clock is REAL:
+            kernel = self._timed(kernel)
+        if not here:
+            return kernel
+
+        def run(*args: Any, **out: Any) -> Any:
+            value = kernel(*args, **out)
+            if isinstance(value, list | tuple):
+                return [keep(v, node) if i in here else v for i, v in enumerate(value)]
+            return keep(value, node)
+
+        return run
+
+    def _timed(self, kernel: Kernel) -> Kernel:
+        now, busy = self._now, self.claim.busy
 
         def run(*args: Any, **out: Any) -> Any:
             started = now()
             value = kernel(*args, **out)
             busy(now() - started)
-            if not here:
-                return value
-            if isinstance(value, list | tuple):
-                return [keep(v, node) if i in here else v for i, v in enumerate(value)]
-            return keep(value, node)
+            return value
 
         return run
 

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 from dtflab.machine import cards
 from dtflab.machine.bfc_allocator import human_bytes
 from dtflab.machine.cards import CardModel
-from dtflab.machine.clock import REAL
+from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import say
-from dtflab.machine.registry import Holding, HostCards, Record, Registry, registry
+from dtflab.machine.registry import CELLS, Holding, HostCards, Record, Registry, registry
 from dtflab.machine.visible import cuda_visible, listed
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ class Claim:
         self.ignored = False  # it is too old, which has been said
         self._since = REAL.time()
         self._told: tuple[Registry, int] | None = None  # where others see the counters: registry, slot
-        self._cells = memoryview(bytearray(16)).cast("Q")
+        self._cells = memoryview(bytearray(8 * CELLS)).cast("Q")
+        self.clock: Clock = REAL  # by which its kernels take time
         self._lock = threading.Lock()
         _every.add(self)
 
@@ -114,8 +115,13 @@ class Claim:
         """A kernel ran that long. Told to other processes without a system call."""
         with self._lock:
             self._cells[0] += int(seconds * 1e9)
+            if self.clock is not REAL:
+                self._tell_moment()
             if self.memory is not None:
                 self._cells[1] = self.memory.allocator.stats.bytes_in_use
+
+    def _tell_moment(self) -> None:
+        self._cells[2] = int(self.clock.now() * 1e9)
 
     def other_holders(self) -> str:
         """A sentence for errors: who else holds memory of the card. Empty if nobody does."""
@@ -142,6 +148,13 @@ class Claim:
 
     def __repr__(self) -> str:
         return f"<claim of {self.program or 'this process'} on card {self.card.index} of {self.card.host}>"
+
+
+def tell_moments() -> None:
+    """Before a look: how far virtual time is. Who looks from another process has to do with the last kernel's end."""
+    for claim in list(_every):
+        if claim.clock is not REAL:
+            claim._tell_moment()
 
 
 # ---- what this process knows. `_lock` comes before the registry's ----

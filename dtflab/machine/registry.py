@@ -30,7 +30,7 @@ from dtflab.machine.clock import REAL
 from dtflab.machine.console import say
 from dtflab.machine.file_lock import FileLock
 
-_CELLS = 2  # per claim: nanoseconds of kernels, bytes in use
+CELLS = 3  # per claim: nanoseconds of kernels, bytes in use, the moment in virtual time (ns; 0: it runs in real time)
 _SLOTS = 1 << 14
 _PATIENCE = 10.0  # seconds for the registry's lock
 
@@ -75,17 +75,17 @@ class Record:
     holdings: list[Holding] = field(default_factory=list)
     life: Path | None = None  # the file with its counters
 
-    def counters(self, holding: Holding) -> tuple[int, int]:
-        """(nanoseconds of kernels, bytes in use) of one of its holdings."""
+    def counters(self, holding: Holding) -> tuple[int, int, int]:
+        """(nanoseconds of kernels, bytes in use, nanoseconds of virtual time or 0) of one of its holdings."""
         if self.life is None:
-            return 0, 0
+            return 0, 0, 0
         try:
             with self.life.open("rb") as file:
-                file.seek(holding.slot * _CELLS * 8)
-                busy, in_use = struct.unpack("QQ", file.read(_CELLS * 8))
+                file.seek(holding.slot * CELLS * 8)
+                busy, in_use, moment = struct.unpack(f"{CELLS}Q", file.read(CELLS * 8))
         except FileNotFoundError:  # it has ended since its record was read
-            return 0, 0
-        return busy, in_use
+            return 0, 0, 0
+        return busy, in_use, moment
 
 
 def parse(text: str) -> Record:
@@ -173,15 +173,16 @@ class Registry:
             draft.replace(self._base.with_suffix(".json"))
 
     def take_slot(self) -> tuple[int, memoryview]:
-        """Counters for one claim, at zero: (slot, the two cells)."""
+        """Counters for one claim, at zero: (slot, its cells)."""
         with self.locked():
             self._come_alive()
             assert self._counters is not None
             if not self._free_slots:
                 raise RuntimeError(f"One process can have {_SLOTS} claims on simulated GPUs, not more.")
             slot = self._free_slots.pop()
-            cells = self._counters[slot * _CELLS : slot * _CELLS + _CELLS]
-            cells[0] = cells[1] = 0
+            cells = self._counters[slot * CELLS : slot * CELLS + CELLS]
+            for number in range(CELLS):
+                cells[number] = 0
             return slot, cells
 
     def give_slot(self, slot: int) -> None:
@@ -197,9 +198,9 @@ class Registry:
         life = FileLock(path)
         if not life.acquire():
             raise RuntimeError(f"Somebody else has locked {path}, this process's own file.")
-        os.ftruncate(life.descriptor, _SLOTS * _CELLS * 8)  # a file with a hole: it takes no room on the disk
+        os.ftruncate(life.descriptor, _SLOTS * CELLS * 8)  # a file with a hole: it takes no room on the disk
         with path.open("r+b") as file:  # opened anew: a mapping keeps its file open, and with it would keep the lock
-            self._counters = memoryview(mmap.mmap(file.fileno(), _SLOTS * _CELLS * 8)).cast("Q")
+            self._counters = memoryview(mmap.mmap(file.fileno(), _SLOTS * CELLS * 8)).cast("Q")
         self._free_slots = list(range(_SLOTS - 1, -1, -1))
         self._life = life
 

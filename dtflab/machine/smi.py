@@ -3,7 +3,8 @@
 Stands for NVIDIA's program. Left out: fans, temperatures, clocks; a simulated card has none.
 
 Rules: memory in use is rounded up to whole MiB, the total down, as the book's tables show it. GPU-Util is the share of
-a period in which kernels ran: the time since the last look of this process, or since the card was first used.
+a period in which kernels ran: the time since the last look of this process, or since the card was first used; of a
+card in virtual time, its modelled seconds since then, or since virtual time began.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dtflab.machine import cards, hosts
-from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.clock import REAL, Clock, current
 from dtflab.machine.registry import Holding, HostCards, Record, command_line, registry
 
 NO_GPUS = (
@@ -23,6 +24,7 @@ NO_GPUS = (
     "environment, or dtflab.Cluster(..., gpus=2)."
 )
 SIMULATED = "simulated GPUs: they compute with NumPy, so all times are NumPy's"
+IN_VIRTUAL_TIME = "simulated GPUs in virtual time: GPU-Util is of modelled seconds"
 REAL_CARDS = "real GPUs; of the processes, this one. NVIDIA's nvidia-smi knows the others, and how busy the cards are"
 
 
@@ -92,43 +94,56 @@ _Claim = tuple[int, int, float]  # process, slot, since: never the same again
 
 @dataclass(frozen=True)
 class _Look:
-    """A moment, and how many nanoseconds the kernels of each claim had run then."""
+    """A moment, how many nanoseconds the kernels of each claim had run then, and at which one of virtual time."""
 
     moment: float
     ran: dict[_Claim, int]
+    virtual: dict[_Claim, int]  # nanoseconds since it began; 0 in real time
 
     def busy(self, claims: list[_Claim], before: _Look | None) -> float:
         """Share of the time since `before`, or since the first claim, in which their kernels ran: at most 1."""
         if not claims:
             return 0.0
-        since, ran = (min(began for _, _, began in claims), {}) if before is None else (before.moment, before.ran)
+        since = min(began for _, _, began in claims) if before is None else before.moment
+        ran, virtual = ({}, {}) if before is None else (before.ran, before.virtual)
         seconds = sum(self.ran[claim] - ran.get(claim, 0) for claim in claims) / 1e9
-        return min(1.0, seconds / max(self.moment - since, 1e-9))
+        passed = max(self.virtual[claim] - virtual.get(claim, 0) for claim in claims) / 1e9
+        if not self.is_virtual(claims):
+            passed = self.moment - since
+        return min(1.0, seconds / max(passed, 1e-9))
+
+    def is_virtual(self, claims: list[_Claim]) -> bool:
+        """True for claims of a cluster in virtual time."""
+        return any(self.virtual[claim] for claim in claims)
 
 
 _last: _Look | None = None
 notes: list[Callable[[], list[str]]] = []  # upper rooms add what they know of who may use what
 
 
-def smi(period: float = 0.0, clock: Clock = REAL) -> Smi:
+def smi(period: float = 0.0, clock: Clock | None = None) -> Smi:
     """All cards that the processes of this machine know of, and who holds their memory.
 
-    GPU-Util is of the time since the last look; with a `period`, in seconds, of that time, which passes meanwhile.
+    GPU-Util is of the time since the last look; with a `period`, in seconds, of that time, which passes meanwhile: on
+    `clock`, by default that of the caller, which may be a cluster's in virtual time.
     """
     global _last
+    wall = clock or REAL
     hosts.cards_of(hosts.this_host())
     if period:
-        _last = _look(registry().everyone(), clock)
-        clock.sleep(period)
+        _last = _look(registry().everyone(), wall)
+        (clock or current()).sleep(period)
     records = registry().everyone()
-    now = _look(records, clock)
+    now = _look(records, wall)
     before, _last = _last, now
     states = [_state(name, there, records, before, now) for name, there in _known_hosts(records)]
-    return Smi(states + _real_host(), clock.time(), [line for tell in notes for line in tell()])
+    return Smi(states + _real_host(), wall.time(), [line for tell in notes for line in tell()])
 
 
 def _look(records: list[Record], clock: Clock) -> _Look:
-    return _Look(clock.time(), {_claim(r, h): r.counters(h)[0] for r in records for h in r.holdings})
+    hosts.tell_moments()
+    told = {_claim(r, h): r.counters(h) for r in records for h in r.holdings}
+    return _Look(clock.time(), {c: busy for c, (busy, _, _) in told.items()}, {c: at for c, (_, _, at) in told.items()})
 
 
 def _claim(record: Record, holding: Holding) -> _Claim:
@@ -151,7 +166,10 @@ def _state(name: str, there: HostCards, records: list[Record], before: _Look | N
     for index in range(there.count):
         here = [(record, holding) for record, holding in held if holding.card == index]
         used = cards.IDLE_BYTES + sum(holding.held for _, holding in here)
-        share = now.busy([_claim(record, holding) for record, holding in here], before)
+        claims = [_claim(record, holding) for record, holding in here]
+        share = now.busy(claims, before)
+        if now.is_virtual(claims):
+            state.label = IN_VIRTUAL_TIME
         watts = next((model.power_watts for model in cards.MODELS if model.name == there.model), None)
         bus = hosts.pci_bus_id(index)
         state.cards.append(CardState(index, there.model, bus, watts, there.memory_bytes, used, share))

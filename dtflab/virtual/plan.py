@@ -6,7 +6,7 @@ in their values, are asked for each time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtflab.graph import device_spec, op_registry
@@ -29,6 +29,8 @@ class Plan:
     def __init__(self, executor: Executor, processor: Slots) -> None:
         self.processor = processor
         self.device = executor.device.name
+        claim = getattr(executor.device, "claim", None)
+        self.tell_busy: Callable[[float], Any] | None = claim and claim.busy  # of a GPU: seconds of work, for smi
         self.task = device_spec.task_name(self.device)
         self.names = [node.name for node in executor.nodes]
         self.takes_time = [

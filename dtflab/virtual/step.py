@@ -193,8 +193,10 @@ class _Kernel:
         step, work, n, error = self._step, self._work, self._n, self._error
         step.in_flight -= 1
         if error is None and step.error is None:
-            now = step.clock.engine.now
-            step.world.log.add(self._started, now, step.step_id, self._plan.names[n], self._plan.device)
+            now, plan = step.clock.engine.now, self._plan
+            step.world.log.add(self._started, now, step.step_id, plan.names[n], plan.device)
+            if plan.tell_busy is not None:
+                plan.tell_busy(now - self._started)
             if step.trace is not None:
                 step.trace.lane = lane
                 work._record(n, self._started, self._value)

@@ -165,11 +165,11 @@ def test_counters_are_seen_by_others_without_a_word(program):
     other = program()
     assert other.grab(GIB)
     (record,) = registry.registry().others()
-    assert record.pid == other.process.pid and record.counters(record.holdings[0]) == (0, 0)
+    assert record.pid == other.process.pid and record.counters(record.holdings[0]) == (0, 0, 0)
     other.says("[hosts.visible_claims(host, '', None)[0].busy(0.25) for _ in range(3)]")
-    assert record.counters(record.holdings[0]) == (750_000_000, 0)
+    assert record.counters(record.holdings[0]) == (750_000_000, 0, 0)
     other.kill()
-    assert registry.registry().others() == [] and record.counters(record.holdings[0]) == (0, 0)
+    assert registry.registry().others() == [] and record.counters(record.holdings[0]) == (0, 0, 0)
 
 
 def test_a_slot_is_used_again_from_zero():
@@ -184,7 +184,7 @@ def test_a_slot_is_used_again_from_zero():
     assert registry.registry().everyone()[0].holdings == []
     assert mine().grab(GIB)
     (record,) = registry.registry().everyone()
-    assert record.holdings[0].slot == 0 and record.counters(record.holdings[0]) == (0, 0)
+    assert record.holdings[0].slot == 0 and record.counters(record.holdings[0]) == (0, 0, 0)
 
 
 def test_processes_that_grab_at_once_never_get_more_than_there_is(program):
@@ -384,4 +384,4 @@ def test_a_child_that_outlives_its_killed_parent_holds_nothing_of_it(own_folder)
 
 def test_counters_of_a_process_that_has_just_ended_are_zero(tmp_path):
     record = registry.Record(1, "python", life=tmp_path / "gone.live")
-    assert record.counters(registry.Holding("h", 0, "", 1, 0.0, 0)) == (0, 0)
+    assert record.counters(registry.Holding("h", 0, "", 1, 0.0, 0)) == (0, 0, 0)

@@ -155,3 +155,54 @@ def test_partial_runs_and_steps_by_hand_give_the_same_values(cluster):
         while not steps.over:
             steps.next()
         assert steps.finish() == 4.0
+
+
+def multiply(client):
+    """A product on the client's GPU, and its seconds."""
+    with tf.device(f"{client.device}/gpu:0"):
+        ones = tf.constant(np.ones([500, 500], np.float32))
+        product = tf.matmul(ones, ones).op
+    return product, GPU.launch_s + 2 * 500**3 / (1e11 * 0.5)
+
+
+def state_of(shown, cluster, index):
+    """The host of a worker, among all that this machine knows."""
+    (host,) = (host for host in shown.hosts if host.name.startswith(f"worker-{index}.{cluster.name} "))
+    return host
+
+
+def test_gpu_util_is_of_virtual_seconds_since_the_last_look(cluster):
+    def program(client):
+        product, takes = multiply(client)
+        with tf.Session(client.target) as session:
+            session.run(product)
+            found = []
+            for pause in (takes, 3 * takes):
+                tf.smi()
+                session.run(product)
+                tf.sim.sleep(pause)
+                found.append(tf.smi())
+            return found
+
+    (half, quarter), _ = cluster.run(lambda client: program(client) if client.is_chief else None)
+    mine, other = state_of(half, cluster, 0), state_of(half, cluster, 1)
+    assert "GPU-Util is of modelled seconds" in mine.label and "|     50%      Default |" in str(half)
+    assert mine.cards[0].utilisation == pytest.approx(0.5, rel=1e-4) and other.cards[0].utilisation == 0
+    assert state_of(quarter, cluster, 0).cards[0].utilisation == pytest.approx(0.25, rel=1e-4)
+
+
+def test_a_look_with_a_period_lets_virtual_time_pass(cluster):
+    def program(client):
+        product, takes = multiply(client)
+        with tf.Session(client.target) as session:
+            if not client.is_chief:
+                for _ in range(20):
+                    session.run(product)
+                return None
+            tf.sim.sleep(2.5 * takes)
+            began = tf.sim.now()
+            shown = tf.smi(10 * takes)
+            assert tf.sim.now() - began == pytest.approx(10 * takes)
+            return state_of(shown, cluster, 1).cards[0].utilisation
+
+    assert cluster.run(program)[0] == pytest.approx(1.0, rel=0.1)
