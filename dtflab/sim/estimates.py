@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import errors
+from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
 from dtflab.hardware.machines import Machines
 from dtflab.hardware.schedule import Schedule
@@ -32,6 +33,8 @@ from dtflab.sim.parameters import Parameters
 from dtflab.sim.profile import Profile
 from dtflab.sim.stragglers import Stragglers, exponential
 from dtflab.sim.traffic import Array, shards
+from dtflab.train.meta_graph import export_meta_graph
+from dtflab.train.meta_graph_import import import_meta_graph
 
 MODES = ("ps_sync", "ps_async", "ps_sync_spares", "allreduce", "model_parallel", "pipeline")
 # A mechanism that can be left out, to see what it is worth.
@@ -227,7 +230,13 @@ def _profile(model: Any, batch: int | None) -> Profile:
 
 
 def _of_graph(loss: Tensor, batch: int | None) -> Profile:
-    """The profile of a graph; `batch` is asked for only if its shapes don't say how many examples a step takes."""
+    """The profile of a graph; `batch` is asked for only if its shapes don't say how many examples a step takes.
+
+    The step that is priced is made in a copy: a question changes nobody's graph, not even a finalized one.
+    """
+    with Graph().as_default() as copy:
+        import_meta_graph(export_meta_graph(graph=loss.graph))
+        loss = copy.get_tensor_by_name(loss.name)
     try:
         return Profile.from_graph(loss)
     except ValueError:

@@ -196,10 +196,14 @@ def _is_fed(tensor: Tensor) -> bool:
 
 def _growing(ops: Iterable[Operation], layers: Layers, batch: int | None) -> set[Operation]:
     """What depends on the step's inputs: on anything that is neither a variable nor a constant."""
-    growing: set[Operation] = set()
-    for op in ops:
-        if any(tensor.op in growing for tensor in op.inputs) or _is_input(op, layers) or _is_made_up(op, batch):
-            growing.add(op)
+    every = list(ops)
+    growing = {op for op in every if _is_input(op, layers) or _is_made_up(op, batch)}
+    before = 0
+    while before < len(growing):  # an op may be older than what feeds it, in branches and loops
+        before = len(growing)
+        for op in every:
+            if any(tensor.op in growing for tensor in op.inputs):
+                growing.add(op)
     return growing
 
 

@@ -187,6 +187,15 @@ def test_options_that_are_objects(options, message):
         Input(1e5, 0)
 
 
+def test_a_question_leaves_the_graph_as_it_is():
+    with tf.Graph().as_default() as graph:
+        loss = tf.reduce_mean(tf.layers.dense(tf.placeholder(tf.float32, [16, 8]), 4))
+        before = [op.name for op in graph.get_operations()]
+        graph.finalize()
+        assert estimate(loss, cluster(1, 1), 2, parameters=IDEAL).batch == 16
+        assert [op.name for op in graph.get_operations()] == before
+
+
 def test_a_batch_that_the_graph_leaves_open_is_that_which_is_asked_for():
     with tf.Graph().as_default():
         loss = tf.reduce_mean(tf.layers.dense(tf.placeholder(tf.float32, [None, 8]), 4))

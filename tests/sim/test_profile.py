@@ -49,6 +49,15 @@ def test_made_up_examples_grow_with_the_batch(examples):
     assert made.memory_bytes >= fed.memory_bytes - 8 * 108 * 4
 
 
+def test_what_a_branch_computes_grows_with_the_batch():
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [10, 8])
+        chosen = tf.cond(tf.reduce_sum(x) > 0, lambda: x * 2, lambda: x)
+        found = Profile.from_graph(tf.reduce_mean(tf.layers.dense(chosen, 5)))
+    (product,) = (kernel for kernel in found.layers[0].forward if kernel.op == "Mul")
+    assert product.fixed_bytes == 4, "the two"
+
+
 def small_net():
     """Two dense layers; the second has a scale of its own, and what follows belongs to it."""
     x = tf.placeholder(tf.float32, [10, 6], name="x")
