@@ -40,6 +40,7 @@ from dtflab.ops.queue_resource import Queue
 from dtflab.runtime.session import open_sessions
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.event_log import EventLog
+from dtflab.virtual.loads import Loads
 from dtflab.virtual.world import World
 
 _numbers = itertools.count(1)
@@ -365,6 +366,10 @@ class Cluster:
     def log(self) -> EventLog:
         """What happened in virtual time: `log().lines`, and `log().hash()`, equal for equal runs."""
         return self._virtual("log").log
+
+    def loads(self) -> Loads:
+        """How busy the simulated processors and links have been since virtual time began, as a table."""
+        return self._virtual("loads").loads()
 
     def _virtual(self, what: str) -> World:
         if self.world is None:

@@ -1,7 +1,8 @@
-"""Text in columns, for everything that is printed as a table."""
+"""Text in columns, for everything that is printed as a table; the same for a notebook."""
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,3 +16,13 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
         "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right)).rstrip() for row in cells
     )
     return "\n".join(lines)
+
+
+def html_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """The same as HTML."""
+    head = "".join(f"<th style=text-align:left>{html.escape(title)}</th>" for title in heads)
+    body = "".join(
+        f"<tr>{''.join(f'<td style=text-align:left>{html.escape(str(cell))}</td>' for cell in row)}</tr>"
+        for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"

@@ -195,11 +195,9 @@ class BFCAllocator:
 
     def _best_fit(self, size: int) -> Chunk | None:
         """The smallest free chunk of at least `size` bytes, taken out of its bin."""
-        for number in range(bin_number(size), BINS):
-            free = self._bins[number]
-            place = bisect_left(free, (size, 0))
-            if place < len(free):
-                return self._chunks[free.pop(place)[1]]
+        for free in self._bins[bin_number(size) :]:
+            if free and free[-1][0] >= size:
+                return self._chunks[free.pop(bisect_left(free, (size, 0)))[1]]
         return None
 
     def _split(self, chunk: Chunk, size: int) -> None:

@@ -96,7 +96,9 @@ class DeviceMemory:
 
     def buffer(self, array: Any) -> Buffer | None:
         """What is accounted for an array, or for the array that it is a view of."""
-        owner = owner_of(array)
+        return self._of(owner_of(array))
+
+    def _of(self, owner: Any) -> Buffer | None:
         found = self._buffers.get(id(owner))
         return found if found is not None and found.owner() is owner else None
 
@@ -131,7 +133,7 @@ class DeviceMemory:
         owner = owner_of(array)
         if owner.nbytes == 0 or owner.dtype.kind in "OSUV":
             return
-        found = self.buffer(owner)
+        found = self._of(owner)
         if found is None:
             try:
                 self._allocate(owner, maker)
@@ -144,7 +146,7 @@ class DeviceMemory:
         try:
             with self._lock:
                 self._free_the_gone()
-                if self.buffer(owner) is None:  # still
+                if self._of(owner) is None:  # still
                     self._register(owner, Buffer(owner, maker))
             self._drain()
             beside, self.beside = self.beside, []

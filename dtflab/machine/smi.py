@@ -12,9 +12,10 @@ from __future__ import annotations
 import html
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from dtflab.graph.text_table import html_table
 from dtflab.machine import cards, hosts
 from dtflab.machine.clock import REAL, Clock, current
 from dtflab.machine.registry import Holding, HostCards, Record, command_line, registry
@@ -260,18 +261,9 @@ def _html_block(host: HostState) -> str:
         (process.gpu, process.pid, process.name, f"{_begun(process.held)}MiB", f"{_begun(process.in_use)}MiB")
         for process in host.processes
     ]
-    tables = _table(("GPU", "Name", "Bus-Id", "Memory-Usage", "GPU-Util"), gpus)
+    tables = html_table(("GPU", "Name", "Bus-Id", "Memory-Usage", "GPU-Util"), gpus)
     if processes:
-        tables += _table(("GPU", "PID", "Process", "GPU Memory", "of it in tensors"), processes)
+        tables += html_table(("GPU", "PID", "Process", "GPU Memory", "of it in tensors"), processes)
     else:
         tables += "<p>No running processes found</p>"
     return f"<p><b>{html.escape(host.name)}</b>: {html.escape(host.label)}</p>{tables}"
-
-
-def _table(titles: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> str:
-    head = "".join(f"<th style=text-align:left>{title}</th>" for title in titles)
-    body = "".join(
-        f"<tr>{''.join(f'<td style=text-align:left>{html.escape(str(cell))}</td>' for cell in row)}</tr>"
-        for row in rows
-    )
-    return f"<table><tr>{head}</tr>{body}</table>"

@@ -25,9 +25,14 @@ class Happened(NamedTuple):
     nbytes: int = 0
 
     def __str__(self) -> str:
-        started, ended, step, what, where, target, nbytes = self
-        way = f"{where} -> {target} {nbytes} B" if target else where
-        return f"{started:.9f} {ended:.9f} step {step} {what} {way}"
+        return _text(*self)
+
+
+def _text(
+    started: float, ended: float, step: int, what: str, where: str, target: str = "", nbytes: int = 0
+) -> str:  # without an object, as every line is hashed
+    way = f"{where} -> {target} {nbytes} B" if target else where
+    return f"{started:.9f} {ended:.9f} step {step} {what} {way}"
 
 
 class EventLog:
@@ -62,6 +67,6 @@ class EventLog:
         return self._hash.hexdigest()
 
     def _take_in(self) -> None:
-        self._hash.update("".join([f"{Happened(*line)}\n" for line in self._new]).encode())
+        self._hash.update("".join([f"{_text(*line)}\n" for line in self._new]).encode())
         self._hashed += len(self._new)
         self._new.clear()

@@ -19,6 +19,7 @@ from dtflab.virtual.chance import Chance, Distribution
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.engine import Engine
 from dtflab.virtual.event_log import EventLog
+from dtflab.virtual.loads import LinkLoad, Loads, ProcessorLoad, share
 from dtflab.virtual.plan import Plan
 from dtflab.virtual.wires import Wires
 
@@ -64,10 +65,11 @@ class Slots:
 
     def _run(self, job: Job, lane: int) -> None:
         seconds = job.begin() * self.slowness
-        self.busy += seconds
-        self._engine.after(seconds, self._done, job, lane)
+        engine = self._engine
+        engine.at(engine.now + seconds, self._done, job, lane, seconds)
 
-    def _done(self, job: Job, lane: int) -> None:
+    def _done(self, job: Job, lane: int, seconds: float) -> None:
+        self.busy += seconds
         if self._queue:
             self._run(self._queue.popleft(), lane)
         else:
@@ -112,6 +114,26 @@ class World:
         if found is None:
             found = self._plans[executor] = Plan(executor, self.processor(executor.device.name))
         return found
+
+    def loads(self) -> Loads:
+        """How busy all processors, and the links that were used, have been so far."""
+        devices: dict[Slots, list[str]] = {}
+        for device in self.machines.devices:
+            devices.setdefault(self.processor(device), []).append(device)
+        now = self.engine.now
+        processors = [
+            ProcessorLoad(tuple(own), slots.hardware.name, slots.busy, share(slots.busy, now, len(slots.lanes)))
+            for slots, own in devices.items()
+        ]
+        links = [
+            LinkLoad(wire.link.name, wire.messages, wire.nbytes, wire.busy, share(wire.busy, now))
+            for wire in self.wires.used
+        ]
+        return Loads(
+            now,
+            tuple(sorted(processors, key=lambda load: -load.share)),
+            tuple(sorted(links, key=lambda load: -load.share)),
+        )
 
     def slow_down(self, task: str, factor: float, network: float) -> None:
         """From now on, what a task's devices compute, and what passes its host's network card, takes longer so much.

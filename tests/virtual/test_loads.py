@@ -1,0 +1,83 @@
+"""Loads: who was busy how long, against what the program must have used."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dtflab as tf
+from tests.virtual.small_program import CPU, GPU, NETWORK
+
+
+@pytest.fixture
+def cluster():
+    with tf.Cluster(ps=1, worker=2, cpu=CPU, gpu=GPU, network=NETWORK, clock="virtual") as cluster:
+        yield cluster
+
+
+def product_of_a_pulled_matrix(client):
+    """A matrix of 1 MB comes from the ps, and is multiplied on the GPU."""
+    with tf.device("/job:ps/task:0"):
+        weights = tf.constant(np.ones([500, 500], np.float32))
+    with tf.device(f"{client.device}/gpu:0"):
+        product = tf.matmul(weights, weights).op
+    with tf.Session(client.target) as session:
+        session.run(product)
+
+
+def test_a_kernel_and_a_message_load_what_they_use(cluster):
+    cluster.run(lambda client: product_of_a_pulled_matrix(client) if client.is_chief else None)
+    loads = cluster.loads()
+    assert loads.seconds == cluster.now()
+    busiest, idle = loads.processors[0], loads.processors[-1]
+    takes = GPU.launch_s + 2 * 500**3 / (1e11 * 0.5)
+    assert busiest.devices == ("/job:worker/replica:0/task:0/device:GPU:0",) and busiest.hardware == "a GPU"
+    assert busiest.busy == pytest.approx(takes) and busiest.share == pytest.approx(takes / cluster.now())
+    assert idle.busy == idle.share == 0 and len(loads.processors) == 5
+    (egress,) = (link for link in loads.links if link.name.startswith("ps-0") and "egress" in link.name)
+    assert egress.nbytes > 1_000_000 and egress.messages == 2  # the matrix, and that the step has ended
+    assert egress.busy == pytest.approx(egress.nbytes / 1e8) and egress.share == pytest.approx(
+        egress.busy / loads.seconds
+    )
+
+
+def test_cores_count_together(cluster):
+    """Two of four cores at work, all the time."""
+
+    def program(client):
+        with tf.device(f"{client.device}/cpu:0"), tf.Session(client.target) as session:
+            values = [tf.constant(np.full([100, 100], i, np.float32)) for i in range(2)]
+            session.run([tf.matmul(value, value).op for value in values])
+
+    cluster.run(lambda client: program(client) if client.is_chief else None)
+    assert cluster.loads().processors[0].share == pytest.approx(0.5)
+
+
+def test_the_busiest_stand_first_in_text_and_html(cluster):
+    cluster.run(product_of_a_pulled_matrix)
+    loads = cluster.loads()
+    first, *lines = loads.text.splitlines()
+    assert first == f"{cluster.now():.6g} s of virtual time" and str(loads) == repr(loads) == loads.text
+    assert lines[0].split() == ["processor", "of", "hardware", "busy", "s", "share"]
+    assert lines[1].startswith("/job:worker/task:") and f"{loads.processors[0].share:.1%}" in lines[1]
+    assert "egress" in lines[7] and f" {loads.links[0].nbytes} " in lines[7]
+    assert loads._repr_html_().count("<tr>") == 2 + len(loads.processors) + len(loads.links)
+
+
+def test_nothing_has_happened_yet_and_long_tables_are_cut():
+    with tf.Cluster(worker=30, cpu=CPU, network=NETWORK, clock="virtual") as cluster:
+        loads = cluster.loads()
+    assert {load.share for load in loads.processors} == {0.0} and loads.links == ()
+    assert "… and 10 more" in loads.text and len(loads.processors) == 30
+
+
+def test_a_host_of_many_tasks_has_one_row():
+    spec = {"worker": [f"one.example.com:{2222 + i}" for i in range(3)]}
+    with tf.Cluster(spec, cpu=CPU, network=NETWORK, clock="virtual") as cluster:
+        (load,) = cluster.loads().processors
+    assert len(load.devices) == 3 and str(load) == "/job:worker/task:0/cpu:0 and 2 more"
+
+
+def test_real_time_has_no_loads():
+    with tf.Cluster(worker=1) as cluster, pytest.raises(ValueError, match="knows no loads"):
+        cluster.loads()
