@@ -14,7 +14,7 @@ arrives.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -46,6 +46,27 @@ class Route(NamedTuple):
     rates: tuple[tuple[int, float], ...]  # (number of the link, bytes per second)
     latency_s: float
     cpu_s: float
+
+    def hops(self, nbytes: int, sent: float, free: Mapping[int, float]) -> list[tuple[float, float]]:
+        """When a message begins and ends to pass each link, if these are free from `free` on.
+
+        Cut-through: it begins once the link is free and it has begun on the one before, and ends no earlier than there.
+        """
+        hops, start, end = [], sent, sent
+        for link, rate in self.rates:
+            start = max(start, free.get(link, 0.0))
+            end = max(start + nbytes / rate, end)
+            hops.append((start, end))
+        return hops
+
+    def take(self, hops: Sequence[tuple[float, float]], free: dict[int, float]) -> None:
+        """Have the links carry a message: each is taken until the last byte is through."""
+        for (link, _), (_, end) in zip(self.rates, hops, strict=True):
+            free[link] = end
+
+    def alone_s(self, nbytes: int) -> float:
+        """Seconds that a message takes if there is no other, the cores' time at both ends included."""
+        return max((nbytes / rate for _, rate in self.rates), default=0.0) + self.latency_s + 2 * self.cpu_s
 
 
 class Fabric:
@@ -263,16 +284,13 @@ class _Run:
         return number
 
     def transmit(self, now: float, number: int) -> None:
-        """A message passes its links; each is taken until the last byte is through."""
+        """A message passes its links."""
         task, output, there, *_, hops = self.messages[number]
         route = self.fabric.route(self.where[task], there)
         nbytes = self.plan.bytes_of(task, output)
-        start = end = now
-        for link, rate in route.rates:
-            start = max(start, self.link_free.get(link, 0.0))
-            end = self.link_free[link] = max(start + nbytes / rate, end)
-            hops.append((start, end))
-        self.at(end + route.latency_s, self.land, number)
+        hops += route.hops(nbytes, now, self.link_free)
+        route.take(hops, self.link_free)
+        self.at((hops[-1][1] if hops else now) + route.latency_s, self.land, number)
 
     def land(self, now: float, number: int) -> None:
         """The last byte has come; between hosts a core takes it in."""

@@ -70,9 +70,7 @@ class _Times:
         for source, output in [*problem.plan.inputs[task], *((s, -1) for s in problem.plan.controls[task])]:
             span = self.spans[source]
             route = problem.fabric.route(problem.fabric.numbers[span.device], device)
-            nbytes = problem.plan.bytes_of(source, output)
-            way = max((nbytes / rate for _, rate in route.rates), default=0.0) + route.latency_s + 2 * route.cpu_s
-            start = max(start, span.end + way)
+            start = max(start, span.end + route.alone_s(problem.plan.bytes_of(source, output)))
         if problem.fabric.slots[problem.fabric.processors[device]] == 1:
             start = self._free_from(self._name(device), start)
         return start + problem.seconds[device][task]

@@ -139,14 +139,11 @@ class _Greedy:
             return self.come[key]
         route = self.fabric.route(here, device)
         nbytes = self.plan.bytes_of(source, output)
-        start = end = self.end[source] + route.cpu_s
-        for link, rate in route.rates:
-            start = max(start, self.link_free.get(link, 0.0))
-            end = max(start + nbytes / rate, end)
-            if book:
-                self.link_free[link] = end
-        arrival = end + route.latency_s + route.cpu_s
+        sent = self.end[source] + route.cpu_s
+        hops = route.hops(nbytes, sent, self.link_free)
+        arrival = (hops[-1][1] if hops else sent) + route.latency_s + route.cpu_s
         if book:
+            route.take(hops, self.link_free)
             self.come[key] = arrival
         return arrival
 
