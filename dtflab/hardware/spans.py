@@ -148,8 +148,11 @@ class Schedule:
     @cached_property
     def link_busy(self) -> dict[Link, float]:
         """Seconds that each link was taken."""
-        hops = [hop for message in self.messages for hop in message.hops]
-        return {link: sum(hop.end - hop.start for hop in hops if hop.link == link) for link in self.links}
+        taken = dict.fromkeys(self.links, 0.0)
+        for message in self.messages:
+            for hop in message.hops:
+                taken[hop.link] += hop.end - hop.start
+        return taken
 
     @cached_property
     def memory(self) -> dict[str, list[tuple[float, int]]]:

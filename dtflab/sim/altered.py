@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Real
 from typing import Any, TypeVar
 
+from dtflab.graph import device_spec
 from dtflab.hardware import catalogue
 from dtflab.hardware.machines import Host, Machines
 from dtflab.hardware.parts import Bus, Network, Nic, Processor
@@ -50,28 +52,36 @@ def with_workers(machines: Machines, master: str, count: int) -> Machines:
     hosts = list(machines.hosts)
     for task in (copy_of(master, index) for index in range(count)):
         if task not in homes:
-            hosts.append(replace(home, name=f"{home.name} of {task}"))
+            hosts.append(replace(home, name=_host_name(home.name, master, task, {host.name for host in hosts})))
             homes[task], shown[task] = hosts[-1].name, shown[master]
     return machines if len(hosts) == len(machines.hosts) else Machines(hosts, machines.network, homes, shown)
 
 
+def _host_name(home: str, master: str, task: str, taken: set[str]) -> str:
+    """What the host of another task is called: worker-2.cluster1, as worker-0.cluster1 is that of the master."""
+    old, new = (device_spec.label(name).replace(":", "-") for name in (master, task))
+    name = home.replace(old, new, 1)
+    return f"{home} of {task}" if name in taken else name
+
+
 def _number(what: str, value: Any, zero: bool = False) -> float:
     """A factor; ValueError if it is none."""
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
+    good = is_factor(value) and not isinstance(value, bool) and 0 <= value < float("inf")
     if not good or not (value or zero):
         raise ValueError(f"{what}={value!r}: a factor is a number {'from 0 up' if zero else 'above 0'}.")
     return float(value)
 
 
-def _is_factor(asked: Any) -> bool:
-    return isinstance(asked, int | float)
+def is_factor(asked: Any) -> bool:
+    """True for what says how many times as fast, or as long."""
+    return isinstance(asked, Real)  # numpy's numbers, too
 
 
 def _wire(what: str, part: _Part, asked: Any, find: Callable[[Any], _Part]) -> _Part:
     """A bus or a network card as asked for; all that it carries is as many times as fast."""
     if asked is None:
         return part
-    if not _is_factor(asked):
+    if not is_factor(asked):
         return find(asked)
     times = _number(what, asked)
     rates = [name for name in ("bandwidth", "peer_bandwidth") if hasattr(part, name)]
@@ -87,7 +97,7 @@ def _between(network: Network, asked: Any) -> Network:
     """The network between the hosts; racks and the cost of messages stay, unless a whole Network is given."""
     if asked is None or isinstance(asked, Network):
         return asked or network
-    if _is_factor(asked):
+    if is_factor(asked):
         return replace(network, nic=_wire("network", network.nic, asked, _nic))
     found = catalogue.network(asked)
     return replace(network, nic=found.nic, switch_latency_s=found.switch_latency_s)
@@ -101,7 +111,7 @@ def _processor(what: str, part: Processor, asked: Any, find: Callable[[Any], Pro
     """A processor as asked for; one that is faster by a factor is so in everything."""
     if asked is None:
         return part
-    if not _is_factor(asked):
+    if not is_factor(asked):
         found = find(asked)
         if found.kind != part.kind:
             raise ValueError(f"{what}={found.name!r} is a {found.kind}; it can't stand for the {part.name}.")

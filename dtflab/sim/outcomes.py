@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from dtflab.graph import device_spec
@@ -18,6 +19,7 @@ from dtflab.hardware.topology import Link
 from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.sim.critical_path import Part
 from dtflab.sim.step_tasks import computes, plain
+from dtflab.sim.stragglers import Stragglers
 from dtflab.virtual.step import LEAST_S
 
 if TYPE_CHECKING:
@@ -68,23 +70,41 @@ class Outcome:
         Names as of `tf.device`, one after the other in a pipeline: what `formulas.pipeline_bubble` says of equal stages
         without transfers. ValueError if one of them computes nothing.
         """
-        spans = [self._spans_on(name) for name in devices]
-        if not spans or not all(spans):
-            idle = devices[spans.index([])] if spans else "No device"
-            raise ValueError(f"{idle} computes nothing in this step, so it is no stage of it.")
-        every = [span for own in spans for span in own]
-        whole = max(span.end for span in every) - min(span.start for span in every)
-        return 1 - sum(span.end - span.start for span in every) / (whole * len(devices))
+        stages = [self._stage(name) for name in devices]
+        if not stages or len(set(stages)) < len(stages):
+            raise ValueError(f"A pipeline has several devices, each once, not {list(devices)}.")
+        spans = [self.schedule.spans[stage] for stage in stages]
+        whole = max(span.end for own in spans for span in own) - min(own[0].start for own in spans)
+        lost = [self.schedule.idle[stage] - (self.schedule.makespan - whole) for stage in stages]
+        return sum(lost) / (whole * len(stages))
 
-    def _spans_on(self, name: str) -> list[Span]:
-        found = [own for device, own in self.schedule.spans.items() if device_spec.matches(name, device)]
-        return [span for own in found for span in own]
+    def _stage(self, name: str) -> str:
+        """The one device that computes something and is meant by a name."""
+        busy = [device for device, own in self.schedule.spans.items() if own and computes(device)]
+        found = [device for device in busy if device_spec.matches(name, device)]
+        if not found:
+            raise ValueError(f"{name} computes nothing in this step, so it is no stage of it.")
+        if len(found) > 1:
+            raise ValueError(f"{name} means {len(found)} devices: {', '.join(found)}. Name one.")
+        return found[0]
 
     @cached_property
     def link_load(self) -> dict[str, float]:
-        """The share of the time for which each link was taken, the busiest first."""
-        load = {link_name(link): seconds / self.makespan for link, seconds in self.schedule.link_busy.items()}
-        return dict(sorted(load.items(), key=lambda pair: -pair[1]))
+        """The share of the time for which each link was taken, those first that were in the way.
+
+        A wide link is taken, too, while a narrow one on the same way lets a message through: not for its own bytes.
+        """
+        links = sorted(self.schedule.link_busy.items(), key=lambda pair: (-self._own[pair[0]], -pair[1]))
+        return {link_name(link): seconds / self.makespan for link, seconds in links}
+
+    @cached_property
+    def _own(self) -> dict[Link, float]:
+        """Seconds that each link takes for its bytes alone."""
+        own = dict.fromkeys(self.schedule.link_busy, 0.0)
+        for message in self.schedule.messages:
+            for hop in message.hops:
+                own[hop.link] += message.nbytes / hop.link.bandwidth
+        return own
 
     @cached_property
     def messages(self) -> list[Message]:
@@ -147,9 +167,7 @@ class Outcome:
     @property
     def title(self) -> str:
         """What was asked, in words."""
-        return (
-            ", ".join(f"{what} {getattr(value, 'name', value)}" for what, value in self.changes.items()) or "as it is"
-        )
+        return ", ".join(_words(what, value) for what, value in self.changes.items()) or "as it is"
 
     @property
     def row(self) -> tuple[str, ...]:
@@ -173,7 +191,8 @@ class Outcome:
     def sentence(self) -> str:
         """Step time, throughput and speedup in words."""
         what = "steps" if self.batch is None else "examples"
-        return f"{1e3 * self.makespan:.4g} ms, {self.rate} {what}/s, {self.speedup:.3g} × the base"
+        beside = f", {self.speedup:.3g} × the base" if self.changes else ""
+        return f"{1e3 * self.makespan:.4g} ms, {self.rate} {what}/s{beside}"
 
     def __repr__(self) -> str:
         devices = [
@@ -187,8 +206,21 @@ class Outcome:
 
 
 def link_name(link: Link) -> str:
-    """The name of a link, without the process in which its cluster lives."""
-    return re.sub(r" of process \d+", "", link.name)
+    """The name of a link, without the process and the number of the cluster that it belongs to."""
+    return re.sub(r"(\.cluster\d+)? of process \d+", "", link.name)
+
+
+FACTORS = ("network", "latency", "bus", "gpu", "cpu")  # of these a number says how many times as much
+
+
+def _words(what: str, value: Any) -> str:
+    """What was changed, and to what: "workers 4", "gpu × 2", "stragglers lognormal(0.3)"."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{device_spec.label(name)} {factor:g} × as slow" for name, factor in value.items())
+    if what in FACTORS and isinstance(value, Real):
+        return f"{what} × {value:g}"
+    size = f"({value.size:g})" if isinstance(value, Stragglers) else ""
+    return f"{what} {getattr(value, 'name', value)}{size}"
 
 
 HEADS = ("what if", "step, ms", "per second", "speedup", "busiest link", "idle")

@@ -82,10 +82,15 @@ class StepGraph:
     def by_name(self) -> dict[str, Node]:
         return by_name(self.nodes)
 
+    @cached_property
+    def homes(self) -> dict[str, str]:
+        """The task of each device."""
+        return {node.device: device_spec.task_name(node.device) for node in self.nodes}
+
     @property
     def tasks(self) -> list[str]:
         """The tasks that have a part in the step, its master first."""
-        return list(dict.fromkeys([self.master, *(device_spec.task_name(node.device) for node in self.nodes)]))
+        return list(dict.fromkeys([self.master, *self.homes.values()]))
 
     @cached_property
     def crossings(self) -> dict[str, Node]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dtflab.graph import device_spec
 from dtflab.graph.node import Node
 from dtflab.hardware.schedule import Fabric, Route, Task
 from dtflab.sim.step_graph import StepGraph
@@ -95,7 +94,7 @@ def _tasks(step: StepGraph, node: Node, replica: Replica, batch: int | None) -> 
     inputs, controls = step.waits(node)
     edges = [(prefix + name, output) for name, output in inputs]
     waits = [prefix + name for name in controls]
-    home = device_spec.task_name(node.device)
+    home = step.homes[node.device]
     begun = [_begin(prefix, home)] if home != step.master else []
     here = master if home == step.master else home
     other = step.crossings.get(node.name)

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 from dtflab.graph import device_spec
+from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.hardware.machines import Machines, task_of
 from dtflab.hardware.parts import Bus, Network, Nic, Processor
 from dtflab.hardware.schedule import Plan
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession
-from dtflab.sim.altered import altered, with_workers
+from dtflab.sim.altered import altered, is_factor, with_workers
 from dtflab.sim.outcomes import Outcome, table
 from dtflab.sim.step_graph import StepGraph, planned, remembered, traced
 from dtflab.sim.step_tasks import StepFabric, computes, copy_of, plain, replicas, tasks_of
@@ -153,17 +155,25 @@ class WhatIf:
         size = self.step.batch if batch is None else _whole("batch", batch)
         machines = altered(self._populated(count), **asked)
         asked |= {"workers": workers, "batch": batch, "stragglers": stragglers}
+        if stragglers is not None and not isinstance(stragglers, Mapping):
+            asked["seed"] = seed
         changes = {what: value for what, value in asked.items() if value is not None}
-        return self._run(changes, machines, count, size, stragglers, seed)
+        with NO_COLLECTION:  # thousands of spans, which stay
+            return self._run(changes, machines, count, size, stragglers, seed)
 
-    def sweep(self, **values: Iterable[Any]) -> list[Outcome]:
-        """An outcome for each value of one thing: `sweep(workers=[1, 2, 4, 8])`. ValueError if it is not one thing."""
-        if len(values) != 1:
-            raise ValueError(f"A sweep changes one thing, such as workers=[1, 2, 4], not {len(values)}.")
-        ((what, each),) = values.items()
-        return [self.run(**{what: value}) for value in each]
+    def sweep(self, **values: Any) -> list[Outcome]:
+        """An outcome for each value of one thing: `sweep(workers=[1, 2, 4, 8])`; others may stand, `network="1Gb/s"`.
 
-    def table(self, **values: Iterable[Any]) -> str:
+        ValueError if not exactly one thing has several values.
+        """
+        several = [what for what, value in values.items() if _several(value)]
+        if len(several) != 1:
+            found = " and ".join(several) or "none"
+            raise ValueError(f"A sweep gives one thing several values, such as workers=[1, 2, 4]; here: {found}.")
+        (what,) = several
+        return [self.run(**values | {what: value}) for value in values[what]]
+
+    def table(self, **values: Any) -> str:
         """A sweep as text, below the base: `print(w.table(network=["1Gb/s", "10Gb/s"]))`."""
         return table([self.base, *self.sweep(**values)])
 
@@ -211,6 +221,11 @@ class WhatIf:
         if stragglers is None:
             return [1.0] * len(devices)
         if not isinstance(stragglers, Mapping):
+            if not hasattr(stragglers, "factors"):
+                raise ValueError(
+                    f"stragglers={stragglers!r}: give a distribution, such as sim.lognormal(0.2), or a factor by name, "
+                    'such as {"/job:worker/task:1": 2.0}.'
+                )
             drawn = stragglers.factors(1, workers, seed)[0].tolist()
             stragglers = {one.master: drawn[i] for i, one in enumerate(replicas(self.step, workers))}
         factors = [1.0] * len(devices)
@@ -223,7 +238,7 @@ class WhatIf:
 def _hit(name: str, factor: Any, devices: Sequence[str]) -> list[int]:
     """Which devices a name means."""
     hit = [i for i, device in enumerate(devices) if device_spec.matches(name, device)]
-    if not hit or not isinstance(factor, int | float) or not 0 <= factor < float("inf"):
+    if not hit or not is_factor(factor) or not 0 <= factor < float("inf"):
         known = ", ".join(filter(computes, devices))
         raise ValueError(
             f"stragglers={{{name!r}: {factor!r}}}: name a task or device of the step, and how many times as long it "
@@ -232,7 +247,12 @@ def _hit(name: str, factor: Any, devices: Sequence[str]) -> list[int]:
     return hit
 
 
+def _several(value: Any) -> bool:
+    """True for a list of values, of whatever kind; names and factors by name are one."""
+    return isinstance(value, Iterable) and not isinstance(value, str | Mapping)
+
+
 def _whole(what: str, value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{what}={value!r} is no whole number from 1 up.")
-    return value
+    return int(value)

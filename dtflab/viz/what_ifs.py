@@ -8,12 +8,13 @@ that the eye compares; the words say the same in numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple
 
 from dtflab.graph.text_table import text_table
 from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Network, Nic
-from dtflab.sim.outcomes import HEADS, Outcome, link_name
+from dtflab.sim.outcomes import FACTORS, HEADS, Outcome, link_name
 from dtflab.viz.curves import curve
 from dtflab.viz.marks import badge, badge_width, heading
 from dtflab.viz.palette import GREY, in_order, look
@@ -174,7 +175,8 @@ def sweep(
 ) -> Figure:
     """A curve of `of` ("step" time, "throughput" or "speedup") over what `WhatIf.sweep` changed.
 
-    Several by name for several lines, all over the same values. Networks are drawn by their rate in Gbit/s. ValueError
+    Several by name for several lines, all over the same values: `{net: w.sweep(workers=[1, 4], network=net) for net in
+    ("1Gb/s", "10Gb/s")}`. Networks are drawn by their rate in Gbit/s. ValueError
     if the values are no numbers (a table suits them better), or not the same.
     """
     if of not in _SHOWN:
@@ -190,12 +192,20 @@ def sweep(
 
 def _values(outcomes: Sequence[Outcome]) -> tuple[str, list[float]]:
     """What a sweep changed, with its unit, and the values as numbers."""
-    changed = {tuple(one.changes) for one in outcomes}
-    if len(changed) != 1 or len(names := changed.pop()) != 1:
-        raise ValueError("A curve is drawn over one thing that was changed: WhatIf.sweep(workers=[1, 2, 4]).")
-    values = [one.changes[names[0]] for one in outcomes]
-    if names[0] == "network" and all(isinstance(value, str | Nic | Network) for value in values):
+    what = _swept(outcomes)
+    values = [one.changes[what] for one in outcomes]
+    if what == "network" and all(isinstance(value, str | Nic | Network) for value in values):
         return "network, Gbit/s", [8e-9 * catalogue.network(value).nic.bandwidth for value in values]
-    if not all(isinstance(value, int | float) for value in values):
-        raise ValueError(f"{names[0]}={values[0]!r} is no number to draw over. Print sim.what_if's table instead.")
-    return f"{names[0]}{'' if isinstance(values[0], int) else ', × the base'}", [float(value) for value in values]
+    if not all(isinstance(value, Real) for value in values):
+        raise ValueError(f"{what}={values[0]!r} is no number to draw over. Print the table, `w.table({what}=[…])`.")
+    return f"{what}, × the base" if what in FACTORS else what, [float(value) for value in values]
+
+
+def _swept(outcomes: Sequence[Outcome]) -> str:
+    """The one thing that differs from outcome to outcome; what else was changed is the same in all of them."""
+    names = {tuple(one.changes) for one in outcomes}
+    changed = names.pop() if len(names) == 1 else ()
+    differ = [what for what in changed if any(one.changes[what] != outcomes[0].changes[what] for one in outcomes)]
+    if len(found := differ or changed) != 1:
+        raise ValueError("A curve is drawn over one thing that was changed: WhatIf.sweep(workers=[1, 2, 4]).")
+    return found[0]

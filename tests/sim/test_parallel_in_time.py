@@ -66,6 +66,24 @@ def test_the_bubble_of_equal_stages_is_the_formula(stages, micro_batches):
     assert asked.base.bubble(gpus(stages)) == pytest.approx(expected, rel=1e-9)
 
 
+def test_the_bubble_of_cores_counts_time_once():
+    """A CPU computes on several cores at once; a stage idles while none of them does."""
+    with tf.Graph().as_default(), tf.Cluster(worker=3, clock="virtual") as cluster:
+        devices = [f"/job:worker/task:{i}" for i in range(3)]
+        outputs = pipeline(4)[0](tf.ones([64, 256]), devices)
+        train = tf.gradients(outputs, tf.trainable_variables(), colocate_gradients_with_ops=True)
+        base = sim.what_if(train, cluster).base
+    spans = [span for own in base.schedule.spans.values() for span in own]
+    whole = max(span.end for span in spans) - min(span.start for span in spans)
+    waited = sum(idle * base.makespan - (base.makespan - whole) for idle in base.idle.values())
+    assert base.bubble(devices) == pytest.approx(waited / whole / 3)
+    assert base.bubble(devices) > 1 - sum(base.busy.values()) / whole / 3, "more than one core computes"
+    with pytest.raises(ValueError, match="each once"):
+        base.bubble(["/job:worker/task:0", "/job:worker/task:0/cpu:0"])
+    with pytest.raises(ValueError, match="/cpu:0 means 3 devices"):
+        base.bubble(["/cpu:0"])
+
+
 def test_transfers_make_the_bubble_larger_and_are_seen():
     asked, _ = step(*pipeline(4), 4)
     bubbles = [asked.run(bus=bus).bubble(gpus(4)) for bus in (0.01, 1.0, 100.0, FREE)]

@@ -76,6 +76,9 @@ def test_a_curve_over_what_was_changed(question):
     (line, _) = viz.sweep(workers, "throughput").axes[0].lines
     assert line.get_xdata().tolist() == [1, 2, 4]
     assert line.get_ydata().tolist() == [one.throughput for one in workers["a"]]
+    lines = {net: question.sweep(workers=[1, 4], network=net) for net in ("1Gb/s", "10Gb/s")}
+    axes = viz.sweep(lines, "throughput").axes[0]
+    assert (axes.get_xlabel(), [line.get_label() for line in axes.lines]) == ("workers", ["1Gb/s", "10Gb/s"])
     axes = viz.sweep(question.sweep(network=["1Gb/s", "10Gb/s"])).axes[0]
     assert (axes.get_xlabel(), axes.lines[0].get_xdata().tolist()) == ("network, Gbit/s", [1, 10])
     assert viz.sweep(question.sweep(gpu=[1.0, 2.0]), "speedup").axes[0].get_xlabel() == "gpu, × the base"
