@@ -15,6 +15,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.costs import of_part
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.tensor_list import SHAPE_TYPE, ListOp, element_shape, filled, like, shape_in
 from dtflab.ops.variants import TensorList, zeros
@@ -80,6 +81,8 @@ class TensorListFromTensor(ListOp):
 class TensorListStack(ListOp):
     """All items as the rows of a tensor; zeros for those that were not set."""
 
+    bytes = staticmethod(of_part)
+
     def infer(operation):
         count = operation.get_attr("num_elements")
         return [TensorShape([None if count < 0 else count]).concatenate(element_shape(operation))]
@@ -116,6 +119,8 @@ _UNSET = "list which only contains uninitialized tensors and has a"
        element_dtype: type""")
 class TensorListGather(ListOp):
     """The items at these indices as the rows of a tensor."""
+
+    bytes = staticmethod(of_part)
 
     def infer(operation):
         return [TensorShape([None]).concatenate(element_shape(operation))]
@@ -216,6 +221,8 @@ class TensorListConcatLists(ListOp):
         {SHAPE_TYPE}""")
 class TensorListConcatV2(ListOp):
     """All items one after the other along their first axis, and how long each is."""
+
+    bytes = staticmethod(of_part)
 
     def infer(operation):
         shape = element_shape(operation)

@@ -40,8 +40,8 @@ PARTS = (2, 3, 6)  # clusters have at most this part of a device's share of the 
 class DynamicPlacer:
     """A placer that goes by time: `Session(placer="dynamic")`, or `Session(placer=DynamicPlacer(costs=…, machines=…))`.
 
-    `costs` is the StepStats of an earlier step (`run_metadata.step_stats`), or several; without it times are estimated
-    from static shapes, a dimension that they leave open counting as `batch`. `machines` describe the hardware; without
+    `costs` is the StepStats of an earlier step, what has it (RunMetadata, a trace), or several; without it times are
+    estimated from static shapes, an open dimension counting as `batch`. `machines` describe the hardware; without
     them it is that of the cluster in virtual time whose session this is, else `default_machines`. `budget` is how many
     events the search may simulate. After a placement `schedule` says what the step was found to do.
     """
@@ -51,8 +51,9 @@ class DynamicPlacer:
     def __init__(
         self, costs: Any = None, machines: Machines | None = None, batch: int = BATCH, budget: int = BUDGET
     ) -> None:
-        steps = [] if costs is None else [costs] if hasattr(costs, "dev_stats") else list(costs)
-        self._measured = measured(*steps) if steps else None
+        one = hasattr(costs, "dev_stats") or hasattr(costs, "step_stats")
+        steps = [] if costs is None else [costs] if one else list(costs)
+        self._measured = measured(*(getattr(step, "step_stats", step) for step in steps)) if steps else None
         self._machines = machines
         self._batch = batch
         self._budget = budget

@@ -105,6 +105,7 @@ TABLE = [
     ("SparseSegmentSum", {"T": F32, "Tidx": I32}, [(1000, 8), (20,), (20,)], [(5, 8)], 160,
      4 * (20 * 8 + 20 + 20 + 40)),
     ("DynamicPartition", {"T": F32, "num_partitions": 2}, [(6, 4), (6,)], [(2, 4), (4, 4)], 0, 4 * (24 + 6 + 24)),
+    ("TensorListStack", {"element_dtype": F32}, [HANDLE, (1,)], [(6, 4)], 0, 4 * (1 + 2 * 24)),
     ("TensorArrayGatherV3", {"dtype": F32}, [HANDLE, (6,), ()], [(6, 4)], 0, 4 * (6 + 1 + 2 * 24)),
     ("TensorArrayWriteV3", {"T": F32}, [HANDLE, (), (6, 4), ()], [()], 0, 0),
     # variables

@@ -209,6 +209,7 @@ def test_measured_times_count_instead_of_estimates():
     assert len({where[f"chain{c}_{i}"] for c in range(2) for i in range(4)}) == 1
     _, where = placed(graph, costs=[trace({f"chain{c}_{i}": 1.0 for c in range(2) for i in range(4)}), stats])
     assert where["chain0_3"] != where["chain1_3"]
+    assert placed(graph, costs=tf.RunMetadata(step_stats=stats))[1] == placed(graph, costs=stats)[1]
 
 
 def trace(times):
