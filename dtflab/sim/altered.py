@@ -57,6 +57,20 @@ def with_workers(machines: Machines, master: str, count: int) -> Machines:
     return machines if len(hosts) == len(machines.hosts) else Machines(hosts, machines.network, homes, shown)
 
 
+def with_local(machines: Machines, master: str) -> Machines:
+    """Machines on which a session without a cluster runs where the first worker does, unless it has a place."""
+    if device_spec.parse(master).job != "localhost" or master in machines.tasks:
+        return machines
+    first = first_worker(machines)
+    homes, shown = inhabitants(machines)
+    return Machines(machines.hosts, machines.network, homes | {master: homes[first]}, shown | {master: shown[first]})
+
+
+def first_worker(machines: Machines) -> str:
+    """The first task that is no parameter server."""
+    return next((task for task in machines.tasks if device_spec.parse(task).job != "ps"), machines.tasks[0])
+
+
 def _host_name(home: str, master: str, task: str, taken: set[str]) -> str:
     """What the host of another task is called: worker-2.cluster1, as worker-0.cluster1 is that of the master."""
     old, new = (device_spec.label(name).replace(":", "-") for name in (master, task))

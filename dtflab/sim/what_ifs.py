@@ -22,7 +22,7 @@ from dtflab.hardware.parts import Bus, Network, Nic, Processor
 from dtflab.hardware.schedule import Plan
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession
-from dtflab.sim.altered import altered, is_factor, with_workers
+from dtflab.sim.altered import altered, first_worker, is_factor, with_local, with_workers
 from dtflab.sim.outcomes import Outcome, table
 from dtflab.sim.step_graph import StepGraph, planned, remembered, traced
 from dtflab.sim.step_tasks import StepFabric, computes, copy_of, plain, replicas, tasks_of
@@ -47,7 +47,7 @@ def what_if(
         with FULL_TRACE and output_partition_graphs, here or in TensorFlow; or what a step would fetch (tensors and
         operations of one graph), which is placed as a session of `master` would place it, and never run.
       cluster: the hardware: a `Cluster(clock="virtual")`, Machines, or a `sim.cluster_model`. By default that of the
-        session's cluster.
+        session's cluster. A session without a cluster runs where the first worker is.
       batch: how many examples are in the step; by default the first dimension of all that is fed.
       master: the task whose client runs the step, "/job:worker/task:0"; by default the session's, the one that fed or
         fetched, or the first worker.
@@ -59,8 +59,11 @@ def what_if(
       ValueError: what is lacking, and how to get it. TypeError: `of` is none of these.
     """
     own = None if master is None else task_of(master)
+    batch = None if batch is None else _whole("batch", batch)
     if isinstance(of, BaseSession):
         return _of_session(of, cluster, fetches, feed_dict, batch, own, measured)
+    if fetches is not None or feed_dict is not None:
+        raise ValueError("fetches and feed_dict are for a session to run; of a step that is only planned, say batch=.")
     if cluster is None:
         raise ValueError("On which hardware? Give what_if(…, cluster): a Cluster, Machines, or a sim.cluster_model.")
     machines = _machines(cluster)
@@ -71,7 +74,7 @@ def what_if(
         raise TypeError(f"what_if is asked of a Session, RunMetadata, or tensors and operations, not {of!r}.")
     fetched = [one.name for one in wanted if isinstance(one, Tensor)]
     targets = [one.name for one in wanted if isinstance(one, Operation)]
-    own = own or _first(machines)
+    own = own or first_worker(machines)
     return WhatIf(planned(wanted[0].graph, fetched, targets, machines, own, batch, placer), machines)
 
 
@@ -100,17 +103,12 @@ def _machines(cluster: Any) -> Machines:
     return machines
 
 
-def _first(machines: Machines) -> str:
-    """The first task that is no parameter server."""
-    return next((task for task in machines.tasks if device_spec.parse(task).job != "ps"), machines.tasks[0])
-
-
 class WhatIf:
     """A step, ready to be simulated; `base` is how it is. `step` says what runs where, `machines` on what."""
 
     def __init__(self, step: StepGraph, machines: Machines) -> None:
         self.step = step
-        self.machines = machines
+        self.machines = machines = with_local(machines, step.master)
         self._plans: dict[tuple[int, int | None], Plan] = {}
         for device in dict.fromkeys(node.device for node in step.nodes):
             machines.place(device)  # ValueError if it is not there

@@ -90,11 +90,12 @@ class Trace(NamedTuple):
 
 
 def read(step: Any, most: int | None = None) -> Trace:
-    """The trace in a RunMetadata or StepStats; ValueError, saying how to get one, if nothing was recorded.
+    """The trace in a RunMetadata, StepStats or simulated step; ValueError, saying how to get one, if there is none.
 
     Of more than `most` records those that start first are read.
     """
     stats = getattr(step, "step_stats", step)
+    stats = stats() if callable(stats) else stats  # of what was only simulated: an Outcome, an Estimate
     if not hasattr(stats, "dev_stats"):
         raise TypeError(f"a RunMetadata or StepStats is needed, not {type(step).__name__}")
     nodes = [(d, n) for d in stats.dev_stats for n in d.node_stats if n.node_name not in _HIDDEN]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtflab.graph.text_table import text_table
 from dtflab.hardware import catalogue
@@ -45,12 +45,20 @@ class _Scale(NamedTuple):
 
 
 def what_if(
-    outcomes: Sequence[Outcome] | Mapping[str, Outcome], *, devices: int = 8, links: int = 3, title: str = "What if"
+    outcomes: Outcome | Sequence[Outcome] | Mapping[str, Outcome],
+    *,
+    devices: int = 8,
+    links: int = 3,
+    title: str = "What if",
 ) -> Picture:
     """Steps of `WhatIf.run`, or of several questions by name, under each other: `viz.what_if([w.base, slower])`.
 
-    Of each are drawn the `devices` that computed most and the `links` that were taken longest. ValueError for nothing.
+    Of each are drawn the `devices` that computed most and the `links` that were most in the way. ValueError for
+    nothing, TypeError for what is no outcome.
     """
+    if isinstance(outcomes, Outcome):
+        outcomes = [outcomes]
+    _check(outcomes.values() if isinstance(outcomes, Mapping) else outcomes)
     named = list(outcomes.items() if isinstance(outcomes, Mapping) else ((one.title, one) for one in outcomes))
     if not named:
         raise ValueError("There is nothing to draw: viz.what_if([w.base, w.run(network='1Gb/s')]).")
@@ -67,6 +75,14 @@ def what_if(
     return Picture(
         drawing, (WIDTH - 2 * MARGIN, y + 4), _STYLE, sentence, [(title, HEADS, rows)], text_table(HEADS, rows)
     )
+
+
+def _check(outcomes: Any) -> None:
+    """TypeError for what is no outcomes of a WhatIf."""
+    if not isinstance(outcomes, Iterable) or not all(isinstance(one, Outcome) for one in outcomes):
+        raise TypeError(
+            f"Give what WhatIf.run and WhatIf.sweep gave, such as [w.base, w.run(gpu=2.0)], not {outcomes!r}."
+        )
 
 
 def _step(name: str, one: Outcome, scale: _Scale, devices: int, links: int) -> tuple[Markup, float]:
@@ -182,6 +198,10 @@ def sweep(
     if of not in _SHOWN:
         raise ValueError(f"of={of!r}: there are {', '.join(_SHOWN)}.")
     lines = outcomes if isinstance(outcomes, Mapping) else {of: outcomes}
+    for each in lines.values():
+        _check(each)
+    if not lines:
+        raise ValueError("There is nothing to draw: viz.sweep(w.sweep(workers=[1, 2, 4])).")
     axes = {name: _values(each) for name, each in lines.items()}
     (what, xs) = next(iter(axes.values()))
     if any(found != (what, xs) for found in axes.values()):

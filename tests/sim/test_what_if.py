@@ -337,6 +337,16 @@ def test_tables(question):
     assert outcomes[0].to_dict()["makespan"] == outcomes[0].makespan
 
 
+def test_a_session_without_a_cluster_runs_where_the_first_worker_does():
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [None, 64])
+        there = sim.cluster_model(workers=2, ps_tasks=1, gpu="K40")
+        asked = sim.what_if(session, there, fetches=tf.matmul(x, tf.ones([64, 64])), feed_dict={x: np.ones([32, 64])})
+    first = "/job:worker/replica:0/task:0/device:CPU:0"
+    assert asked.machines.place(asked.step.nodes[0].device).host == there.machines.place(first).host
+    assert asked.run(cpu=2.0).speedup > 1.9 and asked.run(workers=3).throughput > 2 * asked.base.throughput
+
+
 def test_numbers_of_numpy_are_numbers(question):
     assert [one.workers for one in question.sweep(workers=2 ** np.arange(3))] == [1, 2, 4]
     assert question.run(gpu=np.float32(2)).makespan == question.run(gpu=np.int64(2)).makespan
@@ -409,9 +419,6 @@ def test_a_session_in_real_time_says_how_long_numpy_took():
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.placeholder(tf.float32, [64, 300])
         y = tf.matmul(x, tf.ones([300, 400]), name="y")
-        machines = sim.cluster_model(workers=1, ps_tasks=0, gpus_per_worker=0)
-        with pytest.raises(ValueError, match="localhost"):
-            sim.what_if(session, machines, fetches=y, feed_dict={x: np.ones([64, 300], np.float32)})
         with pytest.raises(ValueError, match="real time"):
             sim.what_if(session, fetches=y, feed_dict={x: np.ones([64, 300], np.float32)})
         host = machines_for({"/job:localhost/task:0": "laptop"})
@@ -495,6 +502,10 @@ def test_bad_questions_say_what_is_lacking(question):
         question.table(network="1Gb/s")
     with pytest.raises(ValueError, match="On which hardware"):
         sim.what_if(tf.RunMetadata())
+    with pytest.raises(ValueError, match="for a session to run"):
+        sim.what_if([], question.machines, feed_dict={})
+    with pytest.raises(ValueError, match="batch=-3"):
+        sim.what_if([], question.machines, batch=-3)
     with pytest.raises(ValueError, match="output_partition_graphs=True"):
         sim.what_if(tf.RunMetadata(), question.machines)
     with pytest.raises(TypeError, match="not 'a name'"):

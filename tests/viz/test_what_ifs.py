@@ -63,6 +63,11 @@ def test_it_says_in_words_what_it_shows(question):
     ET.fromstring(picture.svg.partition("\n")[2])
 
 
+def test_one_outcome_is_a_picture(question):
+    assert viz.what_if(question.base).text == viz.what_if([question.base]).text
+    assert viz.timeline(question.base).text == viz.timeline(question.base.step_stats()).text
+
+
 def test_what_can_not_be_seen_apart_is_drawn_together(question):
     many = viz.what_if([question.run(workers=16, network="1Gb/s")], devices=3, links=1)
     drawn = bars(many)
@@ -87,6 +92,13 @@ def test_a_curve_over_what_was_changed(question):
 def test_what_can_not_be_drawn(question):
     with pytest.raises(ValueError, match="nothing to draw"):
         viz.what_if([])
+    with pytest.raises(ValueError, match="nothing to draw"):
+        viz.sweep({})
+    for wrong in (question, [question.base, 3]):
+        with pytest.raises(TypeError, match="Give what WhatIf"):
+            viz.what_if(wrong)
+        with pytest.raises(TypeError, match="Give what WhatIf"):
+            viz.sweep(wrong)
     with pytest.raises(ValueError, match="no number"):
         viz.sweep(question.sweep(gpu=["K40", "V100"]))
     with pytest.raises(ValueError, match="there are step"):
