@@ -5,13 +5,13 @@ Rule: no false alarm. Who is not known to wait for virtual time might still brin
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Collection, Iterable
 from typing import Any
 
 from dtflab.graph import errors
 from dtflab.machine.clock import REAL, OwnThread
-from dtflab.virtual.guests import joins
 
 PATIENCE = 2.0  # real seconds in which a thread that nobody knows may turn out to be a guest
 
@@ -35,7 +35,7 @@ class Watch:
         joins others is not free, but may be about to be; nor are the threads that it joins.
         """
         main = threading.main_thread()
-        if main not in inside and not joins(main):
+        if main not in inside and not _joins(main):
             return True
         unknown = {t for t in threading.enumerate() if not isinstance(t, OwnThread) and t not in self._strangers}
         if main in inside and unknown <= set(inside):
@@ -50,3 +50,12 @@ class Watch:
             head = f"Deadlock at {now:.9g} s of virtual time: all wait, nothing is due."
             self._told = now, "\n  ".join([head, *lines])
         return self._told[1]
+
+
+def _joins(thread: Any) -> bool:
+    """True if a thread stands in a call of `threading`: it joins another, or waits for one in real time.
+
+    To be asked rarely: in Python 3.11, many calls of `_current_frames` beside busy threads stop the interpreter.
+    """
+    frame = sys._current_frames().get(thread.ident or 0)
+    return frame is not None and frame.f_globals.get("__name__") == threading.__name__
