@@ -156,12 +156,17 @@ class ResourceManager:
             self._look()
             if not self._possible(request):
                 raise self._refusal(request, "The cluster can never give")
-            place = (request, self._clock.event(), list[Allocation | errors.OpError]())
+            place = (request, self._event(), list[Allocation | errors.OpError]())
             self._waiting.append(place)
             self._serve()
             if not wait and self._leave(place):
                 raise self._refusal(request, "The cluster can't give now", can_wait=True)
         return self._wait(place, timeout)
+
+    def _event(self) -> Event:
+        event = self._clock.event()
+        event.what = "GPUs"
+        return event
 
     def _wait(self, place: _Place, timeout: float | None) -> Allocation:
         request, event, answer = place

@@ -232,6 +232,7 @@ class Cluster:
         failures: list[tuple[Client, BaseException]] = []
         running: dict[int, int | None] = dict.fromkeys(range(len(clients)))  # number → its thread, once it has begun
         ended = self.clock.event()  # one more of them
+        ended.what = "its clients to end"
         interrupted: list[bool] = []  # then nobody begins any more
 
         def run_one(number: int, client: Client) -> None:
@@ -341,9 +342,11 @@ class Cluster:
         """In virtual time, let `call(*args)` be made at a moment, in a thread of its own; at once if it has passed.
 
         For faults and changes of hardware: `cluster.at(12.5, cluster.kill, "worker", 3)`. An error of it is raised
-        where the program waits, in `run` mostly. ValueError in real time.
+        where the program waits, in `run` mostly. ValueError in real time, and for no moment.
         """
         engine, clock = self._virtual("at").engine, self.clock
+        if not -math.inf < seconds < math.inf:
+            raise ValueError(f"at({seconds!r}, …): give a moment in virtual seconds, a finite number.")
 
         def thread() -> None:
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 from dtflab.hardware.catalogue import add_hardware, gpu
@@ -28,6 +29,11 @@ def check_options(clock: str, engine: str, listen: bool, options: Mapping[str, A
         raise ValueError(f"{given[0]}=… describes simulated hardware or chance: add clock='virtual'.")
     if clock == "virtual" and (engine != "inprocess" or listen):
         raise ValueError("clock='virtual' needs all tasks in this process: engine='inprocess', without listen=True.")
+    seed, stragglers = options["seed"], options["stragglers"]
+    if not (seed is None or (isinstance(seed, Integral) and int(seed) >= 0)):
+        raise ValueError(f"seed={seed!r}: give a whole number, 0 or more.")
+    if not (stragglers is None or hasattr(stragglers, "factors")):
+        raise ValueError(f"stragglers={stragglers!r}: give a distribution, for example sim.lognormal(0.3).")
 
 
 def name_of_gpu(part: str | Processor | None) -> str | None:

@@ -22,7 +22,9 @@ from typing import Any, Protocol
 
 
 class Event(Protocol):
-    """Something that threads wait for."""
+    """Something that threads wait for. `what` says to a person what it is, if it is worth telling."""
+
+    what: str
 
     def set(self) -> None: ...
     def clear(self) -> None: ...
@@ -71,6 +73,7 @@ class _Event(threading.Event):
     """
 
     STRETCH = 0.5  # seconds
+    what = ""
 
     def wait(self, timeout: float | None = None) -> bool:
         """True once the event is set; False after `timeout` seconds."""

@@ -403,12 +403,12 @@ def _virtual(args: Any) -> dict[str, Any]:
     """What a cluster in virtual time is made of, checked before anything is stopped."""
     given = {name: getattr(args, name) for name in OPTIONS}
     try:
+        if args.stragglers is not None:
+            given["stragglers"] = _stragglers(args.stragglers)
         check_options(args.clock, args.engine, args.listen, given)
         for name, find in (("network", catalogue.network), ("bus", catalogue.bus), ("cpu", catalogue.cpu)):
             if given[name] is not None:
                 find(given[name])
-        if args.stragglers is not None:
-            given["stragglers"] = _stragglers(args.stragglers)
     except ValueError as error:
         raise UsageError(f"{error} For example: {_EXAMPLE} --clock virtual --gpu K40 --network 10Gb/s") from None
     return given | {"clock": args.clock}

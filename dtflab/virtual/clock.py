@@ -56,9 +56,13 @@ class _Turn:
 
 
 class VirtualEvent:
-    """An event at which threads wait in virtual time. `what` says in an error what it stands for."""
+    """An event at which threads wait in virtual time. `what` says in an error what it stands for.
 
-    def __init__(self, clock: VirtualClock, what: str = "an event") -> None:
+    Without it, those who wait are at rest: threads of data sets, writers and coordinators until somebody wants
+    something of them. They know nothing of deadlocks.
+    """
+
+    def __init__(self, clock: VirtualClock, what: str = "") -> None:
         self.what = what
         self._clock = clock
         self._is_set = False
@@ -167,8 +171,10 @@ class VirtualClock:
         return EPOCH + self.engine.now
 
     def sleep(self, seconds: float) -> None:
-        """Let virtual seconds pass for the calling thread."""
-        self._wait(VirtualEvent(self, f"{seconds:g} s to pass"), max(0.0, seconds))
+        """Let virtual seconds pass for the calling thread. ValueError for less than none, or for ever."""
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"sleep({seconds!r}): give a finite number of seconds, 0 or more.")
+        self._wait(VirtualEvent(self, f"{seconds:g} s to pass"), seconds)
 
     def event(self) -> VirtualEvent:
         return VirtualEvent(self)
@@ -424,8 +430,10 @@ class VirtualClock:
         if self._watch.somebody_may_come({turn.thread for turn in self._waiting}, self.engine.turned):
             REAL.sleep(0.001)
             return
-        own = [turn for turn in self._waiting if not turn.guest]
-        lines = [*self.waits(), *(f"{turn.name} waits for {event.what}" for turn, event in self._waiting.items())]
+        own = [turn for turn, event in self._waiting.items() if event.what and not turn.guest]
+        shown = [(turn.name, event.what) for turn, event in self._waiting.items() if event.what or not own]
+        lines = [*self.waits(), *(f"{name} waits for {what or 'somebody to wake it'}" for name, what in shown)]
         text = self._watch.text(self.engine.now, lines)
-        for turn in own or list(self._waiting):  # a guest mostly waits for the others to end
+        others = [turn for turn in self._waiting if turn.guest]  # who mostly wait for the others to end
+        for turn in own or others or list(self._waiting):
             self._fail(turn, DeadlockError(None, None, text))

@@ -218,6 +218,43 @@ def test_a_deadlock_says_who_waits_for_what(program, says):
         assert cluster.run(lambda client: client.index) == [0, 1]  # and the cluster goes on
 
 
+def test_threads_that_rest_are_not_told_of_a_deadlock(capfd):
+    """Those of data sets, queue runners and writers wait to be asked: they go on, and write nothing to stderr."""
+    with tf.Cluster(ps=1, worker=1, clock="virtual") as cluster, tf.Graph().as_default():
+        rows = tf.data.make_one_shot_iterator(tf.data.Dataset.range(100).prefetch(2)).get_next()
+        names = tf.train.string_input_producer(["a", "b"]).dequeue()
+        taken = tf.FIFOQueue(3, tf.float32).dequeue()
+        with tf.Session(cluster.target) as session:
+            coordinator = tf.train.Coordinator()
+            threads = tf.train.start_queue_runners(session, coordinator)
+            assert session.run([rows, names])[0] == 0
+            for _ in range(2):
+                with pytest.raises(DeadlockError, match="0 of 3 elements"):
+                    session.run(taken)
+            assert [session.run(rows) for _ in range(5)] == [1, 2, 3, 4, 5]
+            with pytest.raises(DeadlockError):  # what the producer was told, whose queue was full
+                coordinator.join(threads)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0])
+def test_only_finite_times_pass(seconds):
+    with two_workers() as cluster:
+        with pytest.raises(ValueError, match="finite"):
+            tf.sim.sleep(seconds)
+        if seconds < 0:
+            cluster.at(seconds, tf.sim.now)  # it has passed: at once
+        else:
+            with pytest.raises(ValueError, match="finite"):
+                cluster.at(seconds, tf.sim.now)
+
+
+@pytest.mark.parametrize("wrong", [{"seed": "a"}, {"seed": -1}, {"seed": 1.5}, {"stragglers": 0.2}])
+def test_chance_is_described_by_a_whole_number_and_a_distribution(wrong):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))}=.*give a"):
+        tf.Cluster(ps=1, clock="virtual", **wrong)
+
+
 def test_a_step_may_have_a_time_limit_of_virtual_seconds():
     with two_workers() as cluster, tf.Graph().as_default(), tf.Session(cluster.target) as session:
         taken = tf.FIFOQueue(3, tf.float32).dequeue()
