@@ -27,7 +27,7 @@ _Part = TypeVar("_Part", Processor, Bus, Nic, Switch, Rack)
 def add_hardware(part: Processor | Bus | Nic | Switch | Rack) -> None:
     """Make a part of one's own known by its name, in `Cluster(gpu=…)` and wherever else names are taken.
 
-    ValueError if another part has that name, or there is no shelf for such a thing.
+    The same part again is no error. ValueError if another part has that name, or there is no shelf for such a thing.
     """
     kind = part.kind if isinstance(part, Processor) else type(part).__name__
     shelves: dict[str, dict[str, Any]] = {
@@ -36,6 +36,8 @@ def add_hardware(part: Processor | Bus | Nic | Switch | Rack) -> None:
     if kind not in shelves:
         raise ValueError(f"{part!r} is no part of a machine: add a Processor, Bus, Nic, Switch or Rack.")
     shelf = shelves[kind]
+    if shelf.get(part.name) == part:
+        return  # a notebook's cell runs again
     if _plain(part.name) in map(_plain, shelf) or (kind == "GPU" and cards.is_known(part.name)):
         raise ValueError(f"There is a {kind} of the name {part.name!r} already. Give yours another one.")
     if isinstance(part, Processor) and kind == "GPU":

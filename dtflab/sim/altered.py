@@ -126,10 +126,7 @@ def _processor(what: str, part: Processor, asked: Any, find: Callable[[Any], Pro
     if asked is None:
         return part
     if not is_factor(asked):
-        found = find(asked)
-        if found.kind != part.kind:
-            raise ValueError(f"{what}={found.name!r} is a {found.kind}; it can't stand for the {part.name}.")
-        return found
+        return find(asked)
     times = _number(what, asked)
     return replace(
         part,

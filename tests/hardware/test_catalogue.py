@@ -210,8 +210,10 @@ def test_a_name_that_is_taken_is_not_given_away():
         with pytest.raises(ValueError, match=f"There is a GPU of the name '{name}' already"):
             catalogue.add_hardware(dataclasses.replace(MINE, name=name))
     catalogue.add_hardware(MINE)
+    catalogue.add_hardware(dataclasses.replace(MINE))  # as a notebook's cell that runs again
+    assert [model.name for model in cards.MODELS].count(MINE.name) == 1
     with pytest.raises(ValueError, match="already"):
-        catalogue.add_hardware(MINE)
+        catalogue.add_hardware(dataclasses.replace(MINE, cores=61))
 
 
 @pytest.mark.parametrize(("changes", "message"), [
