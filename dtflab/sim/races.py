@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dtflab.cluster.cluster import Client, Cluster
-from dtflab.train.staleness_log import StalenessLog, read_staleness
+from dtflab.train.staleness_log import StalenessLog, log_at
 
 Program = Callable[[Client, Any], Sequence[tuple[float, float]]]
 
@@ -55,7 +55,10 @@ class Run:
         """Bytes that came from the parameter servers in each `width` between two moments, all in virtual seconds.
 
         Two arrays: when each piece of time begins, its bytes. A long run remembers only its end.
+        ValueError unless `width` is above 0 and `last` not before `first`.
         """
+        if not (width > 0 and first <= last):
+            raise ValueError(f"pulled({width}, {first}, {last}): width is above 0, last not before first, in seconds.")
         edges = first + np.arange(round((last - first) / width) + 1) * width
         counts, _ = np.histogram(self.pulls[:, 0], edges, weights=self.pulls[:, 1])
         return edges[:-1], counts.astype(np.float64)
@@ -76,8 +79,10 @@ def race(
 
     `program` trains with a StalenessOptimizer, its global step on the first parameter server, and returns pairs
     (virtual seconds, loss); those of worker 0 count. `hardware` is described as for Cluster: `ps`, `gpus`, `gpu`,
-    `network`, `stragglers`, …
+    `network`, `stragglers`, …; but TypeError for `worker`: that is `workers` here.
     """
+    if "worker" in hardware:
+        raise TypeError(f"race() counts its workers with workers=, not worker={hardware['worker']!r}.")
     return {
         name: _run(program, way, {"ps": 1, "worker": workers, "seed": seed, **hardware}) for name, way in ways.items()
     }
@@ -87,7 +92,7 @@ def _run(program: Program, way: Any, options: dict[str, Any]) -> Run:
     with Cluster(clock="virtual", **options) as cluster:
         points = _points(cluster.run(lambda client: program(client, way))[0], way)
         start = points[0, 0]
-        return Run(points[:, 0] - start, points[:, 1], read_staleness(cluster.target), _pulls(cluster, start))
+        return Run(points[:, 0] - start, points[:, 1], log_at(cluster.target), _pulls(cluster, start))
 
 
 def _points(pairs: Any, way: Any) -> NDArray[np.float64]:

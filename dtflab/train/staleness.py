@@ -25,7 +25,7 @@ from dtflab.ops import array, casting, control_flow, math
 from dtflab.ops.cond import cond
 from dtflab.ops.variable import Variable
 from dtflab.train.optimizer import Gradient, Optimizer, _checked_gradient
-from dtflab.train.staleness_log import LogQueue, StalenessLog
+from dtflab.train.staleness_log import LogQueue, StalenessLog, log_of
 from dtflab.train.sync_replicas import SyncReplicasOptimizer
 from dtflab.train.worker_pace import PaceHook, WorkerPace
 
@@ -150,7 +150,7 @@ class StalenessOptimizer(Optimizer):
         """The log of all workers so far, read by `session`, which may be a MonitoredSession of this graph."""
         if self._rows is None:
             raise ValueError("There is a log after apply_gradients() or minimize().")
-        return StalenessLog.of_rows(session.run(self._rows))
+        return log_of(session, self._rows)
 
     def make_session_run_hook(self) -> PaceHook:
         """What `max_ahead` and `warm_up_steps` need in every worker's session; harmless without them."""

@@ -3,13 +3,15 @@
 Stands for nothing in TensorFlow 1. While the training runs, the rows are elements of a queue that stands beside the
 global step; so they outlive sessions, are shared by all workers, and whoever can reach the task can read them.
 
-Rule: reading changes nothing: in one step the rows are taken out and put back. A queue that holds `keep` rows drops
-its oldest ones before it takes new ones.
+Rule: reading changes nothing: in one step, which Ctrl-C can't stop halfway, the rows are taken out and put back. A
+queue that holds `keep` rows drops its oldest ones before it takes new ones.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +22,14 @@ from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, device, name_scope
+from dtflab.machine.clock import CURRENT, Event
 from dtflab.ops import array, math, stacking
 from dtflab.ops.queues import FIFOQueue
 from dtflab.ops.timestamp import timestamp
 from dtflab.protos.summary_pb2 import HistogramProto, Summary
 from dtflab.runtime.session import Session
 
+_GRACE = 2.0  # seconds, for a reading step to end after Ctrl-C
 COLUMNS = ("worker", "computed", "arrived", "seconds", "used", "aggregated")
 
 
@@ -150,8 +154,43 @@ def read_staleness(target: str, where: str = "/job:ps/task:0", name: str = "stal
     """The log of a training by StalenessOptimizer, from outside of its programs, while it runs or later.
 
     `target` is a session target of the cluster, `where` the device of the global step, `name` that of the optimizer.
+    ValueError if there is no gradient in it.
     """
+    log = log_at(target, where, name)
+    if not len(log):
+        raise ValueError(
+            f"no gradient was noted on {where} under the name {name!r}. Has the training begun? If so: name= is that "
+            "of its StalenessOptimizer, where= the device of its global step."
+        )
+    return log
+
+
+def log_at(target: str, where: str = "/job:ps/task:0", name: str = "staleness") -> StalenessLog:
+    """As `read_staleness`, but the log may be empty."""
     with Graph().as_default(), device(where):
         rows = LogQueue(keep=1, name=name).read()
         with Session(target) as session:
-            return StalenessLog.of_rows(session.run(rows))
+            return log_of(session, rows)
+
+
+def log_of(session: Any, rows: Tensor) -> StalenessLog:
+    """The log, whose rows `session` reads on a thread of its own: Ctrl-C, which only the main thread sees, waits."""
+    if threading.current_thread() is not threading.main_thread():
+        return StalenessLog.of_rows(session.run(rows))
+    done, outcome = CURRENT.event(), Future[NDArray[np.float64]]()
+    try:
+        CURRENT.spawn(_run, session, rows, outcome, done, name="reader of a log")
+        done.wait()
+    except KeyboardInterrupt:
+        done.wait(_GRACE)
+        raise
+    return StalenessLog.of_rows(outcome.result())
+
+
+def _run(session: Any, rows: Tensor, outcome: Future[NDArray[np.float64]], done: Event) -> None:
+    try:
+        outcome.set_result(session.run(rows))
+    except BaseException as error:  # for who waits
+        outcome.set_exception(error)
+    finally:
+        done.set()

@@ -47,8 +47,13 @@ class _Plot(NamedTuple):
 def staleness(log: StalenessLog, *, title: str = "Staleness") -> Picture:
     """Picture a training's log, `optimizer.read(session)` or `tf.train.read_staleness(target)`.
 
-    ValueError if there is no gradient in it.
+    ValueError if there is no gradient in it, TypeError for something else than a log.
     """
+    if not isinstance(log, StalenessLog):
+        raise TypeError(
+            "staleness() draws a StalenessLog, optimizer.read(session) or tf.train.read_staleness(target), not "
+            f"{type(log).__name__}."
+        )
     if not len(log):
         raise ValueError("there is nothing to draw: no gradient was noted. Has the training begun?")
     edges, used, lost = _bins(log)

@@ -9,6 +9,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.sim import formulas
+from dtflab.sim.races import Run
 
 CARD = tf.sim.Processor(
     "a slow card", "GPU", {"float32": 1e9}, memory_bytes=1 << 30, memory_bandwidth=1e9, launch_s=5e-3, cores=1,
@@ -128,6 +129,18 @@ def test_what_a_run_tells(cured):
     assert counts.sum() == arrived[:, 1].sum() > 0
     assert cured["nothing"].steps > 3 * run.steps  # each step of all four takes four gradients
     assert run.steps_per_minute == pytest.approx(60 * run.steps / run.staleness.seconds[-1])
+
+
+@pytest.mark.parametrize("asked", [(0, 0, 1), (-0.1, 0, 1), (math.nan, 0, 1), (0.1, 2, 1)])
+def test_pieces_of_time_need_a_width(asked):
+    run = Run(np.zeros(1), np.zeros(1), tf.train.StalenessLog.of_rows(np.zeros([0, 6])), np.zeros([0, 2]))
+    with pytest.raises(ValueError, match="width is above 0, last not before first"):
+        run.pulled(*asked)
+
+
+def test_workers_are_counted_in_one_way():
+    with pytest.raises(TypeError, match="workers=, not worker=3"):
+        tf.sim.race(lambda client, way: [(0.0, 1.0)], {"idle": 1}, worker=3)
 
 
 def test_equal_seeds_make_equal_races():

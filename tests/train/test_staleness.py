@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+
 import numpy as np
 import pytest
 
 import dtflab as tf
+from dtflab.train.staleness_log import LogQueue
 
 RATE = 1.0
 
@@ -156,6 +160,49 @@ def events(folder, tag):
     for path in sorted(folder.glob("events.out.*")):
         for event in tf.train.summary_iterator(str(path)):
             yield from ((event.step, value) for value in event.summary.value if value.tag == tag)
+
+
+@pytest.mark.parametrize("hardware", [{}, {"clock": "virtual"}], ids=["real", "virtual"])
+def test_an_interrupt_while_reading_loses_nothing(hardware, monkeypatch):
+    def client_program(client):
+        _, _, _, train, given, _ = model(client)
+        with tf.Session(client.target) as session:
+            session.run(tf.global_variables_initializer())
+            session.run(given.enqueue_many([[1.0, 1.0]]))
+            session.run(train)
+            session.run(train)
+
+    with tf.Cluster(ps=1, worker=1, **hardware) as cluster:
+        cluster.run(client_program)
+        with monkeypatch.context() as patch:
+            patch.setattr(LogQueue, "read", interrupted_read)
+            with pytest.raises(KeyboardInterrupt):
+                tf.train.read_staleness(cluster.target)
+        assert tf.train.read_staleness(cluster.target).computed.tolist() == [0, 1]
+
+
+def interrupted_read(log):
+    """As LogQueue.read(), but Ctrl-C comes when the rows are out of the queue."""
+    main = threading.main_thread().ident
+
+    def interrupt(rows):
+        signal.pthread_kill(main, signal.SIGINT)
+        return rows
+
+    rows = log._queue.dequeue_many(log._queue.size())
+    with tf.device("/job:worker/task:0"):
+        seen = tf.py_func(interrupt, [rows], tf.float64)
+    seen.set_shape(rows.shape)
+    with tf.control_dependencies([log._queue.enqueue_many(seen)]):
+        return tf.identity(seen)
+
+
+def test_a_log_that_is_not_there_is_no_empty_log(cluster):
+    late_by(cluster, 1)
+    with pytest.raises(ValueError, match=r"on /job:ps/task:0 under the name 'stale'\. Has the training begun"):
+        tf.train.read_staleness(cluster.target, name="stale")
+    with pytest.raises(ValueError, match="no gradient was noted on /job:worker/task:1"):
+        tf.train.read_staleness(cluster.target, "/job:worker/task:1")
 
 
 def test_accumulators_use_the_first_gradients_of_a_step():

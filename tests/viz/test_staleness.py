@@ -74,3 +74,8 @@ def test_one_gradient_at_one_moment_and_none():
     assert counts(staleness(log_of([0]))) == ["1 applied"]
     with pytest.raises(ValueError, match="Has the training begun"):
         staleness(log_of([]))
+
+
+def test_what_is_no_log_is_named():
+    with pytest.raises(TypeError, match=r"draws a StalenessLog.*, not list\."):
+        staleness([1, 2])
