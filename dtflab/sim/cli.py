@@ -41,6 +41,8 @@ def main(options: argparse.Namespace) -> None:
         {"predict": _predict, "calibrate": _calibrate, "report": _report}[options.sim_command](options)
     except (OSError, ValueError) as error:
         sys.exit(f"dtflab sim {options.sim_command}: {error}")
+    except KeyboardInterrupt:  # a search takes minutes; files are written at its end
+        sys.exit(f"dtflab sim {options.sim_command}: interrupted, nothing was written")
 
 
 def _predict(options: argparse.Namespace) -> None:

@@ -63,7 +63,7 @@ def layers_of(profile: Profile, dense: bool, part: float) -> tuple[Layer, ...]:
 
 def total_bytes(row: Row) -> float:
     """Bytes of all variables in float32."""
-    params = row.number("params")
+    params = row.positive("params")
     return params * 4 if params else row.need("fp32_MB") * 1e6
 
 
@@ -94,8 +94,10 @@ def _most_like(nbytes: float, gmac: float | None, rows: Iterable[Row]) -> Row:
         return apart + (abs(math.log(row.need("gmac_per_image") / gmac)) if gmac else 0.0)
 
     def complete(row: Row) -> bool:
-        sizes = row.number("params", "fp32_MB"), row.number("largest_variable_MB"), row.number("gmac_per_image")
-        return all(sizes)
+        try:
+            return all((total_bytes(row), row.positive("largest_variable_MB"), row.positive("gmac_per_image")))
+        except UnknownError:  # what is odd about one row is no reason to skip points of another
+            return False
 
     known = list(filter(complete, rows))
     if not known:

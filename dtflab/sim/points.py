@@ -10,6 +10,7 @@ on. Published values are kept apart from the points, so nothing that predicts ca
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -56,6 +57,10 @@ class Row:
             raise UnknownError(f"{self.what} has no positive {' or '.join(map(repr, names))}")
         return value
 
+    def positive(self, *names: str) -> float | None:
+        """As `need`, but None if none is there."""
+        return None if self.number(*names) is None else self.need(*names)
+
     def count(self, *names: str) -> int | None:
         """As `number`, but whole and not negative: GPUs, nodes, tasks."""
         value = self.number(*names)
@@ -97,19 +102,20 @@ class Points:
 
 def number(value: Any, what: str = "value") -> float:
     """`value` as a number: 64, "64 (recalled)" and "~1000 (ballpark)" have one; UnknownError names `what` has none."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    found = _NUMBER.match(value.lstrip(" ~≈<>≤≥")) if isinstance(value, str) else None
-    if not found or not re.search(r"\d", found[0]):
+    if isinstance(value, str) and (found := _NUMBER.match(value.lstrip(" ~≈<>≤≥"))):
+        read = float(found[0].replace(",", "")) if re.search(r"\d", found[0]) else math.nan
+    else:
+        read = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    if not math.isfinite(read):
         raise UnknownError(f"{what} is {value!r}: a number was expected")
-    return float(found[0].replace(",", ""))
+    return read
 
 
 def read(path: str | Path = CALIBRATION) -> Points:
     """The points of a file. Raises ValueError if it is no file of the schema."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is no JSON: {error}") from None
     return parse(content, str(path))
 

@@ -8,6 +8,7 @@ Rule: names of models and platforms are keys of tables, nothing else. A point's 
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -41,7 +42,8 @@ from dtflab.sim.setups import (
 from dtflab.sim.symmetric import FORWARD, Site, all_reduce_step, asynchronous_step, parameter_server_step
 
 ALIKE = 1.5  # GPUs whose peaks differ by less are taken to be of one generation, so one's rates tell the other's
-GRPC = 6e9  # B/s through a host's TCP and gRPC, whatever its cards: assumed; the fastest that was fitted is 5.7e9
+GRPC = 6e9  # B/s through a host's TCP and gRPC, whatever its cards: assumed where a platform's own was not fitted
+EXACT = 1e-6  # relative: of the time of one GPU
 HOST_CPU = "2x Xeon E5-2690 v3"  # assumed where GPUs are hosted: no platform says its CPU
 
 
@@ -65,6 +67,16 @@ class Question:
         return step(self.compute_s, self.layers, self.site)
 
     @property
+    def alone(self) -> Question:
+        """One GPU without a network: what is measured where a rate of one GPU is published."""
+        one = replace(self.site, hosts=1, gpus=1, nic=math.inf, servers=0, spares=0, crowding=0.0)
+        return replace(self, site=one, sync=True)
+
+    def measured(self) -> Question:
+        """With so much less computing that one GPU's whole step takes the time that is its computing's now."""
+        return replace(self, compute_s=_computing(self.alone))
+
+    @property
     def gpus(self) -> int:
         """GPUs that are waited for."""
         return (self.site.hosts - self.site.spares) * self.site.gpus
@@ -73,6 +85,18 @@ class Question:
         """The same with so many workers more, of which none is waited for."""
         hosts = self.site.hosts - self.site.spares + spares
         return replace(self, site=replace(self.site, hosts=hosts, spares=spares))
+
+
+@functools.lru_cache(1024)
+def _computing(alone: Question) -> float:
+    """What of one GPU's step, which `alone` takes to be all computing, is; many setups have it in common."""
+    compute_s = alone.compute_s
+    for _ in range(20):
+        late = replace(alone, compute_s=compute_s).step_s - alone.compute_s
+        if abs(late) < EXACT * alone.compute_s:
+            break
+        compute_s = max(0.0, compute_s - late)
+    return compute_s
 
 
 class Rate(NamedTuple):
@@ -119,29 +143,34 @@ class Predictor:
         sync = point.setup.flag("sync", default=True)
         examples = batch_of(point) * units_of(point)
         question = Question(0.0, examples, self._layers(point), site, collective_of(point), sync)
-        return replace(question, compute_s=self._compute_s(point, question))
+        computed = replace(question, compute_s=self._compute_s(point, question))
+        return computed.measured() if _is_measured(point) else computed
 
     def _site(self, point: Point, hosts: int, gpus: int) -> Site:
         setup, library, row = point.setup, self.fitted.library, point.platform
         bus = bus_of(point)
-        nic, lanes, latency_s = self.fitted.of(point.platform_name, nominal_nic(row), bus)
-        many = hosts > 1 and not collective_of(point)
+        nominal = nominal_nic(row) if collective_of(point) else min(nominal_nic(row), GRPC)  # those go past the kernel
+        nic, lanes, latency_s = self.fitted.of(point.platform_name, nominal, bus)
+        spares = setup.count("backup") or 0
+        servers = setup.count("ps_tasks") or hosts - spares  # default: as many as hosts
+        distant = setup.count("ps_tasks") and not setup.flag("ps_colocated") and setup.count("nodes") != 1
+        many = (hosts > 1 or distant) and not collective_of(point)
         shared = "shared" in row.text("network")
         site = Site(
             hosts=hosts,
             gpus=gpus,
-            nic=nic if collective_of(point) else min(nic, GRPC),  # collectives go past the kernel
+            nic=nic,
             bus=bus.bandwidth * library.bus_efficiency if bus.peer_bandwidth else lanes,
             peer=lanes if bus.peer_bandwidth else 0.0,
             switch=max(1, bus.tree),
             sum_rate=catalogue.cpu(HOST_CPU).memory_bandwidth / 3,  # read two, write one
             latency_s=latency_s,
             message_s=library.message_s * messages_of(setup),
-            servers=setup.count("ps_tasks") or hosts if many or setup.text("kind") else 0,  # default: as many as hosts
+            servers=servers if many or setup.text("kind") else 0,
             colocated=setup.flag("ps_colocated"),
-            sums_on_gpus=sums_on_gpus(setup, gpus),
+            sums_on_gpus=sums_on_gpus(setup, hosts, gpus),
             sliced="sliced" in setup.text("array_slicing"),
-            spares=setup.count("backup") or 0,
+            spares=spares,
             overlap=library.overlap,
             jitter=library.jitter + unevenness_of(point),
             tail=library.tail_shared * shared,
@@ -176,11 +205,11 @@ class Predictor:
     def _compute_s(self, point: Point, question: Question) -> float:
         """Measured if it is given, else from a measured rate on another GPU, else by the roofline."""
         given = point.given
-        if given.number("single_gpu"):
+        if given.positive("single_gpu"):
             return question.examples / given.need("single_gpu")
-        if given.number("single_gpu_step"):
+        if given.positive("single_gpu_step"):
             return given.need("single_gpu_step")
-        if given.number("backprop_ms"):
+        if given.positive("backprop_ms"):
             return given.need("backprop_ms") / 1e3 / (1 - FORWARD)
         reference = self.references.get(str(given.values.get("calibrate_from")))
         if reference and reference[0].id != point.id:
@@ -247,7 +276,7 @@ class Predictor:
     def efficiency(self, point: Point) -> float:
         """The part of linear scaling from one GPU that is reached."""
         question = self.question(point)
-        return question.compute_s / question.step_s
+        return question.alone.step_s / question.step_s
 
     def speedup(self, point: Point) -> float:
         """How often as fast as one GPU."""
@@ -269,8 +298,9 @@ class Predictor:
 
     def collective_over_servers(self, point: Point) -> float:
         """How often as fast a ring is as parameter servers on the same hosts."""
-        question = self.question(point, parallelism=None, all_reduce=None, variable_update="parameter_server")
-        return question.step_s / replace(question, collective="ring").step_s
+        servers = self.question(point, parallelism=None, all_reduce=None, variable_update="parameter_server")
+        ring = self.question(point, parallelism="ring", all_reduce=None, variable_update=None)
+        return servers.step_s / replace(ring, compute_s=servers.compute_s).step_s
 
     def normalised_speedup(self, point: Point) -> float:
         """Of spare workers: how much shorter a step is, divided by how many more workers that takes."""
@@ -355,7 +385,9 @@ def predict(points: Points, predictor: Callable[[Point], float]) -> Predictions:
     for point in points:
         try:
             values[point.id] = predictor(point)
-        except ValueError as error:  # UnknownError, or numbers that do not go together
+            if not math.isfinite(values[point.id]):
+                raise UnknownError(f"the prediction is no number: {values.pop(point.id)}")
+        except (ValueError, ArithmeticError) as error:  # UnknownError, or numbers that do not go together
             skipped[point.id] = str(error)
     return Predictions(values, skipped)
 
@@ -365,11 +397,19 @@ def middle(published: float | tuple[float, float]) -> float:
     return published if isinstance(published, float) else sum(published) / 2
 
 
+def _is_measured(point: Point) -> bool:
+    """Whether it is published how long one GPU takes for a step with all that belongs to it."""
+    return bool(point.given.number("single_gpu", "single_gpu_step"))
+
+
 def _rates(points: Iterable[Point]) -> dict[str, list[Rate]]:
     """All given rates of one GPU, by model."""
     rates: dict[str, list[Rate]] = {}
     for point in points:
-        gpu, rate = known_gpu(point), point.given.number("single_gpu")
+        try:
+            gpu, rate = known_gpu(point), point.given.positive("single_gpu")
+        except UnknownError:  # the point itself is skipped for it
+            continue
         if gpu and rate:
             rates.setdefault(point.model_name, []).append(Rate(gpu.peak(), precision_of(point), rate))
     return rates

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Bus, Processor
 from dtflab.sim.layers import TIMES, Layer
-from dtflab.sim.points import Point, Row, UnknownError
+from dtflab.sim.points import Point, Row, UnknownError, number
 
 NIC = "10Gb/s"  # assumed where a platform's network is unpublished
 BATCH = 64.0  # examples per GPU, assumed where a setup has no batch
@@ -42,9 +42,9 @@ def hosts_of(point: Point) -> tuple[int, int]:
 def batch_of(point: Point) -> float:
     """Examples per GPU and step; of the whole model, if it is split over GPUs."""
     setup, gpus = point.setup, math.prod(hosts_of(point))
-    of_worker, workers = setup.number("batch_per_worker"), setup.count("workers") or gpus
-    one = setup.number("batch_per_gpu", "batch") or (of_worker and of_worker * workers / gpus)
-    whole = setup.number("global_batch")
+    of_worker, workers = setup.positive("batch_per_worker"), setup.count("workers") or gpus
+    one = setup.positive("batch_per_gpu", "batch") or (of_worker and of_worker * workers / gpus)
+    whole = setup.positive("global_batch")
     return one or (whole / gpus if whole else BATCH)
 
 
@@ -71,10 +71,10 @@ def collective_of(point: Point) -> str:
     return "ring" if update == "replicated" or any(word in said for word in words) else ""
 
 
-def sums_on_gpus(setup: Row, gpus: int) -> bool:
-    """Whether a host adds up its gradients on its GPUs."""
+def sums_on_gpus(setup: Row, hosts: int, gpus: int) -> bool:
+    """Whether a host has variables, and adds up its gradients, on its GPUs; one GPU does for itself, not for others."""
     said = setup.text("local_parameter_device", "kvstore")
-    return gpus > 1 and ("gpu" in said or "device" in said)
+    return (gpus > 1 or hosts == 1) and ("gpu" in said or "device" in said)
 
 
 def precision_of(point: Point) -> str:
@@ -96,7 +96,7 @@ def null_layers(setup: Row, servers: int) -> tuple[Layer, ...]:
     elif kind.startswith("dense"):
         nbytes = setup.need("model_bytes") / servers
     elif kind.startswith("sparse"):
-        rows = re.search(r"(\d+) (?:\w+ )*?(?:rows|entries|lookups)", kind)
+        rows = re.search(r"(\d+) (?![kmg]i?b\b)(?:[^\W\d][\w-]* )*?(?:rows|entries|lookups)", kind)
         nbytes = (int(rows[1]) if rows else SPARSE_ROWS) * ROW_BYTES / servers
     else:
         raise UnknownError(f"null steps of kind {kind!r} are not known: scalar, dense, sparse")
@@ -106,11 +106,11 @@ def null_layers(setup: Row, servers: int) -> tuple[Layer, ...]:
 def spares_of(point: Point, hosts: int) -> Sequence[int]:
     """Numbers of spares to choose from: those that the setup lists or spans, else up to as many as are needed."""
     said = point.setup.values.get("backup")
-    numbers = said if isinstance(said, list) else re.findall(r"\d+", said) if isinstance(said, str) else []
-    listed = [int(number) for number in numbers]
-    if len(listed) == 2 and not isinstance(said, list):
-        return range(listed[0], listed[1] + 1)
-    return listed or range(hosts + 1)
+    if isinstance(said, str):
+        span = re.match(r"\D*(\d+)\s*(?:to|-|–|…|\.\.+)\s*(\d+)", said)  # "0 to 10 of 50"
+        said = range(int(span[1]), int(span[2]) + 1) if span else re.findall(r"\d+", said)
+    listed = [number(one, "'backup' of the setup") for one in said] if isinstance(said, list | range) else []
+    return [int(spares) for spares in listed] or range(hosts + 1)
 
 
 # ---- what a platform says ----
@@ -118,7 +118,7 @@ def spares_of(point: Point, hosts: int) -> Sequence[int]:
 
 def nominal_nic(row: Row) -> float:
     """B/s of a host's network card, as it is sold."""
-    gigabits = row.number("nic_gbps")
+    gigabits = row.positive("nic_gbps")
     return gigabits * 1e9 / 8 if gigabits else catalogue.nic(NIC).bandwidth
 
 

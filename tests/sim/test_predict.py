@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import itertools
 import json
 import math
 import random
@@ -192,6 +193,45 @@ def test_a_given_way_back_and_gradients_need_no_model():
 
 
 @pytest.mark.parametrize(
+    ("said", "best"),
+    [("0 to 2", 2), ("0–2 of 50", 2), ("0, 1", 1), ("up to 2 or 3", 3), ([0, "1 (quoted)"], 1), ("as many as help", 9)],
+)
+def test_spares_to_choose_from_may_be_said_in_words(said, best):
+    assert value("argmin_backup_step_time", **K40, backup=said) == pytest.approx(best, abs=0 if best < 9 else 5)
+
+
+@pytest.mark.parametrize("sums", ["cpu", "gpu"])
+@pytest.mark.parametrize("model", ["alexnet", "vgg16", "resnet50", "gnmt_v2_4l_1024"])
+def test_one_gpu_is_as_fast_as_one_gpu(model, sums):
+    """A measured rate has in it what a GPU waits for its own host; all of a step that is not computing, too."""
+    setup = {"model": model, "platform": "dgx1_p100", "local_parameter_device": sums, "batch_per_gpu": 64, "nodes": 1}
+    rate = value("throughput", "images/s", {"single_gpu": 300}, gpus=1, **setup)
+    assert rate == pytest.approx(300, rel=1e-5)
+    assert value("speedup", given={"single_gpu": 300}, gpus=1, **setup) == pytest.approx(1)
+    assert 1 < value("speedup", given={"single_gpu": 300}, gpus=2, **setup) < 2
+
+
+def test_one_worker_of_distant_servers_uses_the_network():
+    setup = {"platform": "google_k40_shared_2016", "model": "vgg16", "batch_per_worker": 32, "ps_tasks": 17}
+    here, there = (value("step_time", "s", workers=1, **setup, **more) for more in ({"nodes": 1}, {}))
+    assert here + 0.5 < there < value("step_time", "s", workers=2, **setup)
+
+
+def test_spare_workers_bring_no_servers_along():
+    given = value("median_step_time", "s", backup=10, ps_tasks=50, **K40)
+    assert value("median_step_time", "s", backup=10, **K40) == given
+
+
+def test_a_row_of_a_sparse_step_is_counted_in_words():
+    setup = {"platform": "google_shared_2016", "workers": 10, "ps_tasks": 16}
+    few, plain, many = (
+        value("median_step_time", "ms", kind=f"sparse: {kind}", **setup)
+        for kind in ("16 GB table, 32 randomly-chosen rows", "16 GB table", "16 GB table 3200 entries")
+    )
+    assert few == plain < many
+
+
+@pytest.mark.parametrize(
     ("setup", "reason"),
     [
         ({"metric": "energy"}, "metric 'energy' is not known"),
@@ -200,6 +240,8 @@ def test_a_given_way_back_and_gradients_need_no_model():
         ({"gpus": None}, "neither 'gpus' nor 'workers'"),
         ({"gpus": 2, "nodes": 3}, "can't be on 3 nodes"),
         ({"gpus": "several"}, "a number was expected"),
+        ({"gpus": math.inf}, "a number was expected"),
+        ({"batch_per_gpu": -1}, "no positive 'batch_per_gpu'"),
         ({"unit": "weeks", "metric": "step_time"}, "not 'weeks'"),
         ({"model": None}, "names no model"),
         ({"workers": 2, "gpus": 2, "backup": 2}, "does not exist"),
@@ -247,6 +289,25 @@ def test_rates_on_gpus_that_nobody_knows_and_rows_that_say_little_disturb_no_oth
     assert 9 < found.values["odd"] < 18.1
 
 
+@pytest.mark.parametrize("rate", ["unpublished", math.nan, math.inf, -3, 0])
+def test_a_point_that_can_t_be_read_is_skipped_and_no_other(rate):
+    content, expected = copy.deepcopy(CONTENT), predictions(CONTENT).as_json()["points"]
+    content["models"]["odd"] = {"params": "unpublished", "largest_variable_MB": 1, "gmac_per_image": 1}
+    setup = {"platform": "dgx1_p100", "model": "resnet50", "gpus": 8}
+    odd = {"id": "odd", "metric": "throughput", "unit": "images/s", "setup": setup, "given": {"single_gpu": rate}}
+    content["points"].append(odd)
+    found = predictions(content)
+    assert found.as_json()["points"] == expected
+    assert "single_gpu" in found.skipped["odd"]
+
+
+@pytest.mark.parametrize(("row", "why"), [({"params": -4}, "no positive 'params'"), ({"params": 3}, "are no network")])
+def test_a_model_that_is_none_is_a_reason_to_skip(row, why):
+    content = asked("throughput", "images/s", None, platform="dgx1_p100", model="resnet50", gpus=8)
+    content["models"]["resnet50"] = row
+    assert why in predictions(content).skipped["a"]
+
+
 def test_grpc_does_not_fill_very_fast_cards_but_collectives_do():
     setup = {"platform": "dgx1_v100", "model": "vgg16", "gpus": 64, "nodes": 8, "batch_per_gpu": 32, "ps_tasks": 8}
     gains = []
@@ -291,6 +352,16 @@ def test_the_command_says_in_one_line_what_is_wrong_with_a_file(tmp_path):
         main(["sim", "predict", str(path)])
 
 
+def test_an_interrupted_search_writes_nothing_and_says_so(tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dtflab.sim.cli.calibrate", interrupted)
+    with pytest.raises(SystemExit, match="sim calibrate: interrupted, nothing was written"):
+        main(["sim", "calibrate", "--json", str(tmp_path / "out.json")])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_error_to_a_bracket_is_to_its_nearer_end():
     assert relative_error(2.25, (2.0, 2.5)) == 0
     assert relative_error(3.0, (2.0, 2.5)) == pytest.approx(0.2)
@@ -299,45 +370,73 @@ def test_an_error_to_a_bracket_is_to_its_nearer_end():
 
 # ---- rules ----
 
-MODEL = [
-    PACKAGE / "sim" / f"{name}.py" for name in "layers predict recurrent setups symmetric calibrate fitted".split()
-]
-MODEL += [PACKAGE / "sim" / f"{name}.py" for name in "cluster_models job step_model traffic transfers messages".split()]
-NAMES = {*CONTENT["platforms"], *CONTENT["models"], *(entry["id"] for entry in CONTENT["points"])}
-COUNTS = {
-    setup[key]
-    for entry in CONTENT["points"]
-    if (setup := entry["setup"])
-    for key in ("gpus", "workers")
-    if key in setup
-}
-ENOUGH = {1, 2}  # alone, or not; in turns, or not
+MODEL = "layers predict recurrent setups symmetric calibrate fitted parameters formulas profile_of_table".split()
+MODEL += "cluster_models job step_model traffic transfers messages".split()
+WORD = re.compile("[a-z]{3,}[0-9]*|[a-z]+[0-9]{2,}")
+NAMES = {word for name in [*CONTENT["platforms"], *CONTENT["models"]] for word in WORD.findall(name.lower())}
+COMMON = {"server", "shared"}  # words of the schema, too
+DEFAULTS = {"gnmt", "k40"}  # a kind of attention; the card of a cluster that names none
+ENOUGH = 2  # alone, or not; in turns, or not
 
 
-@pytest.mark.parametrize("path", MODEL, ids=lambda path: path.stem)
-def test_the_model_asks_for_no_name_and_no_count_of_gpus(path):
-    tree = ast.parse(path.read_text())
+def branches(source):
+    """What asks for a name of the tables, or compares with a number of GPUs: words and numbers."""
+    tree = ast.parse(source)
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docstrings]
-    assert {node.value for node in constants if isinstance(node.value, str)} & NAMES == set()
-    compared = [
-        part for node in ast.walk(tree) if isinstance(node, ast.Compare) for part in (node.left, *node.comparators)
-    ]
-    cases = [
-        node.pattern.value
+    constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docstrings]
+    words = {word for one in constants if isinstance(one, str) for word in WORD.findall(one.lower())}
+    asked = {word for word in words - COMMON if any(name.startswith(word) for name in NAMES)}
+    return asked, {number for number in _deciding(tree) if number > ENOUGH}
+
+
+def _deciding(tree):
+    """Numbers that are compared with, or looked up by: as they stand, or by the name of a constant."""
+    named = {
+        target.id: node.value
         for node in ast.walk(tree)
-        if isinstance(node, ast.match_case)
-        if hasattr(node.pattern, "value")
-    ]
-    numbers = {
-        part.value for part in [*compared, *cases] if isinstance(part, ast.Constant) and isinstance(part.value, int)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
     }
-    assert numbers & (COUNTS - ENOUGH) == set()
+    for node in ast.walk(tree):
+        parts = [node] if isinstance(node, ast.Compare | ast.MatchValue) else getattr(node, "keys", None) or []
+        for part in (inner for one in parts if isinstance(one, ast.AST) for inner in ast.walk(one)):
+            found = named.get(part.id) if isinstance(part, ast.Name) else part
+            if isinstance(found, ast.Constant) and isinstance(found.value, int | float):
+                yield found.value
 
 
-def test_the_walk_over_the_source_would_find_a_branch():
-    assert {"inception_v3", "daint_p100", "daint-inc3-b64-2"} <= NAMES
-    assert {8, 16, 64, 128} <= COUNTS
+@pytest.mark.parametrize("name", MODEL)
+def test_the_model_asks_for_no_name_and_no_count_of_gpus(name):
+    words, numbers = branches((PACKAGE / "sim" / f"{name}.py").read_text())
+    assert (words - DEFAULTS, numbers) == (set(), set())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "if model == 'vgg16': pass",
+        "if 'vgg' in model: pass",
+        "if platform.startswith('dgx'): pass",
+        "if site.gpus > 8: pass",
+        "MANY = 50\nif hosts >= MANY: pass",
+        "x = {64: 0.9}.get(gpus, 1)",
+        "if hosts in (100, 128): pass",
+        "if math.log2(gpus) > 4.5: pass",
+        "match gpus:\n    case 8 | 16: pass",
+        "x = {'inception': 0.9}",
+    ],
+)
+def test_the_walk_over_the_source_finds_a_branch(code):
+    assert any(branches(code))
+
+
+def test_no_scale_is_treated_apart():
+    """A host more is never a jump: a step lasts at least as long, at most by a host's share longer."""
+    setup = {"platform": "daint_p100", "model": "resnet50", "ps_tasks": 8, "batch_per_gpu": 64}
+    times = [value("step_time", "s", {"single_gpu": 210}, workers=n, nodes=n, **setup) for n in range(2, 140)]
+    for n, (time, longer) in enumerate(itertools.pairwise(times), 2):
+        assert time <= longer <= time * (n + 1) / n
 
 
 def test_there_are_at_most_eight_parameters_of_the_library_and_three_of_a_platform():

@@ -25,7 +25,7 @@ def test_a_number_may_carry_a_remark(said, meant):
     assert points.number(said) == meant
 
 
-@pytest.mark.parametrize("said", ["many", "", None, True, [1], "."])
+@pytest.mark.parametrize("said", ["many", "", None, True, [1], ".", float("nan"), float("inf"), "1e400"])
 def test_what_is_no_number_is_told_with_its_name(said):
     with pytest.raises(UnknownError, match="batch is"):
         points.number(said, "batch")
@@ -81,9 +81,11 @@ def test_a_file_that_is_none_is_an_error(content, why):
 
 
 def test_a_file_that_is_no_json_is_an_error(tmp_path):
-    (path := tmp_path / "points.json").write_text("{")
-    with pytest.raises(ValueError, match=r"points\.json is no JSON"):
-        points.read(path)
+    path = tmp_path / "points.json"
+    for text in ("{", "[" * 100_000):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"points\.json is no JSON"):
+            points.read(path)
 
 
 @pytest.mark.parametrize(
