@@ -24,10 +24,13 @@ from dtflab.machine import cards
 _Part = TypeVar("_Part", Processor, Bus, Nic, Switch, Rack)
 
 
+_added: set[tuple[str, str]] = set()  # kinds and names of the program's own parts
+
+
 def add_hardware(part: Processor | Bus | Nic | Switch | Rack) -> None:
     """Make a part of one's own known by its name, in `Cluster(gpu=…)` and wherever else names are taken.
 
-    The same part again is no error. ValueError if another part has that name, or there is no shelf for such a thing.
+    One's own part of that name is replaced. ValueError if a known one has it, or there is no shelf for such a thing.
     """
     kind = part.kind if isinstance(part, Processor) else type(part).__name__
     shelves: dict[str, dict[str, Any]] = {
@@ -36,13 +39,14 @@ def add_hardware(part: Processor | Bus | Nic | Switch | Rack) -> None:
     if kind not in shelves:
         raise ValueError(f"{part!r} is no part of a machine: add a Processor, Bus, Nic, Switch or Rack.")
     shelf = shelves[kind]
-    if shelf.get(part.name) == part:
-        return  # a notebook's cell runs again
-    if _plain(part.name) in map(_plain, shelf) or (kind == "GPU" and cards.is_known(part.name)):
+    if (kind, part.name) in _added:  # a notebook's cell runs again, perhaps with another number
+        cards.MODELS[:] = [model for model in cards.MODELS if kind != "GPU" or model.name != part.name]
+    elif _plain(part.name) in map(_plain, shelf) or (kind == "GPU" and cards.is_known(part.name)):
         raise ValueError(f"There is a {kind} of the name {part.name!r} already. Give yours another one.")
     if isinstance(part, Processor) and kind == "GPU":
         cards.MODELS.append(_card(part))
     shelf[part.name] = part
+    _added.add((kind, part.name))
 
 
 def _card(part: Processor) -> cards.CardModel:
