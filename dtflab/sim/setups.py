@@ -29,9 +29,10 @@ def hosts_of(point: Point) -> tuple[int, int]:
     required = setup.count("workers_required")
     if required:
         return required + (setup.count("backup") or 0), 1
-    gpus = setup.count("gpus", "workers")
+    on_all = (setup.count("nodes") or 0) * (setup.count("gpus_per_node") or 0)
+    gpus = setup.count("gpus") or on_all or setup.count("workers")
     if not gpus:
-        raise UnknownError("the setup says neither 'gpus' nor 'workers'")
+        raise UnknownError("the setup says neither 'gpus' nor 'workers' nor both 'nodes' and 'gpus_per_node'")
     per_host = setup.count("gpus_per_node") or point.platform.count("gpus_per_node") or 1
     hosts = setup.count("nodes") or math.ceil(gpus / per_host)
     if hosts > gpus:

@@ -178,6 +178,15 @@ def test_a_batch_of_a_worker_is_shared_by_its_gpus():
     assert value("step_time", "s", {"single_gpu": 200}, global_batch=256, **setup) == one
 
 
+def test_nodes_and_their_gpus_are_multiplied():
+    setup = {"platform": "dgx1_p100", "model": "resnet50", "nodes": 2, "gpus_per_node": 8}
+    rates = [
+        value("throughput", "images/s", {"single_gpu": 200}, **setup, **more)
+        for more in ({}, {"workers": 2}, {"gpus": 16})
+    ]
+    assert 200 * 8 < rates[0] == rates[1] == rates[2]
+
+
 def test_a_time_may_be_taken_from_another_point_of_the_calibration():
     given = {"calibrate_from": "osdi-backup-t4"}
     found = value("median_step_time", "s", given, backup=4, **K40)
