@@ -109,7 +109,7 @@ class Task:
         self.stopped = True
         gone = errors.UnavailableError(None, None, f"Task {self.name} at {self.address} was stopped.")
         self.worker.rendezvous.abort_all(gone)
-        self.master.close()
+        self.master.close(gone)
         for peer in self._peers.values():
             close = getattr(peer, "close", None)
             if close is not None:

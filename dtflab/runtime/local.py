@@ -31,9 +31,9 @@ class LocalMaster(Master):
         """The number of the pool that a RunOptions asks for; InvalidArgumentError if there is none of that number."""
         return self._pools.choose(options)
 
-    def close_session(self, handle: str) -> None:
+    def close_session(self, handle: str, error: errors.OpError | None = None) -> None:
         """Release the session, and the threads that were its own."""
-        super().close_session(handle)
+        super().close_session(handle, error)
         self._pools.close()
 
 

@@ -131,17 +131,17 @@ class Master:
         """One of these calls."""
         return self.session(handle).partial_run(partial_handle, feeds, fetches)
 
-    def close_session(self, handle: str) -> None:
-        """Release a session and its partitions. Variables stay."""
+    def close_session(self, handle: str, error: errors.OpError | None = None) -> None:
+        """Release a session and its partitions. Variables stay. Steps that run get `error`."""
         with self._lock:
             session = self._sessions.pop(handle, None)
         if session is not None:
-            session.close()
+            session.close(error)
 
-    def close(self) -> None:
-        """Close all sessions."""
+    def close(self, error: errors.OpError | None = None) -> None:
+        """Close all sessions; steps that run get `error`."""
         for handle in list(self._sessions):
-            self.close_session(handle)
+            self.close_session(handle, error)
 
     def reset(self, containers: Sequence[str]) -> None:
         """Close all sessions of this master and empty containers on every task."""
@@ -382,13 +382,13 @@ class MasterSession:
             for part in signature.parts.values():
                 metadata.partition_graphs.add().CopyFrom(nodes_to_proto(part))
 
-    def close(self) -> None:
+    def close(self, error: errors.OpError | None = None) -> None:
         """End the steps that run, refuse new ones, let go of partitions and kernel state on every task."""
         with self._lock:
             self._closed = True
-        error = errors.CancelledError(None, None, "Step was cancelled by an explicit call to `Session::Close()`.")
+        closed = errors.CancelledError(None, None, "Step was cancelled by an explicit call to `Session::Close()`.")
         for step in list(self._running.values()):
-            step.cancel(error)
+            step.cancel(error or closed)
         for run in list(self._partial_runs.values()):
             run.abandon()
         for steps in list(self._steps):

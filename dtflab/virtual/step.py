@@ -48,6 +48,7 @@ class VirtualStep(Step):
         self.helpers: list[str] = []  # other tasks that have a part in the step
         if self.trace is not None:
             self.trace.lane = _CLIENT
+        self._computing = 0  # nodes at their processors, or in line there
         self._plans: dict[Executor, Plan] = {}
         self._until: Callable[[], bool] = bool
         self._due = False  # the engine will call `_go_on`
@@ -65,12 +66,19 @@ class VirtualStep(Step):
             return False
         work.in_flight += 1
         self.expect()
+        self._computing += 1
         kernel = _Kernel(self, plan, work, n)
         if plan.in_thread[n]:
             self.clock.spawn(kernel.run, name=plan.names[n])
         else:
             plan.processor.submit(kernel)
         return True
+
+    def fail(self, error: Exception) -> None:
+        """The first error stays, and nobody waits for what is being computed: the step is over at this moment."""
+        super().fail(error)
+        self.in_flight -= self._computing
+        self._computing = 0
 
     # -- who drives -------------------------------------------------------------------------------------------
 
@@ -191,8 +199,11 @@ class _Kernel:
     def end(self, lane: Lane) -> None:
         """The time is over: hand on what it gave."""
         step, work, n, error = self._step, self._work, self._n, self._error
+        if step.error is not None:  # the step has given it up
+            return
         step.in_flight -= 1
-        if error is None and step.error is None:
+        step._computing -= 1
+        if error is None:
             now, plan = step.clock.engine.now, self._plan
             step.world.log.add(self._started, now, step.step_id, plan.names[n], plan.device)
             if plan.tell_busy is not None:

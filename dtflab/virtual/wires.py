@@ -1,7 +1,8 @@
 """Wires: messages on their way between devices.
 
-Stands for gRPC, the NICs and the PCIe bus. The rule for messages is that of `hardware/topology.py`: they pass the links
-of their path cut-through, each link first come, first served. A message between hosts costs both of them CPU time.
+Stands for gRPC, the NICs and the PCIe bus. The rule for messages is that of `hardware/schedule.py` (Route.hops): they
+pass the links of their path cut-through, each link first come, first served. A message between hosts costs both of them
+CPU time.
 """
 
 from __future__ import annotations

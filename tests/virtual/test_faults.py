@@ -261,3 +261,26 @@ def test_a_step_may_have_a_time_limit_of_virtual_seconds():
         with pytest.raises(errors.DeadlineExceededError):
             session.run(taken, options=tf.RunOptions(timeout_in_ms=2500))
         assert cluster.now() == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize(
+    ("lost", "timeout_ms", "error"),
+    [
+        ("ps", 0, tf.errors.UnavailableError),
+        ("worker", 0, tf.errors.UnavailableError),
+        (None, 100, tf.errors.DeadlineExceededError),
+    ],
+)
+def test_a_step_fails_at_the_moment_of_the_fault_though_a_kernel_would_take_longer(lost, timeout_ms, error):
+    """A product of a quarter of a second is under way when its task goes, or when the time is up."""
+    slow = Processor("slow", "CPU", {"float32": 1e9}, 1 << 34, 1e10, 1e-6, 1, "made up")
+    with tf.Cluster(ps=1, worker=1, cpu=slow, clock="virtual") as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps"):
+            product = tf.matmul(*[tf.ones([400, 400]) * tf.placeholder_with_default(1.0, [])] * 2)
+        with tf.device("/job:worker"):
+            total = tf.reduce_sum(product)
+        if lost:
+            cluster.at(0.1, cluster.kill, lost, 0)
+        with tf.Session(cluster.target) as sess, pytest.raises(error):
+            sess.run(total, options=tf.RunOptions(timeout_in_ms=timeout_ms))
+        assert cluster.now() == pytest.approx(0.1)
