@@ -32,8 +32,9 @@ OWN = """\
 import dtflab
 from dtflab import sim
 
-sim.add_hardware(sim.Processor("Mine", "GPU", {"float32": 20e12, "float16": 80e12}, memory_bytes=16 << 30,
-                               memory_bandwidth=600e9, launch_s=4e-6, cores=60, source="its data sheet"))
+speed = {"float32": 20e12, "float16": 80e12}  # operations per second
+memory = {"memory_bytes": 16 << 30, "memory_bandwidth": 600e9}
+sim.add_hardware(sim.Processor("Mine", "GPU", speed, **memory, launch_s=4e-6, cores=60, source="its data sheet"))
 sim.add_hardware(sim.Nic("our cable", bandwidth=0.9e9, latency_s=40e-6, source="iperf"))
 cluster = dtflab.Cluster(ps=1, worker=4, gpus=1, gpu="Mine", network="our cable", clock="virtual")
 """

@@ -117,7 +117,7 @@ def test_all_reduce_of_unequal_devices_within_a_tenth(algorithm):
 
 
 def one_by_one(wires, flow, sent, free):
-    """The rule of plan.md, a message at a time."""
+    """The rule of hardware/schedule.py, a message at a time."""
     arrived = np.zeros(len(flow.routes))
     for i in sorted(range(len(flow.routes)), key=lambda i: (sent[i], i)):
         start, end, latency = sent[i], sent[i], 0.0
