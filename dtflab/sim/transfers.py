@@ -1,6 +1,6 @@
 """Transfers: many messages over shared links at once, as max-plus scans in NumPy.
 
-The rule for one message is that of hardware/schedule.py. With t the moment it is sent and links 1…k, first in, first out:
+The rule for one message is that of hardware/schedule.py. With t the moment it is sent and FIFO links 1…k:
 `start_i = max(free_i, start_(i−1) + overhead_(i−1))`, `end_i = max(start_i + overhead_i + n/B_i, end_(i−1))`,
 `free_i = end_i`; it arrives at `end_k + Σ latency`. A link serves messages in the order in which they were *sent*.
 
