@@ -35,6 +35,7 @@ _MASTER, _WORKER = "/tensorflow.MasterService/", "/tensorflow.WorkerService/"
 _UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
 _CHANNEL_OPTIONS = [
     *_UNLIMITED,
+    ("grpc.use_local_subchannel_pool", 1),  # a new channel tries to connect at once, whatever another one has met
     ("grpc.enable_http_proxy", 0),  # tasks reach each other directly
     ("grpc.max_metadata_size", 1 << 20),  # where the text of an error travels
     # A task that is started, or started again, is found soon.
@@ -44,7 +45,9 @@ _CHANNEL_OPTIONS = [
 ]
 _SERVER_OPTIONS = [*_UNLIMITED, ("grpc.so_reuseport", 0)]  # a port has one owner
 _METADATA = (("tf-rpc", "1"),)
+_Done = Callable[[bytes, errors.OpError | None], Any]  # with the answer, or its error
 _MAX_TEXT = 3000  # TensorFlow's limit; metadata has 8 KiB
+_NEVER_SENT = "failed to connect"  # gRPC's words for that
 _STATUS = {status.value[0]: status for status in grpc.StatusCode}
 
 
@@ -57,6 +60,7 @@ class _Connection:
     def __init__(self, address: str, credentials: Any) -> None:
         self.address = address
         self.task = ""  # who lives there, once it has said so
+        self.credentials = credentials
         if credentials is None:
             self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
         else:
@@ -114,15 +118,10 @@ class _Wire:
         except grpc.RpcError as error:
             raise self._error(error) from None
 
-    def start(
-        self, path: str, request: bytes, done: Callable[[bytes, errors.OpError | None], Any] | None = None
-    ) -> Callable[[], Any]:
-        call = self._open().method(path).future(request)
-        # Always a callback: a call that nobody refers to is cancelled by its destructor.
-        call.add_done_callback(lambda call: done(*self._result(call)) if done is not None else None)
-        return cast(Callable[[], Any], call.cancel)
+    def start(self, path: str, request: bytes, done: _Done | None = None) -> Callable[[], Any]:
+        return _Started(self, self._open(), path, request, done or _nothing).cancel
 
-    def _result(self, call: Any) -> tuple[bytes, errors.OpError | None]:
+    def result(self, call: Any) -> tuple[bytes, errors.OpError | None]:
         """What a call that has ended gave."""
         try:
             return call.result(), None
@@ -147,6 +146,45 @@ class _Wire:
     def _peer(self) -> str:
         who = self._who or self.task
         return f"Task {who} at {self.address}" if who else f"The server at {self.address}"
+
+
+def _nothing(answer: bytes, error: errors.OpError | None) -> None:
+    """What there is to do with an answer that nobody waits for."""
+
+
+class _Started:
+    """A call under way. If nobody was there it is asked once more, over a connection of its own.
+
+    For gRPC says what it met when it last tried, up to a second ago, and the task may have come up since: the first
+    thing that a new task does may be a step in which the others pull from it.
+    """
+
+    def __init__(self, wire: _Wire, connection: _Connection, path: str, request: bytes, done: _Done) -> None:
+        self._wire, self._path, self._request, self._done = wire, path, request, done
+        self._cancelled = False
+        self._ask(connection, self._ended_at_first)
+
+    def _ask(self, connection: _Connection, ended: Callable[[Any], Any]) -> None:
+        self._connection = connection
+        self._call = connection.method(self._path).future(self._request)
+        # Always a callback: a call that nobody refers to is cancelled by its destructor.
+        self._call.add_done_callback(ended)
+
+    def _ended_at_first(self, call: Any) -> None:
+        if not (call.code() == grpc.StatusCode.UNAVAILABLE and _NEVER_SENT in call.details()):
+            self._ended(call)
+            return
+        self._ask(_Connection(self._connection.address, self._connection.credentials), self._ended)
+        if self._cancelled:  # meanwhile
+            self._call.cancel()
+
+    def _ended(self, call: Any) -> None:
+        self._done(*self._wire.result(call))
+
+    def cancel(self) -> None:
+        """Give up waiting."""
+        self._cancelled = True
+        self._call.cancel()
 
 
 class MasterStub(stubs.MasterStub):

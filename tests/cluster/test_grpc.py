@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import socket
 import subprocess
@@ -14,11 +15,13 @@ import pytest
 
 import dtflab as tf
 from dtflab.cluster import grpc_transport, stubs
+from dtflab.cluster.process import free_addresses
 from dtflab.cluster.tensor_codec import parse
 from dtflab.graph import errors
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.protos.graph_pb2 import GraphDef
+from dtflab.runtime.rendezvous import full_key
 from dtflab.runtime.runner import Step
 from tests.cluster.two_tasks import HERE, THERE, Task, in_threads, lab_over, never, until
 
@@ -466,6 +469,26 @@ def test_nobody_there():
         grpc_transport.WorkerStub("/job:x/replica:0/task:3", address).get_status()
     with pytest.raises(errors.UnavailableError, match=f"The server at {address} does not answer"):
         grpc_transport.MasterStub(address).reset([])
+
+
+def test_who_has_just_come_up_is_asked_though_the_last_attempt_failed(monkeypatch):
+    """gRPC tries again only after a pause, here of a minute; till then it says what it met before."""
+    kept = [option for option in grpc_transport._CHANNEL_OPTIONS if "backoff" not in option[0]]
+    pauses = [(f"grpc.{which}_reconnect_backoff_ms", 60_000) for which in ("initial", "min", "max")]
+    monkeypatch.setattr(grpc_transport, "_CHANNEL_OPTIONS", kept + pauses)
+    (address,) = free_addresses(1)
+    worker = grpc_transport.WorkerStub("/job:worker/replica:0/task:0", address)
+    with pytest.raises(errors.UnavailableError):
+        worker.get_status()
+    server = tf.train.Server({"worker": [address]}, "worker", 0)
+    try:
+        key = full_key((f"{server.task.name}/device:CPU:0", 1, "elsewhere", "edge"), "0:0")
+        answer = queue.Queue()
+        worker.recv_tensor(7, key, lambda *answered: answer.put(answered))
+        server.task.worker.rendezvous.find(7).send(key, np.float32(3.0))
+        assert answer.get(timeout=20) == (3.0, None)
+    finally:
+        server.stop()
 
 
 def test_somebody_there_who_says_nothing():
