@@ -18,16 +18,15 @@ from typing import Any
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.scopes import device, name_scope
 from dtflab.ops import joining, reshaping
-from dtflab.ops.variable import Variable
 from dtflab.train.all_reduce_group import WorkerGroup
 from dtflab.train.all_reduce_hook import AllReduceHook
 from dtflab.train.all_reduce_schedule import schedule
-from dtflab.train.optimizer import Gradient, Optimizer, _checked_gradient
+from dtflab.train.optimizer import Gradient, Optimizer, WrappingOptimizer, _checked_gradient
 
 MEBIBYTE = 1 << 20
 
 
-class AllReduceOptimizer(Optimizer):
+class AllReduceOptimizer(WrappingOptimizer):
     """An optimizer around another one, for workers that build the same graph, each on its own task.
 
         with tf.device(f"/job:worker/task:{task_index}"):                          # not replica_device_setter
@@ -55,19 +54,14 @@ class AllReduceOptimizer(Optimizer):
         use_locking: bool = False,
         name: str = "all_reduce",
     ) -> None:
-        super().__init__(use_locking, name)
+        super().__init__(opt, use_locking, name)
         if bucket_bytes < 0:
             raise ValueError(f"bucket_bytes={bucket_bytes}: give the bytes of a bucket, or 0 for no buckets.")
-        self._opt = opt
         self._group = WorkerGroup(cluster, task_index, job_name)
         schedule(algorithm, self._group.size)  # raises if there is no such
         self._algorithm = algorithm
         self._bucket_bytes = bucket_bytes
         self._timeout = timeout
-
-    def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Gradient, Any]]:
-        """As the optimizer inside does: this worker's own gradients."""
-        return self._opt.compute_gradients(*args, **kwargs)
 
     def apply_gradients(  # type: ignore[override]
         self, grads_and_vars: Iterable[tuple[Gradient, Any]], global_step: Any = None, name: str | None = None
@@ -131,15 +125,3 @@ class AllReduceOptimizer(Optimizer):
     def make_session_run_hook(self) -> AllReduceHook:
         """The hook that each worker's session needs: all start with the first one's variables, and end together."""
         return AllReduceHook(self._group, timeout=self._timeout, name=f"{self._name}_workers")
-
-    def get_slot(self, *args: Any, **kwargs: Any) -> Variable | None:
-        """As the optimizer inside does."""
-        return self._opt.get_slot(*args, **kwargs)
-
-    def get_slot_names(self, *args: Any, **kwargs: Any) -> list[str]:
-        """As the optimizer inside does."""
-        return self._opt.get_slot_names(*args, **kwargs)
-
-    def variables(self) -> list[Variable]:
-        """As the optimizer inside does."""
-        return self._opt.variables()

@@ -295,6 +295,33 @@ class Optimizer:
         return param() if callable(param) else param
 
 
+class WrappingOptimizer(Optimizer):
+    """Base of the optimizers around another one, to which gradients and all that is kept per variable belong.
+
+    A subclass says what becomes of gradients before the optimizer inside, `_opt`, applies them: `apply_gradients`.
+    """
+
+    def __init__(self, opt: Optimizer, use_locking: bool, name: str) -> None:
+        super().__init__(use_locking, name)
+        self._opt = opt
+
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Gradient, Any]]:
+        """As the optimizer inside does."""
+        return self._opt.compute_gradients(*args, **kwargs)
+
+    def get_slot(self, *args: Any, **kwargs: Any) -> Variable | None:
+        """As the optimizer inside does."""
+        return self._opt.get_slot(*args, **kwargs)
+
+    def get_slot_names(self, *args: Any, **kwargs: Any) -> list[str]:
+        """As the optimizer inside does."""
+        return self._opt.get_slot_names(*args, **kwargs)
+
+    def variables(self) -> list[Variable]:
+        """As the optimizer inside does."""
+        return self._opt.variables()
+
+
 def _key(variable: Any) -> tuple[Any, str]:
     return variable.op.graph, variable.op.name
 

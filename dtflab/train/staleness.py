@@ -23,8 +23,7 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, name_scope
 from dtflab.ops import array, casting, control_flow, math
 from dtflab.ops.cond import cond
-from dtflab.ops.variable import Variable
-from dtflab.train.optimizer import Gradient, Optimizer, _checked_gradient
+from dtflab.train.optimizer import Gradient, Optimizer, WrappingOptimizer, _checked_gradient
 from dtflab.train.staleness_log import LogQueue, StalenessLog, log_of
 from dtflab.train.sync_replicas import SyncReplicasOptimizer
 from dtflab.train.worker_pace import PaceHook, WorkerPace
@@ -32,7 +31,7 @@ from dtflab.train.worker_pace import PaceHook, WorkerPace
 Pairs = list[tuple[Gradient, Any]]
 
 
-class StalenessOptimizer(Optimizer):
+class StalenessOptimizer(WrappingOptimizer):
     """An optimizer around another one, that measures the staleness of gradients and may do something about it.
 
     >>> optimizer = tf.train.StalenessOptimizer(tf.train.GradientDescentOptimizer(0.1), worker=task_index)
@@ -62,7 +61,7 @@ class StalenessOptimizer(Optimizer):
         keep: int = 100_000,
         name: str = "staleness",
     ) -> None:
-        super().__init__(False, name)
+        super().__init__(opt, False, name)
         self._sync = opt if isinstance(opt, SyncReplicasOptimizer) else None
         cures = {"drop_above": drop_above, "scale": scale, "max_ahead": max_ahead, "warm_up_steps": warm_up_steps}
         for cure, value in cures.items():
@@ -74,7 +73,6 @@ class StalenessOptimizer(Optimizer):
             raise ValueError(f"worker={worker!r}: the number of this task, 0 for the first.")
         if keep < 1:
             raise ValueError(f"keep={keep}: the log needs room for one gradient at least.")
-        self._opt = opt
         self._worker = worker
         self._drop_above = drop_above
         self._scale = scale
@@ -82,10 +80,6 @@ class StalenessOptimizer(Optimizer):
         self._pace = WorkerPace(worker, num_workers, max_ahead, warm_up_steps, name)
         self._staleness: Tensor | None = None
         self._rows: Tensor | None = None
-
-    def compute_gradients(self, *args: Any, **kwargs: Any) -> Pairs:
-        """As the optimizer inside does."""
-        return self._opt.compute_gradients(*args, **kwargs)
 
     def apply_gradients(  # type: ignore[override]
         self, grads_and_vars: Iterable[tuple[Gradient, Any]], global_step: Any = None, name: str | None = None
@@ -155,18 +149,6 @@ class StalenessOptimizer(Optimizer):
     def make_session_run_hook(self) -> PaceHook:
         """What `max_ahead` and `warm_up_steps` need in every worker's session; harmless without them."""
         return PaceHook(self._pace)
-
-    def get_slot(self, *args: Any, **kwargs: Any) -> Variable | None:
-        """As the optimizer inside does."""
-        return self._opt.get_slot(*args, **kwargs)
-
-    def get_slot_names(self, *args: Any, **kwargs: Any) -> list[str]:
-        """As the optimizer inside does."""
-        return self._opt.get_slot_names(*args, **kwargs)
-
-    def variables(self) -> list[Variable]:
-        """As the optimizer inside does."""
-        return self._opt.variables()
 
 
 def _handed_on(pairs: Pairs, after: list[Operation]) -> Pairs:

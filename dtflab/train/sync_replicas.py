@@ -34,12 +34,12 @@ from dtflab.ops.accumulators import (
 )
 from dtflab.ops.queues import FIFOQueue
 from dtflab.ops.variable import Variable
-from dtflab.train.optimizer import Gradient, Optimizer
+from dtflab.train.optimizer import Gradient, Optimizer, WrappingOptimizer
 from dtflab.train.queue_runner import QueueRunner
 from dtflab.train.session_run_hook import SessionRunHook
 
 
-class SyncReplicasOptimizer(Optimizer):
+class SyncReplicasOptimizer(WrappingOptimizer):
     """An optimizer around another one, for workers that build the same graph on shared parameter servers.
 
     >>> optimizer = tf.train.SyncReplicasOptimizer(
@@ -60,10 +60,9 @@ class SyncReplicasOptimizer(Optimizer):
         use_locking: bool = False,
         name: str = "sync_replicas",
     ) -> None:
-        super().__init__(use_locking, name)
+        super().__init__(opt, use_locking, name)
         total = replicas_to_aggregate if total_num_replicas is None else total_num_replicas
         tf_logging.info(f"SyncReplicasV2: replicas_to_aggregate={replicas_to_aggregate}; total_num_replicas={total}")
-        self._opt = opt
         self._replicas_to_aggregate = replicas_to_aggregate
         self._total_num_replicas = total
         self._tokens_per_step = max(total, replicas_to_aggregate)
@@ -74,10 +73,6 @@ class SyncReplicasOptimizer(Optimizer):
         self._sync_token_queue: Any = None
         self._chief_queue_runner: QueueRunner | None = None
         self._accumulator_list: list[tuple[ConditionalAccumulatorBase, str]] = []
-
-    def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Gradient, Any]]:
-        """As the optimizer inside does."""
-        return self._opt.compute_gradients(*args, **kwargs)
 
     def apply_gradients(  # type: ignore[override]
         self, grads_and_vars: Iterable[tuple[Gradient, Any]], global_step: Any = None, name: str | None = None
@@ -172,18 +167,6 @@ class SyncReplicasOptimizer(Optimizer):
         if not self._gradients_applied:
             raise ValueError("Should be called after apply_gradients().")
         return self._chief_queue_runner
-
-    def get_slot(self, *args: Any, **kwargs: Any) -> Variable | None:
-        """As the optimizer inside does."""
-        return self._opt.get_slot(*args, **kwargs)
-
-    def variables(self) -> list[Variable]:
-        """As the optimizer inside does."""
-        return self._opt.variables()
-
-    def get_slot_names(self, *args: Any, **kwargs: Any) -> list[str]:
-        """As the optimizer inside does."""
-        return self._opt.get_slot_names(*args, **kwargs)
 
     def get_init_tokens_op(self, num_tokens: int = -1) -> Operation:
         """An operation by which the chief puts the first tokens into the queue, by default one for each gradient.
