@@ -6,11 +6,12 @@ The critical path is a staircase: each part begins where the one before it ends.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
 
+from dtflab.sim.critical_path import Part
+from dtflab.sim.found import Estimate
 from dtflab.viz.marks import heading
 from dtflab.viz.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, YELLOW, Colour
-from dtflab.viz.picture import WIDTH, Picture, Table
+from dtflab.viz.picture import WIDTH, Picture
 from dtflab.viz.svg import Markup, join, number, shorten, tag, text_width
 from dtflab.viz.units import duration
 
@@ -23,28 +24,7 @@ _COLOURS = {
 }  # fmt: skip
 
 
-class Part(Protocol):
-    """What a step waited for; see `sim/critical_path`."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def what(self) -> str: ...
-    @property
-    def seconds(self) -> float: ...
-
-
-class Found(Protocol):
-    """What is drawn of an Estimate."""
-
-    @property
-    def tables(self) -> Sequence[Table]: ...
-    @property
-    def link_load(self) -> dict[str, float]: ...
-    def histogram(self, bins: int = 20) -> tuple[Any, Any]: ...
-
-
-def estimate(found: Found, path: Sequence[Part] | None = None, most: int = 12) -> Picture:
+def estimate(found: Estimate, path: Sequence[Part] | None = None, most: int = 12) -> Picture:
     """A picture of `sim.estimate(…)`.
 
     `path` is its critical path, by default what it says itself (asynchronous workers have none); of it, and of the
@@ -62,10 +42,10 @@ def estimate(found: Found, path: Sequence[Part] | None = None, most: int = 12) -
             y += 24 + len(drawn) * _ROW + _GAP
     rows += [_at(heading("Steps", "how many took how long"), y), _at(_histogram(found), y + 24)]
     size = (_ROOM, y + 24 + _HISTOGRAM + 18)
-    return Picture(join(rows), size, "", _sentence(found), found.tables, str(found))
+    return Picture(join(rows), size, "", repr(found).strip("<>"), found.tables, str(found))
 
 
-def _path(found: Any) -> Sequence[Part]:
+def _path(found: Estimate) -> Sequence[Part]:
     return () if found.mode == "ps_async" else found.critical_path
 
 
@@ -105,7 +85,7 @@ def _row(text: str, start: float, length: float, remark: str, colour: Colour) ->
     )
 
 
-def _histogram(found: Found) -> Markup:
+def _histogram(found: Estimate) -> Markup:
     """Bars of counts, with the first and the last edge below."""
     counts, edges = found.histogram()
     highest, width = max(counts) or 1, _ROOM / len(counts)
@@ -120,7 +100,3 @@ def _histogram(found: Found) -> Markup:
         tag("text", last, x=number(_ROOM - text_width(last, 11)), y=_HISTOGRAM + 14, class_="s11 soft"),
     ]
     return join([*bars, *ends])
-
-
-def _sentence(found: Any) -> str:
-    return repr(found).strip("<>")
