@@ -12,26 +12,20 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 
 from dtflab import viz
 from dtflab.cluster.cluster import Cluster
-from dtflab.cluster.virtual_time import OPTIONS, check_options
 from dtflab.grading import grade
 from dtflab.grading.questions import all_questions
 from dtflab.graph import errors, scopes
 from dtflab.graph.graph import Graph
 from dtflab.graph.nest import leaves
 from dtflab.graph.steps import Steps
-from dtflab.hardware import catalogue
-from dtflab.hardware.catalogue_links import BUSES, NICS
-from dtflab.machine.cards import MODELS
-from dtflab.machine.hosts import definition_of
 from dtflab.machine.smi import Smi, smi
-from dtflab.notebook import arguments
+from dtflab.notebook import arguments, hardware
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession, last_session
-from dtflab.sim.stragglers import Stragglers
 from dtflab.viz.explain import Explanation, explain
 from dtflab.viz.story import placement_of
 
-_EXAMPLE = "%dtf_cluster --ps 1 --worker 2"
+_EXAMPLE = hardware.EXAMPLE
 _VERBS = ("start", "status", "stop", "restart")
 _ENGINES = ("inprocess", "process")
 
@@ -103,10 +97,10 @@ class DtfMagics(Magics):
             raise UsageError(f"A cluster needs at least one task. For example: {_EXAMPLE}")
         if args.engine not in _ENGINES:
             raise UsageError(f"--engine {args.engine}? Choose {' or '.join(_ENGINES)}. For example: {_EXAMPLE}")
-        hardware = _gpus(args, [job for job, count in jobs.items() if count]) | _virtual(args)
+        machines = hardware.options(args, [job for job, count in jobs.items() if count])
         if args.name in self.clusters:
             self.clusters.pop(args.name).stop()
-        self.clusters[args.name] = Cluster(engine=args.engine, listen=args.listen, name=args.name, **hardware, **jobs)
+        self.clusters[args.name] = Cluster(engine=args.engine, listen=args.listen, name=args.name, **machines, **jobs)
         return self.clusters[args.name]
 
     def _status(self, args: Any) -> Cluster:
@@ -374,52 +368,11 @@ class DtfMagics(Magics):
             own = {"dtf_step": ["--all"], "dtf_placement": ["--scope"]}.get(words[0].lstrip("%"), [])
             options = ["--feed", "--session", *own]
             return options if event.symbol.startswith("-") else []
-        values = {"--engine": _ENGINES, "--name": tuple(self.clusters), "--gpu": tuple(m.short[0] for m in MODELS)}
-        values |= {"--clock": ("real", "virtual"), "--bus": tuple(BUSES), "--network": tuple(NICS)}
+        values = {"--engine": _ENGINES, "--name": tuple(self.clusters), **hardware.choices()}
         if before in values:
             return list(values[before])
         verbs = _VERBS if len(words) <= 2 and not event.symbol.startswith("-") else ()
         return [*verbs, *re.findall(r"--[\w-]+", self.dtf_cluster.__doc__.partition("optional arguments")[0])]
-
-
-def _gpus(args: Any, jobs: list[str]) -> dict[str, Any]:
-    """The GPUs of a cluster, checked before anything is stopped."""
-    visible = dict(item.partition("=")[::2] for item in args.visible)
-    if unknown := [job for job in visible if job not in jobs]:
-        raise UsageError(
-            f"--visible {unknown[0]}=…? The jobs are {', '.join(jobs)}. For example: --gpus 2 --visible ps=0"
-        )
-    if args.gpus is None and (args.gpu or args.gpu_memory) and args.clock != "virtual":
-        raise UsageError("--gpu and --gpu-memory describe the GPUs of --gpus. For example: --gpus 2 --gpu K40")
-    try:
-        if args.gpus is not None or args.gpu:
-            definition_of(1 if args.gpus is None else args.gpus, args.gpu, args.gpu_memory)
-    except ValueError as error:
-        raise UsageError(f"{error} For example: {_EXAMPLE} --gpus 2 --gpu K40 --gpu-memory 4GiB") from None
-    return {"gpus": args.gpus, "gpu": args.gpu, "gpu_memory": args.gpu_memory, "visible_devices": visible}
-
-
-def _virtual(args: Any) -> dict[str, Any]:
-    """What a cluster in virtual time is made of, checked before anything is stopped."""
-    given = {name: getattr(args, name) for name in OPTIONS}
-    try:
-        if args.stragglers is not None:
-            given["stragglers"] = _stragglers(args.stragglers)
-        check_options(args.clock, args.engine, args.listen, given)
-        for name, find in (("network", catalogue.network), ("bus", catalogue.bus), ("cpu", catalogue.cpu)):
-            if given[name] is not None:
-                find(given[name])
-    except ValueError as error:
-        raise UsageError(f"{error} For example: {_EXAMPLE} --clock virtual --gpu K40 --network 10Gb/s") from None
-    return given | {"clock": args.clock}
-
-
-def _stragglers(text: str) -> Stragglers:
-    """A distribution from `NAME(SIZE)`; ValueError for what is none."""
-    match = re.fullmatch(r"(\w+)\((\d+(?:\.\d+)?)\)", text)
-    if match is None:
-        raise ValueError(f"--stragglers {text}? Write NAME(SIZE): lognormal(0.3), exponential(0.1), uniform(0.2).")
-    return Stragglers(match[1], float(match[2]))
 
 
 def _drawn(draw: Callable[..., Any], *what: Any, **how: Any) -> Any:

@@ -1,0 +1,75 @@
+"""What `%dtf_cluster` says of hardware and chance: simulated GPUs, and what the durations of virtual time are those of.
+
+Rule: all is checked before anything is stopped or started; UsageError, with an example, for what can't be.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from IPython.core.error import UsageError
+
+from dtflab.cluster.virtual_time import OPTIONS, check_options
+from dtflab.hardware import catalogue
+from dtflab.hardware.catalogue_links import BUSES, NICS
+from dtflab.machine.cards import MODELS
+from dtflab.machine.hosts import definition_of
+from dtflab.sim.stragglers import Stragglers
+
+EXAMPLE = "%dtf_cluster --ps 1 --worker 2"
+
+
+def choices() -> dict[str, tuple[str, ...]]:
+    """What may stand behind an option; with one's own parts, so far as they have been added."""
+    return {
+        "--gpu": tuple(model.short[0] for model in MODELS),
+        "--clock": ("real", "virtual"),
+        "--bus": tuple(BUSES),
+        "--network": tuple(NICS),
+    }
+
+
+def options(args: Any, jobs: list[str]) -> dict[str, Any]:
+    """The options of a Cluster with these `jobs` that are about its hardware."""
+    return _gpus(args, jobs) | _virtual(args)
+
+
+def _gpus(args: Any, jobs: list[str]) -> dict[str, Any]:
+    """The GPUs of a cluster."""
+    visible = dict(item.partition("=")[::2] for item in args.visible)
+    if unknown := [job for job in visible if job not in jobs]:
+        raise UsageError(
+            f"--visible {unknown[0]}=…? The jobs are {', '.join(jobs)}. For example: --gpus 2 --visible ps=0"
+        )
+    if args.gpus is None and (args.gpu or args.gpu_memory) and args.clock != "virtual":
+        raise UsageError("--gpu and --gpu-memory describe the GPUs of --gpus. For example: --gpus 2 --gpu K40")
+    try:
+        if args.gpus is not None or args.gpu:
+            definition_of(1 if args.gpus is None else args.gpus, args.gpu, args.gpu_memory)
+    except ValueError as error:
+        raise UsageError(f"{error} For example: {EXAMPLE} --gpus 2 --gpu K40 --gpu-memory 4GiB") from None
+    return {"gpus": args.gpus, "gpu": args.gpu, "gpu_memory": args.gpu_memory, "visible_devices": visible}
+
+
+def _virtual(args: Any) -> dict[str, Any]:
+    """What a cluster in virtual time is made of."""
+    given = {name: getattr(args, name) for name in OPTIONS}
+    try:
+        if args.stragglers is not None:
+            given["stragglers"] = _stragglers(args.stragglers)
+        check_options(args.clock, args.engine, args.listen, given)
+        for name, find in (("network", catalogue.network), ("bus", catalogue.bus), ("cpu", catalogue.cpu)):
+            if given[name] is not None:
+                find(given[name])
+    except ValueError as error:
+        raise UsageError(f"{error} For example: {EXAMPLE} --clock virtual --gpu K40 --network 10Gb/s") from None
+    return given | {"clock": args.clock}
+
+
+def _stragglers(text: str) -> Stragglers:
+    """A distribution from `NAME(SIZE)`; ValueError for what is none."""
+    match = re.fullmatch(r"(\w+)\((\d+(?:\.\d+)?)\)", text)
+    if match is None:
+        raise ValueError(f"--stragglers {text}? Write NAME(SIZE): lognormal(0.3), exponential(0.1), uniform(0.2).")
+    return Stragglers(match[1], float(match[2]))
