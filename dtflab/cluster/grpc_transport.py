@@ -320,17 +320,14 @@ class Serving:
 
         return handle
 
-    def stop(self, grace: float | None = None) -> None:
-        """Take no more calls, end those that wait with an error that says why, return when all have ended."""
-        ended = self._server.stop(max(grace or 0.0, 1.0))
+    def stop(self, seconds: float = 0.0) -> None:
+        """Take no more calls, and give those under way some seconds; the rest end with an error that says why."""
+        # By its own deadline gRPC cancels calls without a word: ours comes first.
+        self._server.stop(seconds + 60.0).wait(seconds)
         why = errors.UnavailableError(None, None, f"Task {self._task.name} at {self._address} was stopped.")
         for call in list(self._calls):
             call.end(why)
-        ended.wait()
-
-    def finish(self, seconds: float) -> None:
-        """Take no more calls; return when those under way are answered, or after `seconds`."""
-        self._server.stop(seconds + 1.0).wait(seconds)
+        self._server.stop(1.0).wait()
 
 
 class _Handlers(grpc.GenericRpcHandler):

@@ -127,7 +127,7 @@ class Server:
 
     def _end_service(self) -> None:
         if self._service is not None:
-            self._service.stop(0)
+            self._service.stop()
 
     @staticmethod
     def create_local_server(config: ConfigProto | None = None, start: bool = True) -> Server:
@@ -213,13 +213,13 @@ def _check_address(address: str) -> None:
 
 
 def _finish_services() -> None:
-    """At the end of a program: let the answers out that are on their way.
+    """At the end of a program: let the answers out that are on their way, and end the calls that wait.
 
     So a parameter server may end as soon as its last worker has told it, through a queue, that it is done.
     """
     for server in list(_running):
         if server._service is not None and not server._stopped.is_set():
-            server._service.finish(0.5)
+            server._service.stop(0.5)
 
 
 atexit.register(_finish_services)
