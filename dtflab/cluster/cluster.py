@@ -16,28 +16,28 @@ import math
 import re
 import threading
 import weakref
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, Protocol
 
-from dtflab.cluster import inprocess
+from dtflab.cluster import addresses, inprocess
 from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceManager
+from dtflab.cluster.clients import Client, Clients
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.homes import Homes, Visible
-from dtflab.cluster.process import ProcessTask, free_addresses
+from dtflab.cluster.process import ProcessTask
 from dtflab.cluster.server import Server
 from dtflab.cluster.virtual_time import begin_world, check_options, hardware_text, name_of_gpu
 from dtflab.graph import device_spec, errors
-from dtflab.graph.graph import Graph
+from dtflab.graph.text_table import html_table
 from dtflab.hardware.machines import Machines
 from dtflab.hardware.parts import Processor
 from dtflab.machine import clock as clocks, smi
 from dtflab.machine.cards import parse_memory
-from dtflab.machine.clock import REAL, Clock, Event
-from dtflab.machine.hosts import Home, definition_of, is_loopback
+from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.hosts import Home, definition_of
 from dtflab.machine.registry import HostCards
 from dtflab.ops.accumulator_state import Accumulator
 from dtflab.ops.queue_resource import Queue
-from dtflab.runtime.session import open_sessions
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.event_log import EventLog
 from dtflab.virtual.loads import Loads
@@ -85,27 +85,6 @@ class InProcessTask:
         return self.server.task.worker.get_status()
 
     kill = stop
-
-
-class Client:
-    """What `Cluster.run` gives to a worker function: which task it is the client of, and how to reach it."""
-
-    def __init__(self, cluster: Cluster, job: str, index: int, stopping: Event) -> None:
-        self.cluster = cluster
-        self._stopping = stopping
-        self.job = job
-        self.index = index
-        self.target = cluster.target_of(job, index)
-        self.device = f"/job:{job}/task:{index}"
-        self.is_chief = index == 0
-        self.cluster_spec = cluster.spec
-
-    def should_stop(self) -> bool:
-        """True once another client has failed: finish early."""
-        return self._stopping.is_set()
-
-    def __repr__(self) -> str:
-        return f"<client of {self.device}>"
 
 
 class Cluster:
@@ -158,13 +137,13 @@ class Cluster:
         self.name = name or f"cluster{next(_numbers)}"
         self.clock: Clock = VirtualClock() if clock == "virtual" else REAL
         self.world: World | None = None
-        self.spec = _spec(spec, jobs, self.name, with_ports=listen or engine == "process")
+        self.spec = addresses.spec_of(spec, jobs, self.name, with_ports=listen or engine == "process")
         if engine == "process":
-            _check_loopback(self.spec)
+            addresses.check_loopback(self.spec)
         if gpus is None and gpu is not None and clock == "virtual":
             gpus = 1
         self._homes = Homes(
-            self.spec, self.name, _counted(jobs), _cards(gpus, name_of_gpu(gpu), gpu_memory), visible_devices
+            self.spec, self.name, addresses.counted(jobs), _cards(gpus, name_of_gpu(gpu), gpu_memory), visible_devices
         )
         self._config, self._listen, self._timeout = config, listen, timeout
         self._manager = ResourceManager(self._capacities, self.clock)
@@ -226,60 +205,7 @@ class Cluster:
         `grace` seconds; they can ask `client.should_stop()`. Clients that still run then, or at Ctrl-C, lose their
         sessions, so that they end at their next `run`.
         """
-        stopping = self.clock.event()  # one of them has failed, or the program was interrupted
-        clients = [Client(self, job, index, stopping) for index in self.spec.task_indices(job)]
-        results: list[Any] = [None] * len(clients)
-        failures: list[tuple[Client, BaseException]] = []
-        running: dict[int, int | None] = dict.fromkeys(range(len(clients)))  # number → its thread, once it has begun
-        ended = self.clock.event()  # one more of them
-        ended.what = "its clients to end"
-        interrupted: list[bool] = []  # then nobody begins any more
-
-        def run_one(number: int, client: Client) -> None:
-            running[number] = threading.get_ident()
-            try:
-                if not interrupted:
-                    with clocks.using(self.clock), Graph().as_default():
-                        results[number] = worker_fn(client)
-            except BaseException as error:
-                failures.append((client, error))
-                stopping.set()
-            finally:
-                del running[number]
-                ended.set()
-
-        for number, client in enumerate(clients):
-            self.clock.spawn(run_one, number, client, name=f"client {client.device}")
-        try:
-            self._await(running, ended, stopping, grace)
-        except KeyboardInterrupt:
-            interrupted.append(True)
-            stopping.set()
-            raise
-        finally:
-            still = set(running.values())
-            for session in open_sessions():
-                if session.thread in still:
-                    session.close()
-        if failures:
-            client, error = failures[0]
-            error.add_note(f"(raised in the client of {client.device})")
-            raise error
-        return results
-
-    def _await(self, running: Collection[int], ended: Event, stopping: Event, grace: float) -> None:
-        """Wait for all clients; for those beside a failed one only `grace` seconds longer."""
-        deadline = None
-        while True:
-            ended.clear()
-            if not running:
-                return
-            if stopping.is_set():
-                deadline = deadline or self.clock.now() + grace
-            left = None if deadline is None else deadline - self.clock.now()
-            if left is not None and left <= 0:
-                return
-            ended.wait(left)
+        return Clients(self, worker_fn, job).run(grace)
 
     def allocate(
         self, gpus: int = 1, memory: int | str | None = None, on: str = "", *, holder: str = "",
@@ -469,58 +395,14 @@ class Cluster:
         return "\n".join([repr(self), *lines])
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr>{''.join(f'<td style=text-align:left>{html.escape(cell)}</td>' for cell in row)}</tr>"
-            for row in self.rows()
-        )
-        head = "".join(f"<th style=text-align:left>{title}</th>" for title in ("task", "address", "state"))
-        return f"<p><b>{html.escape(self.name)}</b> ({html.escape(self.how)})</p><table><tr>{head}</tr>{cells}</table>"
-
-
-def _spec(spec: Any, jobs: dict[str, Any], name: str, with_ports: bool) -> ClusterSpec:
-    """The cluster's addresses: those given, loopback ports, or names in this process."""
-    if spec is not None:
-        if jobs:
-            raise ValueError("Give either a cluster spec or jobs by name, not both.")
-        return ClusterSpec(spec)
-    if not jobs:
-        raise ValueError("A cluster needs at least one task: Cluster(ps=1, worker=2).")
-    members: dict[str, list[str]] = {}
-    for job, tasks in jobs.items():
-        if isinstance(tasks, bool) or not isinstance(tasks, int | list | tuple):
-            raise TypeError(f"Job {job!r} needs a number of tasks or a list of addresses, not {tasks!r}.")
-        if isinstance(tasks, int):
-            if tasks < 0:
-                raise ValueError(f"Job {job!r} can't have {tasks} tasks.")
-            tasks = free_addresses(tasks) if with_ports else [f"{job}-{i}.{name}:2222" for i in range(tasks)]
-        if tasks:
-            members[job] = list(tasks)
-    if not members:
-        raise ValueError("A cluster needs at least one task: Cluster(ps=1, worker=2).")
-    return ClusterSpec(members)
-
-
-def _counted(jobs: dict[str, Any]) -> set[str]:
-    """The jobs whose tasks were only counted."""
-    return {job for job, tasks in jobs.items() if isinstance(tasks, int)}
+        rows = html_table(("task", "address", "state"), self.rows())
+        return f"<p><b>{html.escape(self.name)}</b> ({html.escape(self.how)})</p>{rows}"
 
 
 def _cards(gpus: int | None, gpu: str | None, memory: int | str | None) -> HostCards | None:
     if gpus is None and (gpu is not None or memory is not None):
         raise ValueError("gpu=… and gpu_memory=… describe the GPUs of gpus=…: say how many each host has.")
     return None if gpus is None else definition_of(gpus, gpu, memory)
-
-
-def _check_loopback(spec: ClusterSpec) -> None:
-    """The process engine starts its tasks on this machine, where only loopback is bound."""
-    for job in spec.jobs:
-        for index in spec.task_indices(job):
-            address = spec.task_address(job, index)
-            if not is_loopback(address):
-                raise ValueError(
-                    f"engine='process' needs loopback addresses, but /job:{job}/task:{index} is at {address!r}. Use "
-                    "'localhost:<port>', numbers of tasks (ps=1, worker=2), or engine='inprocess', where it is a name."
-                )
 
 
 def lost_beside(address: str) -> list[str]:

@@ -101,9 +101,6 @@ def dtype_of(node: Node) -> str:
     return next((dtype.base_dtype.name for dtype in [*said, *node.output_types]), "float32")
 
 
-_FREE = {"Const", "NoOp", "Placeholder", "PlaceholderV2", "_Arg", "_HostSend", "_Retval", "_Send"}
-
-
 def is_free(op: type[Op]) -> bool:
     """True for an op class that takes no time on a device.
 
@@ -111,8 +108,7 @@ def is_free(op: type[Op]) -> bool:
     over links, which take their own time (_Send, _Recv), what waits for others (dequeue, take_grad, a data set's
     next), and what neither computes nor moves anything (Reshape, Identity): it need not wait for its device either.
     """
-    costs_nothing = op.flops is free and op.bytes is free
-    return costs_nothing or bool(op.control_flow) or op.is_async or op.op_def.name in _FREE
+    return (op.flops is free and op.bytes is free) or bool(op.control_flow) or op.is_async
 
 
 def _sized(node: Node, x: Any, dtype: DType, batch: int | None) -> Any:

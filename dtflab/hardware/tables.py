@@ -7,11 +7,10 @@ Rule: a column has one unit, in its head.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable
 from typing import Any
 
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import html_table, text_table
 from dtflab.hardware.catalogue_cpus import CPUS
 from dtflab.hardware.catalogue_gpus import GPUS
 from dtflab.hardware.catalogue_links import BUSES, NICS, RACKS, SOCKETS, SWITCHES
@@ -44,7 +43,7 @@ class Hardware:
         return "\n\n".join(f"{title}\n{text_table(heads, rows)}" for title, heads, rows in self.tables)
 
     def _repr_html_(self) -> str:
-        return "".join(f"<details open><summary>{title}</summary>{_html(heads, rows)}</details>"
+        return "".join(f"<details open><summary>{title}</summary>{html_table(heads, rows)}</details>"
                        for title, heads, rows in self.tables)  # fmt: skip
 
 
@@ -90,9 +89,3 @@ def _nics() -> tuple[list[str], list[list[Any]]]:
 
 def _micros(seconds: float) -> float:
     return round(seconds * 1e6, 3)
-
-
-def _html(heads: list[str], rows: list[list[Any]]) -> str:
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"

@@ -9,6 +9,7 @@ from typing import Any
 
 from dtflab.graph.op_registry import Op, op
 from dtflab.ops import shapes
+from dtflab.ops.costs import free
 
 # What both ends of a crossing say of it.
 _ENDS = """
@@ -30,6 +31,7 @@ class Arg(Op):
 
     stateful = True
     needs_ctx = True
+    flops = bytes = free
 
     def bind(node: Any, xp: Any) -> Any:
         index = node["index"]
@@ -45,6 +47,7 @@ class Retval(Op):
     stateful = True
     needs_ctx = True
     infer = shapes.none
+    flops = bytes = free
 
     def bind(node: Any, xp: Any) -> Any:
         index = node["index"]
@@ -59,6 +62,7 @@ class _Send(Op):
     stateful = True
     needs_ctx = True
     infer = shapes.none
+    flops = bytes = staticmethod(free)
 
     def bind(node: Any, xp: Any) -> Any:
         key = rendezvous_key(node)

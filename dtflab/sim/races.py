@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dtflab.cluster.cluster import Client, Cluster
+from dtflab.cluster.clients import Client
+from dtflab.cluster.cluster import Cluster
 from dtflab.train.staleness_log import StalenessLog, log_at
 
 Program = Callable[[Client, Any], Sequence[tuple[float, float]]]

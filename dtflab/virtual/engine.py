@@ -31,10 +31,6 @@ class Engine:
         heappush(self._heap, (time, number, call, args))
         return number
 
-    def after(self, seconds: float, call: Callable[..., Any], *args: Any) -> int:
-        """The same, so many seconds from now."""
-        return self.at(self.now + seconds, call, *args)
-
     def cancel(self, number: int) -> None:
         """The event of that number, which has not come yet, will not come."""
         self._cancelled.add(number)

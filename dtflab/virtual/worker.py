@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from dtflab.graph import errors
 from dtflab.graph.node import make_node
+from dtflab.graph.op_registry import nbytes
 from dtflab.runtime.rendezvous import Done, Key, StepRendezvous
 from dtflab.runtime.worker import Worker
 from dtflab.virtual.step import VirtualStep
@@ -75,13 +74,6 @@ class TimedRendezvous(StepRendezvous):
             if not wires.route(source, target).wires:
                 done(value, None)
                 return
-            wires.send(step.step_id, tensor, source, target, _size(value), arrived)
+            wires.send(step.step_id, tensor, source, target, nbytes(value), arrived)
 
         super().recv_async(key, frame_iter, made)
-
-
-def _size(value: Any) -> int:
-    """Bytes of a value on a wire; those of its texts, if it has texts."""
-    if getattr(value, "dtype", None) == np.dtype(object):
-        return sum(len(text) for text in value.ravel() if isinstance(text, bytes))
-    return int(getattr(value, "nbytes", 0))

@@ -164,15 +164,6 @@ def test_networks():
 MINE = Processor("Mine", "GPU", {"float32": 20e12}, 16 << 30, 600e9, 4e-6, 60, "its data sheet")
 
 
-@pytest.fixture
-def shelves(monkeypatch):
-    """Copies, so that what a test adds is gone after it."""
-    monkeypatch.setattr(cards, "MODELS", [*cards.MODELS])
-    monkeypatch.setattr(catalogue, "_added", set(catalogue._added))
-    for name in ("GPUS", "CPUS", "BUSES", "NICS", "SWITCHES", "RACKS"):
-        monkeypatch.setattr(catalogue, name, {**getattr(catalogue, name)})
-
-
 def test_a_part_may_stand_where_a_name_may():
     cores = dataclasses.replace(MINE, kind="CPU")
     assert catalogue.gpu(MINE) is MINE and catalogue.cpu(cores) is cores

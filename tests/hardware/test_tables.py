@@ -7,9 +7,7 @@ import runpy
 import pytest
 
 import dtflab
-from dtflab.hardware import catalogue
 from dtflab.hardware.catalogue_gpus import GPUS
-from dtflab.machine import cards
 from tests.house import ROOT
 
 SCRIPT = runpy.run_path(str(ROOT / "docs" / "hardware_table.py"))
@@ -42,10 +40,8 @@ def test_every_gpu_is_in_the_table():
     assert len(dtflab.sim.hardware().tables[0][2]) == len(GPUS)
 
 
-def test_the_example_of_the_page_runs(monkeypatch, tmp_path):
-    monkeypatch.setattr(cards, "MODELS", [*cards.MODELS])
-    for name in ("GPUS", "NICS"):
-        monkeypatch.setattr(catalogue, name, {**getattr(catalogue, name)})
+@pytest.mark.usefixtures("shelves")
+def test_the_example_of_the_page_runs(tmp_path):
     program = tmp_path / "own.py"
     program.write_text(SCRIPT["OWN"])
     with runpy.run_path(str(program))["cluster"] as cluster:

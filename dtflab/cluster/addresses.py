@@ -1,0 +1,52 @@
+"""Addresses: where the tasks of a cluster are, from what a program says of its jobs.
+
+Rule: who only counts tasks gets names that mean nothing outside this process, or free ports of loopback.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.process import free_addresses
+from dtflab.machine.hosts import is_loopback
+
+
+def spec_of(spec: Any, jobs: dict[str, Any], name: str, with_ports: bool) -> ClusterSpec:
+    """The cluster's addresses: those given, loopback ports, or names in this process."""
+    if spec is not None:
+        if jobs:
+            raise ValueError("Give either a cluster spec or jobs by name, not both.")
+        return ClusterSpec(spec)
+    if not jobs:
+        raise ValueError("A cluster needs at least one task: Cluster(ps=1, worker=2).")
+    members: dict[str, list[str]] = {}
+    for job, tasks in jobs.items():
+        if isinstance(tasks, bool) or not isinstance(tasks, int | list | tuple):
+            raise TypeError(f"Job {job!r} needs a number of tasks or a list of addresses, not {tasks!r}.")
+        if isinstance(tasks, int):
+            if tasks < 0:
+                raise ValueError(f"Job {job!r} can't have {tasks} tasks.")
+            tasks = free_addresses(tasks) if with_ports else [f"{job}-{i}.{name}:2222" for i in range(tasks)]
+        if tasks:
+            members[job] = list(tasks)
+    if not members:
+        raise ValueError("A cluster needs at least one task: Cluster(ps=1, worker=2).")
+    return ClusterSpec(members)
+
+
+def counted(jobs: dict[str, Any]) -> set[str]:
+    """The jobs whose tasks were only counted."""
+    return {job for job, tasks in jobs.items() if isinstance(tasks, int)}
+
+
+def check_loopback(spec: ClusterSpec) -> None:
+    """The process engine starts its tasks on this machine, where only loopback is bound."""
+    for job in spec.jobs:
+        for index in spec.task_indices(job):
+            address = spec.task_address(job, index)
+            if not is_loopback(address):
+                raise ValueError(
+                    f"engine='process' needs loopback addresses, but /job:{job}/task:{index} is at {address!r}. Use "
+                    "'localhost:<port>', numbers of tasks (ps=1, worker=2), or engine='inprocess', where it is a name."
+                )

@@ -1,0 +1,105 @@
+"""Clients: a program of each task of a job, in threads of this process, and how they end together.
+
+Stands for the shells in which somebody starts the same script once per worker.
+
+Rule: when one fails, or at Ctrl-C, the others are told, and lose their sessions if they do not end by themselves.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dtflab.graph.graph import Graph
+from dtflab.machine import clock as clocks
+from dtflab.machine.clock import Event
+from dtflab.runtime.session import open_sessions
+
+if TYPE_CHECKING:
+    from dtflab.cluster.cluster import Cluster
+
+
+class Client:
+    """What `Cluster.run` gives to a worker function: which task it is the client of, and how to reach it."""
+
+    def __init__(self, cluster: Cluster, job: str, index: int, stopping: Event) -> None:
+        self.cluster = cluster
+        self._stopping = stopping
+        self.job = job
+        self.index = index
+        self.target = cluster.target_of(job, index)
+        self.device = f"/job:{job}/task:{index}"
+        self.is_chief = index == 0
+        self.cluster_spec = cluster.spec
+
+    def should_stop(self) -> bool:
+        """True once another client has failed: finish early."""
+        return self._stopping.is_set()
+
+    def __repr__(self) -> str:
+        return f"<client of {self.device}>"
+
+
+class Clients:
+    """One run of `worker_fn(client)` for each task of a job, as `Cluster.run` says."""
+
+    def __init__(self, cluster: Cluster, worker_fn: Callable[[Client], Any], job: str) -> None:
+        self._clock = cluster.clock
+        self._worker_fn = worker_fn
+        self._stopping = self._clock.event()  # one of them has failed, or the program was interrupted
+        self._clients = [Client(cluster, job, index, self._stopping) for index in cluster.spec.task_indices(job)]
+        self._results: list[Any] = [None] * len(self._clients)
+        self._failures: list[tuple[Client, BaseException]] = []
+        self._running: dict[int, int | None] = dict.fromkeys(range(len(self._clients)))  # number → thread, once begun
+        self._ended = self._clock.event()  # one more of them
+        self._ended.what = "its clients to end"
+        self._interrupted = False  # then nobody begins any more
+
+    def run(self, grace: float) -> list[Any]:
+        """The results, in the order of tasks; the first error once all have ended, or after `grace` seconds."""
+        for number, client in enumerate(self._clients):
+            self._clock.spawn(self._run_one, number, client, name=f"client {client.device}")
+        try:
+            self._await(grace)
+        except KeyboardInterrupt:
+            self._interrupted = True
+            self._stopping.set()
+            raise
+        finally:
+            still = set(self._running.values())
+            for session in open_sessions():
+                if session.thread in still:
+                    session.close()
+        if self._failures:
+            client, error = self._failures[0]
+            error.add_note(f"(raised in the client of {client.device})")
+            raise error
+        return self._results
+
+    def _run_one(self, number: int, client: Client) -> None:
+        self._running[number] = threading.get_ident()
+        try:
+            if not self._interrupted:
+                with clocks.using(self._clock), Graph().as_default():
+                    self._results[number] = self._worker_fn(client)
+        except BaseException as error:
+            self._failures.append((client, error))
+            self._stopping.set()
+        finally:
+            del self._running[number]
+            self._ended.set()
+
+    def _await(self, grace: float) -> None:
+        """Wait for all clients; for those beside a failed one only `grace` seconds longer."""
+        deadline = None
+        while True:
+            self._ended.clear()
+            if not self._running:
+                return
+            if self._stopping.is_set():
+                deadline = deadline or self._clock.now() + grace
+            left = None if deadline is None else deadline - self._clock.now()
+            if left is not None and left <= 0:
+                return
+            self._ended.wait(left)
