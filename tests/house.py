@@ -139,3 +139,8 @@ class Order:
 @cache
 def order() -> Order:
     return Order(ast.get_docstring(tree(PACKAGE / "__init__.py")) or "")
+
+
+def without_address(value: object) -> str:
+    """A test's name: the same in every process that collects it."""
+    return re.sub(r" at 0x\w+", "", repr(value))
