@@ -1,6 +1,6 @@
 """`python -m dtflab run script.py …`: run a TF1 program, unedited, on dtflab. `dtflab smi`: who uses which GPU.
 
-`dtflab sim …`: what simulated hardware would do.
+`dtflab sim …`: what simulated hardware would do. `dtflab notebooks DIR`: the course, to work in.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import runpy
 import sys
 
 import dtflab
-from dtflab import aliases
+from dtflab import aliases, course
 from dtflab.sim import cli
 
 
@@ -27,9 +27,12 @@ def main(argv: list[str] | None = None) -> None:
     smi.add_argument("--period", type=float, default=0.5, help="seconds in which GPU-Util is measured (default: 0.5)")
     simulate = commands.add_parser("sim", help="predict how training scales, from a model of the hardware")
     cli.add_arguments(simulate)
+    course.add_arguments(commands.add_parser("notebooks", help="copy the lessons and exercises into a folder"))
     options = parser.parse_args(argv)
     if options.command == "sim":
         cli.main(options)
+    elif options.command == "notebooks":
+        course.main(options)
     elif options.command == "smi":
         print(dtflab.smi(options.period))
     else:

@@ -1,0 +1,59 @@
+"""The wheel holds the course, and `dtflab notebooks DIR` takes it out, without harm to what is there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from dtflab import course
+from dtflab.__main__ import main
+from tests.house import ROOT
+
+LESSONS = {path.relative_to(ROOT) for path in (ROOT / "notebooks").rglob("*.ipynb")}
+EXERCISES = {path.relative_to(ROOT) for path in (ROOT / "exercises").glob("*.ipynb")}
+
+
+def test_the_course_is_copied_whole(tmp_path, capsys):
+    main(["notebooks", str(tmp_path / "mine")])
+    there = {path.relative_to(tmp_path / "mine") for path in (tmp_path / "mine").rglob("*.ipynb")}
+    assert there == LESSONS | EXERCISES
+    out = capsys.readouterr().out
+    assert f"{len(there) + 1} files written" in out  # and what the exercises are
+    assert "jupyter lab" in out and "00_welcome.ipynb" in out
+
+
+def test_what_is_there_stays(tmp_path, capsys):
+    main(["notebooks", str(tmp_path)])
+    mine = tmp_path / "exercises" / "ex01_placement.ipynb"
+    mine.write_text("my answer")
+    capsys.readouterr()
+    main(["notebooks", str(tmp_path)])
+    assert mine.read_text() == "my answer"
+    out = capsys.readouterr().out
+    assert "0 files written" in out and f"kept as it is: {mine}" in out
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(SystemExit, match="taken"):
+        main(["notebooks", str(tmp_path / "taken")])
+
+
+@pytest.mark.timeout(300)
+def test_a_wheel_brings_the_course_along(tmp_path):
+    """Built and unpacked as pip does, and run from there."""
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT]
+    subprocess.run(build, check=True, timeout=240)
+    (wheel,) = tmp_path.glob("dtflab-*.whl")
+    with zipfile.ZipFile(wheel) as files:
+        files.extractall(tmp_path / "installed")
+    program = [sys.executable, "-m", "dtflab", "notebooks", tmp_path / "mine"]
+    here = os.environ | {"PYTHONPATH": str(tmp_path / "installed")}
+    subprocess.run(program, check=True, cwd=tmp_path, env=here, timeout=60, stdout=subprocess.DEVNULL)
+    there = {path.relative_to(tmp_path / "mine") for path in (tmp_path / "mine").rglob("*.ipynb")}
+    assert (tmp_path / "installed" / "dtflab" / course.FOLDER).is_dir()
+    assert there == LESSONS | EXERCISES
