@@ -76,8 +76,15 @@ class Absent:
         """Nothing to let go of: there is no wire."""
 
 
-def stopped(task: str, address: str) -> errors.UnavailableError:
-    """What is said of a task that has ended."""
+def stopped(task: str, address: str) -> errors.OpError:
+    """What is said of a task that has ended; once it was started anew, what the new one says of an old session."""
+    if find(address) is not None:
+        return errors.AbortedError(
+            None,
+            None,
+            f'Session handle is not found. Possibly this worker ("{task}" at {address}) just restarted. Open a new '
+            "session: tf.Session(target). The variables that lived there must be initialized, or restored.",
+        )
     return errors.UnavailableError(
         None, None, f"Task {task} at {address} was stopped. `cluster.restart` starts it anew."
     )  # fmt: skip

@@ -272,6 +272,20 @@ def test_killing_a_worker_within_a_step(engine):
     ended(pids)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_session_is_told_whether_a_lost_task_is_back(engine):
+    with tf.device("/job:ps/task:0"):
+        variable = tf.Variable(1.0)
+    with tf.Cluster(ps=1, worker=1, engine=engine) as cluster, tf.Session(cluster.target) as session:
+        session.run(variable.initializer)
+        cluster.kill("ps")
+        with pytest.raises(errors.UnavailableError, match="/job:ps/replica:0/task:0"):
+            session.run(variable)
+        cluster.restart("ps")
+        with pytest.raises(errors.AbortedError, match=r"Possibly this worker .*/job:ps/replica:0/task:0.* restarted"):
+            session.run(variable)
+
+
 def test_waits_says_that_it_does_not_ask_processes():
     with tf.Cluster(ps=1, worker=1, engine="process") as cluster:
         (line,) = cluster.waits()
