@@ -25,16 +25,18 @@ class Watch:
 
     def __init__(self) -> None:
         self._strangers = set(threading.enumerate())  # were there before: have nothing to do with the clock
+        maker = threading.current_thread()  # an own one that makes a cluster does a program's work; main waits for it
+        self._main = maker if isinstance(maker, OwnThread) else threading.main_thread()
         self._patience = -1, 0.0  # after how many events all stood still, and until when guests may come
         self._told: tuple[float, str] | None = None  # when the last deadlock was, and its text
 
     def somebody_may_come(self, inside: Collection[Any], turned: int) -> bool:
-        """True while the main thread is free to do something, or, for a while, a thread that might be a guest.
+        """True while the program's main thread is free to do something, or, for a while, one that might be a guest.
 
         `inside` are the threads of guests that wait, `turned` is how many events there have been. A main thread that
         joins others is not free, but may be about to be; nor are the threads that it joins.
         """
-        main = threading.main_thread()
+        main = self._main
         if main not in inside and not _joins(main):
             return True
         unknown = {t for t in threading.enumerate() if not isinstance(t, OwnThread) and t not in self._strangers}

@@ -273,3 +273,19 @@ def test_a_hundred_functions_may_sleep_at_once():
 
     with tf.Cluster(worker=100, clock="virtual") as cluster:
         assert cluster.run(program) == pytest.approx([1.0] * 100, abs=0.01)
+
+
+def test_work_in_a_thread_of_the_librarys_own_is_told_of_a_deadlock_at_once(monkeypatch):
+    """An answer that is graded runs in such a thread, and the main one waits for it in real time."""
+    monkeypatch.setattr(deadlock, "PATIENCE", 1e6)
+    told, ended = [], threading.Event()
+
+    def program():
+        with tf.Cluster(worker=1, clock="virtual") as cluster, tf.Graph().as_default():
+            with tf.Session(cluster.target) as session, pytest.raises(DeadlockError) as caught:
+                session.run(tf.FIFOQueue(3, tf.float32).dequeue())
+            told.append(caught.value)
+        ended.set()
+
+    clocks.REAL.spawn(program, name="work")
+    assert ended.wait(30) and "work waits for step 1" in str(told[0])
