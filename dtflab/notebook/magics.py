@@ -39,7 +39,7 @@ _SESSION = argument("--session", help="the session, a Python expression; else th
 
 @magics_class
 class DtfMagics(Magics):
-    """All `%dtf_` magics: cluster, placement, timeline, memory, explain, step, smi, grade."""
+    """All `%dtf_` magics: cluster, placement, timeline, memory, explain, step, smi, style, grade."""
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
@@ -208,6 +208,23 @@ class DtfMagics(Magics):
             raise
 
     @magic_arguments()
+    @argument("--projector", action="store_true", help="16 pt text, lines of 3 px, no thin grey")
+    @argument("--default", action="store_true", help="as for one reader")
+    @line_magic
+    def dtf_style(self, line: str) -> None:
+        """Choose how all pictures from now on are drawn.
+
+        %dtf_style --projector     for a room: large text, strong lines
+        %dtf_style --default       for one reader
+
+        The same in plain Python: dtflab.viz.style("projector"). Draw a picture again to see it in the new style.
+        """
+        args = parse_argstring(self.dtf_style, line)
+        if args.projector == args.default:
+            raise UsageError("Choose one: %dtf_style --projector or %dtf_style --default")
+        viz.style("projector" if args.projector else "default")
+
+    @magic_arguments()
     @argument(
         "question", nargs="?", default="", help="placement/q1, or q1; else those whose answers are in the notebook"
     )
@@ -364,6 +381,8 @@ class DtfMagics(Magics):
             return [*(question.id for question in all_questions()), "--all", "--hint"]
         if words[0].lstrip("%") == "dtf_smi":
             return ["--period"]
+        if words[0].lstrip("%") == "dtf_style":
+            return ["--projector", "--default"]
         if words[0].lstrip("%") != "dtf_cluster":
             own = {"dtf_step": ["--all"], "dtf_placement": ["--scope"]}.get(words[0].lstrip("%"), [])
             options = ["--feed", "--session", *own]

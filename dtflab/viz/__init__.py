@@ -3,18 +3,20 @@
 No notebook is needed.
 
 Read `picture`, then `placement`, `timeline` and `memory`; `layout`, `level`, `column`, `ranks` and `scopes` decide
-where boxes stand, `palette`, `marks` and `svg` how they look. Everything is a pure function of its arguments;
-matplotlib and networkx are loaded by the functions that need them.
+where boxes stand, `palette`, `marks`, `style` and `svg` how they look. Everything is a pure function of its arguments
+and of the style that is set; matplotlib and networkx are loaded by the functions that need them.
 """
 
 from dtflab.viz.curves import curve
 from dtflab.viz.digraph import critical_path, digraph
 from dtflab.viz.estimates import estimate
+from dtflab.viz.kernels import kernels
 from dtflab.viz.loads import loads
 from dtflab.viz.memory import memory
 from dtflab.viz.picture import Picture
 from dtflab.viz.placement import placement
 from dtflab.viz.staleness import staleness
+from dtflab.viz.style import style
 from dtflab.viz.timeline import timeline
 from dtflab.viz.what_ifs import sweep, what_if
 
@@ -23,6 +25,7 @@ __all__ = [
     "timeline",
     "memory",
     "curve",
+    "kernels",
     "loads",
     "estimate",
     "digraph",
@@ -30,5 +33,6 @@ __all__ = [
     "staleness",
     "what_if",
     "sweep",
+    "style",
     "Picture",
 ]

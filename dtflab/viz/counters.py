@@ -13,7 +13,8 @@ from dtflab.graph.text_table import text_table
 from dtflab.viz import marks
 from dtflab.viz.layout import Box, Cluster, Layout, Rect, layout
 from dtflab.viz.palette import BLUE, GREEN, GREY, ORANGE, Look, look
-from dtflab.viz.picture import MARGIN, WIDTH, Picture
+from dtflab.viz.picture import Picture
+from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, arrow_head, join, line_path, shorten, tag, text_width
 
 MOST, HEIGHT, LABEL_ROOM = 48, 26.0, 150.0  # nodes; of a box, for its name
@@ -40,7 +41,7 @@ def counters(nodes: Sequence[Standing]) -> Picture:
     names = {node.name for node in nodes}
     edges = [(source, node.name) for node in nodes for source in node.sources if source in names]
     boxes = tuple(Box(node.name, _width(node), HEIGHT) for node in nodes)
-    plan = layout(Cluster("step", boxes, 0), edges, WIDTH - 2 * MARGIN)
+    plan = layout(Cluster("step", boxes, 0), edges, room())
     present = [state for state in _LOOKS if any(node.state == state for node in nodes)]
     legend, height = marks.legend([(_LOOKS[s], _MEANINGS[s]) for s in present], max(plan.width, 500.0), 0)
     drawing = join([legend, tag("g", _lines(plan), _boxes(nodes, plan), transform=f"translate(0 {height + 8:g})")])

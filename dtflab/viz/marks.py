@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dtflab.viz.palette import Look
-from dtflab.viz.svg import Markup, hatch_path, join, number, tag, text_width
+from dtflab.viz.style import room
+from dtflab.viz.svg import Markup, hatch_path, join, number, tag, text_width, wrapped
 
 BADGE_HEIGHT = 18.0
 LEGEND_ROW = 24.0
+LINE = 17.0  # from one line of text to the next
 
 
 def badge_width(look: Look) -> float:
@@ -32,15 +34,29 @@ def _letter(look: Look, x: float, y: float) -> Markup:
     return tag("text", look.letter, x=x, y=y, class_="s11 b mid", style=f"fill:{look.colour.ink}", **halo)
 
 
-def heading(title: str, sentence: str) -> Markup:
-    """Two pieces of text on one line, 20 px high."""
+class Heading(Markup):
+    """A heading and how high it is."""
+
+    height: float
+
+
+def heading(title: str, sentence: str, width: float | None = None) -> Heading:
+    """A title and beside it a sentence, on a line 20 px high; if both are wider than the page, below it, in lines."""
+    width = room() if width is None else width
     left = text_width(title, 14, bold=True) + 10
-    return join(
-        [
-            tag("text", title, x=0, y=14, class_="b", style="font-size:14px"),
-            tag("text", sentence, x=left, y=14, class_="soft"),
-        ]
+    beside = left + text_width(sentence) <= width
+    lines = [sentence] if beside else wrapped(sentence, width)
+    x, y = (left, 14) if beside else (0.0, 14 + LINE)
+    found = Heading(
+        join(
+            [
+                tag("text", title, x=0, y=14, class_="b", style="font-size:14px"),
+                *(tag("text", line, x=x, y=y + i * LINE, class_="soft") for i, line in enumerate(lines)),
+            ]
+        )
     )
+    found.height = 20.0 + (0 if beside else LINE * len(lines))
+    return found
 
 
 def legend(entries: Iterable[tuple[Look, str]], width: float, y: float) -> tuple[Markup, float]:

@@ -14,7 +14,8 @@ from dtflab.graph.node_names import readable
 from dtflab.graph.text_table import text_table
 from dtflab.viz import marks
 from dtflab.viz.palette import Look, look
-from dtflab.viz.picture import MARGIN, WIDTH, Picture, Table
+from dtflab.viz.picture import Picture, Table
+from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, hatch_path, join, number, shorten, tag, text_width
 from dtflab.viz.units import duration, memory_size, plural, ticks, time_unit
 from dtflab.viz.usage import Held, Usage, read
@@ -36,7 +37,7 @@ _STYLE = (
 )
 
 
-def memory(step: Any, *, width: float = WIDTH, title: str = "Memory") -> Picture:
+def memory(step: Any, *, width: float | None = None, title: str = "Memory") -> Picture:
     """Picture the memory of a traced step.
 
     `step` is the RunMetadata (or its StepStats) that `session.run` filled, asked with
@@ -44,7 +45,7 @@ def memory(step: Any, *, width: float = WIDTH, title: str = "Memory") -> Picture
     nothing of memory.
     """
     usages = read(step)
-    inner = width - 2 * MARGIN
+    inner = room(width)
     bands: list[_Band] = []
     y = 28.0 + 26.0
     largest = max(usage.peak()[1] for usage in usages)

@@ -12,24 +12,27 @@ from pathlib import Path
 from typing import Any
 
 from dtflab.viz.palette import STYLE, STYLE_ALONE
+from dtflab.viz.style import DEFAULT, MARGIN, current
 from dtflab.viz.svg import Markup, join, number, tag
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]  # title, heads, rows
 
-WIDTH = 828.0  # of a picture: what JupyterLab shows beside its file browser in a window of 1280 pixels
-MARGIN = 14.0
+WIDTH = DEFAULT.width
 LEAST_SCALE = 0.94  # text stays legible: what would have to be smaller is scrolled
 # `hidden` is lifted by the style; where styles are removed, the image is shown in place of the drawing. (It needs a
 # value: JupyterLab's sanitizer drops empty attributes.)
 _PAGE_STYLE = (
-    ".dtf-picture{overflow-x:auto}.dtf-drawing[hidden]{display:block!important}.dtf-still{display:none}"
-    ".dtf-picture summary{cursor:pointer;font-size:12px;width:max-content}"
-    ".dtf-picture table{font-size:12px}.dtf-picture th,.dtf-picture td{text-align:left!important}"
+    ".dtf-picture{{overflow-x:auto}}.dtf-drawing[hidden]{{display:block!important}}.dtf-still{{display:none}}"
+    ".dtf-picture summary{{cursor:pointer;font-size:{0};width:max-content}}"
+    ".dtf-picture table{{font-size:{0}}}.dtf-picture th,.dtf-picture td{{text-align:left!important}}"
 )
 
 
 class Picture:
-    """A drawing: `.svg` is the standalone file, `.save(path)` writes it, a notebook shows it, `print` its data."""
+    """A drawing: `.svg` is the standalone file, `.save(path)` writes it, a notebook shows it, `print` its data.
+
+    It looks as the style says that is set when it is made.
+    """
 
     def __init__(
         self,
@@ -42,6 +45,7 @@ class Picture:
     ) -> None:
         """`drawing` is SVG in a page of `size`; `tables` its data; `text` is the plain form."""
         self._drawing, self._size, self._style = drawing, size, style
+        self._how = current()
         self.sentence = sentence
         self.tables = tables
         self.text = text
@@ -56,12 +60,12 @@ class Picture:
         """The drawing and its data for a page or a notebook; no scripts, nothing loaded."""
         still = base64.b64encode(self._svg(alone=True).encode()).decode()
         parts = [
-            tag("style", Markup(_PAGE_STYLE)),
+            tag("style", Markup(self._how.css(_PAGE_STYLE.format(self._how.pixels(12)), "dtf-picture"))),
             tag("div", self._svg(alone=False), class_="dtf-drawing", hidden="hidden"),
             tag("img", src=f"data:image/svg+xml;base64,{still}", alt=self.sentence, class_="dtf-still"),
             tag("details", tag("summary", "Data as a table"), *(_table(*table) for table in self.tables)),
         ]
-        return tag("div", *parts, class_="dtf-picture")
+        return tag("div", *parts, class_=f"dtf-picture{self._how.class_}")
 
     def save(self, path: str | Path) -> None:
         """Write `.svg` or `.html`, as the name says."""
@@ -78,20 +82,21 @@ class Picture:
         return self.text
 
     def _svg(self, alone: bool) -> Markup:
+        how = self._how
         width, height = self._size[0] + 2 * MARGIN, self._size[1] + 2 * MARGIN
-        style = STYLE + self._style + (STYLE_ALONE if alone else "")
+        style = how.css(STYLE + self._style + STYLE_ALONE * alone + how.rules, "dtf")
         return tag(
             "svg",
             tag("style", Markup(style)),
             tag("rect", width=width, height=height, rx=8, class_="card"),
-            tag("g", self._drawing, transform=f"translate({MARGIN:g} {MARGIN:g})"),
+            tag("g", Markup(how.thick(self._drawing)), transform=f"translate({MARGIN:g} {MARGIN:g})"),
             xmlns="http://www.w3.org/2000/svg",
-            class_="dtf alone" if alone else "dtf",
+            class_=f"dtf{' alone' * alone}{how.class_}",
             role="img",
             aria_label=self.sentence,
-            width=width,
-            height=height,
-            style=f"max-width:100%;min-width:{number(LEAST_SCALE * width)}px;height:auto",
+            width=width * how.scale,
+            height=height * how.scale,
+            style=f"max-width:100%;min-width:{number(LEAST_SCALE * width * how.scale)}px;height:auto",
             viewBox=f"0 0 {width:g} {height:g}",
         )
 

@@ -22,9 +22,10 @@ from dtflab.viz import marks
 from dtflab.viz.digraph import Edge, Op, edges_of, ops_of
 from dtflab.viz.layout import TOLERATED, Box, Cluster, Layout, Rect, layout
 from dtflab.viz.palette import Look, in_order, look
-from dtflab.viz.picture import MARGIN, WIDTH, Picture, Table
+from dtflab.viz.picture import Picture, Table
 from dtflab.viz.scopes import Block, blocks
 from dtflab.viz.story import placement_of
+from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, Point, arrow_head, join, line_path, shorten, tag, text_width
 from dtflab.viz.units import plural
 
@@ -51,7 +52,7 @@ def placement(
     reasons: Mapping[str, str] | None = None,
     scope: str = "",
     max_boxes: int | None = None,
-    width: float = WIDTH,
+    width: float | None = None,
     title: str = "Placement",
 ) -> Picture:
     """Picture the devices of a graph's ops.
@@ -72,8 +73,8 @@ def placement(
         ops = [op for op in ops if f"{op.name}/".startswith(scope.rstrip("/") + "/")]
         if not ops:
             raise ValueError(f"No op of this graph is in the scope {scope!r}; tf.name_scope makes scopes.")
-    width -= 2 * MARGIN
-    view = _on_a_page(ops, width) if max_boxes is None else _View(ops, _blocks(ops, max_boxes), width)
+    page = room(width)
+    view = _on_a_page(ops, page) if max_boxes is None else _View(ops, _blocks(ops, max_boxes), page)
     return Picture(*view.draw(title), _STYLE, _sentence(view), _tables(view), _text(view))
 
 
@@ -181,13 +182,15 @@ class _View:
     def draw(self, title: str) -> tuple[Markup, tuple[float, float]]:
         width = max(self.layout.width, min(self.width, LEAST_WIDTH))
         entries = [(look(d), plural(self.by_device[d], "op")) for d in self.devices]
-        devices, height = marks.legend(entries, width, 30)
+        heading = marks.heading(title, _summary(self), width)
+        start = heading.height + 10
+        devices, height = marks.legend(entries, width, start)
         kinds = {edge.kind for edges in self.bundles.values() for edge in edges}
-        samples, more = marks.line_legend([_LINES[k] for k in _LINES if k in kinds], width, 30 + height)
-        top = 30 + height + more + 10
+        samples, more = marks.line_legend([_LINES[k] for k in _LINES if k in kinds], width, start + height)
+        top = start + height + more + 10
         left = (width - self.layout.width) / 2
         graph = tag("g", self._clusters(), self._lines(), self._boxes(), transform=f"translate({left:g} {top:g})")
-        drawing = join([marks.heading(title, _summary(self)), devices, samples, graph])
+        drawing = join([heading, devices, samples, graph])
         return drawing, (width, top + self.layout.height)
 
     def _clusters(self) -> Markup:

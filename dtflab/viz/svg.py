@@ -127,3 +127,15 @@ def shorten(text: str, room: float, size: float = 12.0, bold: bool = False) -> s
         if text_width(short, size, bold) <= room:
             return short
     return "…" if text_width("…", size, bold) <= room else ""
+
+
+def wrapped(text: str, room: float, size: float = 12.0) -> list[str]:
+    """The text in lines of at most `room` pixels, broken between words; a word that is wider is shortened."""
+    lines = [""]
+    for word in text.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if not lines[-1] or text_width(longer, size) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return [shorten(line, room, size) for line in lines]

@@ -16,7 +16,8 @@ from dtflab.viz import marks, trace
 from dtflab.viz.bands import BAND_PADDING, LABEL_GAP, Band, Bands, Row
 from dtflab.viz.names import shorter
 from dtflab.viz.palette import Look, look
-from dtflab.viz.picture import MARGIN, WIDTH, Picture, Table
+from dtflab.viz.picture import Picture, Table
+from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, Point, arrow_head, hatch_path, join, number, tag, text_width
 from dtflab.viz.trace import Event, Trace, Transfer
 from dtflab.viz.units import byte_size, duration, plural, ticks, time_unit
@@ -35,14 +36,14 @@ _STYLE = (
 )
 
 
-def timeline(step: Any, *, width: float = WIDTH, title: str = "Timeline") -> Picture:
+def timeline(step: Any, *, width: float | None = None, title: str = "Timeline") -> Picture:
     """Picture a traced step.
 
     `step` is the RunMetadata (or its StepStats) that `session.run` filled, asked with
     `options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)`. Of a step with more than 100,000 records, a loop of
     many turns, the beginning is drawn, and the picture says so.
     """
-    bands = Bands(trace.read(step, MOST_RECORDS), width - 2 * MARGIN)
+    bands = Bands(trace.read(step, MOST_RECORDS), room(width))
     return Picture(*_draw(bands, title), _STYLE, _sentence(bands), _tables(bands.trace), _text(bands))
 
 
@@ -52,8 +53,9 @@ def timeline(step: Any, *, width: float = WIDTH, title: str = "Timeline") -> Pic
 def _draw(bands: Bands, title: str) -> tuple[Markup, tuple[float, float]]:
     parts = any(event.part for event in bands.trace.beside)
     samples = [_OP, *[_PART] * parts, *[_WAIT, _WIRE] * bool(bands.trace.transfers)]
-    legend, height = marks.line_legend(samples, bands.width, 28)
-    top = 28 + height + 26
+    heading = marks.heading(title, _summary(bands), bands.width)
+    legend, height = marks.line_legend(samples, bands.width, heading.height + 8)
+    top = heading.height + 8 + height + 26
     layers = [
         *(_ground(bands, band) for band in bands.bands),
         _grid(bands),
@@ -62,7 +64,7 @@ def _draw(bands: Bands, title: str) -> tuple[Markup, tuple[float, float]]:
         *(_words(bands, band) for band in bands.bands),
     ]
     plot = tag("g", *layers, transform=f"translate(0 {number(top)})")
-    return join([marks.heading(title, _summary(bands)), legend, plot]), (bands.width, top + bands.height)
+    return join([heading, legend, plot]), (bands.width, top + bands.height)
 
 
 def _ground(bands: Bands, band: Band) -> Markup:

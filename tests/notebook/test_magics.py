@@ -193,7 +193,9 @@ def test_a_task_that_does_not_come_up_is_named(shell):
     assert "/job:worker/replica:0/task:0" in text and "in use" in text
 
 
-@pytest.mark.parametrize("name", ["dtf_cluster", "dtf_placement", "dtf_timeline", "dtf_memory", "dtf_grade", "dtf_smi"])
+@pytest.mark.parametrize(
+    "name", ["dtf_cluster", "dtf_placement", "dtf_timeline", "dtf_memory", "dtf_grade", "dtf_smi", "dtf_style"]
+)
 def test_help_shows_an_example_and_all_options(shell, name):
     text = shell.find_line_magic(name).__doc__
     assert f"%{name} " in text and "--" in text and "::" in text
@@ -210,6 +212,7 @@ def test_help_shows_an_example_and_all_options(shell, name):
         ("%dtf_cluster --gpu", {"--gpus", "--gpu-memory"}),
         ("%dtf_cluster --clock ", {"real", "virtual"}),
         ("%dtf_smi --", {"--period"}),
+        ("%dtf_style --", {"--projector", "--default"}),
         ("%dtf_cluster stop --name ", {"mine"}),
         ("%dtf_timeline y --", {"--feed", "--session"}),
         ("%dtf_placement y --s", {"--session"}),
@@ -632,3 +635,14 @@ def test_step_says_what_it_needs(model):
     assert "'y x=3' is no Python expression" in cell(model, "%dtf_step y x=3")
     assert "In 'nobody': name 'nobody' is not defined." in cell(model, "%dtf_step nobody")
     assert "Unknown option --every; there are --feed, --session, --all" in cell(model, "%dtf_step --every")
+
+
+def test_a_style_is_that_of_all_pictures_from_then_on(model):
+    magic(model, "%dtf_style --projector")
+    try:
+        assert "projector" in magic(model, "%dtf_placement", "p").svg
+    finally:
+        magic(model, "%dtf_style --default")
+    assert "projector" not in magic(model, "%dtf_placement", "p").svg
+    for line in ("%dtf_style", "%dtf_style --projector --default"):
+        assert "Choose one: %dtf_style --projector or %dtf_style --default" in cell(model, line)

@@ -1,0 +1,80 @@
+"""Styles: text of 16 pt and lines of 3 px for a projector, in every form of a picture, and only in those drawn so."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dtflab import viz
+from dtflab.viz import marks
+from dtflab.viz.style import DEFAULT, PROJECTOR, current, room
+from dtflab.viz.svg import text_width, wrapped
+from tests.viz.programs import mlp, traced
+
+
+@pytest.fixture(autouse=True)
+def default_again():
+    yield
+    viz.style("default")
+
+
+def draw():
+    return viz.timeline(traced(mlp()))
+
+
+def test_the_smallest_text_of_a_projector_has_16_points_and_the_thinnest_line_3_pixels():
+    viz.style("projector")
+    svg = draw().svg
+    width, units = (float(re.search(pattern, svg)[1]) for pattern in (r' width="([\d.]+)"', r'viewBox="0 0 ([\d.]+)'))
+    pixels = width / units
+    sizes = [float(size) * pixels for size in re.findall(r"font-size:([\d.]+)px", svg)]
+    assert min(sizes) == pytest.approx(16 * 96 / 72, abs=0.01)
+    lines = [float(width) * pixels for width in re.findall(r'stroke-width(?::|=")([\d.]+)', svg)]
+    assert min(lines) == pytest.approx(3, abs=0.01)
+
+
+def test_a_picture_keeps_the_style_that_it_was_drawn_in():
+    before = draw()
+    plain = before.svg, before.html
+    viz.style("projector")
+    large = draw()
+    assert (before.svg, before.html) == plain
+    viz.style("default")
+    assert "projector" in large.svg and "projector" in large.html
+    assert (draw().svg, draw().html) == plain
+
+
+def test_the_rules_of_a_projector_touch_no_other_picture_of_the_page():
+    viz.style("projector")
+    styles = re.findall(r"<style>(.*?)</style>", draw().html)
+    selectors = [each for style in styles for each in re.findall(r"(?:^|[},{])(\.dtf[^{}]*)\{", style)]
+    rules = [one for each in selectors for one in each.split(",") if not one.startswith((".dtf-drawing", ".dtf-still"))]
+    assert rules and all(".projector" in one for one in rules)
+
+
+def test_a_page_for_a_projector_is_no_wider_than_a_small_screen():
+    assert DEFAULT.width * DEFAULT.scale < PROJECTOR.width * PROJECTOR.scale < 1280
+    viz.style("projector")
+    assert current() is PROJECTOR
+    assert room() == 532 and room(200) == 172
+
+
+def test_an_unknown_style_is_told():
+    with pytest.raises(ValueError, match=r"no style 'beamer'. There are 'default', 'projector'"):
+        viz.style("beamer")
+    assert current() is DEFAULT
+
+
+def test_a_heading_that_is_too_wide_goes_on_below():
+    short, long = marks.heading("Title", "one step", 400), marks.heading("Title", "one step of many words " * 9, 400)
+    assert short.height == 20 and short.count("<text") == 2
+    lines = re.findall(r"<text[^>]*>([^<]*)</text>", long)[1:]
+    assert long.height == 20 + marks.LINE * len(lines) and all(text_width(line) <= 400 for line in lines)
+    assert " ".join(lines).split() == ("one step of many words " * 9).split()
+
+
+def test_text_is_wrapped_between_words_and_a_long_word_is_shortened():
+    assert wrapped("a b c", 1000) == ["a b c"] and wrapped("", 10) == [""]
+    cut = wrapped("first " + "x" * 50 + " last", 100)
+    assert [cut[0], cut[-1]] == ["first", "last"] and "…" in cut[1] and len(cut) == 3
