@@ -1,0 +1,202 @@
+"""Question parallel/q3: which ops are ready together.
+
+The truth is the executor's own: a drawn graph runs through `session.step_through`, and the answer's sets are compared
+with the sets that ran. Graphs are drawn so that each mistake gives other sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+from dtflab.grading.questions import Wrong, register
+from dtflab.graph.graph import Graph
+from dtflab.graph.operation import Operation
+from dtflab.ops.math import add_n
+from dtflab.ops.timestamp import timestamp
+from dtflab.runtime.session import Session
+from dtflab.viz.units import plural
+
+Sets = list[frozenset[str]]
+_SECONDS = 2.0  # for a check; a right answer needs some milliseconds
+
+q3 = register(
+    "parallel/q3",
+    "Which ops are ready together",
+    answer="ready_order",
+    hints=(
+        """Give each op a counter: how many edges come in. Edges are op.inputs (tensors; the op that makes one is
+        tensor.op) and op.control_inputs (ops). The first set is all ops with the counter 0.""",
+        """When a set is done, each edge that leaves it lowers the counter of the op at its other end by 1. Those that
+        reach 0 by this are the next set. So you need, for each op, the list of ops that its edges lead to.""",
+        """after = {op: [] for op in ops}; for each op and each of its sources: after[source].append(op). An op that
+        reads one tensor twice is twice in the list, and its counter begins with 2. Then: put the names of `ready` into
+        the result, count down, collect the ops that reached 0 as the next `ready`, until nobody is ready.""",
+    ),
+)
+
+
+class Seen(NamedTuple):
+    """What an op reads, one name per edge; what it waits for without reading; the sets of the answer."""
+
+    reads: Mapping[str, Sequence[str]]
+    waits: Mapping[str, Sequence[str]]
+    answered: Sets
+
+
+# -- graphs, and the sets in which they run ------------------------------------------------------------------
+
+
+def _draw(random: Random, controls: float) -> list[Operation]:
+    """A graph of 9 to 12 ops, shuffled; `controls` is the share of ops that wait for one more without reading it.
+
+    Its sources are timestamps, since constants are known before the step begins. One op reads a tensor twice.
+    """
+    ops = [timestamp(name=f"source{i}").op for i in range(random.randint(2, 3))]
+    for i in range(random.randint(7, 9)):
+        sources = random.sample(ops[-4:], random.randint(1, 2))
+        values = [source.outputs[0] for source in (sources[:1] * 2 if i == 2 else sources)]
+        others = [op for op in ops if op not in sources]
+        waits = [random.choice(others)] if others and random.random() < controls else []
+        with ops[0].graph.control_dependencies(waits):
+            ops.append(add_n(values, name=f"sum{i}").op)
+    return random.sample(ops, len(ops))
+
+
+def _sets_of_the_executor(ops: Sequence[Operation]) -> Sets:
+    """The sets in which a step really runs these ops."""
+    with Session(graph=ops[0].graph) as session, session.step_through(list(ops)) as steps:
+        return [frozenset(ran.name for ran in record.ran) for record in steps]
+
+
+def _levels(sources: Mapping[str, Sequence[str]], place: Callable[..., int] = max) -> Sets:
+    """Ops by the `place` of their sources' levels, and one more."""
+    level: dict[str, int] = {}
+    while len(level) < len(sources):
+        for name, names in sources.items():
+            if name not in level and all(other in level for other in names):
+                level[name] = place((level[other] for other in names), default=-1) + 1
+    return [frozenset(n for n in level if level[n] == i) for i in range(max(level.values(), default=-1) + 1)]
+
+
+def _edges(ops: Sequence[Operation]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    reads = {op.name: [tensor.op.name for tensor in op.inputs] for op in ops}
+    return reads, {op.name: [other.name for other in op.control_inputs] for op in ops}
+
+
+def _both(seen: Seen) -> dict[str, list[str]]:
+    return {name: [*seen.reads[name], *seen.waits[name]] for name in seen.reads}
+
+
+def _telling(random: Random, controls: float) -> list[Operation]:
+    """A graph in which it matters which of its sources an op waits for, and that it waits for control inputs."""
+    while True:
+        with Graph().as_default():
+            ops = _draw(random, controls)
+        seen = Seen(*_edges(ops), [])
+        right, both = _levels(_both(seen)), _both(seen)
+        if right != _levels(both, min) and (not controls or len({*map(str, (right, _levels(seen.reads)))}) == 2):
+            return ops
+
+
+# -- what is checked -----------------------------------------------------------------------------------------
+
+
+def _demand_sets(answer: Any, ops: Sequence[Operation]) -> None:
+    """Wrong unless the answer's sets are those that the executor runs."""
+    answered, expected = _answered(answer(list(ops))), _sets_of_the_executor(ops)
+    seen = Seen(*_edges(ops), answered)
+    for number, (mine, its) in enumerate(zip(answered, expected), start=1):
+        if mine != its:
+            raise Wrong(f"Set {number} of yours is {_told(mine)}; the executor runs {_told(its)}. {_why(seen)}", seen)
+    if len(answered) != len(expected):
+        sets = f"Yours are {plural(len(answered), 'set')}, the executor's {len(expected)}"
+        last = "" if len(answered) > len(expected) else f": then come {_told(expected[len(answered)])}"
+        raise Wrong(f"{sets}{last}. {_why(seen)}", seen)
+
+
+def _answered(value: Any) -> Sets:
+    """The sets of an answer; its ops may be named, or be there themselves."""
+    expected = 'expected is a list of sets, such as [["a", "b"], ["c"]].'
+    if not isinstance(value, list | tuple):
+        raise Wrong(f"ready_order returned {type(value).__name__}; {expected}")
+    found: Sets = []
+    for part in value:
+        names = [getattr(one, "name", one) for one in part] if isinstance(part, list | tuple | set | frozenset) else []
+        if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+            raise Wrong(f"One of the sets is {part!r}; {expected} Each has an op, and none twice.")
+        found.append(frozenset(names))
+    return found
+
+
+def _told(names: frozenset[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _why(seen: Seen) -> str:
+    """The graph, in a sentence."""
+    told = []
+    for name in sorted(seen.reads):
+        reads, waits = seen.reads[name], seen.waits[name]
+        if reads or waits:
+            told.append(f"{name} reads {', '.join(reads)}" + (f" and waits for {', '.join(waits)}" if waits else ""))
+    return f"The graph: {'; '.join(told)}."
+
+
+@q3.check("Ops that read: each in the set after its last source", points=4, seconds=_SECONDS)
+def reading(answer: Any, random: Random) -> None:
+    _demand_sets(answer, _telling(random, controls=0.0))
+
+
+@q3.check("Ops that wait for others without reading them", points=4, seconds=_SECONDS)
+def waiting(answer: Any, random: Random) -> None:
+    _demand_sets(answer, _telling(random, controls=0.5))
+
+
+@q3.check("A graph of sources only, a chain, and no op at all", points=2, seconds=_SECONDS)
+def edges(answer: Any, random: Random) -> None:
+    with Graph().as_default():
+        _demand_sets(answer, [timestamp(name=f"source{i}").op for i in range(random.randint(2, 5))])
+    with Graph().as_default():
+        chain = [timestamp(name="source").op]
+        for i in range(random.randint(3, 6)):
+            chain.append(add_n([chain[-1].outputs[0]] * 2, name=f"twice{i}").op)
+        _demand_sets(answer, chain[::-1])
+    if (got := answer([])) != [] and got != ():
+        raise Wrong(f"ready_order([]) gave {got!r}; expected is [], no set at all.")
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q3.mistake(
+    "Control inputs are forgotten: an op also waits for those of op.control_inputs, although it reads nothing of them. "
+    "They count as edges."
+)
+def forgets_control_inputs(seen: Seen) -> bool:
+    return any(seen.waits.values()) and seen.answered == _levels(seen.reads)
+
+
+@q3.mistake(
+    "Some ops never become ready. Is each edge counted, and each taken away once? An op that reads the same tensor "
+    "twice has two edges from it: its counter begins with 2, and falls by 2."
+)
+def loses_ops(seen: Seen) -> bool:
+    return bool(set(seen.reads) - set().union(*seen.answered))
+
+
+@q3.mistake(
+    "An op goes with the first of its sources that is done. It has to wait for the last one: it is ready when its "
+    "counter is 0, not when it falls."
+)
+def takes_the_first_source(seen: Seen) -> bool:
+    return seen.answered == _levels(_both(seen), min) or len(seen.reads) < sum(map(len, seen.answered))
+
+
+@q3.mistake(
+    "Each of your sets has one op. That is an order that is allowed, but all ops that are ready now could run side by "
+    "side: they are one set."
+)
+def one_at_a_time(seen: Seen) -> bool:
+    return len(seen.reads) == len(seen.answered) > 1

@@ -1,0 +1,42 @@
+"""Wrong answers to parallel/q3, each called as the mistake that its hint names. Tests grade them; people read them."""
+
+
+def sources_of(op):
+    return [tensor.op for tensor in op.inputs] + list(op.control_inputs)
+
+
+def sets(ops, sources, ready):
+    """Ops in sets: one is put after a set when `ready` says so of which of its edges' sources are done."""
+    order, done = [], set()
+    while True:
+        now = [op for op in ops if op not in done and ready([source in done for source in sources(op)])]
+        if not now:
+            return order
+        order.append([op.name for op in now])
+        done.update(now)
+
+
+def forgets_control_inputs(ops):
+    return sets(ops, lambda op: [tensor.op for tensor in op.inputs], all)
+
+
+def takes_the_first_source(ops):
+    return sets(ops, sources_of, lambda done: any(done) or not done)
+
+
+def one_at_a_time(ops):
+    return [[name] for part in sets(ops, sources_of, all) for name in part]
+
+
+def loses_ops(ops):
+    counter = {op: len(sources_of(op)) for op in ops}
+    order, ready = [], [op for op in ops if not counter[op]]
+    while ready:
+        order.append([op.name for op in ready])
+        after = []
+        for op in ops:
+            for _ in set(sources_of(op)) & set(ready):  # an edge that is there twice falls only by one
+                counter[op] -= 1
+                after += [op] if counter[op] == 0 else []
+        ready = after
+    return order
