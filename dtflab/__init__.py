@@ -536,6 +536,7 @@ _LAZY = {
     "NodeDef": "dtflab.protos.node_def_pb2",
     "Cluster": "dtflab.cluster.cluster",
     "timeouts": "dtflab.cluster.timeouts",
+    "watch": "dtflab.machine.watch",
     "explain": "dtflab.viz.explain",
     "simulate_gpus": "dtflab.machine.hosts",
     "smi": "dtflab.machine.smi",

@@ -7,10 +7,14 @@ at.
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from dtflab.graph import errors
+from dtflab.graph import errors, watch
+from dtflab.graph.watch import Call
+from dtflab.virtual.clock import VirtualClock
 
 if TYPE_CHECKING:
     from dtflab.cluster.task import Task
@@ -44,17 +48,6 @@ def withdraw(address: str, task: Task) -> None:
 def find(address: str) -> Task | None:
     """The task of this process that has that address."""
     return _tasks.get(address)
-
-
-class Call(NamedTuple):
-    """One call between tasks, as the wire would have seen it; `nbytes` is the tensor data that it carried."""
-
-    at: float
-    method: str
-    source: str
-    target: str
-    nbytes: int
-    detail: str
 
 
 class Absent:
@@ -99,7 +92,12 @@ class Peer:
 
     def __getattr__(self, method: str) -> Any:
         """The worker's method; as over a wire, it is the call that fails when the task is gone."""
-        return lambda *args, **kwargs: getattr(self._worker(), method)(*args, **kwargs)
+
+        def ask(*args: Any, **kwargs: Any) -> Any:
+            with self._told(method, *args) if watch.watchers else contextlib.nullcontext():
+                return getattr(self._worker(), method)(*args, **kwargs)
+
+        return ask
 
     def _worker(self) -> Worker:
         if self.task.stopped:
@@ -109,19 +107,41 @@ class Peer:
     def close(self) -> None:
         """Nothing to let go of: there is no wire."""
 
-    def _record(self, method: str, nbytes: int, detail: str) -> None:
-        self.task.calls.append(Call(self.task.clock.now(), method, self._source, self.task.name, nbytes, detail))
+    @contextlib.contextmanager
+    def _told(self, method: str, *args: Any) -> Iterator[None]:
+        """A call that happens once per session or step, told to those who watch."""
+        began, error = self._now(), ""
+        try:
+            yield
+        except BaseException as raised:
+            error = type(raised).__name__
+            raise
+        finally:
+            step, detail = watch.about(method, args)
+            name = watch.rpc(method)
+            watch.call(began, name, self._source, self.task.name, 0, detail, self._now(), 0, step, error)
+
+    def _now(self) -> float:
+        return self.task.clock.now()
 
     def run_graph(self, session: str, graph_handle: str, step: Any, args: Any = (), results: Any = None) -> None:
         """Start the worker's part of a step, on the caller's thread."""
-        self._record("RunGraph", 0, graph_handle)
-        self._worker().run_graph(session, graph_handle, step, args, results)
+        call = Call(self._now(), "RunGraph", self._source, self.task.name, 0, graph_handle)
+        self.task.calls.append(call)
+        with self._told("run_graph", session, graph_handle, step) if watch.watchers else contextlib.nullcontext():
+            self._worker().run_graph(session, graph_handle, step, args, results)
 
     def recv_tensor(self, step_id: int, key: str, done: Done) -> None:
         """Pull a value out of the worker's rendezvous."""
+        began = self._now()
 
         def arrived(value: Any, error: Exception | None) -> None:
-            self._record("RecvTensor", getattr(value, "nbytes", 0), key)
+            nbytes, failed = getattr(value, "nbytes", 0), "" if error is None else type(error).__name__
+            end = self._now()
+            call = Call(began, "RecvTensor", self._source, self.task.name, nbytes, key, end, 0, step_id, failed)
+            self.task.calls.append(call)
+            if not isinstance(self.task.clock, VirtualClock):  # else it has yet to travel (virtual/worker.py)
+                watch.call(*call)
             done(value, error)
 
         self._worker().recv_tensor(step_id, key, arrived)

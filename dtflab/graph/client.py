@@ -15,6 +15,7 @@ from dtflab.graph.feeds import register_feed_pairs
 from dtflab.graph.fetches import is_expanded, register_fetch_expansion
 from dtflab.graph.graph import Graph
 from dtflab.graph.inlining import is_call
+from dtflab.graph.watch import asked as asked
 
 if TYPE_CHECKING:
     from dtflab.graph.errors import OpError

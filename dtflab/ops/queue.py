@@ -51,7 +51,9 @@ class _QueueOp(Op):
 
         def find(ctx: Any) -> ResourceHandle:
             name = name_for(ctx, node.name, container, shared_name, Queue)
-            queue = ctx.resources.lookup_or_create(container, name, Queue, lambda: Queue(name, spec))
+            queue = ctx.resources.lookup_or_create(
+                container, name, Queue, lambda: Queue(name, spec, ctx.device, container)
+            )
             if queue.spec != spec:
                 queue.must_be(spec, node.op)
             return ResourceHandle(ctx.device, container, name, QUEUE_TYPE)
@@ -270,7 +272,7 @@ class _Close(_QueueUser):
         def close(ctx: Any, handle: Any, done: Any) -> None:
             queue = queue_of(ctx, handle)
             if cancel:
-                queue.close("putters")
+                queue.close("putters", Waiter(name, ctx.step.step_id))
                 done(None, None)
             else:
                 queue.join(ctx, Close(Waiter(name, ctx.step.step_id), lambda end: done(None, end.error)))

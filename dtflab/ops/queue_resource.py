@@ -15,13 +15,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from dtflab.graph import dtypes
+from dtflab.graph import dtypes, watch
 from dtflab.graph.dtypes import DType
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.ops.philox import PhiloxStream
 from dtflab.ops.queue_kinds import FIFOState, PaddingFIFOState, PriorityState, ShuffleState
-from dtflab.ops.queue_state import UNBOUNDED, Attempt, Element, QueueState
+from dtflab.ops.queue_state import UNBOUNDED, Attempt, Close, Element, QueueState
+from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
 
 
 class Waiter(NamedTuple):
@@ -29,6 +30,7 @@ class Waiter(NamedTuple):
 
     op: str
     step: int
+    client: str = ""  # whose step it is, known while somebody watches
 
 
 class Spec(NamedTuple):
@@ -89,6 +91,7 @@ class Spec(NamedTuple):
         return len(self.shapes) == len(asked) and all(mine.is_compatible_with(theirs) for mine, theirs in pairs)
 
 
+_DOES = {"Enqueue": "put", "Dequeue": "take", "Close": "close"}  # verb of an attempt → of an event
 _STATES: dict[str, type[QueueState]] = {state.kind: state for state in (FIFOState, PaddingFIFOState, PriorityState)}
 
 
@@ -98,13 +101,18 @@ def types_text(types: Sequence[DType]) -> str:
 
 
 class Queue:
-    """A queue with its lock, and the types and shapes of the components of its elements."""
+    """A queue with its lock, and the types and shapes of the components of its elements.
 
-    def __init__(self, name: str, spec: Spec) -> None:
+    `device` and `container` are where it lives, for those who watch.
+    """
+
+    def __init__(self, name: str, spec: Spec, device: str = "", container: str = DEFAULT_CONTAINER) -> None:
         self.spec = spec
         self.types = list(spec.types)
         self.shapes = [tuple(shape.as_list()) for shape in spec.shapes]
         self.state = spec.new_state(name)
+        self.device = device
+        self.container = container
         self._lock = threading.Lock()
 
     def must_be(self, asked: Spec, op_type: str) -> None:
@@ -122,12 +130,21 @@ class Queue:
 
         def leave(error: Exception) -> None:
             cancelled.append(error)
-            self._do(lambda: self.state.leave(attempt))
+            self._do(go)
+
+        def go() -> list[Attempt]:
+            finished = self.state.leave(attempt)
+            self._tell_gone(finished[:1])
+            return finished
 
         def enter() -> list[Attempt]:
+            if watch.watchers:
+                attempt.who = attempt.who._replace(client=watch.client_of(attempt.who.step))
             served = self.state.join(attempt)
+            if watch.watchers and attempt not in served:
+                self._tell("wait", attempt, over=False, wants=_DOES[attempt.verb])
             # Perhaps it was to leave before it stood in line: a reader may ask for a step that is failing just now.
-            return [*served, *self.state.leave(attempt)] if cancelled else served
+            return [*served, *go()] if cancelled else served
 
         forget = ctx.on_cancel(leave)
 
@@ -141,15 +158,52 @@ class Queue:
         attempt.done = finished
         self._do(enter)
 
-    def close(self, cancel: Literal["putters", "all"] = "all") -> None:
+    def close(self, cancel: Literal["putters", "all"] = "all", who: Waiter | None = None) -> None:
         """Close at once and send away those who wait; "all" when the container is reset."""
-        self._do(lambda: self.state.close(cancel))
+
+        def change() -> list[Attempt]:
+            sent_away = self.state.waiting() if cancel == "all" else list(self.state.putters)
+            if watch.watchers and not self.closed:
+                self._tell("close", Close(who))
+            finished = self.state.close(cancel)
+            self._tell_gone(sent_away)
+            return finished
+
+        self._do(change)
 
     def _do(self, change: Callable[[], list[Attempt]]) -> None:
         with self._lock:
+            self.state.seen = self._proceed_in_sight if watch.watchers else None
             finished = change()
         for attempt in finished:
             attempt.finish()
+
+    # -- in sight of those who watch ----------------------------------------------------------------------
+
+    def _proceed_in_sight(self, attempt: Attempt) -> bool:
+        """Let who is first in a line do what can be done now, and tell it; True if that was all."""
+        before = len(self.state)
+        over = attempt.proceed(self.state)
+        count = abs(len(self.state) - before)
+        if attempt.error is not None:
+            self._tell("end", attempt, error=type(attempt.error).__name__)
+        elif count or over:
+            self._tell(_DOES[attempt.verb], attempt, count, over)
+        return over
+
+    def _tell_gone(self, gone: Iterable[Attempt]) -> None:
+        """Tell of those who left a line, or were sent away."""
+        for attempt in gone if watch.watchers else ():
+            self._tell("end", attempt, error=type(attempt.error).__name__)
+
+    def _tell(
+        self, what: str, attempt: Attempt, count: int = 0, over: bool = True, wants: str = "", error: str = ""
+    ) -> None:
+        name = self.state.name if self.container == DEFAULT_CONTAINER else f"{self.container}/{self.state.name}"
+        capacity = 0 if self.state.capacity == UNBOUNDED else self.state.capacity
+        who = attempt.who or Waiter("", 0)
+        place = (self.device, name, what, count, len(self.state), capacity)
+        watch.queue_event(*place, who.op, who.client, who.step, over, wants, error)
 
     def __len__(self) -> int:
         return len(self.state)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtflab.graph import errors, scopes
-from dtflab.graph.client import DeviceAttributes, checked_target, explained, warn_of_another
+from dtflab.graph.client import DeviceAttributes, asked, checked_target, explained, warn_of_another
 from dtflab.graph.feeds import checked_feeds, feed_tensors
 from dtflab.graph.fetches import Fetches
 from dtflab.graph.graph import Graph
@@ -128,7 +128,7 @@ class BaseSession:
         """Call a method of the master on the session; its errors get the user's line."""
         try:
             self._extend()
-            return getattr(self._master, method)(self._handle, *args)
+            return asked(self._master, method)(self._handle, *args)
         except (errors.OpError, KeyboardInterrupt) as error:
             raise explained(error, self._graph) from None
 
@@ -185,12 +185,12 @@ class BaseSession:
             nodes = [] if empty else self._graph.nodes(self._sent)
             if self._handle is None:
                 self._master = self._master or self._connect(self._target, self._config)
-                self._handle = self._master.create_session(nodes, self._config, self._placer)
+                self._handle = asked(self._master, "create_session")(nodes, self._config, self._placer)
                 if self._closed:  # meanwhile, by another thread, which found nothing to close
                     self._master.close_session(self._handle)
                     raise errors.CancelledError(None, None, "Session has been closed.")
             elif nodes:
-                self._master.extend_session(self._handle, nodes)
+                asked(self._master, "extend_session")(self._handle, nodes)
             self._sent += len(nodes)
 
     def trace(self, fetches: Any, feed_dict: Any = None) -> Any:
@@ -252,7 +252,7 @@ class BaseSession:
         """Release the session. Variables on a cluster stay; those of a local session go with it."""
         closed, self._closed = self._closed, True
         if not closed and self._handle is not None:
-            self._master.close_session(self._handle)
+            asked(self._master, "close_session")(self._handle)
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None) is not None and not sys.is_finalizing():

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from dtflab.graph import errors
+from dtflab.graph import device_spec, errors, watch
 from dtflab.graph.node import make_node
 from dtflab.graph.op_registry import nbytes
-from dtflab.runtime.rendezvous import Done, Key, StepRendezvous
+from dtflab.runtime.rendezvous import Done, Key, StepRendezvous, full_key
 from dtflab.runtime.worker import Worker
 from dtflab.virtual.step import VirtualStep
 
@@ -57,6 +57,8 @@ class TimedRendezvous(StepRendezvous):
         """Get a value from the device that makes it, when it has arrived on the one that asks."""
         source, _, target, tensor = key
         step = self._step
+        if watch.watchers:
+            done = _told(step, full_key(key, frame_iter), done)
 
         def made(value: Any, error: Exception | None) -> None:
             if error is not None:
@@ -77,3 +79,19 @@ class TimedRendezvous(StepRendezvous):
             wires.send(step.step_id, tensor, source, target, nbytes(value), arrived)
 
         super().recv_async(key, frame_iter, made)
+
+
+def _told(step: VirtualStep, key: str, done: Done) -> Done:
+    """`done`, which also tells those who watch that a value of another task has arrived."""
+    asked = step.clock.now()
+    source, _, target, *_ = key.split(";")
+    owner, puller = device_spec.task_name(source), device_spec.task_name(target)
+
+    def arrived(value: Any, error: Exception | None) -> None:
+        failed = "" if error is None else type(error).__name__
+        if owner != puller:
+            size = getattr(value, "nbytes", 0)
+            watch.call(asked, "RecvTensor", puller, owner, size, key, step.clock.now(), 0, step.step_id, failed)
+        done(value, error)
+
+    return arrived
