@@ -1,0 +1,167 @@
+"""The picture of kernels: which devices can run which ops of a graph, where they were placed, and what computes there.
+
+Three layers, as a machine has them: ops with their kernels above, below them the library that a device's kernels
+call, at the bottom the hardware. A device that has no kernel for an op can't run it, whatever the program asks for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dtflab.graph import dtypes
+from dtflab.graph.node import Node
+from dtflab.graph.text_table import text_table
+from dtflab.machine.devices import Device
+from dtflab.machine.gpu import GPUDevice
+from dtflab.ops import kernel_registry
+from dtflab.runtime.session import BaseSession
+from dtflab.viz import marks
+from dtflab.viz.palette import Look, look
+from dtflab.viz.picture import Picture
+from dtflab.viz.style import room
+from dtflab.viz.svg import Markup, hatch_path, join, tag, text_width, wrapped
+from dtflab.viz.units import plural
+
+_ROW, _TOP, _LAYER_GAP, _GAP, _LINE = 26.0, 62.0, 12.0, 10.0, 14.0
+
+_STYLE = (
+    ".dtf .able{fill:none;stroke-width:1.2}.dtf .layer{fill:var(--soft);fill-opacity:.08;stroke:var(--rule)}"
+    ".dtf .stripe{stroke:var(--soft);stroke-opacity:.3}"
+)
+
+
+class _Row(NamedTuple):
+    """One kind of op: its type and dtype, the device types that have a kernel, how many are on each device."""
+
+    kind: str
+    types: Sequence[str]
+    placed: Counter[str]
+
+
+def kernels(fetches: Any, session: BaseSession, *, width: float | None = None, title: str = "Kernels") -> Picture:
+    """Picture the kernels of what `fetches` need (None: of the session's whole graph) on the session's devices.
+
+    A kind of op is a type with the dtype of its first output, since kernels are made for dtypes. NotImplementedError
+    if the session's master is in another process, which doesn't tell of its devices.
+    """
+    rows = _rows(session.placed_nodes(fetches))
+    devices = _devices(session)
+    layers = [("computed by", [_library(device) for device in devices]),
+              ("hardware", [_hardware(device) for device in devices])]  # fmt: skip
+    heads = ("op", *(look(device.name).label for device in devices))
+    told = [[row.kind, *(_word(row, device) for device in devices)] for row in rows]
+    told += [[name, *words] for name, words in layers]
+    drawing = _Drawing(rows, devices, layers, room(width))
+    summary = f"{plural(len(rows), 'kind')} of ops on {plural(len(devices), 'device')}"
+    parts = join([marks.heading(title, summary), *drawing.draw()])
+    text = f"{summary}\n{text_table(heads, told)}"
+    return Picture(parts, drawing.size, _STYLE, _sentence(rows, devices, layers), [(title, heads, told)], text)
+
+
+# -- data -------------------------------------------------------------------------------------------------------
+
+
+def _rows(nodes: Sequence[Node]) -> list[_Row]:
+    rows: dict[str, _Row] = {}
+    for node in nodes:
+        dtype = f" {dtypes.as_dtype(node.output_types[0]).base_dtype.name}" if node.output_types else ""
+        types = kernel_registry.device_types(node.op, node.attrs)
+        row = rows.setdefault(node.op + dtype, _Row(node.op + dtype, types, Counter()))
+        row.placed[node.device] += 1
+    return list(rows.values())
+
+
+def _devices(session: BaseSession) -> list[Device]:
+    """The devices of all workers in this process."""
+    workers = session._master_session()._workers.values()
+    return [device for worker in workers for device in getattr(worker, "devices", ())]
+
+
+def _library(device: Device) -> str:
+    """The array module of a device's kernels, and what that calls itself."""
+    if device.xp is not np:
+        return f"CuPy {importlib.import_module('cupy').__version__}, CUDA"
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]
+    return f"NumPy {np.__version__}, {blas.removeprefix('scipy-').replace('openblas', 'OpenBLAS')}"
+
+
+def _hardware(device: Device) -> str:
+    if not isinstance(device, GPUDevice):
+        return f"CPU, {plural(os.cpu_count() or 1, 'core')}"
+    return device.claim.card.model.name + ("" if device.claim.card.real else ", simulated")
+
+
+def _word(row: _Row, device: Device) -> str:
+    if row.placed[device.name]:
+        return f"{plural(row.placed[device.name], 'op')} placed here"
+    return "has a kernel" if device.type in row.types else "no kernel"
+
+
+def _sentence(rows: Sequence[_Row], devices: Sequence[Device], layers: Sequence[tuple[str, list[str]]]) -> str:
+    without = [row.kind for row in rows if "GPU" not in row.types]
+    limits = f"No GPU kernel: {', '.join(without)}. " if without else "All have GPU kernels. "
+    computing = "; ".join(
+        f"{look(d.name).label}: {library} on {hardware}"
+        for d, library, hardware in zip(devices, layers[0][1], layers[1][1], strict=True)
+    )
+    return f"Kernels of {plural(len(rows), 'kind')} of ops. {limits}{computing}."
+
+
+# -- drawing ----------------------------------------------------------------------------------------------------
+
+
+class _Drawing:
+    """A row for each kind of op, a column for each device, the two layers below."""
+
+    def __init__(
+        self, rows: Sequence[_Row], devices: Sequence[Device], layers: Sequence[tuple[str, list[str]]], width: float
+    ) -> None:
+        self.rows, self.devices, self.layers = rows, devices, layers
+        self.left = 14 + max(text_width(name, bold=True) for name in [*(row.kind for row in rows), "computed by"])
+        self.column = (width - self.left) / len(devices) - _GAP
+        self.below = _TOP + len(rows) * _ROW + _LAYER_GAP
+        lines = max(len(self._lines(word)) for _, words in layers for word in words)
+        self.layer = 12 + _LINE * lines
+        self.size = (width, self.below + len(layers) * (self.layer + 4))
+
+    def draw(self) -> Iterator[Markup]:
+        for i, device in enumerate(self.devices):
+            yield from self._column(self.left + i * (self.column + _GAP), device, i)
+        for i, row in enumerate(self.rows):
+            yield tag("text", row.kind, x=0, y=_TOP + i * _ROW + 15)
+        for i, (name, _) in enumerate(self.layers):
+            yield tag("text", name, x=0, y=self.below + i * (self.layer + 4) + 17, class_="b")
+
+    def _column(self, x: float, device: Device, number: int) -> Iterator[Markup]:
+        one = look(device.name)
+        yield marks.badge(one, x, 30)
+        yield tag("text", one.label, x=x + marks.badge_width(one) + 6, y=43, class_="b")
+        for i, row in enumerate(self.rows):
+            yield self._cell(x, _TOP + i * _ROW, row, device, one)
+        for i, (_, words) in enumerate(self.layers):
+            yield from self._layer(x, self.below + i * (self.layer + 4), words[number])
+
+    def _cell(self, x: float, y: float, row: _Row, device: Device, one: Look) -> Markup:
+        word, shape = _word(row, device), {"x": x, "y": y, "width": self.column, "height": _ROW - 5, "rx": 3}
+        at = {"x": x + self.column / 2, "y": y + 15, "class_": "s11 mid"}
+        if row.placed[device.name]:
+            ink = f"fill:{one.colour.ink}"
+            return join([tag("rect", fill=one.colour.fill, **shape), tag("text", word, style=ink, **at)])
+        if device.type in row.types:
+            return join([tag("rect", class_="able", stroke=one.colour.line, **shape), tag("text", word, **at)])
+        stripes = tag("path", d=hatch_path(x, y, self.column, _ROW - 5), class_="stripe")
+        return join([stripes, tag("text", word, **{**at, "class_": "s11 mid soft"})])
+
+    def _layer(self, x: float, y: float, word: str) -> Iterator[Markup]:
+        yield tag("rect", x=x, y=y, width=self.column, height=self.layer, rx=3, class_="layer")
+        for i, line in enumerate(self._lines(word)):
+            yield tag("text", line, x=x + self.column / 2, y=y + 17 + i * _LINE, class_="s11 mid")
+
+    def _lines(self, word: str) -> list[str]:
+        return wrapped(word, self.column - 8, 11)
