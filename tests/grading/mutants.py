@@ -58,8 +58,8 @@ def mutants(question: Question) -> Iterator[Mutant]:
     first, last = (next(i for i, line in enumerate(lines, 1) if mark in line) for mark in (BEGIN, END))
     tree = ast.parse(cell)
     for number, node in enumerate(ast.walk(tree)):
-        for change, edit in _edits(node):
-            if first < getattr(node, "lineno", first + 1) < last and _inside(node, first, last):
+        for change, place, edit in _edits(node):
+            if _inside(place, first, last):
                 mutant = copy.deepcopy(tree)
                 edit(list(ast.walk(mutant))[number])
                 yield Mutant(change, ast.unparse(ast.fix_missing_locations(mutant)))
@@ -69,8 +69,19 @@ def _inside(node: ast.AST, first: int, last: int) -> bool:
     return all(first < child.lineno < last for child in ast.walk(node) if hasattr(child, "lineno"))
 
 
-def _edits(node: ast.AST) -> Iterator[tuple[str, Any]]:
-    """What may be changed in a node: a text, and a function that changes its copy."""
+def _edits(node: ast.AST) -> Iterator[tuple[str, ast.AST, Any]]:
+    """What may be changed in a node: a text, the part of it that changes, and a function that changes its copy."""
+    for change, edit in _other_values(node):
+        yield change, node, edit
+    for i, one in enumerate(node.keywords if isinstance(node, ast.Call) else ()):
+        yield f"line {one.lineno}: {one.arg}= dropped", one, lambda n, i=i: n.keywords.pop(i)
+    for field in ("body", "orelse"):
+        for i, one in enumerate(getattr(node, field, ()) if isinstance(node, ast.stmt) else ()):
+            yield f"line {one.lineno} dropped", one, lambda n, f=field, i=i: getattr(n, f).__setitem__(i, ast.Pass())
+
+
+def _other_values(node: ast.AST) -> Iterator[tuple[str, Any]]:
+    """Other operators, constants and functions in the place of a node's own."""
     match node:
         case ast.BinOp() | ast.AugAssign() | ast.BoolOp() | ast.UnaryOp():
             for other in _SWAPS.get(type(node.op), ()):
@@ -84,9 +95,6 @@ def _edits(node: ast.AST) -> Iterator[tuple[str, Any]]:
             yield f"line {node.lineno}: {value!r} → ''", lambda n: setattr(n, "value", "")
         case ast.Name(id=name) if name in _NAMES:
             yield f"line {node.lineno}: {name} → {_NAMES[name]}", lambda n: setattr(n, "id", _NAMES[n.id])
-    for field in ("body", "orelse"):
-        for i, statement in enumerate(getattr(node, field, ()) if isinstance(node, ast.stmt) else ()):
-            yield f"line {statement.lineno} dropped", lambda n, f=field, i=i: getattr(n, f).__setitem__(i, ast.Pass())
 
 
 def _told(node: Any, other: type) -> str:

@@ -1,0 +1,267 @@
+"""Questions on queues.
+
+q1: sentences of different lengths in padded batches, each of sentences of like length. An answer is three things to
+run: `put`, `take`, `close`. The checks put sentences whose lengths they know, take as soon as a batch must be there,
+and look at what is in it; which queues there are, and which batch comes first of several, is up to the answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dtflab.grading.device_functions import shown
+from dtflab.grading.questions import Wrong, register
+from dtflab.grading.simulated import Stage, stage
+from dtflab.graph import dtypes, errors
+from dtflab.ops.constant import placeholder
+from dtflab.virtual.deadlock import DeadlockError
+from dtflab.viz.units import plural
+
+Sentence = tuple[int, ...]
+
+q1 = register(
+    "queues/q1",
+    "Padded batches of like length",
+    answer="batches_by_length",
+    hints=(
+        """One queue per class of length: a PaddingFIFOQueue with shapes=[[None]] pads what it gives out together. How
+        many are there for two bounds? Which method of a queue gives what is left, if that is less than a batch?""",
+        """tf.QueueBase.from_list(index, queues) is a queue whose number is known only at run time. The number for a
+        sentence is how many bounds it is longer than: tf.reduce_sum(tf.cast(tf.size(sentence) > bounds, tf.int32)).""",
+        """To take from: the queue that holds most, tf.argmax(tf.stack([queue.size() for queue in queues]),
+        output_type=tf.int32). take is dequeue_up_to(batch_size) of it, which gives less when the queue is closed.
+        close is tf.group of the close() of all queues.""",
+    ),
+)
+
+
+# -- the rule ------------------------------------------------------------------------------------------------
+
+
+class Task(NamedTuple):
+    """What the answer is asked for, and the sentences that go through."""
+
+    bounds: Sequence[int]
+    batch_size: int
+    sentences: Sequence[Sentence]
+
+    def kind(self, sentence: Sequence[int]) -> int:
+        """How many bounds it is longer than."""
+        return sum(len(sentence) > bound for bound in self.bounds)
+
+    def text(self, kind: int) -> str:
+        """`4 to 7 words`."""
+        edges = [0, *self.bounds]
+        return (
+            f"over {edges[kind]} words" if kind == len(self.bounds) else f"{edges[kind] + 1} to {edges[kind + 1]} words"
+        )
+
+
+class Seen(NamedTuple):
+    """What came out after `arrived` sentences: the evidence."""
+
+    task: Task
+    arrived: int
+    batches: Sequence[Sequence[Sentence]]
+    open: bool  # sentences still come
+    waits: str = ""  # put, take or close, if that would wait for ever
+
+    @property
+    def sentences(self) -> list[Sentence]:
+        """All that came out."""
+        return [row for batch in self.batches for row in batch]
+
+    def one_kind(self, kind: Callable[[Sentence], int]) -> bool:
+        """Whether no batch holds sentences of two kinds."""
+        return all(len({kind(row) for row in batch}) <= 1 for batch in self.batches)
+
+
+def drawn(random: Random) -> Task:
+    """Two or three bounds; a batch of sentences of each kind and some more, mixed, first one as long as each bound."""
+    bounds = sorted(random.sample(range(3, 12), random.randint(2, 3)))
+    batch_size = random.randint(2, 4)
+    edges = [0, *bounds, bounds[-1] + 6]
+    sentences = []
+    for turn in range(len(edges[1:]) * (batch_size + 1) + random.randrange(3)):
+        kind = turn % len(edges[1:])
+        shortest = edges[kind] + 1 if turn > kind else edges[kind + 1]
+        length = random.randint(shortest, edges[kind + 1])
+        sentences.append(tuple(random.randint(1, 999) for _ in range(length)))
+    return Task(bounds, batch_size, sentences)
+
+
+class Pipeline:
+    """An answer at work on a simulated cluster."""
+
+    def __init__(self, answer: Any, task: Task, on: Stage) -> None:
+        self.task, self.open, self._on = task, True, on
+        self._arrived = 0
+        self._batches: list[list[Sentence]] = []
+        self._sentence = placeholder(dtypes.int32, [None], name="sentence")
+        made = answer(self._sentence, list(task.bounds), task.batch_size)
+        if not isinstance(made, tuple | list) or len(made) != 3:
+            raise Wrong(f"Three things are expected, (put, take, close); returned was {shown(made)}.")
+        self._put, self._take, self._close = made
+
+    def put(self, sentence: Sentence) -> None:
+        self._run("put", self._put, f"with {self._arrived} sentences before it", {self._sentence: sentence})
+        self._arrived += 1
+
+    def close(self) -> None:
+        self.open = False
+        self._run("close", self._close, "after all sentences")
+
+    def take(self) -> Seen:
+        """One more batch. OutOfRangeError is the end."""
+        some = f"though {self.task.batch_size} sentences of one kind are there"
+        batch = np.asarray(self._run("take", self._take, some if self.open else "though the queues should be closed"))
+        self._batches.append(rows_of(batch))
+        return self.seen()
+
+    def seen(self, waits: str = "") -> Seen:
+        return Seen(self.task, self._arrived, list(self._batches), self.open, waits)
+
+    def _run(self, what: str, fetches: Any, when: str, feed: Any = None) -> Any:
+        try:
+            return self._on.session.run(fetches, feed)
+        except DeadlockError:
+            raise Wrong(f"{what} waits for ever, {when}.", self.seen(what)) from None
+
+
+def rows_of(batch: Any) -> list[Sentence]:
+    """The rows of a batch without padding; Wrong unless it is a table of whole numbers as wide as its longest row."""
+    if batch.ndim != 2 or batch.dtype != np.int32:
+        raise Wrong(f"A batch is an int32 of shape [sentences, words], not {batch.dtype} of {list(batch.shape)}.")
+    rows = [tuple(int(word) for word in row[row != 0]) for row in batch]
+    longest = max(map(len, rows), default=0)
+    if batch.shape[1] != longest:
+        raise Wrong(f"A batch is as wide as its longest sentence, {longest} words; this one is {batch.shape[1]} wide.")
+    return rows
+
+
+def run(answer: Any, task: Task) -> Iterator[Seen]:
+    """Put all sentences, take a batch as soon as there must be one; then close, and take what is left.
+
+    Yields what is known after each batch.
+    """
+    with stage(worker=1) as on:
+        pipeline = Pipeline(answer, task, on)
+        arrived = Counter[int]()
+        for sentence in task.sentences:
+            pipeline.put(sentence)
+            arrived[task.kind(sentence)] += 1
+            if arrived[task.kind(sentence)] % task.batch_size == 0:
+                yield pipeline.take()
+        pipeline.close()
+        with contextlib.suppress(errors.OutOfRangeError):
+            for _ in range(len(task.sentences) + 1):
+                yield pipeline.take()
+            raise Wrong("After close, batches come without end; expected is OutOfRangeError.", pipeline.seen())
+        yield pipeline.seen()
+
+
+# -- what is checked -----------------------------------------------------------------------------------------
+
+
+@q1.check("Every sentence comes out once, as it went in", points=3)
+def complete(answer: Any, random: Random) -> None:
+    task = drawn(random)
+    *_, seen = run(answer, task)
+    lost = [one for one in task.sentences if one not in seen.sentences]
+    if lost or len(seen.sentences) != len(task.sentences):
+        example = f"; {list(lost[0])} is missing" if lost else ""
+        raise Wrong(f"{len(task.sentences)} sentences went in, {len(seen.sentences)} came out{example}.", seen)
+
+
+@q1.check("A batch holds sentences between the same two bounds", points=3)
+def alike(answer: Any, random: Random) -> None:
+    for task in (drawn(random), drawn(random)):
+        for seen in run(answer, task):
+            if not seen.one_kind(task.kind):
+                words = ", ".join(str(len(row)) for row in seen.batches[-1])
+                kinds = " and ".join(map(task.text, sorted({task.kind(row) for row in seen.batches[-1]})))
+                raise Wrong(f"Bounds {list(task.bounds)}: a batch holds sentences of {words} words: {kinds}.", seen)
+
+
+@q1.check("While sentences come, each batch is full", points=2)
+def full(answer: Any, random: Random) -> None:
+    task = drawn(random)
+    for seen in run(answer, task):
+        got = len(seen.batches[-1])
+        if got > task.batch_size or (seen.open and got < task.batch_size):
+            raise Wrong(f"A batch holds {plural(got, 'sentence')}; expected are {task.batch_size}.", seen)
+
+
+@q1.check("After close what is left comes out, then OutOfRangeError", points=2)
+def ends(answer: Any, random: Random) -> None:
+    task = drawn(random)
+    short = [one for one in task.sentences if task.kind(one) == 0]
+    for count in (task.batch_size + 1, 1, 0):
+        *_, seen = run(answer, task._replace(sentences=short[:count]))
+        if len(seen.sentences) != count:
+            told = f"Of {plural(count, 'sentence')} in batches of {task.batch_size}, {len(seen.sentences)} came out."
+            raise Wrong(told, seen)
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q1.mistake(
+    "A sentence exactly as long as a bound was taken for a longer one. Up to a bound means: with it. Compare with >, "
+    "not with >=."
+)
+def bound_off_by_one(seen: Seen) -> bool:
+    def kind(sentence: Sentence) -> int:
+        return sum(len(sentence) >= bound for bound in seen.task.bounds)
+
+    here = Counter(map(kind, seen.task.sentences[: seen.arrived]))
+    here.subtract(map(kind, seen.sentences))
+    if seen.open and seen.waits == "take":
+        return max(here.values()) < seen.task.batch_size
+    return not seen.one_kind(seen.task.kind) and seen.one_kind(kind)
+
+
+@q1.mistake(
+    "The batches are those of one queue: sentences in the order in which they came, short beside long. Make one queue "
+    "for each kind, and choose with tf.QueueBase.from_list."
+)
+def one_queue(seen: Seen) -> bool:
+    return not seen.one_kind(seen.task.kind) and seen.sentences == list(seen.task.sentences[: len(seen.sentences)])
+
+
+@q1.mistake(
+    "take waits for a queue that has no batch, while another one has. Look at the sizes of all queues when take runs, "
+    "and take from the one that holds most."
+)
+def takes_from_one_queue_only(seen: Seen) -> bool:
+    return seen.open and seen.waits == "take"
+
+
+@q1.mistake(
+    "After close, take waits for ever for more sentences: a queue is still open. Close each of them; tf.group makes "
+    "one thing to run of several."
+)
+def leaves_a_queue_open(seen: Seen) -> bool:
+    return not seen.open and seen.waits == "take"
+
+
+@q1.mistake(
+    "What was left at the end is lost: dequeue_many gives a full batch or, when the queue is closed, an error. "
+    "dequeue_up_to gives what there is."
+)
+def loses_the_rest(seen: Seen) -> bool:
+    return not seen.open and not seen.waits and all(len(one) == seen.task.batch_size for one in seen.batches)
+
+
+@q1.mistake(
+    "put waits: a queue is full. While sentences of one kind come, others may wait for long to be a batch; give each "
+    "queue room for many more than one batch."
+)
+def too_small(seen: Seen) -> bool:
+    return seen.waits == "put"
