@@ -67,7 +67,7 @@ def _draw(random: Random, controls: float) -> list[Operation]:
 def _sets_of_the_executor(ops: Sequence[Operation]) -> Sets:
     """The sets in which a step really runs these ops."""
     with Session(graph=ops[0].graph) as session, session.step_through(list(ops)) as steps:
-        return [frozenset(ran.name for ran in record.ran) for record in steps]
+        return [frozenset(str(ran.name) for ran in record.ran) for record in steps]
 
 
 def _levels(sources: Mapping[str, Sequence[str]], place: Callable[..., int] = max) -> Sets:
@@ -126,7 +126,7 @@ def _answered(value: Any) -> Sets:
         names = [getattr(one, "name", one) for one in part] if isinstance(part, list | tuple | set | frozenset) else []
         if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
             raise Wrong(f"One of the sets is {part!r}; {expected} Each has an op, and none twice.")
-        found.append(frozenset(names))
+        found.append(frozenset(map(str, names)))
     return found
 
 

@@ -1,0 +1,231 @@
+"""Question shared/q2: rows of a table that several parameter servers hold.
+
+The table is real variables on the ps tasks of a cluster of this process. What the answer looks up is compared with the
+table, and what left the parameter servers is counted from the cluster's own record of calls: a right answer lets no
+more rows travel than were asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dtflab.cluster.cluster import Cluster
+from dtflab.grading.questions import Wrong, register
+from dtflab.graph.convert import constant
+from dtflab.graph.graph import Graph
+from dtflab.graph.operation import Tensor
+from dtflab.ops.embedding import embedding_lookup
+from dtflab.ops.variable import Variable
+from dtflab.ops.variables import global_variables_initializer
+from dtflab.runtime.session import Session
+from dtflab.viz.loads import loads
+from dtflab.viz.picture import Picture
+from dtflab.viz.units import byte_size
+
+WORKER = "/job:worker/task:0"
+COLUMNS = 32
+
+q2 = register(
+    "shared/q2",
+    "Look up rows of a sharded table",
+    answer="lookup",
+    hints=(
+        """Compute for all ids at once, with ops: block = ids // block_rows, task = block % len(shards), and the row
+        inside of the shard. tf.dynamic_partition(row, task, len(shards)) then gives a list: the rows for each task.""",
+        """Rows that leave a parameter server should be only those that are needed. So tf.gather has to run where the
+        shard is: with tf.device(shard.device). Else the whole shard is sent to the worker, which gathers there.""",
+        """The rows come back sorted by task. Let dynamic_partition also cut tf.range(tf.size(ids)), the places in the
+        result: tf.dynamic_stitch(places, rows) puts each row into its place.""",
+    ),
+)
+
+
+class Case(NamedTuple):
+    """A table on `tasks` parameter servers, dealt out in blocks of `block_rows` rows, and what is asked of it."""
+
+    tasks: int
+    block_rows: int
+    table: np.ndarray
+    ids: Sequence[int]
+
+    def home(self, row: int) -> tuple[int, int]:
+        """The task that holds a row, and the row's number there."""
+        block = row // self.block_rows
+        return block % self.tasks, block // self.tasks * self.block_rows + row % self.block_rows
+
+    def shards(self) -> list[np.ndarray]:
+        rows = range(len(self.table))
+        held = [sorted((self.home(r)[1], r) for r in rows if self.home(r)[0] == t) for t in range(self.tasks)]
+        return [self.table[[row for _, row in mine]] for mine in held]
+
+    @property
+    def order_of_tasks(self) -> list[int]:
+        """The ids, sorted by the task that holds them."""
+        return sorted(self.ids, key=lambda row: self.home(row)[0])
+
+
+class Seen(NamedTuple):
+    """What an answer looked up, as the numbers of rows (None: no such row), and the bytes that each task sent."""
+
+    case: Case
+    rows: Sequence[int | None]
+    sent: Sequence[int]
+
+
+def _draw(random: Random, block_rows: int) -> Case:
+    """A case in which the order of the tasks, other blocks, and one shard after the other give other rows."""
+    tasks = random.randint(2, 3)
+    count = tasks * max(block_rows, 2) * random.randint(2, 3)
+    table = np.array([[random.random() for _ in range(COLUMNS)] for _ in range(count)], np.float32)
+    while True:
+        case = Case(tasks, block_rows, table, [random.randrange(count) for _ in range(random.randint(6, 9))])
+        wrongs = [
+            case.order_of_tasks,
+            _with_blocks(case, count // tasks),
+            _with_blocks(case, 1 if block_rows > 1 else 2),
+        ]
+        if all(wrong != case.ids for wrong in wrongs) and len({case.home(row)[0] for row in case.ids}) == tasks:
+            return case
+
+
+def _with_blocks(case: Case, block_rows: int) -> list[int]:
+    """What is found by who takes the blocks for others than they are."""
+    where = {case.home(row): row for row in range(len(case.table))}
+    taken = case._replace(block_rows=block_rows)
+    return [where.get(taken.home(row), -1) for row in case.ids]
+
+
+def _run(answer: Any, case: Case) -> Seen:
+    """Look the rows up on a cluster, from its worker."""
+    with Cluster(ps=case.tasks, worker=1) as cluster, Graph().as_default() as graph:
+        shards = []
+        for task, rows in enumerate(case.shards()):
+            with graph.device(f"/job:ps/task:{task}"):
+                shards.append(Variable(rows, name=f"shard{task}"))
+        with graph.device(WORKER):
+            found = answer(list(shards), constant(case.ids, name="ids"), case.block_rows)
+        if not isinstance(found, Tensor):
+            raise Wrong(
+                f"lookup returned {type(found).__name__}; expected is a tensor, the rows of `ids` in their order."
+            )
+        with Session(cluster.target) as session:
+            session.run(global_variables_initializer())
+            before = len(cluster.calls())
+            values = session.run(found)
+            calls = cluster.calls()[before:]
+    pulled = [call for call in calls if call.method == "RecvTensor" and "/job:worker" in call.source]
+    sent = [
+        sum(c.nbytes for c in pulled if c.target.endswith(f"/job:ps/replica:0/task:{t}")) for t in range(case.tasks)
+    ]
+    return Seen(case, _numbers(case, values), sent)
+
+
+def _numbers(case: Case, values: Any) -> list[int | None]:
+    """Which rows of the table these are."""
+    expected = f"expected is one row of {COLUMNS} numbers per id: shape {[len(case.ids), COLUMNS]}"
+    if values.shape != (len(case.ids), COLUMNS):
+        raise Wrong(f"lookup gave a tensor of shape {list(values.shape)}; {expected}.")
+    known = {row.tobytes(): number for number, row in enumerate(case.table)}
+    return [known.get(row.tobytes()) for row in values]
+
+
+def _demand_rows(seen: Seen) -> None:
+    if list(seen.rows) != list(seen.case.ids):
+        case = seen.case
+        told = ["none of the table" if row is None else str(row) for row in seen.rows]
+        raise Wrong(
+            f"Asked for the rows {', '.join(map(str, case.ids))} of a table of {len(case.table)}, dealt out in blocks "
+            f"of {case.block_rows} to {case.tasks} ps tasks, it gave {', '.join(told)}.",
+            seen,
+        )
+
+
+def _picture(seen: Seen) -> Picture:
+    case = seen.case
+    needed = [sum(case.home(row)[0] == task for row in case.ids) * COLUMNS * 4 for task in range(case.tasks)]
+    ways = {"yours": seen.sent, "the rows asked for": needed}
+    return loads(
+        "What leaves the parameter servers",
+        {name: {f"/job:ps/task:{t}": nbytes for t, nbytes in enumerate(way)} for name, way in ways.items()},
+    )
+
+
+# -- what is checked -----------------------------------------------------------------------------------------
+
+
+@q2.check("Blocks of one row: the rows that tf.nn.embedding_lookup finds", points=3)
+def like_the_library(answer: Any, random: Random) -> None:
+    case = _draw(random, block_rows=1)
+    assert list(_run(lambda shards, ids, _: embedding_lookup(shards, ids, "mod"), case).rows) == list(case.ids)
+    _demand_rows(_run(answer, case))
+
+
+@q2.check("Larger blocks", points=4)
+def blocks(answer: Any, random: Random) -> None:
+    _demand_rows(_run(answer, _draw(random, random.randint(2, 4))))
+
+
+@q2.check("No more leaves a parameter server than the rows asked for", points=3)
+def traffic(answer: Any, random: Random) -> Picture:
+    seen = _run(answer, _draw(random, random.randint(2, 4)))
+    _demand_rows(seen)
+    rows, picture = len(seen.case.ids) * COLUMNS * 4, _picture(seen)
+    if sum(seen.sent) > rows + 16 * len(seen.case.ids):  # and perhaps a place and a number with each
+        raise Wrong(
+            f"{len(seen.case.ids)} rows have {byte_size(rows)}, but {byte_size(sum(seen.sent))} left the parameter "
+            "servers.",
+            seen,
+            picture,
+        )
+    return picture
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+def _wrong_rows(seen: Seen) -> bool:
+    return list(seen.rows) != list(seen.case.ids)
+
+
+@q2.mistake(
+    "The rows come in the order of the tasks, not of the ids. Keep the places with them (tf.dynamic_partition of "
+    "tf.range), and put the rows there with tf.dynamic_stitch."
+)
+def forgets_the_places(seen: Seen) -> bool:
+    return _wrong_rows(seen) and list(seen.rows) == seen.case.order_of_tasks
+
+
+@q2.mistake(
+    "The first rows were looked for on the first task, the next ones on the second, as partition_strategy='div' deals "
+    "them. But blocks go to the tasks in turn: block b is on task b % len(shards)."
+)
+def one_shard_after_the_other(seen: Seen) -> bool:
+    return _wrong_rows(seen) and list(seen.rows) == _with_blocks(seen.case, len(seen.case.table) // seen.case.tasks)
+
+
+@q2.mistake(
+    "Single rows were dealt out to the tasks in turn, as partition_strategy='mod' does it. Here blocks of block_rows "
+    "rows are: the block of a row is id // block_rows."
+)
+def ignores_the_blocks(seen: Seen) -> bool:
+    return _wrong_rows(seen) and list(seen.rows) == _with_blocks(seen.case, 1)
+
+
+@q2.mistake(
+    "Each task sends a row for every id, and most are thrown away. Ask each only for the rows that it holds: cut the "
+    "ids by task first, with tf.dynamic_partition."
+)
+def asks_everyone(seen: Seen) -> bool:
+    return not _wrong_rows(seen) and all(sent == len(seen.case.ids) * COLUMNS * 4 for sent in seen.sent)
+
+
+@q2.mistake(
+    "Whole shards travel to the worker, which then takes some rows of them. Let tf.gather run where the shard is: "
+    "with tf.device(shard.device)."
+)
+def sends_whole_shards(seen: Seen) -> bool:
+    return not _wrong_rows(seen) and sum(seen.sent) >= seen.case.table.nbytes

@@ -1,0 +1,82 @@
+"""shared/q2 accepts every right answer, whichever way it is written, and says what is wrong with others."""
+
+from __future__ import annotations
+
+import pytest
+
+import dtflab as tf
+
+Q2 = "shared/q2"
+
+
+def homes(shards, ids, block_rows):
+    block = tf.floordiv(ids, block_rows)
+    return tf.floormod(block, len(shards)), block // len(shards) * block_rows + ids % block_rows
+
+
+def with_other_numbers(shards, ids, block_rows):
+    task, row = homes(shards, ids, block_rows)
+    return tf.nn.embedding_lookup(shards, row * len(shards) + task, "mod")
+
+
+def with_masks(shards, ids, block_rows):
+    task, row = homes(shards, ids, block_rows)
+    out = 0
+    for i, shard in enumerate(shards):
+        places = tf.where(tf.equal(task, i))
+        with tf.colocate_with(shard.op):
+            rows = tf.gather_nd(shard, tf.gather_nd(row, places)[:, None])
+        out += tf.scatter_nd(places, rows, [tf.size(ids, out_type=tf.int64), 32])
+    return out
+
+
+def one_by_one(shards, ids, block_rows):
+    task, row = homes(shards, ids, block_rows)
+    parts = []
+    for i, shard in enumerate(shards):
+        mine = tf.boolean_mask(row, tf.equal(task, i))
+        with tf.device(f"/job:ps/task:{i}"):
+            parts.append(tf.nn.embedding_lookup(shard, mine))
+    places = [tf.boolean_mask(tf.range(tf.size(ids)), tf.equal(task, i)) for i in range(len(shards))]
+    return tf.gather(tf.concat(parts, 0), tf.invert_permutation(tf.concat(places, 0)))
+
+
+def each_row_once(shards, ids, block_rows):
+    different, back = tf.unique(ids)
+    return tf.gather(with_other_numbers(shards, different, block_rows), back)
+
+
+def sorted_by_task(shards, ids, block_rows):
+    task, row = homes(shards, ids, block_rows)
+    with tf.device(shards[0].device):
+        first = tf.gather(shards[0], tf.dynamic_partition(row, task, len(shards))[0])
+    rest = []
+    for i in range(1, len(shards)):
+        with tf.device(shards[i].device):
+            rest.append(tf.gather(shards[i].read_value(), tf.dynamic_partition(row, task, len(shards))[i]))
+    return tf.dynamic_stitch(tf.dynamic_partition(tf.range(tf.size(ids)), task, len(shards)), [first, *rest])
+
+
+RIGHT = [with_other_numbers, with_masks, one_by_one, each_row_once, sorted_by_task]
+
+
+@pytest.mark.parametrize("answer", RIGHT)
+def test_every_right_answer_gets_full_marks(answer, monkeypatch):
+    for seed in "012":
+        monkeypatch.setenv("DTFLAB_GRADE_SEED", seed)
+        score = tf.grade(Q2, answer)
+        assert score == 10, score.text
+
+
+BAD = {
+    "nothing": (lambda shards, ids, block_rows: None, "lookup returned NoneType; expected is a tensor"),
+    "one row": (lambda shards, ids, block_rows: shards[0][0], "lookup gave a tensor of shape [32]; expected"),
+    "zeros": (lambda shards, ids, block_rows: tf.zeros([tf.size(ids), 32]), "it gave none of the table"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_told(name):
+    answer, told = BAD[name]
+    score = tf.grade(Q2, answer)
+    assert score == 0 and told in score.text, score.text
