@@ -27,7 +27,7 @@ from dtflab.machine import cards
 from dtflab.machine.bfc_allocator import human_bytes
 from dtflab.machine.cards import CardModel
 from dtflab.machine.clock import REAL, Clock
-from dtflab.machine.console import say
+from dtflab.machine.console import in_notebook, say
 from dtflab.machine.registry import CELLS, Holding, HostCards, Record, Registry, registry
 from dtflab.machine.visible import cuda_visible, listed
 
@@ -173,10 +173,13 @@ def simulate_gpus(count: int | None, gpu: str | None = None, memory: int | str |
     `gpu` is a model ("K40", "P100", …; by default the book's GRID K520), `memory` what each has, in bytes or as
     "4GiB". 0 takes all cards away, None forgets what was asked: then the environment and real cards count again.
     ValueError for a model that is not known, for memory that is no amount, and if another process that lives has
-    other cards on this host.
+    other cards on this host. A notebook, with all that it starts, is a host of its own unless DTFLAB_HOST names one:
+    what another open notebook holds does not count here.
     """
     global _asked
     wanted = None if count is None else definition_of(count, gpu, memory)
+    if in_notebook():
+        os.environ.setdefault("DTFLAB_HOST", f"notebook-{os.getpid()}")
     with _lock:
         if wanted is not None and wanted.count:
             _check_with_others(this_host(), wanted)

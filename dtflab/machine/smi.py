@@ -152,13 +152,13 @@ def _claim(record: Record, holding: Holding) -> _Claim:
 
 
 def _known_hosts(records: list[Record]) -> list[tuple[str, HostCards]]:
-    """The hosts that processes tell of, with the most cards that one tells, in the order of their names."""
+    """The hosts that processes tell of, with the most cards that one tells: this one, then the others by name."""
     found: dict[str, HostCards] = {}
     for record in records:
         for name, there in record.hosts.items():
             if name not in found or there.count > found[name].count:
                 found[name] = there
-    return sorted(found.items())
+    return sorted(found.items(), key=lambda item: (item[0] != hosts.this_host(), item[0]))
 
 
 def _state(name: str, there: HostCards, records: list[Record], before: _Look | None, now: _Look) -> HostState:

@@ -33,6 +33,7 @@ _ROW, _TOP, _LAYER_GAP, _GAP, _LINE = 26.0, 62.0, 12.0, 10.0, 14.0
 _STYLE = (
     ".dtf .able{fill:none;stroke-width:1.2}.dtf .layer{fill:var(--soft);fill-opacity:.08;stroke:var(--rule)}"
     ".dtf .stripe{stroke:var(--soft);stroke-opacity:.3}"
+    ".dtf .halo{paint-order:stroke;stroke:var(--bg);stroke-width:4px;stroke-linejoin:round}"
 )
 
 
@@ -156,7 +157,7 @@ class _Drawing:
         if device.type in row.types:
             return join([tag("rect", class_="able", stroke=one.colour.line, **shape), tag("text", word, **at)])
         stripes = tag("path", d=hatch_path(x, y, self.column, _ROW - 5), class_="stripe")
-        return join([stripes, tag("text", word, **{**at, "class_": "s11 mid soft"})])
+        return join([stripes, tag("text", word, **{**at, "class_": "s11 mid soft halo"})])
 
     def _layer(self, x: float, y: float, word: str) -> Iterator[Markup]:
         yield tag("rect", x=x, y=y, width=self.column, height=self.layer, rx=3, class_="layer")

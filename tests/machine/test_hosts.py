@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 
 import pytest
 
@@ -299,6 +300,16 @@ def test_lines_come_when_they_are_asked_for(capfd, monkeypatch):
     open_session()
     text = capfd.readouterr().err
     assert text.startswith("Found device 0 with properties:\nname: GRID K520\n") and text.endswith(line)
+
+
+def test_a_notebook_is_a_host_of_its_own_unless_one_is_named(monkeypatch):
+    monkeypatch.setenv("DTFLAB_HOST", "lab-7")
+    monkeypatch.setattr(hosts, "in_notebook", lambda: True)
+    hosts.simulate_gpus(1)
+    assert hosts.this_host() == "lab-7"
+    monkeypatch.delenv("DTFLAB_HOST")
+    hosts.simulate_gpus(1)
+    assert hosts.this_host() == os.environ["DTFLAB_HOST"] == f"notebook-{os.getpid()}"
 
 
 def test_what_programs_ask_about_devices(monkeypatch):
