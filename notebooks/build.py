@@ -64,8 +64,8 @@ def text_of(document: Any) -> str:
 
 def built() -> Iterator[tuple[Path, str]]:
     """Every notebook of the repository and its text."""
-    for source in sorted((HERE / "src").glob("*.py")):
-        yield HERE / f"{source.stem}.ipynb", text_of(lesson(source))
+    for source in sorted((HERE / "src").rglob("*.py")):
+        yield (HERE / source.relative_to(HERE / "src")).with_suffix(".ipynb"), text_of(lesson(source))
     for source in sorted((ROOT / "solutions").glob("ex*.py")):
         yield ROOT / "exercises" / f"{source.stem}.ipynb", text_of(exercise(source))
 
@@ -83,7 +83,7 @@ def write(check: bool) -> bool:
     """Write what is stale, or only name it; True if something is wrong."""
     texts = dict(built())
     stale = [path for path, text in texts.items() if not path.exists() or path.read_text("utf-8") != text]
-    folders = (HERE, ROOT / "exercises")
+    folders = (HERE, HERE / "demos", ROOT / "exercises")
     orphans = [path for folder in folders for path in folder.glob("*.ipynb") if path not in texts]
     for path in orphans:
         print(f"{path.name}: has no source in notebooks/src or solutions")

@@ -1,15 +1,17 @@
 // Opens a notebook in a running JupyterLab as a person would, runs all cells, and reports what can be seen, as JSON on
 // stdout. It judges nothing: test_browser.py does.
 //
-//     node open_notebook.mjs URL TOKEN NOTEBOOK SHOTS [ACTION]      (CHROMIUM=path of the browser)
+//     node open_notebook.mjs URL TOKEN NOTEBOOK SHOTS [ACTION [STEPS]]      (CHROMIUM=path of the browser)
 //
-// ACTION is the label of a button to press once a cell has printed `waiting`; or `look`: then nothing is run.
+// ACTION is `run`; or the label of a button to press once a cell has printed `waiting`; or `look`: then nothing is run.
+// STEPS is what the person does then, a JSON list: {"slider": 0, "key": "ArrowRight"} or {"replace": "text of a cell",
+// "by": "its new text"}, after which all cells run again; each with "see", what must be seen before the next.
 //
 // Found the hard way: «Run All» before the kernel is connected does nothing, so the status bar is asked first; `body`
 // counts as hidden; in a timeout a screenshot says more than the message.
 import { chromium } from 'playwright-core';
 
-const [, , url, token, notebook, shots, action = 'run'] = process.argv;
+const [, , url, token, notebook, shots, action = 'run', steps = '[]'] = process.argv;
 const WIDTH = 1280;
 const name = notebook.replace(/\.ipynb$/, '');
 
@@ -31,6 +33,7 @@ try {
   await page.waitForSelector('#jp-main-statusbar :text("| Idle")', { timeout: 90_000 });
   const started = Date.now();
   if (action !== 'look') await runAll();
+  for (const step of JSON.parse(steps)) await act(step);
   const report = { seconds: (Date.now() - started) / 1000, noise, themes: {} };
   for (const theme of ['Light', 'Dark']) {
     await menu('Settings', 'Theme', `JupyterLab ${theme}`);
@@ -54,6 +57,20 @@ async function runAll() {
     await page.click(`button:has-text("${action}")`);
   }
   await page.waitForFunction(allCellsRan, null, { timeout: 120_000, polling: 100 });
+}
+
+async function act({ slider, key, replace, by, see }) {
+  if (key) {
+    await page.locator('.noUi-handle').nth(slider).focus();
+    await page.keyboard.press(key);
+  } else {
+    await page.locator('.jp-CodeCell', { hasText: replace }).locator('.cm-content').first().click();
+    await page.keyboard.press('Control+A');
+    await page.keyboard.insertText(by);
+    await page.evaluate(() => (window.lastBusy = 0));
+    await runAll();
+  }
+  await page.waitForFunction(text => document.querySelector('.jp-Notebook').innerText.includes(text), see, { timeout: 60_000 });
 }
 
 async function menu(bar, ...items) {

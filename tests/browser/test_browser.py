@@ -16,6 +16,7 @@ from nbformat import v4
 from nbformat.sign import NotebookNotary
 
 from tests.browser.lab import jupyter_lab
+from tests.grading.answers import QUESTIONS, answer_cell
 from tests.house import ROOT
 
 HERE = Path(__file__).parent
@@ -43,9 +44,10 @@ def look(tmp_path_factory):
     SHOTS.mkdir(exist_ok=True)
     with jupyter_lab(folder, work) as lab:
 
-        def open_notebook(notebook: Path, *action: str) -> dict:
+        def open_notebook(notebook: Path, action: str = "run", *steps: dict) -> dict:
             shutil.copy(notebook, folder)
-            command = ["node", HERE / "open_notebook.mjs", lab.url, lab.token, notebook.name, SHOTS, *action]
+            where = [lab.url, lab.token, notebook.name, SHOTS]
+            command = ["node", HERE / "open_notebook.mjs", *where, action, json.dumps(steps)]
             environment = os.environ | {"CHROMIUM": CHROMIUM}
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
             assert done.returncode == 0, done.stderr
@@ -87,6 +89,24 @@ def test_welcome(look, record_property):
     assert len(light["svgs"]) + len(light["images"]) >= 2, "placement and timeline"
     assert len(dark["svgs"]) == len(light["svgs"]) and len(dark["images"]) == len(light["images"])
     assert re.search(r"test accuracy 0\.9[5-9]", "\n".join(light["stdout"]))
+
+
+@pytest.mark.timeout(400)
+def test_an_answer_that_is_typed_gets_full_marks(look):
+    (question,) = [one for one in QUESTIONS if one.id == "placement/q1"]
+    full = f"{question.points} of {question.points} points"
+    written = {"replace": "# YOUR CODE HERE", "by": answer_cell(question), "see": full}
+    report = look(ROOT / "exercises" / "ex01_placement.ipynb", "run", written)
+    assert complaints(report) == []
+
+
+@pytest.mark.timeout(400)
+def test_a_slider_is_moved_by_keyboard_and_the_picture_changes(look):
+    moved = {"slider": 1, "key": "ArrowRight", "see": "workers 8"}
+    report = look(ROOT / "notebooks" / "demos" / "what_if.ipynb", "run", moved)
+    assert complaints(report) == []
+    (code,) = [text for text in report["themes"]["light"]["shown"] if "in a cell:" in text]
+    assert "what_if(network='10Gb/s', workers=8, gpu='K40')" in code and "drawing" not in code
 
 
 BAD = """

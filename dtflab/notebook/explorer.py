@@ -1,0 +1,175 @@
+"""Sliders above a picture: move one, and the picture is drawn again.
+
+    explore(draw, workers=Slider([1, 2, 4, 8], 2, "More workers, more messages."))
+
+`draw(workers=2)` returns what is shown, or yields it bit by bit. As the cluster panel, the picture is an output that is
+replaced, not a widget: so it is still there in a saved notebook, an untrusted one and on a page that nbconvert made.
+
+Rules: drawing has a thread of its own, so that a slider never sticks; where values come faster than pictures, those in
+between are left out. The last value always gets its picture.
+"""
+
+from __future__ import annotations
+
+import html
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import GeneratorType
+from typing import Any, NamedTuple
+
+from IPython.core.formatters import DisplayFormatter
+from IPython.core.getipython import get_ipython
+from IPython.display import display
+
+from dtflab.machine.clock import REAL
+from dtflab.machine.console import in_notebook
+
+_NOTHING = {"text/plain": ""}  # where widgets don't run
+
+
+class Slider(NamedTuple):
+    """What a slider may be set to, where it begins, and a sentence on what to look for."""
+
+    values: Sequence[Any]
+    start: Any
+    says: str
+    unit: str = ""
+
+    def text(self, value: Any) -> str:
+        return f"{value} {self.unit}".rstrip()
+
+
+class Explorer:
+    """Sliders and what `draw` makes of their values; `.values` are those of now, `.set(workers=8)` moves one."""
+
+    def __init__(self, draw: Callable[..., Any], sliders: dict[str, Slider]) -> None:
+        for name, slider in sliders.items():
+            if slider.start not in slider.values:
+                raise ValueError(f"{name} begins at {slider.start!r}, which is none of its values {slider.values}.")
+        self._draw = draw
+        self.sliders = sliders
+        self.values = {name: slider.start for name, slider in sliders.items()}
+        self.widgets: dict[str, Any] = {}  # the sliders that are shown
+        self._status: Any = None
+        self._picture: Any = None
+        self._lock = threading.Lock()
+        self._wanted: dict[str, Any] | None = None  # values that have no picture yet
+        self._drawing = False
+        self.still = REAL.event()  # what is shown is what the sliders say
+
+    @property
+    def code(self) -> str:
+        """The picture of now, as a line for a cell."""
+        return f"{self._draw.__name__}({', '.join(f'{name}={value!r}' for name, value in self.values.items())})"
+
+    def set(self, **values: Any) -> None:
+        """Move sliders. ValueError for a value, KeyError for a slider that there is not."""
+        for name, value in values.items():
+            if value not in self.sliders[name].values:
+                raise ValueError(f"{name} can be {self.sliders[name].values}, not {value!r}.")
+        self.values |= values
+        for name in values:
+            if name in self.widgets:
+                self.widgets[name].value = values[name]
+        self._want(dict(self.values))
+
+    def _ipython_display_(self) -> None:
+        if in_notebook():
+            self._show_sliders()
+        self._picture = last = None  # shown again, it begins again
+        for last in self._pictures(self.values):  # here and now: a run without a front end has a picture, too
+            if in_notebook():
+                self._show(last)
+        if not in_notebook():
+            print(last)
+        self.still.set()
+
+    def _show_sliders(self) -> None:
+        try:
+            import ipywidgets
+        except ImportError:  # then there is the picture, and `draw` for other values
+            return
+        rows = []
+        for name, slider in self.sliders.items():
+            options = [(slider.text(value), value) for value in slider.values]
+            self.widgets[name] = widget = ipywidgets.SelectionSlider(
+                options=options, value=self.values[name], description=name.replace("_", " "), continuous_update=False,
+                style={"description_width": "9em"}, layout={"width": "34em"},
+            )  # fmt: skip
+            widget.observe(self._moved, "value")
+            rows.append(ipywidgets.HBox([widget, ipywidgets.HTML(f"<small>{html.escape(slider.says)}</small>")]))
+        self._status = ipywidgets.HTML()
+        self._tell("")
+        bundle = ipywidgets.VBox([*rows, self._status])._repr_mimebundle_()
+        display({**bundle, **_NOTHING}, raw=True)
+
+    def _moved(self, change: Any) -> None:
+        """A slider is somewhere else: by hand, or by `set`, which has asked for its picture already."""
+        values = {name: widget.value for name, widget in self.widgets.items()}
+        if values != self.values:
+            self.values = values
+            self._want(dict(values))
+
+    def _want(self, values: dict[str, Any]) -> None:
+        with self._lock:
+            self._wanted = values
+            self.still.clear()
+            if self._drawing:
+                return
+            self._drawing = True
+        REAL.spawn(self._draw_until_still, name="dtflab-explorer")
+
+    def _draw_until_still(self) -> None:
+        while True:
+            with self._lock:
+                values, self._wanted = self._wanted, None
+                if values is None:
+                    self._drawing = False
+                    self.still.set()
+                    return
+            self._tell("drawing …")
+            for picture in self._pictures(values):
+                self._show(picture)
+                if self._overtaken():
+                    break
+            self._tell("")
+
+    def _overtaken(self) -> bool:
+        return self._wanted is not None
+
+    def _pictures(self, values: dict[str, Any]) -> Iterator[Any]:
+        """What `draw` returns, or yields one after the other; of an error, its text."""
+        try:
+            drawn = self._draw(**values)
+            yield from drawn if isinstance(drawn, GeneratorType) else [drawn]
+        except Exception as error:
+            yield f"{self.code}: {type(error).__name__}: {error}"
+
+    def _show(self, picture: Any) -> None:
+        if self._picture is None:
+            self._picture = display(_bundle(picture), raw=True, display_id=True)
+        else:
+            self._picture.update(_bundle(picture), raw=True)
+
+    def _tell(self, status: str) -> None:
+        if self._status is not None:
+            said = f"in a cell: <code>{html.escape(self.code)}</code>"
+            self._status.value = f"<small>{said}&emsp;<b>{status}</b></small>"
+
+
+def explore(draw: Callable[..., Any], **sliders: Slider) -> Explorer:
+    """Show what `draw` makes of the values of some sliders, as the last value of a cell.
+
+    `draw` takes them by name, and returns anything that a notebook can show, or yields it bit by bit.
+    """
+    return Explorer(draw, sliders)
+
+
+def _bundle(picture: Any) -> dict[str, Any]:
+    """What a notebook would show for it."""
+    if isinstance(picture, str):
+        return {"text/plain": picture}
+    shell: Any = get_ipython()
+    formatter = shell.display_formatter if shell is not None else DisplayFormatter()
+    data: dict[str, Any] = formatter.format(picture)[0]
+    return data

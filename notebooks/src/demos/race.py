@@ -1,0 +1,117 @@
+# %% [markdown]
+# # Demo: the race
+#
+# **Several workers train one model. Should they wait for each other?**
+#
+# Three ways race in *virtual time*: the training is real, the seconds are those of simulated machines. Run all cells, then
+# move a slider (also with the arrow keys). Each race takes some seconds; equal sliders give equal races.
+#
+# On a projector: run `%dtf_style --projector` first, and *View → Presentation Mode*.
+
+# %%
+import numpy as np
+
+import dtflab as tf
+from dtflab.notebook.explorer import Slider, explore
+
+# %load_ext dtflab
+tf.logging.set_verbosity(tf.logging.WARN)
+
+# %% [markdown]
+# The program that each worker runs: one layer on handwritten digits, eight images per step. `aggregate` gradients make a
+# step together; 0 means that nobody waits. (Lesson 10 goes through it line by line.)
+
+# %%
+digits = tf.datasets.digits()
+SECONDS = 1.5  # of virtual time
+
+
+def loss_of(weights):
+    """The loss over all training images; it takes no virtual time."""
+    logits = digits.train.images @ weights
+    right = logits[np.arange(len(logits)), digits.train.labels]
+    most = logits.max(axis=1)
+    return float(np.mean(most + np.log(np.exp(logits - most[:, None]).sum(axis=1)) - right))
+
+
+def work(client, way):
+    """Train until the time is up; pairs (virtual seconds, loss)."""
+    rate, aggregate = way
+    workers = client.cluster_spec.num_tasks("worker")
+    hooks = []
+    with tf.device(tf.train.replica_device_setter(
+        cluster=client.cluster_spec, ps_device="/job:ps/cpu:0", worker_device=f"{client.device}/gpu:0"
+    )):  # fmt: skip
+        images, labels = tf.placeholder(tf.float32, [8, 64]), tf.placeholder(tf.int64, [8])
+        weights = tf.get_variable("weights", [64, 10], initializer=tf.zeros_initializer())
+        pulled = tf.identity(weights.value())
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, tf.matmul(images, weights))
+        optimizer = tf.train.MomentumOptimizer(rate, momentum=0.9)
+        if aggregate:
+            optimizer = tf.train.SyncReplicasOptimizer(optimizer, aggregate, workers)
+            hooks.append(optimizer.make_session_run_hook(client.is_chief))
+        optimizer = tf.train.StalenessOptimizer(optimizer, client.index, num_workers=workers)
+        train = optimizer.minimize(loss, global_step=tf.train.get_or_create_global_step())
+        hooks.append(optimizer.make_session_run_hook())
+    batches, points = tf.datasets.digits(seed=client.index).train, []
+    with tf.train.MonitoredTrainingSession(
+        client.target, client.is_chief, hooks=hooks, stop_grace_period_secs=1
+    ) as sess:
+        end = tf.sim.now() + SECONDS
+        follows = aggregate and not client.is_chief  # goes on until the chief ends
+        while not sess.should_stop() and (follows or tf.sim.now() < end):
+            began, (x, y) = tf.sim.now(), batches.next_batch(8)
+            value, _ = sess.run([pulled, train], {images: x, labels: y})
+            points.append((began, loss_of(value) if client.is_chief else 0.0))
+    return points
+
+
+# %% [markdown]
+# The machines: a K40 that is a thousand times slower than it was, since our model is that much smaller than a real one.
+
+# %%
+card = tf.sim.Processor(
+    "a slow K40", "GPU", {"float32": 4.29e9}, memory_bytes=12 << 30, memory_bandwidth=288e6,
+    launch_s=5e-3, cores=15, source="a K40's figures, divided by a thousand",
+)  # fmt: skip
+
+
+def race(workers, spares, stragglers, network):
+    """Yields a picture after each of the three."""
+    ways = {
+        "async": (0.15 / workers, 0),
+        "sync": (1.0, workers),
+        f"sync, {spares} to spare": (1.0, workers - spares),
+    }
+    times, lines = np.linspace(0, SECONDS, 61), {}
+    for name, way in ways.items():
+        run = tf.sim.race(
+            work, {name: way}, workers=workers, gpus=1, gpu=card, network=network,
+            stragglers=tf.sim.lognormal(stragglers) if stragglers else None,
+        )[name]  # fmt: skip
+        lines[f"{name} ({run.steps} steps)"] = np.minimum(run.loss_at(times), 2.5)
+        yield tf.viz.curve(times, lines, "virtual time (s)", f"loss, {workers} workers")
+
+
+# %% [markdown]
+# ## Move a slider
+#
+# *Ask the room first: which line will be lowest at the end? What makes waiting expensive? When do spare workers pay?*
+
+# %%
+explore(
+    race,
+    workers=Slider([2, 4, 8, 16], 8, "More workers: staler gradients without waiting, more stragglers with it."),
+    spares=Slider([0, 1, 2, 3], 1, "Sync waits for the first ones only; the work of the last is thrown away.",
+                  "to spare"),
+    stragglers=Slider([0, 0.1, 0.3, 0.6, 1.0], 0.3, "How much steps vary. At 0 nobody is late: what are spares for?"),
+    network=Slider(["10Mb/s", "100Mb/s", "1Gb/s"], "100Mb/s", "Does everybody wait for the wire?"),
+)  # fmt: skip
+
+# %% [markdown]
+# ## What to say
+#
+# - **Async** makes by far the most steps, but each rests on old weights. With two workers that hardly matters; with sixteen
+#   its rate must be small.
+# - **Sync** makes few, good steps. Each lasts as long as its slowest worker.
+# - **Spares** cut off the stragglers: with `stragglers` at 0 they gain nothing, at 1.0 a lot.

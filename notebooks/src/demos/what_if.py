@@ -1,0 +1,77 @@
+# %% [markdown]
+# # Demo: what if?
+#
+# **You train on one GPU, and it takes too long. More workers? A better network? Newer GPUs?**
+#
+# One training step of a small convolutional net is planned once, and then simulated again for every place of the sliders,
+# in some milliseconds. Run all cells, then move them, by mouse or with the arrow keys.
+#
+# On a projector: run `%dtf_style --projector` first, and *View → Presentation Mode*.
+
+# %%
+import dtflab as tf
+from dtflab.notebook.explorer import Slider, explore
+
+# %load_ext dtflab
+
+# %% [markdown]
+# ## The step
+#
+# Two parameter servers hold the variables, one worker with one K40 makes a step with 128 images. It is only planned, not
+# run: the times come from the operations, the GPU's figures and the network's.
+
+# %%
+cluster = tf.Cluster(ps=2, worker=1, gpus=1, gpu="K40", network="10Gb/s", clock="virtual")
+with tf.device(tf.train.replica_device_setter(
+    cluster=cluster.spec, ps_device="/job:ps/cpu:0", worker_device="/job:worker/task:0/gpu:0"
+)):  # fmt: skip
+    images, labels = tf.placeholder(tf.float32, [128, 32, 32, 3]), tf.placeholder(tf.int32, [128])
+    layer = tf.layers.conv2d(images, 64, 3, padding="same", activation=tf.nn.relu)
+    layer = tf.layers.conv2d(layer, 64, 3, padding="same", activation=tf.nn.relu)
+    layer = tf.layers.max_pooling2d(layer, 2, 2)
+    layer = tf.layers.conv2d(layer, 128, 3, padding="same", activation=tf.nn.relu)
+    layer = tf.layers.flatten(tf.layers.max_pooling2d(layer, 2, 2))
+    layer = tf.layers.dense(layer, 1024, tf.nn.relu)
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, tf.layers.dense(layer, 10))
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+
+weights = sum(variable.shape.num_elements() for variable in tf.trainable_variables())
+step = tf.sim.what_if([loss, train], cluster)
+print(f"{weights * 4 / 1e6:.1f} MB of variables go to each worker, as much comes back, each step")
+
+# %% [markdown]
+# ## Move a slider
+#
+# *Ask the room first: how many times faster are 16 workers? And on 100 Gb/s?*
+
+
+# %%
+def what_if(network, workers, gpu):
+    """The step as it is, and as it would be."""
+    return tf.viz.what_if([step.base, step.run(network=network, workers=workers, gpu=gpu)])
+
+
+explore(
+    what_if,
+    network=Slider(["1Gb/s", "10Gb/s", "25Gb/s", "40Gb/s", "100Gb/s"], "10Gb/s", "Who waits: the GPU or the wire?"),
+    workers=Slider([1, 2, 4, 8, 16, 32], 4, "Each makes a step of its own. Do the servers keep up?"),
+    gpu=Slider(["K40", "P100", "V100", "A100", "H100"], "K40", "A faster GPU waits more: look at «idle»."),
+)
+
+# %% [markdown]
+# ## The whole picture
+#
+# All places of two sliders at once: examples per second against the number of workers. A line that bends down is a network
+# that is full.
+
+# %%
+networks = ("1Gb/s", "10Gb/s", "100Gb/s")
+counts = [1, 2, 4, 8, 16, 32]
+tf.viz.sweep({network: step.sweep(workers=counts, network=network) for network in networks}, "throughput")
+
+# %% [markdown]
+# ## What to say
+#
+# - With one worker on 10 Gb/s, the GPU computes a third of the time. The rest is the wire.
+# - 32 workers are some 3 times as fast as one: the variables cross the servers' wire 32 times a step.
+# - A faster GPU alone hardly helps. A faster network does, until the GPU is what everybody waits for.

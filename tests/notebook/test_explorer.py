@@ -1,0 +1,129 @@
+"""Sliders above a picture: what is drawn when, and what remains."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from dtflab import viz
+from dtflab.notebook import explorer
+from dtflab.notebook.explorer import Slider, explore
+
+WAIT = 30  # seconds; none of it passes if all is well
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What a notebook was given: bundles of data, in order, whether displayed or put in place of the last."""
+    given = []
+
+    class Handle:
+        def update(self, bundle, raw):
+            given.append(bundle)
+
+    def display(bundle, raw, display_id=False):
+        given.append(bundle)
+        return Handle() if display_id else None
+
+    monkeypatch.setattr(explorer, "display", display)
+    monkeypatch.setattr(explorer, "in_notebook", lambda: True)
+    return given
+
+
+def texts(shown):
+    return [bundle["text/plain"] for bundle in shown[1:]]  # the first one is the sliders
+
+
+def test_a_picture_is_there_before_anything_moves(shown):
+    explore(
+        lambda n: viz.loads("Bytes", {"now": {"/job:ps/task:0": n}}), n=Slider([1, 2], 2, "Look.")
+    )._ipython_display_()
+    sliders, picture = shown
+    assert "application/vnd.jupyter.widget-view+json" in sliders and sliders["text/plain"] == ""
+    assert "<svg" in picture["text/html"] and "ps:0" in picture["text/plain"]
+
+
+def test_a_moved_slider_draws_again(shown):
+    one = explore(str, object=Slider([1, 2, 4], 2, "Look."))
+    one._ipython_display_()
+    one.widgets["object"].value = 4  # as a hand does
+    assert one.still.wait(WAIT)
+    assert one.values == {"object": 4} and texts(shown) == ["2", "4"]
+    assert one.code == "str(object=4)" and "str(object=4)" in one._status.value
+
+
+def test_set_moves_the_slider_too_and_draws_once(shown):
+    one = explore(str, object=Slider([1, 2, 4], 2, "Look."))
+    one._ipython_display_()
+    one.set(object=1)
+    assert one.still.wait(WAIT)
+    assert one.widgets["object"].value == 1 and texts(shown) == ["2", "1"]
+
+
+def test_values_in_between_are_left_out_and_the_last_is_drawn(shown):
+    begun, goes_on, seen = threading.Event(), threading.Event(), []
+
+    def draw(n):
+        seen.append(n)
+        if n == 1:
+            begun.set()
+            assert goes_on.wait(WAIT)
+        return str(n)
+
+    one = explore(draw, n=Slider(range(6), 0, "Look."))
+    one._ipython_display_()
+    one.set(n=1)
+    assert begun.wait(WAIT)
+    for n in (2, 3, 4):
+        one.set(n=n)
+    goes_on.set()
+    assert one.still.wait(WAIT)
+    assert seen == [0, 1, 4] and texts(shown)[-1] == "4"
+
+
+def test_a_picture_that_comes_bit_by_bit_is_given_up_for_a_newer_one(shown):
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def draw(n):
+        yield f"{n} a"
+        if n == 1:
+            begun.set()
+            assert goes_on.wait(WAIT)
+        yield f"{n} b"
+        yield f"{n} c"
+
+    one = explore(draw, n=Slider([0, 1, 2], 0, "Look."))
+    one._ipython_display_()
+    one.set(n=1)
+    assert begun.wait(WAIT)
+    one.set(n=2)
+    goes_on.set()
+    assert one.still.wait(WAIT)
+    assert texts(shown) == ["0 a", "0 b", "0 c", "1 a", "1 b", "2 a", "2 b", "2 c"]
+
+
+def test_an_error_of_draw_is_shown_in_the_pictures_place_and_the_next_one_is_drawn(shown):
+    one = explore(lambda n: str(1 // n), n=Slider([0, 1], 1, "Look."))
+    one._ipython_display_()
+    one.set(n=0)
+    assert one.still.wait(WAIT)
+    assert "n=0" in texts(shown)[-1] and "ZeroDivisionError" in texts(shown)[-1]
+    one.set(n=1)
+    assert one.still.wait(WAIT)
+    assert texts(shown)[-1] == "1"
+
+
+def test_without_a_notebook_the_picture_is_printed(capsys):
+    explore(str, object=Slider([7], 7, "Look."))._ipython_display_()
+    assert capsys.readouterr().out == "7\n"
+
+
+def test_what_can_not_be_set_is_told():
+    one = explore(str, object=Slider([1, 2], 1, "Look."))
+    with pytest.raises(ValueError, match=r"object can be \[1, 2\], not 3"):
+        one.set(object=3)
+    with pytest.raises(KeyError, match="workers"):
+        one.set(workers=1)
+    with pytest.raises(ValueError, match="n begins at 3, which is none of its values"):
+        explore(str, n=Slider([1, 2], 3, "Look."))
