@@ -1,0 +1,433 @@
+# %% [markdown]
+# # One network on several devices
+#
+# **A network is too slow for one GPU, or too large for its memory. There are more GPUs in the machine. Can you cut the
+# network into pieces, and give each GPU one?**
+#
+# You can. This is called *model parallelism*. But a piece needs what other pieces have computed, and sending takes time. So
+# all depends on where you cut: the cut that comes to mind first makes the network slower.
+#
+# Everything here runs in *virtual time*: the arithmetic is real, the seconds come from a model of the hardware. You need no
+# GPU, and the numbers are the same each time.
+
+# %%
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+
+import dtflab as tf
+
+# %load_ext dtflab
+tf.logging.set_verbosity(tf.logging.WARN)
+
+# %% [markdown]
+# This function builds a network on a simulated machine, runs one step of it, and returns what we want to know: the result,
+# the milliseconds, the trace, and how many bytes went from GPU to GPU. The machine has Tesla K40 cards, which send to each
+# other over PCI Express (`pcie3`, 16 GB/s).
+
+
+# %%
+def run(build, gpus, inputs, bus="pcie3", **hardware):
+    """One step of `build(x, devices)`, a list of tensors, on a machine with `gpus` GPUs."""
+    hardware = {"gpus": gpus, "gpu": "K40", "bus": bus, "clock": "virtual"} | hardware
+    with tf.Graph().as_default() as graph, tf.Cluster(localhost=1, **hardware) as cluster:
+        with tf.device("/cpu:0"):
+            x = tf.placeholder(tf.float32, inputs.shape, name="x")
+        results = build(x, [f"/gpu:{i}" for i in range(gpus)])
+        trace, options = tf.RunMetadata(), tf.RunOptions(trace_level=3, output_partition_graphs=True)
+        config = tf.ConfigProto(allow_soft_placement=True)  # a few operations of a step have no GPU form
+        with tf.Session(cluster.target, config=config) as sess:
+            sess.run(tf.global_variables_initializer())
+            values = sess.run(results, {x: inputs}, options=options, run_metadata=trace)
+        asked = tf.sim.what_if(trace, cluster)
+    crossed = [m.nbytes for m in asked.base.messages if "GPU" in m.source_device and "GPU" in m.target_device]
+    needed = tf.graph_util.extract_sub_graph(graph.as_graph_def(), [result.op.name for result in results])
+    return SimpleNamespace(
+        value=np.concatenate(values), ms=1000 * asked.base.makespan, sent=sum(crossed), trace=trace, graph=needed,
+        asked=asked, step=asked.base,
+    )  # fmt: skip
+
+
+# %% [markdown]
+# ## A fully connected network
+#
+# Four layers of 1,024 units each, and a batch of 256 inputs. In a *fully connected* layer, each unit needs all units of the
+# layer below. First the whole network on one GPU: that is what we compare with.
+
+# %%
+UNITS, LAYERS, BATCH = 1024, 4, 256
+rng = np.random.default_rng(1)
+inputs = rng.normal(size=[BATCH, UNITS]).astype(np.float32)
+kernels = [rng.normal(scale=UNITS**-0.5, size=[UNITS, UNITS]).astype(np.float32) for _ in range(LAYERS)]
+
+
+def dense(x, kernel, name):
+    """A layer with these weights."""
+    with tf.variable_scope(name):
+        return tf.nn.relu(tf.matmul(x, tf.get_variable("kernel", initializer=kernel)))
+
+
+def whole(x, devices):
+    """All layers on the first device; of the last one, the mean of each row."""
+    with tf.device(devices[0]):
+        for i, kernel in enumerate(kernels):
+            x = dense(x, kernel, f"layer{i + 1}")
+        return [tf.reduce_mean(x, axis=1, name="mean")]
+
+
+one = run(whole, 1, inputs)
+print(f"one GPU: {one.ms:.2f} ms")
+
+# %% [markdown]
+# ## Cut between the layers
+#
+# The lower layers on one GPU, the upper ones on another. Only one tensor has to be sent.
+#
+# **Predict: with half of the layers on each of two GPUs, is a step faster than on one GPU? And with one layer on each of
+# four?**
+
+
+# %%
+def by_layers(x, devices):
+    """As many layers on each device."""
+    for i, kernel in enumerate(kernels):
+        with tf.device(devices[i * len(devices) // LAYERS]):
+            x = dense(x, kernel, f"layer{i + 1}")
+    with tf.device(devices[-1]):
+        return [tf.reduce_mean(x, axis=1, name="mean")]
+
+
+halves, quarters = run(by_layers, 2, inputs), run(by_layers, 4, inputs)
+print(f"one GPU {one.ms:.2f} ms   two {halves.ms:.2f} ms   four {quarters.ms:.2f} ms")
+
+# %% [markdown]
+# Both are slower. The timeline of the step on four GPUs shows why. Each band is a device, each solid bar an operation.
+
+# %%
+tf.viz.timeline(quarters.trace, title="A layer on each GPU")
+
+# %% [markdown]
+# A layer can't begin before the one below has ended, so only one GPU works at a time. All that the cut added are the
+# transfers: the curved arrows.
+#
+# This is the network that was cut. The colour of a box is the device; a thick line crosses from one device to another.
+
+# %%
+# Figure 12-14
+tf.viz.placement(halves.graph, max_boxes=8, title="A fully connected network, cut between the layers")
+
+# %% [markdown]
+# ## Cut through the layers
+#
+# Now the other way: each GPU has half of the units of *every* layer. Then both halves of a layer can be computed at the same
+# time. But each half needs the whole layer below, so both must send their half to the other, at every layer.
+
+
+# %%
+def by_units(x, devices):
+    """Of every layer, some units on each device."""
+    slices = [x]
+    for i, kernel in enumerate(kernels):
+        below, slices = slices, []
+        for k, columns in enumerate(np.split(kernel, len(devices), axis=1)):
+            with tf.device(devices[k]), tf.variable_scope(f"layer{i + 1}_slice{k + 1}"):
+                slices.append(dense(tf.concat(below, axis=1), columns, "units"))
+    with tf.device(devices[0]):
+        return [tf.reduce_mean(tf.concat(slices, axis=1), axis=1, name="mean")]
+
+
+sliced = run(by_units, 2, inputs)
+assert np.allclose(one.value, sliced.value, atol=1e-5)  # a cut changes where things are computed, not what
+print(f"one GPU {one.ms:.2f} ms   two {sliced.ms:.2f} ms")
+computed = 4 * inputs.size * LAYERS  # bytes: 4 for each number
+for how, it in (("between the layers", halves), ("through the layers", sliced)):
+    print(f"cut {how}: {it.sent / 1e6:.1f} MB from GPU to GPU, {it.sent / computed:.0%} of what the layers computed")
+
+# %%
+# Figure 12-14
+tf.viz.placement(sliced.graph, max_boxes=14, title="A fully connected network, cut through the layers")
+
+# %% [markdown]
+# Two GPUs are faster now, though not twice as fast. Look how much time goes into sending:
+
+# %%
+tf.viz.timeline(sliced.trace, title="Half of each layer on each GPU")
+
+# %% [markdown]
+# **Predict: where does the gain end? Take GPUs that send to each other faster (NVLink, 150 GB/s), or that stand in two
+# different machines, with a network of 10 Gb/s (that is 1.25 GB/s) or 100 Gb/s between them.**
+
+
+# %%
+def apart(build, network):
+    """Milliseconds of a step on two GPUs in two machines."""
+    with tf.Graph().as_default(), tf.Cluster(worker=2, gpus=1, gpu="K40", network=network, clock="virtual") as cluster:
+        with tf.device("/job:worker/task:0/cpu:0"):
+            x = tf.placeholder(tf.float32, inputs.shape)
+        results = build(x, ["/job:worker/task:0/gpu:0", "/job:worker/task:1/gpu:0"])
+        with tf.Session(cluster.target) as sess:
+            sess.run(tf.global_variables_initializer())
+            began = cluster.now()
+            sess.run(results, {x: inputs})
+            return 1000 * (cluster.now() - began)
+
+
+print(f"one GPU                       {one.ms:5.2f} ms")
+for bus in ("nvlink2", "pcie3", "pcie2"):
+    print(f"one machine, {bus:8}         {run(by_units, 2, inputs, bus=bus).ms:5.2f} ms")
+for network in ("100Gb/s", "10Gb/s", "1Gb/s"):
+    print(f"two machines, {network:8}        {apart(by_units, network):5.2f} ms")
+
+# %% [markdown]
+# Inside one machine, the cut pays. Between two machines it does not, even over a fast network: what is sent takes longer than
+# what is saved. So devices that have much to say to each other belong into the same machine. And for a fully connected
+# network, there is not much to be won by cutting it.
+#
+# ## A network with local connections
+#
+# A *convolutional* layer looks at an image through small windows, here of 3 × 3 points. For a point of its result it needs a
+# few neighbours only. So if one GPU has the upper half of each image, and another one the lower half, all they must tell each
+# other is the row at the border.
+#
+# **Predict: most of what the layers of the fully connected network computed had to cross. What share will it be now?**
+
+# %%
+ROWS, DEPTHS = 64, (3, 32, 32, 32, 32)
+photos = rng.normal(size=[16, ROWS, ROWS, 3]).astype(np.float32)  # images × rows × columns × colours
+filters = [rng.normal(scale=0.1, size=[3, 3, below, depth]).astype(np.float32) for below, depth in pairwise(DEPTHS)]
+
+
+def conv(x, weights, name):
+    """A convolutional layer with these weights."""
+    with tf.variable_scope(name):
+        weights = tf.get_variable("filters", initializer=weights)
+        return tf.nn.relu(tf.nn.conv2d(x, weights, strides=[1, 1, 1, 1], padding="SAME"))
+
+
+def whole_images(x, devices):
+    """All layers on the first device; of the last one, the sum over each column of each map."""
+    with tf.device(devices[0]):
+        for i, weights in enumerate(filters):
+            x = conv(x, weights, f"layer{i + 1}")
+        return [tf.reduce_sum(x, axis=1, name="sum")]
+
+
+def by_rows(x, devices):
+    """The upper half of all images on one device, the lower half on the other."""
+    upper, lower = devices
+    with tf.device(upper):
+        top, bottom = tf.split(x, 2, axis=1, name="cut")
+    for i, weights in enumerate(filters):
+        with tf.device(upper):
+            edge_of_top = tf.identity(top[:, -1:], name=f"top{i}_edge")
+        with tf.device(lower):
+            edge_of_bottom = tf.identity(bottom[:, :1], name=f"bottom{i}_edge")
+        with tf.device(upper), tf.name_scope(f"top{i + 1}"):
+            top = conv(tf.concat([top, edge_of_bottom], axis=1), weights, f"upper{i + 1}")[:, :-1]
+        with tf.device(lower), tf.name_scope(f"bottom{i + 1}"):
+            bottom = conv(tf.concat([edge_of_top, bottom], axis=1), weights, f"lower{i + 1}")[:, 1:]
+    with tf.device(lower):
+        sum_of_bottom = tf.reduce_sum(bottom, axis=1)
+    with tf.device(upper):
+        return [tf.add(tf.reduce_sum(top, axis=1), sum_of_bottom, name="sum")]
+
+
+one_cnn, two_cnn = run(whole_images, 1, photos), run(by_rows, 2, photos)
+assert np.allclose(one_cnn.value, two_cnn.value, rtol=1e-3)
+computed = 4 * photos[..., 0].size * sum(DEPTHS[1:])
+print(f"one GPU {one_cnn.ms:.2f} ms   two {two_cnn.ms:.2f} ms")
+print(
+    f"cut through the images: {two_cnn.sent / 1e6:.1f} MB from GPU to GPU, {two_cnn.sent / computed:.0%} of what the layers computed"
+)
+
+# %%
+# Figure 12-15
+tf.viz.placement(two_cnn.graph, max_boxes=24, title="A convolutional network, cut through the images")
+
+# %%
+tf.viz.timeline(two_cnn.trace, title="Half of each image on each GPU")
+
+# %% [markdown]
+# The lower half of the images crosses once, then a row per layer and direction. Nearly all of the time both GPUs compute.
+#
+# (`tf.model_parallel.conv2d(x, 32, 3, devices, by="rows")` cuts a layer for you, over any number of devices and with any
+# window. It puts the pieces together after each layer, so it sends more than we did.)
+#
+# ### Now break it
+#
+# **Each border is cut off on the device that *has* it. What if the device that *wants* it does that?** The graph is the same,
+# but eight small operations run elsewhere.
+
+
+# %%
+def carelessly(x, devices):
+    """As `by_rows`, but the borders are cut off where they are needed."""
+    upper, lower = devices
+    with tf.device(upper):
+        top, bottom = tf.split(x, 2, axis=1)
+    for i, weights in enumerate(filters):
+        above, below = top, bottom
+        with tf.device(upper):
+            top = conv(tf.concat([above, below[:, :1]], axis=1), weights, f"upper{i + 1}")[:, :-1]
+        with tf.device(lower):
+            bottom = conv(tf.concat([above[:, -1:], below], axis=1), weights, f"lower{i + 1}")[:, 1:]
+    with tf.device(lower):
+        sum_of_bottom = tf.reduce_sum(bottom, axis=1)
+    with tf.device(upper):
+        return [tf.add(tf.reduce_sum(top, axis=1), sum_of_bottom)]
+
+
+careless = run(carelessly, 2, photos)
+assert np.allclose(one_cnn.value, careless.value, rtol=1e-3)
+for how, it in (("with care", two_cnn), ("carelessly", careless)):
+    print(f"{how:10} {it.ms:.2f} ms, {it.sent / 1e6:4.1f} MB from GPU to GPU")
+
+# %% [markdown]
+# The answer is the same, but now whole halves cross, to be cut down to one row on arrival, and two GPUs are slower than one.
+# If a network that you cut is not as fast as you hoped, look at what is sent first. A timeline shows it.
+#
+# ## A recurrent network
+#
+# A *recurrent* network reads a sequence word by word. A layer is a *cell*: it takes a word, or what the layer below made of
+# it, and its own state after the word before. Our network has four layers and reads eight words.
+#
+# **Predict: with a layer on each of four GPUs, when can the fourth one begin? How many are busy in the middle?**
+
+# %%
+WORDS, SIZE = 8, 512
+sentences = rng.normal(size=[64, WORDS, SIZE]).astype(np.float32)
+
+
+def recurrent(x, devices):
+    """Four layers of LSTM cells, as many on each device; what the last one says of the last word."""
+    start = tf.random_uniform_initializer(-0.05, 0.05, seed=1)
+    cells = [tf.nn.rnn_cell.LSTMCell(SIZE, initializer=start) for _ in range(4)]
+    where = [devices[i * len(devices) // 4] for i in range(4)]
+    with tf.device(devices[0]):
+        words = tf.unstack(x, axis=1, name="words")
+    outputs, _ = tf.nn.static_rnn(tf.model_parallel.rnn_layers(cells, where), words, dtype=tf.float32)
+    return outputs[-1:]
+
+
+one_rnn, four_rnn = run(recurrent, 1, sentences), run(recurrent, 4, sentences)
+assert np.allclose(one_rnn.value, four_rnn.value, atol=1e-5)
+print(f"one GPU {one_rnn.ms:.2f} ms   four {four_rnn.ms:.2f} ms")
+
+# %%
+# Figure 12-16
+tf.viz.placement(four_rnn.graph, scope="rnn/rnn", max_boxes=8, title="A recurrent network, a layer on each GPU")
+
+# %%
+tf.viz.what_if({"all layers on one GPU": one_rnn.step, "a layer on each of four": four_rnn.step}, links=0,
+               title="Four layers, eight words")  # fmt: skip
+
+# %% [markdown]
+# The words run through the layers like a wave. At first only GPU 0 works. While it reads the second word, GPU 1 works on the
+# first; from the fourth word on, all four are busy.
+#
+# This is a cut *between* layers, which did no good to the fully connected network. Here it does, because there are eight
+# words on their way, and each GPU can be at another one.
+#
+# ## A pipeline
+#
+# So let us have something on its way in the fully connected network, too. Cut the batch into parts, called *micro-batches*.
+# While GPU 1 has the first part, GPU 0 works on the second. Each layer is then a *stage* of a *pipeline*.
+# `tf.model_parallel.pipeline(stages, x, devices, micro_batches)` builds the graph for it.
+#
+# At the beginning the later stages have nothing to do yet, at the end the earlier ones have nothing left. The share of time
+# that GPUs lose in this way is called the *bubble*.
+#
+# **Predict: four stages, four micro-batches. How large is the bubble? And how large with sixteen micro-batches?**
+
+
+# %%
+def pipeline(micro_batches):
+    """A function that builds the network for a batch in so many parts."""
+
+    def build(x, devices):
+        stages = [lambda x, kernel=kernel: dense(x, kernel, "layer") for kernel in kernels]
+        where = [devices[i * len(devices) // LAYERS] for i in range(LAYERS)]
+        with tf.device(where[0]):
+            return tf.model_parallel.pipeline(stages, x, where, micro_batches)
+
+    return build
+
+
+large = np.tile(inputs, [4, 1])  # 1,024 inputs
+alone = run(pipeline(1), 1, large)
+counts = [1, 2, 4, 8, 16, 32, 64]
+flows = {count: run(pipeline(count), LAYERS, large) for count in counts}
+assert all(np.allclose(alone.value, flow.value, atol=1e-5) for flow in flows.values())
+tf.viz.what_if({"one GPU": alone.step} | {f"four GPUs, micro-batches: {count}": flows[count].step for count in (1, 4, 16)},
+               links=0, title="A pipeline of four stages")  # fmt: skip
+
+# %% [markdown]
+# If K stages take equally long, and sending took no time, we could count: M micro-batches are through after M + K − 1 turns,
+# and each GPU has nothing to do in K − 1 of them. So the bubble is (K − 1) / (M + K − 1). The next cell measures it, with
+# transfers that take no time and with real ones.
+
+# %%
+gpus = [f"/gpu:{i}" for i in range(LAYERS)]
+free = tf.sim.Bus("free", 1e30, 0.0, "made up: sends in no time", peer_bandwidth=1e30)
+lines = [
+    f"one GPU: {alone.ms:.2f} ms",
+    "four GPUs:",
+    "micro-batches  counted  measured, free  measured, PCIe  time of a step",
+]
+for count, flow in flows.items():
+    counted = (LAYERS - 1) / (count + LAYERS - 1)
+    measured, with_transfers = flow.asked.run(bus=free).bubble(gpus), flow.step.bubble(gpus)
+    assert abs(measured - counted) < 0.05
+    lines.append(f"{count:13} {counted:8.0%} {measured:15.0%} {with_transfers:15.0%} {flow.ms:12.2f} ms")
+print("\n".join(lines))
+
+# %%
+tf.viz.curve(counts, {"four GPUs": [flows[count].ms for count in counts], "one GPU": [alone.ms] * len(counts)},
+             "micro-batches", "time of a step (ms)")  # fmt: skip
+
+# %% [markdown]
+# More parts make a smaller bubble, but each part also costs something: a GPU has to begin a multiplication, and a message
+# has to be sent. After some number of parts there is nothing to be won any more, and with still more it gets worse.
+#
+# ## When you have to cut
+#
+# So far one GPU was enough, and we wanted to be faster. Sometimes one is not enough: this network has 14 layers with 4 MiB of
+# weights each, 56 MiB together. The GPUs of this machine have 96 MiB, about half of which is taken before a program begins.
+#
+# **Predict: which of the two runs ends with an error?**
+
+
+# %%
+def deep(x, devices):
+    """14 layers, as many on each device."""
+    for i in range(14):
+        with tf.device(devices[i * len(devices) // 14]):
+            x = tf.layers.dense(x, UNITS, use_bias=False, kernel_initializer=tf.ones_initializer())
+    return [x]
+
+
+for count in (1, 2):
+    try:
+        print(f"{count} GPU: a step takes {run(deep, count, inputs, gpu_memory='96MiB').ms:.2f} ms")
+    except tf.errors.ResourceExhaustedError as error:
+        print(f"{count} GPU:", *error.message.splitlines()[:2], sep="\n  ")
+
+# %% [markdown]
+# Now even the slow cut is better than none. That is the first reason today for cutting a network: it does not fit.
+#
+# ## Exercise
+#
+# `exercises/` has a notebook for this lesson, `ex09_…`: cut a network so that a step ends within a given time.
+#
+# And try this here:
+#
+# - Make the batch smaller or the layers wider (`BATCH`, `UNITS`). When does the cut through the layers pay more?
+# - Cut through the layers with four GPUs: `run(by_units, 4, inputs)`. Is it twice as good as with two?
+# - Give the pipeline a slow stage: one layer with twice as many units. Which GPU never waits then?
+#
+# ## What you can do now
+#
+# - Cut a network between its layers, through its layers, or through its images, and say what has to be sent.
+# - Read from a timeline whether devices compute, send or wait.
+# - Fill the waiting time with a pipeline, and say how large its bubble will be.
