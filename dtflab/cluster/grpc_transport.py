@@ -136,8 +136,8 @@ class _Wire:
         # A lost connection is grpc's own message; an unavailable task further away has its name in it.
         if code == errors.UNAVAILABLE and "/job:" not in text:
             text = (
-                f"{self._peer()} does not answer ({text}). Is it still running? If it was started again, "
-                "make a new session, and initialize or restore the variables that lived there."
+                f"{self._peer()} does not answer ({text}).\nIs it still running? If it was started "
+                "again, make a new session, and initialize or restore the variables that lived there."
             )
         elif code == errors.DEADLINE_EXCEEDED and "/job:" not in text:
             text = f"{self._peer()} did not answer in the time that was allowed ({text})."

@@ -141,7 +141,8 @@ def await_task(
                 None,
                 None,
                 f"Task {task} at {address} did not answer within {seconds:g} s. Is it started, and is that its "
-                f"address? Start it with tf.train.Server(cluster_spec, job_name=…, task_index=…). ({last.message})",
+                f"address? Start it with tf.train.Server(cluster_spec, job_name=…, task_index=…). "
+                f"({last.message.splitlines()[0]})",  # the rest is for those who had a session with it
             )
         if now - reminded >= timeouts.notice:
             reminded = now

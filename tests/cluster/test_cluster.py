@@ -282,8 +282,15 @@ def test_a_session_is_told_whether_a_lost_task_is_back(engine):
         with pytest.raises(errors.UnavailableError, match="/job:ps/replica:0/task:0"):
             session.run(variable)
         cluster.restart("ps")
+        until(lambda: error_class(session, variable) is not errors.UnavailableError, "its wire is connected again")
         with pytest.raises(errors.AbortedError, match=r"Possibly this worker .*/job:ps/replica:0/task:0.* restarted"):
             session.run(variable)
+
+
+def error_class(session, fetch):
+    with pytest.raises(errors.OpError) as caught:
+        session.run(fetch)
+    return caught.type
 
 
 def test_waits_says_that_it_does_not_ask_processes():

@@ -380,7 +380,7 @@ def test_stopping_a_task_tells_those_who_wait_there(lab, fresh_graph):
         thread.join(30)
         assert [type(error) for error in found] == [errors.UnavailableError] * 3
         assert "/job:lab/replica:0/task:0" in str(found[0]) and "stopped" in str(found[0])
-        with pytest.raises(errors.UnavailableError, match=r"does not answer.*Is it still running"):
+        with pytest.raises(errors.UnavailableError, match=r"does not answer.*\nIs it still running"):
             sess.run(tf.constant(1))
 
 
