@@ -1,0 +1,117 @@
+"""data/q2 accepts every right answer, and its rule is TensorFlow's."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import dtflab as tf
+from dtflab.grading.checks.data import Push, Take, by_library, other, played
+
+Q2 = "data/q2"
+
+
+def with_running_sum():
+    held = {"step": 0, "sum": 0, "count": 0}
+
+    def push(gradient, local_step):
+        if local_step >= held["step"]:
+            held["sum"] = held["sum"] + gradient
+            held["count"] += 1
+
+    def take(required):
+        if held["count"] >= required:
+            mean = held["sum"] / held["count"]
+            held.update(step=held["step"] + 1, sum=0, count=0)
+            return mean
+
+    return push, take
+
+
+class Rule:
+    def __init__(self):
+        self.step, self.kept = 0, ()
+
+    def push(self, gradient, local_step):
+        self.kept += () if local_step < self.step else (gradient,)
+
+    def take(self, required):
+        if len(self.kept) < required:
+            return None
+        mean, self.kept, self.step = np.stack(self.kept).mean(axis=0), (), self.step + 1
+        return mean
+
+
+def by_an_object():
+    rule = Rule()
+    return [rule.push, rule.take]
+
+
+def sorts_out_when_taken():
+    """Keeps all gradients with their steps, and looks at a take what is stale."""
+    step, kept = 0, []
+
+    def push(gradient, local_step):
+        kept.append((local_step, gradient, step))
+
+    def take(required):
+        nonlocal step
+        fresh = [gradient for local_step, gradient, then in kept if local_step >= then]
+        if len(fresh) < required:
+            return None
+        kept.clear()
+        step += 1
+        return np.mean(fresh, axis=0)
+
+    return push, take
+
+
+def by_the_library():
+    graph = tf.Graph()
+    sess = tf.Session(graph=graph)
+    with graph.as_default():
+        given = tf.placeholder(tf.float64, [2]), tf.placeholder(tf.int64, []), tf.placeholder(tf.int32, [])
+        rule = tf.ConditionalAccumulator(tf.float64, shape=[2])
+        ops = rule.apply_grad(*given[:2]), rule.take_grad(given[2]), rule.num_accumulated()
+
+    def push(gradient, local_step):
+        sess.run(ops[0], dict(zip(given, (gradient, local_step), strict=False)))
+
+    def take(required):
+        return None if sess.run(ops[2]) < required else sess.run(ops[1], {given[2]: required})
+
+    return push, take
+
+
+RIGHT = [with_running_sum, by_an_object, sorts_out_when_taken, by_the_library, other]
+
+
+@pytest.mark.parametrize("answer", RIGHT, ids=lambda answer: answer.__name__)
+def test_every_right_answer_gets_full_marks(answer):
+    score = tf.grade(Q2, answer)
+    assert score == 10, score.text
+
+
+@pytest.mark.parametrize("made", [None, 3, lambda: None, (1, 2, 3)])
+def test_what_is_no_pair_of_functions_is_told(made):
+    score = tf.grade(Q2, lambda: made)
+    assert score == 0 and "Two functions are expected, (push, take)" in score.text
+
+
+def test_a_difference_is_shown_with_the_calls_before_it():
+    score = tf.grade(Q2, lambda: other(begins_anew=False))
+    assert "take(" in score.text and "expected is [" in score.text and "after step 1" in score.text
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_rule_is_the_librarys(seed):
+    drawn = random.Random(seed)
+    calls = [
+        Push(np.array([drawn.random(), 1.0]), drawn.randrange(5)) if drawn.random() < 0.7 else Take(drawn.randint(1, 4))
+        for _ in range(40)
+    ]
+    for one, two in zip(played(other(), calls), by_library(calls), strict=True):
+        assert (one is None) == (two is None)
+        assert one is None or np.allclose(one, two)
