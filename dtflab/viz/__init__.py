@@ -7,6 +7,7 @@ where boxes stand, `palette`, `marks`, `style` and `svg` how they look. Everythi
 and of the style that is set; matplotlib and networkx are loaded by the functions that need them.
 """
 
+from dtflab.viz.cards import cards
 from dtflab.viz.curves import curve
 from dtflab.viz.digraph import critical_path, digraph
 from dtflab.viz.estimates import estimate
@@ -24,6 +25,7 @@ __all__ = [
     "placement",
     "timeline",
     "memory",
+    "cards",
     "curve",
     "kernels",
     "loads",

@@ -1,0 +1,146 @@
+"""The picture of GPU memory: which program holds how much of each card, how much of that its tensors use, what is free.
+
+A bar for each card, as long as its memory, with a piece for each program that holds some: pale what it only keeps from
+others, full what tensors use. It is drawn from `smi()`, so it is of one moment, and of all programs of the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dtflab.graph.text_table import text_table
+from dtflab.machine.cards import MIB
+from dtflab.machine.smi import NO_GPUS, CardState, HostState, Process, Smi
+from dtflab.viz import marks
+from dtflab.viz.palette import GREY, OKABE_ITO, Look
+from dtflab.viz.picture import Picture
+from dtflab.viz.style import room
+from dtflab.viz.svg import Markup, hatch_path, join, shorten, tag, text_width
+from dtflab.viz.units import memory_size, plural
+
+_BAR, _ROW = 24.0, 36.0
+
+_STYLE = (
+    ".dtf .held{fill-opacity:.3}.dtf .free{fill:none;stroke:var(--edge)}"
+    ".dtf .halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}"
+)
+
+
+class _Piece(NamedTuple):
+    """A part of a card: whose (None: free), and how many bytes, of which tensors use some."""
+
+    process: Process | None
+    held: int
+    in_use: int
+
+    @property
+    def size(self) -> str:
+        """In MiB, as `smi` tells: begun ones count as held, not as free."""
+        return f"{self.held // MIB if self.process is None else -(-self.held // MIB):,} MiB"
+
+
+def cards(state: Smi, host: str = "", *, width: float | None = None, title: str = "GPU memory") -> Picture:
+    """Picture who holds the memory of a host's cards, in the `state` that `smi()` gave.
+
+    `host` is a name in `state.hosts`; by default the first, which is this one. Programs have letters in the order of
+    their process numbers. ValueError without a GPU, or for a host that is not there.
+    """
+    there = _host(state, host)
+    programs = sorted({(process.pid, process.name) for process in there.processes})
+    looks = {program: _look(number, *program) for number, program in enumerate(programs)}
+    pieces = {card.index: list(_pieces(card, there.processes)) for card in there.cards}
+    heads = ("card", "program", "held", "of it in tensors")
+    rows = [[card.index, *_words(piece)] for card in there.cards for piece in pieces[card.index]]
+    summary = f"{plural(len(there.cards), 'card')} of {there.name}, {plural(len(programs), 'program')}"
+    legend, height = marks.legend([(one, "") for one in looks.values()], room(width), 30)
+    drawing = _Drawing(there.cards, pieces, looks, 30 + height + 8, room(width))
+    parts = join([marks.heading(title, summary), legend, *drawing.draw()])
+    text = f"{summary}\n{text_table(heads, rows)}"
+    return Picture(parts, drawing.size, _STYLE, _sentence(there, pieces), [(title, heads, rows)], text)
+
+
+# -- data -------------------------------------------------------------------------------------------------------
+
+
+def _host(state: Smi, name: str) -> HostState:
+    found = [host for host in state.hosts if host.cards and name in ("", host.name)]
+    if found:
+        return found[0]
+    names = ", ".join(host.name for host in state.hosts)
+    raise ValueError(f"There is no host {name!r} with GPUs. There is {names}." if names and name else NO_GPUS)
+
+
+def _look(number: int, pid: int, name: str) -> Look:
+    letter = chr(ord("A") + number) if number < 26 else str(number)
+    return Look("", OKABE_ITO[number % 7], letter, f"{name} ({pid})", number % 2 == 1)
+
+
+def _pieces(card: CardState, processes: Sequence[Process]) -> Iterator[_Piece]:
+    for process in processes:
+        if process.gpu == card.index:
+            yield _Piece(process, process.held, process.in_use)
+    yield _Piece(None, card.memory_bytes - card.used, 0)
+
+
+def _words(piece: _Piece) -> list[str]:
+    if piece.process is None:
+        return ["free", piece.size, ""]
+    return [f"{piece.process.name} ({piece.process.pid})", piece.size, memory_size(piece.in_use)]
+
+
+def _sentence(host: HostState, pieces: dict[int, list[_Piece]]) -> str:
+    told = [f"card {index}: " + ", ".join(" ".join(_words(piece)[:2]) for piece in pieces[index]) for index in pieces]
+    return f"Memory of the GPUs of {host.name}. {'; '.join(told)}."
+
+
+# -- drawing ----------------------------------------------------------------------------------------------------
+
+
+class _Drawing:
+    """A row for each card."""
+
+    def __init__(
+        self,
+        states: Sequence[CardState],
+        pieces: dict[int, list[_Piece]],
+        looks: dict[tuple[int, str], Look],
+        top: float,
+        width: float,
+    ) -> None:
+        self.states, self.pieces, self.looks, self.top = states, pieces, looks, top
+        labels = [f"GPU {state.index}  {state.name}" for state in states]
+        self.left = max(text_width(label) for label in labels) + 10
+        self.scale = (width - self.left) / max(state.memory_bytes for state in states)
+        self.size = (width, top + len(states) * _ROW)
+
+    def draw(self) -> Iterator[Markup]:
+        for row, state in enumerate(self.states):
+            y = self.top + row * _ROW
+            yield tag("text", f"GPU {state.index}", x=0, y=y + 16, class_="b")
+            yield tag("text", state.name, x=text_width("GPU 0  "), y=y + 16, class_="soft")
+            x = self.left
+            for piece in self.pieces[state.index]:
+                yield self._piece(piece, x, y)
+                x += piece.held * self.scale
+
+    def _piece(self, piece: _Piece, x: float, y: float) -> Markup:
+        width = max(piece.held * self.scale, 1.0)
+        if piece.process is None:
+            return join([tag("rect", x=x, y=y, width=width, height=_BAR, class_="free"),
+                         self._label(f"free {piece.size}", x, y, width)])  # fmt: skip
+        one = self.looks[piece.process.pid, piece.process.name]
+        used = min(piece.in_use, piece.held) * self.scale
+        parts = [
+            tag("title", f"{one.label}: {piece.size} held, {memory_size(piece.in_use)} in tensors"),
+            tag(
+                "rect", x=x, y=y, width=width, height=_BAR, class_="held", fill=one.colour.fill, stroke=one.colour.line
+            ),
+            tag("rect", x=x, y=y, width=used, height=_BAR, fill=one.colour.fill),
+        ]
+        if one.hatched:
+            parts.append(tag("path", d=hatch_path(x, y, width, _BAR, 7), stroke=GREY.line, stroke_opacity=0.5))
+        return tag("g", *parts, self._label(f"{one.letter}  {piece.size}", x, y, width))
+
+    def _label(self, text: str, x: float, y: float, width: float) -> Markup:
+        return tag("text", shorten(text, width - 8), x=x + width / 2, y=y + 16, class_="mid halo")
