@@ -110,7 +110,7 @@ class Peer:
     @contextlib.contextmanager
     def _told(self, method: str, *args: Any) -> Iterator[None]:
         """A call that happens once per session or step, told to those who watch."""
-        began, error = self._now(), ""
+        began, turn, error = self._now(), watch.turn(), ""
         try:
             yield
         except BaseException as raised:
@@ -119,7 +119,8 @@ class Peer:
         finally:
             step, detail = watch.about(method, args)
             name = watch.rpc(method)
-            watch.call(began, name, self._source, self.task.name, 0, detail, self._now(), 0, step, error)
+            source, target, end = self._source, self.task.name, self._now()
+            watch.tell(Call(began, name, source, target, 0, detail, end, 0, step, error, turn))
 
     def _now(self) -> float:
         return self.task.clock.now()
@@ -133,15 +134,15 @@ class Peer:
 
     def recv_tensor(self, step_id: int, key: str, done: Done) -> None:
         """Pull a value out of the worker's rendezvous."""
-        began = self._now()
+        began, turn = self._now(), watch.turn()
 
         def arrived(value: Any, error: Exception | None) -> None:
             nbytes, failed = getattr(value, "nbytes", 0), "" if error is None else type(error).__name__
             end = self._now()
-            call = Call(began, "RecvTensor", self._source, self.task.name, nbytes, key, end, 0, step_id, failed)
+            call = Call(began, "RecvTensor", self._source, self.task.name, nbytes, key, end, 0, step_id, failed, turn)
             self.task.calls.append(call)
             if not isinstance(self.task.clock, VirtualClock):  # else it has yet to travel (virtual/worker.py)
-                watch.call(*call)
+                watch.tell(call)
             done(value, error)
 
         self._worker().recv_tensor(step_id, key, arrived)

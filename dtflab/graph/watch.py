@@ -9,6 +9,7 @@ is a tuple that is appended to a list: whoever tells it waits for nobody, and ho
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,7 +19,8 @@ class Call(NamedTuple):
     """One call between a client and a task, or between two tasks, as the wire would have seen it.
 
     Moments are seconds on the clock of who calls. `nbytes` is the tensor data that it carried, `sent` the part of it
-    that went along with the request; the rest came with the answer. `step` is 0 for what belongs to no step.
+    that went along with the request; the rest came with the answer. `step` is 0 for what belongs to no step. `turn` and
+    `answered` number requests and answers in the order in which they were made: in virtual time many share a moment.
     """
 
     at: float
@@ -31,14 +33,16 @@ class Call(NamedTuple):
     sent: int = 0
     step: int = 0
     error: str = ""  # the class of the error with which it ended
+    turn: int = 0
+    answered: int = 0
 
 
 class QueueEvent(NamedTuple):
     """Something that happened at a queue; `level` is how many elements it held then.
 
-    `what` is `put` or `take` (so many `elements`), `wait` (it can't go on: `wants` says to do what), `end` (it went with
-    an `error`) or `close`. One who wants many elements may put or take them in several events; `over` is true for the
-    last one.
+    `what` is `put` or `take` (so many `elements`), `wait` (it can not go on: `wants` says to do what), `end` (it went
+    with an `error`) or `close`. One who wants many elements may put or take them in several events; `over` is true for
+    the last one.
     """
 
     at: float
@@ -57,13 +61,15 @@ class QueueEvent(NamedTuple):
 
 
 class Watch:
-    """Sees everything that happens in this process from `__enter__` to `__exit__`; `now()` gives the moments.
+    """Sees everything that happens in this process from `__enter__` to `__exit__`.
 
     `calls` and `queues` are plain lists, in the order in which things became known: a call when its answer came.
+    `clock()` is the clock that counts for the thread that asks.
     """
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        self.now = now
+    def __init__(self, clock: Callable[[], Any]) -> None:
+        self._clock = clock
+        self._own: Any = None  # the clock on which it began
         self.calls: list[Call] = []
         self.queues: list[QueueEvent] = []
         self.began = self.ended = 0.0  # `ended` is 0 while it goes on
@@ -73,7 +79,8 @@ class Watch:
         with _changing:
             if self in watchers:
                 raise RuntimeError("This watch is under way. To watch twice at once, open another one: tf.watch().")
-            self.began, self.ended = self.now(), 0.0
+            self._own = self._clock()
+            self.began, self.ended = self._own.now(), 0.0
             watchers = (*watchers, self)
         return self
 
@@ -81,7 +88,17 @@ class Watch:
         global watchers
         with _changing:
             watchers = tuple(other for other in watchers if other is not self)
-            self.ended = self.now()
+            self.ended = self._own.now()
+
+    def now(self) -> float:
+        """The moment, for the thread that asks."""
+        return float(self._clock().now())
+
+    def end_after(self, last: float) -> float:
+        """When it ended, or now while it goes on; `last` if what happened then went by another clock."""
+        here = self.began <= last
+        end = self.ended or self._own.now()
+        return max(last, end) if here and self._own is not None else last
 
     def __repr__(self) -> str:
         state = "" if self.ended else ", and goes on"
@@ -90,12 +107,13 @@ class Watch:
 
 watchers: tuple[Watch, ...] = ()  # those that look now
 _changing = threading.Lock()  # who comes and goes
+turn = itertools.count(1).__next__
 _clients: dict[int, str] = {}  # step → whose it is, of steps that began while somebody watched
 
 
-def call(*fields: Any) -> None:
-    """Tell of a call that has ended; the arguments are Call's."""
-    told = Call(*fields)
+def tell(call: Call) -> None:
+    """Tell of a call that has just ended."""
+    told = call._replace(answered=turn())
     for one in watchers:
         one.calls.append(told)
 
@@ -131,6 +149,7 @@ class AskedMaster:
     def __init__(self, master: Any, method: str) -> None:
         self._master, self._method = master, method
         self._step = 0
+        self._turn = turn()
 
     def __call__(self, *args: Any) -> Any:
         began, answer, error, who = now(), None, "", client_name()
@@ -145,7 +164,8 @@ class AskedMaster:
             _clients.pop(self._step, None)
             sent, detail = _request(self._method, args)
             nbytes, to = sent + _size(answer), getattr(self._master, "task", "")
-            call(began, rpc(self._method), who, to, nbytes, detail, now(), sent, self._step, error)
+            name = rpc(self._method)
+            tell(Call(began, name, who, to, nbytes, detail, now(), sent, self._step, error, self._turn))
 
     def _begins(self, step: Any) -> None:
         """A master of this process begins the step, on the thread of the client."""

@@ -7,7 +7,7 @@ time, else seconds since some fixed moment.
 from __future__ import annotations
 
 from dtflab.graph.watch import Watch
-from dtflab.machine.clock import CURRENT
+from dtflab.machine.clock import current
 
 
 def watch() -> Watch:
@@ -21,4 +21,4 @@ def watch() -> Watch:
     named tuples. What other processes do between themselves is not seen. Watches may be nested; each sees everything.
     What waits already when a watch begins is seen when it goes on, and what still waits at its end as waiting.
     """
-    return Watch(CURRENT.now)
+    return Watch(current)

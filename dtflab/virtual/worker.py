@@ -83,15 +83,16 @@ class TimedRendezvous(StepRendezvous):
 
 def _told(step: VirtualStep, key: str, done: Done) -> Done:
     """`done`, which also tells those who watch that a value of another task has arrived."""
-    asked = step.clock.now()
+    asked, turn = step.clock.now(), watch.turn()
     source, _, target, *_ = key.split(";")
     owner, puller = device_spec.task_name(source), device_spec.task_name(target)
 
     def arrived(value: Any, error: Exception | None) -> None:
         failed = "" if error is None else type(error).__name__
         if owner != puller:
-            size = getattr(value, "nbytes", 0)
-            watch.call(asked, "RecvTensor", puller, owner, size, key, step.clock.now(), 0, step.step_id, failed)
+            size, now = getattr(value, "nbytes", 0), step.clock.now()
+            call = watch.Call(asked, "RecvTensor", puller, owner, size, key, now, 0, step.step_id, failed, turn)
+            watch.tell(call)
         done(value, error)
 
     return arrived

@@ -16,10 +16,12 @@ from dtflab.viz.loads import loads
 from dtflab.viz.memory import memory
 from dtflab.viz.picture import Picture
 from dtflab.viz.placement import placement
+from dtflab.viz.queues import queues
 from dtflab.viz.staleness import staleness
 from dtflab.viz.style import style
 from dtflab.viz.timeline import timeline
 from dtflab.viz.what_ifs import sweep, what_if
+from dtflab.viz.wire import wire
 
 __all__ = [
     "placement",
@@ -33,6 +35,8 @@ __all__ = [
     "digraph",
     "critical_path",
     "staleness",
+    "queues",
+    "wire",
     "what_if",
     "sweep",
     "style",

@@ -1,0 +1,91 @@
+"""From what a watch saw of queues to the course of each: its levels, and who waited from when to when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dtflab.graph.watch import QueueEvent, Watch
+
+_PRIVATE = re.compile(r"_\d+_(?=[^/]*$)")  # what stands before the name of a queue that no other session shares
+
+
+class Wait(NamedTuple):
+    """One who could not go on at a queue; moments are seconds. Open: still waiting at the end of the watch."""
+
+    began: float
+    ended: float
+    wants: str  # put, take or close
+    op: str
+    client: str
+    step: int
+    error: str
+    open: bool
+
+    @property
+    def seconds(self) -> float:
+        return self.ended - self.began
+
+
+class Course(NamedTuple):
+    """What happened at one queue. `capacity` is 0 for one without a limit."""
+
+    device: str
+    name: str
+    capacity: int
+    events: list[QueueEvent]
+    waits: list[Wait]
+
+    @property
+    def put(self) -> int:
+        """How many elements were put."""
+        return sum(event.elements for event in self.events if event.what == "put")
+
+    @property
+    def taken(self) -> int:
+        return sum(event.elements for event in self.events if event.what == "take")
+
+    @property
+    def most(self) -> int:
+        """The highest level."""
+        return max(event.level for event in self.events)
+
+    def waited(self, wants: str) -> float:
+        """Seconds that all together waited to put, or to take."""
+        return sum(wait.seconds for wait in self.waits if wait.wants == wants)
+
+
+def courses(seen: Watch | Sequence[QueueEvent]) -> list[Course]:
+    """The queues of a watch, in the order in which something first happened at them.
+
+    ValueError if nothing did.
+    """
+    events = sorted(seen.queues if isinstance(seen, Watch) else seen, key=lambda event: event.at)
+    if not events:
+        raise ValueError("Nothing happened at a queue while this was watched. Run something that puts or takes in it.")
+    end = seen.end_after(events[-1].at) if isinstance(seen, Watch) else events[-1].at
+    by_queue: dict[tuple[str, str], list[QueueEvent]] = {}
+    for event in events:
+        by_queue.setdefault((event.device, event.queue), []).append(event)
+    return [
+        Course(device, _PRIVATE.sub("", name), own[-1].capacity, own, _waits(own, end))
+        for (device, name), own in by_queue.items()
+    ]
+
+
+def _waits(events: Sequence[QueueEvent], end: float) -> list[Wait]:
+    """A wait begins with a `wait`, and ends when the same op of the same step is done."""
+    waits, waiting = [], dict[tuple[str, int], QueueEvent]()
+    for event in events:
+        key = event.op, event.step
+        if event.what == "wait":
+            waiting[key] = event
+        elif event.over and key in waiting:
+            waits.append(_wait(waiting.pop(key), event.at, event.error, False))
+    waits += [_wait(event, end, "", True) for event in waiting.values()]
+    return sorted(waits, key=lambda wait: wait.began)
+
+
+def _wait(began: QueueEvent, ended: float, error: str, still: bool) -> Wait:
+    return Wait(began.at, ended, began.wants, began.op, began.client, began.step, error, still)

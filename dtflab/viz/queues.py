@@ -1,0 +1,288 @@
+"""The picture of queues: how full each was over time, and who waited.
+
+Every queue is a band. Its area is the number of elements that it held, a dashed line its capacity. Below, every line
+belongs to one op of one client: a bar is a time in which it waited, hatched to put, plain to take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dtflab.graph.text_table import text_table
+from dtflab.graph.watch import QueueEvent, Watch
+from dtflab.viz import marks
+from dtflab.viz.palette import GREY, VERMILLION
+from dtflab.viz.parties import client_label, party
+from dtflab.viz.picture import Picture, Table
+from dtflab.viz.queue_course import Course, Wait, courses
+from dtflab.viz.style import room
+from dtflab.viz.svg import Markup, Point, hatch_path, join, line_path, number, shorten, tag, text_width
+from dtflab.viz.units import duration, plural, ticks, time_unit
+
+MOST_BANDS = 6  # queues that are drawn
+_MOST_LANES = 6  # of those who waited, per queue
+_MOST_TABLE_ROWS = 1000
+_MOST_EMPTY = 5  # times what was ever inside: a capacity above is only named
+_HEAD, _PLOT, _LANE, _GAP = 28.0, 84.0, 19.0, 14.0
+
+_STYLE = (
+    ".dtf .band{fill:var(--soft);fill-opacity:.06}.dtf .grid{stroke:var(--soft);stroke-opacity:.22}"
+    ".dtf .level{fill-opacity:.3;stroke-width:1.6}.dtf .limit{stroke:var(--fg);stroke-width:1.2;stroke-dasharray:5 3}"
+    ".dtf .event{stroke:var(--fg);stroke-width:1.2}"
+    ".dtf .halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-opacity:.8;stroke-linejoin:round}"
+)
+
+
+def queues(seen: Watch | Sequence[QueueEvent], *, width: float | None = None, title: str = "Queues") -> Picture:
+    """Picture the queues that a watch saw (`with tf.watch() as seen:`): levels, capacities, and who waited when.
+
+    ValueError if nothing happened at a queue. Of more than six queues those with most events are drawn, and of more
+    than six who waited at one, those who waited longest; the picture says so, and its tables have all.
+    """
+    found = courses(seen)
+    shown = sorted(sorted(found, key=lambda course: -len(course.events))[:MOST_BANDS], key=found.index)
+    start = min(course.events[0].at for course in found)
+    end = max(max([course.events[-1].at, *(wait.ended for wait in course.waits)]) for course in found)
+    inner = room(width)
+    head = marks.heading(title, _summary(found, shown, end - start), inner)
+    legend, legend_height = marks.line_legend(_LEGEND, inner, head.height + 8)
+    bands: list[_Band] = []
+    y = head.height + 8 + legend_height + 26
+    for course in shown:
+        bands.append(_Band(course, y, inner, start, end, not bands))
+        y += bands[-1].height + _GAP
+    drawing = join([head, legend, *(part for band in bands for part in band.draw())])
+    sentence = f"{title}: {_summary(found, shown, end - start)}. " + " ".join(map(_sentence, found))
+    return Picture(drawing, (inner, y - _GAP), _STYLE, sentence, _tables(found, start), _text(found))
+
+
+class _Band:
+    """One queue: its level over time, and lines for those who waited."""
+
+    def __init__(self, course: Course, y: float, width: float, start: float, end: float, first: bool) -> None:
+        self.course, self.y, self.width = course, y, width
+        self._first = first  # it carries the times
+        self._start, self._seconds = start, (end - start) or 1e-6
+        self.left, self.right = min(212.0, width * 0.32), width - 16
+        self.bottom = y + _HEAD + _PLOT
+        by_who: dict[tuple[str, str, str], list[Wait]] = {}
+        for wait in course.waits:
+            by_who.setdefault((wait.client, wait.op, wait.wants), []).append(wait)
+        longest = sorted(by_who.items(), key=lambda item: -sum(wait.seconds for wait in item[1]))
+        self.lanes, self.more = longest[:_MOST_LANES], longest[_MOST_LANES:]
+        self.height = _HEAD + _PLOT + 10 + _LANE * (len(self.lanes) + bool(self.more))
+
+    def x(self, moment: float) -> float:
+        share = (moment - self._start) / self._seconds
+        return self.left + (self.right - self.left) * share
+
+    def level(self, elements: float) -> float:
+        """The y of so many elements; the fullest it was, or could be, stays a little below the top."""
+        top = self.course.capacity if self._shows_capacity() else max(self.course.most, 1)
+        return self.bottom - elements / top * (_PLOT - 14)
+
+    def _shows_capacity(self) -> bool:
+        """A capacity far above what was ever there would leave nothing to see."""
+        return 0 < self.course.capacity <= _MOST_EMPTY * max(self.course.most, 1)
+
+    def draw(self) -> Iterator[Markup]:
+        yield tag("rect", x=0, y=self.y, width=self.width, height=self.height, rx=6, class_="band")
+        yield from self._head()
+        yield from self._grid()
+        yield from self._levels()
+        yield from self._closed()
+        for i, (who, waits) in enumerate(self.lanes):
+            yield from self._lane(i, who, waits)
+        if self.more:
+            text = f"{len(self.more)} more waited, {_seconds(sum(w.seconds for _, ws in self.more for w in ws))} in all"
+            yield tag("text", text, x=8, y=self._lane_y(len(self.lanes)) + 13, class_="s11 soft")
+
+    def _head(self) -> Iterator[Markup]:
+        course, one = self.course, party(self.course.device)
+        x = 8 + marks.badge_width(one) + 6
+        yield marks.badge(one, 8, self.y + 6)
+        remark = f"{course.put:,} put, {course.taken:,} taken"
+        room_left = self.width - x - 24 - text_width(remark, 11)
+        name = shorten(course.name, room_left, bold=True)
+        yield tag("g", tag("title", f"{course.name} on {course.device}"),
+                  tag("text", name, x=x, y=self.y + 19, class_="b"))  # fmt: skip
+        yield tag("text", remark, x=self.width - 10, y=self.y + 19, class_="s11 soft end")
+
+    def _grid(self) -> Iterator[Markup]:
+        unit, name = time_unit(self._seconds * 1e6)
+        total = self._seconds * 1e6
+        for tick in ticks(total / unit, (self.right - self.left) / 85):
+            x = self.x(self._start + tick * unit / 1e6)
+            yield tag("path", d=f"M{number(x)} {number(self.y + _HEAD)}V{number(self.y + self.height)}", class_="grid")
+            if self._first:
+                yield tag("text", f"{tick:g} {name}" if tick else "0", x=x, y=self.y - 8, class_="s11 soft mid")
+
+    def _levels(self) -> Iterator[Markup]:
+        course, colour = self.course, party(self.course.device).colour
+        line = line_path(_thinned(list(self._corners())))
+        base = number(self.bottom)
+        yield tag("path", d=f"{line}V{base}H{number(self.left)}Z", class_="level", fill=colour.fill,
+                  stroke="none")  # fmt: skip
+        yield tag("path", d=line, class_="level", style="fill:none", stroke=colour.line)
+        yield tag("path", d=f"M{number(self.left)} {base}H{number(self.right)}", class_="grid")
+        high = max(course.most, 1)
+        marked = {0: "0 elements", high: f"{high:,}"}
+        if self._shows_capacity():
+            marked[course.capacity] = f"capacity {course.capacity:,}"
+            y = number(self.level(course.capacity))
+            yield tag("path", d=f"M{number(self.left)} {y}H{number(self.right)}", class_="limit")
+        elif course.capacity:
+            marked[high] = f"{high:,} of {course.capacity:,}"
+        for elements, text in marked.items():
+            if elements in (0, max(marked)) or self.level(elements) - self.level(max(marked)) > 13:
+                yield tag("text", text, x=self.left - 8, y=self.level(elements) + 4, class_="s11 soft end")
+
+    def _corners(self) -> Iterator[Point]:
+        """The line of the level: it stays until something happens, also after the last event."""
+        events = self.course.events
+        y = self.level(_before(events[0]))
+        yield self.left, y
+        for event in events:
+            yield self.x(event.at), y
+            y = self.level(event.level)
+            yield self.x(event.at), y
+        yield self.right, y
+
+    def _closed(self) -> Iterator[Markup]:
+        for event in self.course.events:
+            if event.what == "close":
+                x = self.x(event.at)
+                yield tag("path", d=f"M{number(x)} {number(self.y + _HEAD + 4)}V{number(self.bottom)}", class_="event")
+                side = {"x": x - 4, "class_": "s11 halo end"} if x > self.right - 60 else {"x": x + 4}
+                yield tag("text", "closed", **{"y": self.y + _HEAD + 13, "class_": "s11 halo"} | side)
+
+    def _lane_y(self, lane: int) -> float:
+        return self.bottom + 6 + lane * _LANE
+
+    def _lane(self, lane: int, who: tuple[str, str, str], waits: Sequence[Wait]) -> Iterator[Markup]:
+        client, op, wants = who
+        y = self._lane_y(lane)
+        label = self._label(client_label(client), op) if client else shorten(op, self.left - 16, 11)
+        told = f"{op} · {client_label(client)}\nwaited {plural(len(waits), 'time')} to {wants}, {_seconds(sum(w.seconds for w in waits))}"
+        text = tag("text", label, x=8, y=y + 13, class_="s11")
+        bars = [part for wait in waits for part in self._bar(wait, y + 3)]
+        yield tag("g", tag("title", told), text, *_few(bars))
+
+    def _label(self, client: str, op: str) -> str:
+        """Who waited, as far as there is room: at least half of it is for the op."""
+        space = self.left - 16
+        client = shorten(client, max(space / 2, space - text_width(f"{op} · ", 11)), 11)
+        return f"{shorten(op, space - text_width(f' · {client}', 11), 11)} · {client}"
+
+    def _bar(self, wait: Wait, y: float) -> Iterator[Markup]:
+        x, width = self.x(wait.began), max(1.5, self.x(wait.ended) - self.x(wait.began))
+        yield _box(x, y, width, wait.wants == "put")
+        end = f"{wait.error}" if wait.error else "still waits" if wait.open else ""
+        if end:
+            inside = text_width(end, 11) + 8 < width
+            at = {"x": x + width - 4, "class_": "s11 halo end b"} if inside else {"x": x + width + 4}
+            if not inside and x + width + 8 + text_width(end, 11, bold=True) > self.right:
+                at = {"x": x - 4, "class_": "s11 halo end b"}
+            yield tag("text", end, **{"y": y + 10, "class_": "s11 halo b"} | at)
+
+
+def _box(x: float, y: float, width: float, hatched: bool) -> Markup:
+    """A wait: to put hatched, to take filled."""
+    colour = VERMILLION if hatched else GREY
+    rect = tag("rect", x=x, y=y, width=width, height=13, rx=min(2.5, width / 3), stroke=colour.line,
+               fill="none" if hatched else colour.fill)  # fmt: skip
+    return join([rect, tag("path", d=hatch_path(x, y, width, 13, 5), stroke=colour.line)]) if hatched else rect
+
+
+def _before(event: QueueEvent) -> int:
+    """How many elements the queue held before its first event."""
+    change = {"put": -event.elements, "take": event.elements}
+    return max(0, event.level + change.get(event.what, 0))
+
+
+def _few(bars: list[Markup], most: int = 400) -> list[Markup]:
+    """Not more bars than can be told apart."""
+    return bars if len(bars) <= most else bars[:: -(-len(bars) // most)]
+
+
+def _thinned(points: list[Point], apart: float = 0.5) -> list[Point]:
+    """Of many corners within half a pixel, the highest, the lowest and the last."""
+    if len(points) < 4000:
+        return points
+    kept: list[Point] = []
+    columns: dict[int, list[Point]] = {}
+    for point in points:
+        columns.setdefault(int(point[0] / apart), []).append(point)
+    for column in columns.values():
+        low, high = min(column, key=lambda p: p[1]), max(column, key=lambda p: p[1])
+        kept += [column[0], low, high, column[-1]]
+    return kept
+
+
+_LEGEND = (
+    (tag("path", d="M0 16V10H10V4H28V16Z", class_="level", style="fill:var(--soft);stroke:var(--soft)"), "elements"),
+    (tag("path", d="M0 9H28", class_="limit"), "capacity"),
+    (_box(0, 3, 28, True), "waits to put: it is full"),
+    (_box(0, 3, 28, False), "waits to take: not enough is there"),
+)
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+
+
+def _seconds(seconds: float) -> str:
+    return duration(seconds * 1e6)
+
+
+def _summary(found: Sequence[Course], shown: Sequence[Course], seconds: float) -> str:
+    events = sum(len(course.events) for course in found)
+    text = f"{plural(len(found), 'queue')} in {_seconds(seconds)}, {plural(events, 'event')}"
+    return text if len(shown) == len(found) else f"{text} (the {len(shown)} with most events are drawn)"
+
+
+def _sentence(course: Course) -> str:
+    limit = f"capacity {course.capacity:,}" if course.capacity else "no limit"
+    text = f"{course.name} ({limit}): {course.put:,} put, {course.taken:,} taken, at most {course.most:,} inside"
+    waited = [f"{_seconds(course.waited(wants))} to {wants}" for wants in ("put", "take") if course.waited(wants)]
+    text += f"; waited {' and '.join(waited)}" if waited else "; nobody waited"
+    still = [f"{wait.op} still waits to {wait.wants}" for wait in course.waits if wait.open]
+    return "; ".join([text, *still[:5]]) + "."
+
+
+_HEADS = ("queue", "device", "capacity", "put", "taken", "most inside", "waited to put", "waited to take", "wait now")
+
+
+def _rows(found: Sequence[Course]) -> list[list[object]]:
+    return [
+        [c.name, c.device, c.capacity or "no limit", c.put, c.taken, c.most, _seconds(c.waited("put")),
+         _seconds(c.waited("take")), sum(wait.open for wait in c.waits)]
+        for c in found
+    ]  # fmt: skip
+
+
+def _tables(found: Sequence[Course], start: float) -> list[Table]:
+    waits = [
+        [c.name, w.op, client_label(w.client) if w.client else "", w.wants, f"{(w.began - start) * 1e6:.1f}",
+         f"{w.seconds * 1e6:.1f}", w.error or ("still waits" if w.open else "")]
+        for c in found for w in c.waits
+    ]  # fmt: skip
+    events = [
+        [f"{(e.at - start) * 1e6:.1f}", c.name, e.what, e.elements, e.level, e.op,
+         client_label(e.client) if e.client else "", e.error]
+        for c in found for e in c.events
+    ]  # fmt: skip
+    wait_heads = ("queue", "op", "client", "to", "since, µs", "waited, µs", "end")
+    event_heads = ("at, µs", "queue", "event", "elements", "level", "op", "client", "error")
+    return [
+        ("Queues", _HEADS, _rows(found)),
+        (_counted("Waits", len(waits)), wait_heads, waits[:_MOST_TABLE_ROWS]),
+        (_counted("Events", len(events)), event_heads, events[:_MOST_TABLE_ROWS]),
+    ]
+
+
+def _counted(what: str, count: int) -> str:
+    return what if count <= _MOST_TABLE_ROWS else f"{what}, the first {_MOST_TABLE_ROWS:,} of {count:,}"
+
+
+def _text(found: Sequence[Course]) -> str:
+    return text_table(_HEADS, _rows(found))

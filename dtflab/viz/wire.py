@@ -1,0 +1,296 @@
+"""The picture of the wire: who called whom, one call below the other, as a sequence chart.
+
+Clients and tasks are columns, time goes down. A call is an arrow from who calls to who is called; what comes back with
+data is a dashed arrow. Calls of the same kind that follow each other are one arrow with a count. A bar on a column is a
+step while its master works on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dtflab.graph.text_table import text_table
+from dtflab.graph.watch import Call, Watch
+from dtflab.viz import marks
+from dtflab.viz.parties import in_line, is_task, party
+from dtflab.viz.picture import Picture, Table
+from dtflab.viz.style import room
+from dtflab.viz.svg import Markup, arrow_head, join, number, shorten, tag, text_width
+from dtflab.viz.units import byte_size, duration, plural
+
+MOST_ROWS = 60  # of arrows; the tables know more
+_MOST_TABLE_ROWS = 1000
+_ROW, _LEFT, _LEAST_COLUMN = 28.0, 66.0, 96.0
+_MOST_NAMES = 3  # of tensors on one arrow
+_OTHERS = "other tasks"
+# Calls whose answers carry something; the others are only told, and answered at once.
+_ANSWERED = ("RecvTensor", "RunStep", "PartialRun", "PartialRunSetup", "CreateSession", "ExtendSession", "Reset")
+
+_STYLE = (
+    ".dtf .life{stroke:var(--soft);stroke-opacity:.35}.dtf .call{fill:none;stroke-width:1.6}"
+    ".dtf .answer{stroke-dasharray:5 3}.dtf .work{fill-opacity:.35;stroke-width:1}"
+    ".dtf .halo{paint-order:stroke;stroke:var(--bg);stroke-width:4px;stroke-linejoin:round}"
+)
+
+
+def wire(seen: Watch | Sequence[Call], step: int | None = None, *, width: float | None = None,
+         title: str = "Calls") -> Picture:  # fmt: skip
+    """Picture the calls that a watch saw (`with tf.watch() as seen:`), or those of `cluster.calls()`.
+
+    `step` is the number of one step, counted from 1, or from the end: -1 is the last. With it, only the calls between
+    the beginning and the end of that step are drawn. ValueError if there was no such step, or no call at all. More than
+    60 arrows are not drawn; the picture then says how many are left out, and its tables count them all.
+    """
+    calls = sorted(seen.calls if isinstance(seen, Watch) else seen, key=lambda call: (call.at, call.turn))
+    if not calls:
+        raise ValueError("Nothing was called while this was watched. Run something in the block: with tf.watch() as …")
+    numbers = _step_numbers(calls)
+    if step is not None:
+        calls = _of_step(calls, step, numbers)
+    chart = _Chart(calls, numbers, room(width), title)
+    sentence = f"{title}: {chart.summary()}. {_counts(calls)}."
+    return Picture(chart.drawing, chart.size, _STYLE, sentence, _tables(calls, numbers), _text(calls, chart.summary()))
+
+
+def _step_numbers(calls: Sequence[Call]) -> dict[int, int]:
+    """Ids of steps → their numbers, in the order in which they began."""
+    steps = dict.fromkeys(call.step for call in calls if call.step)
+    return {step: i + 1 for i, step in enumerate(steps)}
+
+
+def _of_step(calls: Sequence[Call], step: int, numbers: dict[int, int]) -> list[Call]:
+    """The calls of one step, and what its client and master had to do for it before it could begin."""
+    wanted = len(numbers) + 1 + step if step < 0 else step
+    ids = [each for each, number in numbers.items() if number == wanted]
+    if not ids:
+        raise ValueError(f"There is no step {step}: {plural(len(numbers), 'step')} was or were watched, from 1.")
+    own = [call for call in calls if call.step == ids[0]]
+    began, ended = min(call.at for call in own), max(call.ended for call in own)
+    masters = {call.target for call in own if call.method == "RunStep"} or {call.source for call in own}
+    prepare = ("RegisterGraph", "ExtendSession")
+    return [
+        call for call in calls
+        if call.step == ids[0]
+        or (call.method in prepare and began <= call.at <= ended and {call.source, call.target} & masters)
+    ]  # fmt: skip
+
+
+class _Arrow(NamedTuple):
+    """A row of the chart: a call, or its answer; several of a kind that follow each other."""
+
+    at: float
+    calls: tuple[Call, ...]
+    answer: bool
+
+    def joins(self, other: _Arrow) -> bool:
+        """True if `other`, which follows, can be part of it."""
+        a, b = self.calls[0], other.calls[0]
+        same = (self.answer, a.method, a.source, a.error, a.step) == (other.answer, b.method, b.source, b.error, b.step)
+        return same and a.method != "RunStep"
+
+
+def _arrows(calls: Sequence[Call]) -> list[_Arrow]:
+    """Requests and answers in the order of time; what follows each other and is of a kind is one."""
+    moments = [((call.at, call.turn), _Arrow(call.at, (call,), False)) for call in calls]
+    moments += [
+        ((call.ended, call.answered), _Arrow(call.ended, (call,), True))
+        for call in calls
+        if call.method in _ANSWERED or call.error
+    ]
+    rows: list[_Arrow] = []
+    for _, arrow in sorted(moments, key=lambda pair: pair[0]):
+        if rows and rows[-1].joins(arrow):
+            rows[-1] = rows[-1]._replace(calls=(*rows[-1].calls, *arrow.calls))
+        else:
+            rows.append(arrow)
+    return rows
+
+
+class _Chart:
+    """Where everything stands."""
+
+    def __init__(self, calls: Sequence[Call], numbers: dict[int, int], width: float, title: str) -> None:
+        self.calls, self.width = calls, width
+        self._numbers = numbers
+        self.rows = _arrows(calls)
+        self.drawn = self.rows[:MOST_ROWS]
+        self._columns = self._places()
+        head = marks.heading(title, self.summary(), width)
+        legend, legend_height = marks.line_legend(_LEGEND, width, head.height + 8)
+        self._top = head.height + 8 + legend_height + 50
+        height = self._top + len(self.drawn) * _ROW + 6
+        self.size = (width, height)
+        self.drawing = join([head, legend, *self._lives(height), *self._work(), *self._draw_rows()])
+
+    def summary(self) -> str:
+        parties = {name for call in self.calls for name in (call.source, call.target)}
+        clients = sum(not is_task(name) for name in parties)
+        text = f"{plural(len(self.calls), 'call')} between {plural(clients, 'client')} and "
+        text += plural(len(parties) - clients, "task")
+        text += f", {byte_size(sum(call.nbytes for call in self.calls))} of tensors"
+        if len(self.rows) > MOST_ROWS:
+            text += f" (the first {MOST_ROWS} of {len(self.rows)} arrows are drawn)"
+        if len(self._named) > len(self._shown):
+            text += f" (the {len(self._shown)} that call most have columns of their own)"
+        return text
+
+    def _places(self) -> dict[str, float]:
+        """The middle of each column; those who take part least share the last one."""
+        counts = Counter(name for row in self.drawn for call in row.calls for name in (call.source, call.target))
+        self._named = in_line(counts)
+        most = max(2, int((self.width - _LEFT) / _LEAST_COLUMN))
+        self._shown = self._named
+        if len(self._named) > most:
+            keep = sorted(self._named, key=lambda name: (is_task(name), -counts[name]))[: most - 1]
+            self._shown = [name for name in self._named if name in keep]
+        heads = [*self._shown, *[_OTHERS] * (len(self._named) > len(self._shown))]
+        self._gap = (self.width - _LEFT) / len(heads)
+        places = {name: _LEFT + self._gap * (i + 0.5) for i, name in enumerate(heads)}
+        return places | {name: places[_OTHERS] for name in self._named if name not in places}
+
+    def _y(self, row: int) -> float:
+        return self._top + row * _ROW + 20
+
+    def _lives(self, height: float) -> Iterator[Markup]:
+        """The head of each column, and the line below it."""
+        others = len(self._named) - len(self._shown)
+        for name, x in self._columns.items():
+            if name not in self._shown and name != _OTHERS:
+                continue
+            one = party(name)
+            label = shorten(f"{others} other tasks" if name == _OTHERS else one.label, self._gap - 8, bold=True)
+            yield tag("path", d=f"M{number(x)} {number(self._top)}V{number(height)}", class_="life")
+            if name != _OTHERS:
+                yield marks.badge(one, x - marks.badge_width(one) / 2, self._top - 46)
+            text = tag("text", label, x=x, y=self._top - 12, class_="b mid")
+            yield tag("g", tag("title", one.label if name != _OTHERS else ", ".join(self._rest())), text)
+
+    def _rest(self) -> list[str]:
+        return [party(name).label for name in self._named if name not in self._shown]
+
+    def _work(self) -> Iterator[Markup]:
+        """A bar for each RunStep, from its request to its answer, or to the end of what is drawn."""
+        for i, row in enumerate(self.drawn):
+            call = row.calls[0]
+            if call.method == "RunStep" and not row.answer:
+                ends = (j for j, other in enumerate(self.drawn) if other.answer and other.calls[0] is call)
+                bottom = self._y(next(ends, len(self.drawn) - 1))
+                x, colour = self._columns[call.target], party(call.target).colour
+                size = {"x": x - 4, "y": self._y(i), "width": 8, "height": bottom - self._y(i)}
+                yield tag("rect", class_="work", fill=colour.fill, stroke=colour.line, **size)
+
+    def _draw_rows(self) -> Iterator[Markup]:
+        start = self.rows[0].at
+        before = ""
+        for i, row in enumerate(self.drawn):
+            moment = duration((row.at - start) * 1e6) if row.at > start else "0"
+            if moment != before:
+                yield tag("text", moment, x=_LEFT - 12, y=self._y(i) + 4, class_="s11 soft end")
+            before = moment
+            yield tag("g", tag("title", self._told(row)), *self._arrow(row, self._y(i)))
+
+    def _arrow(self, row: _Arrow, y: float) -> Iterator[Markup]:
+        """One line to the farthest end on each side, with a head at everyone whom it reaches."""
+        call = row.calls[0]
+        ends = dict.fromkeys(self._columns[each.target] for each in row.calls)
+        source = self._columns[call.source]
+        colour = party(call.target if row.answer else call.source).colour.line
+        low, high = min(source, *ends), max(source, *ends)
+        if low == high:  # among those who share a column
+            high = low + 30
+            ends = {high: None}
+        class_ = "call answer" if row.answer else "call"
+        yield tag("path", d=f"M{number(low)} {number(y)}H{number(high)}", class_=class_, stroke=colour)
+        for end in ends:
+            tip, back = (source, end) if row.answer else (end, source)
+            yield tag("path", d=arrow_head((tip, y), (back, y), 7), fill=colour)
+        label = shorten(self._label(row), self.width - _LEFT - 8, 11)
+        x = min(low + 9, self.width - text_width(label, 11))
+        yield tag("text", label, x=x, y=y - 5, class_=f"s11 halo{' b' * bool(row.answer and call.error)}")
+
+    def _label(self, row: _Arrow) -> str:
+        """What is written on an arrow."""
+        call, times = row.calls[0], len(row.calls)
+        tensors = [subject(each) for each in row.calls] if call.method == "RecvTensor" and times <= _MOST_NAMES else []
+        many = f" × {times}" if times > 1 and not tensors else ""
+        nbytes = sum(each.nbytes - each.sent if row.answer else each.sent for each in row.calls)
+        size = f"  {byte_size(nbytes)}" if nbytes else ""
+        if row.answer:
+            what = ", ".join(tensors) or f"{call.method} ended{many}"
+            return f"{call.error}: {what}" if call.error else f"{what}{size}"
+        about = "" if many else ", ".join(tensors) or subject(call)
+        return f"{call.method}{many}  {about}{size}"
+
+    def _told(self, row: _Arrow) -> str:
+        lines = [f"{c.method} {subject(c)}, {party(c.source).label} → {party(c.target).label}" for c in row.calls[:8]]
+        return "\n".join([*lines, *(["…"] if len(row.calls) > 8 else [])])
+
+
+def subject(call: Call) -> str:
+    """What a call is about, for people: the tensor of a RecvTensor, no handle of a graph."""
+    if call.method == "RecvTensor":
+        return re.sub(r"^edge_\d+_", "", call.detail.split(";")[3])
+    return "" if call.method == "RunGraph" else call.detail
+
+
+_LEGEND = (
+    (
+        join([
+            tag("path", d="M0 9H22", class_="call", style="stroke:var(--fg)"),
+            tag("path", d=arrow_head((28, 9), (0, 9), 7), style="fill:var(--fg)"),
+        ]),
+        "a call",
+    ),
+    (
+        join([
+            tag("path", d="M6 9H28", class_="call answer", style="stroke:var(--fg)"),
+            tag("path", d=arrow_head((0, 9), (28, 9), 7), style="fill:var(--fg)"),
+        ]),
+        "its answer, with the data",
+    ),
+    (
+        tag("rect", x=10, y=0, width=8, height=18, class_="work", style="fill:var(--soft);stroke:var(--soft)"),
+        "a master at work on a step",
+    ),
+)  # fmt: skip
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+
+
+def _counts(calls: Sequence[Call]) -> str:
+    counted = Counter(call.method for call in calls)
+    return ", ".join(f"{count:,} {method}" for method, count in counted.items())
+
+
+def _by_kind(calls: Sequence[Call]) -> list[list[object]]:
+    """Calls and bytes per method and pair."""
+    counted: Counter[tuple[str, str, str]] = Counter()
+    nbytes: Counter[tuple[str, str, str]] = Counter()
+    for call in calls:
+        key = (call.method, party(call.source).label, party(call.target).label)
+        counted[key] += 1
+        nbytes[key] += call.nbytes
+    return [[*key, count, f"{nbytes[key]:,}"] for key, count in counted.items()]
+
+
+_KIND_HEADS = ("call", "from", "to", "times", "bytes")
+
+
+def _tables(calls: Sequence[Call], numbers: dict[int, int]) -> list[Table]:
+    start = calls[0].at
+    heads = ("at, µs", "took, µs", "call", "from", "to", "bytes", "step", "what", "error")
+    rows = [
+        [f"{(c.at - start) * 1e6:.1f}", f"{max(0.0, c.ended - c.at) * 1e6:.1f}", c.method, party(c.source).label,
+         party(c.target).label, f"{c.nbytes:,}", numbers.get(c.step, ""), subject(c), c.error]
+        for c in calls[:_MOST_TABLE_ROWS]
+    ]  # fmt: skip
+    title = "Calls" if len(calls) <= _MOST_TABLE_ROWS else f"Calls, the first {len(rows):,} of {len(calls):,}"
+    return [("How often", _KIND_HEADS, _by_kind(calls)), (title, heads, rows)]
+
+
+def _text(calls: Sequence[Call], summary: str) -> str:
+    return f"{summary}\n{text_table(_KIND_HEADS, _by_kind(calls))}"
