@@ -15,6 +15,7 @@ from types import FrameType
 import hypothesis
 import pytest
 
+from dtflab.graph import scopes
 from dtflab.machine import hosts
 
 HERE = Path(__file__).parent
@@ -83,7 +84,14 @@ def no_gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     hosts.simulate_gpus(None)
 
 
-# ---- nothing is left running ----
+# ---- nothing is left behind ----
+
+
+@pytest.fixture(autouse=True)
+def fresh_default_graph() -> None:
+    """A test may use the default graph; what others built in it is not there, in whatever order they run."""
+    scopes.reset_default_graph()
+
 
 SETTLE_S = 5.0  # for threads and processes that were told to stop and are on their way
 
