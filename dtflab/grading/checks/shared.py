@@ -1,0 +1,212 @@
+"""Questions on state that tasks keep.
+
+q1: a model was trained on a cluster, the program has ended, and nobody has saved anything. What is left of it? The
+checks train for real, on a cluster of this process, let one task begin anew and somebody reset a container; then the
+answer gets the target of a session, and its checkpoint is read.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dtflab.cluster.cluster import Cluster
+from dtflab.grading.questions import Wrong, register
+from dtflab.graph import scopes
+from dtflab.graph.graph import Graph
+from dtflab.ops.variable_scope import get_variable
+from dtflab.ops.variables import global_variables, report_uninitialized_variables
+from dtflab.runtime.session import Session
+from dtflab.train.checkpoint_utils import list_variables, load_variable
+
+q1 = register(
+    "shared/q1",
+    "Rescue a model that nobody saved",
+    answer="rescue",
+    hints=(
+        """Whoever builds the same graph and opens a session on the same cluster finds the variables that are still
+        there: with tf.Session(target). Do not initialize anything: that would put new values over the trained ones.""",
+        """After build(), tf.global_variables() has them all. sess.run(tf.is_variable_initialized(variable)) says if one
+        has a value. The names of those that have none are what you return.""",
+        """A Saver saves all variables, and fails at one without a value, unless it gets a list:
+        tf.train.Saver(left).save(sess, path), where left are the variables that have a value.""",
+    ),
+)
+
+
+class Home(NamedTuple):
+    """Where a variable is asked to be, in which container, and whether it outlives what happens."""
+
+    device: str
+    container: str
+    stays: bool
+
+
+ON_PS = [Home(f"/job:ps/task:{task}", "", stays=True) for task in range(2)]
+ELSEWHERE = [
+    Home("/job:ps/task:0", "kept", stays=True),
+    Home("/job:ps/task:1", "reset", stays=False),  # by somebody, after the training
+    Home("/job:worker/task:0", "", stays=False),  # which begins anew, after the training
+]
+
+
+class Case(NamedTuple):
+    """A model: where each variable is, and its value when the training ended."""
+
+    homes: Mapping[str, Home]
+    trained: Mapping[str, np.ndarray]
+
+    @property
+    def lost(self) -> list[str]:
+        return [name for name, home in self.homes.items() if not home.stays]
+
+    @property
+    def kept(self) -> dict[str, np.ndarray]:
+        return {name: self.trained[name] for name, home in self.homes.items() if home.stays}
+
+    def build(self) -> None:
+        """Makes its variables in the default graph."""
+        graph = scopes.get_default_graph()
+        for name, home in self.homes.items():
+            with graph.device(home.device), graph.container(home.container):
+                get_variable(name, self.trained[name].shape)
+
+
+class Seen(NamedTuple):
+    """What an answer called lost, what its checkpoint holds (None: there is none), what the cluster had afterwards."""
+
+    case: Case
+    lost: Sequence[str]
+    saved: Mapping[str, np.ndarray] | None
+    left: Sequence[str]
+
+
+def _draw(random: Random, homes: Sequence[Home]) -> Case:
+    """A model with one variable or two in each of the homes, in any order."""
+    chosen = random.sample([*homes, *random.sample(homes, len(homes) - 1)], 2 * len(homes) - 1)
+    names = {f"{random.choice(('weights', 'biases', 'embedding'))}{i}": home for i, home in enumerate(chosen, 1)}
+    values = {name: np.array([random.gauss(0, 1) for _ in range(random.randint(2, 5))], np.float32) for name in names}
+    return Case(names, values)
+
+
+def _train(case: Case, target: str) -> None:
+    """The program that forgot to save."""
+    with Graph().as_default():
+        case.build()
+        updates = [variable.assign(case.trained[variable.op.name]) for variable in global_variables()]
+        with Session(target) as session:
+            session.run(updates)
+
+
+def _run(answer: Any, case: Case) -> Seen:
+    """Train, let happen what happens, and let the answer rescue what is left."""
+    with Cluster(ps=2, worker=2) as cluster, tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.ckpt")
+        _train(case, cluster.target_of("worker", 0))
+        if case.lost:
+            Session.reset(cluster.target_of("worker", 0), ["reset"])
+            cluster.restart("worker", 0)
+        target = cluster.target_of("worker", 1)
+        with Graph().as_default():
+            lost = _names(answer(target, case.build, path))
+        saved = _saved(path) if os.path.exists(f"{path}.index") else None
+        with Graph().as_default():
+            case.build()
+            with Session(target) as session:
+                gone = session.run(report_uninitialized_variables())
+        return Seen(case, lost, saved, sorted(set(case.homes) - {name.decode() for name in gone}))
+
+
+def _names(value: Any) -> list[str]:
+    """The names that an answer returned, in order; as bytes or with the number of the output they are names, too."""
+    if not hasattr(value, "__iter__") or isinstance(value, str | bytes):
+        raise Wrong(f"rescue returned {value!r}; expected is a list of names, [] if nothing is lost.")
+    return sorted((one.decode() if isinstance(one, bytes) else str(one)).removesuffix(":0") for one in value)
+
+
+def _saved(path: str) -> dict[str, np.ndarray]:
+    return {name: load_variable(path, name) for name, _ in list_variables(path)}
+
+
+def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
+def _demand_lost(seen: Seen) -> None:
+    """Wrong unless the answer names what is lost, no more and no less."""
+    if sorted(seen.lost) != sorted(seen.case.lost):
+        of = f"Of the variables {_listed(seen.case.homes)}"
+        raise Wrong(f"{of}, it calls lost: {_listed(seen.lost)}. Lost are: {_listed(seen.case.lost)}.", seen)
+
+
+def _demand_saved(seen: Seen) -> None:
+    """Wrong unless the checkpoint has the trained values of all that is not lost, and nothing else."""
+    kept = seen.case.kept
+    if seen.saved is None:
+        raise Wrong("There is no checkpoint at `path`. tf.train.Saver(…).save(sess, path) writes one.", seen)
+    if set(seen.saved) != set(kept):
+        raise Wrong(f"The checkpoint has {_listed(seen.saved)}; expected are {_listed(kept)}.", seen)
+    for name, value in kept.items():
+        if not np.array_equal(seen.saved[name], value):
+            raise Wrong(f"{name} was trained to {value}, but {seen.saved[name]} was saved.", seen)
+
+
+# -- what is checked -----------------------------------------------------------------------------------------
+
+
+@q1.check("The training program has ended: everything is still there, and is saved", points=4)
+def ended(answer: Any, random: Random) -> None:
+    seen = _run(answer, _draw(random, ON_PS))
+    _demand_lost(seen)
+    _demand_saved(seen)
+
+
+@q1.check("A task began anew, and a container was reset: what is lost is named", points=3)
+def named(answer: Any, random: Random) -> None:
+    _demand_lost(_run(answer, _draw(random, ON_PS + ELSEWHERE)))
+
+
+@q1.check("The rest is saved, as it was trained", points=3)
+def saved(answer: Any, random: Random) -> None:
+    _demand_saved(_run(answer, _draw(random, ON_PS + ELSEWHERE)))
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q1.mistake(
+    "The cluster's variables are gone now: tf.Session.reset empties containers. To find what others have left, only "
+    "open a session."
+)
+def empties_the_cluster(seen: Seen) -> bool:
+    return not seen.left
+
+
+@q1.mistake(
+    "Variables were initialized: trained values are overwritten by new ones, for ever. What a cluster holds needs no "
+    "initializer; whoever comes later just uses it."
+)
+def initializes(seen: Seen) -> bool:
+    kept, got = seen.case.kept, seen.saved or {}
+    return len(seen.left) == len(seen.case.homes) and any(n in got and (got[n] != kept[n]).any() for n in kept)
+
+
+@q1.mistake(
+    "What is lost was given new values, and these are in the checkpoint, as if they had been trained. Leave it out: "
+    "tf.train.Saver takes a list of the variables to save."
+)
+def saves_what_is_lost(seen: Seen) -> bool:
+    return bool(set(seen.case.lost) & set(seen.saved or {}))
+
+
+@q1.mistake(
+    "Everything seems to be lost. Does the session have the target, tf.Session(target)? Without one it is local, and "
+    "has variables of its own. And does the graph have the variables' own names, without a scope around build()?"
+)
+def looks_elsewhere(seen: Seen) -> bool:
+    return len(seen.lost) == len(seen.case.homes) > len(seen.case.lost)

@@ -1,0 +1,41 @@
+"""Wrong answers to shared/q1, each called as the mistake that its hint names. Tests grade them; people read them."""
+
+import dtflab as tf
+
+
+def save_what_is_left(sess, path):
+    lost = [name.decode() for name in sess.run(tf.report_uninitialized_variables())]
+    left = [variable for variable in tf.global_variables() if variable.op.name not in lost]
+    if left:
+        tf.train.Saver(left).save(sess, path)
+    return lost
+
+
+def initializes(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        sess.run(tf.global_variables_initializer())
+        return save_what_is_left(sess, path)
+
+
+def saves_what_is_lost(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        lost = [name.decode() for name in sess.run(tf.report_uninitialized_variables())]
+        sess.run(tf.variables_initializer([v for v in tf.global_variables() if v.op.name in lost]))
+        tf.train.Saver().save(sess, path)
+        return lost
+
+
+def looks_elsewhere(target, build, path):
+    with tf.variable_scope("rescued"):
+        build()
+    with tf.Session(target) as sess:
+        return [name.removeprefix("rescued/") for name in save_what_is_left(sess, path)]
+
+
+def empties_the_cluster(target, build, path):
+    build()
+    tf.Session.reset(target)
+    with tf.Session(target) as sess:
+        return save_what_is_left(sess, path)
