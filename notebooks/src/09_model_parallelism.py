@@ -218,32 +218,38 @@ def by_rows(x, devices):
     upper, lower = devices
     with tf.device(upper):
         top, bottom = tf.split(x, 2, axis=1, name="cut")
+    with tf.device(upper), tf.name_scope("top0"):
+        top_edge = top[:, -1:]
+    with tf.device(lower), tf.name_scope("bottom0"):
+        bottom_edge = bottom[:, :1]
     for i, weights in enumerate(filters):
-        with tf.device(upper):
-            edge_of_top = tf.identity(top[:, -1:], name=f"top{i}_edge")
-        with tf.device(lower):
-            edge_of_bottom = tf.identity(bottom[:, :1], name=f"bottom{i}_edge")
-        with tf.device(upper), tf.name_scope(f"top{i + 1}"):
-            top = conv(tf.concat([top, edge_of_bottom], axis=1), weights, f"upper{i + 1}")[:, :-1]
-        with tf.device(lower), tf.name_scope(f"bottom{i + 1}"):
-            bottom = conv(tf.concat([edge_of_top, bottom], axis=1), weights, f"lower{i + 1}")[:, 1:]
-    with tf.device(lower):
-        sum_of_bottom = tf.reduce_sum(bottom, axis=1)
-    with tf.device(upper):
-        return [tf.add(tf.reduce_sum(top, axis=1), sum_of_bottom, name="sum")]
+        seen_by_top, seen_by_bottom = [top, bottom_edge], [top_edge, bottom]
+        with tf.device(upper), tf.variable_scope(f"top{i + 1}"):
+            top = conv(tf.concat(seen_by_top, axis=1), weights, "layer")[:, :-1]
+            top_edge = top[:, -1:]
+        with tf.device(lower), tf.variable_scope(f"bottom{i + 1}"):
+            bottom = conv(tf.concat(seen_by_bottom, axis=1), weights, "layer")[:, 1:]
+            bottom_edge = bottom[:, :1]
+    return [add_up(top, bottom, devices)]
+
+
+def add_up(top, bottom, devices):
+    """The sum over each column of each map."""
+    with tf.device(devices[1]), tf.name_scope("sum_of_bottom"):
+        bottom = tf.reduce_sum(bottom, axis=1)
+    with tf.device(devices[0]), tf.name_scope("sum"):
+        return tf.add(tf.reduce_sum(top, axis=1), bottom)
 
 
 one_cnn, two_cnn = run(whole_images, 1, photos), run(by_rows, 2, photos)
 assert np.allclose(one_cnn.value, two_cnn.value, rtol=1e-3)
 computed = 4 * photos[..., 0].size * sum(DEPTHS[1:])
 print(f"one GPU {one_cnn.ms:.2f} ms   two {two_cnn.ms:.2f} ms")
-print(
-    f"cut through the images: {two_cnn.sent / 1e6:.1f} MB from GPU to GPU, {two_cnn.sent / computed:.0%} of what the layers computed"
-)
+print(f"from GPU to GPU: {two_cnn.sent / 1e6:.1f} MB, {two_cnn.sent / computed:.0%} of what the layers computed")
 
 # %%
 # Figure 12-15
-tf.viz.placement(two_cnn.graph, max_boxes=24, title="A convolutional network, cut through the images")
+tf.viz.placement(two_cnn.graph, max_boxes=14, title="A convolutional network, cut through the images")
 
 # %%
 tf.viz.timeline(two_cnn.trace, title="Half of each image on each GPU")
@@ -272,10 +278,7 @@ def carelessly(x, devices):
             top = conv(tf.concat([above, below[:, :1]], axis=1), weights, f"upper{i + 1}")[:, :-1]
         with tf.device(lower):
             bottom = conv(tf.concat([above[:, -1:], below], axis=1), weights, f"lower{i + 1}")[:, 1:]
-    with tf.device(lower):
-        sum_of_bottom = tf.reduce_sum(bottom, axis=1)
-    with tf.device(upper):
-        return [tf.add(tf.reduce_sum(top, axis=1), sum_of_bottom)]
+    return [add_up(top, bottom, devices)]
 
 
 careless = run(carelessly, 2, photos)
@@ -289,25 +292,38 @@ for how, it in (("with care", two_cnn), ("carelessly", careless)):
 #
 # ## A recurrent network
 #
-# A *recurrent* network reads a sequence word by word. A layer is a *cell*: it takes a word, or what the layer below made of
-# it, and its own state after the word before. Our network has four layers and reads eight words.
+# A *recurrent* network reads a sequence word by word. A layer is a *cell*: from a word, or what the layer below made of it,
+# and from its own state after the word before, it makes its new state. Our network has four layers and reads eight words.
 #
 # **Predict: with a layer on each of four GPUs, when can the fourth one begin? How many are busy in the middle?**
 
 # %%
-WORDS, SIZE = 8, 512
+WORDS, SIZE = 8, 1024
 sentences = rng.normal(size=[64, WORDS, SIZE]).astype(np.float32)
 
 
+def cell(word, state, layer):
+    """The new state of a layer."""
+    start = tf.random_uniform_initializer(-0.03, 0.03, seed=layer)
+    kernel = tf.get_variable(f"layer{layer}", [2 * SIZE, SIZE], initializer=start)
+    return tf.tanh(tf.matmul(tf.concat([word, state], axis=1), kernel))
+
+
 def recurrent(x, devices):
-    """Four layers of LSTM cells, as many on each device; what the last one says of the last word."""
-    start = tf.random_uniform_initializer(-0.05, 0.05, seed=1)
-    cells = [tf.nn.rnn_cell.LSTMCell(SIZE, initializer=start) for _ in range(4)]
-    where = [devices[i * len(devices) // 4] for i in range(4)]
-    with tf.device(devices[0]):
+    """Four layers, as many on each device; what the last one makes of the last word."""
+    where = [devices[layer * len(devices) // 4] for layer in range(4)]
+    with tf.device(where[0]):
         words = tf.unstack(x, axis=1, name="words")
-    outputs, _ = tf.nn.static_rnn(tf.model_parallel.rnn_layers(cells, where), words, dtype=tf.float32)
-    return outputs[-1:]
+    states = []
+    for device in where:
+        with tf.device(device):
+            states.append(tf.zeros([len(sentences), SIZE], name="start"))
+    for at, word in enumerate(words):
+        with tf.variable_scope("cells", reuse=at > 0, auxiliary_name_scope=False):
+            for layer in range(4):
+                with tf.device(where[layer]), tf.name_scope(f"word{at + 1}_layer{layer + 1}"):
+                    word = states[layer] = cell(word, states[layer], layer + 1)
+    return [word]
 
 
 one_rnn, four_rnn = run(recurrent, 1, sentences), run(recurrent, 4, sentences)
@@ -316,7 +332,10 @@ print(f"one GPU {one_rnn.ms:.2f} ms   four {four_rnn.ms:.2f} ms")
 
 # %%
 # Figure 12-16
-tf.viz.placement(four_rnn.graph, scope="rnn/rnn", max_boxes=8, title="A recurrent network, a layer on each GPU")
+tf.viz.placement(four_rnn.graph, max_boxes=50, title="A recurrent network, a layer on each GPU")
+
+# %% [markdown]
+# Cells that stand side by side need nothing of each other, so they can be computed at the same time. And so they are:
 
 # %%
 tf.viz.what_if({"all layers on one GPU": one_rnn.step, "a layer on each of four": four_rnn.step}, links=0,
