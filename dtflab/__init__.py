@@ -537,6 +537,7 @@ _LAZY = {
     "Cluster": "dtflab.cluster.cluster",
     "timeouts": "dtflab.cluster.timeouts",
     "watch": "dtflab.machine.watch",
+    "variables_of": "dtflab.cluster.holdings",
     "explain": "dtflab.viz.explain",
     "simulate_gpus": "dtflab.machine.hosts",
     "smi": "dtflab.machine.smi",

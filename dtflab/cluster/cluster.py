@@ -19,21 +19,24 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from dtflab.cluster import addresses, inprocess
+from dtflab.cluster import addresses
 from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceManager
 from dtflab.cluster.clients import Client, Clients
 from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.holdings import HeldQueue, HeldVariable, queues_on, variables_on
 from dtflab.cluster.homes import Homes, Visible
 from dtflab.cluster.process import ProcessTask
 from dtflab.cluster.server import Server
 from dtflab.cluster.virtual_time import begin_world, check_options, hardware_text, name_of_gpu
 from dtflab.graph import device_spec, errors
 from dtflab.graph.text_table import html_table
+from dtflab.graph.watch import Call
 from dtflab.hardware.machines import Machines
 from dtflab.hardware.parts import Processor
 from dtflab.machine import clock as clocks, smi
 from dtflab.machine.cards import parse_memory
 from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.devices import Device
 from dtflab.machine.hosts import Home, definition_of
 from dtflab.machine.registry import HostCards
 from dtflab.ops.accumulator_state import Accumulator
@@ -366,7 +369,28 @@ class Cluster:
             lines.append(f"In processes of their own, which are not asked for what they wait: {', '.join(unasked)}")
         return lines
 
-    def calls(self) -> list[inprocess.Call]:
+    def variables(self) -> list[HeldVariable]:
+        """Who holds which variable: task, device, container, name, dtype, shape, bytes.
+
+        Tasks in processes of their own do not tell: NotImplementedError if there is no other.
+        """
+        return variables_on(self.local_devices("variables"))
+
+    def queues(self) -> list[HeldQueue]:
+        """The queues of its tasks as they are now: level, capacity, who waits; of tasks in this process only, too."""
+        return queues_on(self.local_devices("queues"))
+
+    def local_devices(self, what: str) -> list[Device]:
+        """The devices of its tasks in this process; NotImplementedError if there is none, as others do not tell."""
+        own = [task for task in self.tasks if isinstance(task, InProcessTask)]
+        if not own:
+            raise NotImplementedError(
+                f"The tasks of {self.name} are processes of their own, which do not tell their {what}. Look at them in "
+                "a cluster with engine='inprocess'."
+            )
+        return [device for task in own if task.state == "running" for device in task.server.task.devices]
+
+    def calls(self) -> list[Call]:
         """The latest calls between the tasks of this process, as a wire would have carried them, oldest first."""
         calls = [list(task.server.task.calls) for task in self.tasks if isinstance(task, InProcessTask)]
         return sorted(itertools.chain.from_iterable(calls))

@@ -91,7 +91,6 @@ class Spec(NamedTuple):
         return len(self.shapes) == len(asked) and all(mine.is_compatible_with(theirs) for mine, theirs in pairs)
 
 
-_DOES = {"Enqueue": "put", "Dequeue": "take", "Close": "close"}  # verb of an attempt → of an event
 _STATES: dict[str, type[QueueState]] = {state.kind: state for state in (FIFOState, PaddingFIFOState, PriorityState)}
 
 
@@ -142,7 +141,7 @@ class Queue:
                 attempt.who = attempt.who._replace(client=watch.client_of(attempt.who.step))
             served = self.state.join(attempt)
             if watch.watchers and attempt not in served:
-                self._tell("wait", attempt, over=False, wants=_DOES[attempt.verb])
+                self._tell("wait", attempt, over=False, wants=attempt.does)
             # Perhaps it was to leave before it stood in line: a reader may ask for a step that is failing just now.
             return [*served, *go()] if cancelled else served
 
@@ -188,7 +187,7 @@ class Queue:
         if attempt.error is not None:
             self._tell("end", attempt, error=type(attempt.error).__name__)
         elif count or over:
-            self._tell(_DOES[attempt.verb], attempt, count, over)
+            self._tell(attempt.does, attempt, count, over)
         return over
 
     def _tell_gone(self, gone: Iterable[Attempt]) -> None:
@@ -200,13 +199,17 @@ class Queue:
         self, what: str, attempt: Attempt, count: int = 0, over: bool = True, wants: str = "", error: str = ""
     ) -> None:
         name = self.state.name if self.container == DEFAULT_CONTAINER else f"{self.container}/{self.state.name}"
-        capacity = 0 if self.state.capacity == UNBOUNDED else self.state.capacity
         who = attempt.who or Waiter("", 0)
-        place = (self.device, name, what, count, len(self.state), capacity)
+        place = (self.device, name, what, count, len(self.state), self.capacity)
         watch.queue_event(*place, who.op, who.client, who.step, over, wants, error)
 
     def __len__(self) -> int:
         return len(self.state)
+
+    @property
+    def capacity(self) -> int:
+        """How many elements there may be; 0 for no limit."""
+        return 0 if self.state.capacity == UNBOUNDED else self.state.capacity
 
     @property
     def closed(self) -> bool:

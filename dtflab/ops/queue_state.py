@@ -34,6 +34,7 @@ class Attempt:
     __slots__ = ("done", "error", "who")
 
     verb = ""
+    does = ""
 
     def __init__(self, who: Any = None, done: Callable[[Any], Any] | None = None) -> None:
         self.who = who
@@ -70,6 +71,7 @@ class Put(Attempt):
     __slots__ = ("_wants", "elements")
 
     verb = "Enqueue"
+    does = "put"
 
     def __init__(self, elements: Iterable[Element], count: int, *args: Any) -> None:
         super().__init__(*args)
@@ -98,6 +100,7 @@ class Get(Attempt):
     __slots__ = ("count", "held", "up_to")
 
     verb = "Dequeue"
+    does = "take"
 
     def __init__(self, count: int, up_to: bool = False, *args: Any) -> None:
         super().__init__(*args)
@@ -140,6 +143,7 @@ class Close(Attempt):
     __slots__ = ()
 
     verb = "Close"
+    does = "close"
 
     def proceed(self, queue: QueueState) -> bool:
         if queue.closed:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -95,6 +96,11 @@ class _Private:
     def __del__(self) -> None:
         with contextlib.suppress(errors.NotFoundError):  # the container was reset before
             self._resources.delete(self._container, self.name, self._kind)
+
+
+def plain_name(name: str) -> str:
+    """The name of a resource as its program knows it: that of its node, if it is private."""
+    return re.sub(r"^_\d+_", "", name)
 
 
 def name_for(ctx: Any, node_name: str, container: str, shared_name: str, kind: type) -> str:

@@ -20,6 +20,7 @@ from dtflab.viz.queues import queues
 from dtflab.viz.staleness import staleness
 from dtflab.viz.style import style
 from dtflab.viz.timeline import timeline
+from dtflab.viz.variables import variables
 from dtflab.viz.what_ifs import sweep, what_if
 from dtflab.viz.wire import wire
 
@@ -36,6 +37,7 @@ __all__ = [
     "critical_path",
     "staleness",
     "queues",
+    "variables",
     "wire",
     "what_if",
     "sweep",

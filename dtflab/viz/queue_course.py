@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from dtflab.graph.watch import QueueEvent, Watch
-
-_PRIVATE = re.compile(r"_\d+_(?=[^/]*$)")  # what stands before the name of a queue that no other session shares
+from dtflab.ops.resource_mgr import plain_name
 
 
 class Wait(NamedTuple):
@@ -69,7 +67,7 @@ def courses(seen: Watch | Sequence[QueueEvent]) -> list[Course]:
     for event in events:
         by_queue.setdefault((event.device, event.queue), []).append(event)
     return [
-        Course(device, _PRIVATE.sub("", name), own[-1].capacity, own, _waits(own, end))
+        Course(device, plain_name(name), own[-1].capacity, own, _waits(own, end))
         for (device, name), own in by_queue.items()
     ]
 

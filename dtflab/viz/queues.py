@@ -163,7 +163,8 @@ class _Band:
         client, op, wants = who
         y = self._lane_y(lane)
         label = self._label(client_label(client), op) if client else shorten(op, self.left - 16, 11)
-        told = f"{op} · {client_label(client)}\nwaited {plural(len(waits), 'time')} to {wants}, {_seconds(sum(w.seconds for w in waits))}"
+        told = f"{op} · {client_label(client)}\nwaited {plural(len(waits), 'time')} to {wants}, "
+        told += _seconds(sum(wait.seconds for wait in waits))
         text = tag("text", label, x=8, y=y + 13, class_="s11")
         bars = [part for wait in waits for part in self._bar(wait, y + 3)]
         yield tag("g", tag("title", told), text, *_few(bars))

@@ -1,0 +1,161 @@
+"""The picture of shared state: who holds which variable, bytes per device, a segment for each variable.
+
+Every device is a bar as long as what it holds; the variables of a device lie in it in the order in which they were
+made, each named where there is room. Hatched segments are in a container of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from dtflab.cluster.cluster import Cluster
+from dtflab.cluster.holdings import HeldVariable, variables_of
+from dtflab.graph.text_table import text_table
+from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
+from dtflab.runtime.session import BaseSession
+from dtflab.viz import marks
+from dtflab.viz.palette import in_order, look
+from dtflab.viz.picture import Picture, Table
+from dtflab.viz.style import room
+from dtflab.viz.svg import Markup, hatch_path, join, number, shorten, tag, text_width
+from dtflab.viz.units import byte_size, plural
+
+MOST_DEVICES = 24  # bars; the table knows more
+_MOST_TABLE_ROWS = 1000
+_BAR, _ROW = 26.0, 36.0
+_STYLE = (
+    ".dtf .held{stroke:var(--bg);stroke-width:1}.dtf .unset{fill:none;stroke:var(--soft);stroke-dasharray:3 2}"
+    ".dtf .grid{stroke:var(--soft);stroke-opacity:.35}"
+)
+
+
+def variables(
+    held: Cluster | BaseSession | Sequence[HeldVariable], *, width: float | None = None, title: str = "Variables"
+) -> Picture:
+    """Picture who holds which variable, with bytes per device.
+
+    `held` is a cluster, a session (then the tasks that it reaches), or what `cluster.variables()` gave. ValueError if
+    there is no variable yet: they come to be when their initializers run. NotImplementedError for tasks in processes
+    of their own, which do not tell.
+    """
+    found = held_by(held)
+    if not found:
+        raise ValueError("No variable is held yet: they come to be when their initializers run.")
+    by_device: dict[str, list[HeldVariable]] = {device: [] for device in in_order(v.device for v in found)}
+    for variable in found:
+        by_device[variable.device].append(variable)
+    inner = room(width)
+    most = sorted(by_device, key=lambda device: -_bytes(by_device[device]))[:MOST_DEVICES]
+    shown = {device: own for device, own in by_device.items() if device in most}
+    head = marks.heading(title, _summary(found, by_device, shown), inner)
+    top = head.height + 12
+    drawing = join([head, *_bars(shown, top, inner)])
+    size = (inner, top + len(shown) * _ROW)
+    sentence = f"{title}: {_summary(found, by_device, shown)}. " + " ".join(_told(*item) for item in by_device.items())
+    return Picture(drawing, size, _STYLE, sentence, _tables(by_device, found), _text(by_device))
+
+
+def held_by(held: Cluster | BaseSession | Iterable[HeldVariable]) -> list[HeldVariable]:
+    """The variables of a cluster, of a session, or those that are given."""
+    if isinstance(held, Cluster):
+        return held.variables()
+    return variables_of(held) if isinstance(held, BaseSession) else list(held)
+
+
+def _bytes(held: Iterable[HeldVariable]) -> int:
+    return sum(variable.nbytes for variable in held)
+
+
+def _bars(by_device: dict[str, list[HeldVariable]], top: float, width: float) -> Iterator[Markup]:
+    largest = max(map(_bytes, by_device.values())) or 1
+    looks = {device: look(device) for device in by_device}
+    left = max(marks.badge_width(one) + 8 + text_width(one.label, 12, bold=True) for one in looks.values()) + 12
+    right = max(text_width(_remark(own), 11) for own in by_device.values()) + 10
+    for i, (device, held) in enumerate(by_device.items()):
+        one, y = looks[device], top + i * _ROW
+        yield marks.badge(one, 0, y + 4)
+        yield tag("text", one.label, x=marks.badge_width(one) + 8, y=y + 17, class_="b")
+        x = left
+        for variable in held:
+            if variable.nbytes:
+                long = variable.nbytes / largest * (width - left - right)
+                yield tag("g", tag("title", _one(variable)), *_segment(variable, one.colour.ink, x, y, long))
+                x += long
+        yield tag("text", _remark(held), x=x + 8, y=y + 17, class_="s11 soft")
+
+
+def _segment(variable: HeldVariable, ink: str, x: float, y: float, width: float) -> Iterator[Markup]:
+    colour = look(variable.device).colour
+    own_container = variable.container != DEFAULT_CONTAINER
+    yield tag("rect", x=x, y=y, width=width, height=_BAR, fill=colour.fill, class_="held")
+    if own_container:
+        yield tag("path", d=hatch_path(x, y, width, _BAR, 6), stroke=ink, stroke_opacity=0.45)
+    name = shorten(_name(variable), width - 8, 11) if width > 34 else ""
+    if name:
+        halo = {"stroke": colour.fill, "stroke_width": 3, "paint_order": "stroke"} if own_container else {}
+        style = f"fill:{ink}"
+        yield tag("text", name, x=number(x + width / 2), y=y + 17, class_="s11 mid", style=style, **halo)
+
+
+def _name(variable: HeldVariable) -> str:
+    return plain_name(variable.name)
+
+
+def _remark(held: Sequence[HeldVariable]) -> str:
+    unset = sum(not variable.initialized for variable in held)
+    return f"{byte_size(_bytes(held))} in {plural(len(held), 'variable')}" + (
+        f", {unset} without a value" if unset else ""
+    )
+
+
+def _one(variable: HeldVariable) -> str:
+    shape = " × ".join(map(str, variable.shape)) or "scalar"
+    where = "" if variable.container == DEFAULT_CONTAINER else f"\ncontainer {variable.container}"
+    return f"{_name(variable)}\n{variable.dtype}, {shape}, {byte_size(variable.nbytes)}{where}"
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+
+
+def _summary(
+    found: Sequence[HeldVariable], by_device: dict[str, list[HeldVariable]], shown: dict[str, list[HeldVariable]]
+) -> str:
+    text = f"{plural(len(found), 'variable')}, {byte_size(_bytes(found))} on {plural(len(by_device), 'device')}"
+    containers = sorted({v.container for v in found} - {DEFAULT_CONTAINER})
+    if containers:
+        more = f" and {len(containers) - 3} more" if len(containers) > 3 else ""
+        text += f"; hatched: container {', '.join(containers[:3])}{more}"
+    return text if len(shown) == len(by_device) else f"{text} (the {len(shown)} that hold most are drawn)"
+
+
+def _told(device: str, held: Sequence[HeldVariable]) -> str:
+    return f"{look(device).label}: {_remark(held)}."
+
+
+def _tables(by_device: dict[str, list[HeldVariable]], found: Sequence[HeldVariable]) -> list[Table]:
+    heads = ("variable", "device", "container", "type", "shape", "bytes")
+    rows = [
+        [
+            _name(v),
+            look(v.device).label,
+            v.container,
+            v.dtype,
+            v.shape,
+            f"{v.nbytes:,}" if v.initialized else "no value",
+        ]
+        for v in found[:_MOST_TABLE_ROWS]
+    ]
+    title = "Variables" if len(rows) == len(found) else f"Variables, the first {len(rows):,} of {len(found):,}"
+    return [("Bytes per device", _HEADS, _rows(by_device)), (title, heads, rows)]
+
+
+_HEADS = ("device", "variables", "bytes")
+
+
+def _rows(by_device: dict[str, list[HeldVariable]]) -> list[list[object]]:
+    return [[look(device).label, len(held), f"{_bytes(held):,}"] for device, held in by_device.items()]
+
+
+def _text(by_device: dict[str, list[HeldVariable]]) -> str:
+    names = [", ".join(_name(v) for v in held[:4]) + (", …" if len(held) > 4 else "") for held in by_device.values()]
+    return text_table((*_HEADS, "names"), [[*row, text] for row, text in zip(_rows(by_device), names, strict=True)])
