@@ -1,7 +1,7 @@
 """dtflab: TensorFlow 1.x's distributed graph runtime, small enough to read and open enough to look inside.
 
 `import dtflab as tf` runs TF1 programs; this module is their namespace, and the few names that TF1 does not have
-(`Cluster`, `timeouts`, `simulate_gpus`, `smi`, `discovery`, `explain`, `grade`, `viz`, `datasets`, `attention`,
+(`Cluster`, `timeouts`, `simulate_gpus`, `smi`, `discovery`, `explain`, `check`, `grade`, `viz`, `datasets`, `attention`,
 `regularizers`, `model_parallel`, `sim`) are the lab's own.
 
 The rooms, lower ones first; a lower one never imports an upper one:
@@ -542,6 +542,7 @@ _LAZY = {
     "simulate_gpus": "dtflab.machine.hosts",
     "smi": "dtflab.machine.smi",
     "discovery": "dtflab.machine.discovery",
+    "check": "dtflab.grading.grade",
     "grade": "dtflab.grading.grade",
     "get_logger": "dtflab.graph.tf_logging",
     "OpError": "dtflab.graph.errors",

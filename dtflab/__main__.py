@@ -1,6 +1,7 @@
 """`python -m dtflab run script.py …`: run a TF1 program, unedited, on dtflab. `dtflab smi`: who uses which GPU.
 
 `dtflab sim …`: what simulated hardware would do. `dtflab notebooks DIR`: the course, to work in.
+`dtflab grade FOLDER`: the marks of many submissions. `dtflab export --otter DIR`: the questions for otter-grader.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 
 import dtflab
 from dtflab import aliases, course
+from dtflab.grading import cli as grading
 from dtflab.sim import cli
 
 
@@ -28,11 +30,17 @@ def main(argv: list[str] | None = None) -> None:
     simulate = commands.add_parser("sim", help="predict how training scales, from a model of the hardware")
     cli.add_arguments(simulate)
     course.add_arguments(commands.add_parser("notebooks", help="copy the lessons and exercises into a folder"))
+    grading.add_grade_arguments(commands.add_parser("grade", help="grade notebooks and percent files, each isolated"))
+    grading.add_export_arguments(commands.add_parser("export", help="write the course's questions for another grader"))
     options = parser.parse_args(argv)
     if options.command == "sim":
         cli.main(options)
     elif options.command == "notebooks":
         course.main(options)
+    elif options.command == "grade":
+        sys.exit(grading.grade(options))
+    elif options.command == "export":
+        sys.exit(grading.export_tests(options))
     elif options.command == "smi":
         print(dtflab.smi(options.period))
     else:

@@ -44,6 +44,23 @@ def grade(id: str, answer: Any = _NOT_GIVEN, *, hint: bool = False) -> Any:
     return grade_all([question], given)
 
 
+def check(id: str, name: str = "", answer: Any = _NOT_GIVEN) -> bool:
+    """Whether an answer passes the check of that name, or all checks of the question. What is wrong is printed.
+
+    For the doctests of otter-grader, and for scripts. The answer is found as `grade` finds it; LookupError lists the
+    questions or the checks if there is none of that name.
+    """
+    question = find(id)
+    if name:
+        question = question.only(name)
+    caller = sys._getframe(1)
+    given = {question.answer: answer} if answer is not _NOT_GIVEN else {**caller.f_globals, **caller.f_locals}
+    score = Score([judge(question, given)])
+    if score < score.max:
+        print(score.text)
+    return score == score.max
+
+
 def grade_all(questions: list[Question], namespace: Mapping[str, Any]) -> Score:
     """The Score of the answers in `namespace`. A terminal, which shows only its number, is told the rest."""
     score = Score([judge(question, namespace) for question in questions])

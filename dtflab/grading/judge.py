@@ -19,10 +19,11 @@ from typing import Any
 
 from dtflab.grading import watchdog
 from dtflab.grading.capture import captured
-from dtflab.grading.questions import Check, Question, Wrong
+from dtflab.grading.questions import MOST, Check, Question, Wrong
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # frames below are the library's
-_NOT_TRIED = "Not tried, because the answer could not be stopped."
+_DEAF = "Not tried, because the answer could not be stopped."
+_LATE = f"Not tried, because the answer has used up its {MOST:g} s."
 
 
 @dataclass
@@ -61,9 +62,15 @@ class Report:
         return sum(result.points for result in self.results)
 
 
-def judge(question: Question, namespace: Mapping[str, Any]) -> Report:
-    """The report on the answer that `namespace` holds under the question's name for it."""
-    seed, student = os.environ.get("DTFLAB_GRADE_SEED", "0"), os.environ.get("DTFLAB_STUDENT", "")
+def judge(
+    question: Question, namespace: Mapping[str, Any], seed: str | None = None, student: str | None = None
+) -> Report:
+    """The report on the answer that `namespace` holds under the question's name for it.
+
+    Instances are drawn from `seed` and `student`; by default those of the environment.
+    """
+    seed = os.environ.get("DTFLAB_GRADE_SEED", "0") if seed is None else seed
+    student = os.environ.get("DTFLAB_STUDENT", "") if student is None else student
     if question.answer in namespace:
         results = list(_results(question, namespace[question.answer], seed, student))
     else:
@@ -75,11 +82,14 @@ def judge(question: Question, namespace: Mapping[str, Any]) -> Report:
 
 
 def _results(question: Question, answer: Any, seed: str, student: str) -> Iterator[Result]:
-    deaf = False
+    left, deaf = MOST, False
     for check in question.checks:
-        result = _run(question, check, answer, seed, student) if not deaf else Result(check, False, _NOT_TRIED)
+        if deaf or left <= 0:
+            yield Result(check, False, _DEAF if deaf else _LATE)
+            continue
+        result = _run(question, check._replace(seconds=min(check.seconds, left)), answer, seed, student)
         yield result
-        deaf = deaf or result.left_running
+        left, deaf = left - result.seconds, result.left_running
 
 
 def _next_step(question: Question, defined: bool) -> str:
@@ -104,7 +114,7 @@ def _run(question: Question, check: Check, answer: Any, seed: str, student: str)
 def _result(question: Question, check: Check, outcome: watchdog.Outcome) -> Result:
     error = outcome.error
     if outcome.stopped:
-        text = f"Stopped after {check.seconds:g} s: {question.answer} does not come to an end."
+        text = f"Stopped after {check.seconds:.3g} s: {question.answer} does not come to an end."
         deaf = " It did not react, and goes on in the background: restart the kernel."
         return Result(check, False, text + deaf * outcome.left_running, left_running=outcome.left_running)
     if error is None:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dtflab.grading.judge import Report, Result
+from dtflab.grading.questions import Check, Question
 from dtflab.viz.svg import Markup, join, tag
-
-if TYPE_CHECKING:
-    from dtflab.grading.judge import Report, Result
 
 _WORDS = {True: ("✓", "PASS"), False: ("✗", "FAIL")}
 _ROOT = "color:var(--jp-content-font-color1,inherit);font-size:13px;line-height:1.5;max-width:860px"
@@ -139,6 +138,26 @@ def data(report: Report) -> dict[str, Any]:
         "versions": report.versions,
         "checks": [_check_data(result) for result in report.results],
     }
+
+
+def report_of(found: Any, question: Question) -> Report:
+    """The report that `data` describes, as another process said it; ValueError if it is none of this question.
+
+    Only what was seen is taken from it. Points and titles are those of the question here, pictures do not travel.
+    """
+    try:
+        checks = {check["id"]: check for check in found["checks"]}
+        results = [_result_of(checks[check.name], check) for check in question.checks]
+        seed, student, next_step = (str(found[name]) for name in ("seed", "student", "next_step"))
+        versions = {str(name): str(version) for name, version in found["versions"].items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"no report on {question.id}: {type(error).__name__}: {error}") from None
+    return Report(question, results, seed, student, next_step, versions)
+
+
+def _result_of(found: dict[str, Any], check: Check) -> Result:
+    message, mistake, hint, output = (str(found[name]) for name in ("message", "mistake", "hint", "output"))
+    return Result(check, found["passed"] is True, message, mistake, hint, None, output, float(found["seconds"]))
 
 
 def _check_data(result: Result) -> dict[str, Any]:

@@ -26,8 +26,10 @@ from collections.abc import Callable, Container, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+from dtflab.grading.hidden import load_hidden
+
 LIMIT = 4.0  # seconds for a check
-MOST = 20.0  # seconds for all checks of a question: nbgrader gives a cell 30
+MOST = 20.0  # seconds for all checks of a question, hidden ones too: nbgrader gives a cell 30
 Judge = Callable[[Any, Random], Any]
 Shows = Callable[[Any], bool]
 _questions: dict[str, Question] = {}
@@ -79,10 +81,9 @@ class Question:
         """Judge answers by the decorated function, for `points`; it is stopped after `seconds`."""
 
         def add(judge: Judge) -> Judge:
+            if points < 1 or not 0 < seconds <= MOST:
+                raise ValueError(f"{self.id}: a check has at least 1 point, and at most {MOST:g} s")
             self.checks.append(Check(judge.__name__, title, points, judge, seconds))
-            total = sum(check.seconds for check in self.checks)
-            if points < 1 or total > MOST:
-                raise ValueError(f"{self.id}: a check has at least 1 point, and all checks at most {MOST:g} s")
             return judge
 
         return add
@@ -95,6 +96,17 @@ class Question:
             return shows
 
         return add
+
+    def only(self, name: str) -> Question:
+        """The question with the check of that name alone; LookupError lists the names."""
+        part = Question(self.id, self.title, self.answer, self.hints)
+        part.checks = [check for check in self.checks if check.name == name]
+        part.mistakes = self.mistakes
+        if not part.checks:
+            raise LookupError(
+                f"{self.id} has no check {name!r}. It has: {', '.join(check.name for check in self.checks)}"
+            )
+        return part
 
     def diagnosis(self, evidence: Any) -> Mistake | None:
         """The first mistake that the evidence shows."""
@@ -111,10 +123,11 @@ def register(id: str, title: str, answer: str, hints: Sequence[str]) -> Question
 
 
 def all_questions() -> list[Question]:
-    """Every question of the package, by id."""
+    """Every question of the package, by id, with what the teacher adds."""
     checks = importlib.import_module("dtflab.grading.checks")
     for module in pkgutil.iter_modules(checks.__path__):
         importlib.import_module(f"{checks.__name__}.{module.name}")
+    load_hidden()
     return [_questions[id] for id in sorted(_questions)]
 
 

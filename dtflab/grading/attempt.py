@@ -1,0 +1,183 @@
+"""What runs in the process of a submission: its cells in order, then the checks of its answers. `python -m …attempt`.
+
+The order comes as JSON on standard input, what happens goes as lines of JSON to a pipe: which cell runs, its error,
+which question is judged, its report. A cell that fails or takes too long does not keep later ones from running; one
+that can't be stopped takes the process down, and the caller makes another attempt without it (`batch.py`).
+
+Rule: the marks come from the questions as they were before the first cell ran. This process puts its own `grading`
+modules out of the submission's reach, as far as `import` goes: what it changes in `dtflab.grade` or in the checks, it
+changes in copies. Left out: what only another process could prevent. Code that looks for the grader's objects in
+memory, or at a library below the checks, can earn any mark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+from dtflab.grading import hidden, judge, pages
+from dtflab.grading.questions import Question, all_questions
+
+GRACE = 3.0  # seconds that a cell has to react when its time is up
+_JUDGING = 25.0  # seconds for a question: its checks stop after 20, this stops what does not let them
+_FILE = 256 * 2**20  # bytes of the largest file that a submission may write
+# A cell that only grades is skipped: the questions are asked here.
+_ONLY_GRADES = re.compile(r"\s*(import dtflab\s+)?(dtflab\.grade\([^()\n]*\)|%dtf_grade[^\n]*)\s*")
+
+
+class Order(NamedTuple):
+    """What the caller wants done; `token` shows that a line is from here, `skip` are cells that can't be run."""
+
+    token: str
+    cells: list[str]
+    skip: list[int]
+    questions: list[str]
+    checks: str
+    seed: str
+    student: str
+    cell_seconds: float
+    memory: int
+
+
+class TimeUp(BaseException):
+    """The time of a cell is up. Not an Exception: cells catch those."""
+
+
+class Teller:
+    """Says what happens. A process that a submission forked is not the one that is asked: it ends here."""
+
+    def __init__(self, descriptor: int, token: str) -> None:
+        self._descriptor, self._token, self._process = descriptor, token, os.getpid()
+        os.set_inheritable(descriptor, False)
+
+    def __call__(self, event: str, about: Any = None, more: Any = None) -> None:
+        if os.getpid() != self._process:
+            os._exit(0)
+        line = json.dumps([self._token, event, about, more]) + "\n"
+        with open(self._descriptor, "wb", closefd=False) as pipe:
+            pipe.write(line.encode())
+
+
+def main(descriptor: int) -> None:
+    """Run the order that standard input holds."""
+    order = Order(**json.load(sys.stdin))
+    tell = Teller(descriptor, order.token)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    questions = _questions(order)
+    _restrict(order.memory)
+    _detach()
+    with _own_end():
+        namespace = _run_cells(order, tell)
+        for question in questions:
+            tell("judging", question.id)
+            faulthandler.dump_traceback_later(_JUDGING, exit=True)
+            report = judge.judge(question, namespace, order.seed, order.student)
+            faulthandler.cancel_dump_traceback_later()
+            tell("report", pages.data(report))
+        tell("end")
+
+
+@contextlib.contextmanager
+def _own_end() -> Iterator[None]:
+    """Whatever a submission left behind, threads or what is to be done at exit, is not waited for."""
+    try:
+        yield
+    except BaseException as error:  # an exception that came late, from a thread or a timer of the submission
+        print(f"{type(error).__name__}: {error}", flush=True)
+        os._exit(1)
+    sys.__stdout__.flush() if sys.__stdout__ else None
+    os._exit(0)
+
+
+def _questions(order: Order) -> list[Question]:
+    known = {question.id: question for question in all_questions()}
+    if order.checks:
+        hidden.load_folder(Path(order.checks))
+        known = {question.id: question for question in all_questions()}
+    return [known[id] for id in order.questions]
+
+
+def _restrict(memory: int) -> None:
+    """Limits of this process and of those that it starts; all its processes together are watched by the caller."""
+    import resource  # there is none on Windows
+
+    for limit, most in ((resource.RLIMIT_DATA, memory), (resource.RLIMIT_FSIZE, _FILE), (resource.RLIMIT_CORE, 0)):
+        _, hard = resource.getrlimit(limit)
+        resource.setrlimit(limit, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    with contextlib.suppress(OSError):  # where memory runs out, this is what the system should end first
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def _detach() -> None:
+    """Let `import dtflab.grading` give the submission modules of its own."""
+    for name in [name for name in sys.modules if name.startswith("dtflab.grading")]:
+        del sys.modules[name]
+    package = sys.modules["dtflab"]
+    vars(package).pop("grading", None)
+    vars(package).pop("grade", None)
+
+
+# -- cells ---------------------------------------------------------------------------------------------------
+
+
+def _run_cells(order: Order, tell: Teller) -> dict[str, Any]:
+    """What the names stand for after all cells."""
+    shell = _shell()
+    signal.signal(signal.SIGALRM, _time_up)
+    for number, cell in enumerate(order.cells, 1):
+        if number not in order.skip and not _ONLY_GRADES.fullmatch(cell):
+            tell("cell", number)
+            if error := _run_cell(shell, cell, order.cell_seconds):
+                tell("error", number, error)
+    tell("cells")
+    namespace: dict[str, Any] = shell.user_ns
+    return namespace
+
+
+def _shell() -> Any:
+    """IPython without a kernel: magics, `await`, `!command`; it shows nothing and writes no history."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    shell: Any = InteractiveShell.instance(config=config)
+    shell.showtraceback = shell.showsyntaxerror = lambda *_, **__: None  # told in one line
+    sys.argv = [""]
+    return shell
+
+
+def _run_cell(shell: Any, cell: str, seconds: float) -> str:
+    """Run it; its error in one line, empty if there was none."""
+    faulthandler.dump_traceback_later(seconds + GRACE, exit=True)
+    signal.setitimer(signal.ITIMER_REAL, seconds, GRACE / 5)
+    try:
+        try:
+            result = shell.run_cell(cell, silent=True)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        error = result.error_before_exec or result.error_in_exec
+    except TimeUp as late:  # it came while the cell was being left
+        error = late
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    if isinstance(error, TimeUp):
+        return f"stopped after {seconds:g} s"
+    return f"{type(error).__name__}: {error}"[:500].rstrip(": ") if error is not None else ""
+
+
+def _time_up(number: int, frame: FrameType | None) -> None:
+    raise TimeUp
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,230 @@
+"""Submissions are graded, each in a process of its own; several at a time.
+
+A cell or an answer that takes its process down (a crash, an endless loop in C, `os._exit`) is left out of the next
+attempt, so it costs the student only itself. After `ATTEMPTS` of them, what has not been judged has no points.
+
+Rule: whatever is in a file, there is a `Graded` for it, with a mark and with sentences.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dtflab.grading import attempt, isolation, pages
+from dtflab.grading.judge import Report, Result
+from dtflab.grading.questions import Question
+from dtflab.grading.score import Score
+from dtflab.grading.submissions import Submission
+from dtflab.machine.clock import REAL
+
+ATTEMPTS = 4
+_NOTES = 8  # sentences about a file
+_SECRET = ("DTFLAB_CHECKS", "DTFLAB_GRADE_SEED")  # not in the environment of a submission
+
+
+class Options(NamedTuple):
+    """How submissions are graded: limits of one attempt, the teacher's checks and seed."""
+
+    limits: isolation.Limits = isolation.Limits()
+    cell_seconds: float = 30.0
+    checks: str = ""
+    seed: str = "0"
+
+
+@dataclass
+class Graded:
+    """A submission's mark. `failed` says why a file could not be graded; `notes` what else there is to know."""
+
+    submission: Submission
+    reports: list[Report] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    failed: str = ""
+    output: str = ""
+    seconds: float = 0.0
+
+    @property
+    def score(self) -> Score:
+        return Score(self.reports)
+
+
+def none(submission: Submission, questions: Sequence[Question], why: str) -> Graded:
+    """No points for a file that can't be graded."""
+    return Graded(submission, [_lost(question, why) for question in questions], failed=why)
+
+
+def _lost(question: Question, why: str) -> Report:
+    results = [Result(check, False, why) for check in question.checks]
+    return Report(question, results, "", "")
+
+
+# -- one submission ------------------------------------------------------------------------------------------
+
+
+def grade(
+    submission: Submission,
+    code: list[str],
+    questions: Sequence[Question],
+    options: Options,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Graded:
+    """Run the cells of a submission, and judge its answers to `questions`."""
+    began = time.monotonic()
+    work = _Work(submission, code, questions, options)
+    for _ in range(ATTEMPTS):
+        work.go_on(stopped)
+        if work.done or stopped():
+            break
+    return work.graded(time.monotonic() - began)
+
+
+class _Work:
+    """What the attempts at a submission have brought so far."""
+
+    def __init__(
+        self, submission: Submission, code: list[str], questions: Sequence[Question], options: Options
+    ) -> None:
+        self.submission, self.code, self.options = submission, code, options
+        self.questions = {question.id: question for question in questions}
+        self.reports: dict[str, Report] = {}
+        self.errors: dict[int, str] = {}  # of cells, by number
+        self.skip: list[int] = []
+        self.notes: list[str] = []
+        self.output = ""
+        self.done = False
+        self._token = secrets.token_hex(16)
+        self._now: tuple[str, Any, float] = ("", None, 0.0)  # what was said last, and when
+
+    def go_on(self, stopped: Callable[[], bool]) -> None:
+        """One process: all cells but those to be skipped, all questions without a report."""
+        folder = Path(tempfile.mkdtemp(prefix="dtflab-grade-"))
+        self._now = ("start", None, time.monotonic())
+        try:
+            ended = isolation.run(
+                [sys.executable, "-m", attempt.__name__],
+                self.options.limits,
+                folder,
+                environment=_environment(folder, self.submission.student),
+                given=json.dumps(self._order()._asdict()),
+                heard=self._hear,
+                stopped=stopped,
+            )
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        self.output = ended.output
+        if not self.done:
+            self._blame(ended.told or "It ended the whole process.")
+
+    def _order(self) -> attempt.Order:
+        left = [id for id in self.questions if id not in self.reports]
+        return attempt.Order(
+            self._token,
+            self.code,
+            self.skip,
+            left,
+            self.options.checks,
+            self.options.seed,
+            self.submission.student,
+            self.options.cell_seconds,
+            self.options.limits.memory,
+        )
+
+    def _hear(self, line: str) -> None:
+        """A line from the process. One without the token is the submission's own, and says nothing."""
+        try:
+            token, event, about, more = json.loads(line)
+        except (ValueError, TypeError, RecursionError):
+            return
+        if token != self._token:
+            return
+        if event == "error":
+            self.errors[about] = str(more)
+            return
+        if event == "report":
+            question = self.questions[about["id"]]
+            self.reports[question.id] = pages.report_of(about, question)
+        self.done = event == "end"
+        self._now = (event, about, time.monotonic())
+
+    def _blame(self, told: str) -> None:
+        """Whose fault it was that the process ended: that is left out of the next attempt."""
+        event, about, since = self._now
+        if event == "cell":
+            endless = time.monotonic() - since >= self.options.cell_seconds
+            why = (
+                f"It did not end within {self.options.cell_seconds:g} s, and could not be stopped." if endless else told
+            )
+            self.skip.append(about)
+            self.notes.append(f"Cell {about} was left out. {why}")
+        elif event == "judging":
+            question = self.questions[about]
+            self.reports[about] = _lost(question, f"{question.answer} ended the process that judged it. {told}")
+        else:
+            self.notes.append(told)
+
+    def graded(self, seconds: float) -> Graded:
+        missing = [id for id in self.questions if id not in self.reports]
+        why = f"Not judged: {ATTEMPTS} attempts came to no end."
+        reports = [self.reports.get(id) or _lost(question, why) for id, question in self.questions.items()]
+        errors = [f"Cell {number}: {error}" for number, error in sorted(self.errors.items())]
+        notes = [*self.notes, *errors]
+        more = [f"… and {len(notes) - _NOTES} more."] if len(notes) > _NOTES else []
+        failed = f"{why} {self.notes[-1] if self.notes else ''}".rstrip() if missing else ""
+        return Graded(self.submission, reports, notes[:_NOTES] + more, failed, self.output, seconds)
+
+
+def _environment(folder: Path, student: str) -> dict[str, str]:
+    """This one's, without what is secret; what a submission writes into its home goes with the folder."""
+    kept = {name: value for name, value in os.environ.items() if name not in _SECRET}
+    homes = dict.fromkeys(("HOME", "TMPDIR", "IPYTHONDIR", "MPLCONFIGDIR", "XDG_CACHE_HOME"), str(folder))
+    registry = {"DTFLAB_REGISTRY": str(folder / "registry"), "DTFLAB_STUDENT": student}
+    return {**kept, **homes, **registry, "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"}
+
+
+# -- many ----------------------------------------------------------------------------------------------------
+
+Task = Callable[[Callable[[], bool]], Graded]
+
+
+def grade_all(tasks: Sequence[Task], jobs: int, done: Callable[[Graded], None]) -> list[Graded]:
+    """Carry out the tasks, `jobs` at a time, and tell `done` of each. Ctrl-C kills what runs, and is raised."""
+    found: dict[int, Graded] = {}
+    errors: list[BaseException] = []
+    waiting = iter(list(enumerate(tasks)))
+    stop, ended = REAL.event(), REAL.event()
+
+    def work() -> None:
+        try:
+            while not stop.is_set() and (following := next(waiting, None)):
+                number, task = following
+                graded = task(stop.is_set)
+                if not stop.is_set():
+                    found[number] = graded
+                    done(graded)
+        except BaseException as error:
+            errors.append(error)
+            stop.set()
+        finally:
+            ended.set()
+
+    threads = [REAL.spawn(work, name=f"dtflab-grade-{job}") for job in range(min(jobs, len(tasks)))]
+    try:
+        while any(thread.is_alive() for thread in threads):
+            ended.wait(0.2)
+            ended.clear()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    if errors:
+        raise errors[0]
+    return [found[number] for number in sorted(found)]

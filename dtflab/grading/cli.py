@@ -1,0 +1,192 @@
+"""`dtflab grade FOLDER`: the marks of many submissions. `dtflab export --otter DIR`: the questions for otter-grader.
+
+Exit status of `grade`: 0 every file was graded, whatever its mark; 1 some file could not be (no notebook, no question,
+no attempt came to an end): it has no points and a sentence; 2 nothing was graded, because of how it was called;
+130 Ctrl-C: what was graded until then is written.
+
+Rule: here is only what reads arguments, prints and writes files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib.util
+import json
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from dtflab.grading import batch, sheets
+from dtflab.grading.hidden import ChecksError, load_folder
+from dtflab.grading.isolation import Limits
+from dtflab.grading.otter import export
+from dtflab.grading.questions import Question, all_questions, find
+from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, questions_of
+
+
+def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `dtflab grade`."""
+    add = parser.add_argument
+    add("paths", nargs="+", type=Path, metavar="FOLDER|FILE", help="notebooks, percent files, or folders of them")
+    add("--json", type=Path, metavar="FILE", help="everything: checks, messages, hints, notes, output")
+    add("--csv", type=Path, metavar="FILE", help="a row per file, with the columns of `nbgrader export`")
+    add("--html", type=Path, metavar="FILE", help="a page with every report")
+    add("--questions", nargs="+", metavar="ID", help="what is judged (default: what half of an assignment's files ask)")
+    add("--checks", type=Path, metavar="FOLDER", help="your own checks (default: DTFLAB_CHECKS of the environment)")
+    add("--student", help="whose a single file is (default: from its folder or its name)")
+    add("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 2), help="files at a time (default: %(default)s)")
+    add("--timeout", type=float, default=120.0, help="seconds for all of a file's cells and answers (default: 120)")
+    add("--cell-timeout", type=float, default=30.0, help="seconds for a cell (default: 30)")
+    add("--memory", type=float, default=4.0, metavar="GIB", help="for all of a file's processes (default: 4 GiB)")
+
+
+def add_export_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `dtflab export`."""
+    parser.add_argument("--otter", type=Path, metavar="DIR", required=True, help="where to write the tests")
+    parser.add_argument("--questions", nargs="+", metavar="ID", help="which questions (default: all)")
+
+
+class Misuse(Exception):
+    """How the command was called can't be right: exit status 2."""
+
+
+def grade(options: argparse.Namespace) -> int:
+    """Grade, write, print; the exit status."""
+    try:
+        how, chosen = _options(options), _questions(options)
+        submissions, others = _submissions(options)
+        tasks = _tasks(submissions, chosen, how)
+    except (FileNotFoundError, LookupError, Misuse, ChecksError) as error:
+        print(f"dtflab grade: {error.args[0] if error.args else error}", file=sys.stderr)
+        return 2
+    for path in others:
+        print(f"{path}: left out, it is neither a notebook nor a percent file")
+    return _carry_out(tasks, options)
+
+
+def _carry_out(tasks: Sequence[batch.Task], options: argparse.Namespace) -> int:
+    progress, status = _Progress(len(tasks)), 130
+    try:
+        graded = batch.grade_all(tasks, options.jobs, progress.done)
+        status = int(any(one.failed for one in graded))
+    except KeyboardInterrupt:
+        graded = progress.graded
+    progress.end()
+    _write(graded, options)
+    print(sheets.text(graded))
+    return status
+
+
+def _submissions(options: argparse.Namespace) -> tuple[list[Submission], list[Path]]:
+    """The files to grade, and those of the folders that are left out."""
+    submissions, others = found(options.paths)
+    if not submissions:
+        raise Misuse(f"there is no notebook in {', '.join(map(str, options.paths))}")
+    if options.student is not None:
+        if len(submissions) > 1:
+            raise Misuse("--student says whose a single file is, and here are several")
+        submissions = [submissions[0]._replace(student=options.student)]
+    return submissions, others
+
+
+def _options(options: argparse.Namespace) -> batch.Options:
+    if os.name != "posix":
+        raise Misuse("it needs Linux or macOS (on Windows: WSL). dtflab.grade in a notebook works everywhere")
+    if importlib.util.find_spec("IPython") is None:
+        raise Misuse("it runs notebooks with IPython, which is not installed: pip install 'dtflab[lab]'")
+    if min(options.jobs, options.timeout, options.cell_timeout, options.memory) <= 0:
+        raise Misuse("--jobs, --timeout, --cell-timeout and --memory are more than 0")
+    checks = options.checks or (Path(named) if (named := os.environ.get("DTFLAB_CHECKS")) else None)
+    if checks is not None:
+        load_folder(checks)
+    limits = Limits(seconds=options.timeout, memory=int(options.memory * 2**30))
+    folder = str(checks.resolve()) if checks is not None else ""
+    return batch.Options(limits, options.cell_timeout, folder, os.environ.get("DTFLAB_GRADE_SEED", "0"))
+
+
+def _questions(options: argparse.Namespace) -> list[Question]:
+    return [find(id) for id in options.questions or ()]
+
+
+def _tasks(submissions: Sequence[Submission], chosen: list[Question], how: batch.Options) -> list[batch.Task]:
+    """What is to be done for each file, and on which questions."""
+    known = {question.id: question for question in all_questions()}
+    code, ids, why = _read(submissions, known)
+    together = defaultdict(list)
+    for submission in code:
+        together[submission.assignment].append(ids[submission])
+    of_assignment = {assignment: questions_of(all_ids) for assignment, all_ids in together.items()}
+    tasks: list[batch.Task] = []
+    for submission in submissions:
+        wanted = of_assignment.get(submission.assignment, []) or ids.get(submission, [])
+        questions = chosen or [known[id] for id in wanted]
+        if submission in why:
+            tasks.append(_refused(submission, questions, why[submission]))
+        elif not questions:
+            tasks.append(
+                _refused(submission, questions, "It asks no question that is known here; --questions names some.")
+            )
+        else:
+            tasks.append(functools.partial(batch.grade, submission, code[submission], questions, how))
+    return tasks
+
+
+def _read(
+    submissions: Sequence[Submission], known: dict[str, Question]
+) -> tuple[dict[Submission, list[str]], dict[Submission, list[str]], dict[Submission, str]]:
+    """The code of each readable file, the questions that it asks, and why others can't be read."""
+    code, ids, why = {}, {}, {}
+    for submission in submissions:
+        try:
+            code[submission] = cells(submission.path)
+            ids[submission] = [id for id in asked(code[submission]) if id in known]
+        except (Unreadable, OSError) as error:
+            why[submission] = str(error)
+    return code, ids, why
+
+
+def _refused(submission: Submission, questions: list[Question], why: str) -> batch.Task:
+    return lambda stopped: batch.none(submission, questions, why)
+
+
+class _Progress:
+    """A line that changes in place; a pipe or a file does not see it."""
+
+    def __init__(self, total: int) -> None:
+        self.graded: list[batch.Graded] = []
+        self._total = total
+        self._shown = sys.stdout.isatty()
+
+    def done(self, one: batch.Graded) -> None:
+        self.graded.append(one)
+        if self._shown:
+            print(f"\r\033[K{len(self.graded)} of {self._total} graded: {one.submission.student}", end="", flush=True)
+
+    def end(self) -> None:
+        if self._shown:
+            print("\r\033[K", end="", flush=True)
+
+
+def _write(graded: Sequence[batch.Graded], options: argparse.Namespace) -> None:
+    if options.json:
+        content = json.dumps(sheets.data(graded), indent=1, ensure_ascii=False)
+        options.json.write_text(content + "\n", encoding="utf-8", errors="replace")
+    if options.csv:
+        options.csv.write_text(sheets.csv_text(graded), encoding="utf-8", errors="replace")
+    if options.html:
+        options.html.write_text(sheets.html(graded), encoding="utf-8", errors="replace")
+
+
+def export_tests(options: argparse.Namespace) -> int:
+    """Write the tests for otter-grader; the exit status."""
+    try:
+        questions = _questions(options) or all_questions()
+    except LookupError as error:
+        print(f"dtflab export: {error.args[0]}", file=sys.stderr)
+        return 2
+    for path in export(questions, options.otter):
+        print(f"{path}: written")
+    return 0

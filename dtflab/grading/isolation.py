@@ -1,0 +1,218 @@
+"""A program in a process of its own, with limits: whatever it does, its caller goes on, and nothing of it stays.
+
+It is spawned, never forked, as the leader of a session. What belongs to it is everything of that session, and whatever
+left the session but still has its mark in the environment; all of that is measured, and killed at the end. What it
+prints is read to the end and kept up to a limit, so that it neither fills memory nor waits for a reader. A second pipe
+is for what it has to say to its caller.
+
+Rule: a limit that is passed is a sentence, not an exception. Where there is no /proc (macOS), memory and processes are
+not measured, and only the process group is killed. Left out: the network, and files that the user may read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import selectors
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dtflab.viz.units import memory_size
+
+_PERIOD = 0.1  # seconds between two looks at time, memory and processes
+_MARK = "DTFLAB_ISOLATED"  # what it starts inherits it; a program inside of another has both marks
+_PROC = Path("/proc")
+_MOST_HEARD = 16 * 2**20  # bytes that a program may say to its caller
+
+
+class Limits(NamedTuple):
+    """What a program may use: seconds, bytes that all its processes hold, processes, bytes of output that are kept."""
+
+    seconds: float = 120.0
+    memory: int = 4 * 2**30
+    processes: int = 64
+    output: int = 20_000
+
+
+class Ended(NamedTuple):
+    """How it ended: `told` says what went wrong, and is empty after status 0; what it printed; how long it took."""
+
+    told: str
+    output: str
+    seconds: float
+
+
+class _Kept:
+    """The first bytes of a stream; the others are counted."""
+
+    def __init__(self, most: int) -> None:
+        self._parts = bytearray()
+        self._most, self._dropped = most, 0
+
+    def write(self, data: bytes) -> None:
+        kept = data[: self._most - len(self._parts)]
+        self._parts += kept
+        self._dropped += len(data) - len(kept)
+
+    @property
+    def text(self) -> str:
+        more = f"\n… and {self._dropped:,} bytes more" if self._dropped else ""
+        return self._parts.decode("utf-8", errors="replace") + more
+
+
+def run(
+    command: Sequence[str],
+    limits: Limits,
+    folder: Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    given: str = "",
+    heard: Callable[[str], None] | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Ended:
+    """Run `command` in `folder`, with `given` as its standard input, until it ends or passes a limit.
+
+    With `heard`, the number of a file descriptor is added to the command; each line that is written there is handed to
+    `heard`. When `stopped` gets true, or an exception comes by, the program is killed. Needs Linux or macOS.
+    """
+    mark, began = secrets.token_hex(8), time.monotonic()
+    kept, said = _Kept(limits.output), _Lines(heard)
+    with tempfile.TemporaryFile() as stdin, _pipe() as (reads, writes), selectors.DefaultSelector() as ready:
+        stdin.write(given.encode("utf-8"))
+        stdin.seek(0)
+        process = subprocess.Popen(
+            [*command, *([str(writes)] if heard else [])],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env={**(os.environ if environment is None else environment), _MARK: f"{os.environ.get(_MARK, '')} {mark}"},
+            pass_fds=(writes,) if heard else (),
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        with process.stdout as stdout:
+            ready.register(stdout, selectors.EVENT_READ, kept.write)
+            ready.register(reads, selectors.EVENT_READ, said.write)
+            try:
+                told = _watched(process, ready, limits, mark, began, stopped)
+            finally:
+                _kill(process, mark)
+            _drain(ready)
+    return Ended(told or _status(process.returncode), kept.text, time.monotonic() - began)
+
+
+@contextlib.contextmanager
+def _pipe() -> Iterator[tuple[int, int]]:
+    reads, writes = os.pipe()
+    try:
+        yield reads, writes
+    finally:
+        os.close(reads)
+        os.close(writes)
+
+
+class _Lines:
+    """Hands on whole lines. Who says far too much is not listened to any longer."""
+
+    def __init__(self, heard: Callable[[str], None] | None) -> None:
+        self._heard = heard
+        self._rest = b""
+        self._room = _MOST_HEARD
+
+    def write(self, data: bytes) -> None:
+        self._room -= len(data)
+        if self._room < 0 or self._heard is None:
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._heard(line.decode("utf-8", errors="replace"))
+
+
+def _watched(
+    process: subprocess.Popen[bytes],
+    ready: selectors.BaseSelector,
+    limits: Limits,
+    mark: str,
+    began: float,
+    stopped: Callable[[], bool],
+) -> str:
+    """Read what it says until it has ended; why it must be killed, empty if it ended by itself."""
+    looked = began
+    while process.poll() is None:
+        _read(ready, _PERIOD)
+        if time.monotonic() - looked < _PERIOD:
+            continue
+        looked = time.monotonic()
+        if stopped():
+            return "Stopped by its caller."
+        if looked - began > limits.seconds:
+            return f"Stopped after {limits.seconds:g} s: it did not come to an end."
+        if told := _too_much(members(process.pid, mark), limits):
+            return told
+    return ""
+
+
+def _read(ready: selectors.BaseSelector, seconds: float) -> bool:
+    """Read once what is there, waiting for it so long; whether there was something."""
+    found = ready.select(seconds)
+    for key, _ in found:
+        data = os.read(key.fd, 65536)
+        key.data(data) if data else ready.unregister(key.fileobj)
+    return bool(found)
+
+
+def _drain(ready: selectors.BaseSelector) -> None:
+    """What is still in the pipes; they are never longer than this."""
+    for _ in range(64):
+        if not ready.get_map() or not _read(ready, 0):
+            return
+
+
+def _too_much(found: Mapping[int, int], limits: Limits) -> str:
+    if len(found) > limits.processes:
+        return f"Stopped: it started more than {limits.processes} processes."
+    if sum(found.values()) > limits.memory:
+        return f"Stopped: it held more than {memory_size(limits.memory)} of memory."
+    return ""
+
+
+def _status(code: int) -> str:
+    if code < 0:
+        return f"It crashed: signal {signal.Signals(-code).name}."
+    return f"It ended with exit status {code}." if code else ""
+
+
+# -- what belongs to a program -------------------------------------------------------------------------------
+
+
+def members(session: int, mark: str) -> dict[int, int]:
+    """Processes of a session, or with a mark in their environment, that have not ended: the bytes that each holds."""
+    found = {}
+    for folder in _PROC.glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile, or is not ours
+            state, _, _, its_session, *more = (folder / "stat").read_text().rpartition(")")[2].split()
+            if state != "Z" and (int(its_session) == session or mark.encode() in (folder / "environ").read_bytes()):
+                found[int(folder.name)] = int(more[17]) * os.sysconf("SC_PAGE_SIZE")
+    return found
+
+
+def _kill(process: subprocess.Popen[bytes], mark: str) -> None:
+    """End all that belongs to it. What forks meanwhile is found the next time."""
+    for _ in range(500):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        left = members(process.pid, mark)
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if process.poll() is not None and not left:
+            break
+        time.sleep(0.01)
+    process.wait()

@@ -1,0 +1,144 @@
+"""Submissions: which files there are, whose they are, and the cells in them. Nothing is run here.
+
+    FOLDER/ada.ipynb                           student ada, assignment FOLDER
+    FOLDER/ada/ex01_placement.ipynb            student ada, assignment ex01_placement
+    FOLDER/ada/ex01_placement/any.ipynb        the same; this is nbgrader's `submitted`
+
+A file is a notebook or Python in percent format (`# %%` begins a cell, `# %x` is a magic).
+
+Rule: what a notebook says about grading (metadata, outputs, marks) is not read. Its code is, and which questions it
+asks; but one student's file does not decide what is asked: the questions of an assignment are those that at least half
+of its files ask, so that who deletes a cell loses its points, and who adds one changes nothing for the others.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_ASKS = re.compile(r"""\.grade\(\s*["']([\w/]+)["']|^\s*%dtf_grade\s+(\w+/\w+)""", re.MULTILINE)
+_CELL = re.compile(r"^# %%(?:[ \t](.*))?$")
+_MAGIC = re.compile(r"^# ?((?:[\w, ]+ = )?%{1,2}[a-zA-Z].*)$")
+_SUFFIXES = (".ipynb", ".py")
+_MOST = 50 * 2**20  # bytes of a file
+
+
+class Unreadable(ValueError):
+    """A file that no cells can be taken from."""
+
+
+class Submission(NamedTuple):
+    """A student's file. `timestamp` is when it was handed in, as nbgrader writes it."""
+
+    path: Path
+    student: str
+    assignment: str
+    timestamp: str
+
+
+def found(paths: Iterable[Path]) -> tuple[list[Submission], list[Path]]:
+    """The submissions in folders and files, and the files of folders that are none.
+
+    FileNotFoundError if a path is not there. A file that is named itself counts as one, whatever it is.
+    """
+    taken: list[Submission] = []
+    left: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"there is no {path}")
+        if path.is_file():
+            taken.append(_submission(path, path.resolve().parent))
+            continue
+        for file in sorted(file for file in path.rglob("*") if file.is_file() and not _aside(file, path)):
+            taken.append(_submission(file, path.resolve())) if _is_one(file) else left.append(file)
+    return taken, left
+
+
+def _aside(file: Path, folder: Path) -> bool:
+    """Checkpoints and other hidden files, and nbgrader's note of the time."""
+    return any(part.startswith(".") for part in file.relative_to(folder).parts) or file.name == "timestamp.txt"
+
+
+def _is_one(file: Path) -> bool:
+    """A notebook by its name, or Python with cells; other Python files are a student's modules."""
+    return file.suffix == ".ipynb" or (file.suffix == ".py" and any(map(_CELL.match, _text(file).splitlines())))
+
+
+def _text(file: Path) -> str:
+    return file.read_bytes()[:_MOST].decode("utf-8", errors="replace")
+
+
+def _submission(file: Path, folder: Path) -> Submission:
+    *parents, _ = file.resolve().relative_to(folder).parts
+    student = parents[0] if parents else file.stem
+    assignment = parents[1] if len(parents) > 1 else file.stem if parents else folder.name
+    return Submission(file, student, assignment, _timestamp(file))
+
+
+def _timestamp(file: Path) -> str:
+    """What nbgrader wrote beside it, else when it was last changed."""
+    note = file.parent / "timestamp.txt"
+    if note.is_file():
+        return _text(note).strip()[:40]
+    return datetime.fromtimestamp(file.stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+# -- what is in a file ---------------------------------------------------------------------------------------
+
+
+def cells(file: Path) -> list[str]:
+    """The code cells of a notebook or of a file in percent format; Unreadable says why there are none."""
+    if file.suffix not in _SUFFIXES:
+        raise Unreadable(f"It is no notebook: its name ends in {file.suffix or 'nothing'!r}, not in .ipynb or .py.")
+    if file.stat().st_size > _MOST:
+        raise Unreadable(f"It has more than {_MOST >> 20} MiB. Clear its outputs, and hand it in again.")
+    code = _notebook_cells(_text(file)) if file.suffix == ".ipynb" else list(_percent_cells(_text(file)))
+    if not any(map(str.strip, code)):
+        raise Unreadable("It has no code.")
+    return code
+
+
+def _notebook_cells(text: str) -> list[str]:
+    try:
+        document = json.loads(text)
+        return [_source(cell["source"]) for cell in document["cells"] if cell["cell_type"] == "code"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        told = f"{type(error).__name__}: {error}"[:200]
+        raise Unreadable(f"It is no notebook, though it is called one ({told}). Save it in Jupyter again.") from None
+
+
+def _source(source: Any) -> str:
+    """A cell's text, which notebooks hold as one text or as lines."""
+    if not isinstance(source, str | list):
+        raise TypeError(f"a cell's source is {type(source).__name__}")
+    return "".join(source)
+
+
+def _percent_cells(text: str) -> Iterator[str]:
+    kept: list[str] | None = []  # None in a cell of text
+    for line in text.splitlines():
+        if head := _CELL.match(line):
+            if kept:
+                yield "\n".join(kept)
+            kept = None if "[markdown]" in (head[1] or "") or "[raw]" in (head[1] or "") else []
+        elif kept is not None:
+            kept.append(_MAGIC.sub(r"\1", line))
+    if kept:
+        yield "\n".join(kept)
+
+
+def asked(code: Sequence[str]) -> list[str]:
+    """Ids of the questions that cells ask, each once, in their order."""
+    ids = (match[1] or match[2] for cell in code for match in _ASKS.finditer(cell))
+    return list(dict.fromkeys(ids))
+
+
+def questions_of(assignment: Sequence[Sequence[str]]) -> list[str]:
+    """The questions of an assignment, from what each of its readable files asks."""
+    counts = Counter(id for ids in assignment for id in set(ids))
+    return [id for id in dict.fromkeys(id for ids in assignment for id in ids) if 2 * counts[id] >= len(assignment)]
