@@ -1,0 +1,225 @@
+"""Questions on clusters: jobs, tasks, machines.
+
+q1: from a list of machines, the ClusterSpec and what each server may see of the GPUs. The checks start the cluster (in
+this process, with simulated cards), ask each task for its devices, and judge by what a machine can bear.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+from dtflab.cluster.cluster import Cluster
+from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.grading.questions import Wrong, register
+from dtflab.viz.units import plural
+
+q1 = register(
+    "clusters/q1",
+    "From machines to tasks",
+    answer="plan",
+    hints=(
+        """Make three lists: addresses of ps tasks, addresses of workers, and for each worker the GPU that it sees. Two
+        loops, one in the other, give the workers: for each machine, for each of its GPUs.""",
+        """Tasks of one machine need ports of their own: for example 2222 + gpu for workers, and 2221 for the ps task.
+        With more ps tasks than machines, machines[task % len(machines)] gets the next one, with another port.""",
+        """CUDA_VISIBLE_DEVICES counts the GPUs of one machine: str(gpu), which begins with 0 on each. A text without
+        any number, '', hides all: a list of those is for the ps tasks.""",
+    ),
+)
+
+
+class Task(NamedTuple):
+    """One task as it was planned: where, and as CUDA_VISIBLE_DEVICES what it may see (None: that is not set)."""
+
+    job: str
+    index: int
+    machine: str
+    port: str
+    visible: str | None
+
+    def __str__(self) -> str:
+        visible = "no CUDA_VISIBLE_DEVICES" if self.visible is None else f"CUDA_VISIBLE_DEVICES={self.visible!r}"
+        return f"/job:{self.job}/task:{self.index} on {self.machine}:{self.port} with {visible}"
+
+
+class Case(NamedTuple):
+    """What is planned for."""
+
+    machines: Sequence[str]
+    gpus: int
+    ps_tasks: int
+
+    def __str__(self) -> str:
+        return f"plan({self.machines!r}, {self.gpus}, {self.ps_tasks})"
+
+
+class Seen(NamedTuple):
+    """The tasks, and the GPUs that each really sees: their places in the machine. None if the cluster did not start."""
+
+    case: Case
+    tasks: Sequence[Task]
+    cards: Mapping[Task, Sequence[str]] | None = None
+
+    def of(self, job: str) -> list[Task]:
+        return [task for task in self.tasks if task.job == job]
+
+    @property
+    def ports_taken_twice(self) -> list[str]:
+        counted = Counter(f"{task.machine}:{task.port}" for task in self.tasks)
+        return [address for address, tasks in counted.items() if tasks > 1]
+
+
+def _draw(random: Random, ps_tasks: int | None = None) -> Case:
+    names = random.sample(("alder", "birch", "cedar", "elm", "fir", "hazel", "maple", "oak"), random.randint(2, 4))
+    machines = [f"{name}.example.com" for name in names]
+    return Case(machines, random.randint(2, 3), ps_tasks or random.randint(2, len(machines)))
+
+
+def _tasks(case: Case, value: Any) -> list[Task]:
+    """The tasks that an answer plans, in the order of jobs."""
+    expected = "expected are two: a dict of addresses per job (or a ClusterSpec), and a dict of texts per job."
+    if not isinstance(value, tuple | list) or len(value) != 2 or not isinstance(value[1], dict):
+        raise Wrong(f"{case} gave {type(value).__name__}; {expected}")
+    jobs = value[0].as_dict() if isinstance(value[0], ClusterSpec) else value[0]
+    if not isinstance(jobs, dict) or not all(isinstance(addresses, list | tuple) for addresses in jobs.values()):
+        raise Wrong(f"{case} gave {jobs!r} as its jobs; {expected}")
+    if set(jobs) != {"ps", "worker"} or not set(value[1]) <= set(jobs):
+        raise Wrong(f"{case} has the jobs {', '.join(jobs)}; expected are ps and worker, in both dicts.")
+    return [task for job in jobs for task in _of_job(case, job, jobs[job], value[1].get(job))]
+
+
+def _of_job(case: Case, job: str, addresses: Sequence[Any], visible: Any) -> list[Task]:
+    texts = [visible] * len(addresses) if visible is None or isinstance(visible, str) else list(visible)
+    if len(texts) != len(addresses) or not all(text is None or isinstance(text, str) for text in texts):
+        raise Wrong(f"{visible!r} is no list of {len(addresses)} texts, one for each task of {job}.")
+    found = []
+    for index, (address, text) in enumerate(zip(addresses, texts)):
+        machine, _, port = str(address).rpartition(":")
+        if machine not in case.machines or not port.isdecimal():
+            raise Wrong(f"{address!r} is no address of the machines: expected is {case.machines[0]}:2222, for example.")
+        found.append(Task(job, index, machine, port, text))
+    return found
+
+
+def _start(case: Case, tasks: Sequence[Task]) -> Seen:
+    """Start the cluster, and ask each task which GPUs it has."""
+    seen = Seen(case, tasks)
+    if taken := seen.ports_taken_twice:
+        raise Wrong(f"Two tasks have the address {taken[0]}: the second server finds the port in use.", seen)
+    here = {machine: f"{machine}.of-{os.getpid()}" for machine in case.machines}  # no other process has cards there
+    jobs = {job: [f"{here[task.machine]}:{task.port}" for task in seen.of(job)] for job in ("ps", "worker")}
+    visible = {job: [task.visible for task in seen.of(job)] for job in jobs}
+    with Cluster(jobs, gpus=case.gpus, visible_devices=visible) as cluster:
+        cards = {task: _cards(cluster.task(task.job, task.index).devices()) for task in tasks}
+    return seen._replace(cards=cards)
+
+
+def _cards(devices: Sequence[Any]) -> list[str]:
+    """Where in the machine the GPUs of a task are."""
+    found = [device.physical_device_desc for device in devices if device.device_type == "GPU"]
+    return [text.partition("pci bus id: ")[2].partition(",")[0] for text in found]
+
+
+def _run(answer: Any, case: Case) -> Seen:
+    return _start(case, _tasks(case, answer(list(case.machines), case.gpus, case.ps_tasks)))
+
+
+def _demand_tasks(seen: Seen) -> None:
+    """Wrong unless there are as many tasks as asked for, spread over the machines."""
+    case, workers = seen.case, Counter(task.machine for task in seen.of("worker"))
+    for machine in case.machines:
+        if workers[machine] != case.gpus:
+            raise Wrong(f"{case}: {machine} has {plural(workers[machine], 'worker')}; expected are {case.gpus}.", seen)
+    if len(seen.of("ps")) != case.ps_tasks:
+        raise Wrong(f"{case} has {plural(len(seen.of('ps')), 'ps task')}; expected are {case.ps_tasks}.", seen)
+    counts = [sum(task.machine == machine for task in seen.of("ps")) for machine in case.machines]
+    if max(counts) > min(counts) + 1:
+        told = ", ".join(f"{machine} {count}" for machine, count in zip(case.machines, counts))
+        raise Wrong(f"{case}: the ps tasks are not spread over the machines: {told}.", seen)
+
+
+# -- what is checked -----------------------------------------------------------------------------------------
+
+
+@q1.check("A worker for each GPU, and the ps tasks spread over the machines; the servers start", points=3)
+def tasks(answer: Any, random: Random) -> None:
+    _demand_tasks(_run(answer, _draw(random)))
+
+
+@q1.check("Each worker sees one GPU, which no other task sees", points=4)
+def workers(answer: Any, random: Random) -> None:
+    seen = _run(answer, _draw(random))
+    assert seen.cards is not None
+    for worker in seen.of("worker"):
+        if len(seen.cards[worker]) != 1:
+            raise Wrong(f"{worker} sees {plural(len(seen.cards[worker]), 'GPU')}; expected is 1.", seen)
+        (card,) = seen.cards[worker]
+        for other in seen.of("worker"):
+            if other != worker and other.machine == worker.machine and card in seen.cards[other]:
+                raise Wrong(f"{worker} and {other} have the same GPU.", seen)
+
+
+@q1.check("No ps task sees a GPU", points=2)
+def parameter_servers(answer: Any, random: Random) -> None:
+    seen = _run(answer, _draw(random))
+    assert seen.cards is not None
+    for ps in seen.of("ps"):
+        if seen.cards[ps]:
+            raise Wrong(f"{ps} sees {plural(len(seen.cards[ps]), 'GPU')}; expected is none.", seen)
+
+
+@q1.check("One ps task, and more of them than machines", points=1)
+def edges(answer: Any, random: Random) -> None:
+    for ps_tasks in (1, 5, 6):
+        _demand_tasks(_run(answer, _draw(random, ps_tasks)))
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q1.mistake(
+    "Servers on one machine share its ports: two can't listen at the same one. Count the ports up, for example "
+    "2222 + gpu for workers, and others for ps tasks."
+)
+def takes_a_port_twice(seen: Seen) -> bool:
+    return bool(seen.ports_taken_twice)
+
+
+@q1.mistake(
+    "All parameter servers are on one machine: its network card has to carry the traffic of all workers. Put ps task i "
+    "on machines[i % len(machines)]."
+)
+def piles_up_the_ps(seen: Seen) -> bool:
+    return len({task.machine for task in seen.of("ps")}) == 1 < len(seen.of("ps"))
+
+
+@q1.mistake(
+    "A ps process that may see GPUs takes their memory when it starts, as any TensorFlow program does, and the workers "
+    "find none left. An empty text hides them: {'ps': ''}."
+)
+def lets_the_ps_see_gpus(seen: Seen) -> bool:
+    return _visible(seen, "ps") != {""} and None not in _visible(seen, "worker")
+
+
+@q1.mistake(
+    "Each worker sees all GPUs of its machine: the first takes the memory of all of them. Give the job 'worker' a list "
+    "of texts, one GPU for each task."
+)
+def lets_workers_see_all(seen: Seen) -> bool:
+    return None in _visible(seen, "worker")
+
+
+@q1.mistake(
+    "Some workers see no GPU. CUDA_VISIBLE_DEVICES counts the GPUs of one machine, from 0 on each: it is not the "
+    "number of the task."
+)
+def numbers_gpus_of_all_machines(seen: Seen) -> bool:
+    return any(text and int(text) >= seen.case.gpus for text in _visible(seen, "worker") if str(text).isdecimal())
+
+
+def _visible(seen: Seen, job: str) -> set[str | None]:
+    return {task.visible for task in seen.of(job)}
