@@ -16,7 +16,7 @@ from dtflab.viz import marks
 from dtflab.viz.palette import GREY, OKABE_ITO, Look
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, hatch_path, join, shorten, tag, text_width
+from dtflab.viz.svg import Markup, hatch_path, join, tag, text_width
 from dtflab.viz.units import memory_size, plural
 
 _BAR, _ROW = 24.0, 36.0
@@ -128,7 +128,7 @@ class _Drawing:
         width = max(piece.held * self.scale, 1.0)
         if piece.process is None:
             return join([tag("rect", x=x, y=y, width=width, height=_BAR, class_="free"),
-                         self._label(f"free {piece.size}", x, y, width)])  # fmt: skip
+                         self._label((f"free {piece.size}", piece.size), x, y, width)])  # fmt: skip
         one = self.looks[piece.process.pid, piece.process.name]
         used = min(piece.in_use, piece.held) * self.scale
         parts = [
@@ -140,7 +140,9 @@ class _Drawing:
         ]
         if one.hatched:
             parts.append(tag("path", d=hatch_path(x, y, width, _BAR, 7), stroke=GREY.line, stroke_opacity=0.5))
-        return tag("g", *parts, self._label(f"{one.letter}  {piece.size}", x, y, width))
+        return tag("g", *parts, self._label((f"{one.letter}  {piece.size}", one.letter), x, y, width))
 
-    def _label(self, text: str, x: float, y: float, width: float) -> Markup:
-        return tag("text", shorten(text, width - 8), x=x + width / 2, y=y + 16, class_="mid halo")
+    def _label(self, texts: Sequence[str], x: float, y: float, width: float) -> Markup:
+        """The first of the texts that has room."""
+        text = next((text for text in texts if text_width(text) <= width - 2), "")
+        return tag("text", text, x=x + width / 2, y=y + 16, class_="mid halo")

@@ -68,6 +68,12 @@ def test_what_is_held_is_rounded_up_and_what_is_free_down():
     assert picture.tables[0][2][0][2] == "11 MiB"
 
 
+def test_a_narrow_piece_keeps_the_part_of_its_words_that_has_room():
+    svg = tf.viz.cards(state([Process(0, 1, "python", 40 * MIB, 0), Process(0, 2, "python", 880 * MIB, 0)])).svg
+    texts = re.findall(r"<text[^>]*mid halo[^>]*>([^<]*)</text>", svg)
+    assert texts[:3] == ["A", "B  880 MiB", "80 MiB"]
+
+
 def test_hosts():
     there = HostState("there", [card(0, 0)], [])
     assert tf.viz.cards(state((), there)).sentence.startswith("Memory of the GPUs of here.")

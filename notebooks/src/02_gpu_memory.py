@@ -1,0 +1,287 @@
+# %% [markdown]
+# # GPU memory
+#
+# **Two programs want to compute on the same card. Who gets how much of its memory? And what happens when it is full?**
+#
+# A GPU can only compute on numbers that are in its own memory, and that memory is small: 4 GiB on the card of this lesson,
+# while the computer around it may have 64 GiB. Many programs that «do not work on the GPU» have only run out of it.
+#
+# We play with a computer that has four cards. They are simulated: the numbers are kept in your laptop's memory, but who may
+# have how much is decided as on a real card.
+
+# %%
+import dtflab as tf
+
+# %load_ext dtflab
+tf.simulate_gpus(4)
+# %dtf_smi
+
+# %% [markdown]
+# `smi` shows what NVIDIA's program `nvidia-smi` shows of real cards: each card with its memory, how much of that is in use,
+# and below them the programs that use it. Now there are none; the 11 MiB of each card are the driver's own.
+#
+# ## A program that needs eight bytes
+#
+# To have several programs, we need processes. The next cell writes a small program into a file, and a function that starts
+# it, as you would in a terminal. The program multiplies two numbers of 4 bytes each on `/gpu:0`, and then waits.
+
+# %%
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+program = Path(tempfile.mkdtemp()) / "program.py"
+program.write_text("""
+import sys
+import tensorflow as tf  # dtflab, under the name that programs know
+
+config = tf.ConfigProto()
+config.gpu_options.per_process_gpu_memory_fraction = float(sys.argv[1])
+with tf.device("/gpu:0"):
+    product = tf.constant(3.0) * tf.constant(4.0)
+
+with tf.Session(config=config) as sess:
+    gpus = [device for device in sess.list_devices() if device.device_type == "GPU"]
+    try:
+        print("I see", len(gpus), "GPUs, and 3 x 4 =", sess.run(product))
+    except tf.errors.ResourceExhaustedError as error:
+        sys.exit(error.message)
+    print("ready", flush=True)
+    sys.stdin.read()  # until the notebook lets go
+""")
+
+
+def start(fraction=0.0, **environment):
+    """Start the program; print what it says until it is ready or has failed."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dtflab", "run", str(program), str(fraction)],
+        env={**os.environ, "DTFLAB_GPUS": "4", **environment},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    for line in iter(process.stdout.readline, ""):
+        if line == "ready\n":
+            break
+        print(f"process {process.pid}: {line}", end="")
+    return process
+
+
+def stop(*processes):
+    """Let programs go on to their end."""
+    for process in processes:
+        process.communicate(timeout=60)
+
+
+# %% [markdown]
+# **Predict: how many MiB will this program take? Of which cards?**
+
+# %%
+first = start()
+tf.viz.cards(tf.smi())
+
+# %% [markdown]
+# It took nearly everything, of all four cards, for eight bytes on one of them!
+#
+# That is how TensorFlow works. To ask the driver for memory takes long, and a training step asks thousands of times. So
+# TensorFlow asks once, at its first tensor, for all that there is, on all cards that it sees. Then it hands the memory out to
+# its tensors itself. The part of a program that does this is its *allocator*.
+#
+# In the picture, pale is what a program **holds**: no other program can have it. Full colour is what its tensors **use**;
+# here that is too little to be seen. Now a colleague starts a program on the same computer. **What will happen?**
+
+# %%
+second = start()
+
+# %% [markdown]
+# Read the first line: `failed to allocate 3.66G … CUDA_ERROR_OUT_OF_MEMORY`. It is the line that people paste into search
+# engines. It does not mean that eight bytes were too much. It means that somebody else holds the card. dtflab
+# also says who that is.
+#
+# The memory comes back when a program **ends**, in whatever way: only then.
+
+# %%
+stop(first, second)
+tf.viz.cards(tf.smi())
+
+# %% [markdown]
+# There are three ways to share cards in peace.
+#
+# ## 1. Each program has cards of its own
+#
+# `CUDA_VISIBLE_DEVICES` is an environment variable: a setting that a process gets from whoever starts it. It says which
+# cards the process sees, and in which order; all others do not exist for it. In a terminal you would write
+# `CUDA_VISIBLE_DEVICES=0,1 python program.py`.
+#
+# **Predict: each program computes on what it calls `/gpu:0`. For the second one, which card is that?**
+
+# %%
+# Figure 12-3
+first = start(CUDA_VISIBLE_DEVICES="0,1")
+second = start(CUDA_VISIBLE_DEVICES="3,2")
+tf.viz.cards(tf.smi())
+
+# %% [markdown]
+# Each sees two GPUs, and calls them `/gpu:0` and `/gpu:1`. The list `3,2` is in that order, so the second program's `/gpu:0` is
+# card 3: *Data as a table* shows on which cards there are tensors. (With an empty list, `CUDA_VISIBLE_DEVICES=""`, a program
+# sees no card at all, and leaves them to others.)
+
+# %%
+stop(first, second)
+
+# %% [markdown]
+# ## 2. Each program takes a part of each card
+#
+# `per_process_gpu_memory_fraction = 0.4` makes a program take 40 % of each card, and no more. Two such programs fit:
+
+# %%
+# Figure 12-4
+first = start(0.4)
+second = start(0.4)
+tf.viz.cards(tf.smi())
+
+# %% [markdown]
+# Four GPUs for each program, and 1,677 MiB of each card. They share the arithmetic, too: while one computes, the other one
+# waits or both get slower. But nobody stops the other.
+#
+# ### Now break it
+#
+# **A third program with 0.4 comes. What will it say? And what will happen to the other two?**
+
+# %%
+third = start(0.4)
+tf.viz.cards(tf.smi())
+
+# %% [markdown]
+# 3 × 0.4 is more than 1: the third one fails at its first tensor, gets nothing, and holds nothing. The others noticed nothing;
+# first come, first served. *Which fraction would still fit? The picture says how much is free; try it with `start(…)` in a
+# cell of your own, and end it with `stop(…)`.*
+
+# %%
+stop(first, second, third)
+
+# %% [markdown]
+# ## 3. Each program takes what it needs, when it needs it
+#
+# With `allow_growth` a program begins small and takes more when its tensors need more. That looks like the best of all
+# ways. Let us measure it, in this notebook: six runs with tensors of 1, 64, 256, 128, 16 and 1 MiB. **Predict the two curves:
+# what the program holds after each run, and what its tensors used.**
+
+# %%
+MIB = 2**20
+SIZES = [1, 64, 256, 128, 16, 1]
+
+tf.simulate_gpus(1)
+tf.reset_default_graph()
+mebibytes = tf.placeholder(tf.int32, [], name="mebibytes")
+with tf.device("/gpu:0"):
+    largest = tf.reduce_max(tf.fill([mebibytes, 2**18], 1.0))  # 2¹⁸ numbers of 4 bytes are 1 MiB
+
+config = tf.ConfigProto()
+config.gpu_options.allow_growth = True
+sess = tf.Session(config=config)
+
+held = []
+for size in SIZES:
+    sess.run(largest, {mebibytes: size})
+    (us,) = tf.smi().hosts[0].processes
+    held.append(us.held / MIB)
+
+tf.viz.curve(
+    range(1, len(SIZES) + 1),
+    {"held by the program": held, "needed by the run": SIZES},
+    xlabel="run",
+    ylabel="MiB",
+)
+
+# %% [markdown]
+# It grows, but **it never shrinks**: what a program has taken, it keeps until it ends. So one large batch in the morning
+# decides what others get for the rest of the day. And two programs that grow side by side run well for hours, until both want
+# more on the same card: then one of them fails, in the middle of its work. A fixed fraction fails at the start, where it
+# does not hurt. That is why it is often the better choice.
+#
+# (The first run already holds some 40 MiB, for 1 MiB of numbers: CUDA itself needs memory for every program that uses a card.)
+#
+# ## Inside one program: a memory map
+#
+# Which tensors need the memory? A training step of a net with five layers, traced. **Predict: when during the step does
+# the most memory lie on the card: at the beginning, in the middle, or at the end?**
+
+# %%
+tf.simulate_gpus(1)
+tf.reset_default_graph()
+rows = tf.placeholder(tf.int32, [], name="rows")
+with tf.device("/gpu:0"):
+    layer = tf.random_uniform(tf.stack([rows, 256]), seed=1, name="batch")
+    for i in range(1, 6):
+        weights = tf.Variable(tf.random_normal([256, 256], stddev=0.06, seed=i), name=f"weights{i}")
+        layer = tf.tanh(tf.matmul(layer, weights), name=f"layer{i}")
+    loss = tf.reduce_mean(tf.square(layer), name="loss")
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+
+sess = tf.Session()
+sess.run(tf.global_variables_initializer())
+# %dtf_memory train --feed {rows: 4096}
+
+# %% [markdown]
+# From left to right is time, upwards is memory. Each layer of the picture is one tensor, from the moment it is made to the
+# moment it is freed. Together they are a mountain. On the way up, each layer of the net leaves its output on the card, because
+# the *gradients* will need it. At the top the loss is known. On the way down the gradients use these outputs, the last one
+# first, and free them. (The hatched ground is the variables: they stay.)
+#
+# So training needs more memory with every layer, and with every row of the batch. The list beside the picture says which
+# tensors make the peak; it is where to look when memory is short.
+#
+# ## Now break it: out of memory
+#
+# The same net on a card of only 128 MiB; the batch is doubled until it does not fit. **Predict: with 4,096 rows the peak was
+# 33 MiB. How many rows will be too many?**
+
+# %%
+tf.simulate_gpus(1, memory="128MiB")
+sess = tf.Session()  # the same graph, on the small card
+sess.run(tf.global_variables_initializer())
+
+try:
+    for size in (2048, 4096, 8192, 16384, 32768):
+        sess.run(train, {rows: size})
+        print(f"{size:6,} rows fit")
+except tf.errors.ResourceExhaustedError as error:
+    print(f"{size:6,} rows:", error.message)
+    report = error.report
+
+# %% [markdown]
+# What to look for, in any such message:
+#
+# 1. The **shape and type** that could not be made. Is it as large as you thought?
+# 2. **Which op** wanted it: the last line.
+# 3. How much is **free**, and of how much. That is less than the card has: some is left to the system, and a fraction makes it
+#    less again.
+# 4. **Who has the rest**: tensors with their ops, and the lines of your program that made them. (A tensor may have more than
+#    it needs, when what would be left over is too small to be useful.)
+# 5. What to do about it.
+#
+# TensorFlow also writes a report of its allocator to its log, some fifty lines for experts. Its end is for everybody:
+
+# %%
+print("\n".join(report.splitlines()[-11:]))
+
+# %% [markdown]
+# `Limit` is all that this program may have, `InUse` what its tensors have, `MaxInUse` the most so far. The last line is a map
+# of the memory, from its first byte to its last: `*` is in use, `x` is given away but not needed, `_` is free.
+#
+# What helps, in this order: a smaller batch; fewer tensors at the same time (lesson 03 does it with one line); float16 in
+# place of float32; a part of the net on another card (lesson 09); a larger card.
+#
+# ## Exercise
+#
+# `exercises/ex02_gpu_memory.ipynb`.
+#
+# ## What you can do now
+#
+# - Say who holds how much of which card, and why it is more than the tensors need: `%dtf_smi`, `tf.viz.cards(tf.smi())`.
+# - Let programs share a computer: by `CUDA_VISIBLE_DEVICES`, by a fraction, by `allow_growth`; and say what each way costs.
+# - Read an out-of-memory error, and find the tensors that make the peak: `%dtf_memory`.
