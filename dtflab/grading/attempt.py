@@ -78,6 +78,7 @@ def main(descriptor: int) -> None:
     with _own_end():
         namespace = _run_cells(order, tell)
         for question in questions:
+            _open_streams()
             tell("judging", question.id)
             faulthandler.dump_traceback_later(_JUDGING, exit=True)
             report = judge.judge(question, namespace, order.seed, order.student)
@@ -94,7 +95,6 @@ def _own_end() -> Iterator[None]:
     except BaseException as error:  # an exception that came late, from a thread or a timer of the submission
         print(f"{type(error).__name__}: {error}", flush=True)
         os._exit(1)
-    sys.__stdout__.flush() if sys.__stdout__ else None
     os._exit(0)
 
 
@@ -117,6 +117,11 @@ def _restrict(memory: int) -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
+def _open_streams() -> None:
+    """Anew, in case that a cell has closed them."""
+    sys.stdout = sys.stderr = open(1, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
+
+
 def _detach() -> None:
     """Let `import dtflab.grading` give the submission modules of its own."""
     for name in [name for name in sys.modules if name.startswith("dtflab.grading")]:
@@ -135,6 +140,7 @@ def _run_cells(order: Order, tell: Teller) -> dict[str, Any]:
     signal.signal(signal.SIGALRM, _time_up)
     for number, cell in enumerate(order.cells, 1):
         if number not in order.skip and not _ONLY_GRADES.fullmatch(cell):
+            _open_streams()
             tell("cell", number)
             if error := _run_cell(shell, cell, order.cell_seconds):
                 tell("error", number, error)

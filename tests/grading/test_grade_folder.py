@@ -51,6 +51,7 @@ HARMLESS = {
     "floods": "import sys\nfor _ in range(200):\n    print('x' * 100_000)\n    print('y' * 100_000, file=sys.stderr)",
     "eats": "kept = bytearray(10**11)",
     "moves": "import os, pathlib\npathlib.Path('left.txt').write_text('x')\nos.chdir('/')",
+    "closes": "import sys\nsys.stdout.close(); sys.stderr.close(); sys.stdin.close()",
     "magics": "%load_ext dtflab\ncluster = %dtf_cluster --ps 1 --worker 1\nawait __import__('asyncio').sleep(0)",
     "at_exit": "import atexit, threading, time\nthreading.Thread(target=time.sleep, args=(86399,)).start()\n"
     "atexit.register(time.sleep, 86399)",
@@ -186,15 +187,15 @@ def test_what_is_no_notebook_gets_a_row_and_a_sentence(graded, name):
 def test_status_output_and_left_out_files(graded, folders):
     done, _ = graded
     assert done.returncode == 1 and done.stderr == ""
-    assert "\r" not in done.stdout and "of 24" not in done.stdout, "no progress where there is no terminal"
-    assert "notes.txt: left out" in done.stdout and "24 files, 4 could not be graded" in done.stdout
+    assert "\r" not in done.stdout and "of 25" not in done.stdout, "no progress where there is no terminal"
+    assert "notes.txt: left out" in done.stdout and "25 files, 4 could not be graded" in done.stdout
 
 
 def test_the_sheet_has_nbgraders_columns_and_a_row_per_file(graded, folders):
     _, marks = graded
     with (folders[2] / "marks.csv").open() as file:
         head, *rows = csv.reader(file)
-    assert tuple(head) == COLUMNS and len(rows) == len(marks) == 24
+    assert tuple(head) == COLUMNS and len(rows) == len(marks) == 25
     row = dict(zip(head, next(row for row in rows if "good" in row)))
     assert row | {"timestamp": ""} == {
         "assignment": "ex9", "duedate": "", "timestamp": "", "student_id": "good", "last_name": "", "first_name": "",
@@ -204,13 +205,13 @@ def test_the_sheet_has_nbgraders_columns_and_a_row_per_file(graded, folders):
 
 def test_the_page_says_it_for_each(graded, folders):
     page = (folders[2] / "marks.html").read_text()
-    assert page.count("<h2") == 24 and "<script" not in page
+    assert page.count("<h2") == 25 and "<script" not in page
     assert "Cell 1 was left out. It crashed: signal SIGSEGV." in page
 
 
 def test_nothing_is_left(graded, folders):
     assert sleepers() == []
-    assert sorted(path.suffix for path in folders[1].iterdir()) == [".ipynb"] * 4 + [".py"] * 20 + [".txt"]
+    assert sorted(path.suffix for path in folders[1].iterdir()) == [".ipynb"] * 4 + [".py"] * 21 + [".txt"]
 
 
 def test_output_is_cut(graded):
