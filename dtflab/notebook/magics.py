@@ -22,6 +22,7 @@ from dtflab.machine.smi import Smi, smi
 from dtflab.notebook import arguments, hardware
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession, last_session
+from dtflab.viz.colouring import WAYS
 from dtflab.viz.explain import Explanation, explain
 from dtflab.viz.story import placement_of
 
@@ -35,6 +36,7 @@ _TRACED = argument(
 )
 _FEED = argument("--feed", help="feed_dict for that run, a Python expression")
 _SESSION = argument("--session", help="the session, a Python expression; else the default or the newest one")
+_COLOR_BY = argument("--color-by", help="device (default), job, time (how long each op takes) or phase of training")
 
 
 @magics_class
@@ -138,31 +140,41 @@ class DtfMagics(Magics):
     @argument("fetches", nargs="*", help="what to draw, and all that it needs: Python or names; all ops if none")
     @argument("--feed", help="feed_dict, a Python expression: run once, to ask a master in another process")
     @argument("--scope", help="a name scope: only what is in it")
+    @_COLOR_BY
     @_SESSION
     @no_var_expand
     @line_magic
     def dtf_placement(self, line: str) -> Any:
-        """Draw the graph of a session, each op in the colour of the device that it was placed on.
+        """Draw the graph of a session, each op in the colour of its device, or of its job, time or phase.
 
         %dtf_placement                                    the whole graph
         %dtf_placement loss                               what loss needs
         %dtf_placement loss --session sess
         %dtf_placement loss --scope rnn/while             the inside of one name scope
+        %dtf_placement train --color-by phase             input, forward, loss, backward, update
+        %dtf_placement train --color-by time --feed {x: 1.0}    runs it once, traced, to know how long each op takes
 
         A master in another process (`--engine process`, a real TensorFlow server) does not tell where ops are. Then
         they are placed here, by the rules that dtflab's masters follow; with `--feed` the fetches are run once, which
         makes the master tell.
         """
         example = "%dtf_placement loss"
-        texts = arguments.split(line, ("feed", "session", "scope"), example)
+        texts = arguments.split(line, ("feed", "session", "scope", "color-by"), example)
         fetches, feed = self._fetches(texts), self._feed(texts)
         session = self._session(texts, example, fetches)
+        by = _color_by(texts)
+        step = None
+        if by == "time":
+            step = self._traced(texts, "%dtf_placement train --color-by time --feed {x: 1.0}", fetches)
         what, where = _placed(session, fetches, feed)
-        return _drawn(viz.placement, what, where, scope=texts.get("scope", ""))
+        phases = viz.phases(session.graph) if by == "phase" else None
+        scope = texts.get("scope", "")
+        return _drawn(viz.placement, what, where, scope=scope, color_by=by, step=step, phases=phases)
 
     @magic_arguments()
     @_TRACED
     @_FEED
+    @_COLOR_BY
     @_SESSION
     @no_var_expand
     @line_magic
@@ -171,8 +183,14 @@ class DtfMagics(Magics):
 
         %dtf_timeline train --feed {images: x, labels: y}
         %dtf_timeline run_metadata
+        %dtf_timeline train --color-by phase     input, forward, loss, backward, update; or device, job, time
         """
-        return _drawn(viz.timeline, self._traced(line, "%dtf_timeline train --feed {images: x, labels: y}"))
+        example = "%dtf_timeline train --feed {images: x, labels: y}"
+        texts = arguments.split(line, ("feed", "session", "color-by"), example)
+        fetches, by = self._fetches(texts), _color_by(texts)
+        step = self._traced(texts, example, fetches)
+        graph = self._session(texts, example, None if step is fetches else fetches).graph if by == "phase" else None
+        return _drawn(viz.timeline, step, color_by=by, graph=graph)
 
     @magic_arguments()
     @_TRACED
@@ -186,12 +204,12 @@ class DtfMagics(Magics):
         %dtf_memory train --feed {images: x, labels: y}
         %dtf_memory run_metadata
         """
-        return _drawn(viz.memory, self._traced(line, "%dtf_memory train --feed {images: x, labels: y}"))
-
-    def _traced(self, line: str, example: str) -> Any:
-        """The RunMetadata that the line names, or that of what it names, run once."""
+        example = "%dtf_memory train --feed {images: x, labels: y}"
         texts = arguments.split(line, ("feed", "session"), example)
-        fetches = self._fetches(texts)
+        return _drawn(viz.memory, self._traced(texts, example, self._fetches(texts)))
+
+    def _traced(self, texts: dict[str, str], example: str, fetches: Any) -> Any:
+        """The RunMetadata that a line names, or that of what it names, run once."""
         if fetches is None:
             raise UsageError(
                 "Name what to run, traced: a tensor, an op, a list of them; or give the RunMetadata of a traced run. "
@@ -384,7 +402,13 @@ class DtfMagics(Magics):
         if words[0].lstrip("%") == "dtf_style":
             return ["--projector", "--default"]
         if words[0].lstrip("%") != "dtf_cluster":
-            own = {"dtf_step": ["--all"], "dtf_placement": ["--scope"]}.get(words[0].lstrip("%"), [])
+            own = {
+                "dtf_step": ["--all"],
+                "dtf_placement": ["--scope", "--color-by"],
+                "dtf_timeline": ["--color-by"],
+            }.get(words[0].lstrip("%"), [])
+            if before == "--color-by":
+                return list(WAYS)
             options = ["--feed", "--session", *own]
             return options if event.symbol.startswith("-") else []
         values = {"--engine": _ENGINES, "--name": tuple(self.clusters), **hardware.choices()}
@@ -392,6 +416,13 @@ class DtfMagics(Magics):
             return list(values[before])
         verbs = _VERBS if len(words) <= 2 and not event.symbol.startswith("-") else ()
         return [*verbs, *re.findall(r"--[\w-]+", self.dtf_cluster.__doc__.partition("optional arguments")[0])]
+
+
+def _color_by(texts: dict[str, str]) -> str:
+    by = texts.get("color-by", "device")
+    if by not in WAYS:
+        raise UsageError(f"--color-by {by}? Choose {', '.join(WAYS)}.")
+    return by
 
 
 def _drawn(draw: Callable[..., Any], *what: Any, **how: Any) -> Any:

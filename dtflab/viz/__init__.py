@@ -14,6 +14,7 @@ from dtflab.viz.estimates import estimate
 from dtflab.viz.kernels import kernels
 from dtflab.viz.loads import loads
 from dtflab.viz.memory import memory
+from dtflab.viz.phases import phases
 from dtflab.viz.picture import Picture
 from dtflab.viz.placement import placement
 from dtflab.viz.queues import queues
@@ -41,6 +42,7 @@ __all__ = [
     "wire",
     "what_if",
     "sweep",
+    "phases",
     "style",
     "Picture",
 ]

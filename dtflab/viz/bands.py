@@ -9,7 +9,7 @@ import bisect
 import dataclasses
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from dtflab.graph.node_names import readable
@@ -58,12 +58,12 @@ class Band:
 
 
 class Bands:
-    """A trace, laid out on a page of some width."""
+    """A trace, laid out on a page of some width; `mark` gives the letter that a bar is to show, if any."""
 
-    def __init__(self, step: Trace, width: float) -> None:
+    def __init__(self, step: Trace, width: float, mark: Callable[[Event], str] = lambda event: "") -> None:
         if width < LEAST_WIDTH:
             raise ValueError(f"a timeline needs {LEAST_WIDTH:g} pixels for its bands, not {width:g}")
-        self.trace, self.width = step, width
+        self.trace, self.width, self.mark = step, width, mark
         devices = in_order(step.devices())
         labels = [marks.badge_width(look(d)) + 6 + text_width(look(d).label, 12, bold=True) for d in devices]
         threads = {event.thread for event in (*step.events, *step.beside)}
@@ -156,8 +156,16 @@ class Bands:
         return makers
 
     def name_inside(self, event: Event) -> str | None:
-        """The longest form of an op's name that its bar has room for, cut if need be."""
-        room = self.extent(event)[1] - 8
+        """What stands in a bar: its mark, and its name if there is room for both."""
+        mark = self.mark(event)
+        fits = mark and text_width(mark, 11) <= self.extent(event)[1] - 2
+        name = self._name_beside(event)
+        return " ".join(filter(None, [mark, name])) if name else mark if fits else None
+
+    def _name_beside(self, event: Event) -> str | None:
+        """The longest form of an op's name for which its bar has room beside the mark, cut if need be."""
+        mark = self.mark(event)
+        room = self.extent(event)[1] - 8 - (text_width(f"{mark} ", 11) if mark else 0)
         cut = shorten(readable(event.name).rpartition("/")[2], room, 11) if room >= LEAST_CUT else ""
         forms = [event.called(name) for name in (*shorter(event.name), event.op, cut) if name]
         return next((name for name in forms if text_width(name, 11) <= room), None)
@@ -168,7 +176,7 @@ class Bands:
         taken: list[tuple[float, float]] = []
         for event in sorted(events, key=lambda e: (-e.duration, e.start)):
             x, width = self.extent(event)
-            if width < LEAST_NAMED or self.name_inside(event):
+            if width < LEAST_NAMED or self._name_beside(event):
                 continue
             name = event.called(shorten(readable(event.name).rpartition("/")[2], NAME_ROOM, 11))
             half = text_width(name, 11) / 2

@@ -1,4 +1,4 @@
-"""The picture of placement: every op in the colour of its device, in the boxes of its name scopes.
+"""The picture of placement: every op in the colour of its device (or job, time, phase), in boxes of its name scopes.
 
 What a learner should see at once: which ops share a device, and which tensors have to travel. So lines between ops
 of one device are thin and grey, and those that cross devices are thick, in the colour of the device that sends. Why an
@@ -11,7 +11,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dtflab.graph.graph import Graph
 from dtflab.graph.nest import leaves
@@ -19,6 +19,7 @@ from dtflab.graph.node_names import readable
 from dtflab.graph.text_table import text_table
 from dtflab.runtime.session import BaseSession
 from dtflab.viz import marks
+from dtflab.viz.colouring import Colouring, colouring, of_ops
 from dtflab.viz.digraph import Edge, Op, edges_of, ops_of
 from dtflab.viz.layout import TOLERATED, Box, Cluster, Layout, Rect, layout
 from dtflab.viz.palette import Look, in_order, look
@@ -50,6 +51,9 @@ def placement(
     placement: Mapping[str, str] | BaseSession | None = None,
     *,
     reasons: Mapping[str, str] | None = None,
+    color_by: str = "device",
+    step: Any = None,
+    phases: Mapping[str, str] | None = None,
     scope: str = "",
     max_boxes: int | None = None,
     width: float | None = None,
@@ -63,10 +67,15 @@ def placement(
     dtflab's rules put them), also those that name no device. ValueError if the session has another graph. Name
     scopes are opened down to about `max_boxes` boxes, without it to as many as fit on a page; closed ones say how many
     ops they hold; `scope="rnn/while"` draws only what is in that one.
+
+    `color_by` is "device", "job", "time" (how long each op took, in the traced `step`, a RunMetadata) or "phase" of the
+    training (input, forward, loss, backward, update: as `phases(graph)` finds them, or as `phases` says).
     """
     if max_boxes is not None and max_boxes < 1:
         raise ValueError(f"max_boxes must be at least 1, not {max_boxes}")
+    session = placement if isinstance(placement, BaseSession) else None
     graph, placement = _asked(graph, placement)
+    way = colouring(color_by, _whole(graph) if session is None else session.graph, step, phases)
     why = getattr(placement, "reasons", {}) if reasons is None else reasons
     ops = [op._replace(why=why.get(op.name, "")) for op in ops_of(graph, placement)]
     if scope:
@@ -74,7 +83,8 @@ def placement(
         if not ops:
             raise ValueError(f"No op of this graph is in the scope {scope!r}; tf.name_scope makes scopes.")
     page = room(width)
-    view = _on_a_page(ops, page) if max_boxes is None else _View(ops, _blocks(ops, max_boxes), page)
+    coloured = _Coloured(ops, way, of_ops(way, ops), page)
+    view = _on_a_page(coloured) if max_boxes is None else _View(coloured, _blocks(coloured, max_boxes))
     return Picture(*view.draw(title), _STYLE, _sentence(view), _tables(view), _text(view))
 
 
@@ -92,15 +102,30 @@ def _asked(graph: Any, where: Any) -> tuple[Any, Mapping[str, str] | None]:
     return graph, placement_of(where)
 
 
-def _on_a_page(ops: Sequence[Op], width: float) -> _View:
+class _Coloured(NamedTuple):
+    """What is drawn: ops with their looks, on a page so wide."""
+
+    ops: Sequence[Op]
+    way: Colouring
+    looks: Mapping[str, Look]
+    width: float
+
+
+def _whole(graph: Any) -> Any:
+    """The graph that fetches belong to, for what can't be told from a part of it."""
+    found = {part.graph for part in leaves(graph) if isinstance(getattr(part, "graph", None), Graph)}
+    return found.pop() if len(found) == 1 else graph
+
+
+def _on_a_page(coloured: _Coloured) -> _View:
     """The view with the most boxes that is about one page high, found by halving."""
     views: dict[tuple[str, ...], _View] = {}
 
     def fits(most: int) -> bool:
-        root = _blocks(ops, most)
+        root = _blocks(coloured, most)
         boxes = tuple(block.key for block in root.visible())
         if boxes not in views:
-            views[boxes] = _View(ops, root, width)
+            views[boxes] = _View(coloured, root)
         return views[boxes].fits
 
     low, high = (0, 1) if fits(PAGES[0]) else (0, len(PAGES))
@@ -110,9 +135,10 @@ def _on_a_page(ops: Sequence[Op], width: float) -> _View:
     return max(views.values(), key=lambda view: (view.fits, len(view.seen) if view.fits else -view.layout.height))
 
 
-def _blocks(ops: Sequence[Op], most: int) -> Block:
-    links = [(edge.source, edge.target) for edge in edges_of(ops)]
-    return blocks([op.name for op in ops], links, most, {op.name: op.device for op in ops})
+def _blocks(coloured: _Coloured, most: int) -> Block:
+    links = [(edge.source, edge.target) for edge in edges_of(coloured.ops)]
+    kinds = {name: one.device for name, one in coloured.looks.items()}
+    return blocks([op.name for op in coloured.ops], links, most, kinds)
 
 
 @dataclasses.dataclass
@@ -133,11 +159,12 @@ class _Seen:
 class _View:
     """Data, boxes and layout of one picture."""
 
-    def __init__(self, ops: Sequence[Op], root: Block, width: float) -> None:
-        self.ops = {op.name: op for op in ops}
-        self.edges = edges_of(ops)
-        self.width = width
-        self.by_device = Counter(op.device for op in ops)
+    def __init__(self, coloured: _Coloured, root: Block) -> None:
+        self.ops = {op.name: op for op in coloured.ops}
+        self.edges = edges_of(coloured.ops)
+        self.way, self.looks, self.width = coloured.way, coloured.looks, coloured.width
+        self.by_device = Counter(op.device for op in coloured.ops)
+        self.by_look = Counter(self.looks.values())
         self.devices = in_order(self.by_device)
         self.seen = {block.key: self._seen(block) for block in root.visible()}
         home = {name: block.key for block in root.visible() for name in block.ops}
@@ -147,11 +174,11 @@ class _View:
             if a != b:
                 self.bundles.setdefault((a, b), []).append(edge)
         self.titles: dict[str, tuple[str, Block]] = {}
-        self.layout: Layout = layout(self._cluster(root), self.bundles, width)
+        self.layout: Layout = layout(self._cluster(root), self.bundles, self.width)
 
     def _seen(self, block: Block) -> _Seen:
-        counted = Counter(self.ops[name].device for name in block.ops)
-        looks = sorted(((look(d), n) for d, n in counted.items()), key=lambda pair: (-pair[1], pair[0].device))
+        counted = Counter(self.looks[name] for name in block.ops)
+        looks = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0].device))
         (name, *others), label = block.ops, block.label
         if not others and readable(name) != name:
             label = readable(name)
@@ -177,11 +204,14 @@ class _View:
     def crossing(self) -> list[Edge]:
         return [edge for edge in self.edges if edge.kind == "transfer"]
 
+    def column(self, op: Op) -> list[str]:
+        return [self.looks[op.name].label for _ in self.way.columns]
+
     # -- drawing ----------------------------------------------------------------------------------------
 
     def draw(self, title: str) -> tuple[Markup, tuple[float, float]]:
         width = max(self.layout.width, min(self.width, LEAST_WIDTH))
-        entries = [(look(d), plural(self.by_device[d], "op")) for d in self.devices]
+        entries = [(one, plural(n, "op")) for one, n in _by_look(self)]
         heading = marks.heading(title, _summary(self), width)
         start = heading.height + 10
         devices, height = marks.legend(entries, width, start)
@@ -234,11 +264,15 @@ class _View:
         alone = len(seen.block.ops) == 1
         names = [self._named(name, alone) for name in seen.block.ops[:12]]
         names += [f"… and {len(seen.block.ops) - 12} more"] if len(seen.block.ops) > 12 else []
-        where = ", ".join(
-            f"{n} on {one.label}" if len(seen.looks) > 1 else one.device or one.label for one, n in seen.looks
-        )
+        where = ", ".join(self._told(one, n) if len(seen.looks) > 1 else self._told(one) for one, n in seen.looks)
         first = self.ops[seen.block.ops[0]]
         return "\n".join(filter(None, [*names, where, first.why if alone else "", first.line]))
+
+    def _told(self, one: Look, count: int = 0) -> str:
+        """A look in words, with how many of several ops have it."""
+        if not self.way.by_device:
+            return f"{count} {one.label}" if count else f"{self.way.by}: {one.label}"
+        return f"{count} on {one.label}" if count else one.device or one.label
 
     def _named(self, name: str, alone: bool) -> str:
         op = self.ops[name]
@@ -258,7 +292,7 @@ class _View:
         tip, back = points[-1], points[-2]
         if "transfer" in kinds:
             source = next(edge.source for edge in edges if edge.kind == "transfer")
-            colour = look(self.ops[source].device).colour.line
+            colour = self.looks[source].colour.line
             short = _shortened(points, 5)
             body = tag("path", d=line_path(short, 7), class_="x", stroke=colour)
             head = tag("path", d=arrow_head(tip, back, 8), fill=colour)
@@ -309,19 +343,29 @@ def _summary(view: _View) -> str:
 
 def _sentence(view: _View) -> str:
     counts = ", ".join(f"{look(d).label} {plural(view.by_device[d], 'op')}" for d in view.devices)
+    if not view.way.by_device:
+        counts += f". By {view.way.by}: " + ", ".join(f"{one.label} {plural(n, 'op')}" for one, n in _by_look(view))
     advice = " Where the others go: session.placed_nodes(…) or %dtf_placement." if "" in view.by_device else ""
     return f"Graph of {_summary(view)}: {counts}.{advice}"
+
+
+def _by_look(view: _View) -> list[tuple[Look, int]]:
+    """How many ops have each look, in the order of the legend."""
+    return [(one, view.by_look[one]) for one in view.way.order(view.by_look)]
 
 
 def _tables(view: _View) -> list[Table]:
     ops = sorted(view.ops.values(), key=lambda op: view.devices.index(op.device))
     reasoned = any(op.why for op in ops)
-    rows = [[look(op.device).label, op.name, op.op, op.device, *([op.why] if reasoned else [])] for op in ops]
+    rows = [
+        [look(op.device).label, op.name, op.op, op.device, *view.column(op), *([op.why] if reasoned else [])]
+        for op in ops
+    ]
     sent = [
         [e.tensor, look(view.ops[e.source].device).label, look(view.ops[e.target].device).label, e.target]
         for e in view.crossing()
     ]
-    titles = ("device", "op", "type", "full name of the device", *(["why"] if reasoned else []))
+    titles = ("device", "op", "type", "full name of the device", *view.way.columns, *(["why"] if reasoned else []))
     tables: list[Table] = [("Ops by device", titles, rows)]
     if sent:
         tables.append(("Tensors sent between devices", ("tensor", "from", "to", "used by"), sent))
@@ -334,15 +378,24 @@ def _text(view: _View) -> str:
         names = [op.name for op in view.ops.values() if op.device == device]
         rows.append([device or "(not placed)", len(names), _listed(names)])
     text = _summary(view) + "\n" + text_table(("device", "ops", "names"), rows)
+    if not view.way.by_device:
+        named = {one: [name for name in view.ops if view.looks[name] == one] for one, _ in _by_look(view)}
+        rows = [[one.label, len(names), _listed(names)] for one, names in named.items()]
+        text += "\n\n" + text_table((view.way.by, "ops", "names"), rows)
+    return text + _reasons(view)
+
+
+def _reasons(view: _View) -> str:
+    """The placer's reasons, the most frequent first."""
     named: dict[str, list[str]] = {}
     for op in filter(lambda op: op.why, view.ops.values()):
         named.setdefault(op.why, []).append(op.name)
     if not named:
-        return text
+        return ""
     often = sorted(named, key=lambda why: -len(named[why]))
     rows = [[why, len(named[why]), _listed(named[why])] for why in often[:MOST_REASONS]]
     rest = f"\n… {len(often) - MOST_REASONS} more reasons: see the table" if len(often) > MOST_REASONS else ""
-    return f"{text}\n\n{text_table(('why', 'ops', 'names'), rows)}{rest}"
+    return f"\n\n{text_table(('why', 'ops', 'names'), rows)}{rest}"
 
 
 def _listed(names: Iterable[str], room: int = 100) -> str:

@@ -8,14 +8,16 @@ Every number has a unit; a step without length is an error, not an empty picture
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from dtflab.graph.node_names import readable
 from dtflab.graph.text_table import text_table
 from dtflab.viz import marks, trace
 from dtflab.viz.bands import BAND_PADDING, LABEL_GAP, Band, Bands, Row
+from dtflab.viz.colouring import Colouring, colouring
 from dtflab.viz.names import shorter
-from dtflab.viz.palette import Look, look
+from dtflab.viz.palette import GREY, Look, look
 from dtflab.viz.picture import Picture, Table
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, Point, arrow_head, hatch_path, join, number, tag, text_width
@@ -36,44 +38,101 @@ _STYLE = (
 )
 
 
-def timeline(step: Any, *, width: float | None = None, title: str = "Timeline") -> Picture:
+def timeline(
+    step: Any,
+    *,
+    color_by: str = "device",
+    graph: Any = None,
+    phases: Mapping[str, str] | None = None,
+    width: float | None = None,
+    title: str = "Timeline",
+) -> Picture:
     """Picture a traced step.
 
     `step` is the RunMetadata (or its StepStats) that `session.run` filled, asked with
     `options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)`. Of a step with more than 100,000 records, a loop of
     many turns, the beginning is drawn, and the picture says so.
+
+    `color_by` is "device", "job", "time" (how long an op took) or "phase" of the training, as `phases(graph)` finds it
+    in the whole graph (by default the default graph), or as `phases` says. ValueError if that is not the step's graph.
     """
-    bands = Bands(trace.read(step, MOST_RECORDS), room(width))
-    return Picture(*_draw(bands, title), _STYLE, _sentence(bands), _tables(bands.trace), _text(bands))
+    way = colouring(color_by, graph, step, phases)
+    read = trace.read(step, MOST_RECORDS)
+    if color_by == "phase" and not any(way.knows(event.name) for event in read.events):
+        raise ValueError("color_by='phase' needs the graph that was run: viz.timeline(…, graph=sess.graph).")
+    looks = _Looks(way)
+    bands = Bands(read, room(width), looks.mark)
+    return Picture(
+        *_draw(bands, looks, title), _STYLE, _sentence(bands, looks), _tables(bands.trace, looks), _text(bands, looks)
+    )
+
+
+class _Looks(NamedTuple):
+    """How the bars of a timeline are coloured."""
+
+    way: Colouring
+
+    def of(self, event: Event) -> Look:
+        return self.way.of(event.name, event.device)
+
+    def of_transfer(self, transfer: Transfer) -> Look:
+        """The look of what is waited for: that of the op that made it."""
+        return self.way.of(transfer.producer, transfer.source)
+
+    def mark(self, event: Event) -> str:
+        """What a bar shows beside its colour; a device's bars stand in its band."""
+        return "" if self.way.by_device else self.of(event).letter
+
+    def of_band(self, device: Look) -> Look:
+        """A device's badge: where colours say something else, it is grey."""
+        if self.way.by_device:
+            return device
+        return device._replace(colour=self.way.of("", device.device).colour if self.way.by == "job" else GREY)
+
+    def column(self, event: Event) -> list[str]:
+        return [self.of(event).label for _ in self.way.columns]
+
+    def counted(self, step: Trace) -> list[tuple[Look, str]]:
+        """Each look, in the order of the legend, with how many ops have it and how long they took."""
+        times: dict[Look, list[float]] = {}
+        for event in step.events:
+            times.setdefault(self.of(event), []).append(event.duration)
+        return [(one, f"{plural(len(times[one]), 'op')}, {duration(sum(times[one]))}") for one in self.way.order(times)]
 
 
 # -- drawing -------------------------------------------------------------------------------------------------
 
 
-def _draw(bands: Bands, title: str) -> tuple[Markup, tuple[float, float]]:
+def _draw(bands: Bands, looks: _Looks, title: str) -> tuple[Markup, tuple[float, float]]:
     parts = any(event.part for event in bands.trace.beside)
-    samples = [_OP, *[_PART] * parts, *[_WAIT, _WIRE] * bool(bands.trace.transfers)]
+    samples = [
+        *[_OP] * looks.way.by_device,
+        *[_PART] * parts,
+        *[_WAIT if looks.way.by_device else _WAIT_OTHERWISE, _WIRE] * bool(bands.trace.transfers),
+    ]
     heading = marks.heading(title, _summary(bands), bands.width)
-    legend, height = marks.line_legend(samples, bands.width, heading.height + 8)
-    top = heading.height + 8 + height + 26
+    top = heading.height + 8
+    badges, height = marks.legend([] if looks.way.by_device else looks.counted(bands.trace), bands.width, top)
+    lines, more = marks.line_legend(samples, bands.width, top + height)
+    top += height + more + 26
     layers = [
-        *(_ground(bands, band) for band in bands.bands),
+        *(_ground(bands, band, looks) for band in bands.bands),
         _grid(bands),
-        *(_bars(bands, band) for band in bands.bands),
-        *(_wire(bands, transfer) for transfer in bands.drawn),
-        *(_words(bands, band) for band in bands.bands),
+        *(_bars(bands, band, looks) for band in bands.bands),
+        *(_wire(bands, transfer, looks) for transfer in bands.drawn),
+        *(_words(bands, band, looks) for band in bands.bands),
     ]
     plot = tag("g", *layers, transform=f"translate(0 {number(top)})")
-    return join([heading, legend, plot]), (bands.width, top + bands.height)
+    return join([heading, badges, lines, plot]), (bands.width, top + bands.height)
 
 
-def _ground(bands: Bands, band: Band) -> Markup:
+def _ground(bands: Bands, band: Band, looks: _Looks) -> Markup:
     y = band.y + BAND_PADDING
     x = LABEL_GAP + marks.badge_width(band.look) + 6
     remark = _SIMULATED if band.look.device in bands.trace.simulated else ""
     return join([
         tag("rect", x=0, y=band.y, width=bands.width, height=band.height, rx=6, class_="band"),
-        marks.badge(band.look, LABEL_GAP, y + 2),
+        marks.badge(looks.of_band(band.look), LABEL_GAP, y + 2),
         tag("text", band.look.label, x=x, y=y + 15, class_="b"),
         tag("text", remark, x=x + text_width(band.look.label, 12, bold=True) + 14, y=y + 15, class_="s11"),
         _idle(bands, y, band.idle, "b"),
@@ -96,16 +155,16 @@ def _grid(bands: Bands) -> Markup:
     return join(parts)
 
 
-def _bars(bands: Bands, band: Band) -> Markup:
+def _bars(bands: Bands, band: Band, looks: _Looks) -> Markup:
     parts: list[Markup] = []
     for row in band.rows:
         drawn = 0.0
         for event in row.events:
             x, width = bands.extent(event)
             if len(row.events) < MANY_BARS or x + width > drawn + 0.5:  # else nothing of it would be seen
-                parts.append(_bar(event, row, band.look, x, width))
+                parts.append(_bar(event, row, looks.of(event), x, width))
                 drawn = x + width
-        parts += [_wait(bands, transfer, row) for transfer in row.transfers]
+        parts += [_wait(bands, transfer, row, looks) for transfer in row.transfers]
     return join(parts)
 
 
@@ -115,9 +174,9 @@ def _bar(event: Event, row: Row, one: Look, x: float, width: float) -> Markup:
     return tag("g", tag("title", _event_text(event)), tag("rect", fill=one.colour.fill, class_=class_, **size))
 
 
-def _wait(bands: Bands, transfer: Transfer, row: Row) -> Markup:
+def _wait(bands: Bands, transfer: Transfer, row: Row, looks: _Looks) -> Markup:
     x, width = bands.extent(transfer)
-    colour = look(transfer.source).colour
+    colour = looks.of_transfer(transfer).colour
     y, height = row.y + 1.5, row.height - 3
     size = {"x": x, "y": y, "width": width, "height": height, "rx": 2}
     rect = tag("rect", fill=colour.fill, stroke=colour.line, class_="wait", **size)
@@ -125,7 +184,7 @@ def _wait(bands: Bands, transfer: Transfer, row: Row) -> Markup:
     return tag("g", tag("title", _transfer_text(transfer)), rect, stripes)
 
 
-def _wire(bands: Bands, transfer: Transfer) -> Markup:
+def _wire(bands: Bands, transfer: Transfer, looks: _Looks) -> Markup:
     """An arrow from the bar of the op that made the tensor to the end of the wait for it."""
     start, from_row = bands.origin(transfer)
     row = bands.arrival(transfer)
@@ -133,7 +192,7 @@ def _wire(bands: Bands, transfer: Transfer) -> Markup:
     x, width = bands.extent(transfer)
     tip = (max(x, x + width - 3), row.y + 1.5 if down else row.y + row.height - 1.5)
     begin = (start, from_row.y + from_row.height - 2 if down else from_row.y + 2)
-    colour = look(transfer.source).colour.line
+    colour = looks.of_transfer(transfer).colour.line
     reach = (tip[1] - begin[1]) * 0.45
     bends = [(begin[0], begin[1] + reach), (tip[0], tip[1] - reach), (tip[0], tip[1] + (-4 if down else 4))]
     return tag(
@@ -149,7 +208,7 @@ def _xy(point: Point) -> str:
     return f"{number(point[0])} {number(point[1])}"
 
 
-def _words(bands: Bands, band: Band) -> Markup:
+def _words(bands: Bands, band: Band, looks: _Looks) -> Markup:
     """All text within a band: last, so that nothing lies on it."""
     parts: list[Markup] = []
     for row in band.rows:
@@ -162,7 +221,7 @@ def _words(bands: Bands, band: Band) -> Markup:
             name = bands.name_inside(event)
             if name:
                 x, width = bands.extent(event)
-                ink = f"fill:{band.look.colour.ink}"
+                ink = f"fill:{looks.of(event).colour.ink}"
                 parts.append(tag("text", name, x=x + width / 2, y=y, class_="s11 mid", style=ink))
         parts += [tag("text", name, x=x, y=y + 16, class_="s11 soft mid halo") for x, name in row.names]
         parts += [_freight(bands, transfer, row) for transfer in row.transfers]
@@ -187,6 +246,7 @@ _WAIT = (
     ]),
     "waiting for a tensor, in the sender's colour",
 )  # fmt: skip
+_WAIT_OTHERWISE = (_WAIT[0], "waiting for a tensor, in the colour of the op that made it")
 _WIRE = (
     join([
         tag("path", d="M2 2C2 12 26 4 26 12", class_="wire", style="stroke:var(--fg)"),
@@ -230,19 +290,31 @@ def _summary(bands: Bands) -> str:
     return text if drawn == len(step.transfers) else f"{text} (the {drawn} largest are drawn)"
 
 
-def _sentence(bands: Bands) -> str:
+def _sentence(bands: Bands, looks: _Looks) -> str:
     idle = ", ".join(f"{band.look.label} {100 * band.idle:.0f} % idle" for band in bands.bands)
-    return f"Timeline of {_summary(bands)}. {idle}."
+    if looks.way.by_device:
+        return f"Timeline of {_summary(bands)}. {idle}."
+    counted = "; ".join(f"{one.label} {text}" for one, text in looks.counted(bands.trace))
+    return f"Timeline of {_summary(bands)}. {idle}. By {looks.way.by}: {counted}."
 
 
-def _tables(step: Trace) -> list[Table]:
-    heads = ("op", "type", "device", "thread", "start, µs", "duration, µs")
+def _tables(step: Trace, looks: _Looks) -> list[Table]:
+    heads = ("op", "type", "device", "thread", "start, µs", "duration, µs", *looks.way.columns)
     events = [
-        [e.name, e.op, look(e.device).label, e.thread, f"{e.start:.1f}", f"{e.duration:.1f}"] for e in step.events
+        [e.name, e.op, look(e.device).label, e.thread, f"{e.start:.1f}", f"{e.duration:.1f}", *looks.column(e)]
+        for e in step.events
     ]
     tables: list[Table] = [(_title("Ops", len(events)), heads, events[:MOST_TABLE_ROWS])]
     beside = [
-        [e.called(e.name), e.op, look(e.device).label, e.thread, f"{e.start:.1f}", f"{e.duration:.1f}"]
+        [
+            e.called(e.name),
+            e.op,
+            look(e.device).label,
+            e.thread,
+            f"{e.start:.1f}",
+            f"{e.duration:.1f}",
+            *looks.column(e),
+        ]
         for e in step.beside
     ]
     if beside:
@@ -262,7 +334,7 @@ def _title(what: str, count: int) -> str:
     return what if count <= MOST_TABLE_ROWS else f"{what}, the first {MOST_TABLE_ROWS:,} of {count:,}"
 
 
-def _text(bands: Bands) -> str:
+def _text(bands: Bands, looks: _Looks) -> str:
     rows = []
     for band in bands.bands:
         events = [e for e in bands.trace.events if e.device == band.look.device]
@@ -271,4 +343,8 @@ def _text(bands: Bands) -> str:
         what = f"{readable(longest.name)} ({duration(longest.duration)})" if longest else ""
         name = band.look.device + f" ({_SIMULATED})" * (band.look.device in bands.trace.simulated)
         rows.append([name, len(events), f"{100 * band.idle:.0f} %", byte_size(received), what])
-    return _summary(bands) + "\n" + text_table(("device", "ops", "idle", "received", "longest op"), rows)
+    text = _summary(bands) + "\n" + text_table(("device", "ops", "idle", "received", "longest op"), rows)
+    if looks.way.by_device:
+        return text
+    counted = [[one.label, what] for one, what in looks.counted(bands.trace)]
+    return f"{text}\n\n{text_table((looks.way.by, 'ops'), counted)}"

@@ -212,6 +212,7 @@ def test_help_shows_an_example_and_all_options(shell, name):
         ("%dtf_cluster --gpu", {"--gpus", "--gpu-memory"}),
         ("%dtf_cluster --clock ", {"real", "virtual"}),
         ("%dtf_smi --", {"--period"}),
+        ("%dtf_timeline --color-by ", {"device", "job", "time", "phase"}),
         ("%dtf_style --", {"--projector", "--default"}),
         ("%dtf_cluster stop --name ", {"mine"}),
         ("%dtf_timeline y --", {"--feed", "--session"}),
@@ -646,3 +647,18 @@ def test_a_style_is_that_of_all_pictures_from_then_on(model):
     assert "projector" not in magic(model, "%dtf_placement", "p").svg
     for line in ("%dtf_style", "%dtf_style --projector --default"):
         assert "Choose one: %dtf_style --projector or %dtf_style --default" in cell(model, line)
+
+
+def test_colours_by_phase_job_or_time(model):
+    model.run_cell("w = tf.Variable(2.0, name='w'); loss = tf.square(w - 1.0, name='loss')")
+    model.run_cell("train = tf.train.GradientDescentOptimizer(0.1).minimize(loss); sess.run(w.initializer)")
+    placed = magic(model, "%dtf_placement loss --color-by phase", "p")
+    assert "loss 1 op" in placed.sentence  # of the whole graph: the gradients are not among what loss needs
+    assert "By phase" in magic(model, "%dtf_timeline train --color-by phase", "p").sentence
+    assert "/job:ps" in magic(model, "%dtf_placement --color-by job", "p").sentence
+    timed = magic(model, "%dtf_placement y --color-by time --feed {x: [1.0, 2.0]}", "p")
+    assert "By time" in timed.sentence and "less than" in timed.text
+    model.run_cell("metadata = sess.trace(train)")
+    assert "update" in magic(model, "%dtf_timeline metadata --color-by phase", "p").sentence
+    assert "--color-by hue? Choose device, job, time, phase." in cell(model, "%dtf_placement --color-by hue")
+    assert "Name what to run" in cell(model, "%dtf_placement --color-by time")
