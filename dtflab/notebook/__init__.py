@@ -17,14 +17,16 @@ def load(ipython: Any) -> None:
     from dtflab.notebook.images import dataset_html
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import refresh_all, show
+    from dtflab.notebook.state_magics import StateMagics
     from dtflab.viz.steps import record_html, steps_html
 
     if "DtfMagics" in ipython.magics_manager.registry:
         return
     magics = DtfMagics(ipython)
-    ipython.register_magics(magics)
-    for name in DtfMagics.magics["line"]:
-        ipython.set_hook("complete_command", magics.complete, str_key=f"%{name}")
+    for each in (magics, StateMagics(ipython, magics)):
+        ipython.register_magics(each)
+        for name in each.magics["line"]:
+            ipython.set_hook("complete_command", each.complete, str_key=f"%{name}")
     ipython.display_formatter.ipython_display_formatter.for_type(Cluster, show)
     html = ipython.display_formatter.formatters["text/html"]
     for kind, form in zip((_DATASET, *_STEPS), (dataset_html, steps_html, record_html), strict=True):
@@ -37,6 +39,7 @@ def unload(ipython: Any) -> None:
     from dtflab.cluster.cluster import Cluster, stop_all
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import refresh_all
+    from dtflab.notebook.state_magics import StateMagics
 
     if "DtfMagics" not in ipython.magics_manager.registry:
         return
@@ -44,9 +47,11 @@ def unload(ipython: Any) -> None:
     refresh_all()
     ipython.events.unregister("post_run_cell", refresh_all)
     ipython.magics_manager.registry.pop("DtfMagics").close_steps()
-    for sort, names in DtfMagics.magics.items():
-        for name in names:
-            ipython.magics_manager.magics[sort].pop(name, None)
+    ipython.magics_manager.registry.pop("StateMagics")
+    for kind in (DtfMagics, StateMagics):
+        for sort, names in kind.magics.items():
+            for name in names:
+                ipython.magics_manager.magics[sort].pop(name, None)
     ipython.display_formatter.ipython_display_formatter.pop(Cluster, None)
     html = ipython.display_formatter.formatters["text/html"]
     for kind in (_DATASET, *_STEPS):

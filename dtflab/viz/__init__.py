@@ -14,9 +14,9 @@ from dtflab.viz.estimates import estimate
 from dtflab.viz.kernels import kernels
 from dtflab.viz.loads import loads
 from dtflab.viz.memory import memory
-from dtflab.viz.phases import phases
 from dtflab.viz.picture import Picture
 from dtflab.viz.placement import placement
+from dtflab.viz.queue_levels import queues_now
 from dtflab.viz.queues import queues
 from dtflab.viz.staleness import staleness
 from dtflab.viz.style import style
@@ -38,11 +38,11 @@ __all__ = [
     "critical_path",
     "staleness",
     "queues",
+    "queues_now",
     "variables",
     "wire",
     "what_if",
     "sweep",
-    "phases",
     "style",
     "Picture",
 ]

@@ -1,0 +1,151 @@
+"""The magics about state and traffic: who holds which variable, queues, calls, stale gradients. Thin skins, as ever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
+from IPython.core.magic_arguments import argument, magic_arguments
+
+from dtflab import viz
+from dtflab.cluster.cluster import Cluster
+from dtflab.graph import scopes
+from dtflab.graph.watch import Watch
+from dtflab.machine.watch import watch
+from dtflab.notebook import arguments
+from dtflab.notebook.magics import DtfMagics
+from dtflab.runtime.session import BaseSession, last_session
+from dtflab.train.staleness_log import StalenessLog, read_staleness
+from dtflab.viz.picture import Picture
+
+_HELD = argument("held", nargs="?", help="a cluster or a session, a Python expression; else the default or the newest")
+_OPTIONS = {"dtf_wire": ["--feed", "--session", "--step"], "dtf_staleness": ["--name", "--where", "--session"]}
+
+
+@magics_class
+class StateMagics(Magics):
+    """The magics vars, queues, wire, staleness; their lines are read as those of `DtfMagics`."""
+
+    def __init__(self, shell: Any, lines: DtfMagics) -> None:
+        super().__init__(shell)
+        self._lines = lines
+
+    @magic_arguments()
+    @_HELD
+    @no_var_expand
+    @line_magic
+    def dtf_vars(self, line: str) -> Picture:
+        """Draw who holds which variable: bytes per device, a segment for each variable.
+
+        %dtf_vars             of the tasks that the newest session reaches
+        %dtf_vars cluster     of all tasks of a cluster
+        """
+        return _drawn(viz.variables, self._held(line, "%dtf_vars"))
+
+    @magic_arguments()
+    @argument("held", nargs="?", help="what a tf.watch() saw, or a cluster or session; else the newest session")
+    @no_var_expand
+    @line_magic
+    def dtf_queues(self, line: str) -> Picture:
+        """Draw how full queues are, and who waits at them: now, or while they were watched.
+
+        %dtf_queues           as they are now, on the tasks that the newest session reaches
+        %dtf_queues cluster   as they are now, on all tasks of a cluster
+        %dtf_queues seen      their course: with tf.watch() as seen: …
+        """
+        held = self._held(line, "%dtf_queues", Watch)
+        return _drawn(viz.queues if isinstance(held, Watch) else viz.queues_now, held)
+
+    @magic_arguments()
+    @argument("fetches", nargs="*", help="what to run once, watched: Python, or names; or what a tf.watch() saw")
+    @argument("--feed", help="feed_dict for that run, a Python expression")
+    @argument("--step", help="of what was watched, only the step of this number, from 1; -1 is the last")
+    @argument("--session", help="the session, a Python expression; else the default or the newest one")
+    @no_var_expand
+    @line_magic
+    def dtf_wire(self, line: str) -> Picture:
+        """Draw who called whom: run something once and show its calls, or show those of a watch.
+
+        %dtf_wire train --feed {images: x, labels: y}
+        %dtf_wire seen --step -1
+        """
+        example = "%dtf_wire train --feed {images: x, labels: y}"
+        texts = arguments.split(line, ("feed", "session", "step"), example)
+        what, lines = self._lines._fetches(texts), self._lines
+        if what is None:
+            raise UsageError(f"Name what to run, or what a tf.watch() saw. For example: {example}")
+        if isinstance(what, Watch):
+            return _drawn(viz.wire, what, _number(texts.get("step")))
+        if "step" in texts:
+            raise UsageError("--step chooses among the steps of a watch; this line runs one. %dtf_wire seen --step -1")
+        session, feed = lines._session(texts, example, what), lines._feed(texts)
+        with watch() as seen:
+            session.run(what, feed)
+        return _drawn(viz.wire, seen)
+
+    @magic_arguments()
+    @argument("log", nargs="?", help="a StalenessLog or an optimizer, a Python expression; else that of the cluster")
+    @argument("--name", help="the name of its StalenessOptimizer (default: staleness)")
+    @argument("--where", help="the device of its global step (default: /job:ps/task:0)")
+    @argument("--session", help="the session whose cluster is asked; else the default or the newest one")
+    @no_var_expand
+    @line_magic
+    def dtf_staleness(self, line: str) -> Picture:
+        """Draw how old the gradients of a training were: a histogram, and each of them over time.
+
+        %dtf_staleness              the log that a StalenessOptimizer keeps on the cluster of the newest session
+        %dtf_staleness optimizer    that of one optimizer
+        %dtf_staleness log          one that was read before
+        """
+        texts = arguments.split(line, ("name", "where", "session"), "%dtf_staleness optimizer")
+        given = self._lines._value(texts.get("", ""))
+        if isinstance(given, StalenessLog):
+            return _drawn(viz.staleness, given)
+        session = self._lines._session(texts, "%dtf_staleness", None)
+        if given is not None:
+            if not hasattr(given, "read"):
+                kind = type(given).__name__
+                raise UsageError(f"{texts['']} is no StalenessOptimizer and no log of one, but a {kind}.")
+            return _drawn(lambda: viz.staleness(given.read(session)))
+        target = session.sess_str.decode()
+        if not target:
+            raise UsageError("The newest session has no cluster. Name the optimizer: %dtf_staleness optimizer")
+        options = {"where": texts.get("where", "/job:ps/task:0"), "name": texts.get("name", "staleness")}
+        return _drawn(lambda: viz.staleness(read_staleness(target, **options)))
+
+    def _held(self, line: str, magic: str, *kinds: type) -> Any:
+        """The cluster or session, or object of other `kinds`, that a line names; else the newest session, or the only cluster."""
+        texts = arguments.split(line, (), f"{magic} cluster")
+        if texts[""]:
+            held = self._lines._value(texts[""])
+            if not isinstance(held, (Cluster, BaseSession, *kinds)):
+                what = " and ".join(("no cluster", "no session", *(f"no {kind.__name__}" for kind in kinds)))
+                raise UsageError(f"{texts['']} is {what}, but a {type(held).__name__}. For example: {magic} cluster")
+            return held
+        found = scopes.get_default_session() or last_session()
+        if found is None and len(self._lines.clusters) == 1:
+            (found,) = self._lines.clusters.values()
+        if found is None:
+            raise UsageError(f"No session is open. Name what to look at, for example: {magic} cluster")
+        return found
+
+    def complete(self, _: Any, event: Any) -> list[str]:
+        """What may come next on a line that starts with one of these magics."""
+        return _OPTIONS.get(event.line.split()[0].lstrip("%"), []) if event.symbol.startswith("-") else []
+
+
+def _number(text: str | None) -> int | None:
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        raise UsageError(f"--step {text}? Give the number of a step, from 1; -1 is the last.") from None
+
+
+def _drawn(draw: Any, *what: Any) -> Picture:
+    """A picture, or in one line why there is nothing to draw."""
+    try:
+        picture: Picture = draw(*what)
+    except (ValueError, NotImplementedError) as error:
+        raise UsageError(str(error)) from None
+    return picture

@@ -1,0 +1,87 @@
+"""The magics about state and traffic, in IPython's shell."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from IPython.core.completer import provisionalcompleter
+
+from dtflab.viz import Picture
+from tests.notebook.test_magics import cell, magic, model, shell  # noqa: F401, fixtures
+
+# ruff: noqa: F811
+
+
+def test_dtf_vars_draws_what_the_newest_session_reaches_or_a_cluster(model):
+    picture = magic(model, "%dtf_vars", "p")
+    assert isinstance(picture, Picture) and "ps:0" in str(picture) and "v" in str(picture)
+    assert str(magic(model, "%dtf_vars cluster", "q")) == str(picture)
+
+
+def test_dtf_vars_without_variables_and_without_a_session_says_what_to_do(shell):
+    assert "No session is open" in cell(shell, "%dtf_vars")
+    magic(shell, "%dtf_cluster --worker 1", "cluster")
+    assert "their initializers run" in cell(shell, "%dtf_vars")  # the only cluster
+    assert "Unknown option --all" in cell(shell, "%dtf_vars --all")
+    assert "3 is no cluster and no session, but a int" in cell(shell, "%dtf_vars 3")
+
+
+def test_dtf_queues_shows_them_now_and_their_course(model):
+    model.run_cell("""q = tf.FIFOQueue(3, [tf.float32], shared_name="letters")
+put = q.enqueue(1.0)
+with tf.Session(cluster.target) as other, tf.watch() as seen:
+    other.run(put)
+    other.run(put)
+sess = tf.Session(cluster.target); _ = sess.run(q.size())""").raise_error()
+    assert "2 of 3" in str(magic(model, "%dtf_queues", "now"))
+    assert "2 of 3" in str(magic(model, "%dtf_queues cluster", "now"))
+    course = str(magic(model, "%dtf_queues seen", "course"))
+    assert "letters" in course and "waited to put" in course
+
+
+def test_dtf_queues_without_a_queue_says_so(model):
+    assert "There is no queue yet" in cell(model, "%dtf_queues")
+
+
+def test_dtf_wire_runs_once_and_draws(model):
+    picture = magic(model, "%dtf_wire y --feed {x: [1.0, 2.0]}", "p")
+    assert "RunStep" in str(picture) and "RecvTensor" in str(picture)
+    assert "Name what to run" in cell(model, "%dtf_wire")
+    assert "among the steps of a watch" in cell(model, "%dtf_wire y --step 1")
+
+
+def test_dtf_wire_draws_one_step_of_a_watch(model):
+    model.run_cell("""with tf.watch() as seen:
+    for _ in range(3): sess.run(y, {x: [1.0, 2.0]})""").raise_error()
+    assert re.search(r"RunStep +client +worker:0 +3 ", str(magic(model, "%dtf_wire seen", "whole")))
+    assert re.search(r"RunStep +client +worker:0 +1 ", str(magic(model, "%dtf_wire seen --step -1", "last")))
+    assert "no step 7" in cell(model, "%dtf_wire seen --step 7")
+    assert "--step x?" in cell(model, "%dtf_wire seen --step x")
+
+
+def test_dtf_staleness_reads_the_log_of_an_optimizer(shell):
+    magic(shell, "%dtf_cluster --ps 1 --worker 1", "cluster")
+    shell.run_cell("""with tf.device("/job:ps/task:0"):
+    step, v = tf.train.get_or_create_global_step(), tf.Variable(1.0)
+optimizer = tf.train.StalenessOptimizer(tf.train.GradientDescentOptimizer(0.1), worker=0)
+train = optimizer.minimize(v * v, global_step=step)
+sess = tf.Session(cluster.target)
+sess.run(tf.global_variables_initializer())
+for _ in range(3): sess.run(train)""").raise_error()
+    for line in ("%dtf_staleness", "%dtf_staleness optimizer", "%dtf_staleness optimizer.read(sess)"):
+        assert "3 gradients" in str(magic(shell, line, "p"))
+    assert "is no StalenessOptimizer" in cell(shell, "%dtf_staleness v.name")
+
+
+@pytest.mark.parametrize("name", ["vars", "queues", "wire", "staleness"])
+def test_each_explains_itself_and_goes_with_the_extension(shell, name):
+    assert f"%dtf_{name}" in cell(shell, f"%dtf_{name}?")
+    magic(shell, "%unload_ext dtflab")
+    assert "not found" in cell(shell, f"%dtf_{name}")
+
+
+def test_completion_offers_the_options(shell):
+    with provisionalcompleter():
+        offered = {completion.text for completion in shell.Completer.completions("%dtf_wire --", 12)}
+    assert {"--feed", "--session", "--step"} <= offered
