@@ -36,7 +36,7 @@ def answer_cell(question: Question) -> str:
 def answer(question: Question, cell: str, folder: Path) -> Any:
     """What the name of the answer stands for after the cell was run as a program."""
     path = folder / "answer.py"
-    path.write_text(f"import dtflab\nimport dtflab as tf\n{cell}\n", encoding="utf-8")
+    path.write_text(f"import numpy as np\nimport dtflab\nimport dtflab as tf\n{cell}\n", encoding="utf-8")
     return runpy.run_path(str(path))[question.answer]
 
 

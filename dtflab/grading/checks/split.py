@@ -1,0 +1,301 @@
+"""Questions on networks that are split over devices.
+
+q1: two layers over two GPUs inside a budget of virtual time. An answer builds the graph; the checks run it on a
+simulated machine and look at the values, the time of a step, which weights each GPU holds and what the GPUs send. How
+it is cut is up to the answer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from itertools import pairwise
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dtflab.grading.device_functions import shown
+from dtflab.grading.questions import Wrong, register
+from dtflab.grading.simulated import Stage, stage
+from dtflab.graph import device_spec, dtypes
+from dtflab.graph.convert import constant
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import device
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.hardware.catalogue import gpu
+from dtflab.hardware.parts import Processor
+from dtflab.ops.activations import relu
+from dtflab.ops.constant import placeholder
+from dtflab.ops.matmul import matmul
+from dtflab.ops.variables import global_variables_initializer
+from dtflab.protos import config_pb2
+from dtflab.viz.loads import loads
+from dtflab.viz.picture import Picture
+from dtflab.viz.timeline import timeline
+from dtflab.viz.units import byte_size
+
+GPUS = ("/gpu:0", "/gpu:1")
+BUDGET = 0.75  # of the time on one GPU
+MOST_HELD = 0.6  # of all weights
+
+_HOLD = ("Const", "Variable", "VariableV2", "VarHandleOp")
+
+Matrix = NDArray[np.float32]
+
+q1 = register(
+    "split/q1",
+    "Two layers on two GPUs inside a budget",
+    answer="split_net",
+    hints=(
+        """A hidden unit needs all of x, one column of `first`, and then meets one row of `second`. So a hidden unit can
+        live on one GPU from x to the output. Which part of `second` belongs to the first half of the columns of
+        `first`?""",
+        """Cut `first` by columns, np.split(first, 2, axis=1), and `second` by rows, np.split(second, 2, axis=0). Each
+        GPU computes relu(x · its columns) · its rows: a table as large as the output, of which it is a summand.""",
+        """for gpu, columns, rows in zip(devices, np.split(first, 2, axis=1), np.split(second, 2, axis=0)), and inside
+        of `with tf.device(gpu):` append tf.matmul(tf.nn.relu(tf.matmul(x, columns)), rows) to a list. Return tf.add_n
+        of the list. A NumPy array becomes a constant on the device of that block.""",
+    ),
+)
+
+
+# -- a step of an answer -------------------------------------------------------------------------------------
+
+
+class Net(NamedTuple):
+    """The weights of two layers, and a batch."""
+
+    inputs: Matrix
+    first: Matrix
+    second: Matrix
+
+    @property
+    def weights(self) -> int:
+        """Bytes of both layers."""
+        return self.first.nbytes + self.second.nbytes
+
+    def outputs(self) -> Matrix:
+        hidden: Matrix = np.maximum(self.inputs @ self.first, 0)
+        return hidden @ self.second
+
+
+class Step(NamedTuple):
+    """What a step was like: the evidence. `held` and `sent` are bytes per GPU, of weights and over its lanes."""
+
+    net: Net
+    value: Any
+    ms: float  # of virtual time
+    held: dict[str, int]
+    sent: int
+    together: float  # ms in which both GPUs computed
+    trace: Any
+    one_ms: float = 0.0  # of the whole net on one GPU
+
+
+def drawn(random: Random) -> Net:
+    """A net whose hidden layer is far wider than its inputs and outputs."""
+    numbers = np.random.RandomState(random.randrange(2**31))
+    sizes = 128, 128, random.choice((960, 1024, 1088)), 64
+    inputs, first, second = (numbers.standard_normal(shape).astype(np.float32) for shape in pairwise(sizes))
+    return Net(inputs, first, second)
+
+
+def slow_card() -> Processor:
+    """A tenth of a K40: so small nets take long enough to be worth a split."""
+    fast = gpu("K40")
+    peaks = {name: peak / 10 for name, peak in fast.peak_flops.items()}
+    bandwidth = fast.memory_bandwidth / 10
+    return dataclasses.replace(fast, name="a tenth of a K40", peak_flops=peaks, memory_bandwidth=bandwidth)
+
+
+def whole(x: Tensor, first: Matrix, second: Matrix, devices: Any) -> Tensor:
+    """The net on the first device."""
+    with device(devices[0]):
+        return matmul(relu(matmul(x, constant(first))), constant(second))
+
+
+def step_of(answer: Any, net: Net) -> Step:
+    """Build the answer's graph and run a step of it on a machine with two GPUs. Wrong if it gives no tensor."""
+    with stage(worker=1, gpus=2, gpu=slow_card(), bus="pcie3") as on:
+        with device("/cpu:0"):
+            x = placeholder(dtypes.float32, net.inputs.shape, name="x")
+        made = answer(x, net.first.copy(), net.second.copy(), list(GPUS))
+        if not isinstance(made, Tensor):
+            raise Wrong(f"A tensor is expected, the output of the net; returned was {shown(made)}.")
+        on.session.run(global_variables_initializer())
+        return _traced(on, made, x, net)
+
+
+def _traced(on: Stage, output: Tensor, x: Tensor, net: Net) -> Step:
+    options = config_pb2.RunOptions(trace_level=config_pb2.RunOptions.FULL_TRACE, output_partition_graphs=True)
+    trace, began, before = config_pb2.RunMetadata(), on.cluster.now(), _sent(on)
+    value = on.session.run(output, {x: net.inputs}, options=options, run_metadata=trace)
+    ms = 1000 * (on.cluster.now() - began)
+    return Step(net, value, ms, _held(on, trace), _sent(on) - before, _together(trace), trace)
+
+
+def _sent(on: Stage) -> int:
+    """Bytes that GPUs have sent until now."""
+    return sum(link.nbytes for link in on.cluster.loads().links if link.name.endswith("lanes up"))
+
+
+def _held(on: Stage, trace: Any) -> dict[str, int]:
+    """Bytes of constants and variables on each GPU."""
+    held = dict.fromkeys(GPUS, 0)
+    for node in (node for graph in trace.partition_graphs for node in graph.node if node.op in _HOLD):
+        where = device_spec.parse(node.device)
+        if where.type == "GPU":
+            op = on.graph.get_operation_by_name(node.name)
+            shape = TensorShape(op.get_attr("shape")) if node.op != "Const" else op.outputs[0].shape
+            held[GPUS[where.id or 0]] += shape.num_elements() * op.get_attr("dtype").size
+    return held
+
+
+def _together(trace: Any) -> float:
+    """Milliseconds in which both GPUs computed."""
+    spans: list[list[tuple[int, int]]] = [
+        [(one.all_start_micros, one.all_start_micros + one.all_end_rel_micros) for one in stats.node_stats if _ran(one)]
+        for stats in trace.step_stats.dev_stats
+        if stats.device.endswith(("GPU:0", "GPU:1"))
+    ]
+    first, second = spans if len(spans) == 2 else ([], [])
+    return sum(max(0, min(a[1], b[1]) - max(a[0], b[0])) for a in first for b in second) / 1000
+
+
+def _ran(node: Any) -> bool:
+    return str(node.node_name) != "RecvTensor"
+
+
+# -- what is checked -----------------------------------------------------------------------------------------
+
+
+@q1.check("The outputs are those of the whole net", points=3)
+def values(answer: Any, random: Random) -> None:
+    net = drawn(random)
+    step, expected = step_of(answer, net), net.outputs()
+    if np.shape(step.value) != expected.shape:
+        raise Wrong(f"The output has shape {list(np.shape(step.value))}; expected is {list(expected.shape)}.", step)
+    if not _is(step, expected):
+        off = float(np.abs(step.value - expected).max())
+        raise Wrong(f"The output differs from that of the whole net, by up to {off:.4g}.", step)
+
+
+@q1.check("No GPU holds more than 60 % of the weights", points=2)
+def shares(answer: Any, random: Random) -> Picture:
+    step = step_of(answer, drawn(random))
+    held = ", ".join(f"{name} {byte_size(count)}" for name, count in step.held.items())
+    picture = _held_picture(step)
+    if sum(step.held.values()) < 0.95 * step.net.weights:
+        told = f"The GPUs hold {held}; the layers have {byte_size(step.net.weights)}. The rest is not on a GPU."
+        raise Wrong(told, step, picture)
+    if max(step.held.values()) > MOST_HELD * step.net.weights:
+        raise Wrong(f"Of {byte_size(step.net.weights)} of weights, the GPUs hold {held}.", step, picture)
+    return picture
+
+
+def _held_picture(step: Step) -> Picture:
+    half = dict.fromkeys(GPUS, step.net.weights / 2)
+    return loads(
+        "Weights on each GPU", {"yours": {name: float(count) for name, count in step.held.items()}, "half": half}
+    )
+
+
+@functools.cache
+def _one_gpu_ms(inputs: int, hidden: int) -> float:
+    """Milliseconds of a step on one GPU: they depend on the shapes alone."""
+    sizes = 128, inputs, hidden, 64
+    return step_of(whole, Net(*(np.zeros(shape, np.float32) for shape in pairwise(sizes)))).ms
+
+
+def _demand_time(answer: Any, net: Net, share: float, told: str) -> Picture:
+    """Wrong unless a step takes at most this share of the time on one GPU; the timeline of the step."""
+    one_ms = _one_gpu_ms(*net.first.shape)
+    step = step_of(answer, net)._replace(one_ms=one_ms)
+    picture = timeline(step.trace, title=f"Your step: {step.ms:.3f} ms; at most {share * one_ms:.3f} ms are expected")
+    if step.ms > share * one_ms:
+        raise Wrong(f"A step takes {step.ms:.3f} ms, on one GPU {one_ms:.3f} ms; expected is {told}.", step, picture)
+    return picture
+
+
+@q1.check("A step is faster than on one GPU", points=2)
+def faster(answer: Any, random: Random) -> None:
+    _demand_time(answer, drawn(random), 0.97, "less than that")
+
+
+@q1.check("A step takes at most 75 % of the time on one GPU", points=3)
+def budget(answer: Any, random: Random) -> Picture:
+    net = drawn(random)
+    return _demand_time(answer, net, BUDGET, f"at most {round(100 * BUDGET)} % of that")
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+def _halves(net: Net) -> list[Matrix]:
+    """What each half of the hidden units adds to the outputs."""
+    columns, rows = np.split(net.first, 2, axis=1), np.split(net.second, 2, axis=0)
+    return [np.maximum(net.inputs @ a, 0) @ b for a, b in zip(columns, rows)]
+
+
+def _is(step: Step, value: Any) -> bool:
+    return np.shape(step.value) == np.shape(value) and bool(np.allclose(step.value, value, rtol=1e-3, atol=1e-2))
+
+
+@q1.mistake(
+    "relu is missing between the layers. It works on each hidden unit by itself, so each GPU can do it for its own."
+)
+def forgets_relu(step: Step) -> bool:
+    return _is(step, step.net.inputs @ step.net.first @ step.net.second)
+
+
+@q1.mistake(
+    "The partial outputs of the two GPUs stand side by side. Each is a summand of the whole output: add them, with "
+    "tf.add_n."
+)
+def puts_side_by_side(step: Step) -> bool:
+    return any(_is(step, np.concatenate(_halves(step.net), axis=axis)) for axis in (0, 1))
+
+
+@q1.mistake("Half of the hidden units count only: the output of one GPU is not in the result. Add both.")
+def loses_a_half(step: Step) -> bool:
+    return any(_is(step, half) for half in _halves(step.net))
+
+
+@q1.mistake(
+    "Each GPU has all of the weights and half of the batch: that is data parallelism. It is fast, but a net that is "
+    "too large for one GPU stays too large. Cut the weights."
+)
+def copies_the_weights(step: Step) -> bool:
+    return min(step.held.values()) > 0.9 * step.net.weights
+
+
+@q1.mistake(
+    "The weights are not on the GPUs that work with them, and travel at each step. Make each constant or variable "
+    "inside `with tf.device(…)` of its GPU, already cut; a slice of a constant leaves the whole where it was made."
+)
+def leaves_weights_elsewhere(step: Step) -> bool:
+    return sum(step.held.values()) < 0.95 * step.net.weights
+
+
+@q1.mistake("One GPU does all the work. Use both names in `devices`.")
+def uses_one_gpu(step: Step) -> bool:
+    return min(step.held.values()) == 0
+
+
+@q1.mistake(
+    "A layer on each GPU: the second waits for the first, so they never compute at the same time, and the first holds "
+    "nearly all. Cut through the layers, not between them."
+)
+def cuts_between_layers(step: Step) -> bool:
+    return sorted(step.held.values()) == sorted([step.net.first.nbytes, step.net.second.nbytes])
+
+
+@q1.mistake(
+    "The hidden units travel between the GPUs: with both layers cut by columns, each GPU needs all of them for the "
+    "second. Cut the second layer so that a GPU needs only the hidden units that it has."
+)
+def sends_hidden_units(step: Step) -> bool:
+    batch, outputs = step.net.outputs().shape
+    return bool(step.sent > 2 * 4 * batch * outputs)  # a summand, and the result
