@@ -2,6 +2,7 @@
 # Each makes .venv and installs what it needs, once; again only when pyproject.toml changes.
 
 PYTHON ?= python3
+JOBS ?= 2# test files that run at the same time
 BIN := .venv/bin
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# JupyterLab refuses to be root unasked, as in a container
 
@@ -13,8 +14,8 @@ help: ## what there is
 lab: .venv/.lab ## open notebooks/00_welcome.ipynb in JupyterLab; ARGS="--no-browser --port 8899" goes to it
 	$(BIN)/jupyter lab $(ROOT) --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00_welcome.ipynb $(ARGS)
 
-test: lint types ## lint, types, and every test; ARGS="-k placer" goes to pytest
-	$(BIN)/python -m pytest $(ARGS)
+test: lint types ## lint, types, and every test; ARGS="-k placer" goes to pytest, JOBS=4 runs four files at once
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 test-gpu: .venv/.test ## the tests of the real GPU, on the first card
 	CUDA_VISIBLE_DEVICES=$${CUDA_VISIBLE_DEVICES-0} $(BIN)/python -m pytest tests/gpu $(ARGS)
