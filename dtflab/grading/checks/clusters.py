@@ -36,14 +36,14 @@ class Task(NamedTuple):
     """One task as it was planned: where, and as CUDA_VISIBLE_DEVICES what it may see (None: that is not set)."""
 
     job: str
-    index: int
+    number: int
     machine: str
     port: str
     visible: str | None
 
     def __str__(self) -> str:
         visible = "no CUDA_VISIBLE_DEVICES" if self.visible is None else f"CUDA_VISIBLE_DEVICES={self.visible!r}"
-        return f"/job:{self.job}/task:{self.index} on {self.machine}:{self.port} with {visible}"
+        return f"/job:{self.job}/task:{self.number} on {self.machine}:{self.port} with {visible}"
 
 
 class Case(NamedTuple):
@@ -114,7 +114,7 @@ def _start(case: Case, tasks: Sequence[Task]) -> Seen:
     jobs = {job: [f"{here[task.machine]}:{task.port}" for task in seen.of(job)] for job in ("ps", "worker")}
     visible = {job: [task.visible for task in seen.of(job)] for job in jobs}
     with Cluster(jobs, gpus=case.gpus, visible_devices=visible) as cluster:
-        cards = {task: _cards(cluster.task(task.job, task.index).devices()) for task in tasks}
+        cards = {task: _cards(cluster.task(task.job, task.number).devices()) for task in tasks}
     return seen._replace(cards=cards)
 
 

@@ -1,0 +1,195 @@
+"""Question placement/q2: from the pin of an op to the device where it is placed.
+
+A pin is what the program asks for, a placement is what the placer decides. The truth is a session's: each case is one
+op in a graph of its own, on a cluster of this process with simulated GPUs; the session tells where it was placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+from dtflab.cluster.cluster import Cluster
+from dtflab.grading.questions import Wrong, register
+from dtflab.graph import device_spec, dtypes, errors
+from dtflab.graph.graph import Graph
+from dtflab.ops.constant import placeholder
+from dtflab.ops.strings import string_join
+from dtflab.ops.unary import square
+from dtflab.runtime.session import Session
+
+q2 = register(
+    "placement/q2",
+    "From a pin to a device",
+    answer="place",
+    hints=(
+        """First throw out the devices where the op must not be. tf.DeviceSpec.from_string(text) takes a pin or a device
+        apart: .job, .task, .device_type, .device_index. A field of a pin that is None asks for nothing.""",
+        """Without a GPU kernel, all GPUs are thrown out, too. If nothing is left, TensorFlow raises an error: return
+        None. It does not look for another device (that would be soft placement).""",
+        """Of what is left, take the smallest: min(left, key=lambda device: (is it a CPU?, is it on another task than
+        master?, device)). False comes before True.""",
+    ),
+)
+
+
+class Case(NamedTuple):
+    """An op with a pin, in a session of a cluster with these devices, whose master is on that task."""
+
+    pin: str
+    gpu_kernel: bool
+    devices: Sequence[str]
+    master: str
+
+    def __str__(self) -> str:
+        kernel = "with a GPU kernel" if self.gpu_kernel else "without a GPU kernel"
+        return f"An op {kernel}, pinned to {self.pin!r}, the master on {self.master}"
+
+    def place(self, key: Any = None) -> str | None:
+        """By the placer's rules; `key` is another order of preference."""
+        left = [device for device in self.devices if device_spec.matches(self.pin, device)]
+        left = [device for device in left if self.gpu_kernel or ":CPU:" in device]
+        return min(left, key=key or (lambda d: (":CPU:" in d, not d.startswith(f"{self.master}/"), d)), default=None)
+
+
+class Seen(NamedTuple):
+    """The cases that an answer got wrong, with what it gave."""
+
+    wrong: Sequence[tuple[Case, Any]]
+
+
+def _devices(cluster: Cluster) -> list[str]:
+    return [device.name for task in cluster.tasks for device in task.devices()]
+
+
+def _cases(random: Random, cluster: Cluster, pins: Sequence[str]) -> Iterator[Case]:
+    """Each pin, for ops with and without a GPU kernel, from each master; the devices come in any order."""
+    devices = _devices(cluster)
+    for pin in pins:
+        for task in cluster.tasks:
+            for gpu_kernel in (True, False):
+                yield Case(pin, gpu_kernel, random.sample(devices, len(devices)), task.name)
+
+
+def _placed(case: Case, target: str) -> tuple[str | None, str]:
+    """Where a session with that target really places the op, and why; None if it refuses."""
+    with Graph().as_default() as graph:
+        x = placeholder(dtypes.float32 if case.gpu_kernel else dtypes.string, [])
+        with graph.device(case.pin):
+            op = (square(x) if case.gpu_kernel else string_join([x, x])).op
+        with Session(target) as session:
+            try:
+                (where,) = (node.device for node in session.placed_nodes() if node.name == op.name)
+                return where, session.placement_reasons()[op.name]
+            except errors.InvalidArgumentError:
+                return None, "It can't be placed: InvalidArgumentError."
+
+
+def _demand(answer: Any, random: Random, pins: Sequence[str], **wanted: bool) -> None:
+    """Wrong unless the answer places ops with these pins as sessions do: those with this `gpu_kernel` or `refused`."""
+    with Cluster(ps=random.randint(1, 2), worker=random.randint(2, 3), gpus=random.randint(2, 3)) as cluster:
+        targets = {task.name: task.target for task in cluster.tasks}
+        wrong, told = [], ""
+        for case in _cases(random, cluster, pins):
+            about = {"gpu_kernel": case.gpu_kernel, "refused": case.place() is None}
+            if any(about[name] != value for name, value in wanted.items()):
+                continue
+            got = answer(case.pin, case.gpu_kernel, list(case.devices), case.master)
+            expected, why = _placed(case, targets[case.master])
+            if got != expected:
+                wrong.append((case, got))
+                told = told or f"{case}: yours is {got!r}; TensorFlow's is {expected!r}. {why}"
+    if wrong:
+        more = f" So it is with {len(wrong) - 1} others." if len(wrong) > 1 else ""
+        raise Wrong(told + more, Seen(wrong))
+
+
+# -- what is checked -----------------------------------------------------------------------------------------
+
+FULL = (
+    "/job:worker/task:1/gpu:1",
+    "/job:worker/task:0/cpu:0",
+    "/job:ps/task:0/cpu:0",
+    "/job:worker/task:1/device:GPU:0",
+)
+OPEN = (
+    "",
+    "/gpu:1",
+    "/cpu:0",
+    "/job:worker",
+    "/job:ps",
+    "/task:1",
+    "/job:worker/task:1",
+    "/job:worker/gpu:0",
+    "/task:0",
+)
+BAD = ("/gpu:7", "/job:ps/gpu:0", "/job:worker/task:7", "/job:chief", "/gpu:0", "/job:worker/task:1/gpu:1")
+
+
+@q2.check("What is pinned down to the device", points=2)
+def full(answer: Any, random: Random) -> None:
+    _demand(answer, random, FULL, gpu_kernel=True)
+
+
+@q2.check("What the pin leaves open: GPUs before CPUs, the master's task before others", points=3)
+def left_open(answer: Any, random: Random) -> None:
+    _demand(answer, random, OPEN, gpu_kernel=True)
+
+
+@q2.check("Ops without a GPU kernel", points=3)
+def without_kernel(answer: Any, random: Random) -> None:
+    _demand(answer, random, OPEN, gpu_kernel=False, refused=False)
+
+
+@q2.check("Pins that can't be kept", points=2)
+def refused(answer: Any, random: Random) -> None:
+    _demand(answer, random, BAD, refused=True)
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q2.mistake(
+    "That is the pin itself. A pin may be partial, even empty; the placement is always the full name of one device of "
+    "the cluster."
+)
+def gives_the_pin(seen: Seen) -> bool:
+    return all(got == case.pin for case, got in seen.wrong)
+
+
+@q2.mistake(
+    "An op was put on a GPU for which it has no kernel. Only devices with a kernel come into question: without a GPU "
+    "kernel, throw out all GPUs."
+)
+def forgets_the_kernels(seen: Seen) -> bool:
+    return all(not case.gpu_kernel and ":GPU:" in str(got) for case, got in seen.wrong)
+
+
+@q2.mistake(
+    "Where a pin can't be kept, another device was taken. TensorFlow does that only with allow_soft_placement=True; "
+    "else it raises an error. Return None."
+)
+def looks_for_another(seen: Seen) -> bool:
+    return all(case.place() is None and got in case.devices for case, got in seen.wrong)
+
+
+@q2.mistake(
+    "The master's own task was preferred to everything, even its CPU to a GPU elsewhere. GPUs come before CPUs first; "
+    "the master's task counts among devices of the same type."
+)
+def own_task_first(seen: Seen) -> bool:
+    return _explained(seen, lambda case: lambda d: (not d.startswith(f"{case.master}/"), ":CPU:" in d, d))
+
+
+@q2.mistake(
+    "An open request went to the first task by name. It goes to the master's own task, if a device there will do: that "
+    "of the server that the session is connected to."
+)
+def forgets_the_master(seen: Seen) -> bool:
+    return _explained(seen, lambda case: lambda d: (":CPU:" in d, d))
+
+
+def _explained(seen: Seen, key: Any) -> bool:
+    """Whether all that went wrong is what another order of preference gives."""
+    return all(got == case.place(key(case)) for case, got in seen.wrong)
