@@ -1,4 +1,4 @@
-"""The README's programs run as printed; the first fits on a slide, and draws the picture that stands below it."""
+"""The programs of the README and the tour run as printed; the first fits on a slide, and draws the picture above it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from tests import house
 from tests.house import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PROGRAM, ON_GPUS, IN_VIRTUAL_TIME, NETWORK = re.findall(r"```python\n(.*?)```", README, re.S)
+TOUR = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+(PROGRAM,) = re.findall(r"```python\n(.*?)```", README, re.S)
+ON_GPUS, IN_VIRTUAL_TIME, NETWORK = re.findall(r"```python\n(.*?)```", TOUR, re.S)
 
 
 def told(svg: str) -> set[str]:
@@ -40,7 +42,7 @@ def test_program_on_gpus_shows_the_table(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     card = "|   1  GRID K520           Off  | 0000:00:04.0     Off |                  N/A |"
     for part in (card, "|   1688MiB /  4095MiB |", " train.py  ", "  1677MiB |"):
-        assert part in done.stdout and part in README
+        assert part in done.stdout and part in TOUR
 
 
 def test_program_in_virtual_time_takes_the_seconds_that_are_printed(tmp_path):
@@ -49,7 +51,7 @@ def test_program_in_virtual_time_takes_the_seconds_that_are_printed(tmp_path):
     )
     assert (done.returncode, done.stderr) == (0, "")
     took = {name: float(seconds) for name, seconds in re.findall(r"^(\S+b/s): (\S+) s$", done.stdout, re.M)}
-    printed = {name: float(seconds) for name, seconds in re.findall(r"^(\S+b/s): (\S+) s$", README, re.M)}
+    printed = {name: float(seconds) for name, seconds in re.findall(r"^(\S+b/s): (\S+) s$", TOUR, re.M)}
     assert took == pytest.approx(printed, rel=0.1) and len(took) == 3
 
 
@@ -60,9 +62,20 @@ def test_network_learns_the_digits(tmp_path):
 
 
 def test_names_of_split_nets_are_there():
-    names = re.findall(r"`tf\.(model_parallel\.\w+)\(", README)
+    names = re.findall(r"`tf\.(model_parallel\.\w+)\(", TOUR)
     assert len(names) == 4 and all(map(operator.attrgetter(*names), [dtflab]))
 
 
-def test_readme_names_the_chapter():
-    assert re.findall(r"^\d\. \[`(\w+)`\]", README, re.M) == house.order().chapter
+def test_the_chapter_is_named_in_its_order():
+    engineer = (ROOT / "docs" / "engineer.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\d\. \[`(\w+)`\]", engineer, re.M) == house.order().chapter
+
+
+def test_links_lead_to_files():
+    """In the README and in every page of the docs."""
+    dead = []
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "exercises" / "README.md"]:
+        for link in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8")):
+            if not (page.parent / link).exists():
+                dead.append(f"{page.name}: {link}")
+    assert dead == []
