@@ -1,0 +1,411 @@
+# %% [markdown]
+# # Queues
+#
+# **One program loads data, another one trains. How do the data get from one to the other? Who waits for whom? And can it
+# happen that all wait for ever?**
+#
+# A *queue* is a list of tensors that lives on a task, as a variable does. Anyone can put an element in at one end; anyone
+# can take one out at the other. It is how programs hand over work without waiting for each other all the time.
+
+# %%
+import threading
+
+import numpy as np
+
+import dtflab as tf
+
+# %load_ext dtflab
+
+# %% [markdown]
+# ## First in, first out
+#
+# Two programs use the same cluster. Each builds a graph of its own, and makes a queue in it. It is one and the same queue if
+# place and **`shared_name`** are the same. (For a variable, the name is enough. A queue without a `shared_name` belongs to
+# one session, and nobody else finds it.)
+#
+# The loader puts in 1, 2 and 3. **Predict: what does the trainer get, and in what order?**
+
+# %%
+# cluster = %dtf_cluster --ps 1 --worker 2
+cluster
+
+
+# %%
+def numbers(capacity=10):
+    """The queue that both programs mean."""
+    with tf.device("/job:ps/task:0"):
+        return tf.FIFOQueue(capacity, dtypes=[tf.float32], shapes=[[]], shared_name="numbers", name="numbers")
+
+
+def loader(target):
+    with tf.Graph().as_default(), tf.Session(target) as sess:
+        queue = numbers()
+        number = tf.placeholder(tf.float32, [])
+        put = queue.enqueue(number)
+        for value in (1.0, 2.0, 3.0):
+            sess.run(put, {number: value})
+
+
+def trainer(target):
+    with tf.Graph().as_default(), tf.Session(target) as sess:
+        take = numbers().dequeue()
+        print("got", [float(sess.run(take)) for _ in range(3)])
+
+
+# %%
+# Figure 12-8
+def together(*programs):
+    """Run programs at the same time, each as a client of its own, and wait until all have ended."""
+    clients = [threading.Thread(target=program, args=args, name=name) for name, program, *args in programs]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join(60)
+
+
+with tf.watch() as seen:
+    together(
+        ("trainer", trainer, cluster.target_of("worker", 1)),
+        ("loader", loader, cluster.target_of("worker", 0)),
+    )
+# %dtf_wire seen
+
+# %% [markdown]
+# They were connected to different masters, and the queue was on a third task. The trainer even came first: it waited until
+# there was something. That is the second use of a queue: it makes who comes too early **wait**.
+#
+# ## Who waits for whom?
+#
+# - Who takes from an *empty* queue waits until somebody puts something in.
+# - Who puts into a *full* queue waits until somebody takes something out. `capacity` says how many it holds.
+#
+# Let's watch that. The loader needs 0.1 s for an example, but each tenth one is the first of a new file, and needs 1 s. The
+# trainer needs 0.2 s for each. There are 60 examples. (The seconds are *virtual*, so you need not wait for them, and the
+# outcome is the same each time: `tf.sim.sleep` lets virtual time pass.)
+#
+# The trainer alone needs 12 s, the loader alone 11.4 s. **Predict: how long do they need together with capacity 1? And with
+# capacity 10?**
+
+
+# %%
+def work(client, capacity):
+    """Worker 0 loads, worker 1 trains. Returns at what virtual second it has ended."""
+    queue = numbers(capacity)
+    number = tf.placeholder(tf.float32, [])
+    put, take, close = queue.enqueue(number, name="put"), queue.dequeue(name="take"), queue.close()
+    with tf.Session(client.target) as sess:
+        if client.index == 0:
+            for example in range(60):
+                tf.sim.sleep(1.0 if example % 10 == 9 else 0.1)
+                sess.run(put, {number: example})
+            sess.run(close)
+        else:
+            for _ in range(60):
+                sess.run(take)
+                tf.sim.sleep(0.2)
+    return tf.sim.now()
+
+
+def course(capacity):
+    """Both at work on a cluster of their own; what was seen, and how long it took."""
+    with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual, tf.watch() as seen:
+        return seen, max(virtual.run(lambda client: work(client, capacity)))
+
+
+narrow, seconds = course(capacity=1)
+print(f"capacity 1: {seconds:.1f} s")
+# %dtf_queues narrow
+
+# %% [markdown]
+# The blue area is how many elements the queue holds; below it, who waits, and when. While the loader is fast, the full queue
+# stops it again and again (hatched). So when it opens a file, there is nothing in store, and the trainer waits (grey). Each
+# waits for the other in turn, and both lose time.
+
+# %%
+wide, seconds = course(capacity=10)
+print(f"capacity 10: {seconds:.1f} s")
+# %dtf_queues wide
+
+# %% [markdown]
+# Now the queue fills while the loader is fast, and the trainer lives on it while the loader opens a file. The trainer hardly
+# waits. More than this no queue can bring: the trainer is now the slowest part, the *bottleneck*.
+#
+# **Predict: which capacity is just enough?**
+
+# %%
+for capacity in (1, 2, 3, 4, 5, 6, 10, 100):
+    print(f"capacity {capacity:3}: {course(capacity)[1]:.1f} s")
+
+# %% [markdown]
+# ## Take a whole batch
+#
+# `dequeue_many(n)` takes `n` elements at once and stacks them. If there are fewer, it waits for the rest. `enqueue_many` puts
+# in every row of a tensor as an element of its own.
+
+# %%
+tf.reset_default_graph()
+queue = numbers()
+put = queue.enqueue_many([[1.0, 2.0, 3.0, 4.0, 5.0]])
+pair, size = queue.dequeue_many(2), queue.size()
+sess = tf.Session(cluster.target)
+sess.run(put)
+print(sess.run(pair), sess.run(pair), "left:", sess.run(size))
+
+# %% [markdown]
+# One element is left. **Predict: what will the next `sess.run(pair)` do?**
+#
+# It would wait, perhaps for ever. A **time-out** puts an end to that: for one call, or for all calls of a session with
+# `tf.ConfigProto(operation_timeout_in_ms=…)`.
+
+# %%
+try:
+    sess.run(pair, options=tf.RunOptions(timeout_in_ms=200))
+except tf.errors.DeadlineExceededError as error:
+    print(error.message)
+print("left:", sess.run(size))
+
+# %% [markdown]
+# Look at the last line. The call had already taken the one element when its time was up, and the element is **lost**. This is
+# what TensorFlow does, too. A time-out is for finding out that something is wrong; it is not a way to ask whether there is
+# something in the queue. (`queue.size()` is.)
+#
+# ## Elements of several parts
+#
+# An image and its label belong together. So an element can be a *tuple*: several tensors that go in and come out as one. (Here
+# the image is only a text. TensorFlow keeps texts as bytes, so they come out with a `b`.)
+
+# %%
+tf.reset_default_graph()
+with tf.device("/job:ps/task:0"):
+    queue = tf.FIFOQueue(10, dtypes=[tf.string, tf.int32], shapes=[[], []], shared_name="examples")
+put = queue.enqueue_many([["a cat", "a dog", "a horse"], [0, 1, 2]])
+image, label = queue.dequeue()
+sess = tf.Session(cluster.target)
+sess.run(put)
+print(sess.run([image, label]))
+
+# %% [markdown]
+# Two elements are left, the dog (1) and the horse (2). **Predict: what do these two calls print?**
+
+# %%
+print(sess.run(image))
+print(sess.run(label))
+
+# %% [markdown]
+# Each *run* takes a whole element. The first one took the dog, and threw its label away; the second one took the horse, and
+# threw its image away. Fetch all parts in one run.
+#
+# ## The end of the data
+#
+# How does the trainer know that nothing more will come? The loader **closes** the queue. After that, nothing can be put in,
+# what is in it can still be taken out, and who wants more than there is gets an error, at once. A queue that is closed stays
+# closed.
+
+# %%
+tf.reset_default_graph()
+queue = numbers()
+put, close = queue.enqueue_many([[1.0, 2.0, 3.0]]), queue.close()
+pair, up_to_two, size = queue.dequeue_many(2), queue.dequeue_up_to(2), queue.size()
+sess = tf.Session(cluster.target)
+sess.run(put)
+sess.run(close)
+
+print(sess.run(pair))
+for what in (pair, put):
+    try:
+        print(sess.run(what))
+    except (tf.errors.OutOfRangeError, tf.errors.CancelledError) as error:
+        print(f"{type(error).__name__}: {error.message.splitlines()[0]}")
+print("left:", sess.run(size))
+
+# %% [markdown]
+# `OutOfRangeError` is not a failure: it is how a training loop learns that the data have come to their end. One element is
+# left, too little for a batch of two. `dequeue_up_to` takes what there is:
+
+# %%
+print(sess.run(up_to_two), "left:", sess.run(size))
+
+# %% [markdown]
+# ## Other kinds of queues
+#
+# **Shuffled.** A `RandomShuffleQueue` gives any of its elements, by chance. To have a choice, it keeps at least
+# `min_after_dequeue` of them back, until it is closed.
+#
+# 22 numbers are put in, 10 stay for choice. **Predict: how many batches of five can be taken before one has to wait?**
+
+# %%
+tf.reset_default_graph()
+queue = tf.RandomShuffleQueue(50, min_after_dequeue=10, dtypes=[tf.float32], shapes=[[]], seed=1)
+put, batch, size = queue.enqueue_many([np.arange(1.0, 23.0)]), queue.dequeue_many(5), queue.size()
+sess = tf.Session(config=tf.ConfigProto(operation_timeout_in_ms=200))
+sess.run(put)
+try:
+    while True:
+        print(sess.run(batch), "left:", sess.run(size))
+except tf.errors.DeadlineExceededError:
+    print("the next batch has to wait: 12 - 5 is less than 10")
+
+# %% [markdown]
+# Two. Is a large `min_after_dequeue` worth its memory? Put 60 numbers through, in order, and look at how they come out.
+# Without a shuffle they would lie on a straight line. **Predict: what will you see if the queue keeps 3, and if it keeps 30?**
+
+
+# %%
+def shuffled(min_after_dequeue, count=60):
+    """The numbers from 0 to count, in the order in which the queue gives them."""
+    with tf.Graph().as_default(), tf.Session() as sess:
+        queue = tf.RandomShuffleQueue(min_after_dequeue + 1, min_after_dequeue, [tf.float32], [[]], seed=1)
+        number = tf.placeholder(tf.float32, [])
+        put, take, close = queue.enqueue(number), queue.dequeue(), queue.close()
+        order = []
+        for value in range(count):
+            sess.run(put, {number: value})
+            if value >= min_after_dequeue:
+                order.append(sess.run(take))
+        sess.run(close)
+        return order + [sess.run(take) for _ in range(min_after_dequeue)]
+
+
+tf.viz.curve(
+    range(60),
+    {"keeps 3": shuffled(3), "keeps 30": shuffled(30)},
+    xlabel="place at which it came out",
+    ylabel="number",
+)
+
+# %% [markdown]
+# With 3, the numbers stay near their places: if the file was sorted by label, the batches still are. A shuffle queue mixes
+# only what it holds at one time.
+#
+# **Padded.** Sentences have different lengths, but a batch must be one rectangle. A `PaddingFIFOQueue` fills up with zeros, in
+# each batch only as far as its longest element needs.
+
+# %%
+tf.reset_default_graph()
+queue = tf.PaddingFIFOQueue(50, dtypes=[tf.int32], shapes=[[None]])
+words = tf.placeholder(tf.int32, [None])
+put, batch = queue.enqueue(words), queue.dequeue_many(2)
+sess = tf.Session()
+for sentence in ([4, 8], [15, 16, 23, 42], [7], [3, 1]):
+    sess.run(put, {words: sentence})
+print(sess.run(batch), sess.run(batch), sep="\n\n")
+
+# %% [markdown]
+# **By priority.** The first part of each element of a `PriorityQueue` is a whole number. The element with the smallest one
+# comes first, whenever it was put in.
+
+# %%
+tf.reset_default_graph()
+queue = tf.PriorityQueue(50, types=[tf.string], shapes=[[]])
+put = queue.enqueue_many([np.array([3, 1, 2], np.int64), ["third", "first", "second"]])
+priority, text = queue.dequeue()
+sess = tf.Session()
+sess.run(put)
+print([sess.run([priority, text]) for _ in range(3)])
+
+# %% [markdown]
+# ## Now break it: all wait
+#
+# Somebody has two queues, one for images and one for labels, and room for 5 elements in each. A file has 10 examples. The
+# loader puts in all images of the file, then all its labels. The trainer takes an image, then its label, and again.
+#
+# **Predict: what happens, and after how many images? Play it through on paper.**
+
+
+# %%
+def two_queues(client, room=5):
+    """Worker 0 loads a file of 10 examples, worker 1 trains on them."""
+    with tf.device("/job:ps/task:0"):
+        images = tf.FIFOQueue(room, [tf.float32], [[]], shared_name="images", name="images")
+        labels = tf.FIFOQueue(room, [tf.float32], [[]], shared_name="labels", name="labels")
+    put_image, put_label = images.enqueue(0.0, name="put_image"), labels.enqueue(0.0, name="put_label")
+    take_image, take_label = images.dequeue(name="take_image"), labels.dequeue(name="take_label")
+    order = [put_image] * 10 + [put_label] * 10 if client.index == 0 else [take_image, take_label] * 10
+    with tf.Session(client.target) as sess:
+        for step in order:
+            sess.run(step)
+            tf.sim.sleep(0.1)
+
+
+with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual, tf.watch() as seen:
+    try:
+        virtual.run(two_queues)
+    except tf.errors.InternalError as error:
+        print(error.message)
+# %dtf_queues seen
+
+# %% [markdown]
+# The loader (step 9, of the client of worker 0) can't put in its seventh image: the queue of images is full. The trainer (step
+# 4, of the client of worker 1) would make room, but it waits for a label. The label would come, but the loader is not done
+# with the images. Each waits for the other: a **deadlock**. When it was found, both steps were cancelled.
+#
+# In virtual time dtflab can prove that nothing will ever happen again, and says so. In real time it can't know: perhaps you
+# will come and help. There, a deadlock looks like a program that hangs, without any message. So ask the cluster **who waits
+# for what**:
+
+# %%
+ended = []
+
+
+def both():
+    try:
+        cluster.run(two_queues)
+    except tf.errors.OpError as error:
+        ended.append(error)
+
+
+clients = threading.Thread(target=both)
+clients.start()
+while not ended and sum(" waits at " in line for line in cluster.waits()) < 2:  # they still work
+    tf.sim.sleep(0.05)
+print(*cluster.waits(), sep="\n")
+# %dtf_queues cluster
+
+# %% [markdown]
+# Read such a list like this: `put_image` wants room in `images`, `take_label` wants something in `labels`. Then ask: *who
+# could bring it, and what is that one doing?* If the answers make a circle, you have found your deadlock.
+#
+# Somebody from outside can break the circle. Here we close both queues. `cancel_pending_enqueues` is for who waits to put
+# something in; without it, `close` would wait for that, and be the third one in the circle.
+
+# %%
+with tf.Graph().as_default(), tf.Session(cluster.target) as sess, tf.device("/job:ps/task:0"):
+    for name in ("images", "labels"):
+        queue = tf.FIFOQueue(5, [tf.float32], [[]], shared_name=name)
+        sess.run(queue.close(cancel_pending_enqueues=True))
+clients.join(60)
+print(f"ended with {type(ended[0]).__name__}: {ended[0].message.splitlines()[0]}")
+
+# %% [markdown]
+# **A cure?** More room. **Predict: how much is just enough for a file of 10 examples?**
+
+
+# %%
+def outcome(room):
+    """What becomes of a file of 10 examples if each queue has room for so many."""
+    with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual:
+        try:
+            virtual.run(lambda client: two_queues(client, room))
+        except tf.errors.InternalError as error:
+            return error.message.partition(":")[0]
+        return f"all done after {virtual.now():.1f} s"
+
+
+for room in range(5, 12):
+    print(f"room {room:2}: {outcome(room)}")
+
+# %% [markdown]
+# Nine, since the trainer holds the tenth. It works until somebody has a file of eleven, and then it hangs on a machine far
+# away, without a message. **The cure is one queue of pairs**, as above: what belongs together goes in and out together, and no
+# circle can arise.
+#
+# ## Exercise
+#
+# `exercises/ex06_queues.ipynb`: sentences of all lengths go through several padding queues, so that their batches have few
+# zeros.
+#
+# ## What you can do now
+#
+# - Let programs hand over data through a shared queue, in batches and in tuples, to a clean end.
+# - See from the level of a queue who is the bottleneck, and how much room pays.
+# - Find a deadlock with `cluster.waits()`, explain its circle, and take it apart.
