@@ -115,7 +115,7 @@ class StateMagics(Magics):
         return _drawn(lambda: viz.staleness(read_staleness(target, **options)))
 
     def _held(self, line: str, magic: str, *kinds: type) -> Any:
-        """The cluster or session, or object of other `kinds`, that a line names; else the newest session, or the only cluster."""
+        """The cluster or session, or object of `kinds`, that a line names; else the newest session or only cluster."""
         texts = arguments.split(line, (), f"{magic} cluster")
         if texts[""]:
             held = self._lines._value(texts[""])

@@ -18,6 +18,7 @@ from dtflab.viz.picture import Picture
 from dtflab.viz.placement import placement
 from dtflab.viz.queue_levels import queues_now
 from dtflab.viz.queues import queues
+from dtflab.viz.rates import rates
 from dtflab.viz.staleness import staleness
 from dtflab.viz.style import style
 from dtflab.viz.timeline import timeline
@@ -38,6 +39,7 @@ __all__ = [
     "critical_path",
     "staleness",
     "queues",
+    "rates",
     "queues_now",
     "variables",
     "wire",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from dtflab.graph.watch import QueueEvent, Watch
@@ -48,6 +49,21 @@ class Course(NamedTuple):
     def most(self) -> int:
         """The highest level."""
         return max(event.level for event in self.events)
+
+    def mean(self) -> float:
+        """The mean level over time, from the first event to the last."""
+        return sum(seconds * level for seconds, level in self._times()) / (self._seconds() or 1.0)
+
+    def share_at(self, level: int) -> float:
+        """For what part of that time it held so many elements."""
+        return sum(seconds for seconds, held in self._times() if held == level) / (self._seconds() or 1.0)
+
+    def _times(self) -> Iterator[tuple[float, int]]:
+        for event, after in pairwise(self.events):
+            yield after.at - event.at, event.level
+
+    def _seconds(self) -> float:
+        return self.events[-1].at - self.events[0].at
 
     def waited(self, wants: str) -> float:
         """Seconds that all together waited to put, or to take."""

@@ -1,0 +1,245 @@
+"""The picture of an input pipeline: stages and the queues between them, how fast each goes, and who holds up the rest.
+
+Elements go from top to bottom. Each stage has a bar for the whole time: what it worked is filled, what it waited to
+take is grey, what it waited to put is hatched. Each queue has a bar for how full it was in the mean.
+
+Rule for the bottleneck: the stage that was at work for the largest part of the time. Before it queues are full and
+others wait to put, behind it they are empty and others wait to take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dtflab.graph.text_table import text_table
+from dtflab.graph.watch import Watch
+from dtflab.viz import marks
+from dtflab.viz.palette import BLUE, GREY, VERMILLION
+from dtflab.viz.parties import party
+from dtflab.viz.picture import Picture, Table
+from dtflab.viz.pipeline import Pipeline, Stage, pipeline
+from dtflab.viz.queue_course import Course
+from dtflab.viz.style import room
+from dtflab.viz.svg import Markup, arrow_head, hatch_path, join, number, shorten, tag, text_width, wrapped
+from dtflab.viz.units import duration, plural
+
+MOST_ROWS = 24  # of stages and queues; the tables have all
+_STAGE, _QUEUE, _GAP, _GUTTER = 58.0, 46.0, 16.0, 26.0
+_STYLE = (
+    ".dtf .stage{fill:var(--soft);fill-opacity:.07;stroke:var(--soft);stroke-opacity:.4}"
+    ".dtf .slow{stroke:var(--fg);stroke-opacity:1;stroke-width:2.4}"
+    ".dtf .queue{fill:none;stroke:var(--soft);stroke-opacity:.5;stroke-dasharray:4 3}"
+    ".dtf .flow{fill:none;stroke:var(--soft);stroke-width:1.6}.dtf .tip{fill:var(--soft)}"
+    ".dtf .whole{fill:var(--soft);fill-opacity:.14}"
+)
+Row = Stage | Course
+
+
+def rates(seen: Watch, *, width: float | None = None, title: str = "Pipeline") -> Picture:
+    """Picture the pipeline that a watch saw (`with tf.watch() as seen:`): elements/s, waits, the bottleneck.
+
+    ValueError if nothing happened at a queue.
+    """
+    found = pipeline(seen)
+    slow = found.bottleneck()
+    rows = _rows(found)
+    inner = room(width)
+    head = marks.heading(title, _summary(found, rows), inner)
+    lines = wrapped(_verdict(found, slow), inner / 1.08)  # it is bold
+    verdict = [tag("text", line, x=0, y=head.height + 16 + 17 * i, class_="b") for i, line in enumerate(lines)]
+    top = head.height + 10 + 17 * len(lines)
+    legend, legend_height = marks.line_legend(_LEGEND, inner, top)
+    y = top + legend_height + 10
+    places: list[tuple[Row, float, float]] = []
+    for row in rows[:MOST_ROWS]:
+        places.append((row, y, _STAGE if isinstance(row, Stage) else _QUEUE))
+        y += places[-1][2] + _GAP
+    boxes = [part for row, top, height in places for part in _box(found, row, row is slow, top, height, inner)]
+    drawing = join([head, *verdict, legend, *_arrows(found, places), *boxes])
+    sentence = f"{title}: {_summary(found, rows)}. {_verdict(found, slow)} " + " ".join(
+        _told(found, s) for s in found.stages
+    )
+    return Picture(drawing, (inner, y - _GAP), _STYLE, sentence, _tables(found), _text(found, slow))
+
+
+def _rows(found: Pipeline) -> list[Row]:
+    """Stages, each queue behind the first stage that puts into it; those into which nobody puts come first."""
+    fed = {queue for stage in found.stages for queue in stage.puts}
+    rows: list[Row] = [queue for number, queue in enumerate(found.queues) if number not in fed]
+    seen: set[int] = set()
+    for stage in found.stages:
+        rows.append(stage)
+        rows += [found.queues[number] for number in sorted(stage.puts - seen)]
+        seen |= stage.puts
+    return rows
+
+
+def _arrows(found: Pipeline, places: Sequence[tuple[Row, float, float]]) -> Iterator[Markup]:
+    """From stages to queues and on: straight down to the next row, in the gutter to a farther one."""
+    at = {id(row): (i, top, height) for i, (row, top, height) in enumerate(places)}
+    lane = 0
+    for stage in found.stages:
+        pairs: list[tuple[Row, Row]] = [(stage, found.queues[q]) for q in sorted(stage.puts)]
+        pairs += [(found.queues[q], stage) for q in sorted(stage.takes)]
+        for source, target in pairs:
+            if id(source) not in at or id(target) not in at:
+                continue
+            (i, top, height), (j, below, other) = at[id(source)], at[id(target)]
+            if j == i + 1:
+                x, begin, end = _GUTTER + 40.0, top + height, below
+                yield tag("path", d=f"M{number(x)} {number(begin)}V{number(end - 3)}", class_="flow")
+                yield tag("path", d=arrow_head((x, end), (x, begin), 7), class_="tip")
+            else:
+                x, begin, end = 18.0 - lane % 4 * 5, top + height / 2, below + other / 2
+                d = f"M{number(_GUTTER)} {number(begin)}H{number(x)}V{number(end)}H{number(_GUTTER - 3)}"
+                yield tag("path", d=d, class_="flow")
+                yield tag("path", d=arrow_head((_GUTTER, end), (x, end), 7), class_="tip")
+                lane += 1
+
+
+def _box(found: Pipeline, row: Row, slow: bool, y: float, height: float, width: float) -> Iterator[Markup]:
+    """A row: its frame, its name, its speed, its bar."""
+    wide = width - _GUTTER
+    class_ = ("stage slow" if slow else "stage") if isinstance(row, Stage) else "queue"
+    radius = 6 if isinstance(row, Stage) else height / 2
+    yield tag("rect", x=_GUTTER, y=y, width=wide, height=height, rx=radius, class_=class_)
+    if isinstance(row, Stage):
+        yield from _stage(found, row, slow, y, wide)
+    else:
+        yield from _queue(found, row, y, wide)
+
+
+def _stage(found: Pipeline, stage: Stage, slow: bool, y: float, wide: float) -> Iterator[Markup]:
+    left, right = _GUTTER + 14, _GUTTER + wide - 14
+    speed = _speed(found, stage)
+    tags = "bottleneck" if slow else ""
+    space = right - left - text_width(speed, 11) - (text_width(tags, bold=True) + 24 if slow else 0) - 20
+    times = f" × {stage.workers}" if stage.workers > 1 else ""
+    name = shorten(stage.name, space - text_width(times, bold=True), bold=True) + times
+    yield tag("g", tag("title", f"{stage.name}\n{plural(stage.steps, 'step')}, {stage.workers} at a time"),
+              tag("text", name, x=left, y=y + 19, class_="b"))  # fmt: skip
+    if slow:
+        x = left + text_width(name, bold=True) + 12
+        long = text_width(tags, 11, bold=True) + 12
+        yield tag("rect", x=x, y=y + 6, width=long, height=18, rx=9, style="fill:var(--fg)")
+        yield tag("text", tags, x=x + long / 2, y=y + 19, class_="s11 b mid", style="fill:var(--bg)")
+    yield tag("text", speed, x=right, y=y + 19, class_="s11 soft end")
+    yield from _shares(found, stage, left, y + 28, right - left)
+
+
+def _shares(found: Pipeline, stage: Stage, x: float, y: float, wide: float) -> Iterator[Markup]:
+    yield tag("rect", x=x, y=y, width=wide, height=18, class_="whole")
+    parts = (("worked", stage.worked), ("take", stage.waited_to_take), ("put", stage.waited_to_put))
+    for kind, seconds in parts:
+        share = found.share(stage, seconds)
+        long = share * wide
+        if long >= 0.5:
+            yield _piece(kind, x, y, long)
+            text = f"{100 * share:.0f} %"
+            if long > text_width(text, 11) + 10:
+                ink = {"worked": BLUE.ink, "take": GREY.ink}.get(kind, "var(--fg)")
+                halo = {"stroke": "var(--bg)", "stroke_width": 3, "paint_order": "stroke"} if kind == "put" else {}
+                yield tag("text", text, x=x + long / 2, y=y + 13, class_="s11 mid", style=f"fill:{ink}", **halo)
+        x += long
+
+
+def _piece(kind: str, x: float, y: float, wide: float) -> Markup:
+    colour = {"worked": BLUE, "take": GREY, "put": VERMILLION}[kind]
+    rect = tag("rect", x=x, y=y, width=wide, height=18, fill="none" if kind == "put" else colour.fill,
+               stroke=colour.line)  # fmt: skip
+    return join([rect, tag("path", d=hatch_path(x, y, wide, 18, 5), stroke=colour.line)]) if kind == "put" else rect
+
+
+def _queue(found: Pipeline, course: Course, y: float, wide: float) -> Iterator[Markup]:
+    one = party(course.device)
+    left, right = _GUTTER + 18, _GUTTER + wide - 18
+    yield marks.badge(one, left, y + 5)
+    x = left + marks.badge_width(one) + 7
+    remark = _fullness(course)
+    name = shorten(course.name, right - x - text_width(remark, 11) - 16, bold=True)
+    yield tag("g", tag("title", f"{course.name} on {course.device}"), tag("text", name, x=x, y=y + 18, class_="b"))
+    yield tag("text", remark, x=right, y=y + 18, class_="s11 soft end")
+    top = course.capacity or max(course.most, 1)
+    yield tag("rect", x=left, y=y + 29, width=right - left, height=8, rx=4, class_="whole")
+    if long := course.mean() / top * (right - left):
+        yield tag("rect", x=left, y=y + 29, width=long, height=8, rx=min(4, long / 2), fill=one.colour.fill)
+
+
+_LEGEND = (
+    (_piece("worked", 0, 0, 28), "at work"),
+    (_piece("take", 0, 0, 28), "waits to take"),
+    (_piece("put", 0, 0, 28), "waits to put"),
+    (tag("rect", x=0, y=0, width=28, height=18, class_="whole"), "not begun, or over"),
+    (tag("rect", x=0, y=5, width=28, height=8, rx=4, style=f"fill:{BLUE.fill}"), "queue: mean level"),
+)
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+
+
+def _summary(found: Pipeline, rows: Sequence[Row]) -> str:
+    text = f"{plural(len(found.stages), 'stage')} and {plural(len(found.queues), 'queue')} in "
+    text += duration(found.seconds * 1e6)
+    return text if len(rows) <= MOST_ROWS else f"{text} (the first {MOST_ROWS} of {len(rows)} are drawn)"
+
+
+def _verdict(found: Pipeline, slow: Stage | None) -> str:
+    """Which stage is the bottleneck, and by which rule."""
+    if slow is None:
+        why = "one stage alone" if len(found.stages) < 2 else "nobody waited"
+        return f"No bottleneck: {why}."
+    share = 100 * found.share(slow, slow.worked)
+    return (
+        f"The bottleneck is {slow.name}: it was at work {share:.0f} % of the time, more than any other stage. "
+        "Before it, queues fill up; behind it, they run empty."
+    )
+
+
+def _speed(found: Pipeline, stage: Stage) -> str:
+    """`120 elements/s in, 12 out`"""
+    parts = [f"{_per_second(found, n)} {way}" for n, way in ((stage.taken, "in"), (stage.put, "out")) if n]
+    return "elements/s: " + ", ".join(parts) if parts else "no element"
+
+
+def _per_second(found: Pipeline, elements: int) -> str:
+    rate = elements / found.seconds if found.seconds else 0.0
+    return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"
+
+
+def _fullness(course: Course) -> str:
+    limit = f" of {course.capacity:,}" if course.capacity else ""
+    text = f"{course.mean():.3g}{limit} in the mean, empty {100 * course.share_at(0):.0f} % of the time"
+    return f"{text}, full {100 * course.share_at(course.capacity):.0f} %" if course.capacity else text
+
+
+def _told(found: Pipeline, stage: Stage) -> str:
+    shares = (100 * found.share(stage, s) for s in (stage.worked, stage.waited_to_take, stage.waited_to_put))
+    return "{}: {}, {:.0f} % at work, {:.0f} % waiting to take, {:.0f} % waiting to put.".format(
+        stage.name, _speed(found, stage), *shares
+    )
+
+
+_HEADS = ("stage", "at a time", "steps", "in/s", "out/s", "at work", "waits to take", "waits to put")
+
+
+def _stage_rows(found: Pipeline) -> list[list[Any]]:
+    return [
+        [s.name, s.workers, s.steps, _per_second(found, s.taken), _per_second(found, s.put),
+         *(f"{100 * found.share(s, part):.0f} %" for part in (s.worked, s.waited_to_take, s.waited_to_put))]
+        for s in found.stages
+    ]  # fmt: skip
+
+
+def _tables(found: Pipeline) -> list[Table]:
+    heads = ("queue", "device", "capacity", "put", "taken", "mean level", "empty", "full")
+    rows = [
+        [q.name, q.device, q.capacity or "no limit", q.put, q.taken, f"{q.mean():.3g}",
+         f"{100 * q.share_at(0):.0f} %", f"{100 * q.share_at(q.capacity):.0f} %" if q.capacity else ""]
+        for q in found.queues
+    ]  # fmt: skip
+    return [("Stages", _HEADS, _stage_rows(found)), ("Queues", heads, rows)]
+
+
+def _text(found: Pipeline, slow: Stage | None) -> str:
+    return f"{_verdict(found, slow)}\n{text_table(_HEADS, _stage_rows(found))}"
