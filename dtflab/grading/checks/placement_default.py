@@ -1,0 +1,167 @@
+"""Question placement/q3: without any pin, what is placed on the first GPU, what is not, and why.
+
+The answer builds a graph that shows it. A real session places it, on a task with two simulated GPUs; which op has which
+kernels is read from the table of TensorFlow's own registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+from dtflab.cluster.cluster import Cluster
+from dtflab.grading.questions import Wrong, register
+from dtflab.graph import dtypes
+from dtflab.graph.graph import Graph
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.ops import kernel_registry
+from dtflab.runtime.session import Session
+from dtflab.viz.units import plural
+
+q3 = register(
+    "placement/q3",
+    "No pin, and not on the GPU",
+    answer="without_pins",
+    hints=(
+        """The first kind is easy: arithmetic on float32. For the second kind, think of what no GPU can work with:
+        text. tf.string_join([...]) and tf.as_string(...) have no GPU kernel.""",
+        """For the third kind you need an op that must stay on the CPU, and others that have to be beside it. A
+        variable is such an op: tf.Variable(0) holds an int32, and there is no GPU kernel for that.""",
+        """with tf.colocate_with(variable.op): ops that are made in here go where the variable is. Make there as many
+        float32 ops as are asked for, tf.square(2.0).op for example.""",
+    ),
+)
+
+KINDS = ("gpu", "cpu", "dragged")
+
+
+class Shown(NamedTuple):
+    """One op of an answer: which kind it is said to be, and what is so."""
+
+    kind: str
+    op: Operation
+    device: str
+    reason: str
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.device.endswith("/device:GPU:0")
+
+    @property
+    def on_cpu(self) -> bool:
+        return "/device:CPU:" in self.device
+
+    @property
+    def has_kernel(self) -> bool:
+        """Whether GPUs can run it."""
+        return "GPU" in kernel_registry.device_types(self.op.type, self.op.attrs)
+
+    @property
+    def is_right(self) -> bool:
+        if self.kind == "gpu":
+            return self.on_gpu
+        return self.on_cpu and self.has_kernel == (self.kind == "dragged")
+
+    def __str__(self) -> str:
+        kernel = "has a GPU kernel" if self.has_kernel else "has no GPU kernel"
+        return f"{self.op.type} '{self.op.name}' {kernel}, and is placed on {self.device} ({self.reason})"
+
+
+class Seen(NamedTuple):
+    """The ops of an answer, and those of its graph that have a pin."""
+
+    shown: Sequence[Shown]
+    pinned: Sequence[Operation]
+
+
+def _run(answer: Any, random: Random) -> Seen:
+    """Let the answer build its graph, and a session place it."""
+    numbers = [random.randint(1, 4) for _ in KINDS]
+    with Cluster(worker=1, gpus=2) as cluster, Graph().as_default() as graph:
+        found = _checked(answer(*numbers), dict(zip(KINDS, numbers)), graph)
+        pinned = [op for op in graph.get_operations() if op.device]
+        with Session(cluster.target) as session:
+            where = {node.name: str(node.device) for node in session.placed_nodes()}
+            why = session.placement_reasons()
+    shown = [Shown(kind, op, where[op.name], why[op.name]) for kind, ops in found.items() for op in ops]
+    seen = Seen(shown, pinned)
+    if pinned:
+        raise Wrong(f"{pinned[0].type} '{pinned[0].name}' is pinned to {pinned[0].device}; no op may have a pin.", seen)
+    return seen
+
+
+def _checked(value: Any, numbers: dict[str, int], graph: Graph) -> dict[str, list[Operation]]:
+    """The answer's ops by kind; Wrong if they are no such."""
+    expected = f"expected is a dict with lists of ops, for {', '.join(KINDS)}."
+    if not isinstance(value, dict) or set(value) != set(KINDS):
+        raise Wrong(f"without_pins returned {sorted(value) if isinstance(value, dict) else value!r}; {expected}")
+    found = {kind: [one.op if isinstance(one, Tensor) else one for one in value[kind]] for kind in KINDS}
+    for kind, ops in found.items():
+        if len(set(ops)) != numbers[kind] or len(ops) != numbers[kind]:
+            raise Wrong(f"Of {kind!r} there are {plural(len(set(ops)), 'op')}; expected are {numbers[kind]}.")
+        if not all(isinstance(op, Operation) and op.graph is graph for op in ops):
+            raise Wrong(f"{kind!r} has {ops!r}; expected are ops of the default graph, such as tf.square(2.0).op.")
+    return found
+
+
+def _demand(seen: Seen, kind: str) -> None:
+    for shown in seen.shown:
+        if shown.kind == kind and not shown.is_right:
+            raise Wrong(f"{shown}. That is not what is meant by {kind!r}.", seen)
+
+
+# -- what is checked -----------------------------------------------------------------------------------------
+
+
+@q3.check("'gpu': without a pin, placed on the first of two GPUs", points=2)
+def gpu(answer: Any, random: Random) -> None:
+    _demand(_run(answer, random), "gpu")
+
+
+@q3.check("'cpu': without a GPU kernel, placed on the CPU; and no error is raised", points=4)
+def cpu(answer: Any, random: Random) -> None:
+    _demand(_run(answer, random), "cpu")
+
+
+@q3.check("'dragged': with a GPU kernel, and yet on the CPU", points=4)
+def dragged(answer: Any, random: Random) -> None:
+    _demand(_run(answer, random), "dragged")
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+def _wrong(seen: Seen, kind: str) -> list[Shown]:
+    return [shown for shown in seen.shown if shown.kind == kind and not shown.is_right]
+
+
+@q3.mistake(
+    "With tf.device, or a colocation with an op that has a pin, you decide. Here the placer shall: leave out all pins."
+)
+def pins(seen: Seen) -> bool:
+    return bool(seen.pinned)
+
+
+@q3.mistake(
+    "Arithmetic on int32 does have GPU kernels (they compute in host memory, as sizes and indices are needed there). "
+    "What has none are int32 variables, and everything with text."
+)
+def takes_integers_for_the_cpu(seen: Seen) -> bool:
+    return any(s.has_kernel and s.op.outputs and s.op.outputs[0].dtype == dtypes.int32 for s in _wrong(seen, "cpu"))
+
+
+@q3.mistake(
+    "'dragged' shall have a GPU kernel, these ops have none. They are on the CPU for a reason of their own, not "
+    "because of another op."
+)
+def drags_what_must_be_there(seen: Seen) -> bool:
+    return any(shown.on_cpu and not shown.has_kernel for shown in _wrong(seen, "dragged"))
+
+
+@q3.mistake(
+    "An op does not follow its inputs: where a value is needed on another device, it is sent there. But an op that "
+    "changes a variable must be beside it, and so must all that tf.colocate_with asks for."
+)
+def follows_its_inputs(seen: Seen) -> bool:
+    return any(shown.on_gpu for shown in _wrong(seen, "dragged"))

@@ -1,0 +1,98 @@
+# %% [markdown]
+# # Exercise 01: no pin, and not on the GPU
+#
+# **TensorFlow finds two GPUs, and your program has not a single `tf.device`. Are all ops placed on the first GPU?**
+#
+# Which of these sentences are right? Choose, with a reason, before you go on.
+#
+# | | |
+# | --- | --- |
+# | A | Yes, all of them: the first GPU is the default device. |
+# | B | Ops are dealt to both GPUs in turn. |
+# | C | Ops without a GPU kernel are placed on the CPU. |
+# | D | An op without a GPU kernel raises an error, unless `allow_soft_placement` is True. |
+# | E | Some ops that do have a GPU kernel are placed on the CPU all the same. |
+
+# %%
+import dtflab
+import dtflab as tf
+
+# %load_ext dtflab
+
+# %% [markdown]
+# ## A run that tells
+#
+# A *kernel* is the code that runs an op on one type of device. The table shows for each op whether there is one for GPUs,
+# and where it was placed. Predict the last column first.
+
+# %%
+from dtflab.ops.kernel_registry import device_types
+
+# cluster = %dtf_cluster --worker 1 --gpus 2
+tf.reset_default_graph()
+tf.square(2.0, name="number")
+tf.add(1, 2, name="integer")
+tf.as_string(3.0, name="text")
+counter = tf.Variable(0, name="counter")
+tf.square(tf.cast(counter, tf.float32), name="square_of_counter")
+
+sess = tf.Session(cluster.target)
+for node in sess.placed_nodes():
+    op = tf.get_default_graph().get_operation_by_name(node.name)
+    kernels = " and ".join(device_types(op.type, op.attrs))
+    print(f"{node.name:22} {op.type:10} kernels for {kernels:12} placed on {node.device[-5:]}")
+
+# %% [markdown]
+# C and E are right. D is often read, but it holds for *pinned* ops only. And why is `counter/read` on the CPU?
+#
+# ## Your task
+#
+# Prove it with a graph of your own. Write `without_pins(gpu, cpu, dragged)`, which makes ops in the default graph, without
+# any `tf.device`, and returns them in a dict with three lists:
+#
+# - `"gpu"`: so many ops that are placed on the first GPU;
+# - `"cpu"`: so many ops that are placed on the CPU, because GPUs have no kernel for them;
+# - `"dragged"`: so many ops that do have a GPU kernel, and are placed on the CPU all the same, because they have to be beside
+#   another op. `with tf.colocate_with(op):` asks for that.
+#
+# The op of a tensor is `tensor.op`, that of a variable `variable.op`. The graph may have other ops as well.
+
+
+# %%
+def without_pins(gpu, cpu, dragged):
+    """Ops without pins, by where they are placed: lists of `gpu`, `cpu` and `dragged` of them."""
+    ### BEGIN SOLUTION
+    ops = {"gpu": [], "cpu": [], "dragged": []}
+    for _ in range(gpu):
+        ops["gpu"].append(tf.square(2.0).op)
+    for _ in range(cpu):
+        ops["cpu"].append(tf.as_string(3.0).op)
+    counter = tf.Variable(0)  # int32: no GPU can hold it
+    with tf.colocate_with(counter.op):
+        for _ in range(dragged):
+            ops["dragged"].append(tf.square(4.0).op)
+    return ops
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## How good is it?
+#
+# A session places your graph, and its kernels are looked up. `%dtf_grade placement/q3 --hint` in a cell of your own gives a
+# hint; each time a bigger one.
+
+# %%
+dtflab.grade("placement/q3")
+
+# %% [markdown]
+# ## See it at work
+#
+# Each op says why it is where it is.
+
+# %%
+tf.reset_default_graph()
+without_pins(2, 2, 2)
+sess = tf.Session(cluster.target)
+for name, reason in sess.placement_reasons().items():
+    print(f"{name:24} {reason}")
+# %dtf_placement --session sess

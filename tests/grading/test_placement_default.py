@@ -1,0 +1,72 @@
+"""placement/q3 accepts every right answer, whichever way it is written, and says what is wrong with others."""
+
+from __future__ import annotations
+
+import pytest
+
+import dtflab as tf
+
+Q3 = "placement/q3"
+
+
+def beside(op, number):
+    with tf.colocate_with(op):
+        return [tf.negative(1.0).op for _ in range(number)]
+
+
+def answer(gpu=None, cpu=None, dragged=None):
+    """A right answer, but for what is replaced."""
+
+    def without_pins(on_gpu, on_cpu, beside_others):
+        return {
+            "gpu": gpu(on_gpu) if gpu else [tf.ones([2]) * 2.0 for _ in range(on_gpu)],
+            "cpu": cpu(on_cpu) if cpu else [tf.string_join(["a", "b"]) for _ in range(on_cpu)],
+            "dragged": dragged(beside_others) if dragged else beside(tf.Variable(0).op, beside_others),
+        }
+
+    return without_pins
+
+
+RIGHT = {
+    "tensors": answer(),
+    "float variables": answer(gpu=lambda n: [tf.Variable(1.0).op for _ in range(n)]),
+    "integer arithmetic is on the GPU": answer(gpu=lambda n: tuple(tf.add(1, 2).op for _ in range(n))),
+    "integer variables": answer(cpu=lambda n: [tf.Variable(1).op for _ in range(n)]),
+    "what changes them": answer(cpu=lambda n: [tf.assign_add(tf.Variable(1), 2).op for _ in range(n)]),
+    "how variables are read": answer(dragged=lambda n: [tf.Variable(i)._snapshot.op for i in range(n)]),
+    "beside text": answer(dragged=lambda n: beside(tf.as_string(1).op, n)),
+    "values only needed there": answer(dragged=lambda n: [tf.Variable(i).initializer.inputs[1].op for i in range(n)]),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_every_right_answer_gets_full_marks(name, monkeypatch):
+    for seed in "012":
+        monkeypatch.setenv("DTFLAB_GRADE_SEED", seed)
+        score = tf.grade(Q3, RIGHT[name])
+        assert score == 10, score.text
+
+
+def the_second_gpu(number):
+    with tf.device("/gpu:1"):
+        return [tf.square(2.0) for _ in range(number)]
+
+
+BAD = {
+    "nothing": (lambda g, c, d: None, "without_pins returned None; expected is a dict"),
+    "a list is missing": (lambda g, c, d: {"gpu": []}, "without_pins returned ['gpu']; expected is a dict"),
+    "one op again and again": (answer(gpu=lambda n: [tf.ones([])] * (n + 1)), "Of 'gpu' there are 1 op; expected"),
+    "names": (answer(cpu=lambda n: [str(i) for i in range(n)]), "expected are ops of the default graph"),
+    "the library pins queues": (
+        answer(dragged=lambda n: beside(tf.FIFOQueue(1, tf.float32).queue_ref.op, n)),
+        "is pinned to /device:CPU:*",
+    ),
+    "a pin": (answer(gpu=the_second_gpu), "no op may have a pin"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_told(name):
+    wrong, told = BAD[name]
+    score = tf.grade(Q3, wrong)
+    assert score == 0 and told in score.text, score.text
