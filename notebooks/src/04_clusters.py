@@ -61,8 +61,8 @@ print(cluster.status())
 # ## A session on machine B
 #
 # A client opens a session on *one* task, whichever it likes. That task becomes the **master** of the session: it decides
-# where each op runs, and has the other tasks do their part. Every task can be a master, and every task can work: there is no
-# special machine.
+# where each op runs, and has the other tasks do their part. Every task can be a master, and every task can work: there is
+# no special machine.
 #
 # In the next cell nothing is pinned to a device. **Predict: on which machine, and on which device, will `c` be computed?**
 
@@ -77,6 +77,9 @@ print("c =", sess.run(c))
 
 # %% [markdown]
 # On the master's own best device: GPU 0 of machine B. No other task took part.
+#
+# One client can open sessions on several tasks, and one task can be the master of many clients. `cluster.run(work)` of
+# lesson 00 starts a client beside each worker; here, one client has the whole cluster to itself.
 #
 # ## Pin ops to tasks
 #
@@ -113,13 +116,13 @@ for name, value in zip("cdef", sess.run([c, d, e, f])):
 #
 # ## What they say to each other
 #
-# Each task offers two services. Its **master service** talks to clients; its **worker service** does what masters ask of it,
-# and hands tensors to other tasks.
+# Each task offers two services. Its **master service** talks to clients; its **worker service** does what masters ask of
+# it, and hands tensors to other tasks.
 #
 # Look only at `c = a + b` now: `a` is on the `ps`, `b` on machine A, `c` on machine B.
 #
-# **Predict: in one step, how many tensors travel from task to task? Who takes the first move, the one who has a tensor or the
-# one who needs it?**
+# **Predict: in one step, how many tensors travel from task to task? Who takes the first move, the one who has a tensor or
+# the one who needs it?**
 
 # %%
 sess.run(c)  # the first time is different, see below
@@ -130,17 +133,18 @@ sess.run(c)  # the first time is different, see below
 #
 # 1. The client asks the master, and only the master: *run the step that fetches `c`* (`RunStep`).
 # 2. The master asks each other task to run its part (`RunGraph`). No graph is sent: it was sent before, once.
-# 3. Whoever needs a tensor of another task asks for it (`RecvTensor`), and gets it as soon as it is there. `a` travels twice,
-#    because two tasks need it.
+# 3. Whoever needs a tensor of another task asks for it (`RecvTensor`), and gets it as soon as it is there. `a` travels
+#    twice, because two tasks need it.
 # 4. When every part is done, the master answers the client. (`CleanupGraph`: the step is over, forget what is left of it.)
 #
-# The tensors do not pass through the master, nor through the client. They go from the task that has them to the task that
-# needs them.
+# The tensors do not pass through the client, nor through the master unless it needs them itself. They go from the task that
+# has them to the task that needs them. Any task may call any other: on real machines, all these ports must be open to each
+# other.
 #
 # ## The first step is different
 #
-# Before a task can run its part of a graph, it must have that part. **Predict: what will a new session and its first two steps
-# add to the picture?**
+# Before a task can run its part of a graph, it must have that part. **Predict: what will a new session and its first two
+# steps add to the picture?**
 
 # %%
 with tf.Session("grpc://machine-b.example.com:2222") as new, tf.watch() as seen:
@@ -184,13 +188,13 @@ for name, product in {"product on machine B": product_on_b, "product on the ps":
 
 # %% [markdown]
 # Same result, 500 times fewer bytes: 4,000 for the batch on its way to the `ps`, 4,000 for the product on its way back.
-# (Parameter servers still rarely compute products. With 50 workers, one `ps` would do the work of all of them, one after the
-# other.)
+# (Parameter servers still rarely compute products. With 50 workers, one `ps` would do the work of all of them, one after
+# the other.)
 #
 # ## Now break it: a wrong address
 #
-# Nobody listens at port 1 of this machine. TensorFlow waits for ever, and says nothing. dtflab waits ten seconds; we make it
-# half a second here.
+# Nobody listens at port 1 of this machine. TensorFlow would wait long, or for ever, and say nothing. dtflab waits ten
+# seconds; here we make it half a second.
 
 # %%
 tf.timeouts.connect = 0.5  # seconds
@@ -205,7 +209,8 @@ except tf.errors.UnavailableError as error:
 # The client is right, but one task isn't. Three servers are started, each by a program of its own. The one of the `ps` was
 # given an old address book.
 #
-# The client opens its session on worker 0, and asks for something that worker 0 can compute alone. **Predict: will it get it?**
+# The client opens its session on worker 0, and asks for something that worker 0 can compute alone. **Predict: will it get
+# it?**
 
 # %%
 new = tf.train.ClusterSpec({"ps": ["pluto:2222"], "worker": ["mars:2222", "venus:2222"]})
@@ -228,8 +233,9 @@ except tf.errors.UnavailableError as error:
 
 # %% [markdown]
 # No: you saw that a new session greets *every* task of the address book, whatever the graph will need. The message names
-# the task and the address that does not answer. Compare this address with the one at which the task was really started. (The
-# line *CreateSession still waiting* is TensorFlow's own, and a common cry for help on the Web: there it goes on for ever.)
+# the task and the address that does not answer. Compare this address with the one at which the task was really started.
+# (The line *CreateSession still waiting* is TensorFlow's own, and a common cry for help on the Web: there it goes on for
+# ever.)
 #
 # A session can also say whom it needs. Then the others may be down:
 
@@ -291,8 +297,9 @@ attempt(sess)
 # ## Is all this real?
 #
 # The tasks above live in this notebook, and what they "send" is handed over in memory. Here is the same program with three
-# operating system processes, which talk over real network connections on this machine. They speak TensorFlow's own protocol:
-# gRPC calls with protocol buffers. So a task of dtflab and one of TensorFlow can even be in the same cluster (lesson 13).
+# operating system processes, which talk over real network connections on this machine. They speak TensorFlow's own
+# protocol: gRPC calls with protocol buffers. So a task of dtflab and one of TensorFlow can even be in the same cluster
+# (lesson 13).
 
 # %%
 # real = %dtf_cluster --ps 1 --worker 2 --engine process --name real
@@ -316,8 +323,8 @@ cluster.stop()
 # %% [markdown]
 # ## Exercise
 #
-# `exercises/ex04_machines.ipynb`: three machines with two GPUs each. Which servers do you start on them, and what may each of
-# them see?
+# `exercises/ex04_machines.ipynb`: three machines with two GPUs each. Which servers do you start on them, and what may each
+# of them see?
 #
 # ## What you can do now
 #

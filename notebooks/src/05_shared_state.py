@@ -34,7 +34,8 @@ except tf.errors.FailedPreconditionError as error:
     print("second session:", error.message.partition(". ")[0])
 
 # %% [markdown]
-# A local session is a little cluster of its own, with one task. When it is closed, the task ends, and its variables with it.
+# A local session is a little cluster of its own, with one task. When it is closed, the task ends, and its variables with
+# it.
 #
 # ## A cluster remembers
 #
@@ -81,11 +82,11 @@ except tf.errors.FailedPreconditionError as error:
     print("second program:", error.message.partition(". ")[0])
 
 # %% [markdown]
-# An op that is not pinned runs on its master's own task, variables included. The first `x` is on worker 0. The second program
-# looked on worker 1, and found a variable without a value. **If programs are to share a variable, pin it.**
+# An op that is not pinned runs on its master's own task, variables included. The first `x` is on worker 0. The second
+# program looked on worker 1, and found a variable without a value. **If programs are to share a variable, pin it.**
 #
-# Who holds what now? There are three variables called `x`. The one on worker 1 came to be when the second program looked for
-# it; it has no value, so no bytes:
+# Who holds what now? There are three variables called `x`. The one on worker 1 came to be when the second program looked
+# for it; it has no value, so no bytes:
 
 # %%
 # %dtf_vars cluster
@@ -125,8 +126,8 @@ tf.viz.curve(range(25), guesses, xlabel="step", ylabel="guess")
 
 # %% [markdown]
 # Both pull at one and the same number. Each of Ann's steps moves it up a little, each of Bob's down again: it stays near 5,
-# where neither wants it. There is no error, no warning, and each program is correct. And Bob *initialized* the variable when
-# he came: had Ann been training for a week, her work would have been gone.
+# where neither wants it. There is no error, no warning, and each program is correct. And Bob *initialized* the variable
+# when he came: had Ann been training for a week, her work would have been gone.
 #
 # **Cure 1: other names.** A name scope (or `tf.variable_scope`) puts something before each name.
 
@@ -136,7 +137,8 @@ tf.viz.curve(range(25), guesses, xlabel="step", ylabel="guess")
 
 # %% [markdown]
 # **Cure 2: containers.** Each task keeps its variables in *containers*: rooms with a name. In each room names are free. A
-# program that says nothing uses the room without a name. `tf.container("ann")` around the construction phase chooses another:
+# program that says nothing uses the room without a name. `tf.container("ann")` around the construction phase chooses
+# another:
 
 # %%
 guesses = take_turns(Person(8, worker0, container="ann"), Person(2, worker1, container="bob"))
@@ -146,9 +148,10 @@ guesses = take_turns(Person(8, worker0, container="ann"), Person(2, worker1, con
 # %dtf_vars cluster
 
 # %% [markdown]
-# On `ps:0` there are five guesses now, and no two of the last four collide: a variable is known by its **task, container and
-# name**. (Hatched: in a container with a name.) Containers have two advantages over scopes: names stay short, and a whole room can be emptied at once. You will see
-# that below.
+# On `ps:0` there are five guesses now, and no two of the last four collide: a variable is known by its **task, container
+# and name**. (Hatched: in a container with a name.) Containers have two advantages over scopes: names stay short, and a
+# whole room can be emptied at once. You will see that below. (And a variable without a name? It is called `Variable`, the
+# next one `Variable_1`, in every program. On a cluster, give names.)
 #
 # ## Sharing on purpose
 #
@@ -158,8 +161,8 @@ guesses = take_turns(Person(8, worker0, container="ann"), Person(2, worker1, con
 # - C and D share another `x`, in the container `problem-1`;
 # - C also uses the `y` of the container without a name, as B does.
 #
-# All start at 0. A adds 1, B adds 10, C adds 100, D adds 1000, each to all that it uses. **Predict: what are the two `x` and
-# the `y` at the end?**
+# All start at 0. A adds 1, B adds 10, C adds 100, D adds 1000, each to all that it uses. **Predict: what are the two `x`
+# and the `y` at the end?**
 
 
 # %%
@@ -203,8 +206,8 @@ for container, name in (("", "x"), ("", "y"), ("problem-1", "x")):
 #
 # ## Empty a room
 #
-# `tf.Session.reset(target, [container])` frees all that a container holds, on every task. Two sessions look at what is there;
-# then somebody resets `problem-1`, through worker 0. **Predict: which of the four lines will show a number?**
+# `tf.Session.reset(target, [container])` frees all that a container holds, on every task. Two sessions look at what is
+# there; then somebody resets `problem-1`, through worker 0. **Predict: which of the four lines will show a number?**
 
 # %%
 tf.reset_default_graph()
@@ -226,8 +229,8 @@ for who, sess in sessions.items():
 
 # %% [markdown]
 # `x` of `problem-1` has no value any more, and must be initialized before it can be used again. `y` is still there. But a
-# reset also **closes all sessions of the master that was asked**, here worker 0, whatever they were doing. So tell the others
-# before you reset, or go through a master that nobody uses.
+# reset also **closes all sessions of the master that was asked**, here worker 0, whatever they were doing. So tell the
+# others before you reset, or go through a master that nobody uses.
 #
 # ## One parameter server is not enough
 #
@@ -253,8 +256,8 @@ for tensor in [*v, s, p1, p2]:
 # %% [markdown]
 # ## Fair in number, unfair in bytes
 #
-# Cards are all the same size; variables aren't. Here is a net of four layers. Each has 512 × 512 weights of 4 bytes, and 512
-# biases. So there are eight variables for two parameter servers. **Predict: how many MB does each of them hold?**
+# Cards are all the same size; variables aren't. Here is a net of four layers. Each has 512 × 512 weights of 4 bytes, and
+# 512 biases. So there are eight variables for two parameter servers. **Predict: how many MB does each of them hold?**
 
 
 # %%
@@ -283,8 +286,8 @@ on_empty_cluster(setter, lambda: layers(tf.placeholder(tf.float32, [None, 512]))
 # %dtf_vars cluster
 
 # %% [markdown]
-# Weights, biases, weights, biases: dealt to two tasks in turn, all weights end on the same one. It is the worst possible deal,
-# and a common one.
+# Weights, biases, weights, biases: dealt to two tasks in turn, all weights end on the same one. It is the worst possible
+# deal, and a common one.
 #
 # **Balance by bytes.** A `ps_strategy` is a function that is asked for each variable which task it should go to. This one
 # remembers how much each task has, and takes the one that has least.
@@ -331,8 +334,8 @@ on_empty_cluster(setter, text_model)
 # %% [markdown]
 # It can't do better: no deal makes a large card smaller.
 #
-# **Cut the variable.** A *partitioner* makes several variables out of one, and the setter deals the pieces. For the program it
-# is still one variable: `embedding_lookup` finds each word in the piece that has it.
+# **Cut the variable.** A *partitioner* makes several variables out of one, and the setter deals the pieces. For the program
+# it is still one variable: `embedding_lookup` finds each word in the piece that has it.
 
 # %%
 setter = tf.train.replica_device_setter(cluster=cluster.spec, ps_strategy=lightest())

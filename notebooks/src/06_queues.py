@@ -19,9 +19,9 @@ import dtflab as tf
 # %% [markdown]
 # ## First in, first out
 #
-# Two programs use the same cluster. Each builds a graph of its own, and makes a queue in it. It is one and the same queue if
-# place and **`shared_name`** are the same. (For a variable, the name is enough. A queue without a `shared_name` belongs to
-# one session, and nobody else finds it.)
+# Two programs use the same cluster. Each builds a graph of its own, and makes a queue in it. It is one and the same queue
+# if place and **`shared_name`** are the same. (For a variable, the name is enough. A queue without a `shared_name` belongs
+# to one session, and nobody else finds it.)
 #
 # The loader puts in 1, 2 and 3. **Predict: what does the trainer get, and in what order?**
 
@@ -71,8 +71,8 @@ with tf.watch() as seen:
 # %dtf_wire seen
 
 # %% [markdown]
-# They were connected to different masters, and the queue was on a third task. The trainer even came first: it waited until
-# there was something. That is the second use of a queue: it makes who comes too early **wait**.
+# They were connected to different masters, and the queue was on a third task. The trainer was started first, and waited
+# until there was something. That is the second use of a queue: it makes who comes too early **wait**.
 #
 # ## Who waits for whom?
 #
@@ -117,9 +117,9 @@ print(f"capacity 1: {seconds:.1f} s")
 # %dtf_queues narrow
 
 # %% [markdown]
-# The blue area is how many elements the queue holds; below it, who waits, and when. While the loader is fast, the full queue
-# stops it again and again (hatched). So when it opens a file, there is nothing in store, and the trainer waits (grey). Each
-# waits for the other in turn, and both lose time.
+# The blue area is how many elements the queue holds; below it, who waits, and when. While the loader is fast, the full
+# queue stops it again and again (hatched). So when it opens a file, there is nothing in store, and the trainer waits
+# (grey). Each waits for the other in turn, and both lose time.
 
 # %%
 wide, seconds = course(capacity=10)
@@ -127,8 +127,8 @@ print(f"capacity 10: {seconds:.1f} s")
 # %dtf_queues wide
 
 # %% [markdown]
-# Now the queue fills while the loader is fast, and the trainer lives on it while the loader opens a file. The trainer hardly
-# waits. More than this no queue can bring: the trainer is now the slowest part, the *bottleneck*.
+# Now the queue fills while the loader is fast, and the trainer lives on it while the loader opens a file. The trainer
+# hardly waits. More than this no queue can bring: the trainer is now the slowest part, the *bottleneck*.
 #
 # **Predict: which capacity is just enough?**
 
@@ -139,8 +139,8 @@ for capacity in (1, 2, 3, 4, 5, 6, 10, 100):
 # %% [markdown]
 # ## Take a whole batch
 #
-# `dequeue_many(n)` takes `n` elements at once and stacks them. If there are fewer, it waits for the rest. `enqueue_many` puts
-# in every row of a tensor as an element of its own.
+# `dequeue_many(n)` takes `n` elements at once and stacks them. If there are fewer, it waits for the rest. `enqueue_many`
+# puts in every row of a tensor as an element of its own.
 
 # %%
 tf.reset_default_graph()
@@ -165,14 +165,14 @@ except tf.errors.DeadlineExceededError as error:
 print("left:", sess.run(size))
 
 # %% [markdown]
-# Look at the last line. The call had already taken the one element when its time was up, and the element is **lost**. This is
-# what TensorFlow does, too. A time-out is for finding out that something is wrong; it is not a way to ask whether there is
-# something in the queue. (`queue.size()` is.)
+# Look at the last line. The call had already taken the one element when its time was up, and the element is **lost**. This
+# is what TensorFlow does, too. A time-out is for finding out that something is wrong; it is not a way to ask whether there
+# is something in the queue. (`queue.size()` is.)
 #
 # ## Elements of several parts
 #
-# An image and its label belong together. So an element can be a *tuple*: several tensors that go in and come out as one. (Here
-# the image is only a text. TensorFlow keeps texts as bytes, so they come out with a `b`.)
+# An image and its label belong together. So an element can be a *tuple*: several tensors that go in and come out as one.
+# (Here the image is only a text. TensorFlow keeps texts as bytes, so they come out with a `b`.)
 
 # %%
 tf.reset_default_graph()
@@ -198,8 +198,8 @@ print(sess.run(label))
 # ## The end of the data
 #
 # How does the trainer know that nothing more will come? The loader **closes** the queue. After that, nothing can be put in,
-# what is in it can still be taken out, and who wants more than there is gets an error, at once. A queue that is closed stays
-# closed.
+# what is in it can still be taken out, and who wants more than there is gets an error, at once. A queue that is closed
+# stays closed.
 
 # %%
 tf.reset_default_graph()
@@ -247,7 +247,8 @@ except tf.errors.DeadlineExceededError:
 
 # %% [markdown]
 # Two. Is a large `min_after_dequeue` worth its memory? Put 60 numbers through, in order, and look at how they come out.
-# Without a shuffle they would lie on a straight line. **Predict: what will you see if the queue keeps 3, and if it keeps 30?**
+# Without a shuffle they would lie on a straight line. **Predict: what will you see if the queue keeps 3, and if it keeps
+# 30?**
 
 
 # %%
@@ -277,8 +278,8 @@ tf.viz.curve(
 # With 3, the numbers stay near their places: if the file was sorted by label, the batches still are. A shuffle queue mixes
 # only what it holds at one time.
 #
-# **Padded.** Sentences have different lengths, but a batch must be one rectangle. A `PaddingFIFOQueue` fills up with zeros, in
-# each batch only as far as its longest element needs.
+# **Padded.** Sentences have different lengths, but a batch must be one rectangle. A `PaddingFIFOQueue` fills up with zeros,
+# in each batch only as far as its longest element needs.
 
 # %%
 tf.reset_default_graph()
@@ -335,9 +336,9 @@ with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual, tf.watch() as seen:
 # %dtf_queues seen
 
 # %% [markdown]
-# The loader (step 9, of the client of worker 0) can't put in its seventh image: the queue of images is full. The trainer (step
-# 4, of the client of worker 1) would make room, but it waits for a label. The label would come, but the loader is not done
-# with the images. Each waits for the other: a **deadlock**. When it was found, both steps were cancelled.
+# The loader (step 9, of the client of worker 0) can't put in its seventh image: the queue of images is full. The trainer
+# (step 4, of the client of worker 1) would make room, but it waits for a label. The label would come, but the loader is not
+# done with the images. Each waits for the other: a **deadlock**. When it was found, both steps were cancelled.
 #
 # In virtual time dtflab can prove that nothing will ever happen again, and says so. In real time it can't know: perhaps you
 # will come and help. There, a deadlock looks like a program that hangs, without any message. So ask the cluster **who waits
@@ -396,8 +397,8 @@ for room in range(5, 12):
 
 # %% [markdown]
 # Nine, since the trainer holds the tenth. It works until somebody has a file of eleven, and then it hangs on a machine far
-# away, without a message. **The cure is one queue of pairs**, as above: what belongs together goes in and out together, and no
-# circle can arise.
+# away, without a message. **The cure is one queue of pairs**, as above: what belongs together goes in and out together, and
+# no circle can arise.
 #
 # ## Exercise
 #
