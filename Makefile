@@ -6,7 +6,7 @@ JOBS ?= 2# test files that run at the same time
 BIN := .venv/bin
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# JupyterLab refuses to be root unasked, as in a container
 
-.PHONY: help lab test test-gpu lint types bench bench-gpu notebooks protos format clean
+.PHONY: help lab test test-gpu lint types bench bench-gpu notebooks gallery protos format clean
 
 help: ## what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -14,7 +14,7 @@ help: ## what there is
 lab: .venv/.lab ## open notebooks/00_welcome.ipynb in JupyterLab; ARGS="--no-browser --port 8899" goes to it
 	$(BIN)/jupyter lab $(ROOT) --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00_welcome.ipynb $(ARGS)
 
-test: lint types ## lint, types, and every test; ARGS="-k placer" goes to pytest, JOBS=4 runs four files at once
+test: lint types .venv-teacher/.done ## lint, types, and every test; ARGS="-k placer" goes to pytest, JOBS=4 runs four files at once
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 test-gpu: .venv/.test ## the tests of the real GPU, on the first card
@@ -36,6 +36,9 @@ bench-gpu: .venv/.test ## measurements on a real GPU, beside bare CuPy
 notebooks: .venv/.test ## rebuild notebooks/*.ipynb from notebooks/src/*.py, exercises/*.ipynb from solutions/*.py
 	$(BIN)/python notebooks/build.py
 
+gallery: .venv/.test ## run all lessons and demos, and write what a reader sees to gallery/
+	$(BIN)/python notebooks/gallery.py gallery
+
 protos: .venv/.test ## regenerate dtflab/protos from protos/*.proto
 	$(BIN)/python protos/generate.py
 
@@ -44,7 +47,7 @@ format: .venv/.test ## let ruff lay out the code
 	$(BIN)/ruff check --fix
 
 clean: ## remove .venv and what runs left behind
-	rm -rf .venv .*_cache .hypothesis tests/browser/node_modules tests/browser/shots
+	rm -rf .venv .venv-teacher .*_cache .hypothesis tests/browser/node_modules tests/browser/shots
 
 # What is installed, by whom it is needed. `test` holds all that `lab` does.
 .venv/.lab: EXTRAS := lab
@@ -52,6 +55,12 @@ clean: ## remove .venv and what runs left behind
 .venv/.lab .venv/.test: pyproject.toml | $(BIN)/pip
 	$(BIN)/pip install --quiet --editable '.[$(EXTRAS)]'
 	$(BIN)/jupyter labextension disable --level=sys_prefix @jupyterlab/apputils-extension:announcements 2>/dev/null # no pop-up over the first notebook
+	touch $@
+
+# nbgrader and otter-grader, for tests/teacher: 736 MB that no notebook of ours should load as extensions.
+.venv-teacher/.done: pyproject.toml | $(BIN)/pip
+	$(BIN)/python -m venv .venv-teacher
+	.venv-teacher/bin/pip install --quiet --no-compile --editable '.[teacher]'
 	touch $@
 
 $(BIN)/pip:
