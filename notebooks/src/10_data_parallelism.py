@@ -1,0 +1,449 @@
+# %% [markdown]
+# # Data parallelism
+#
+# **Many workers train one model together, each with examples of its own. Should they wait for each other?**
+#
+# Every worker has a copy of the model, a *replica*, takes a few examples and computes a *gradient*: which way the variables
+# should move. If all make each step together, with the mean of their gradients, training is *synchronous*: everybody waits for
+# the slowest. If each applies its gradient as soon as it has it, training is *asynchronous*: nobody waits, but when a gradient
+# arrives, others may have moved the variables meanwhile.
+#
+# Everything here runs in *virtual time*: the arithmetic is real, the seconds come from a model of GPUs and their network. So
+# 30 GPUs fit on a laptop, and each race ends the same way every time.
+
+# %%
+import dataclasses
+
+import numpy as np
+
+import dtflab as tf
+
+# %load_ext dtflab
+tf.logging.set_verbosity(tf.logging.WARN)  # 30 workers have much to say
+
+# %% [markdown]
+# ## The hardware and the model
+#
+# One parameter server and some workers, each a machine with one GPU. Our model is some 40,000 times smaller than a real one
+# for photographs. So that a step still takes about a tenth of a second, the GPU is a thousand times slower than a Tesla K40.
+# No two steps take equally long: now and then a worker is a *straggler*, who takes twice as long as usual. That is drawn by
+# lot, from a seed.
+
+# %%
+card = tf.sim.Processor(
+    "a slow K40", "GPU", {"float32": 4.29e9}, memory_bytes=12 << 30, memory_bandwidth=288e6, launch_s=5e-3, cores=15,
+    source="a K40's figures, divided by a thousand",
+)  # fmt: skip
+hardware = {"gpus": 1, "gpu": card, "network": "100Mb/s", "stragglers": tf.sim.lognormal(0.3), "seed": 1}
+
+digits = tf.datasets.digits()  # 8 × 8 pixels each
+
+
+def classify(images):
+    """One layer, ten outputs. All replicas share its variables."""
+    with tf.variable_scope("model", reuse=tf.AUTO_REUSE):
+        weights = tf.get_variable("weights", [64, 10], initializer=tf.zeros_initializer())
+        biases = tf.get_variable("biases", [10], initializer=tf.zeros_initializer())
+    return weights, biases, tf.nn.xw_plus_b(images, weights, biases)
+
+
+def mean_loss(labels, logits):
+    """The loss on a batch: low if the right digits have high outputs."""
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+
+
+def total_loss(weights, biases):
+    """The loss on all training images, computed beside the race: it takes no virtual time."""
+    logits = digits.train.images @ weights + biases
+    logits -= logits.max(axis=1, keepdims=True)  # no exponential of a large number
+    right = logits[np.arange(len(logits)), digits.train.labels]
+    return float(np.mean(np.log(np.exp(logits).sum(axis=1)) - right))
+
+
+# %% [markdown]
+# ## One graph with all replicas
+#
+# The first way is one large graph: *in-graph replication*. It has a replica on each worker, each with a batch of its own, and
+# on the parameter server a few operations that take the mean and apply it. One client runs it, and one step of it is one
+# synchronous step.
+
+# %%
+WORKERS, BATCH, STEPS = 3, 8, 20
+
+
+def replicas(cluster):
+    """For each worker: placeholders for images and labels, and its gradients."""
+    optimizer = tf.train.GradientDescentOptimizer(0.5)
+    inputs, gradients = [], []
+    for i in range(WORKERS):
+        place = tf.train.replica_device_setter(
+            cluster=cluster.spec, ps_device="/job:ps/cpu:0", worker_device=f"/job:worker/task:{i}/gpu:0"
+        )
+        with tf.device(place), tf.name_scope(f"replica{i}"):
+            images, labels = tf.placeholder(tf.float32, [BATCH, 64]), tf.placeholder(tf.int64, [BATCH])
+            *variables, logits = classify(images)
+            gradients.append(optimizer.compute_gradients(mean_loss(labels, logits), variables))
+            inputs.append((images, labels))
+    return optimizer, inputs, gradients
+
+
+def in_graph_sync(cluster):
+    """A step applies the mean of all gradients. Returns what one client runs again and again."""
+    optimizer, inputs, gradients = replicas(cluster)
+    with tf.device("/job:ps/task:0/cpu:0"):
+        with tf.name_scope("mean"):
+            means = [(tf.add_n([g for g, _ in pairs]) / WORKERS, pairs[0][1]) for pairs in zip(*gradients, strict=True)]
+        with tf.name_scope("update"):
+            train = optimizer.apply_gradients(means)
+    return [(inputs, train)]
+
+
+def in_graph_async(cluster):
+    """An update for each replica. Returns what each of several threads runs again and again."""
+    optimizer, inputs, gradients = replicas(cluster)
+    with tf.device("/job:ps/task:0/cpu:0"):
+        return [([own], optimizer.apply_gradients(pairs)) for own, pairs in zip(inputs, gradients, strict=True)]
+
+
+def train_in_graph(build):
+    """20 steps of each thread. Returns the graph of one step and a line of text."""
+    with tf.Cluster(ps=1, worker=WORKERS, clock="virtual", **hardware) as cluster, tf.Graph().as_default() as graph:
+        threads = build(cluster)
+        with tf.Session(cluster.target) as sess:
+            sess.run(tf.global_variables_initializer())
+
+            def loop(client):
+                if client.index < len(threads):
+                    inputs, train = threads[client.index]
+                    batches = tf.datasets.digits(seed=client.index).train
+                    for _ in range(STEPS):
+                        feeds = {}
+                        for images, labels in inputs:
+                            feeds[images], feeds[labels] = batches.next_batch(BATCH)
+                        sess.run(train, feeds)
+
+            began = cluster.now()
+            cluster.run(loop)
+            seconds, loss = cluster.now() - began, total_loss(*sess.run(tf.global_variables()))
+    nodes = tf.graph_util.extract_sub_graph(graph.as_graph_def(), [threads[0][1].name])
+    return nodes, f"{STEPS * len(threads):3} updates in {seconds:.2f} s, loss {loss:.3f}"
+
+
+one_step, told = train_in_graph(in_graph_sync)
+print("in-graph, synchronous: ", told)
+
+# %%
+# Figure 12-17
+tf.viz.placement(one_step, max_boxes=12, title="Data parallelism")
+
+# %% [markdown]
+# The variables go from the parameter server to all replicas, the gradients come back, their mean updates the variables, and
+# the next step begins.
+#
+# To make it asynchronous, leave out the mean: give each replica an update of its own, and run each from a thread of its own.
+#
+# **Predict: how many updates will there be now, if each thread makes 20 steps? And in what time?**
+
+# %%
+print("in-graph, asynchronous:", train_in_graph(in_graph_async)[1])
+
+# %% [markdown]
+# Three times as many updates in the same time. No replica waits for another.
+#
+# ## A graph for each worker
+#
+# The second way is *between-graph replication*: each worker has a client, which builds a graph with one replica, as if it
+# were alone in the world. The variables are shared, because they have the same names on the same parameter server. This is
+# what programs for many machines look like. Here is ours. Three lines are about how workers train together:
+#
+# - `SyncReplicasOptimizer` makes them step together: it takes the mean of the first `aggregate` gradients. One worker, the
+#   *chief*, applies it, and tells the others to go on;
+# - `StalenessOptimizer` lets each gradient know how *stale* it is: how many updates were made between the moment when the
+#   worker read the variables and the moment when its gradient arrived;
+# - the learning rate. We will come to that.
+
+
+# %%
+@dataclasses.dataclass
+class Way:
+    """One way to train together."""
+
+    rate: float  # learning rate
+    aggregate: int = 0  # gradients that make an update; 0: each by itself, asynchronously
+    batch: int = BATCH  # examples per gradient
+    cures: dict = dataclasses.field(default_factory=dict)  # options of StalenessOptimizer
+    momentum: float = 0.9
+    seconds: float = 1.2  # of virtual time
+
+
+def work(client, way):
+    """What each worker does; pairs (virtual seconds, loss)."""
+    workers = client.cluster_spec.num_tasks("worker")
+    place = tf.train.replica_device_setter(
+        cluster=client.cluster_spec, ps_device="/job:ps/cpu:0", worker_device=f"{client.device}/gpu:0"
+    )
+    hooks = []
+    with tf.device(place):
+        images, labels = tf.placeholder(tf.float32, [way.batch, 64]), tf.placeholder(tf.int64, [way.batch])
+        weights, biases, logits = classify(images)
+        pulled = [tf.identity(weights.value()), tf.identity(biases.value())]
+        step = tf.train.get_or_create_global_step()
+        optimizer = tf.train.MomentumOptimizer(way.rate, momentum=way.momentum)
+        if way.aggregate:
+            optimizer = tf.train.SyncReplicasOptimizer(optimizer, way.aggregate, workers)
+            hooks.append(optimizer.make_session_run_hook(client.is_chief))
+        optimizer = tf.train.StalenessOptimizer(optimizer, client.index, num_workers=workers, **way.cures)
+        train = optimizer.minimize(mean_loss(labels, logits), global_step=step)
+        hooks.append(optimizer.make_session_run_hook())
+
+    batches = tf.datasets.digits(seed=client.index).train
+    points = []
+    with tf.train.MonitoredTrainingSession(
+        client.target, is_chief=client.is_chief, hooks=hooks, stop_grace_period_secs=1
+    ) as sess:
+        end = tf.sim.now() + way.seconds
+        follows = way.aggregate and not client.is_chief  # goes on until the chief ends
+        while not sess.should_stop() and (follows or tf.sim.now() < end):
+            began = tf.sim.now()
+            x, y = batches.next_batch(way.batch)
+            values, _ = sess.run([pulled, train], {images: x, labels: y})
+            points.append((began, total_loss(*values) if client.is_chief else 0.0))
+    return points
+
+
+# %% [markdown]
+# So there are four combinations. Here are the other two, for three workers and 1.2 seconds each:
+
+# %%
+few = {"asynchronous": Way(rate=0.1), "synchronous": Way(rate=0.1, aggregate=WORKERS)}
+for name, run in tf.sim.race(work, few, workers=WORKERS, **hardware).items():
+    stale = run.staleness.mean()
+    print(f"between-graph, {name:12}: {run.steps:3} updates, loss {run.losses[-1]:.3f}, mean staleness {stale:.1f}")
+
+# %% [markdown]
+# | | one graph, one client (in-graph) | a graph and a client each (between-graph) |
+# | --- | --- | --- |
+# | **synchronous** | a mean in the graph | `SyncReplicasOptimizer` |
+# | **asynchronous** | an update and a thread for each replica | nothing to do: each trains as if alone |
+#
+# ## A race
+#
+# Now thirty workers. Three ways to train: asynchronously; synchronously; and synchronously with *spare* replicas: thirty
+# compute, but each update takes the first 27 gradients and throws the last three away.
+#
+# **Predict: who makes the most updates per minute? Who gets to a loss of 0.25 first?**
+#
+# (This takes some seconds: thirty workers really compute.)
+
+# %%
+MANY = 30
+ways = {
+    "async": Way(rate=0.01),
+    "sync": Way(rate=2.0, aggregate=MANY),
+    "sync + 3 spares": Way(rate=2.0, aggregate=MANY - 3),
+}
+runs = {}
+for name, way in ways.items():
+    print(f"{name} …", flush=True)
+    runs |= tf.sim.race(work, {name: way}, workers=MANY, **hardware)
+
+
+# %%
+def below(most, runs):
+    """Losses over time, with gaps where they are higher than `most`."""
+    losses = {name: run.loss_at(times) for name, run in runs.items()}
+    return {name: np.where(loss < most, loss, np.nan) for name, loss in losses.items()}
+
+
+times = np.linspace(0, 1.2, 41)
+tf.viz.curve(times, below(2.5, runs), "virtual time (s)", "loss on all training images")
+
+# %%
+for name, run in runs.items():
+    first = run.reaches(0.25)
+    when = f"{first:.2f} s" if first < np.inf else "never"
+    print(f"{name:16} {run.steps_per_minute:8,.0f} updates/minute   loss 0.25 after {when}")
+free, full, spare = runs.values()
+assert free.steps > 10 * spare.steps > 10 * full.steps
+assert spare.reaches(0.25) < full.reaches(0.25) < free.reaches(0.25)
+
+# %% [markdown]
+# (A gap in a line: the loss was above 2.5, worse than guessing.)
+#
+# Asynchronous training makes by far the most updates, and comes last. Waiting for all is better; waiting for the first 27 of
+# 30 is best. That is what Chen and others found in 2016 («Revisiting Distributed Synchronous SGD»), with 50 to 200 GPUs. Each
+# way has the learning rate that served it best among those that we tried.
+#
+# ## Why are spares faster?
+#
+# A synchronous update waits for the slowest worker. Among 30 there is nearly always a straggler; the 27th of them is far less
+# late. What the last three computed came for nothing (the crosses in the picture): that is the price.
+
+# %%
+tf.viz.staleness(spare.staleness, title="Staleness with spares")
+
+# %% [markdown]
+# The next picture shows what the parameter server sends to the workers.
+#
+# **Predict: which line is the synchronous run?**
+
+# %%
+pulls = {name: runs[name].pulled(0.02, 0.6, 1.1) for name in ("async", "sync")}
+kilobytes = {name: counts / 1000 for name, (_, counts) in pulls.items()}
+tf.viz.curve(pulls["async"][0], kilobytes, "virtual time (s)", "kB pulled in 20 ms")
+
+# %% [markdown]
+# Synchronous workers all pull the variables at the same moment, when an update has been made, and then leave the network
+# idle. Asynchronous ones spread over time by themselves. Where the network is what everybody waits for, that counts for them.
+#
+# ## Why is the busiest way the slowest?
+#
+# **Predict: while a worker computes a gradient, each of the 29 others finishes one. How stale is a gradient, then?**
+
+# %%
+tf.viz.staleness(free.staleness, title="Staleness of asynchronous training")
+
+# %% [markdown]
+# Most gradients are some 29 updates old when they arrive. They say which way was down *before* 29 others moved the variables.
+# To see what that does, take the simplest model there is: one variable x, and the loss x²/2, a valley with its bottom at 0.
+# The gradient is x itself. Eight workers walk down together.
+
+
+# %%
+def walk(client, rate, steps=12):
+    """Rows (number of the update, x that the gradient was computed from, x when it arrived), one per step."""
+    place = tf.train.replica_device_setter(
+        cluster=client.cluster_spec, ps_device="/job:ps/cpu:0", worker_device=f"{client.device}/gpu:0"
+    )
+    with tf.device(place):
+        x = tf.get_variable("x", [], initializer=tf.ones_initializer())
+        count = tf.train.get_or_create_global_step()
+        optimizer = tf.train.GradientDescentOptimizer(rate)
+        ((gradient, _),) = pairs = optimizer.compute_gradients(tf.square(x) / 2, [x])
+        train = optimizer.apply_gradients(pairs, count)
+    with tf.device("/job:ps/task:0/cpu:0"), tf.control_dependencies([train]):
+        after = [tf.identity(count.value()), tf.identity(x.value())]
+    rows = []
+    with tf.train.MonitoredTrainingSession(client.target, client.is_chief, stop_grace_period_secs=1) as sess:
+        for _ in range(steps):
+            seen, (number, x_after) = sess.run([gradient, after])
+            rows.append((number, seen, x_after + rate * seen))
+    return rows
+
+
+def together(workers, rate):
+    """All updates of `workers` who walk together, in their order."""
+    with tf.Cluster(ps=1, worker=workers, clock="virtual", **hardware) as cluster:
+        rows = cluster.run(lambda client: walk(client, rate))
+    return np.array(sorted(row for of_one in rows for row in of_one))
+
+
+# %%
+# Figure 12-18
+number, seen, here = together(workers=8, rate=0.15).T
+wrong = seen * here < 0
+tf.viz.curve(number, {"x when the gradient arrives": here, "x that it was computed from": seen}, "update", "x",
+             title=f"{wrong.sum()} of {len(number)} gradients point the wrong way")  # fmt: skip
+
+# %% [markdown]
+# The bottom of the valley is at 0. Where the two lines are on different sides of it, the gradient says «go down to the left»
+# while x has already passed the bottom, and down is to the right. So the model overshoots, comes back, and overshoots again.
+#
+# ## Now break it: a learning rate that only stale gradients can't stand
+#
+# **Predict: at a rate of 0.4, what becomes of one worker alone, and what of eight together?**
+
+# %%
+alone, eight = together(workers=1, rate=0.4), together(workers=8, rate=0.4)
+steps = np.arange(12)
+tf.viz.curve(
+    steps, {"one worker": alone[:12, 2], "eight workers": eight[:12, 2]}, "update", "x when the gradient arrives"
+)
+
+# %%
+print(f"x after {len(alone)} updates of one worker: {alone[-1, 2]:.4f}")
+print(f"x after {len(eight)} updates of eight: {eight[-1, 2]:.0f}")
+for delay in (0, tf.sim.formulas.mean_staleness(8)):
+    print(
+        f"gradients {delay} updates old diverge above a rate of {tf.sim.formulas.divergence_learning_rate(delay):.2f}"
+    )
+assert abs(alone[-1, 2]) < 0.01 and abs(eight[-1, 2]) > 10
+
+# %% [markdown]
+# Alone, each update takes x nearer to 0. Together, each worker adds its push before it knows of the pushes of the others,
+# and they throw x out of the valley. (On a parabola the limit can be computed: with gradients τ updates old it is
+# 2 sin(π / (4τ + 2)), divided by the curvature.)
+#
+# ## What helps
+#
+# Back to the digits: eight workers, asynchronously, at a rate at which one worker alone goes down steadily. Each cure is an option
+# of the program above.
+#
+# | cure | what it does | what it costs |
+# | --- | --- | --- |
+# | lower rate | a quarter of the rate | slow, where gradients are fresh |
+# | drop | gradients older than 4 updates are thrown away | their work |
+# | scale | a gradient that is s updates old is divided by s | small steps |
+# | warm-up | worker 0 makes the first 10 updates alone | the others wait that long |
+# | larger batch | 32 images per gradient instead of 8 | more arithmetic |
+#
+# **Predict: which two would you bet on?** (Again some seconds.)
+
+# %%
+RATE = 0.06
+cures = {
+    "nothing": Way(RATE, seconds=1.0),
+    "lower rate": Way(RATE / 4, seconds=1.0),
+    "drop": Way(RATE, seconds=1.0, cures={"drop_above": 4}),
+    "scale": Way(RATE, seconds=1.0, cures={"scale": True}),
+    "warm-up": Way(RATE, seconds=1.0, cures={"warm_up_steps": 10}),
+    "larger batch": Way(RATE, seconds=1.0, batch=32),
+}
+cured = tf.sim.race(work, {"one worker": cures["nothing"]}, workers=1, **hardware)
+for name, way in cures.items():
+    print(f"{name} …", flush=True)
+    cured |= tf.sim.race(work, {name: way}, workers=8, **hardware)
+
+# %%
+times = np.linspace(0, 1.0, 41)
+shown = {name: cured[name] for name in ("one worker", "nothing", "lower rate", "drop", "scale")}
+tf.viz.curve(times, below(6, shown), "virtual time (s)", "loss on all training images")
+
+# %%
+second_half = np.linspace(0.5, 1.0, 101)
+late = {name: float(run.loss_at(second_half).mean()) for name, run in cured.items()}
+for name, run in cured.items():
+    print(f"{name:13} mean loss in the second half {late[name]:5.2f}   {run.steps:4} updates   "
+          f"staleness {run.staleness.mean():3.1f}   {run.staleness.dropped:3} dropped")  # fmt: skip
+assert all(late[name] < late["nothing"] for name in late if name != "nothing")
+assert max(late["lower rate"], late["scale"]) < min(late["drop"], late["warm-up"], late["larger batch"])
+
+# %% [markdown]
+# Each of them helps. Smaller steps help most: for all gradients (lower rate), or only for those that are stale (scale). Dropping
+# wastes a third of the work. A larger batch makes a gradient surer, but no fresher. And warm-up is over when the others come.
+# Spare replicas treat the cause: their gradients are fresh, so they stand a rate of 2.
+#
+# ## What it depends on
+#
+# That synchronous training with spares wins is no law. We changed one thing at a time in the race of the thirty:
+#
+# - **Stragglers.** If steps hardly vary, `tf.sim.lognormal(0.05)`, spares gain nothing: they reach 0.25 after 0.70 s, all together
+#   after 0.61 s. With a heavy tail, `tf.sim.pareto(2.0)`, waiting for all makes 246 updates per minute, waiting for 27 makes 438.
+# - **Momentum.** Staleness acts like a momentum of its own, and the two add up. Without any (`momentum=0.0`) the order turns
+#   round: asynchronous at a rate of 0.1 ends at 0.43, all together at a rate of 3 at 0.57, with spares at 0.83.
+# - **Learning rates.** Asynchronous training at 0.02 is wilder, at 0.005 tamer and slower. Each way needs a rate of its own.
+#
+# So measure, with your model and your machines. `notebooks/demos/race.ipynb` has this race with sliders.
+#
+# ## Exercise
+#
+# `exercises/` has a notebook for this lesson, `ex10_…`: train a network asynchronously, synchronously, and split over devices,
+# and say which is faster and which is better.
+#
+# And try this here: with 30 workers, which number of spares is best?
+#
+# ## What you can do now
+#
+# - Write data parallelism in its four combinations: one graph or one per worker, synchronous or not.
+# - Say how stale gradients will be, what that does to training, and name five things that help.
+# - Decide for a cluster whether to wait for all, for most, or for nobody.
