@@ -14,6 +14,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from dtflab.graph import errors
+
 
 class Call(NamedTuple):
     """One call between a client and a task, or between two tasks, as the wire would have seen it.
@@ -60,10 +62,20 @@ class QueueEvent(NamedTuple):
     error: str = ""
 
 
+class Use(NamedTuple):
+    """A client whose steps need a variable; `container` is "" for the one that all share."""
+
+    client: str
+    device: str
+    container: str
+    variable: str
+
+
 class Watch:
     """Sees everything that happens in this process from `__enter__` to `__exit__`.
 
-    `calls` and `queues` are plain lists, in the order in which things became known: a call when its answer came.
+    `calls` and `queues` are plain lists, in the order in which things became known: a call when its answer came. `uses`
+    are the variables that the graphs of the steps contain, each client's once, where the master is in this process.
     `clock()` is the clock that counts for the thread that asks.
     """
 
@@ -72,6 +84,7 @@ class Watch:
         self._own: Any = None  # the clock on which it began
         self.calls: list[Call] = []
         self.queues: list[QueueEvent] = []
+        self.uses: dict[Use, None] = {}  # in the order in which they were first seen
         self.began = self.ended = 0.0  # `ended` is 0 while it goes on
 
     def __enter__(self) -> Watch:
@@ -108,6 +121,7 @@ class Watch:
 watchers: tuple[Watch, ...] = ()  # those that look now
 _changing = threading.Lock()  # who comes and goes
 turn = itertools.count(1).__next__
+_VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
 _clients: dict[int, str] = {}  # step → whose it is, of steps that began while somebody watched
 
 
@@ -122,6 +136,12 @@ def queue_event(*fields: Any) -> None:
     """Tell what happened at a queue; the arguments are QueueEvent's without the first, which is now."""
     for one in watchers:
         one.queues.append(QueueEvent(one.now(), *fields))
+
+
+def use(told: Use) -> None:
+    """Tell that a client uses a variable."""
+    for one in watchers:
+        one.uses[told] = None
 
 
 def now() -> float:
@@ -164,13 +184,31 @@ class AskedMaster:
             _clients.pop(self._step, None)
             sent, detail = _request(self._method, args)
             nbytes, to = sent + _size(answer), getattr(self._master, "task", "")
+            if here:
+                self._tell_uses(who, args)
             name = rpc(self._method)
             tell(Call(began, name, who, to, nbytes, detail, now(), sent, self._step, error, self._turn))
+
+    def _tell_uses(self, who: str, args: Any) -> None:
+        """Which variables the step needed, by the graph of its session."""
+        handle, _, fetches, targets, *_ = args
+        for node in _nodes_of(self._master, handle, fetches, targets):
+            if node.op in _VARIABLES:
+                container = node.attrs.get("container", b"").decode()
+                use(Use(who, node.device, container, node.attrs.get("shared_name", b"").decode() or node.name))
 
     def _begins(self, step: Any) -> None:
         """A master of this process begins the step, on the thread of the client."""
         self._step = step.step_id
         _clients[self._step] = client_name()
+
+
+def _nodes_of(master: Any, handle: str, fetches: Any, targets: Any) -> Any:
+    """The part of a session's graph that a step needed; nothing if the step failed because there is no such part."""
+    try:
+        return master.session(handle).placed(fetches, targets)
+    except errors.OpError:
+        return ()
 
 
 def asked(master: Any, method: str) -> Any:

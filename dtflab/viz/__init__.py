@@ -8,6 +8,7 @@ and of the style that is set; matplotlib and networkx are loaded by the function
 """
 
 from dtflab.viz.cards import cards
+from dtflab.viz.clients import clients
 from dtflab.viz.curves import curve
 from dtflab.viz.digraph import critical_path, digraph
 from dtflab.viz.estimates import estimate
@@ -43,6 +44,7 @@ __all__ = [
     "queues_now",
     "variables",
     "wire",
+    "clients",
     "what_if",
     "sweep",
     "style",

@@ -1,0 +1,260 @@
+"""The picture of the system: clients on the left, tasks on the right with the variables and queues that they hold.
+
+A dashed line is a session: it ends at the task whose master the client talks to. A line that ends in a dot: its steps
+use that variable. An arrow to a queue: it puts; an arrow from a queue: it takes. Clients that do the same are one box.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dtflab.graph.device_spec import task_name
+from dtflab.graph.text_table import text_table
+from dtflab.graph.watch import Watch
+from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
+from dtflab.viz import marks
+from dtflab.viz.palette import OKABE_ITO, Colour, natural
+from dtflab.viz.parties import client_label, is_task, party
+from dtflab.viz.picture import Picture
+from dtflab.viz.style import room
+from dtflab.viz.svg import Markup, Point, arrow_head, join, number, shorten, tag, text_width
+from dtflab.viz.units import plural
+
+MOST_CLIENTS, MOST_TASKS, MOST_THINGS = 12, 12, 8  # of each, drawn
+_CLIENT, _THING, _HEAD, _GAP, _PAD = 40.0, 30.0, 30.0, 16.0, 8.0
+_STYLE = (
+    ".dtf .task{fill:var(--soft);fill-opacity:.07;stroke:var(--soft);stroke-opacity:.45}"
+    ".dtf .thing{fill:var(--bg);stroke:var(--soft)}.dtf .way{fill:none;stroke-width:1.7}"
+    ".dtf .session{stroke-dasharray:5 4;stroke-opacity:.75}"
+)
+
+
+class Thing(NamedTuple):
+    """A variable or a queue in a task."""
+
+    device: str
+    kind: str  # variable or queue
+    name: str
+
+    @property
+    def task(self) -> str:
+        return task_name(self.device)
+
+
+class _Way(NamedTuple):
+    """What a client does with a thing: use, put or take."""
+
+    client: str
+    does: str
+    thing: Thing
+
+
+def clients(seen: Watch, *, width: float | None = None, title: str = "Clients and tasks") -> Picture:
+    """Picture the system that a watch saw (`with tf.watch() as seen:`): clients, tasks, and what they share.
+
+    ValueError if no client did anything. Of many clients, tasks and things the first are drawn, those that do the same
+    as one; the picture says what is left out, and its table has all.
+    """
+    system = _System(seen)
+    if not system.sessions:
+        raise ValueError("No client asked for anything while this was watched. Run a session in the block.")
+    drawing = _Drawing(system, room(width), title)
+    rows = system.rows()
+    heads = ("client", "does", "what", "kind", "on")
+    sentence = (
+        f"{title}: {system.summary()}. " + "; ".join(f"{c} {does} {what}" for c, does, what, *_ in rows[:40]) + "."
+    )
+    text = f"{system.summary()}\n{text_table(heads, rows)}"
+    return Picture(drawing.markup, drawing.size, _STYLE, sentence, [(title, heads, rows)], text)
+
+
+class _System:
+    """Who was there, and who did what with what."""
+
+    def __init__(self, seen: Watch) -> None:
+        calls = [call for call in seen.calls if not is_task(call.source)]
+        self.sessions = dict.fromkeys((call.source, call.target) for call in calls)
+        ways = [
+            _Way(use.client, "uses", Thing(use.device, "variable", _called(use.container, use.variable)))
+            for use in seen.uses
+        ]
+        ways += [
+            _Way(event.client, {"put": "puts into", "take": "takes from"}[event.wants or event.what],
+                 Thing(event.device, "queue", plain_name(event.queue)))
+            for event in seen.queues
+            if event.client and (event.wants or event.what) in ("put", "take")
+        ]  # fmt: skip
+        self.ways = list(dict.fromkeys(ways))
+        self.things = list(dict.fromkeys(way.thing for way in self.ways))
+        both = [task for call in seen.calls for task in (call.source, call.target) if is_task(task)]
+        tasks = dict.fromkeys([*both, *(thing.task for thing in self.things)])
+        self.tasks = sorted(tasks, key=lambda task: ("/job:ps/" not in task, natural(task)))
+        self.groups = self._groups()
+
+    def _groups(self) -> list[list[str]]:
+        """Clients that do the same with the same things; their own masters may differ, if they have the same job."""
+        names = dict.fromkeys([client for client, _ in self.sessions] + [way.client for way in self.ways])
+        alike: dict[tuple[object, ...], list[str]] = {}
+        for name in sorted(names, key=natural):
+            ways = frozenset((way.does, way.thing) for way in self.ways if way.client == name)
+            jobs = frozenset(task.partition("/task:")[0] for client, task in self.sessions if client == name)
+            alike.setdefault((ways, jobs), []).append(name)
+        return [part for own in alike.values() for part in ([own] if len(own) > 3 else [[name] for name in own])]
+
+    def rows(self) -> list[list[str]]:
+        """The table."""
+        sessions = [
+            [client_label(client), "has a session at", party(task).label, "task", party(task).label]
+            for client, task in self.sessions
+        ]
+        ways = [
+            [client_label(way.client), way.does, way.thing.name, way.thing.kind, party(way.thing.device).label]
+            for way in self.ways
+        ]
+        return sessions + ways
+
+    def summary(self) -> str:
+        kinds = Counter(thing.kind for thing in self.things)
+        count = sum(map(len, self.groups))
+        parts = [plural(count, "client"), plural(len(self.tasks), "task")]
+        parts += [plural(kinds[kind], kind) for kind in ("variable", "queue") if kinds[kind]]
+        return ", ".join(parts)
+
+
+def _called(container: str, name: str) -> str:
+    return plain_name(name) if container in ("", DEFAULT_CONTAINER) else f"{container}/{plain_name(name)}"
+
+
+class _Drawing:
+    """Where everything stands."""
+
+    def __init__(self, system: _System, width: float, title: str) -> None:
+        self._system, self._width = system, width
+        self._groups = system.groups[:MOST_CLIENTS]
+        self._tasks = sorted(system.tasks, key=lambda task: not self._held(task))[:MOST_TASKS]
+        self._tasks.sort(key=system.tasks.index)
+        left_out = [
+            f"{plural(len(all_of) - len(drawn), what)} not drawn"
+            for all_of, drawn, what in (
+                (system.groups, self._groups, "client"), (system.tasks, self._tasks, "task"))
+            if len(all_of) > len(drawn)
+        ]  # fmt: skip
+        head = marks.heading(title, ", ".join([system.summary(), *left_out]), width)
+        legend, legend_height = marks.line_legend(_LEGEND, width, head.height + 8)
+        top = head.height + 8 + legend_height + 10
+        self._client_width, self._task_width = width * 0.3, width * 0.44
+        self._task_left = width - self._task_width
+        heights = [self._height(task) for task in self._tasks]
+        right = sum(heights) + _GAP * (len(heights) - 1)
+        left = len(self._groups) * (_CLIENT + _GAP) - _GAP
+        whole = max(left, right)
+        self._things: dict[Thing, float] = {}
+        self._heads: dict[str, float] = {}
+        tasks = list(self._draw_tasks(top + (whole - right) / 2, heights))
+        boxes = [(group, top + (whole - left) / 2 + i * (_CLIENT + _GAP)) for i, group in enumerate(self._groups)]
+        lines = [part for i, (group, y) in enumerate(boxes) for part in self._lines(group, y, OKABE_ITO[i % 7])]
+        cards = [part for i, (group, y) in enumerate(boxes) for part in self._client(group, y, OKABE_ITO[i % 7])]
+        self.size = (width, top + whole)
+        self.markup = join([head, legend, *tasks, *lines, *cards])
+
+    def _held(self, task: str) -> list[Thing]:
+        return [thing for thing in self._system.things if thing.task == task]
+
+    def _height(self, task: str) -> float:
+        held = len(self._held(task))
+        rows = min(held, MOST_THINGS) + (held > MOST_THINGS)
+        return _HEAD + rows * _THING + (_PAD if rows else 0)
+
+    def _draw_tasks(self, y: float, heights: Sequence[float]) -> Iterator[Markup]:
+        for task, height in zip(self._tasks, heights, strict=True):
+            one, x = party(task), self._task_left
+            yield tag("rect", x=x, y=y, width=self._task_width, height=height, rx=6, class_="task")
+            yield marks.badge(one, x + 10, y + 6)
+            yield tag("text", one.label, x=x + 16 + marks.badge_width(one), y=y + 19, class_="b")
+            self._heads[task] = y + 15
+            held = self._held(task)
+            for i, thing in enumerate(held[:MOST_THINGS]):
+                yield from self._thing(thing, y + _HEAD + i * _THING)
+            if len(held) > MOST_THINGS:
+                more = f"and {len(held) - MOST_THINGS} more"
+                yield tag("text", more, x=x + 14, y=y + _HEAD + MOST_THINGS * _THING + 17, class_="s11 soft")
+            y += height + _GAP
+
+    def _thing(self, thing: Thing, y: float) -> Iterator[Markup]:
+        """A variable is a box, a queue a pipe; both say who uses them, so that no line must be followed."""
+        x, wide, high = self._task_left + 14, self._task_width - 26, _THING - 7
+        users = self._users(thing)
+        self._things[thing] = y + high / 2
+        radius = 4 if thing.kind == "variable" else high / 2
+        space = wide - 24 - text_width(users, 11)
+        word = f"{thing.kind} "
+        name = shorten(thing.name, space - text_width(word, 11), 12)
+        yield tag("rect", x=x, y=y, width=wide, height=high, rx=radius, class_="thing")
+        if thing.kind == "queue":
+            yield tag("path", d=f"M{number(x + wide - 14)} {number(y)}q-8 {number(high / 2)} 0 {number(high)}",
+                      class_="thing")  # fmt: skip
+        yield tag("text", word, x=x + 12, y=y + 16, class_="s11 soft")
+        yield tag("g", tag("title", f"{thing.kind} {thing.name} on {thing.device}"),
+                  tag("text", name, x=x + 14 + text_width(word, 11), y=y + 16))  # fmt: skip
+        yield tag("text", users, x=x + wide - 22, y=y + 16, class_="s11 soft end")
+
+    def _users(self, thing: Thing) -> str:
+        """`C1, C3`: the clients that are drawn."""
+        own = {way.client for way in self._system.ways if way.thing == thing}
+        letters = [f"C{i + 1}" for i, group in enumerate(self._groups) if own & set(group)]
+        return ", ".join(letters) if len(letters) <= 4 else f"{len(letters)} clients"
+
+    def _client(self, group: Sequence[str], y: float, colour: Colour) -> Iterator[Markup]:
+        number_of = f"C{self._groups.index(list(group)) + 1}"
+        wide = self._client_width
+        label = client_label(group[0]) if len(group) == 1 else f"{len(group)} clients that do the same"
+        if len(group) == 1 and not label.startswith(("client", "queue runner")):
+            label = f"client {label}"
+        told = "\n".join([client_label(name) for name in group[:20]] + ["…"] * (len(group) > 20))
+        yield tag("rect", x=0, y=y, width=wide, height=_CLIENT, rx=6, class_="card", stroke=colour.line,
+                  stroke_width=1.7)  # fmt: skip
+        yield tag("rect", x=8, y=y + 11, width=28, height=18, rx=4, fill=colour.fill)
+        yield tag("text", number_of, x=22, y=y + 24, class_="s11 b mid", style=f"fill:{colour.ink}")
+        text = tag("text", shorten(label, wide - 54, bold=True), x=44, y=y + 24, class_="b")
+        yield tag("g", tag("title", told), text)
+
+    def _lines(self, group: Sequence[str], y: float, colour: Colour) -> Iterator[Markup]:
+        members, start = set(group), (self._client_width, y + _CLIENT / 2)
+        for task in dict.fromkeys(task for client, task in self._system.sessions if client in members):
+            if task in self._heads:
+                end = (self._task_left, self._heads[task])
+                yield tag("path", d=_bend(start, end), class_="way session", stroke=colour.line)
+        for does, thing in dict.fromkeys((way.does, way.thing) for way in self._system.ways if way.client in members):
+            if thing in self._things:
+                yield from self._way(does, start, (self._task_left + 14, self._things[thing]), colour)
+
+    def _way(self, does: str, start: Point, end: Point, colour: Colour) -> Iterator[Markup]:
+        yield tag("path", d=_bend(start, end), class_="way", stroke=colour.line)
+        if does == "uses":
+            yield tag("circle", cx=end[0], cy=end[1], r=4, fill=colour.line)
+        elif does == "puts into":
+            yield tag("path", d=arrow_head((end[0] + 1, end[1]), (start[0], end[1]), 9), fill=colour.line)
+        else:
+            yield tag("path", d=arrow_head((start[0] + 1, start[1]), (end[0], start[1]), 9), fill=colour.line)
+
+
+def _bend(start: Point, end: Point) -> str:
+    """A line that leaves and comes in level."""
+    (x, y), (a, b) = start, end
+    middle = (x + a) / 2
+    points = " ".join(f"{number(p)} {number(q)}" for p, q in ((middle, y), (middle, b), (a, b)))
+    return f"M{number(x)} {number(y)}C{points}"
+
+
+def _sample(*parts: Markup, class_: str = "way") -> Markup:
+    return join([tag("path", d="M0 9H26", class_=class_, style="stroke:var(--fg)"), *parts])
+
+
+_LEGEND = (
+    (_sample(class_="way session"), "session, at this master"),
+    (_sample(tag("circle", cx=26, cy=9, r=4, style="fill:var(--fg)")), "uses a variable"),
+    (_sample(tag("path", d=arrow_head((28, 9), (0, 9), 9), style="fill:var(--fg)")), "puts into a queue"),
+    (_sample(tag("path", d=arrow_head((0, 9), (28, 9), 9), style="fill:var(--fg)")), "takes from a queue"),
+)
