@@ -1,0 +1,262 @@
+# %% [markdown]
+# # Parallel execution
+#
+# **A graph has many operations, and your program never says in which order to run them. Which one is first? Which run at the
+# same time? And when is it better to make one wait?**
+#
+# In lesson 01 you saw *where* ops run. This lesson is about *when*.
+
+# %%
+import dtflab as tf
+
+# %load_ext dtflab
+tf.simulate_gpus(2)
+
+# %% [markdown]
+# ## The counters
+#
+# The next cell builds a graph of six ops, `A` to `F`, on two GPUs and the CPU. The tables are *constants*: their values
+# are known before the graph runs, so nobody has to wait for them.
+#
+# **Predict: which ops can start at once? What does each of the others wait for?**
+
+
+# %%
+def six_ops(size):
+    """A graph of six ops over tables of `size` × `size` numbers; returns the last one."""
+    tf.reset_default_graph()
+    with tf.device("/gpu:0"):
+        table = tf.constant(0.001, shape=[size, size], name="table")
+        a = tf.matmul(table, table, name="A")
+        b = tf.cumsum(table, name="B")
+    with tf.device("/gpu:1"):
+        table = tf.constant(0.001, shape=[size, size], name="table")
+        c = tf.matmul(table, table, name="C")
+        d = tf.exp(c, name="D")
+        e = tf.cumsum(c, name="E")
+    with tf.device("/cpu:0"):
+        return tf.add_n([a, b, d, e], name="F")
+
+
+result = six_ops(2)
+sess = tf.Session()
+# %dtf_placement result
+
+# %% [markdown]
+# Before TensorFlow runs a graph, it gives each op a **counter**: how many inputs it still waits for. An op whose counter is 0
+# is **ready**. `A`, `B` and `C` are ready from the start: they are *sources*. Whenever an op has finished, the counters of all
+# that wait for it fall by one. That is the whole rule. No op has a place in a list, and your program's lines have no order.
+#
+# Let us run the graph by hand, one set of ready ops at a time. `%dtf_step result` begins a step:
+
+# %%
+# %dtf_step result
+
+# %% [markdown]
+# Nothing has run yet. The table shows what each op waits for. (Between two devices there is a pair of ops more: one device
+# *sends* a tensor, the other *receives* it. Receivers ask at once, and then wait.)
+#
+# Now run what is ready, and nothing else. **Which counters will fall?**
+
+# %%
+# %dtf_step
+
+# %% [markdown]
+# `C` has finished, so `D` and `E` both went from 1 to 0. They are ready now, together:
+
+# %%
+# %dtf_step
+
+# %% [markdown]
+# And the rest, to the end. (In a cell of your own you can go on with `%dtf_step`, set by set.)
+
+# %%
+# %dtf_step --all
+
+# %% [markdown]
+# ## The same in real time, with threads
+#
+# By hand, the ops of a set ran one after the other. In a real run, each device has threads to run them at the same time:
+#
+# - The **inter-op pool** runs whole ops beside each other. An op that is ready goes to the pool of its device.
+# - The **intra-op pool** helps inside one op. Some kernels can cut their work into parts: half of the rows of a product, for
+#   example, do not depend on the other half.
+#
+# Here are the same six ops with larger tables, so that they take some time. We ask for 2 threads in each inter-op pool and
+# for 3 in each intra-op pool. **Predict: which ops will be cut into three parts?**
+
+# %%
+# Figure 12-5
+result = six_ops(1200)
+config = tf.ConfigProto(inter_op_parallelism_threads=2, intra_op_parallelism_threads=3)
+sess = tf.Session(config=config)
+for _ in range(2):
+    sess.run(result)  # in these runs it learns which ops take long enough to be worth a thread
+# %dtf_timeline result
+
+# %% [markdown]
+# Read it row by row:
+#
+# - `A` and `B` are both on `GPU:0` and run at the same time, in two threads of its pool. `C` runs beside them, on `GPU:1`.
+# - `A` is a product of two tables. Its kernel cuts the work in three: `A 1/3`, `A 2/3`, `A 3/3`, each on a thread of its own.
+#   `C` and `D` can do this, too. `B` is a running sum, where each row needs the one before: it stays in one piece.
+# - When `C` ends, `D` and `E` begin, both at once. No sooner, and it does not matter what `A` does.
+# - `F` waits for all of them. Until then the CPU is idle.
+#
+# Cheap ops run on the thread that called `sess.run`; the picture calls it *client*. To hand an op to another thread costs some
+# 0.1 ms, and many ops take less than that.
+#
+# ## How many threads?
+#
+# Four products that do not depend on each other, on the CPU. First with one inter-op thread, then with four.
+# `use_per_session_threads` gives the session pools of its own; otherwise all sessions of a program share the pools that the first
+# one made, with *its* numbers. **Predict the two pictures. Will four threads make it four times as fast?**
+
+
+# %%
+def four_products(inter_op_threads):
+    """The timeline of four independent products with so many inter-op threads, and one intra-op thread."""
+    tf.reset_default_graph()
+    with tf.device("/cpu:0"):
+        table = tf.constant(0.001, shape=[800, 800], name="table")
+        products = [tf.matmul(table, table, name=f"product{i}") for i in range(1, 5)]
+    config = tf.ConfigProto(
+        inter_op_parallelism_threads=inter_op_threads,
+        intra_op_parallelism_threads=1,
+        use_per_session_threads=True,
+    )
+    with tf.Session(config=config) as sess:
+        sess.run(products)
+        return tf.viz.timeline(sess.trace(products), title=f"Inter-op threads: {inter_op_threads}")
+
+
+four_products(1)
+
+# %%
+four_products(4)
+
+# %% [markdown]
+# With one thread the products stand in a line. With four they run side by side, but look at the length of the bars: each
+# takes longer, because the threads share the *cores* of your CPU. Four threads on two cores are at most twice as fast. How
+# many cores do you have?
+
+# %%
+import os
+
+print(f"this computer has {os.cpu_count()} cores")
+
+# %% [markdown]
+# So the default is one thread per core, for both kinds of pools. It is rarely worth changing.
+#
+# ## Order without data: control dependencies
+#
+# The counters only know of inputs. Sometimes an op should wait for another one although it needs no number from it. That is
+# what a **control dependency** is for:
+#
+# ```python
+# with tf.control_dependencies([a, b]):   # whatever is made in here
+#     x = …                               # waits for a and b
+# ```
+#
+# **Predict: in which order will these ops run? Without the block, which of them could run together?**
+
+# %%
+tf.reset_default_graph()
+with tf.device("/cpu:0"):
+    start = tf.placeholder(tf.float32, [], name="start")
+    a = tf.negative(start, name="a")
+    b = tf.square(a, name="b")
+    with tf.control_dependencies([a, b]):
+        x = tf.exp(start, name="x")
+        y = tf.tanh(start, name="y")
+    z = tf.add(x, y, name="z")
+
+sess = tf.Session()
+# %dtf_placement b z
+
+# %%
+for number, names in enumerate(tf.explain([b, z], [start], sess).sets, start=1):
+    print(f"set {number}:", *(name for name in names if not name.startswith("_")))
+
+# %% [markdown]
+# The dashed arrows mean *order only*: no number travels on them, but the counters count them like the others. `x` and `y` only
+# need `start`; yet they wait until `b` has finished. `z` waits for all of them, because it waits for `x` and `y`. (The first
+# set brings in what is fed; the last one hands out what is fetched.)
+#
+# (`b` waits for `a` anyway, so `[b]` would do in place of `[a, b]`.)
+#
+# ## Why wait? A memory peak
+#
+# «All sources first» is good for speed, and can be bad for memory. Look at this graph: six branches, and each makes a table of
+# 16 MiB, sums it up row by row, and keeps only one number. **Predict: how much memory does the card need at the peak? 16 MiB,
+# 32 MiB, or six times as much?**
+
+# %%
+BRANCHES = 6
+
+
+def branches(one_after_the_other):
+    """One number from each of six tables, made all at once or one after the other."""
+    tf.reset_default_graph()
+    means = []
+    with tf.device("/gpu:0"):
+        for i in range(1, BRANCHES + 1):
+            before = means[-1:] if one_after_the_other else []
+            with tf.control_dependencies(before):
+                table = tf.random_uniform([4096, 1024], seed=i, name=f"table{i}")
+            means.append(tf.reduce_mean(tf.cumsum(table, name=f"sums{i}"), name=f"mean{i}"))
+        return tf.add_n(means, name="total")
+
+
+total = branches(one_after_the_other=False)
+sess = tf.Session()
+# %dtf_memory total
+
+# %% [markdown]
+# The tables are sources, so all six are made before the first one is used. Five of them lie there and wait.
+#
+# Now one line more: a branch makes its table when the branch before has its mean. (In the function above it is the line
+# with `tf.control_dependencies`.) **Predict the picture.**
+
+# %%
+total = branches(one_after_the_other=True)
+sess = tf.Session()
+# %dtf_memory total
+
+# %% [markdown]
+# The same numbers, the same work, and less than a third of the memory. Each table is freed before the next one is made.
+#
+# What does it cost? The branches can't run at the same time any more. On a device that was busy all the time that costs
+# nothing; on one with idle threads it costs time. This is a choice that TensorFlow can't make for you: it does not know which one
+# you are short of.
+#
+# ## Now break it
+#
+# Take a card with only 128 MiB. **Which of the two graphs will run?**
+
+# %%
+tf.simulate_gpus(1, memory="128MiB")
+for one_after_the_other in (False, True):
+    total = branches(one_after_the_other)
+    with tf.Session() as sess:
+        try:
+            print(f"one after the other: {one_after_the_other}: {sess.run(total):.1f}")
+        except tf.errors.ResourceExhaustedError as error:
+            print(f"one after the other: {one_after_the_other}: {error.message}\n")
+
+# %% [markdown]
+# One line made the difference between a program that fails and one that runs.
+#
+# The same line helps when ops share something else than memory, for example a network link on which all of them want to send at
+# once. Lesson 11 is about links.
+#
+# ## Exercise
+#
+# `exercises/ex03_ready_set.ipynb`: write the rule of the counters yourself. Your sets of ready ops are compared with those of the
+# real executor.
+#
+# ## What you can do now
+#
+# - Say which ops of a graph can run at the same time, from the counters alone; and check it with `%dtf_step`.
+# - Read a timeline with threads: ops side by side (inter-op), parts of an op (intra-op), and who waits for what.
+# - Make an op wait with `tf.control_dependencies`, to save memory; and show what it saves with `%dtf_memory`.
