@@ -11,13 +11,13 @@ from dtflab.sim.critical_path import Part
 from dtflab.sim.found import Estimate
 from dtflab.viz.marks import heading
 from dtflab.viz.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, YELLOW, Colour
-from dtflab.viz.picture import WIDTH, Picture
+from dtflab.viz.picture import Picture
+from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, join, number, shorten, tag, text_width
 from dtflab.viz.units import duration
 
 _ROW, _BAR, _GAP, _HISTOGRAM = 18.0, 13.0, 18.0, 60.0
-_ROOM = WIDTH - 28
-_LEFT, _RIGHT = 300.0, 70.0  # for words and numbers beside the bars
+_WORDS, _RIGHT = 0.375, 70.0  # for words beside the bars, of the width; for numbers
 _COLOURS = {
     "wait": YELLOW, "input": YELLOW, "pull": BLUE, "queue": GREY, "forward": VERMILLION, "backward": ORANGE,
     "sum": GREEN, "push": SKY, "update": PURPLE,
@@ -41,7 +41,7 @@ def estimate(found: Estimate, path: Sequence[Part] | None = None, most: int = 12
             rows += [_at(heading(title, sentence), y), *(_at(row, y + 24 + i * _ROW) for i, row in enumerate(drawn))]
             y += 24 + len(drawn) * _ROW + _GAP
     rows += [_at(heading("Steps", "how many took how long"), y), _at(_histogram(found), y + 24)]
-    size = (_ROOM, y + 24 + _HISTOGRAM + 18)
+    size = (room(), y + 24 + _HISTOGRAM + 18)
     return Picture(join(rows), size, "", repr(found).strip("<>"), found.tables, str(found))
 
 
@@ -74,11 +74,12 @@ def _loads(loads: dict[str, float], most: int) -> Iterator[Markup]:
 
 def _row(text: str, start: float, length: float, remark: str, colour: Colour) -> Markup:
     """Words, a bar from `start` on (parts of the width), and a number behind it."""
-    room = _ROOM - _LEFT - _RIGHT
-    x, width = _LEFT + start * room, max(length * room, 1.0)
+    left = _WORDS * room()
+    longest = room() - left - _RIGHT
+    x, width = left + start * longest, max(length * longest, 1.0)
     return join(
         [
-            tag("text", shorten(text, _LEFT - 10, 11), x=0, y=11, class_="s11"),
+            tag("text", shorten(text, left - 10, 11), x=0, y=11, class_="s11"),
             tag("rect", x=x, y=1, width=width, height=_BAR, fill=colour.fill),
             tag("text", remark, x=number(x + width + 6), y=11.5, class_="s11 soft"),
         ]
@@ -88,7 +89,7 @@ def _row(text: str, start: float, length: float, remark: str, colour: Colour) ->
 def _histogram(found: Estimate) -> Markup:
     """Bars of counts, with the first and the last edge below."""
     counts, edges = found.histogram()
-    highest, width = max(counts) or 1, _ROOM / len(counts)
+    highest, width = max(counts) or 1, room() / len(counts)
     bars = [
         tag("rect", x=i * width, y=_HISTOGRAM * (1 - count / highest), width=width - 2,
             height=_HISTOGRAM * count / highest, fill=VERMILLION.fill)
@@ -97,6 +98,6 @@ def _histogram(found: Estimate) -> Markup:
     first, last = (duration(1e6 * float(edge)) for edge in (edges[0], edges[-1]))
     ends = [
         tag("text", first, x=0, y=_HISTOGRAM + 14, class_="s11 soft"),
-        tag("text", last, x=number(_ROOM - text_width(last, 11)), y=_HISTOGRAM + 14, class_="s11 soft"),
+        tag("text", last, x=number(room() - text_width(last, 11)), y=_HISTOGRAM + 14, class_="s11 soft"),
     ]
     return join([*bars, *ends])

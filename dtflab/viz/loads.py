@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dtflab.graph.text_table import text_table
 from dtflab.viz.marks import badge, badge_width, heading
 from dtflab.viz.palette import GREY, in_order, look
-from dtflab.viz.picture import WIDTH, Picture
+from dtflab.viz.picture import Picture
+from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, hatch_path, join, number, tag, text_width
 from dtflab.viz.units import byte_size
 
@@ -28,10 +29,10 @@ def loads(title: str, ways: Mapping[str, Mapping[str, float]]) -> Picture:
     rows = [[look(device).label, *(byte_size(way.get(device, 0)) for way in ways.values())] for device in devices]
     heads = ("device", *ways)
     sentence = "; ".join(f"{name}: {_sentence(way, devices)}" for name, way in ways.items())
-    drawing = join([heading(title, "bytes per device"), *_bars(devices, ways)])
+    drawing = join([heading(title, "bytes per device"), *_bars(devices, ways, room())])
     height = _TOP + len(devices) * _row_height(ways) - _ROW_GAP
     text = f"{title}\n{text_table(heads, rows)}"
-    return Picture(drawing, (WIDTH - 28, height), "", f"{title}. {sentence}.", [(title, heads, rows)], text)
+    return Picture(drawing, (room(), height), "", f"{title}. {sentence}.", [(title, heads, rows)], text)
 
 
 def _sentence(way: Mapping[str, float], devices: list[str]) -> str:
@@ -42,14 +43,14 @@ def _row_height(ways: Mapping[str, Mapping[str, float]]) -> float:
     return len(ways) * (_BAR + _GAP) - _GAP + _ROW_GAP
 
 
-def _bars(devices: list[str], ways: Mapping[str, Mapping[str, float]]) -> Iterator[Markup]:
+def _bars(devices: list[str], ways: Mapping[str, Mapping[str, float]], width: float) -> Iterator[Markup]:
     most = max((way.get(device, 0) for way in ways.values() for device in devices), default=0) or 1
     seen = [look(device) for device in devices]
     left = max((badge_width(one) + 8 + text_width(one.label, 12, bold=True) for one in seen), default=0) + 12
     right = max(
         text_width(f"{byte_size(way.get(d, 0))}  {name}") for name, way in ways.items() for d in devices or [""]
     )
-    room = WIDTH - 28 - left - right - 10
+    longest = width - left - right - 10
     for i, (device, one) in enumerate(zip(devices, seen)):
         top = _TOP + i * _row_height(ways)
         yield badge(one, 0, top)
@@ -57,7 +58,7 @@ def _bars(devices: list[str], ways: Mapping[str, Mapping[str, float]]) -> Iterat
         for j, (name, way) in enumerate(ways.items()):
             held, y = way.get(device, 0), top + j * (_BAR + _GAP)
             fill = one.colour.fill if j == 0 else None
-            yield _bar(left, y, max(held / most * room, 1.0), fill, f"{byte_size(held)}  {name}")
+            yield _bar(left, y, max(held / most * longest, 1.0), fill, f"{byte_size(held)}  {name}")
 
 
 def _bar(x: float, y: float, width: float, fill: str | None, remark: str) -> Markup:

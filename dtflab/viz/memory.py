@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dtflab.graph.node_names import readable
+from dtflab.graph.scopes import get_default_graph
 from dtflab.graph.text_table import text_table
 from dtflab.viz import marks
+from dtflab.viz.digraph import Op, ops_of
 from dtflab.viz.palette import Look, look
 from dtflab.viz.picture import Picture, Table
 from dtflab.viz.style import room
@@ -27,6 +29,8 @@ _GAP = 14.0  # between bands
 _LEAST_SHARE = 0.001  # of the largest peak: a device with less is in the tables only
 _LEFT = 70.0  # of the plot: room for sizes
 _LIST = 262.0  # width of the list beside it
+_BESIDE = 700.0  # pages that are narrower have it below
+_UNTIL = 14.0  # height of the line that says for whom a tensor is kept
 
 _STYLE = (
     ".dtf .band{fill:var(--soft);fill-opacity:.06}.dtf .grid{stroke:var(--soft);stroke-opacity:.22}"
@@ -37,26 +41,34 @@ _STYLE = (
 )
 
 
-def memory(step: Any, *, width: float | None = None, title: str = "Memory") -> Picture:
+def memory(step: Any, *, graph: Any = None, width: float | None = None, title: str = "Memory") -> Picture:
     """Picture the memory of a traced step.
 
     `step` is the RunMetadata (or its StepStats) that `session.run` filled, asked with
     `options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)`; TensorFlow's own will do. ValueError if it says
-    nothing of memory.
+    nothing of memory. `graph` (by default the default graph) tells for whom a tensor was kept: the last op that read
+    it.
     """
-    usages = read(step)
+    usages = read(step, _ops(graph))
     inner = room(width)
     bands: list[_Band] = []
-    y = 28.0 + 26.0
+    heading = marks.heading(title, _summary(usages), inner)
+    top = heading.height + 8.0 + 26.0
+    y = top
     largest = max(usage.peak()[1] for usage in usages)
     for usage in usages:
         if usage.peak()[1] < largest * _LEAST_SHARE:
             continue
-        bands.append(_Band(usage, look(usage.device), y, inner))
+        bands.append(_Band(usage, look(usage.device), y, inner, first=y == top))
         y += bands[-1].height + _GAP
-    drawing = join([marks.heading(title, _summary(usages)), *(part for band in bands for part in band.draw())])
+    drawing = join([heading, *(part for band in bands for part in band.draw())])
     sentence = f"{title} of {_summary(usages)}. " + " ".join(map(_sentence, usages))
     return Picture(drawing, (inner, y - _GAP), _STYLE, sentence, _tables(usages), _text(usages))
+
+
+def _ops(graph: Any) -> Sequence[Op]:
+    """The ops that tell who reads what; none of an empty default graph."""
+    return [] if graph is None and not get_default_graph().get_operations() else ops_of(graph)
 
 
 class _Layer(NamedTuple):
@@ -78,8 +90,8 @@ class _Piece(NamedTuple):
 class _Band:
     """One device: its plot and the list of what makes the peak."""
 
-    def __init__(self, usage: Usage, one: Look, y: float, width: float) -> None:
-        self.usage, self.look, self.y, self.width = usage, one, y, width
+    def __init__(self, usage: Usage, one: Look, y: float, width: float, first: bool) -> None:
+        self.usage, self.look, self.y, self.width, self.first = usage, one, y, width, first
         self.moment, self.most = usage.peak()
         self.listed = usage.held_at_peak()
         shown = self.listed[:_MOST_LAYERS]
@@ -87,10 +99,13 @@ class _Band:
         singles = sorted(((i + 1, held) for i, held in enumerate(shown)), key=lambda pair: pair[1].start)
         self.layers = [_Layer(0, others), *(_Layer(i, [held]) for i, held in singles)]
         rows = len(shown) + (len(self.listed) > len(shown)) + (usage.before > 0)
-        self.plot = max(_LEAST_PLOT, 22 + _ROW * rows)
-        self.height = _HEAD + self.plot + 12
-        self.right = width - _LIST - 16
+        listed = 22 + _ROW * rows + _UNTIL * sum(bool(held.until) for held in shown)
+        beside = width >= _BESIDE  # else the list stands below the plot
+        self.plot = max(_LEAST_PLOT, listed if beside else 0.0)
+        self.height = _HEAD + self.plot + 12 + (0 if beside else listed)
+        self.right = width - (_LIST + 16 if beside else 12)
         self.bottom = y + _HEAD + self.plot
+        self.list_at = (self.right + 22, y + 19) if beside else (_LEFT, self.bottom + 20)
         self.times = sorted({0.0, usage.total, *(moment for moment, _ in usage.changes)})
         self.pieces = list(self._stacked())
 
@@ -125,7 +140,7 @@ class _Band:
         for tick in ticks(self.usage.total / unit, (self.right - _LEFT) / 85):
             x = self.x(tick * unit)
             yield tag("path", d=f"M{number(x)} {number(self.y + _HEAD)}V{number(self.bottom)}", class_="grid")
-            if self.y < 60:  # the first band has the times
+            if self.first:  # it has the times
                 yield tag("text", f"{tick:g} {name}" if tick else "0", x=x, y=self.y - 7, class_="s11 soft mid")
         step = _size_step(self.most)
         for nbytes in range(0, self.most + 1, step):
@@ -192,12 +207,16 @@ class _Band:
         yield tag("text", text, x=x - 8 if left else x + 8, y=y - 1, class_="s11 b halo" + (" end" if left else ""))
 
     def _list(self) -> Iterator[Markup]:
-        x, y = self.right + 22, self.y + 19
+        x, y = self.list_at
         yield tag("text", f"At the peak, {memory_size(self.most)}", x=x, y=y, class_="s11 b")
         shown = self.listed[:_MOST_LAYERS]
         for i, held in enumerate(shown, 1):
             y += _ROW
             yield self._entry(x, y, i, held.bytes, readable(held.name))
+            if held.until:
+                y += _UNTIL
+                text = shorten(f"for {readable(held.until)}", _LIST - 98, 11)
+                yield tag("text", text, x=x + 94, y=y, class_="s11 soft")
         rest = self.listed[_MOST_LAYERS:]
         if rest:
             y += _ROW
@@ -254,9 +273,9 @@ def _size_step(most: int) -> int:
 
 def _tensor_text(held: Held) -> str:
     end = "to after the step" if held.end is None else f"to {duration(held.end)}"
-    return (
-        f"{readable(held.name)} = {held.op}  {held.what}\n{memory_size(held.bytes)}, from {duration(held.start)} {end}"
-    )
+    until = f"\nkept for {readable(held.until)}" if held.until else ""
+    span = f"{memory_size(held.bytes)}, from {duration(held.start)} {end}"
+    return f"{readable(held.name)} = {held.op}  {held.what}\n{span}{until}"
 
 
 def _summary(usages: Sequence[Usage]) -> str:
@@ -267,7 +286,7 @@ def _summary(usages: Sequence[Usage]) -> str:
 def _sentence(usage: Usage) -> str:
     moment, most = usage.peak()
     largest = usage.held_at_peak()[:3]
-    parts = [f"{memory_size(held.bytes)} from {readable(held.name)}" for held in largest]
+    parts = [f"{memory_size(held.bytes)} from {readable(held.name)}{_kept(held)}" for held in largest]
     parts += [f"{memory_size(usage.before)} from before the step"] if usage.before else []
     simulated = " (simulated: NumPy timings)" if usage.simulated else ""
     return (
@@ -276,7 +295,11 @@ def _sentence(usage: Usage) -> str:
     )
 
 
-_HEADS = ("op", "type", "tensor", "bytes", "made, µs", "freed, µs")
+def _kept(held: Held) -> str:
+    return f", kept for {readable(held.until)}" if held.until else ""
+
+
+_HEADS = ("op", "type", "tensor", "bytes", "made, µs", "freed, µs", "kept for")
 
 
 def _tables(usages: Sequence[Usage]) -> list[Table]:
@@ -285,7 +308,7 @@ def _tables(usages: Sequence[Usage]) -> list[Table]:
         label, listed = look(usage.device).label, usage.held_at_peak()
         moment, most = usage.peak()
         title = f"{label}, {usage.allocator}: the peak of {most:,} bytes at {moment:.0f} µs"
-        old = [["", "", "from before the step", f"{usage.before:,}", "", ""]] if usage.before else []
+        old = [["", "", "from before the step", f"{usage.before:,}", "", "", ""]] if usage.before else []
         tables.append((title, _HEADS, [*map(_cells, listed[:_MOST_TABLE_ROWS]), *old]))
         tables.append((f"{label}, {usage.allocator}: all", _HEADS, [*map(_cells, usage.tensors[:_MOST_TABLE_ROWS])]))
     return tables
@@ -293,20 +316,23 @@ def _tables(usages: Sequence[Usage]) -> list[Table]:
 
 def _cells(held: Held) -> list[str]:
     end = "after the step" if held.end is None else f"{held.end:.0f}"
-    return [held.name, held.op, held.what, f"{held.bytes:,}", f"{held.start:.0f}", end]
+    return [held.name, held.op, held.what, f"{held.bytes:,}", f"{held.start:.0f}", end, held.until]
 
 
 def _text(usages: Sequence[Usage]) -> str:
     parts = [_summary(usages)]
     for usage in usages:
         _, most = usage.peak()
-        rows = [[memory_size(held.bytes), readable(held.name), held.op, held.what] for held in usage.held_at_peak()]
+        rows = [
+            [memory_size(held.bytes), readable(held.name), held.op, held.what, readable(held.until)]
+            for held in usage.held_at_peak()
+        ]
         if len(rows) > _MOST_LAYERS:
             rest = sum(held.bytes for held in usage.held_at_peak()[_MOST_LAYERS:])
             more = plural(len(rows) - _MOST_LAYERS, "smaller tensor")
-            rows[_MOST_LAYERS:] = [[memory_size(rest), more, "", ""]]
-        rows += [[memory_size(usage.before), "from before the step", "", ""]] if usage.before else []
+            rows[_MOST_LAYERS:] = [[memory_size(rest), more, "", "", ""]]
+        rows += [[memory_size(usage.before), "from before the step", "", "", ""]] if usage.before else []
         simulated = ", simulated: NumPy timings" if usage.simulated else ""
         parts.append(f"{usage.device} ({usage.allocator}{simulated}), peak {memory_size(most)}")
-        parts.append(text_table(("bytes", "op", "type", "tensor"), rows))
+        parts.append(text_table(("bytes", "op", "type", "tensor", "kept for"), rows))
     return "\n".join(parts)

@@ -16,12 +16,15 @@ from dtflab.graph.text_table import text_table
 from dtflab.train.staleness_log import StalenessLog
 from dtflab.viz import marks
 from dtflab.viz.palette import BLUE, Colour, look
-from dtflab.viz.picture import MARGIN, WIDTH, Picture
+from dtflab.viz.picture import Picture
+from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, hatch_path, join, line_path, tag
 from dtflab.viz.units import plural, ticks, time_unit
 
-_TOP, _HEIGHT, _AXIS = 58.0, 180.0, 40.0  # above the plots, of the plots, below them
+_HEAD, _HEIGHT, _AXIS = 38.0, 180.0, 40.0  # above a plot, of it, below it
+_BESIDE = 700.0  # narrower pages have one plot below the other
 _MOST_BARS, _MOST_MARKS, _MOST_LINES = 34, 900, 7
+_Place = tuple[float, float, float]
 _STYLE = (
     ".dtf .grid{stroke:var(--soft);stroke-opacity:.22}.dtf .axis{stroke:var(--soft);stroke-opacity:.7}"
     ".dtf .mean{stroke:var(--fg);stroke-width:1.5;stroke-dasharray:4 3}.dtf .lost{fill:none;stroke-width:1.5}"
@@ -33,6 +36,7 @@ class _Plot(NamedTuple):
     """Where a plot stands on the page, and what it shows there."""
 
     left: float
+    top: float
     width: float
     most_x: float
     most_y: float
@@ -41,7 +45,11 @@ class _Plot(NamedTuple):
         return self.left + value / self.most_x * self.width
 
     def y(self, value: float) -> float:
-        return _TOP + _HEIGHT - value / self.most_y * _HEIGHT
+        return self.bottom - value / self.most_y * _HEIGHT
+
+    @property
+    def bottom(self) -> float:
+        return self.top + _HEIGHT
 
 
 def staleness(log: StalenessLog, *, title: str = "Staleness") -> Picture:
@@ -58,15 +66,23 @@ def staleness(log: StalenessLog, *, title: str = "Staleness") -> Picture:
         raise ValueError("there is nothing to draw: no gradient was noted. Has the training begun?")
     edges, used, lost = _bins(log)
     summary = f"{plural(len(log), 'gradient')}, {log.mean():.1f} steps old in the mean, {log.dropped:,} dropped"
-    drawing = join([marks.heading(title, summary), *_histogram(log, edges, used, lost), *_traces(log)])
+    heading, width = marks.heading(title, summary), room()
+    ages, course = _places(heading.height + _HEAD, width)
+    parts = [*_histogram(log, edges, used, lost, ages), *_traces(log, course)]
     heads = ("worker", "gradients", "mean staleness", "largest", "dropped")
     rows = [[f"worker:{worker}", *_row(log.of(worker))] for worker in log.workers]
     by_age = [[_range(first, end), int(n), int(m)] for first, end, n, m in zip(edges, edges[1:], used, lost)]
     tables = [(title, heads, rows), ("Gradients by staleness", ("staleness", "applied", "dropped"), by_age)]
-    size = (WIDTH - 2 * MARGIN, _TOP + _HEIGHT + _AXIS)
-    return Picture(
-        drawing, size, _STYLE, f"{title}: {summary}.", tables, f"{title}: {summary}\n{text_table(heads, rows)}"
-    )
+    text = f"{title}: {summary}\n{text_table(heads, rows)}"
+    size = (width, course[1] + _HEIGHT + _AXIS)
+    return Picture(join([heading, *parts]), size, _STYLE, f"{title}: {summary}.", tables, text)
+
+
+def _places(top: float, width: float) -> tuple[_Place, _Place]:
+    """Left edge, top and width of the two plots."""
+    if width < _BESIDE:
+        return (44.0, top, width - 50), (44.0, top + _HEIGHT + _AXIS + _HEAD, width - 50)
+    return (44.0, top, 290.0), (402.0, top, width - 406)
 
 
 def _row(log: StalenessLog) -> list[Any]:
@@ -90,8 +106,8 @@ def _bins(log: StalenessLog) -> tuple[list[int], Any, Any]:
 # -- drawing -------------------------------------------------------------------------------------------------
 
 
-def _histogram(log: StalenessLog, edges: list[int], used: Any, lost: Any) -> Iterator[Markup]:
-    plot = _Plot(44, 290, edges[-1], max(used + lost) * 1.08)
+def _histogram(log: StalenessLog, edges: list[int], used: Any, lost: Any, place: _Place) -> Iterator[Markup]:
+    plot = _Plot(*place, edges[-1], max(used + lost) * 1.08)
     single = 0.5 if edges[1] == 1 else 0.0  # a bar for one number stands over it
     yield from _frame(plot, "gradients", "staleness (steps applied in between)", single)
     for first, end, applied, dropped in zip(edges, edges[1:], used, lost):
@@ -99,8 +115,8 @@ def _histogram(log: StalenessLog, edges: list[int], used: Any, lost: Any) -> Ite
         yield _bar(plot, left, width, 0, int(applied), dropped=False)
         yield _bar(plot, left, width, int(applied), int(applied + dropped), dropped=True)
     middle = plot.x(log.mean() + single)
-    yield tag("path", d=line_path([(middle, _TOP - 4), (middle, _TOP + _HEIGHT)]), class_="mean")
-    yield tag("text", f"mean {log.mean():.1f}", x=max(middle, plot.left + 86), y=_TOP - 8, class_="s11 mid")
+    yield tag("path", d=line_path([(middle, plot.top - 4), (middle, plot.bottom)]), class_="mean")
+    yield tag("text", f"mean {log.mean():.1f}", x=max(middle, plot.left + 86), y=plot.top - 8, class_="s11 mid")
 
 
 def _bar(plot: _Plot, x: float, width: float, low: int, high: int, dropped: bool) -> Markup:
@@ -114,16 +130,16 @@ def _bar(plot: _Plot, x: float, width: float, low: int, high: int, dropped: bool
     return join([tag("rect", name, x=x, y=y, width=width, height=height, fill="none", stroke=BLUE.line), hatch])
 
 
-def _traces(log: StalenessLog) -> Iterator[Markup]:
+def _traces(log: StalenessLog, place: _Place) -> Iterator[Markup]:
     unit, name = time_unit(float(log.seconds[-1]) * 1e6)
-    plot = _Plot(402, 394, max(float(log.seconds.max()) * 1e6 / unit, 1e-9), max(int(log.staleness.max()), 1) * 1.08)
+    plot = _Plot(*place, max(float(log.seconds.max()) * 1e6 / unit, 1e-9), max(int(log.staleness.max()), 1) * 1.08)
     yield from _frame(plot, "staleness", f"time since the first gradient ({name})")
     points = [(plot.x(s * 1e6 / unit), plot.y(age)) for s, age in zip(log.seconds.tolist(), log.staleness.tolist())]
     few = log.workers if len(log.workers) <= _MOST_LINES else []
     for number, worker in enumerate(few):
         own = [points[i] for i in np.flatnonzero(log.worker == worker)]
         yield tag("path", d=line_path(_thinned(own)), stroke=_colour(worker).line, class_="trace")
-        yield marks.badge(look(f"/job:worker/task:{worker}"), plot.left + 64 + 40 * number, _TOP - 24)
+        yield marks.badge(look(f"/job:worker/task:{worker}"), plot.left + 64 + 40 * number, plot.top - 24)
     for used in (True, False):  # apart, so that no cross is lost among dots
         for i in _thinned(np.flatnonzero(log.used == used).tolist()):
             yield _mark(points[i], _colour(int(log.worker[i])), used)
@@ -148,7 +164,7 @@ def _mark(point: tuple[float, float], colour: Colour, used: bool) -> Markup:
 
 def _frame(plot: _Plot, upwards: str, along: str, shift: float = 0.0) -> Iterator[Markup]:
     """Axes with their names and numbers; those along the bottom stand `shift` further right."""
-    bottom, right = _TOP + _HEIGHT, plot.left + plot.width
+    bottom, right = plot.bottom, plot.left + plot.width
     for value in _whole(plot.most_y, 5):
         y = plot.y(value)
         yield tag("path", d=line_path([(plot.left, y), (right, y)]), class_="grid")
@@ -157,7 +173,7 @@ def _frame(plot: _Plot, upwards: str, along: str, shift: float = 0.0) -> Iterato
         yield tag("text", f"{value:,.10g}", x=plot.x(value + shift), y=bottom + 15, class_="s11 soft mid")
     yield tag("path", d=line_path([(plot.left, bottom), (right, bottom)]), class_="axis")
     yield tag("text", along, x=right, y=bottom + 32, class_="s11 soft end")
-    yield tag("text", upwards, x=plot.left, y=_TOP - 8, class_="s11 soft")
+    yield tag("text", upwards, x=plot.left, y=plot.top - 8, class_="s11 soft")
 
 
 def _whole(most: float, count: int) -> list[float]:

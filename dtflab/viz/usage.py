@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from dtflab.graph import dtypes
 from dtflab.viz import trace
+from dtflab.viz.digraph import Op
 from dtflab.viz.palette import in_order
 
 _DEVICE = re.compile(r".*/device:(\w+):\d+")
@@ -21,7 +22,10 @@ _RECEIVED = re.compile(r"\] (?:edge_\d+_)?(?P<name>\S+) from ")
 
 
 class Held(NamedTuple):
-    """A tensor in memory: made by node `name` at `start`, freed at `end`, or after the step if that is None."""
+    """A tensor in memory: made by node `name` at `start`, freed at `end`, or after the step if that is None.
+
+    `until` is the op that was the last to need it; empty if the graph does not tell.
+    """
 
     name: str
     op: str
@@ -29,6 +33,7 @@ class Held(NamedTuple):
     bytes: int
     start: float
     end: float | None
+    until: str = ""
 
 
 class Usage(NamedTuple):
@@ -70,9 +75,13 @@ class Usage(NamedTuple):
         return sorted(held, key=lambda one: (-one.bytes, one.start))
 
 
-def read(step: Any) -> list[Usage]:
-    """The memory of each device in a RunMetadata or StepStats; ValueError if nothing is recorded of any."""
+def read(step: Any, ops: Iterable[Op] = ()) -> list[Usage]:
+    """The memory of each device in a RunMetadata or StepStats; ValueError if nothing is recorded of any.
+
+    `ops` are those of the step's graph: they tell who needed a tensor.
+    """
     whole, zero = trace.read(step), _start(step)
+    readers = _readers(ops, whole.events)
     stats = getattr(step, "step_stats", step)
     tensors: dict[tuple[str, str], list[Held]] = {}
     in_use: dict[tuple[str, str], list[tuple[float, int]]] = {}
@@ -80,7 +89,9 @@ def read(step: Any) -> list[Usage]:
         for node in device.node_stats:
             for memory in node.memory:
                 key = _place(device.device, memory.allocator_name), memory.allocator_name
-                found = list(_held(node, memory, zero))
+                found = [
+                    one._replace(until=readers.get((one.name, device.device), "")) for one in _held(node, memory, zero)
+                ]
                 tensors.setdefault(key, []).extend(found)
                 if memory.allocator_bytes_in_use and found:
                     in_use.setdefault(key, []).append((found[-1].start, memory.allocator_bytes_in_use))
@@ -93,6 +104,19 @@ def read(step: Any) -> list[Usage]:
         for (device, allocator), held in sorted(tensors.items(), key=lambda item: (order.index(item[0][0]), item[0][1]))
         if held
     ]  # fmt: skip
+
+
+def _readers(ops: Iterable[Op], events: Iterable[trace.Event]) -> dict[tuple[str, str], str]:
+    """By op and device, who of those that read its outputs there was done last."""
+    ran = {event.name: event for event in events}
+    last: dict[tuple[str, str], str] = {}
+    for op in ops:
+        for name, _ in op.inputs:
+            if (event := ran.get(op.name)) is not None:
+                key = name, event.device
+                if key not in last or ran[last[key]].end < event.end:
+                    last[key] = op.name
+    return last
 
 
 def _start(step: Any) -> float:

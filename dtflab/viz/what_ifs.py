@@ -18,7 +18,8 @@ from dtflab.sim.outcomes import FACTORS, HEADS, Outcome, link_name
 from dtflab.viz.curves import curve
 from dtflab.viz.marks import badge, badge_width, heading
 from dtflab.viz.palette import GREY, in_order, look
-from dtflab.viz.picture import MARGIN, WIDTH, Picture
+from dtflab.viz.picture import Picture
+from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, join, number, shorten, tag, text_width
 from dtflab.viz.units import plural, ticks, time_unit
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LEFT, _RIGHT = 190.0, 66.0  # for the name of a row, and for the number behind it
-_HEAD, _ROW, _LINK, _GAP = 24.0, 21.0, 15.0, 20.0
+_ROW, _LINK, _GAP = 21.0, 15.0, 20.0
 _LEAST = 0.5  # px: bars and gaps that are narrower are drawn together
 
 _STYLE = (
@@ -41,7 +42,7 @@ class _Scale(NamedTuple):
     seconds: float
 
     def x(self, moment: float) -> float:
-        return _LEFT + moment / self.seconds * (WIDTH - 2 * MARGIN - _LEFT - _RIGHT)
+        return _LEFT + moment / self.seconds * (room() - _LEFT - _RIGHT)
 
 
 def what_if(
@@ -63,18 +64,16 @@ def what_if(
     if not named:
         raise ValueError("There is nothing to draw: viz.what_if([w.base, w.run(network='1Gb/s')]).")
     scale = _Scale(max(one.makespan for _, one in named))
-    blocks, y = [], 30.0
+    head = heading(title, f"{plural(len(named), 'step')} on one scale of time; dashed: the end")
+    blocks, y = [], head.height + 10
     for name, one in named:
         block, height = _step(name, one, scale, devices, links)
         blocks.append(tag("g", block, transform=f"translate(0 {number(y)})"))
         y += height + _GAP
-    head = heading(title, f"{plural(len(named), 'step')} on one scale of time; dashed: the end")
     rows = [(name, *one.row[1:]) for name, one in named]
     sentence = f"{title}. {'; '.join(f'{name}: {one.sentence}' for name, one in named)}."
-    drawing = join([head, _axis(scale, 50.0, y - _GAP), *blocks])
-    return Picture(
-        drawing, (WIDTH - 2 * MARGIN, y + 4), _STYLE, sentence, [(title, HEADS, rows)], text_table(HEADS, rows)
-    )
+    drawing = join([head, *blocks, *_axis(scale, y - _GAP + 14)])
+    return Picture(drawing, (room(), y + 4), _STYLE, sentence, [(title, HEADS, rows)], text_table(HEADS, rows))
 
 
 def _check(outcomes: Any) -> None:
@@ -87,7 +86,9 @@ def _check(outcomes: Any) -> None:
 
 def _step(name: str, one: Outcome, scale: _Scale, devices: int, links: int) -> tuple[Markup, float]:
     """One step, from y = 0 on, and its height."""
-    parts, y = [heading(name, one.sentence)], _HEAD
+    head = heading(name, one.sentence)
+    top = y = head.height + 4
+    parts: list[Markup] = [head]
     for device in _busiest(one, devices):
         spans = [(span.start, span.end, span.name) for span in one.schedule.spans[device]]
         parts.append(_device(device, spans, one.idle[device], scale, y))
@@ -97,8 +98,8 @@ def _step(name: str, one: Outcome, scale: _Scale, devices: int, links: int) -> t
         parts.append(_link(link, _hops(one, link), load, scale, y))
         y += _LINK
     end = scale.x(one.makespan)
-    parts.append(tag("path", d=f"M{number(end)} {number(_HEAD - 3)}V{number(y + 1)}", class_="over"))
-    return join(parts), y
+    parts.append(tag("path", d=f"M{number(end)} {number(top - 3)}V{number(y + 1)}", class_="over"))
+    return join([*_grid(scale, top, y), *parts]), y
 
 
 def _busiest(one: Outcome, most: int) -> list[str]:
@@ -137,7 +138,7 @@ def _lane(scale: _Scale, y: float, height: float) -> Markup:
 
 
 def _number(text: str, y: float) -> Markup:
-    return tag("text", text, x=WIDTH - 2 * MARGIN, y=y + 13, class_="s11 soft end")
+    return tag("text", text, x=room(), y=y + 13, class_="s11 soft end")
 
 
 def _bars(spans: Iterable[tuple[float, float, str]], scale: _Scale, y: float, height: float, fill: str) -> Markup:
@@ -166,15 +167,22 @@ def _seen(spans: Iterable[tuple[float, float, str]], scale: _Scale) -> Iterator[
     yield from drawn()
 
 
-def _axis(scale: _Scale, top: float, bottom: float) -> Markup:
+def _ticks(scale: _Scale) -> Iterator[tuple[float, str]]:
+    """Where round times are, and how they are written."""
     unit, name = time_unit(1e6 * scale.seconds)
-    parts = []
     for tick in ticks(1e6 * scale.seconds / unit, (scale.x(scale.seconds) - _LEFT) / 85):
-        x, text = scale.x(tick * unit / 1e6), f"{tick:g} {name}" if tick else "0"
-        parts.append(tag("path", d=f"M{number(x)} {number(top)}V{number(bottom)}", class_="grid"))
-        at = min(x, WIDTH - 2 * MARGIN - text_width(text, 11) / 2)
-        parts.append(tag("text", text, x=at, y=bottom + 14, class_="s11 soft mid"))
-    return join(parts)
+        yield scale.x(tick * unit / 1e6), f"{tick:g} {name}" if tick else "0"
+
+
+def _grid(scale: _Scale, top: float, bottom: float) -> Iterator[Markup]:
+    for x, _ in _ticks(scale):
+        yield tag("path", d=f"M{number(x)} {number(top)}V{number(bottom)}", class_="grid")
+
+
+def _axis(scale: _Scale, y: float) -> Iterator[Markup]:
+    for x, text in _ticks(scale):
+        at = min(x, room() - text_width(text, 11) / 2)
+        yield tag("text", text, x=at, y=y, class_="s11 soft mid")
 
 
 # -- a number over what was changed ---------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from dtflab import viz
 from dtflab.machine.hosts import simulate_gpus
 from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.viz import trace, usage
+from dtflab.viz.digraph import ops_of
 from dtflab.viz.units import memory_size
 from tests.viz.programs import worker
 
@@ -114,7 +115,7 @@ def test_words_and_tables_say_what_the_drawing_shows():
     (peak, heads, rows), (_, _, all_rows) = picture.tables
     assert peak == "worker:0 GPU:0, GPU_0_bfc: the peak of 7,340,032 bytes at 30 µs" and heads[3] == "bytes"
     assert [row[0] for row in rows] == ["a", "b", ""] and [row[0] for row in all_rows] == ["a", "b", "c"]
-    assert all_rows[2][-1] == "after the step"
+    assert all_rows[2][5] == "after the step"
     assert "4.00 MiB  a                     Fill  float32 [1048576]" in picture.text.splitlines()
 
 
@@ -175,3 +176,20 @@ def test_a_trace_of_tensorflow():
     (one,) = usage.read(stats)
     assert [(held.name, held.op, held.start) for held in one.tensors] == [("grow", "Fill", 5)] and not one.simulated
     assert [(event.name, event.op) for event in trace.read(stats).events] == [("grow", "Fill"), ("end", "NoOp")]
+
+
+def test_it_says_for_whom_a_tensor_is_kept():
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        x = tf.placeholder(tf.float32, [MIB // 4], name="x")
+        twice = tf.multiply(x, 2.0, name="twice")
+        first = tf.reduce_sum(twice, name="first")
+        with tf.control_dependencies([first]):
+            last = tf.reduce_max(twice, name="last")
+        metadata = session.trace([first, last], {x: [1.0] * (MIB // 4)})
+    (one,) = usage.read(metadata, ops_of(graph))
+    assert {held.name: held.until for held in one.held_at_peak()}["twice"] == "last"
+    picture = viz.memory(metadata, graph=graph)
+    assert "for last" in picture.svg and "from twice, kept for last" in picture.sentence
+    row = next(row for row in picture.tables[1][2] if row[0] == "twice")
+    assert row[-1] == "last" and picture.tables[1][1][-1] == "kept for" and re.search("twice .* last", picture.text)
+    assert "kept for last" not in viz.memory(metadata).sentence  # the default graph is another one
