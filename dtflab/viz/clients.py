@@ -22,6 +22,7 @@ from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, Point, arrow_head, join, number, shorten, tag, text_width
 from dtflab.viz.units import plural
 
+_MOST_EMPTY = 4  # tasks that hold nothing; more are one box
 MOST_CLIENTS, MOST_TASKS, MOST_THINGS = 12, 12, 8  # of each, drawn
 _CLIENT, _THING, _HEAD, _GAP, _PAD = 40.0, 30.0, 30.0, 16.0, 8.0
 _STYLE = (
@@ -32,11 +33,12 @@ _STYLE = (
 
 
 class Thing(NamedTuple):
-    """A variable or a queue in a task."""
+    """A variable or a queue in a task; or several that the same clients use alike."""
 
     device: str
     kind: str  # variable or queue
     name: str
+    others: int = 0  # how many more it stands for
 
     @property
     def task(self) -> str:
@@ -86,7 +88,8 @@ class _System:
             for event in seen.queues
             if event.client and (event.wants or event.what) in ("put", "take")
         ]  # fmt: skip
-        self.ways = list(dict.fromkeys(ways))
+        self.all_ways = list(dict.fromkeys(ways))
+        self.ways = _merged(self.all_ways)
         self.things = list(dict.fromkeys(way.thing for way in self.ways))
         both = [task for call in seen.calls for task in (call.source, call.target) if is_task(task)]
         tasks = dict.fromkeys([*both, *(thing.task for thing in self.things)])
@@ -111,16 +114,32 @@ class _System:
         ]
         ways = [
             [client_label(way.client), way.does, way.thing.name, way.thing.kind, party(way.thing.device).label]
-            for way in self.ways
+            for way in self.all_ways
         ]
         return sessions + ways
 
     def summary(self) -> str:
-        kinds = Counter(thing.kind for thing in self.things)
+        kinds = Counter(thing.kind for thing in {way.thing for way in self.all_ways})
         count = sum(map(len, self.groups))
         parts = [plural(count, "client"), plural(len(self.tasks), "task")]
         parts += [plural(kinds[kind], kind) for kind in ("variable", "queue") if kinds[kind]]
         return ", ".join(parts)
+
+
+def _merged(ways: Sequence[_Way]) -> list[_Way]:
+    """The same, with things as one that lie in one task and are used alike, if there are more than three of them."""
+    users: dict[Thing, list[tuple[str, str]]] = {}
+    for way in ways:
+        users.setdefault(way.thing, []).append((way.client, way.does))
+    alike: dict[tuple[object, ...], list[Thing]] = {}
+    for thing, own in users.items():
+        alike.setdefault((thing.task, thing.kind, *sorted(own)), []).append(thing)
+    stands = {
+        thing: own[0]._replace(others=len(own) - 1) if len(own) > 3 else thing
+        for own in alike.values()
+        for thing in own
+    }
+    return list(dict.fromkeys(way._replace(thing=stands[way.thing]) for way in ways))
 
 
 def _called(container: str, name: str) -> str:
@@ -133,15 +152,13 @@ class _Drawing:
     def __init__(self, system: _System, width: float, title: str) -> None:
         self._system, self._width = system, width
         self._groups = system.groups[:MOST_CLIENTS]
-        self._tasks = sorted(system.tasks, key=lambda task: not self._held(task))[:MOST_TASKS]
-        self._tasks.sort(key=system.tasks.index)
-        left_out = [
-            f"{plural(len(all_of) - len(drawn), what)} not drawn"
-            for all_of, drawn, what in (
-                (system.groups, self._groups, "client"), (system.tasks, self._tasks, "task"))
-            if len(all_of) > len(drawn)
-        ]  # fmt: skip
-        head = marks.heading(title, ", ".join([system.summary(), *left_out]), width)
+        empty = [task for task in system.tasks if not self._held(task)]
+        self._as_one = empty if len(empty) > _MOST_EMPTY else []
+        full = [task for task in system.tasks if task not in self._as_one]
+        self._tasks = full[:MOST_TASKS] + self._as_one[:1]
+        left_out = len(system.groups) - len(self._groups), len(full) - len(full[:MOST_TASKS])
+        notes = [f"{plural(n, what)} not drawn" for n, what in zip(left_out, ("client", "task"), strict=True) if n]
+        head = marks.heading(title, ", ".join([system.summary(), *notes]), width)
         legend, legend_height = marks.line_legend(_LEGEND, width, head.height + 8)
         top = head.height + 8 + legend_height + 10
         self._client_width, self._task_width = width * 0.3, width * 0.44
@@ -172,8 +189,11 @@ class _Drawing:
             one, x = party(task), self._task_left
             yield tag("rect", x=x, y=y, width=self._task_width, height=height, rx=6, class_="task")
             yield marks.badge(one, x + 10, y + 6)
-            yield tag("text", one.label, x=x + 16 + marks.badge_width(one), y=y + 19, class_="b")
-            self._heads[task] = y + 15
+            same = self._as_one if task in self._as_one else [task]
+            label = one.label if len(same) == 1 else f"{one.label} and {len(same) - 1} more, which hold nothing"
+            text = tag("text", label, x=x + 16 + marks.badge_width(one), y=y + 19, class_="b")
+            yield tag("g", tag("title", ", ".join(party(each).label for each in same)), text)
+            self._heads |= dict.fromkeys(same, y + 15)
             held = self._held(task)
             for i, thing in enumerate(held[:MOST_THINGS]):
                 yield from self._thing(thing, y + _HEAD + i * _THING)
@@ -189,8 +209,8 @@ class _Drawing:
         self._things[thing] = y + high / 2
         radius = 4 if thing.kind == "variable" else high / 2
         space = wide - 24 - text_width(users, 11)
-        word = f"{thing.kind} "
-        name = shorten(thing.name, space - text_width(word, 11), 12)
+        word = f"{thing.kind} " if not thing.others else f"{thing.others + 1} {thing.kind}s "
+        name = shorten(thing.name + (", …" if thing.others else ""), space - text_width(word, 11), 12)
         yield tag("rect", x=x, y=y, width=wide, height=high, rx=radius, class_="thing")
         if thing.kind == "queue":
             yield tag("path", d=f"M{number(x + wide - 14)} {number(y)}q-8 {number(high / 2)} 0 {number(high)}",
@@ -222,10 +242,9 @@ class _Drawing:
 
     def _lines(self, group: Sequence[str], y: float, colour: Colour) -> Iterator[Markup]:
         members, start = set(group), (self._client_width, y + _CLIENT / 2)
-        for task in dict.fromkeys(task for client, task in self._system.sessions if client in members):
-            if task in self._heads:
-                end = (self._task_left, self._heads[task])
-                yield tag("path", d=_bend(start, end), class_="way session", stroke=colour.line)
+        masters = [task for client, task in self._system.sessions if client in members]
+        for head in dict.fromkeys(self._heads[task] for task in masters if task in self._heads):
+            yield tag("path", d=_bend(start, (self._task_left, head)), class_="way session", stroke=colour.line)
         for does, thing in dict.fromkeys((way.does, way.thing) for way in self._system.ways if way.client in members):
             if thing in self._things:
                 yield from self._way(does, start, (self._task_left + 14, self._things[thing]), colour)

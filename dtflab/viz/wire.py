@@ -25,7 +25,7 @@ MOST_ROWS = 60  # of arrows; the tables know more
 _MOST_TABLE_ROWS = 1000
 _ROW, _LEFT, _LEAST_COLUMN = 28.0, 66.0, 96.0
 _MOST_NAMES = 3  # of tensors on one arrow
-_OTHERS = "other tasks"
+_OTHERS = "others"
 # Calls whose answers carry something; the others are only told, and answered at once.
 _ANSWERED = ("RecvTensor", "RunStep", "PartialRun", "PartialRunSetup", "CreateSession", "ExtendSession", "Reset")
 
@@ -144,8 +144,10 @@ class _Chart:
         most = max(2, int((self.width - _LEFT) / _LEAST_COLUMN))
         self._shown = self._named
         if len(self._named) > most:
-            keep = sorted(self._named, key=lambda name: (is_task(name), -counts[name]))[: most - 1]
-            self._shown = [name for name in self._named if name in keep]
+            by_count = sorted(self._named, key=lambda name: -counts[name])
+            clients = [name for name in by_count if not is_task(name)][: max(1, (most - 1) // 3)]
+            tasks = [name for name in by_count if is_task(name)][: most - 1 - len(clients)]
+            self._shown = [name for name in self._named if name in {*clients, *tasks}]
         heads = [*self._shown, *[_OTHERS] * (len(self._named) > len(self._shown))]
         self._gap = (self.width - _LEFT) / len(heads)
         places = {name: _LEFT + self._gap * (i + 0.5) for i, name in enumerate(heads)}
@@ -161,7 +163,7 @@ class _Chart:
             if name not in self._shown and name != _OTHERS:
                 continue
             one = party(name)
-            label = shorten(f"{others} other tasks" if name == _OTHERS else one.label, self._gap - 8, bold=True)
+            label = shorten(f"{others} others" if name == _OTHERS else one.label, self._gap - 8, bold=True)
             yield tag("path", d=f"M{number(x)} {number(self._top)}V{number(height)}", class_="life")
             if name != _OTHERS:
                 yield marks.badge(one, x - marks.badge_width(one) / 2, self._top - 46)
@@ -175,7 +177,7 @@ class _Chart:
         """A bar for each RunStep, from its request to its answer, or to the end of what is drawn."""
         for i, row in enumerate(self.drawn):
             call = row.calls[0]
-            if call.method == "RunStep" and not row.answer:
+            if call.method == "RunStep" and not row.answer and call.target in self._shown:
                 ends = (j for j, other in enumerate(self.drawn) if other.answer and other.calls[0] is call)
                 bottom = self._y(next(ends, len(self.drawn) - 1))
                 x, colour = self._columns[call.target], party(call.target).colour
@@ -208,8 +210,11 @@ class _Chart:
             tip, back = (source, end) if row.answer else (end, source)
             yield tag("path", d=arrow_head((tip, y), (back, y), 7), fill=colour)
         label = shorten(self._label(row), self.width - _LEFT - 8, 11)
+        class_ = f"s11 halo{' b' * bool(row.answer and call.error)}"
         x = min(low + 9, self.width - text_width(label, 11))
-        yield tag("text", label, x=x, y=y - 5, class_=f"s11 halo{' b' * bool(row.answer and call.error)}")
+        if high == low + 30:
+            x, class_ = low - 9, f"{class_} end"
+        yield tag("text", label, x=x, y=y - 5, class_=class_)
 
     def _label(self, row: _Arrow) -> str:
         """What is written on an arrow."""
