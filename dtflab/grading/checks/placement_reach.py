@@ -1,0 +1,211 @@
+"""Question placement/q4: who can use a variable that is pinned to one device, and what travels for that.
+
+The answer builds a graph and says beforehand what a step of it will do. The step runs for real, on a cluster of this
+process with simulated GPUs; its trace tells which device received what.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dtflab.cluster.cluster import Cluster
+from dtflab.grading.questions import Wrong, register
+from dtflab.graph.graph import Graph
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.ops.variables import global_variables_initializer
+from dtflab.runtime.session import Session
+
+q4 = register(
+    "placement/q4",
+    "Who can use a pinned variable",
+    answer="use_everywhere",
+    hints=(
+        """Make the variable in `with tf.device(home):`, once. Then for each device, `with tf.device(device):`, an op
+        that reads it: 2.0 * variable. TensorFlow sends the value to where it is needed; write nothing else for it.""",
+        """What travels is the variable's value, per device and step once, however many ops read it there; and not at
+        all to the device where the variable is. Which devices of the list are left?""",
+        """sent_to is sorted(set(devices) - {home}). An op that changes a variable is placed beside it, whatever its pin
+        says: run it, and look where it is.""",
+    ),
+)
+
+KEYS = ("doubles", "update", "sent_to", "updated_on")
+
+
+class Seen(NamedTuple):
+    """What an answer said that a step sends, and where the update is; what was so; whether all see the update."""
+
+    home: str
+    devices: Sequence[str]
+    said: Sequence[str]
+    sent: Sequence[str]
+    updated_on: Any
+    update_is_on: str
+    all_see_it: bool
+
+
+class _Run(NamedTuple):
+    """The graph of an answer, and a session that runs it."""
+
+    found: dict[str, Any]
+    session: Session
+
+    @property
+    def values(self) -> list[np.ndarray]:
+        return list(self.session.run(self.found["doubles"]))
+
+    def device_of(self, op: Operation) -> str:
+        (device,) = (str(node.device) for node in self.session.placed_nodes() if node.name == op.name)
+        return device
+
+    def received(self) -> list[str]:
+        """The devices that got a value from another one in a step that computes all doubles: once per value."""
+        stats = self.session.trace([tensor.op for tensor in self.found["doubles"]]).step_stats.dev_stats
+        return sorted(str(one.device) for one in stats for node in one.node_stats if node.node_name == "RecvTensor")
+
+
+def _draw(random: Random, cluster: Cluster) -> tuple[str, list[str]]:
+    """A home, and devices: one of them twice, the home among them, one on another task."""
+    known = [str(device.name) for task in cluster.tasks for device in task.devices()]
+    home = random.choice([device for device in known if "GPU" in device])
+    others = [device for device in known if device != home]
+    elsewhere = [device for device in others if device.split("/")[1:4] != home.split("/")[1:4]]
+    devices = [*random.sample(others, 2), random.choice(elsewhere)]
+    devices = [home, *devices, random.choice(devices)]
+    return home, [*random.sample(devices, len(devices)), random.choice(elsewhere)]
+
+
+def _run(answer: Any, random: Random, draw: Any = _draw) -> Seen:
+    """Build the graph, compare its values with the variable's, and note what a step does."""
+    with Cluster(ps=1, worker=2, gpus=2) as cluster, Graph().as_default():
+        home, devices = draw(random, cluster)
+        run = _Run(_checked(answer(home, list(devices)), len(devices)), Session(cluster.target))
+        with run.session:
+            run.session.run(global_variables_initializer())
+            _demand_doubles(run, devices)
+            before, sent, update = run.values, run.received(), run.found["update"]
+            run.session.run(update)
+            fresh = [np.array_equal(new, old + 2) for new, old in zip(run.values, before)]
+            where = run.device_of(update)
+    said = sorted(map(str, run.found["sent_to"]))
+    return Seen(home, devices, said, sent, run.found["updated_on"], where, all(fresh))
+
+
+def _checked(found: Any, count: int) -> dict[str, Any]:
+    """What an answer returned; Wrong if it is not of the form that is asked for."""
+    if not isinstance(found, dict) or set(found) != set(KEYS):
+        raise Wrong(f"use_everywhere returned {found!r}; expected is a dict with {', '.join(KEYS)}.")
+    doubles, update = found["doubles"], getattr(found["update"], "op", found["update"])
+    tensors = isinstance(doubles, list | tuple) and all(isinstance(one, Tensor) for one in doubles)
+    if not tensors or len(doubles) != count:
+        raise Wrong(f"'doubles' is {doubles!r}; expected is a list with one tensor for each of {count} devices.")
+    if not isinstance(update, Operation):
+        raise Wrong(f"'update' is {found['update']!r}; expected is an op, as tf.assign_add gives it.")
+    if not isinstance(found["sent_to"], list | tuple | set | frozenset):
+        raise Wrong(f"'sent_to' is {found['sent_to']!r}; expected is a list of devices.")
+    return {**found, "doubles": list(doubles), "update": update}
+
+
+def _demand_doubles(run: _Run, devices: Sequence[str]) -> None:
+    for tensor, device, value in zip(run.found["doubles"], devices, run.values):
+        if run.device_of(tensor.op) != device:
+            raise Wrong(f"'{tensor.op.name}' is on {run.device_of(tensor.op)}; expected is {device}.")
+        if not np.array_equal(value, [2.0, 4.0]):
+            raise Wrong(f"'{tensor.op.name}' gives {value}; expected is [2. 4.], twice the variable.")
+
+
+def _demand_update(seen: Seen) -> None:
+    if not seen.all_see_it:
+        raise Wrong("After `update` has run, not all doubles are 2.0 more; expected is one variable, 1.0 more.", seen)
+    if seen.updated_on != seen.update_is_on:
+        raise Wrong(f"'updated_on' is {seen.updated_on!r}, but `update` runs on {seen.update_is_on}.", seen)
+
+
+def _demand_sent(seen: Seen) -> None:
+    if list(seen.said) != list(seen.sent):
+        raise Wrong(
+            f"The variable is on {seen.home}; ops on {', '.join(seen.devices)} read it. You say that its value is sent "
+            f"to {_listed(seen.said)}. The step sent it to {_listed(seen.sent)}.",
+            seen,
+        )
+
+
+def _listed(devices: Sequence[str]) -> str:
+    return ", ".join(f"{device} ({n} times)" if n > 1 else device for device, n in Counter(devices).items()) or "nobody"
+
+
+# -- what is checked -----------------------------------------------------------------------------------------
+
+
+@q4.check("Ops on GPUs, CPUs and other servers use the variable", points=3)
+def used(answer: Any, random: Random) -> None:
+    _run(answer, random)
+
+
+@q4.check("An update is seen by all, and runs where you say", points=2)
+def updated(answer: Any, random: Random) -> None:
+    _demand_update(_run(answer, random))
+
+
+@q4.check("The value is sent to the devices that you say", points=3)
+def sent(answer: Any, random: Random) -> None:
+    _demand_sent(_run(answer, random))
+
+
+@q4.check("All ops are where the variable is, and all on one other device", points=2)
+def edges(answer: Any, random: Random) -> None:
+    def at_home(random: Random, cluster: Cluster) -> tuple[str, list[str]]:
+        home, _ = _draw(random, cluster)
+        return home, [home] * random.randint(2, 3)
+
+    def elsewhere(random: Random, cluster: Cluster) -> tuple[str, list[str]]:
+        home, devices = _draw(random, cluster)
+        return home, [devices[-1]] * random.randint(2, 4)
+
+    for draw in (at_home, elsewhere):
+        seen = _run(answer, random, draw)
+        _demand_sent(seen)
+        _demand_update(seen)
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q4.mistake(
+    "There is more than one variable: an update of one leaves the others as they are. Make one, and let all ops read "
+    "it; its value travels by itself."
+)
+def makes_copies(seen: Seen) -> bool:
+    return not seen.all_see_it
+
+
+@q4.mistake(
+    "A pin does not take an update away from its variable: who changes a variable must be beside it. So `update` runs "
+    "on the variable's device, and the number that is added travels there."
+)
+def updates_elsewhere(seen: Seen) -> bool:
+    return seen.updated_on != seen.update_is_on == seen.home
+
+
+@q4.mistake("You count the ops that read. The value is sent once to each device, in a step; all ops there share it.")
+def counts_the_ops(seen: Seen) -> bool:
+    return max(Counter(seen.said).values(), default=0) > 1
+
+
+@q4.mistake("Nothing is sent to the device where the variable is: ops there read it in place.")
+def sends_it_home(seen: Seen) -> bool:
+    return seen.home in seen.said
+
+
+@q4.mistake(
+    "A variable can be used from all devices of the cluster, on other servers, too: what is needed there is sent over "
+    "the network. (Only in another cluster, or a local session, is it not known.)"
+)
+def stays_on_the_server(seen: Seen) -> bool:
+    task = seen.home.partition("/device")[0]
+    return bool(set(seen.sent) - set(seen.said)) and all(device.startswith(task) for device in seen.said)

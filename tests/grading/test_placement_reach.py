@@ -1,0 +1,88 @@
+"""placement/q4 accepts every right answer, whichever way it is written, and says what is wrong with others."""
+
+from __future__ import annotations
+
+import pytest
+
+import dtflab as tf
+
+Q4 = "placement/q4"
+
+
+def answer(home, devices, make=lambda: tf.Variable([1.0, 2.0]), double=lambda v: v * 2.0, update=None, **changed):
+    with tf.device(home):
+        variable = make()
+    doubles = []
+    for device in devices:
+        with tf.device(device):
+            doubles.append(double(variable))
+    with tf.device(devices[-1]):
+        changing = update(variable) if update else variable.assign_add(tf.ones([2]))
+    found = {"doubles": doubles, "update": changing, "sent_to": set(devices) - {home}, "updated_on": home}
+    return found | changed
+
+
+def with_a_resource_variable(home, devices):
+    """Each op reads it on its own: as many values are sent as ops read it elsewhere."""
+    return answer(
+        home, devices, lambda: tf.get_variable("v", initializer=tf.constant([1.0, 2.0]), use_resource=True),
+        sent_to=[device for device in devices if device != home],
+    )  # fmt: skip
+
+
+def with_get_variable(home, devices):
+    return answer(home, devices, lambda: tf.get_variable("v", [2], initializer=tf.constant_initializer([1.0, 2.0])))
+
+
+def with_an_assignment(home, devices):
+    return answer(home, devices, double=lambda v: tf.add(v, v), update=lambda v: tf.assign(v, v + 1.0).op)
+
+
+def with_the_update_at_home(home, devices):
+    def update(variable):
+        with tf.device(home):
+            return tf.group(tf.assign_add(variable, [1.0, 1.0]))
+
+    def run(home, devices):
+        return answer(home, devices, update=update)
+
+    return run(home, devices)
+
+
+def sent_as_a_tuple(home, devices):
+    return answer(home, devices, sent_to=tuple({device: 0 for device in devices if device != home}))
+
+
+RIGHT = [
+    answer,
+    with_a_resource_variable,
+    with_get_variable,
+    with_an_assignment,
+    with_the_update_at_home,
+    sent_as_a_tuple,
+]
+
+
+@pytest.mark.parametrize("answer", RIGHT)
+def test_every_right_answer_gets_full_marks(answer, monkeypatch):
+    for seed in "012":
+        monkeypatch.setenv("DTFLAB_GRADE_SEED", seed)
+        score = tf.grade(Q4, answer)
+        assert score == 10, score.text
+
+
+BAD = {
+    "nothing": (lambda h, d: None, "use_everywhere returned None; expected is a dict"),
+    "no tensors": (lambda h, d: answer(h, d, doubles=d), "expected is a list with one tensor for each of"),
+    "no update": (lambda h, d: answer(h, d, update=lambda v: None), "expected is an op, as tf.assign_add gives it"),
+    "a text": (lambda h, d: answer(h, d, sent_to=h), "expected is a list of devices"),
+    "elsewhere": (lambda h, d: answer(h, d[::-1]) | {"updated_on": h}, "expected is /job:"),
+    "thrice": (lambda h, d: answer(h, d, double=lambda v: v * 3.0), "expected is [2. 4.], twice the variable"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_told(name):
+    wrong, told = BAD[name]
+    score = tf.grade(Q4, wrong)
+    assert score < 10 and told in score.text, score.text
