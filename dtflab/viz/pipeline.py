@@ -1,7 +1,8 @@
 """From what a watch saw to an input pipeline: stages, the queues between them, and how fast each goes.
 
 A stage is all steps that take from the same queues and put into the same ones, whoever runs them. What it waited is
-known from the queues; the rest of the time, from its first step to its last, it was at work.
+known from the queues; the rest of the time, from its first step to its last, it was at work. A reader takes a file name
+only now and then: its steps with and without are one stage.
 """
 
 from __future__ import annotations
@@ -82,8 +83,20 @@ def pipeline(seen: Watch) -> Pipeline:
         if step.takes or step.puts:
             kinds.setdefault((frozenset(step.takes), frozenset(step.puts)), []).append(step)
     moments = [moment for own in kinds.values() for step in own for moment in step.moments]
-    stages = [_stage(*places, own) for places, own in kinds.items()]
+    stages = [_stage(*places, own) for places, own in _joined(kinds).items()]
     return Pipeline(_in_order(stages), queues, max(moments) - min(moments) if moments else 0.0)
+
+
+def _joined(kinds: dict[tuple[Places, Places], list[_Step]]) -> dict[tuple[Places, Places], list[_Step]]:
+    """Kinds of steps, those that take less than others of the same client, and put into the same queues, with these."""
+    joined = dict(sorted(kinds.items(), key=lambda kind: len(kind[0][0])))
+    for (takes, puts), own in list(joined.items()):
+        who = {step.client for step in own}
+        for (wider, same), others in joined.items():
+            if puts and puts == same and takes < wider and who & {step.client for step in others}:
+                others += joined.pop((takes, puts))
+                break
+    return joined
 
 
 def _steps(queues: Sequence[Course], calls: Iterable[Call]) -> dict[int, _Step]:
