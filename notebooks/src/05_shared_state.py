@@ -194,7 +194,7 @@ with tf.watch() as seen:
         each.start()
     for each in clients:
         each.join(60)
-# %dtf_wire seen
+tf.viz.clients(seen)
 
 # %%
 for container, name in (("", "x"), ("", "y"), ("problem-1", "x")):

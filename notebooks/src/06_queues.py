@@ -68,7 +68,7 @@ with tf.watch() as seen:
         ("trainer", trainer, cluster.target_of("worker", 1)),
         ("loader", loader, cluster.target_of("worker", 0)),
     )
-# %dtf_wire seen
+tf.viz.clients(seen)
 
 # %% [markdown]
 # They were connected to different masters, and the queue was on a third task. The trainer was started first, and waited
