@@ -8,18 +8,15 @@ from __future__ import annotations
 import base64
 import contextlib
 import io
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
 import dtflab as tf
 from dtflab import sim, viz
-from dtflab.machine.hosts import simulate_gpus
 from dtflab.train.staleness_log import StalenessLog
 from dtflab.viz.colouring import WAYS
 from dtflab.viz.counters import counters
@@ -34,13 +31,16 @@ _PAGE = '<!doctype html><meta charset="utf-8"><style>body{{font-family:sans-seri
 
 
 @contextlib.contextmanager
-def drawings() -> Iterator[dict[str, Draw]]:
-    """A way to draw each picture again, by its name; what was run is closed at the end."""
+def drawings(clock: str = "real") -> Iterator[dict[str, Draw]]:
+    """A way to draw each picture again, by its name; what was run is closed at the end.
+
+    With the virtual clock all times are the same in each run.
+    """
     with contextlib.ExitStack() as stack:
         found: dict[str, Draw] = {}
         for scene in (_training, _cluster, _on_gpus, _steps, _what_ifs, _logs, _queues):
             with tf.Graph().as_default():
-                found |= scene(stack)
+                found |= scene(stack, clock)
         yield found
 
 
@@ -49,7 +49,7 @@ def _session(*target: str, **options: Any) -> contextlib.closing[tf.Session]:
     return contextlib.closing(tf.Session(*target, **options))
 
 
-def _training(stack: contextlib.ExitStack) -> dict[str, Draw]:
+def _training(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     """Programs of one device, placed and traced."""
     found: dict[str, Draw] = {}
     for program, build in PROGRAMS.items():
@@ -59,7 +59,8 @@ def _training(stack: contextlib.ExitStack) -> dict[str, Draw]:
             found[f"placement_{program}"] = lambda g=graph, s=session: viz.placement(g, s, color_by="phase")
     with tf.Graph().as_default() as graph:
         PROGRAMS["dense"](tf)
-        session = stack.enter_context(_session(config=tf.ConfigProto(intra_op_parallelism_threads=2)))
+        cluster = stack.enter_context(tf.Cluster(worker=1, clock=clock))
+        session = stack.enter_context(_session(cluster.target))
         session.run(tf.global_variables_initializer())
         train = graph.get_operation_by_name("train")
         step = session.trace(train, {"x:0": np.ones([500, 4]), "labels:0": np.zeros(500, int)})
@@ -69,9 +70,9 @@ def _training(stack: contextlib.ExitStack) -> dict[str, Draw]:
     return found
 
 
-def _cluster(stack: contextlib.ExitStack) -> dict[str, Draw]:
+def _cluster(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     """Two layers over a server and two workers, with their calls, variables and loads."""
-    cluster = stack.enter_context(tf.Cluster(ps=2, worker=2))
+    cluster = stack.enter_context(tf.Cluster(ps=2, worker=2, clock=clock))
     with tf.device("/job:ps/task:0"):
         w1 = tf.Variable(tf.ones([784, 300]), name="layer1/weights")
         b1 = tf.Variable(tf.zeros([300]), name="layer1/bias")
@@ -104,12 +105,9 @@ def _cluster(stack: contextlib.ExitStack) -> dict[str, Draw]:
     return found
 
 
-def _on_gpus(stack: contextlib.ExitStack) -> dict[str, Draw]:
+def _on_gpus(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     """A training step on two simulated GPUs: its memory, who holds the cards, which kernels there are."""
-    stack.enter_context(mock.patch.dict(os.environ))
-    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
-    simulate_gpus(2)
-    stack.callback(simulate_gpus, None)
+    cluster = stack.enter_context(tf.Cluster(worker=1, gpus=2, clock=clock))
     with tf.device("/gpu:0"):
         x = tf.placeholder(tf.float32, [200, 784], name="images")
         weights = [tf.Variable(tf.ones([784, 784]) * 1e-3, name=f"layer{i}/weights") for i in range(3)]
@@ -119,7 +117,7 @@ def _on_gpus(stack: contextlib.ExitStack) -> dict[str, Draw]:
     with tf.device("/gpu:1"):
         loss = tf.reduce_mean(tf.square(layer), name="loss")
     train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
-    session = stack.enter_context(_session())
+    session = stack.enter_context(_session(cluster.target))
     session.run(tf.global_variables_initializer())
     step = session.trace(train, {x: np.ones([200, 784])})
     state = tf.smi()
@@ -131,7 +129,7 @@ def _on_gpus(stack: contextlib.ExitStack) -> dict[str, Draw]:
     }
 
 
-def _steps(stack: contextlib.ExitStack) -> dict[str, Draw]:
+def _steps(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     """A step that stands still after its second set of nodes."""
     x = tf.placeholder(tf.float32, [], name="x")
     with tf.device("/cpu:1"):
@@ -145,7 +143,7 @@ def _steps(stack: contextlib.ExitStack) -> dict[str, Draw]:
     return {"counters": lambda: counters(nodes)}
 
 
-def _what_ifs(stack: contextlib.ExitStack) -> dict[str, Draw]:
+def _what_ifs(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     """One step, asked about in virtual time; and an estimate of a training."""
     cluster = stack.enter_context(tf.Cluster(ps=1, worker=1, gpus=1, gpu="K40", clock="virtual"))
     with tf.device("/job:ps/task:0"):
@@ -166,7 +164,7 @@ def _what_ifs(stack: contextlib.ExitStack) -> dict[str, Draw]:
     }
 
 
-def _logs(stack: contextlib.ExitStack) -> dict[str, Draw]:
+def _logs(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     """The ages of gradients, and curves."""
     random = np.random.RandomState(0)
     rows = np.zeros([300, 6])
@@ -183,7 +181,7 @@ def _logs(stack: contextlib.ExitStack) -> dict[str, Draw]:
     }
 
 
-def _queues(stack: contextlib.ExitStack) -> dict[str, Draw]:
+def _queues(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     """A queue that is filled and emptied, watched."""
     queue = tf.FIFOQueue(3, [tf.float32], [[]], name="examples")
     put, take, size = queue.enqueue([1.0]), queue.dequeue(), queue.size()

@@ -13,7 +13,7 @@ STYLES = ("default", "projector")  # dark differs from light by variables of col
 
 @pytest.fixture(scope="module")
 def drawings():
-    with gallery.drawings() as found:
+    with gallery.drawings("virtual") as found:
         yield found
 
 
