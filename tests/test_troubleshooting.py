@@ -1,0 +1,160 @@
+"""Each error of docs/troubleshooting.md is provoked here, and has the words under which it stands there."""
+
+from __future__ import annotations
+
+import re
+import socket
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+import dtflab as tf
+from dtflab.grading.grade import grade, grade_all
+from dtflab.grading.questions import find
+from dtflab.notebook.magics import DtfMagics
+from dtflab.runtime.session import open_sessions
+from tests.house import ROOT
+
+PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+HEADINGS = [text for text in re.findall(r"^### (.*)$", PAGE, re.M) if text != "Something else"]
+
+
+def uninitialized():
+    tf.Session().run(tf.Variable(1.0))
+
+
+def not_fed():
+    tf.Session().run(tf.placeholder(tf.float32) * 2)
+
+
+def other_graph():
+    a = tf.constant(1)
+    with tf.Graph().as_default():
+        tf.Session().run(a)
+
+
+def closed():
+    with tf.Session() as sess:
+        pass
+    sess.run(tf.constant(1))
+
+
+def twice():
+    for _ in range(2):
+        tf.get_variable("w", [1])
+
+
+def finalized():
+    tf.constant(1)
+    with tf.train.MonitoredTrainingSession():
+        tf.constant(2)
+
+
+def shapes():
+    tf.matmul(tf.zeros([2, 3]), tf.zeros([2, 3]))
+
+
+def no_kernel():
+    tf.simulate_gpus(1)
+    with tf.device("/gpu:0"):
+        tf.Session().run(tf.Variable(1).initializer)
+
+
+def out_of_memory():
+    tf.simulate_gpus(1, memory="64MiB")
+    with tf.device("/gpu:0"):
+        tf.Session().run(tf.fill([4096, 4096], 1.0) + 1.0)
+
+
+def other_cards():
+    first = tf.Cluster({"worker": ["host-a:1"]}, gpus=1, gpu="K40")
+    with first:
+        tf.Cluster({"worker": ["host-a:2"]}, gpus=2, gpu="K80")
+
+
+def nobody():
+    with socket.socket() as reserved:  # bound, and nobody listens
+        reserved.bind(("127.0.0.1", 0))
+        tf.Session(f"grpc://localhost:{reserved.getsockname()[1]}").run(tf.constant(1))
+
+
+def address_taken():
+    with tf.Cluster(worker=1) as cluster:
+        tf.train.Server(cluster.spec, "worker", 0)
+
+
+def task_gone():
+    with tf.Cluster(worker=1) as cluster:
+        sess = tf.Session(cluster.target)
+        sess.run(tf.constant(1))
+        cluster.restart()
+        sess.run(tf.constant(1))
+
+
+def too_few_tasks():
+    tf.train.Server({"worker": ["host-b:1"]}, "worker", 1)
+
+
+def end_of_data():
+    queue, sess = tf.FIFOQueue(1, tf.float32), tf.Session()
+    sess.run(queue.close())
+    sess.run(queue.dequeue())
+
+
+def nobody_fills():
+    tf.Session().run(tf.FIFOQueue(1, tf.float32).dequeue(), options=tf.RunOptions(timeout_in_ms=20))
+
+
+def deadlock():
+    with tf.Cluster(worker=1, clock="virtual") as cluster:
+        cluster.run(lambda client: tf.Session(client.target).run(tf.FIFOQueue(1, tf.float32).dequeue()))
+
+
+def no_checkpoint():
+    tf.Variable(1.0)
+    tf.train.Saver().restore(tf.Session(), "nowhere/model-1")
+
+
+def contrib():
+    tf.contrib.layers  # noqa: B018
+
+
+def unwritten():
+    def answer(*args):
+        raise NotImplementedError()
+
+    question = find("placement/q1")
+    raise AssertionError(grade_all([question], {question.answer: answer}).text)
+
+
+def no_question():
+    grade("placement/q99")
+
+
+def no_session():
+    for session in open_sessions():  # of tests before this one
+        session.close()
+    shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+    shell.register_magics(DtfMagics)
+    shell.run_line_magic("dtf_timeline", "None or []")
+
+
+PROGRAMS = [
+    uninitialized, not_fed, other_graph, closed, twice, finalized, shapes, no_kernel, out_of_memory, other_cards,
+    nobody, address_taken, task_gone, too_few_tasks, end_of_data, nobody_fills, deadlock, no_checkpoint, contrib,
+    unwritten, no_question, no_session,
+]  # fmt: skip
+
+
+def test_each_has_a_program():
+    assert len(HEADINGS) == len(PROGRAMS)
+
+
+@pytest.mark.parametrize("heading, program", [*zip(HEADINGS, PROGRAMS)], ids=[one.__name__ for one in PROGRAMS])
+def test_the_error_has_these_words(heading, program, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tf.timeouts, "connect", 0.1)
+    with pytest.raises(BaseException) as caught:
+        program()
+    assert heading in str(caught.value), f"{type(caught.value).__name__}: {caught.value}"
