@@ -1,0 +1,369 @@
+"""tf.watch: what is seen of calls and queues, in real and in virtual time, with errors, many threads, and ends."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+import numpy as np
+import pytest
+
+import dtflab as tf
+from dtflab.graph import watch as seam
+
+CLOCKS = ["real", "virtual"]
+
+
+@pytest.fixture(params=CLOCKS)
+def cluster(request):
+    with tf.Cluster(ps=1, worker=2, clock=request.param) as cluster:
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def nobody_watches_afterwards():
+    yield
+    assert seam.watchers == () and seam._clients == {}
+
+
+def product():
+    """A variable on the ps, a product on worker 1."""
+    with tf.device("/job:ps"):
+        v = tf.Variable(tf.ones([10, 10]), name="v")
+    with tf.device("/job:worker/task:1"):
+        return v, tf.matmul(v, v, name="square")
+
+
+def of(calls, method):
+    return [call for call in calls if call.method == method]
+
+
+def names(calls):
+    return [
+        (call.method, call.source.replace("/replica:0", ""), call.target.replace("/replica:0", "")) for call in calls
+    ]
+
+
+# ---- calls ----
+
+
+def test_calls_of_a_first_and_a_second_step(cluster):
+    v, square = product()
+    with tf.Session(cluster.target) as sess, tf.watch() as seen:
+        sess.run(v.initializer)
+        sess.run(square)
+        first = len(seen.calls)
+        sess.run(square)
+    w0, w1, ps = "/job:worker/task:0", "/job:worker/task:1", "/job:ps/task:0"
+    assert ("CreateSession", "client", w0) in names(seen.calls)
+    assert ("RegisterGraph", w0, ps) in names(seen.calls) and ("RegisterGraph", w0, w1) in names(seen.calls)
+    second = names(seen.calls[first:])
+    assert "RegisterGraph" not in [method for method, _, _ in second]  # its graphs are there
+    assert {("RunGraph", w0, ps), ("RunGraph", w0, w1), ("RecvTensor", w1, ps), ("RecvTensor", w0, w1)} <= set(second)
+    assert second[-1] == ("RunStep", "client", w0)
+
+
+def test_bytes_and_steps_of_calls(cluster):
+    v, square = product()
+    x = tf.placeholder(tf.float32, [10])
+    with tf.Session(cluster.target) as sess:
+        sess.run(v.initializer)
+        with tf.watch() as seen:
+            sess.run([square, x], {x: np.zeros(10)})
+    (step,) = of(seen.calls, "RunStep")
+    assert (step.sent, step.nbytes) == (40, 40 + 400)  # what is fed and fetched stays with the client
+    pulled = of(seen.calls, "RecvTensor")
+    assert sorted(call.nbytes for call in pulled) == [400, 400]
+    assert {call.step for call in seen.calls if call.method != "RegisterGraph"} == {step.step}
+    assert all(call.at <= call.ended and call.turn < call.answered for call in seen.calls)
+    assert step.at <= min(call.at for call in seen.calls) and step.answered == max(c.answered for c in seen.calls)
+
+
+def test_in_virtual_time_a_tensor_needs_its_way():
+    with tf.Cluster(ps=1, worker=2, clock="virtual", network="1Gb/s") as cluster:
+        v, square = product()
+        with tf.Session(cluster.target) as sess:
+            sess.run(v.initializer)
+            with tf.watch() as seen:
+                sess.run(square)
+    for call in of(seen.calls, "RecvTensor"):
+        assert call.ended - call.at >= 400 / 125e6
+    assert of(seen.calls, "RunStep")[0].ended == seen.ended
+
+
+def test_two_runs_in_virtual_time_are_seen_alike():
+    def run():
+        with tf.Graph().as_default(), tf.Cluster(ps=1, worker=2, clock="virtual", seed=3) as cluster:
+            v, square = product()
+
+            def work(client):
+                with tf.Session(client.target) as sess:
+                    sess.run(square)
+
+            with tf.Session(cluster.target) as sess:
+                sess.run(v.initializer)
+            graph = tf.get_default_graph()
+            with tf.watch() as seen:
+                cluster.run(lambda client: work_in(graph, work, client))
+            return [call[:5] for call in seen.calls]
+
+    def work_in(graph, work, client):
+        with graph.as_default():
+            work(client)
+
+    assert run() == run()
+
+
+def test_a_local_session_has_a_client_and_a_master():
+    with tf.Session() as sess, tf.watch() as seen:
+        sess.run(tf.constant(1.0) + 1.0)
+    assert [call.method for call in seen.calls] == ["CreateSession", "RunStep"]
+    assert {call.target for call in seen.calls} == {"/job:localhost/replica:0/task:0"}
+
+
+def test_partial_runs_extensions_and_the_end_of_a_session_are_calls_too():
+    a = tf.placeholder(tf.float32, [])
+    b = a + 1.0
+    with tf.watch() as seen, tf.Session() as sess:
+        handle = sess.partial_run_setup([b], [a])
+        assert sess.partial_run(handle, b, {a: 1.0}) == 2.0
+        tf.constant(2.0, name="late")
+        sess.run("late:0")
+        sess.close()
+    methods = [call.method for call in seen.calls]
+    assert methods == ["CreateSession", "PartialRunSetup", "PartialRun", "ExtendSession", "RunStep", "CloseSession"]
+
+
+def test_a_step_that_fails_is_a_call_with_an_error(cluster):
+    with tf.device("/job:ps"):
+        v = tf.Variable(1.0, name="v")
+    with tf.Session(cluster.target) as sess, tf.watch() as seen, pytest.raises(tf.errors.FailedPreconditionError):
+        sess.run(v.read_value() + 1.0)
+    assert [call.error for call in of(seen.calls, "RunStep")] == ["FailedPreconditionError"]
+
+
+def test_fetching_what_is_not_there_does_not_break_the_watch():
+    with tf.Session() as sess, tf.watch() as seen:
+        tf.constant(1.0, name="there")
+        with pytest.raises(ValueError, match="gone"):
+            sess.run("gone:0")
+        assert sess.run("there:0") == 1.0
+    assert len(of(seen.calls, "RunStep")) == 1
+
+
+def test_which_variables_a_client_needs(cluster):
+    v, square = product()
+    with tf.container("own"), tf.device("/job:ps"):
+        other = tf.Variable(1.0, name="other")
+    with tf.Session(cluster.target) as sess, tf.watch() as seen:
+        sess.run([v.initializer, other.initializer])
+        sess.run(square)
+    ps = "/job:ps/replica:0/task:0/device:CPU:0"
+    assert set(seen.uses) == {seam.Use("client", ps, "", "v"), seam.Use("client", ps, "own", "other")}
+
+
+# ---- queues ----
+
+
+def brief(event):
+    return event.what, event.elements, event.level, event.op
+
+
+def test_puts_and_takes_with_the_level_after_them(cluster):
+    q = tf.FIFOQueue(3, [tf.int32], shapes=[[]], name="q")
+    put, take = q.enqueue(1, name="put"), q.dequeue(name="take")
+    with tf.Session(cluster.target) as sess, tf.watch() as seen:
+        for op in (put, put, take):
+            sess.run(op)
+        sess.run(q.close())
+    assert [brief(event) for event in seen.queues] == [
+        ("put", 1, 1, "put"), ("put", 1, 2, "put"), ("take", 1, 1, "take"), ("close", 0, 1, "q_Close")
+    ]  # fmt: skip
+    assert {(event.capacity, event.client, event.queue) for event in seen.queues} == {
+        (3, "client", seen.queues[0].queue)
+    }
+    assert [event.at for event in seen.queues] == sorted(event.at for event in seen.queues)
+
+
+def test_a_large_put_waits_and_goes_on_piece_by_piece():
+    q = tf.FIFOQueue(2, [tf.int32], shapes=[[]], name="q")
+    put, take = q.enqueue_many([[1, 2, 3]], name="put"), q.dequeue_many(3, name="take")
+    with tf.Session() as sess, tf.watch() as seen:
+        sess.run([put, take])
+    assert [(event.what, event.elements, event.level, event.over) for event in seen.queues] in (
+        [("put", 2, 2, False), ("wait", 0, 2, False), ("take", 2, 0, False), ("put", 1, 1, True), ("take", 1, 0, True)],
+        [("wait", 0, 0, False), ("put", 2, 2, False), ("take", 2, 0, False), ("put", 1, 1, True), ("take", 1, 0, True)],
+    )
+
+
+def waits_at(seen, waiting, number=1):
+    """Let the thread that puts come to wait, by events."""
+    event = threading.Event()
+
+    class Told(list):
+        def append(self, one):
+            super().append(one)
+            if sum(each.what == "wait" for each in self) >= number:
+                event.set()
+
+    seen.queues = Told(seen.queues)
+    waiting()
+    assert event.wait(20)
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_a_watch_that_ends_while_an_op_waits(clock):
+    with tf.Cluster(worker=1, clock=clock) as cluster:
+        q = tf.FIFOQueue(1, [tf.int32], shapes=[[]], name="q", shared_name="q")
+        take, cancel = q.dequeue(name="take"), q.close(cancel_pending_enqueues=True)
+        sess = tf.Session(cluster.target)
+        ends: list[BaseException] = []
+
+        def reader():
+            try:
+                sess.run(take)
+            except tf.errors.OpError as error:
+                ends.append(error)
+
+        thread = cluster.clock.thread(reader, name="reader")
+        with tf.watch() as seen:
+            if clock == "virtual":
+                thread.start()
+                cluster.clock.sleep(1.0)
+            else:
+                waits_at(seen, thread.start)
+        sess.run(cancel)
+        thread.join()
+        sess.close()
+    (event,) = seen.queues
+    assert (event.what, event.wants, event.op, event.client, event.over) == ("wait", "take", "take", "reader", False)
+    (course,) = tf.viz.queues(seen).tables[1][2]
+    assert course[-1] == "still waits"
+    assert isinstance(ends[0], tf.errors.OutOfRangeError)
+
+
+def test_a_wait_that_began_before_the_watch_is_seen_when_it_ends():
+    q = tf.FIFOQueue(1, [tf.int32], shapes=[[]], name="q")
+    put, take = q.enqueue(1), q.dequeue(name="take")
+    sess = tf.Session()
+    with tf.watch() as before:
+        thread = threading.Thread(target=lambda: sess.run(take), name="reader")
+        waits_at(before, thread.start)
+    with tf.watch() as seen:
+        sess.run(put)
+        thread.join(20)
+    sess.close()
+    assert [(event.what, event.level) for event in seen.queues] == [("put", 1), ("take", 0)]
+
+
+def is_cancelled(sess, op):
+    with contextlib.suppress(tf.errors.CancelledError):
+        sess.run(op)
+
+
+def test_who_waits_and_is_sent_away_by_a_close_or_a_deadline():
+    q = tf.FIFOQueue(1, [tf.int32], shapes=[[]], name="q")
+    put, take = q.enqueue(1, name="put"), q.dequeue(name="take")
+    with tf.Session() as sess, tf.watch() as seen:
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            sess.run(take, options=tf.RunOptions(timeout_in_ms=20))
+        sess.run(put)
+        thread = threading.Thread(target=is_cancelled, args=(sess, put))
+        waits_at(seen, thread.start, number=2)
+        sess.run(q.close(cancel_pending_enqueues=True))
+        thread.join(20)
+        sess.run(take)
+        with pytest.raises(tf.errors.OutOfRangeError):
+            sess.run(take)
+    told = [(event.what, event.op, event.error) for event in seen.queues]
+    assert told == [
+        ("wait", "take", ""), ("end", "take", "CancelledError"), ("put", "put", ""), ("wait", "put", ""),
+        ("close", "q_Close", ""), ("end", "put", "CancelledError"), ("take", "take", ""),
+        ("end", "take", "OutOfRangeError"),
+    ]  # fmt: skip
+
+
+def test_what_is_given_back_when_a_queue_closes_is_put_again():
+    q = tf.FIFOQueue(5, [tf.int32], shapes=[[]], name="q")
+    put, take, close = q.enqueue_many([[1, 2]]), q.dequeue_up_to(4, name="take"), q.close()
+    with tf.Session() as sess, tf.watch() as seen:
+        values = []
+        thread = threading.Thread(target=lambda: values.append(sess.run(take)))
+        waits_at(seen, thread.start)
+        sess.run(put)
+        sess.run(close)
+        thread.join(20)
+    assert values[0].tolist() == [1, 2]
+    assert seen.queues[-1].level == 0 and seen.queues[-1].over
+
+
+# ---- watches ----
+
+
+def test_watches_may_be_nested_and_each_sees_everything_of_its_time():
+    with tf.Session() as sess, tf.watch() as outer:
+        sess.run(tf.constant(1))
+        with tf.watch() as inner:
+            sess.run(tf.constant(2))
+        sess.run(tf.constant(3))
+    assert len(of(outer.calls, "RunStep")) == 3 and len(of(inner.calls, "RunStep")) == 1
+    assert of(inner.calls, "RunStep")[0] is of(outer.calls, "RunStep")[1]
+
+
+def test_a_watch_goes_on_when_it_is_entered_again_but_not_twice_at_once():
+    seen = tf.watch()
+    with tf.Session() as sess:
+        for _ in range(2):
+            with seen:
+                sess.run(tf.constant(1))
+        with seen, pytest.raises(RuntimeError, match="under way"):
+            seen.__enter__()
+    assert len(of(seen.calls, "RunStep")) == 2
+
+
+def test_an_error_in_the_block_ends_the_watch():
+    with pytest.raises(ZeroDivisionError), tf.watch() as seen:
+        raise ZeroDivisionError
+    with tf.Session() as sess:
+        sess.run(tf.constant(1))
+    assert seen.calls == [] and "0 calls" in repr(seen) and "goes on" not in repr(seen)
+
+
+def test_nothing_is_lost_when_threads_are_many():
+    threads, times = 24, 40
+    q = tf.FIFOQueue(7, [tf.int32], shapes=[[]], name="q")
+    put, take = q.enqueue(1), q.dequeue()
+    with tf.Session() as sess, tf.watch() as seen:
+        sess.run(q.size())
+        each = [threading.Thread(target=lambda op=op: [sess.run(op) for _ in range(times)], name=f"{op.name} {n}")
+                for n in range(threads // 2) for op in (put, take)]  # fmt: skip
+        for thread in each:
+            thread.start()
+        for thread in each:
+            thread.join(60)
+    done = [event for event in seen.queues if event.what != "wait"]
+    assert len(done) == threads * times and len(of(seen.calls, "RunStep")) == threads * times + 1
+    level = 0
+    for event in done:  # in the order in which it happened
+        level += 1 if event.what == "put" else -1
+        assert event.level == level
+    counts = {event.client: sum(other.client == event.client for other in done) for event in done}
+    assert len(counts) == threads and set(counts.values()) == {times}
+
+
+def test_an_unwatched_step_goes_straight_to_the_master():
+    with tf.Session() as sess:
+        sess.run(tf.constant(1))
+        assert seam.asked(sess._master, "run_step") == sess._master.run_step
+        with tf.watch():
+            assert isinstance(seam.asked(sess._master, "run_step"), seam.AskedMaster)
+
+
+def test_a_watch_around_a_virtual_cluster_goes_by_what_it_saw():
+    with tf.watch() as seen, tf.Cluster(worker=1, clock="virtual") as cluster, tf.Session(cluster.target) as sess:
+        q = tf.FIFOQueue(3, [tf.int32], shapes=[[]])
+        sess.run(q.enqueue(1))
+        sess.run(q.enqueue(1))
+    first, second, *_ = seen.queues
+    assert first.at < second.at < 1.0 < seen.began
+    assert seen.end_after(second.at) == second.at
