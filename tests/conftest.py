@@ -19,7 +19,9 @@ from dtflab.graph import scopes
 from dtflab.machine import hosts
 
 HERE = Path(__file__).parent
-MARKERS = {"oracle": "oracle", "interop": "interop", "browser": "browser", "notebooks": "notebook"}
+MARKERS = {
+    "oracle": "oracle", "interop": "interop", "browser": "browser", "notebooks": "notebook", "teacher": "teacher",
+}  # fmt: skip
 IN_CI = os.environ.get("CI") == "true"  # set by .ci/run
 
 # Before the first import of TensorFlow, by whichever test.

@@ -1,0 +1,30 @@
+"""Submissions to one exercise, for graders of other people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from notebooks import build
+from tests.house import ROOT
+
+NAME = "ex01_placement"
+SOURCE = ROOT / "solutions" / f"{NAME}.py"
+STUB = "raise NotImplementedError()"
+
+
+def _solution() -> str:
+    """What a student who is right writes in the place of the stub."""
+    lines = SOURCE.read_text(encoding="utf-8").split("\n")
+    first, last = (next(i for i, line in enumerate(lines) if mark in line) for mark in ("### BEGIN", "### END"))
+    return "\n".join(lines[first + 1 : last]).lstrip()
+
+
+SOLUTION = _solution()
+
+
+def answered(code: str) -> Any:
+    """The exercise with `code` in the place of the stub."""
+    notebook = build.exercise(SOURCE)
+    cell = next(cell for cell in notebook.cells if STUB in cell.source)
+    cell.source = cell.source.replace(STUB, code)
+    return notebook

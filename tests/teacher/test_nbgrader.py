@@ -1,0 +1,123 @@
+"""The real nbgrader, as a teacher uses it: release, five submissions, marks, feedback, a sheet."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from notebooks import build
+from tests.house import ROOT
+from tests.teacher.submissions import NAME, SOLUTION, SOURCE, STUB, answered
+from tests.teacher.venv import environment, tool
+
+CONFIG = """
+c = get_config()
+c.CourseDirectory.course_id = "dtflab"
+c.Execute.timeout = 15
+"""
+
+
+NOISE = "import sys, warnings; print('noise', file=sys.stderr); warnings.warn('noise')\n    "
+ANSWERS = {
+    "good": (SOLUTION, 10.0),
+    "half": (SOLUTION.replace('op.get_attr("dtype").size', "1"), 8.0),
+    "empty": (STUB, 0.0),
+    "hanging": ("import time; time.sleep(99)", 0.0),
+    "noisy": (NOISE + SOLUTION, 10.0),
+}
+
+
+def submission(name):
+    notebook = answered(ANSWERS[name][0])
+    if name == "hanging":
+        notebook.cells[-1].source = "while True: pass"  # a cell outside of the grader that never ends, too
+    return build.text_of(notebook)
+
+
+def nbgrader(course, *arguments):
+    done = subprocess.run(
+        [tool("nbgrader"), *arguments],
+        cwd=course, env=environment(course), capture_output=True, text=True, timeout=200, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """A course in which everything has been done that nbgrader does."""
+    folder = tmp_path_factory.mktemp("course")
+    (folder / "nbgrader_config.py").write_text(CONFIG)
+    source = folder / "source" / NAME / f"{NAME}.ipynb"
+    source.parent.mkdir(parents=True)
+    source.write_text(build.text_of(build.exercise(SOURCE, solved=True)), encoding="utf-8")
+    nbgrader(folder, "generate_assignment", NAME, "--create")
+    for name in ANSWERS:
+        path = folder / "submitted" / name / NAME / f"{NAME}.ipynb"
+        path.parent.mkdir(parents=True)
+        path.write_text(submission(name), encoding="utf-8")
+    nbgrader(folder, "autograde", NAME, "--create")
+    nbgrader(folder, "generate_feedback", NAME)
+    nbgrader(folder, "export", "--to", "grades.csv")
+    return folder
+
+
+@pytest.mark.timeout(400)
+def test_the_released_notebook_is_ours_cell_for_cell(course):
+    released = nbformat.read(course / "release" / NAME / f"{NAME}.ipynb", as_version=4)
+    ours = nbformat.read(ROOT / "exercises" / f"{NAME}.ipynb", as_version=4)
+    assert [seen(cell) for cell in released.cells] == [seen(cell) for cell in ours.cells]
+
+
+def seen(cell):
+    """All of a cell but what nbgrader adds to it: a checksum, and the locks for JupyterLab."""
+    metadata = {**cell.metadata, "nbgrader": {**cell.metadata.get("nbgrader", {})}}
+    for added in ("checksum", "cell_type"):
+        metadata["nbgrader"].pop(added, None)
+    for lock in ("deletable", "editable"):
+        metadata.pop(lock, None)
+    return cell.id, cell.cell_type, cell.source, metadata
+
+
+def test_marks_are_as_expected(course):
+    marks = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in rows(course / "grades.csv")}
+    assert marks == {name: (points, 10.0) for name, (_, points) in ANSWERS.items()}
+
+
+def test_our_sheet_has_the_columns_of_nbgraders(course):
+    from dtflab.grading.sheets import COLUMNS
+
+    with (course / "grades.csv").open() as file:
+        assert tuple(next(csv.reader(file))) == COLUMNS
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_feedback_shows_the_report_and_no_check(course, name):
+    page = (course / "feedback" / name / NAME / f"{NAME}.html").read_text(encoding="utf-8")
+    told = {"empty": "is not written yet", "hanging": "Stopped after 4 s"}.get(name, "fewest bytes so far")
+    assert told in page
+    assert "BEGIN SOLUTION" not in page and "def balanced(" not in page
+
+
+def rows(sheet):
+    """The rows of a sheet, by student."""
+    with sheet.open() as file:
+        return sorted(csv.DictReader(file), key=lambda row: row["student_id"])
+
+
+def test_dtflab_grades_the_same_folder_alike(course):
+    """The marks of `dtflab grade` on nbgrader's folder of submissions are nbgrader's."""
+    done = subprocess.run(
+        [sys.executable, "-m", "dtflab", "grade", str(course / "submitted"), "--csv", str(course / "ours.csv"),
+         "--cell-timeout=2"],
+        cwd=ROOT, env={**os.environ}, capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    keys = ("assignment", "student_id", "score", "max_score")
+    theirs, ours = ([[row[key] for key in keys] for row in rows(course / name)] for name in ("grades.csv", "ours.csv"))
+    assert ours == theirs

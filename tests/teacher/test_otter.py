@@ -1,0 +1,78 @@
+"""The real otter-grader, on the tests that `dtflab export --otter` writes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from dtflab.__main__ import main
+from dtflab.grading.otter import name_of, text
+from dtflab.grading.questions import all_questions, find
+from notebooks import build
+from tests.teacher.submissions import SOLUTION, STUB, answered
+from tests.teacher.venv import environment, tool
+
+ANSWERS = {
+    "good": (SOLUTION, 10.0),
+    "half": (SOLUTION.replace('op.get_attr("dtype").size', "1"), 8.0),
+    "empty": (STUB, 0.0),
+}
+Q1 = "placement/q1"
+
+
+def otter(folder, *arguments):
+    done = subprocess.run(
+        [tool("otter"), *arguments],
+        cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=200, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def autograder(tmp_path_factory):
+    """otter's own archive, with our tests in it."""
+    folder = tmp_path_factory.mktemp("otter")
+    with pytest.raises(SystemExit) as ended:
+        main(["export", "--otter", str(folder / "tests"), "--questions", Q1])
+    assert ended.value.code == 0
+    otter(folder, "generate", "-t", "tests", "-o", "autograder.zip", "--no-environment", "--no-requirements")
+    return folder
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("name", ANSWERS)
+def test_otter_run_gives_the_points_of_each_check(autograder, name):
+    code, points = ANSWERS[name]
+    folder = autograder / name
+    folder.mkdir()
+    (folder / "submission.ipynb").write_text(build.text_of(answered(code)), encoding="utf-8")
+    otter(folder, "run", "-a", "../autograder.zip", "-o", ".", "--no-logo", "submission.ipynb")
+    results = json.loads((folder / "results.json").read_text())["tests"]
+    (test,) = (test for test in results if test["name"] == name_of(find(Q1)))
+    assert (test["score"], test["max_score"]) == (points, 10.0)
+    if name == "half":
+        assert "1,000 bool are 1,000" in test["output"], "otter shows what the check printed"
+
+
+@pytest.mark.timeout(200)
+def test_a_student_checks_in_the_notebook(autograder):
+    """`grader.check` beside our own cell."""
+    code = (
+        "import otter, dtflab as tf\nimport dtflab\n"
+        f"def balance_by_bytes(ps_tasks, worker):\n    {SOLUTION}\n"
+        f"print(otter.Notebook(tests_dir='tests').check({name_of(find(Q1))!r}))"
+    )
+    done = subprocess.run(
+        [tool("python"), "-c", code], cwd=autograder, env=environment(autograder), capture_output=True, text=True,
+        timeout=100,
+    )  # fmt: skip
+    assert "results: All test cases passed!" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("question", all_questions(), ids=lambda question: question.id)
+def test_a_test_says_nothing_of_its_checks(question):
+    written = text(question)
+    assert [f'"{check.name}")' in written for check in question.checks] == [True] * len(question.checks)
+    assert written.count(">>>") == 2 * len(question.checks) and "def " not in written
