@@ -70,7 +70,7 @@ class Claim:
         self.ordinal = card.index
         self.memory: DeviceMemory | None = None
         self.grabbed = 0
-        self._refused = 0  # bytes
+        self._refused: set[int] = set()  # bytes
         self.ignored = False  # it is too old, which has been said
         self._since = REAL.time()
         self._told: tuple[Registry, int] | None = None  # where others see the counters: registry, slot
@@ -99,12 +99,12 @@ class Claim:
             context = 0 if self.grabbed else cards.CONTEXT_BYTES
             if nbytes + context > free_bytes(self.card):
                 amount = human_bytes(nbytes).replace("iB", "")  # 3.66G
-                if nbytes != self._refused:  # who asks again and again is told once
+                if nbytes not in self._refused:  # who asks again and again is told once
                     say(f"failed to allocate {amount} ({nbytes} bytes) from device: CUDA_ERROR_OUT_OF_MEMORY")
-                self._refused = nbytes
+                self._refused.add(nbytes)
                 return False
             self.grabbed += nbytes
-            self._refused = 0
+            self._refused.clear()
             if self._told is None:
                 slot, self._cells = registry().take_slot()
                 self._told = registry(), slot

@@ -198,12 +198,69 @@ tf.viz.curve(
 )
 
 # %% [markdown]
-# It grows, but **it never shrinks**: what a program has taken, it keeps until it ends. So one large batch in the morning
-# decides what others get for the rest of the day. And two programs that grow side by side run well for hours, until both want
-# more on the same card: then one of them fails, in the middle of its work. A fixed fraction fails at the start, where it
-# does not hurt. That is why it is often the better choice.
+# It grows, but **it never shrinks**: what a program has taken, it keeps until it ends. (The first run already holds some
+# 40 MiB, for 1 MiB of numbers: CUDA itself needs memory for every program that uses a card.)
 #
-# (The first run already holds some 40 MiB, for 1 MiB of numbers: CUDA itself needs memory for every program that uses a card.)
+# And two programs that grow side by side? Ann and Bob share a card of 1 GiB. They take turns, with these many MiB:
+#
+# | run | 1 | 2 | 3 | 4 | 5 | 6 |
+# | --- | --- | --- | --- | --- | --- | --- |
+# | who | Ann | Bob | Ann | Bob | Ann | Bob |
+# | needs | 100 | 50 | 300 | 100 | 20 | 300 |
+#
+# In the end they need 320 MiB together, of 1,024. **Predict: will all six runs succeed?** (Here the two are *tasks* of a
+# cluster inside this notebook; each holds memory as a program of its own does. Lesson 04 is about clusters.)
+
+# %%
+RUNS = [("ann", 100), ("bob", 50), ("ann", 300), ("bob", 100), ("ann", 20), ("bob", 300)]
+
+tf.simulate_gpus(1, memory="1GiB")
+tf.reset_default_graph()
+mebibytes = tf.placeholder(tf.int32, [], name="mebibytes")
+largest = {}
+for who in ("ann", "bob"):
+    with tf.device(f"/job:{who}/gpu:0"):
+        largest[who] = tf.reduce_max(tf.fill([mebibytes, 2**18], 1.0))
+
+seen = []  # the state of the card after each run
+with tf.Cluster({"ann": ["localhost:2222"], "bob": ["localhost:2223"]}, config=config) as cluster:
+    for who, size in RUNS:
+        with tf.Session(cluster.target_of(who, 0)) as sess:
+            try:
+                sess.run(largest[who], {mebibytes: size})
+            except tf.errors.ResourceExhaustedError as error:
+                print(f"{who} needs {size} MiB: {error.message}")
+        seen.append(tf.smi())
+
+tf.viz.cards(seen[-1])
+
+# %% [markdown]
+# Bob's program asked for a large piece, then for smaller and smaller ones, and failed. Ann holds 680 MiB, of which her tensors
+# now use 20: the part in full colour. She took the rest for one large run long ago. The same over time:
+
+
+# %%
+def held_by(who):
+    """MiB that a program held after each run."""
+    programs = [[process for process in state.hosts[0].processes if who in process.name] for state in seen]
+    return [sum(process.held for process in found) / MIB for found in programs]
+
+
+tf.viz.curve(
+    range(1, len(RUNS) + 1),
+    {
+        "held by Ann": held_by("ann"),
+        "held by Bob": held_by("bob"),
+        "needed by the run": [size for _, size in RUNS],
+    },
+    xlabel="run",
+    ylabel="MiB",
+)
+
+# %% [markdown]
+# With `allow_growth`, programs run well for hours, and then one fails in the middle of its work, because of what *another* one
+# needed in the morning. A fixed fraction fails at the start, where it does not hurt. That is why it is often the better
+# choice.
 #
 # ## Inside one program: a memory map
 #

@@ -302,6 +302,15 @@ def test_lines_come_when_they_are_asked_for(capfd, monkeypatch):
     assert text.startswith("Found device 0 with properties:\nname: GRID K520\n") and text.endswith(line)
 
 
+def test_a_size_that_the_card_refuses_is_told_once(capfd):
+    hosts.simulate_gpus(1, memory="128MiB")
+    (claim,) = claims()
+    assert not any(claim.grab(nbytes) for nbytes in (1 * GIB, 2 * GIB, 1 * GIB, 2 * GIB))
+    assert capfd.readouterr().err.count("CUDA_ERROR_OUT_OF_MEMORY") == 2
+    assert claim.grab(16 << 20) and not claim.grab(1 * GIB)
+    assert capfd.readouterr().err.count("CUDA_ERROR_OUT_OF_MEMORY") == 1
+
+
 def test_a_notebook_is_a_host_of_its_own_unless_one_is_named(monkeypatch):
     monkeypatch.setenv("DTFLAB_HOST", "lab-7")
     monkeypatch.setattr(hosts, "in_notebook", lambda: True)
