@@ -18,6 +18,7 @@ from dtflab.viz.palette import in_order
 
 _DEVICE = re.compile(r".*/device:(\w+):\d+")
 _NODE = re.compile(r"(?P<name>\S+) = (?P<op>\w+)\(")
+_FED = re.compile(r"_arg_(?P<name>.+)_\d+_\d+")
 _RECEIVED = re.compile(r"\] (?:edge_\d+_)?(?P<name>\S+) from ")
 
 
@@ -81,17 +82,14 @@ def read(step: Any, ops: Iterable[Op] = ()) -> list[Usage]:
     `ops` are those of the step's graph: they tell who needed a tensor.
     """
     whole, zero = trace.read(step), _start(step)
-    readers = _readers(ops, whole.events)
-    stats = getattr(step, "step_stats", step)
+    readers = _Readers(ops, whole.events, [node for device in _stats(step) for node in device.node_stats])
     tensors: dict[tuple[str, str], list[Held]] = {}
     in_use: dict[tuple[str, str], list[tuple[float, int]]] = {}
-    for device in stats.dev_stats:
+    for device in _stats(step):
         for node in device.node_stats:
             for memory in node.memory:
                 key = _place(device.device, memory.allocator_name), memory.allocator_name
-                found = [
-                    one._replace(until=readers.get((one.name, device.device), "")) for one in _held(node, memory, zero)
-                ]
+                found = [one._replace(until=readers.last(one.name)) for one in _held(node, memory, zero)]
                 tensors.setdefault(key, []).extend(found)
                 if memory.allocator_bytes_in_use and found:
                     in_use.setdefault(key, []).append((found[-1].start, memory.allocator_bytes_in_use))
@@ -106,23 +104,40 @@ def read(step: Any, ops: Iterable[Op] = ()) -> list[Usage]:
     ]  # fmt: skip
 
 
-def _readers(ops: Iterable[Op], events: Iterable[trace.Event]) -> dict[tuple[str, str], str]:
-    """By op and device, who of those that read its outputs there was done last."""
-    ran = {event.name: event for event in events}
-    last: dict[tuple[str, str], str] = {}
-    for op in ops:
-        for name, _ in op.inputs:
-            if (event := ran.get(op.name)) is not None:
-                key = name, event.device
-                if key not in last or ran[last[key]].end < event.end:
-                    last[key] = op.name
-    return last
+class _Readers:
+    """Who read what, as far as it ran: `last(name)` is done last of those that needed what an op made.
+
+    An op that took no memory of its own passes on what it reads (an Identity, or a Relu that writes over its input):
+    then those who read its output count, too.
+    """
+
+    def __init__(self, ops: Iterable[Op], events: Iterable[trace.Event], nodes: Iterable[Any]) -> None:
+        self.ends = {event.name: event.end for event in events}
+        self.own = {node.node_name for node in nodes if node.memory}
+        self.readers: dict[str, list[str]] = {}
+        for op in ops:
+            for name, _ in op.inputs if op.name in self.ends else ():
+                self.readers.setdefault(name, []).append(op.name)
+
+    def last(self, name: str) -> str:
+        """The last op to need what `name` made, or what was fed for it; empty if none is known."""
+        fed = _FED.fullmatch(name)
+        seen, todo = {name}, [fed["name"] if fed else name]
+        while todo:
+            new = [reader for reader in self.readers.get(todo.pop(), ()) if reader not in seen]
+            seen.update(new)
+            todo += [reader for reader in new if reader not in self.own]
+        return max(seen - {name}, key=lambda reader: self.ends[reader], default="")
+
+
+def _stats(step: Any) -> Any:
+    """The records by device of a RunMetadata or StepStats."""
+    return getattr(step, "step_stats", step).dev_stats
 
 
 def _start(step: Any) -> float:
     """The zero of `trace.read`, in microseconds since 1970."""
-    stats = getattr(step, "step_stats", step)
-    nodes = [node for device in stats.dev_stats for node in device.node_stats if node.node_name != "_SOURCE"]
+    nodes = [node for device in _stats(step) for node in device.node_stats if node.node_name != "_SOURCE"]
     return float(min((node.all_start_nanos or node.all_start_micros * 1000) / 1000 for node in nodes))
 
 
