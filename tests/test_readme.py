@@ -71,6 +71,14 @@ def test_the_chapter_is_named_in_its_order():
     assert re.findall(r"^\d\. \[`(\w+)`\]", engineer, re.M) == house.order().chapter
 
 
+def test_the_engineers_op_runs():
+    text = (ROOT / "docs" / "engineer.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.sub(r"\s", "", done.stdout).startswith("[array([1.,8.],dtype=float32),[array([3.,12.]")
+
+
 def test_links_lead_to_files():
     """In the README and in every page of the docs."""
     dead = []
