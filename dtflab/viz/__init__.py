@@ -14,7 +14,9 @@ from dtflab.viz.digraph import critical_path, digraph
 from dtflab.viz.estimates import estimate
 from dtflab.viz.kernels import kernels
 from dtflab.viz.loads import loads
+from dtflab.viz.machines import machines
 from dtflab.viz.memory import memory
+from dtflab.viz.phases import phases
 from dtflab.viz.picture import Picture
 from dtflab.viz.placement import placement
 from dtflab.viz.queue_levels import queues_now
@@ -45,8 +47,10 @@ __all__ = [
     "variables",
     "wire",
     "clients",
+    "machines",
     "what_if",
     "sweep",
+    "phases",
     "style",
     "Picture",
 ]

@@ -98,6 +98,7 @@ def _cluster(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
         "cluster_placement": lambda: viz.placement(train, session),
         "cluster_variables": lambda: viz.variables(cluster),
         "cluster_wire": lambda: viz.wire(seen),
+        "cluster_machines": lambda: viz.machines(cluster, seen),
         "loads": lambda: viz.loads("Two ways to spread variables", ways),
     }
     for way in ("device", "job", "phase"):

@@ -1,0 +1,157 @@
+"""The picture of a cluster: machines, the tasks on them, the two services of each task, and its devices.
+
+A machine is a box: all tasks whose addresses have the same host. A service is a coloured box if it was called while a
+watch saw it; a line goes from each client to the master services that it called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dtflab.cluster.cluster import Cluster, RunningTask, device_label
+from dtflab.graph import errors
+from dtflab.graph.text_table import text_table
+from dtflab.graph.watch import Watch
+from dtflab.viz import marks
+from dtflab.viz.parties import client_label, is_task, party
+from dtflab.viz.picture import Picture
+from dtflab.viz.style import room
+from dtflab.viz.svg import Markup, Point, arrow_head, join, line_path, shorten, tag, text_width
+from dtflab.viz.units import plural
+
+MOST_TASKS, MOST_CLIENTS = 24, 12  # drawn; the table knows all
+_CLIENT, _TASK, _HEAD, _GAP, _PAD, _BOX = 40.0, 90.0, 28.0, 14.0, 8.0, 22.0
+_SERVICES = ("master service", "worker service")
+_STYLE = (
+    ".dtf .machine{fill:var(--soft);fill-opacity:.07;stroke:var(--soft);stroke-opacity:.45}"
+    ".dtf .task{fill:var(--bg);stroke:var(--rule)}"
+    ".dtf .idle{fill:none;stroke:var(--soft);stroke-opacity:.6}"
+    ".dtf .session{fill:none;stroke:var(--soft);stroke-width:1.7;stroke-dasharray:5 4}"
+)
+
+
+class _Task(NamedTuple):
+    """A task as it is drawn."""
+
+    name: str
+    host: str
+    port: str
+    state: str
+    devices: tuple[str, ...]
+    called: tuple[str, ...]  # its services that were called
+
+
+def machines(
+    cluster: Cluster, seen: Watch | None = None, *, width: float | None = None, title: str = "Machines and tasks"
+) -> Picture:
+    """Picture where the tasks of a cluster are, with their services and devices.
+
+    With what a watch saw (`with tf.watch() as seen:`) also which services were called, and by which clients. Of many
+    tasks and clients the first are drawn; the table has all.
+    """
+    calls = seen.calls if seen is not None else []
+    served = {(call.target, _SERVICES[is_task(call.source)]) for call in calls}
+    tasks = [_task(task, served) for task in cluster.tasks]
+    sessions = sorted({(call.source, call.target) for call in calls if not is_task(call.source)})
+    sessions = [(client, task) for client, task in sessions if task in {task.name for task in tasks}]
+    drawing = _Drawing(tasks, sessions, room(width), title)
+    heads = ("task", "machine", "port", "devices", "called", "state")
+    rows = [[party(t.name).label, t.host, t.port, ", ".join(t.devices), ", ".join(t.called), t.state] for t in tasks]
+    told = [f"{client_label(client)} has a session at {party(task).label}" for client, task in sessions]
+    sentence = f"{title}: {drawing.summary}. " + " ".join(f"{text}." for text in [*map(_told, tasks), *told])
+    text = "\n".join([drawing.summary, text_table(heads, rows), *told])
+    return Picture(drawing.markup, drawing.size, _STYLE, sentence, [(title, heads, rows)], text)
+
+
+def _task(task: RunningTask, served: set[tuple[str, str]]) -> _Task:
+    host, _, port = task.address.rpartition(":")
+    called = tuple(service for service in _SERVICES if (task.name, service) in served)
+    return _Task(task.name, host, port, task.state, _devices(task), called)
+
+
+def _devices(task: RunningTask) -> tuple[str, ...]:
+    """`CPU:0`, `GPU:1`; none of a task that does not answer."""
+    try:
+        found = task.devices() if task.state == "running" else []
+    except errors.OpError:
+        return ()
+    return tuple(device_label(device).partition(" ")[0] for device in found)
+
+
+def _told(task: _Task) -> str:
+    return f"{party(task.name).label} on {task.host} has {', '.join(task.devices) or 'no devices'}"
+
+
+class _Drawing:
+    """Where everything stands: clients on the left, machines one below the other on the right."""
+
+    def __init__(self, tasks: Sequence[_Task], sessions: Sequence[tuple[str, str]], width: float, title: str) -> None:
+        clients = list(dict.fromkeys(client for client, _ in sessions))
+        self.summary = f"{plural(len(tasks), 'task')} on {plural(len({t.host for t in tasks}), 'machine')}"
+        if sessions:
+            self.summary += f", {plural(len(clients), 'client')}; in colour: services that were called"
+        if len(tasks) > MOST_TASKS:
+            self.summary += f"; the first {MOST_TASKS} tasks are drawn"
+        head = marks.heading(title, self.summary, width)
+        self._client_width = width * 0.22
+        self._left = width * 0.32 if sessions else 0.0
+        self._wide = width - self._left
+        self._masters: dict[str, float] = {}
+        hosts: dict[str, list[_Task]] = {}
+        for task in tasks[:MOST_TASKS]:
+            hosts.setdefault(task.host, []).append(task)
+        y = head.height + 12
+        boxes: list[Markup] = []
+        for host, own in hosts.items():
+            boxes += self._machine(host, own, y)
+            y += _HEAD + len(own) * _TASK + _GAP
+        drawn = clients[:MOST_CLIENTS]
+        low, high = y - _GAP, head.height + 12 + len(drawn) * (_CLIENT + _GAP) - _GAP
+        ways = list(self._sessions(drawn, sessions, head.height + 12 + max(0.0, low - high) / 2))
+        self.size = (width, max(low, high))
+        self.markup = join([head, *boxes, *ways])
+
+    def _machine(self, host: str, tasks: Sequence[_Task], y: float) -> Iterator[Markup]:
+        high = _HEAD + len(tasks) * _TASK
+        yield tag("rect", x=self._left, y=y, width=self._wide, height=high, rx=6, class_="machine")
+        yield tag("text", shorten(host, self._wide - 24, bold=True), x=self._left + 12, y=y + 19, class_="b")
+        for i, task in enumerate(tasks):
+            yield from self._task(task, y + _HEAD + i * _TASK)
+
+    def _task(self, task: _Task, y: float) -> Iterator[Markup]:
+        one, x = party(task.name), self._left + 12
+        right = f"port {task.port}" if task.state == "running" else task.state
+        yield tag("rect", x=x, y=y, width=self._wide - 24, height=_TASK - _PAD, rx=4, class_="task")
+        yield marks.badge(one, x + 8, y + 6)
+        yield tag("text", one.label, x=x + 14 + marks.badge_width(one), y=y + 19, class_="b")
+        yield tag("text", right, x=x + self._wide - 34, y=y + 19, class_="s11 soft end")
+        self._masters[task.name] = y + 29 + _BOX / 2
+        left = x + 8
+        for service in _SERVICES:
+            used = service in task.called
+            wide = text_width(service, 11) + 16
+            yield tag("rect", x=left, y=y + 29, width=wide, height=_BOX, rx=3,
+                      **({"fill": one.colour.fill} if used else {"class_": "idle"}))  # fmt: skip
+            yield tag("text", service, x=left + wide / 2, y=y + 44, class_="s11 mid" + (" b" if used else ""),
+                      style=f"fill:{one.colour.ink}" if used else None)  # fmt: skip
+            left += wide + 8
+        devices = shorten("   ".join(task.devices), self._wide - 40)
+        yield tag("text", devices, x=x + 8, y=y + 70, class_="soft")
+
+    def _sessions(self, clients: Sequence[str], sessions: Sequence[tuple[str, str]], top: float) -> Iterator[Markup]:
+        for i, client in enumerate(clients):
+            y = top + i * (_CLIENT + _GAP)
+            label = client_label(client)
+            label = label if label.startswith("client") else f"client {label}"
+            yield tag("rect", x=0, y=y, width=self._client_width, height=_CLIENT, rx=6, class_="task")
+            yield tag("text", shorten(label, self._client_width - 20, bold=True), x=10, y=y + 24, class_="b")
+            for j, task in enumerate(task for who, task in sessions if who == client and task in self._masters):
+                start, bend = (self._client_width, y + _CLIENT / 2), self._client_width + 12 + 6 * (i + j)
+                yield from _line(start, bend, (self._left + 19, self._masters[task]))
+
+
+def _line(start: Point, bend: float, end: Point) -> Iterator[Markup]:
+    corners = [start, (bend, start[1]), (bend, end[1]), end]
+    yield tag("path", d=line_path(corners, 8), class_="session")
+    yield tag("path", d=arrow_head(end, (bend, end[1]), 8), style="fill:var(--soft)")
