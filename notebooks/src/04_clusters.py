@@ -117,15 +117,26 @@ for name, value in zip("cdef", sess.run([c, d, e, f])):
 # ## What they say to each other
 #
 # Each task offers two services. Its **master service** talks to clients; its **worker service** does what masters ask of
-# it, and hands tensors to other tasks.
+# it, and hands tensors to other tasks. `tf.watch()` sees who calls whom. **Predict: which of the six services are called in
+# one step of this session?**
+
+# %%
+# Figure 12-6
+with tf.watch() as seen:
+    sess.run(c)
+tf.viz.machines(cluster, seen)
+
+# %% [markdown]
+# The client called one master. This master called the worker services of the other two tasks; for what is on its own task
+# it calls nobody, it just does it. Had the client opened its session on another task, another master service would be
+# coloured.
 #
-# Look only at `c = a + b` now: `a` is on the `ps`, `b` on machine A, `c` on machine B.
+# Now the same step in the order of time. `c = a + b`: `a` is on the `ps`, `b` on machine A, `c` on machine B.
 #
 # **Predict: in one step, how many tensors travel from task to task? Who takes the first move, the one who has a tensor or
 # the one who needs it?**
 
 # %%
-sess.run(c)  # the first time is different, see below
 # %dtf_wire c
 
 # %% [markdown]
