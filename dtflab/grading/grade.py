@@ -78,6 +78,8 @@ def next_hint(question: Question) -> Hint:
 
 def chosen(text: str, every: bool, namespace: Mapping[str, Any]) -> list[Question]:
     """The questions that `%dtf_grade` means: the one of an id, all, or those with an answer in the notebook."""
+    if text and every:
+        raise LookupError(f"{text}, or all questions? Name one, or say --all: not both")
     if text:
         return [find(text, namespace)]
     questions = all_questions()

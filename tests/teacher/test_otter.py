@@ -11,13 +11,12 @@ from dtflab.__main__ import main
 from dtflab.grading.otter import name_of, text
 from dtflab.grading.questions import all_questions, find
 from notebooks import build
-from tests.teacher.submissions import SOLUTION, STUB, answered
+from tests.teacher.submissions import SOLUTION, answered
 from tests.teacher.venv import environment, tool
 
 ANSWERS = {
     "good": (SOLUTION, 10.0),
     "half": (SOLUTION.replace('op.get_attr("dtype").size', "1"), 8.0),
-    "empty": (STUB, 0.0),
 }
 Q1 = "placement/q1"
 

@@ -1,0 +1,126 @@
+"""A teacher's own checks: from a folder, from a package; they count, and one that fails is never passed over."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+import pytest
+
+from dtflab.grading import hidden, questions
+from dtflab.grading.grade import check, chosen, grade
+from dtflab.grading.questions import all_questions, find, register
+
+OWN = """
+from dtflab.grading.questions import Wrong, find, register
+
+@find("numbers/q9").check("Large numbers, too", points=2)
+def large(answer, random):
+    if answer(10**20) != 2 * 10**20:
+        raise Wrong("twice of a large number was not twice of it")
+
+own = register("numbers/exam", "Halve it", answer="half", hints=("Divide.",))
+
+@own.check("Four", points=1)
+def four(answer, random):
+    assert answer(4) == 2
+"""
+
+
+@pytest.fixture(autouse=True)
+def registry(monkeypatch):
+    """A question of the package, and no teacher."""
+    all_questions()  # the package's own are registered once, when they are imported
+    monkeypatch.setattr(questions, "_questions", {})
+    monkeypatch.setattr(hidden, "_loaded", set())
+    monkeypatch.delenv("DTFLAB_CHECKS", raising=False)
+    question = register("numbers/q9", "Double it", answer="twice", hints=("Add it.",))
+
+    @question.check("One", points=3)
+    def one(answer, random):
+        assert answer(1) == 2, "expected is 2"
+
+
+@pytest.fixture
+def teacher(tmp_path, monkeypatch):
+    (tmp_path / "own.py").write_text(OWN)
+    monkeypatch.setenv("DTFLAB_CHECKS", str(tmp_path))
+    return tmp_path
+
+
+def test_without_a_teacher_there_is_only_the_package():
+    assert [question.id for question in all_questions()] == ["numbers/q9"]
+    assert grade("numbers/q9", lambda n: 2 * n).max == 3
+
+
+def test_a_folder_adds_checks_and_questions_once(teacher):
+    for _ in range(2):
+        assert [(question.id, question.points) for question in all_questions()] == [
+            ("numbers/exam", 1),
+            ("numbers/q9", 5),
+        ]
+    twice = grade("numbers/q9", lambda n: n + n if n < 100 else 0)
+    assert (twice, twice.max) == (3.0, 5.0) and "Large numbers, too" in twice.text
+    assert grade("numbers/exam", lambda n: n // 2) == 1.0
+
+
+BROKEN = {
+    "an error": ("1 / 0", "ZeroDivisionError"),
+    "no Python": ("def (", "SyntaxError"),
+    "a question that is not there": (OWN.replace("numbers/q9", "numbers/q8"), "no question 'numbers/q8'"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_cannot_be_loaded_is_an_error_each_time(name, teacher):
+    (teacher / "own.py").write_text(BROKEN[name][0])
+    for _ in range(2):
+        with pytest.raises(hidden.ChecksError, match=r"own.py can't be loaded: ") as error:
+            grade("numbers/q9", lambda n: 2 * n)
+        assert BROKEN[name][1] in str(error.value)
+
+
+def test_a_folder_without_checks_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("DTFLAB_CHECKS", str(tmp_path / "gone"))
+    with pytest.raises(hidden.ChecksError, match="no folder with Python files"):
+        all_questions()
+
+
+def test_a_package_brings_checks_by_its_entry_point(tmp_path, monkeypatch):
+    (tmp_path / "exam_checks.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = importlib.metadata.EntryPoint("exam", "exam_checks", hidden.GROUP)
+    monkeypatch.setattr(hidden, "_installed", lambda: (entry,))
+    assert find("numbers/exam").points == 1 and find("numbers/q9").points == 5
+
+
+def test_check_is_true_or_says_what_is_wrong(capsys):
+    assert check("numbers/q9", "one", lambda n: 2 * n) is check("numbers/q9", answer=lambda n: 2 * n) is True
+    assert capsys.readouterr().out == ""
+    twice = print
+    assert twice and check("numbers/q9", "one") is False
+    assert "numbers/q9: 0 of 3 points" in capsys.readouterr().out
+    with pytest.raises(LookupError, match=r"numbers/q9 has no check 'two'. It has: one"):
+        check("numbers/q9", "two")
+
+
+def test_one_question_or_all_not_both():
+    with pytest.raises(LookupError, match="not both"):
+        chosen("q9", True, {})
+
+
+def test_a_slow_answer_uses_up_the_time_of_the_question(monkeypatch):
+    """More checks than fit into it are possible; what is left of the time decides how many are tried."""
+    from dtflab.grading import judge
+
+    question = find("numbers/q9")
+    for name in ("two", "three"):
+        question.check(name, points=1)(lambda answer, random: answer(3))
+    monkeypatch.setattr(judge, "MOST", 0.3)
+
+    def endless(n):
+        while True:
+            pass
+
+    first, *others = judge.judge(question, {"twice": endless}).results
+    assert first.message == "Stopped after 0.3 s: twice does not come to an end."
+    assert [result.message for result in others] == [judge._LATE] * 2
