@@ -18,15 +18,16 @@ def load(ipython: Any) -> None:
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import refresh_all, show
     from dtflab.notebook.state_magics import StateMagics
+    from dtflab.notebook.task_cell import TaskMagics
     from dtflab.viz.steps import record_html, steps_html
 
     if "DtfMagics" in ipython.magics_manager.registry:
         return
     magics = DtfMagics(ipython)
-    for each in (magics, StateMagics(ipython, magics)):
+    for each in (magics, StateMagics(ipython, magics), TaskMagics(ipython, magics)):
         ipython.register_magics(each)
-        for name in each.magics["line"]:
-            ipython.set_hook("complete_command", each.complete, str_key=f"%{name}")
+        for name in (*(f"%{name}" for name in each.magics["line"]), *(f"%%{name}" for name in each.magics["cell"])):
+            ipython.set_hook("complete_command", each.complete, str_key=name)
     ipython.display_formatter.ipython_display_formatter.for_type(Cluster, show)
     html = ipython.display_formatter.formatters["text/html"]
     for kind, form in zip((_DATASET, *_STEPS), (dataset_html, steps_html, record_html), strict=True):
@@ -40,6 +41,7 @@ def unload(ipython: Any) -> None:
     from dtflab.notebook.magics import DtfMagics
     from dtflab.notebook.panel import refresh_all
     from dtflab.notebook.state_magics import StateMagics
+    from dtflab.notebook.task_cell import TaskMagics
 
     if "DtfMagics" not in ipython.magics_manager.registry:
         return
@@ -48,8 +50,9 @@ def unload(ipython: Any) -> None:
     ipython.events.unregister("post_run_cell", refresh_all)
     ipython.magics_manager.registry.pop("DtfMagics").close_steps()
     ipython.magics_manager.registry.pop("StateMagics")
-    for kind in (DtfMagics, StateMagics):
-        for sort, names in kind.magics.items():
+    ipython.magics_manager.registry.pop("TaskMagics").close_sessions()
+    for magics in (DtfMagics, StateMagics, TaskMagics):
+        for sort, names in magics.magics.items():
             for name in names:
                 ipython.magics_manager.magics[sort].pop(name, None)
     ipython.display_formatter.ipython_display_formatter.pop(Cluster, None)

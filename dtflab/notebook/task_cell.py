@@ -1,0 +1,122 @@
+"""`%%dtf_task`: a cell for one task, as if it were that task's program: its device, a session with its server.
+
+Rule: apart from the device and `sess` it is a cell like any other: names, errors, magics, the value of its last line.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from dtflab.cluster.cluster import Cluster, RunningTask
+from dtflab.graph import scopes
+from dtflab.graph.device_spec import parse
+from dtflab.notebook.magics import DtfMagics
+from dtflab.runtime.session import Session, open_sessions
+
+_EXAMPLE = "%%dtf_task /job:worker/task:0"
+
+
+@magics_class
+class TaskMagics(Magics):
+    """The cell magic task; clusters are those of `DtfMagics`, or those that have a name in Python."""
+
+    def __init__(self, shell: Any, lines: DtfMagics) -> None:
+        super().__init__(shell)
+        self._lines = lines
+        self._sessions: dict[str, tuple[RunningTask, Session]] = {}
+
+    @magic_arguments()
+    @argument("device", nargs="?", default="", help="a task, or one of its devices: /job:worker/task:0/gpu:0")
+    @argument("--name", default="cluster", help="the cluster: its name, or a Python name that stands for it")
+    @cell_magic
+    def dtf_task(self, line: str, cell: str) -> None:
+        """Run a cell on one task: inside of its device, with `sess`, a session with its server.
+
+        %%dtf_task /job:worker/task:0
+        y = tf.square(x)                 # on worker 0, for it says nothing of its own
+        sess.run(y, {x: 3.0})            # asked of worker 0's server; y.eval({x: 3.0}) is the same
+
+        %%dtf_task /job:ps/task:0 --name other     a cluster with another name
+
+        What the cell assigns stays, and so does `sess`, until the next such cell. Cells of one task share a session for
+        as long as the task runs and the default graph stays. The same in plain Python:
+        with tf.device("/job:worker/task:0"), tf.Session(cluster.target_of("worker", 0)).as_default() as sess: …
+        """
+        args = parse_argstring(self.dtf_task, line)
+        session = self._session(self._cluster(args.name), args.device)
+        shell: Any = self.shell
+        shell.user_ns["sess"] = session
+        __tracebackhide__ = True  # an error is the cell's
+        with scopes.device(args.device), session.as_default():
+            _run(shell, cell)
+
+    def close_sessions(self) -> None:
+        """Give all sessions back."""
+        for _, session in self._sessions.values():
+            session.close()
+        self._sessions.clear()
+
+    def _cluster(self, name: str) -> Cluster:
+        shell: Any = self.shell
+        found = self._lines.clusters.get(name) or shell.user_ns.get(name)
+        if isinstance(found, Cluster):
+            return found
+        named = [key for key, it in shell.user_ns.items() if isinstance(it, Cluster) and key[0] != "_"]
+        names = ", ".join(f"--name {each}" for each in sorted({*self._lines.clusters, *named}))
+        there = f"There is {names}." if names else "Start one: %dtf_cluster --ps 1 --worker 2"
+        raise UsageError(f"There is no cluster {name!r}. {there}")
+
+    def _session(self, cluster: Cluster, device: str) -> Session:
+        """The session with the task that `device` names; the one there was, if it still serves."""
+        task = _task(cluster, device)
+        graph = scopes.get_default_graph()
+        known, session = self._sessions.get(task.target, (None, None))
+        if known is task and session in open_sessions() and session.graph is graph:
+            return session
+        if session is not None:
+            session.close()
+        self._sessions[task.target] = task, Session(task.target, graph=graph)
+        return self._sessions[task.target][1]
+
+    def complete(self, _: Any, event: Any) -> list[str]:
+        """Tasks of all clusters, and the option."""
+        if event.symbol.startswith("-"):
+            return ["--name"]
+        words = event.line.split()
+        if words[-1 if event.line.endswith(" ") else -2] == "--name":
+            return list(self._lines.clusters)
+        return [_short(task) for cluster in self._lines.clusters.values() for task in cluster.tasks]
+
+
+def _short(task: RunningTask) -> str:
+    """The name of a task as one writes it."""
+    return task.name.replace("/replica:0", "")
+
+
+def _task(cluster: Cluster, device: str) -> RunningTask:
+    """The task of a device; UsageError if it names none."""
+    try:
+        name = parse(device)
+        if name.job is None or name.task is None:
+            raise ValueError(f"{device!r} names no task." if device else "Name a task.")
+        return cluster.task(name.job, name.task)
+    except ValueError as error:
+        there = ", ".join(map(_short, cluster.tasks))
+        raise UsageError(f"{error} For example: {_EXAMPLE}. There is {there}.") from None
+
+
+def _run(shell: Any, cell: str) -> None:
+    """Run the code of a cell in the user's namespace; show what its last line gives."""
+    __tracebackhide__ = True
+    code = shell.transform_cell(cell)
+    name = shell.compile.cache(code, shell.execution_count, raw_code=cell)
+    tree = shell.transform_ast(shell.compile.ast_parse(code, name))
+    for node in tree.body:
+        shown = node is tree.body[-1] and isinstance(node, ast.Expr)
+        part, mode = (ast.Interactive([node]), "single") if shown else (ast.Module([node], []), "exec")
+        exec(shell.compile(part, name, mode), shell.user_global_ns, shell.user_ns)  # noqa: S102 as IPython does

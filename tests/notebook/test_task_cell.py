@@ -1,0 +1,111 @@
+"""`%%dtf_task`: a cell on one task; otherwise a cell like any other."""
+
+from __future__ import annotations
+
+import pytest
+from IPython.core.completer import provisionalcompleter
+
+from tests.notebook.test_magics import cell, magic, shell  # noqa: F401 (a fixture)
+
+CELL = """%%dtf_task /job:worker/task:1
+y = tf.add(tf.constant(2.0), 3.0, name="y")
+with tf.device(None):
+    free = tf.constant(1.0, name="free")  # goes to where the session's server is
+where = sess.placed_nodes(free)[0].device
+y.eval()"""
+
+
+@pytest.fixture
+def two(shell):  # noqa: F811
+    magic(shell, "%dtf_cluster --ps 1 --worker 2", "cluster")
+    return shell
+
+
+def test_a_cell_runs_inside_of_its_device_with_a_session_to_its_server(two):
+    two.run_cell(CELL).raise_error()
+    names = two.user_ns
+    assert names["y"].device == "/job:worker/task:1" and names["where"].startswith("/job:worker/replica:0/task:1/")
+    assert names["_"] == 5.0  # its value was shown as that of any cell
+    two.run_cell("z = tf.constant(1.0)").raise_error()
+    assert names["z"].device == "" and names["sess"].run(names["y"]) == 5.0
+
+
+def test_a_part_of_a_task_is_a_device_too(two):
+    two.run_cell("%%dtf_task /job:ps/task:0/device:CPU:0\nv = tf.constant(1)").raise_error()
+    assert two.user_ns["v"].device == "/job:ps/task:0/device:CPU:0"
+
+
+def test_cells_of_a_task_share_their_session_while_it_serves(two):
+    def session(text="%%dtf_task /job:worker/task:1\npass"):
+        two.run_cell(text).raise_error()
+        return two.user_ns["sess"]
+
+    first = session()
+    assert session() is first and session("%%dtf_task /job:worker/task:0\npass") is not first
+    two.run_cell("sess0 = sess")
+    assert session() is first
+    first.close()
+    second = session()
+    assert second is not first
+    two.user_ns["cluster"].restart("worker", 1)
+    third = session("%%dtf_task /job:worker/task:1\nassert tf.constant(4).eval() == 4")
+    assert third is not second
+    two.run_cell("tf.reset_default_graph()")
+    assert session() is not third
+
+
+def test_errors_and_magics_are_those_of_a_cell(two):
+    shown = cell(two, "%%dtf_task /job:worker/task:1\nkept = 1\n1 / 0")
+    assert "ZeroDivisionError: division by zero" in shown and "----> 2 1 / 0" in shown
+    assert "task_cell.py" not in shown and "_run(" not in shown
+    assert two.user_ns["kept"] == 1
+    result = two.run_cell("%%dtf_task /job:worker/task:1\n1 / 0", silent=True)
+    assert isinstance(result.error_in_exec, ZeroDivisionError)  # Run All stops here
+    assert "SyntaxError" in cell(two, "%%dtf_task /job:worker/task:1\nif\n")
+    two.run_cell("%%dtf_task /job:worker/task:1\nx = tf.constant(1)\np = %dtf_placement x").raise_error()
+    assert two.user_ns["p"].sentence.startswith("Graph of 1 op")
+    assert two.run_cell("tf.constant(0).device").result == ""  # whatever happened in the cells before
+
+
+def test_another_cluster_by_its_name_or_by_pythons(two):
+    magic(two, "%dtf_cluster --worker 1 --name other")
+    two.run_cell("%%dtf_task /job:worker/task:0 --name other\nn = len(sess.list_devices())").raise_error()
+    assert two.user_ns["n"] == 1  # the other one has three tasks
+    two.run_cell("mine = tf.Cluster(chief=1)").raise_error()
+    try:
+        two.run_cell("%%dtf_task /job:chief/task:0 --name mine\ngot = tf.constant(7).eval()").raise_error()
+    finally:
+        two.user_ns["mine"].stop()
+    assert two.user_ns["got"] == 7
+
+
+def test_bad_lines_are_told_and_nothing_runs(two):
+    assert "has no task /job:worker/replica:0/task:7" in cell(two, "%%dtf_task /job:worker/task:7\nran = 1")
+    assert "There is /job:ps/task:0, /job:worker/task:0" in cell(two, "%%dtf_task\nran = 1")
+    assert "'/gpu:0' names no task" in cell(two, "%%dtf_task /gpu:0\nran = 1")
+    assert "Malformed device" in cell(two, "%%dtf_task worker\nran = 1")
+    assert "There is no cluster 'none'. There is --name cluster" in cell(
+        two, "%%dtf_task /job:ps/task:0 --name none\n0"
+    )
+    assert "ran" not in two.user_ns
+
+
+def test_without_a_cluster_it_says_how_to_start_one(shell):  # noqa: F811
+    assert "Start one: %dtf_cluster --ps 1" in cell(shell, "%%dtf_task /job:ps/task:0\n0")
+
+
+def test_tab_completes_tasks_and_names(two):
+    with provisionalcompleter():
+        found = {c.text for c in two.Completer.completions("%%dtf_task /job", 15)}
+    assert {"/job:ps/task:0", "/job:worker/task:1"} <= found
+    with provisionalcompleter():
+        found = {c.text for c in two.Completer.completions("%%dtf_task /job:ps/task:0 --name ", 33)}
+    assert "cluster" in found
+
+
+def test_sessions_are_closed_with_the_extension(two):
+    two.run_cell(CELL).raise_error()
+    session = two.user_ns["sess"]
+    magic(two, "%unload_ext dtflab")
+    with pytest.raises(RuntimeError, match="closed"):
+        session.run("y:0")
