@@ -189,7 +189,7 @@ def makes_copies(seen: Seen) -> bool:
     "on the variable's device, and the number that is added travels there."
 )
 def updates_elsewhere(seen: Seen) -> bool:
-    return seen.updated_on != seen.update_is_on == seen.home
+    return bool(seen.updated_on != seen.update_is_on == seen.home)
 
 
 @q4.mistake("You count the ops that read. The value is sent once to each device, in a step; all ops there share it.")

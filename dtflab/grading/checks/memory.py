@@ -1,0 +1,207 @@
+"""Questions on the memory of GPUs.
+
+q1: CUDA_ERROR_OUT_OF_MEMORY when a program starts. The answer says with which settings programs run beside each other;
+the checks start them, each as a program of its own on one simulated machine, let each fill what it needs, and see.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+from dtflab.cluster.cluster import Cluster
+from dtflab.grading.questions import Wrong, register
+from dtflab.graph import errors
+from dtflab.graph.graph import Graph
+from dtflab.machine.cards import CONTEXT_BYTES, MIB
+from dtflab.machine.visible import cuda_visible, listed
+from dtflab.ops.constant import zeros
+from dtflab.ops.variable import Variable
+from dtflab.protos.config_pb2 import ConfigProto
+from dtflab.runtime.session import Session
+from dtflab.viz.units import plural
+
+_SMALL = MIB  # of what it needs, a program keeps this for small tensors
+
+q1 = register(
+    "memory/q1",
+    "Programs beside each other",
+    answer="settings",
+    hints=(
+        """A program takes all memory of all cards that it sees, when it makes its first tensor there. So let each see
+        one card: program p sees card p % cards. CUDA_VISIBLE_DEVICES is a text: str(p % cards).""",
+        """Where several share a card, each may only take a part: config.gpu_options.per_process_gpu_memory_fraction.
+        The part that it needs is need / memory, and a little more for small tensors.""",
+        """The fractions on one card must not add up to 1: every program also takes 38 MiB for its context. So don't
+        divide the card by the number of programs; take 1.05 * need / memory. And None if need > memory.""",
+    ),
+)
+
+
+class Case(NamedTuple):
+    """Copies of one program, for a machine; sizes in MiB."""
+
+    programs: int
+    cards: int
+    need: int
+    memory: int
+
+    def __str__(self) -> str:
+        return (
+            f"{plural(self.programs, 'program')} with tensors of {self.need} MiB each, on "
+            f"{plural(self.cards, 'card')} of {self.memory} MiB"
+        )
+
+
+class Setting(NamedTuple):
+    """How a program is started: the cards that it sees, the part of each that it takes (0: all), if it grows."""
+
+    sees: Sequence[int]
+    fraction: float
+    grows: bool
+
+
+class Seen(NamedTuple):
+    """The settings of an answer; None if it gave up."""
+
+    case: Case
+    settings: Sequence[Setting] | None
+
+    def on_card(self, card: int) -> list[Setting]:
+        return [one for one in self.settings or () if card in one.sees]
+
+
+def _settings(case: Case, value: Any) -> list[tuple[str | None, Any]]:
+    """The pairs that an answer gave; Wrong if they are no such."""
+    expected = "expected is a pair for each program: a text for CUDA_VISIBLE_DEVICES, and a tf.ConfigProto."
+    if not isinstance(value, list | tuple) or len(value) != case.programs:
+        raise Wrong(f"For {case}, settings gave {value!r}; {expected}")
+    for pair in value:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise Wrong(f"For {case}, one of the settings is {pair!r}; {expected}")
+        if not isinstance(pair[0], str | None) or not isinstance(pair[1], ConfigProto | None):
+            raise Wrong(f"For {case}, one of the settings is {pair!r}; {expected}")
+    return [(visible, config or ConfigProto()) for visible, config in value]
+
+
+def _seen(case: Case, pairs: Sequence[tuple[str | None, Any]]) -> Seen:
+    found = []
+    for visible, config in pairs:
+        options = config.gpu_options
+        shown = cuda_visible(visible, case.cards)
+        sees = [shown[i] for i in listed(options.visible_device_list, len(shown))]
+        found.append(Setting(sees, options.per_process_gpu_memory_fraction, options.allow_growth))
+    return Seen(case, found)
+
+
+def _start(case: Case, pairs: Sequence[tuple[str | None, Any]]) -> tuple[int, str] | None:
+    """Start the programs one after the other, all of them go on; the first that fails, and why."""
+    machine = f"machine.of-{os.getpid()}"  # no other process has cards there
+    with contextlib.ExitStack() as running:
+        for number, (visible, config) in enumerate(pairs, start=1):
+            jobs = {"program": [f"{machine}:{2222 + number}"]}
+            program = Cluster(
+                jobs, gpus=case.cards, gpu_memory=case.memory * MIB, config=config, name=f"program {number}",
+                visible_devices={"program": [visible]},
+            )  # fmt: skip
+            running.enter_context(program)
+            with Graph().as_default() as graph, graph.device("/gpu:0"):
+                held = Variable(zeros([(case.need * MIB - _SMALL) // 4]), name="model")
+            session = running.enter_context(contextlib.closing(Session(program.target, graph=graph)))
+            try:
+                session.run(held.initializer)
+            except errors.OpError as error:
+                return number, error.message.replace(machine, "the machine").replace("/job:program/task:0 of ", "")
+    return None
+
+
+def _demand_running(answer: Any, case: Case) -> None:
+    """Wrong unless all programs run beside each other with the answer's settings."""
+    value = answer(case.programs, case.cards, case.need * MIB, case.memory * MIB)
+    if value is None:
+        raise Wrong(f"For {case}, settings gave up (None); there are settings with which they run.", Seen(case, None))
+    pairs = _settings(case, value)
+    failed = _start(case, pairs)
+    if failed is not None:
+        number, why = failed
+        lines = [line for line in why.split("\n") if line.startswith(("OOM", "failed", "Of card", "Cannot assign"))]
+        raise Wrong(f"{case}: program {number} failed. " + " ".join(lines), _seen(case, pairs))
+
+
+# -- what is checked -----------------------------------------------------------------------------------------
+
+
+@q1.check("As many cards as programs", points=3)
+def apart(answer: Any, random: Random) -> None:
+    count = random.randint(2, 3)
+    _demand_running(answer, Case(count, count, random.randint(45, 60), 128))
+
+
+@q1.check("Several programs share one card", points=3)
+def shared(answer: Any, random: Random) -> None:
+    for programs, need in ((2, random.randint(48, 60)), (3, random.randint(24, 30))):
+        _demand_running(answer, Case(programs, 1, need, 256))
+
+
+@q1.check("More programs than cards, more cards than one", points=2)
+def both(answer: Any, random: Random) -> None:
+    _demand_running(answer, Case(random.randint(3, 4), 2, random.randint(48, 60), 256))
+
+
+@q1.check("A program that is too large for a card is known as such", points=2)
+def too_large(answer: Any, random: Random) -> None:
+    for programs, cards in ((1, 1), (2, 2)):
+        case = Case(programs, cards, random.randint(260, 500), 256)
+        if (value := answer(case.programs, case.cards, case.need * MIB, case.memory * MIB)) is not None:
+            seen = _seen(case, _settings(case, value))
+            raise Wrong(f"For {case}, settings gave some; no settings can help, expected is None.", seen)
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q1.mistake(
+    "It is not always another program that holds the memory. Who needs more than a card has, fails alone, too; then no "
+    "setting helps, only a smaller model or batch, or a larger card."
+)
+def promises_too_much(seen: Seen) -> bool:
+    return seen.settings is not None and seen.case.need > seen.case.memory
+
+
+@q1.mistake(
+    "A program sees no card: CUDA_VISIBLE_DEVICES counts them from 0, and the numbers of programs go on after the last "
+    "card. Begin again: p % cards."
+)
+def runs_out_of_cards(seen: Seen) -> bool:
+    return any(not one.sees for one in seen.settings or ())
+
+
+@q1.mistake(
+    "All programs compute on their /gpu:0, and that is the same card for all: the first one that they see. Let them "
+    "see different cards."
+)
+def all_on_the_first_card(seen: Seen) -> bool:
+    firsts = Counter(one.sees[0] for one in seen.settings or ())
+    return seen.case.cards > 1 and max(firsts.values(), default=0) > -(-seen.case.programs // seen.case.cards)
+
+
+@q1.mistake(
+    "A program without any setting takes the whole card, however little it needs, and nothing is left for the others. "
+    "Give each its part with per_process_gpu_memory_fraction, or let it grow with allow_growth."
+)
+def takes_all(seen: Seen) -> bool:
+    return any(not one.fraction and not one.grows for one in seen.settings or ())
+
+
+@q1.mistake(
+    "The parts of a card add up to so much that nothing is left for the contexts: besides the memory for its tensors, "
+    "each program takes 38 MiB of a card. Give each only what it needs: 1.05 * need / memory."
+)
+def leaves_no_room_for_contexts(seen: Seen) -> bool:
+    memory = seen.case.memory * MIB
+    together = [[one.fraction * memory + CONTEXT_BYTES for one in seen.on_card(c)] for c in range(seen.case.cards)]
+    return any(sum(parts) > memory - 11 * MIB for parts in together)

@@ -1,0 +1,109 @@
+# %% [markdown]
+# # Exercise 02: programs beside each other
+#
+# **You start your TensorFlow program, and it ends with `CUDA_ERROR_OUT_OF_MEMORY`. An hour ago it ran. What is probably
+# going on, and what can you do about it?**
+#
+# Which of these is the most probable reason? Choose before you go on.
+#
+# | | |
+# | --- | --- |
+# | A | the model has grown |
+# | B | another program on the machine has taken the memory of the card |
+# | C | TensorFlow has not freed the memory of your last run, which has ended |
+
+# %%
+import dtflab
+import dtflab as tf
+
+# %load_ext dtflab
+
+# %% [markdown]
+# ## A run that tells
+#
+# Two programs on one machine with two cards; each needs 4 MB, of 4 GB. Both are `tf.Cluster`s of one task, on the same
+# machine, so that one notebook can hold them. What will each of them take? Predict, then run.
+
+
+# %%
+def start(number, visible=None, config=None):
+    """A program that is a server with one task, on a machine with two cards."""
+    address = {"program": [f"machine-a.example.com:{2222 + number}"]}
+    return tf.Cluster(address, gpus=2, visible_devices={"program": [visible]}, config=config, name=f"program {number}")
+
+
+def use(program):
+    """Keep 4 MB on the first card that the program sees."""
+    with tf.Graph().as_default(), tf.device("/gpu:0"):
+        model = tf.Variable(tf.zeros([1000, 1000]))
+        with tf.Session(program.target) as sess:
+            sess.run(model.initializer)
+
+
+first, second = start(1), start(2)
+use(first)
+try:
+    use(second)
+except tf.errors.ResourceExhaustedError as error:
+    print(error.message)
+first.stop()
+second.stop()
+
+# %% [markdown]
+# It is B: a program takes nearly *all* memory of *all* cards that it sees, with its first tensor, and keeps it until it ends.
+# (Not C: a process that ends gives everything back.)
+#
+# ## Your task
+#
+# Write `settings(programs, cards, need, memory)`: with which settings can so many copies of a program run at the same time?
+# The machine has so many cards of `memory` bytes. A program needs `need` bytes for tensors, on its `/gpu:0`: the first card
+# that it sees.
+#
+# Return a list with a pair for each program:
+#
+# - what is in `CUDA_VISIBLE_DEVICES` when it starts, a text such as `"1"` (None: it is not set, and all cards are seen);
+# - its `tf.ConfigProto()`, perhaps with `config.gpu_options.per_process_gpu_memory_fraction` (the part of each card that it
+#   takes, from 0 to 1) or `config.gpu_options.allow_growth` (True: it takes memory only when it needs it).
+#
+# Return None if a program is too large for a card, so that no settings help. Mind: besides its tensors, each program takes
+# 38 MiB of a card, for its *context*.
+
+
+# %%
+def settings(programs, cards, need, memory):
+    """CUDA_VISIBLE_DEVICES and a ConfigProto for each of `programs` copies of a program; None if none can help."""
+    ### BEGIN SOLUTION
+    if need > memory:
+        return None
+    found = []
+    for program in range(programs):
+        config = tf.ConfigProto()
+        config.gpu_options.per_process_gpu_memory_fraction = 1.05 * need / memory
+        found.append((str(program % cards), config))
+    return found
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## How good is it?
+#
+# The checks start the programs on a simulated machine, one after the other. `%dtf_grade memory/q1 --hint` in a cell of your
+# own gives a hint; each time a bigger one.
+
+# %%
+dtflab.grade("memory/q1")
+
+# %% [markdown]
+# ## See it at work
+#
+# Four programs on the two cards. How much does each hold? Predict, then run. Then try `allow_growth` in the place of the
+# fraction.
+
+# %%
+programs = []
+for number, (visible, config) in enumerate(settings(programs=4, cards=2, need=4 << 20, memory=4 << 30), start=1):
+    programs.append(start(number, visible, config))
+    use(programs[-1])
+print(tf.smi())
+for program in programs:
+    program.stop()

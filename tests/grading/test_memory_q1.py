@@ -1,0 +1,81 @@
+"""memory/q1 accepts every right answer, whichever way it is written, and says what is wrong with others."""
+
+from __future__ import annotations
+
+import pytest
+
+import dtflab as tf
+
+Q1 = "memory/q1"
+MIB = 1 << 20
+
+
+def options(**fields):
+    return tf.ConfigProto(gpu_options=tf.GPUOptions(**fields))
+
+
+def growing(programs, cards, need, memory):
+    return None if need > memory else [(f"{i % cards}", options(allow_growth=True)) for i in range(programs)]
+
+
+def in_runs(programs, cards, need, memory):
+    """The first ones on the first card, and a whole card for who is alone on it."""
+    if need >= memory:
+        return None
+    beside = -(-programs // cards)
+    config = options(per_process_gpu_memory_fraction=(need + MIB) / memory) if beside > 1 else None
+    return tuple((str(i // beside), config) for i in range(programs))
+
+
+def in_another_order(programs, cards, need, memory):
+    """All see all cards, each in an order of its own, and take their part of each."""
+    if need + 49 * MIB > memory:
+        return None
+    orders = [",".join(str((i + k) % cards) for k in range(cards)) for i in range(programs)]
+    return [[order, options(allow_growth=True)] for order in orders]
+
+
+def by_what_is_left(programs, cards, need, memory):
+    if need > memory:
+        return None
+    beside = -(-programs // cards)
+    fraction = ((memory - 11 * MIB) // beside - 39 * MIB) / memory
+    return [(str(cards - 1 - i % cards), options(per_process_gpu_memory_fraction=fraction)) for i in range(programs)]
+
+
+def with_visible_device_list(programs, cards, need, memory):
+    if need > memory:
+        return None
+    return [
+        (None, options(per_process_gpu_memory_fraction=1.02 * need / memory, visible_device_list=str(i % cards)))
+        for i in range(programs)
+    ]
+
+
+RIGHT = [growing, in_runs, in_another_order, by_what_is_left, with_visible_device_list]
+
+
+@pytest.mark.parametrize("answer", RIGHT)
+def test_every_right_answer_gets_full_marks(answer, monkeypatch):
+    for seed in "01":
+        monkeypatch.setenv("DTFLAB_GRADE_SEED", seed)
+        score = tf.grade(Q1, answer)
+        assert score == 10, score.text
+
+
+BAD = {
+    "nothing": (lambda p, c, n, m: None, "settings gave up (None)"),
+    "too few": (lambda p, c, n, m: growing(p, c, 1, m)[1:], "expected is a pair for each program"),
+    "numbers": (lambda p, c, n, m: [(i % c, None) for i in range(p)], "one of the settings is (0, None)"),
+    "too little": (
+        lambda p, c, n, m: [(str(i % c), options(per_process_gpu_memory_fraction=0.5 * n / m)) for i in range(p)],
+        "program 1 failed. OOM when allocating",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_told(name):
+    answer, told = BAD[name]
+    score = tf.grade(Q1, answer)
+    assert score <= 2 and told in score.text, score.text
