@@ -43,5 +43,6 @@ def master_at(target: str, config: Any) -> Any:
         await_task(worker.get_status, who, address, REAL, seconds, lambda: inprocess.find(address))
     except errors.UnavailableError as error:
         raise errors.DeadlineExceededError(None, None, error.message) if seconds == limit else error from None
-    worker.close()
-    return task.master if (task := inprocess.find(address)) is not None else MasterStub(address)
+    master = task.master if (task := inprocess.find(address)) is not None else MasterStub(address)
+    worker.close()  # after the stub has the connection, which knows by now whose it is
+    return master

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -27,8 +28,8 @@ os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 import grpc
 
 from dtflab.cluster import stubs
-from dtflab.cluster.services import MasterService, WorkerService
-from dtflab.graph import errors
+from dtflab.cluster.services import MasterService, WorkerService, request_of
+from dtflab.graph import errors, watch
 from dtflab.machine.clock import Clock, Pool
 
 _MASTER, _WORKER = "/tensorflow.MasterService/", "/tensorflow.WorkerService/"
@@ -197,8 +198,8 @@ class MasterStub(stubs.MasterStub):
 class WorkerStub(stubs.WorkerStub):
     """The worker `task` at an address, for a master or worker of another process."""
 
-    def __init__(self, task: str, address: str, credentials: Any = None) -> None:
-        super().__init__(task, _Wire(address, credentials, task))
+    def __init__(self, task: str, address: str, credentials: Any = None, source: str = "") -> None:
+        super().__init__(task, _Wire(address, credentials, task), source)
 
 
 # -- answering ----------------------------------------------------------------------------------------------
@@ -307,8 +308,10 @@ class Serving:
         def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
             call = _Call(context)
             self._calls.add(call)
+            told, answer = self._told(name, data), b""
             try:
-                return method(data, call)
+                answer = method(data, call)
+                return answer
             except Exception as error:
                 code, text = _status(name, error)
                 context.set_code(_STATUS[code])
@@ -317,8 +320,16 @@ class Serving:
             finally:
                 call.answered()
                 self._calls.discard(call)
+                if told is not None:
+                    told.ended(answer, sys.exc_info()[1])
 
         return handle
+
+    def _told(self, name: str, data: bytes) -> watch.Told | None:
+        """For those who watch: a call from another process."""
+        if not watch.watchers:
+            return None
+        return watch.Told(name, watch.ELSEWHERE, self._task.name, request_of(name, data), len(data))
 
     def stop(self, seconds: float = 0.0) -> None:
         """Take no more calls, and give those under way some seconds; the rest end with an error that says why."""

@@ -79,7 +79,13 @@ def queues_on(devices: Iterable[Device]) -> list[HeldQueue]:
 
 def devices_of(session: BaseSession) -> list[Device]:
     """The devices of all tasks of a session that live in this process; NotImplementedError if its master does not."""
-    workers: Sequence[Any] = list(session._master_session()._workers.values())
+    try:
+        workers: Sequence[Any] = list(session._master_session()._workers.values())
+    except NotImplementedError:
+        where = session.sess_str.decode()
+        raise NotImplementedError(
+            f"The master of {where} is in another process, which does not tell what its tasks hold."
+        ) from None
     own = [worker.task.worker if isinstance(worker, Peer) else worker for worker in workers]
     return [device for worker in own if isinstance(worker, Worker) for device in worker.devices]
 

@@ -16,6 +16,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from google.protobuf.message import DecodeError
+
 from dtflab.cluster.incoming import nodes_of
 from dtflab.cluster.tensor_codec import parse, serialize
 from dtflab.graph import device_spec, errors
@@ -450,3 +452,15 @@ def _failed(response: Any, error: errors.OpError) -> bytes:
     response.status_error_message = error.message
     data: bytes = response.SerializeToString()
     return data
+
+
+def request_of(method: str, data: bytes) -> Any:
+    """The message of a call that says which step it belongs to, for those who watch; None for any other."""
+    kinds: dict[str, Any] = {
+        "RecvTensor": worker_messages.RecvTensorRequest,
+        "CleanupGraph": worker_messages.CleanupGraphRequest,
+    }
+    try:
+        return kinds[method].FromString(data) if method in kinds else None
+    except DecodeError:  # the service itself will say so
+        return None

@@ -10,14 +10,16 @@ what happens once per session, and the announcement of a trace wait for their an
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from google.protobuf.message import DecodeError
 
 from dtflab.cluster.tensor_codec import parse, serialize
-from dtflab.graph import device_spec, errors
+from dtflab.graph import device_spec, errors, watch
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.runtime.rendezvous import DEAD, Done
@@ -46,6 +48,13 @@ class Wire(Protocol):
     def close(self) -> None: ...
 
 
+def _tell_and_do(told: watch.Told, done: Any, answer: bytes, error: errors.OpError | None) -> None:
+    """What happens to an answer while somebody watches."""
+    told.ended(answer, error)
+    if done is not None:
+        done(answer, error)
+
+
 class MasterStub:
     """The master at the end of a wire, for a client (transport.MasterInterface)."""
 
@@ -53,6 +62,11 @@ class MasterStub:
         self._wire = wire
         self._versions: dict[str, int] = {}
         self._timeouts: dict[str, int] = {}  # operation_timeout_in_ms of each session
+
+    @property
+    def task(self) -> str:
+        """Whose master it is, or its address as long as it has not said so."""
+        return self._wire.task or self._wire.address
 
     def _call(self, method: str, request: Any, timeout: float | None = None) -> bytes:
         data = request if isinstance(request, bytes) else request.SerializeToString()
@@ -164,16 +178,32 @@ class MasterStub:
 class WorkerStub:
     """The worker `task` at the end of a wire, for a master or another worker (transport.WorkerInterface)."""
 
-    def __init__(self, task: str, wire: Wire) -> None:
+    def __init__(self, task: str, wire: Wire, source: str = "") -> None:
         self.task = task
         self._wire = wire
+        self._source = source  # the task that calls, for those who watch; "" for who only asks whether it is there
         self._over: deque[int] = deque()  # steps that went well, to be cleaned up when nobody waits for that
 
     def _call(self, method: str, request: Any, timeout: float | None = None) -> bytes:
-        return self._wire.call(f"/tensorflow.WorkerService/{method}", request.SerializeToString(), timeout)
+        data, answer = request.SerializeToString(), b""
+        told = self._watched(method, request, data)
+        try:
+            answer = self._wire.call(f"/tensorflow.WorkerService/{method}", data, timeout)
+            return answer
+        finally:
+            if told is not None:
+                told.ended(answer, sys.exc_info()[1])
 
     def _start(self, method: str, request: Any, done: Any = None) -> Callable[[], Any]:
-        return self._wire.start(f"/tensorflow.WorkerService/{method}", request.SerializeToString(), done)
+        data = request.SerializeToString()
+        if (told := self._watched(method, request, data)) is not None:
+            done = partial(_tell_and_do, told, done)
+        return self._wire.start(f"/tensorflow.WorkerService/{method}", data, done)
+
+    def _watched(self, method: str, request: Any, data: bytes) -> watch.Told | None:
+        return (
+            watch.Told(method, self._source, self.task, request, len(data)) if watch.watchers and self._source else None
+        )
 
     def get_status(self, timeout: float = 5.0) -> list[Any]:
         """DeviceAttributes of its devices; UnavailableError if it does not answer in time."""

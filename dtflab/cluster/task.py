@@ -103,7 +103,7 @@ class Task:
             return inprocess.Absent(task, address)
         from dtflab.cluster.grpc_transport import WorkerStub
 
-        return WorkerStub(task, address)
+        return WorkerStub(task, address, source=self.name)
 
     def close(self) -> None:
         """End the task: what runs here fails, connections and state are let go."""

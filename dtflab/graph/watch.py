@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from dtflab.graph import errors
+from dtflab.graph import device_spec, errors
 
 
 class Call(NamedTuple):
@@ -23,6 +23,7 @@ class Call(NamedTuple):
     Moments are seconds on the clock of who calls. `nbytes` is the tensor data that it carried, `sent` the part of it
     that went along with the request; the rest came with the answer. `step` is 0 for what belongs to no step. `turn` and
     `answered` number requests and answers in the order in which they were made: in virtual time many share a moment.
+    Of a call between workers over gRPC, and of one that comes from `another process`, all bytes of its messages count.
     """
 
     at: float
@@ -214,6 +215,28 @@ def _nodes_of(master: Any, handle: str, fetches: Any, targets: Any) -> Any:
 def asked(master: Any, method: str) -> Any:
     """The method of a master, for a client to call."""
     return AskedMaster(master, method) if watchers and method != "step_through" else getattr(master, method)
+
+
+ELSEWHERE = "another process"  # who calls, as far as one knows
+
+
+class Told:
+    """A call over gRPC between tasks that is under way while somebody watches; `request` is its message, if known."""
+
+    def __init__(self, method: str, source: str, target: str, request: Any, sent: int) -> None:
+        self._began, self._turn = now(), turn()
+        self._of = method, source, target
+        self._sent = sent
+        self._step = getattr(request, "step_id", 0)
+        self._detail = getattr(request, "rendezvous_key", "")
+        if source == ELSEWHERE and self._detail:
+            self._of = method, device_spec.task_name(self._detail.split(";")[2]), target  # who will receive it
+
+    def ended(self, answer: bytes, error: BaseException | None) -> None:
+        """Tell it, now that its answer is there."""
+        failed = "" if error is None else type(error).__name__
+        nbytes = self._sent + len(answer)
+        tell(Call(self._began, *self._of, nbytes, self._detail, now(), self._sent, self._step, failed, self._turn))
 
 
 def rpc(method: str) -> str:

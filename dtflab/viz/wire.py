@@ -219,7 +219,8 @@ class _Chart:
     def _label(self, row: _Arrow) -> str:
         """What is written on an arrow."""
         call, times = row.calls[0], len(row.calls)
-        tensors = [subject(each) for each in row.calls] if call.method == "RecvTensor" and times <= _MOST_NAMES else []
+        few = call.method == "RecvTensor" and times <= _MOST_NAMES
+        tensors = [name for each in row.calls if (name := subject(each))] if few else []
         many = f" × {times}" if times > 1 and not tensors else ""
         nbytes = sum(each.nbytes - each.sent if row.answer else each.sent for each in row.calls)
         size = f"  {byte_size(nbytes)}" if nbytes else ""
@@ -236,7 +237,7 @@ class _Chart:
 
 def subject(call: Call) -> str:
     """What a call is about, for people: the tensor of a RecvTensor, no handle of a graph."""
-    if call.method == "RecvTensor":
+    if call.method == "RecvTensor" and call.detail:
         return re.sub(r"^edge_\d+_", "", call.detail.split(";")[3])
     return "" if call.method == "RunGraph" else call.detail
 
