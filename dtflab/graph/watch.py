@@ -110,9 +110,9 @@ class Watch:
 
     def end_after(self, last: float) -> float:
         """When it ended, or now while it goes on; `last` if what happened then went by another clock."""
-        here = self.began <= last
-        end = self.ended or self._own.now()
-        return max(last, end) if here and self._own is not None else last
+        if self._own is None or self.began > last:
+            return last
+        return max(last, self.ended or float(self._own.now()))
 
     def __repr__(self) -> str:
         state = "" if self.ended else ", and goes on"
