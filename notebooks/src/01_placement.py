@@ -125,7 +125,8 @@ counts = Counter(node.device.rpartition("/device:")[2] for node in sess.placed_n
 print(f"GPU:0 has {counts['GPU:0']} ops, GPU:1 has {counts['GPU:1']}")
 
 # %% [markdown]
-# None; all 20 products with their 21 constants are on the first card. The second is idle until somebody pins ops to it: placing well is mostly up to you.
+# None; all 20 products with their 21 constants are on the first card. The second is idle until somebody pins ops to it: placing
+# well is mostly up to you. (There are cleverer placers, and you can write one: `tf.Session(placer=…)`, `docs/placers.md`.)
 #
 # ## The log
 #

@@ -18,7 +18,8 @@ tf.simulate_gpus(4)
 
 # %% [markdown]
 # `smi` shows what NVIDIA's program `nvidia-smi` shows of real cards: each card with its memory, how much of that is in use,
-# and below them the programs that use it. Now there are none; the 11 MiB of each card are the driver's own.
+# and below them the programs that use it. Now there are none; the 11 MiB of each card are the driver's own. (Do you see a second table? That is
+# another notebook of yours that is still open. Each notebook plays a computer of its own.)
 #
 # ## A program that needs eight bytes
 #
