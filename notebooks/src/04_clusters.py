@@ -54,7 +54,8 @@ print("the second worker:", spec.task_address("worker", 1))
 # %%
 if "cluster" in globals():
     cluster.stop()  # this cell was run before: the addresses are taken
-cluster = tf.Cluster(spec, gpus=2, visible_devices={"ps": "", "worker": ["0,1", "0"]}, name="machines A and B")
+sees = {"ps": "", "worker": ["0,1", "0"]}  # which GPUs of its machine each task may use
+cluster = tf.Cluster(spec, gpus=2, visible_devices=sees, name="machines A and B")
 print(cluster.status())
 
 # %% [markdown]
@@ -102,7 +103,7 @@ with tf.device("/job:ps"):
     d = tf.multiply(a, 10.0, name="d")
 with tf.device("/job:worker"):
     e = tf.multiply(a, 20.0, name="e")
-with tf.device("/job:worker/task:0"), tf.device("/gpu:1"):  # an inner block adds to the outer one, or overrides it
+with tf.device("/job:worker/task:0"), tf.device("/gpu:1"):  # the inner block adds to the outer
     f = tf.multiply(a, 30.0, name="f")
 
 sess = tf.Session("grpc://machine-b.example.com:2222")
@@ -190,12 +191,12 @@ with tf.device("/job:worker/task:1"):
 sess = tf.Session("grpc://machine-b.example.com:2222")
 sess.run(weights.initializer)
 example = [[1.0] * 1000]
-for name, product in {"product on machine B": product_on_b, "product on the ps": product_on_ps}.items():
+for where, product in {"machine B": product_on_b, "the ps": product_on_ps}.items():
     sess.run(product, {batch: example})  # the first time; we look at the second one
     with tf.watch() as seen:
         value = sess.run(product, {batch: example})
     sent = sum(call.nbytes for call in seen.calls if call.method == "RecvTensor")
-    print(f"{name}: {value:,.0f}; {sent:,} bytes from task to task")
+    print(f"product on {where}: {value:,.0f}; {sent:,} bytes from task to task")
 
 # %% [markdown]
 # Same result, 500 times fewer bytes: 4,000 for the batch on its way to the `ps`, 4,000 for the product on its way back.
@@ -218,7 +219,7 @@ except tf.errors.UnavailableError as error:
 # ## Now break it: an address book with a mistake
 #
 # The client is right, but one task isn't. Three servers are started, each by a program of its own. The one of the `ps` was
-# given an old address book.
+# given an old address book. (Each also prints that its address is only a name here.)
 #
 # The client opens its session on worker 0, and asks for something that worker 0 can compute alone. **Predict: will it get
 # it?**
@@ -235,7 +236,8 @@ servers = [
 # %%
 tf.reset_default_graph()
 alone = tf.constant(42.0)
-tf.timeouts.tasks, tf.timeouts.notice = 2.0, 1.0  # seconds: how long to wait for a task, and how often to say so
+tf.timeouts.tasks = 2.0  # seconds: how long to wait for a task,
+tf.timeouts.notice = 1.0  # and how often to say so
 try:
     with tf.Session(servers[1].target) as sess:
         print(sess.run(alone))

@@ -167,7 +167,7 @@ guesses = take_turns(Person(8, worker0, container="ann"), Person(2, worker1, con
 
 # %%
 def client(target, amount, variables, init=False):
-    """A program that adds `amount` to some variables, given by container and name; returns their values."""
+    """A program that adds `amount` to variables, given by container and name; their values."""
     with tf.Graph().as_default(), tf.device("/job:ps/task:0"), tf.Session(target) as sess:
         sums = []
         for container, name in variables:
@@ -184,10 +184,13 @@ client(worker0, 0, [("problem-1", "x")], init=True)
 # %%
 # Figure 12-7
 clients = [
-    threading.Thread(target=client, name="A", args=(worker0, 1, [("", "x")])),
-    threading.Thread(target=client, name="B", args=(worker1, 10, [("", "x"), ("", "y")])),
-    threading.Thread(target=client, name="C", args=(worker0, 100, [("problem-1", "x"), ("", "y")])),
-    threading.Thread(target=client, name="D", args=(worker1, 1000, [("problem-1", "x")])),
+    threading.Thread(target=client, name=name, args=args)
+    for name, *args in (
+        ("A", worker0, 1, [("", "x")]),
+        ("B", worker1, 10, [("", "x"), ("", "y")]),
+        ("C", worker0, 100, [("problem-1", "x"), ("", "y")]),
+        ("D", worker1, 1000, [("problem-1", "x")]),
+    )
 ]
 with tf.watch() as seen:
     for each in clients:
@@ -215,7 +218,7 @@ with tf.device("/job:ps/task:0"):
     y = tf.Variable(0.0, name="y")
     with tf.container("problem-1"):
         x = tf.Variable(0.0, name="x")
-sessions = {"session on worker 0": tf.Session(worker0), "session on worker 1": tf.Session(worker1)}
+sessions = {"worker 0": tf.Session(worker0), "worker 1": tf.Session(worker1)}
 for sess in sessions.values():
     sess.run([x, y])
 
@@ -223,9 +226,10 @@ tf.Session.reset(worker0, ["problem-1"])
 for who, sess in sessions.items():
     for what, variable in {"y": y, "x of problem-1": x}.items():
         try:
-            print(f"{who}, {what}: {sess.run(variable):g}")
+            print(f"session on {who}, {what}: {sess.run(variable):g}")
         except tf.errors.OpError as error:
-            print(f"{who}, {what}: {type(error).__name__}: {error.message.partition('. ')[0]}")
+            why = error.message.partition(". ")[0]
+            print(f"session on {who}, {what}: {type(error).__name__}: {why}")
 
 # %% [markdown]
 # `x` of `problem-1` has no value any more, and must be initialized before it can be used again. `y` is still there. But a
@@ -271,7 +275,7 @@ def layers(inputs):
 
 
 def on_empty_cluster(device, build):
-    """Build a model under a device function, and initialize it; a session, and what `build` returned."""
+    """Build and initialize a model under a device function; a session, and what `build` gave."""
     tf.reset_default_graph()
     tf.Session.reset(worker0)  # without the name of a container: empties them all
     with tf.device(device):

@@ -34,7 +34,7 @@ cluster
 def numbers(capacity=10):
     """The queue that both programs mean."""
     with tf.device("/job:ps/task:0"):
-        return tf.FIFOQueue(capacity, dtypes=[tf.float32], shapes=[[]], shared_name="numbers", name="numbers")
+        return tf.FIFOQueue(capacity, [tf.float32], [[]], shared_name="numbers", name="numbers")
 
 
 def loader(target):
@@ -55,10 +55,11 @@ def trainer(target):
 # %%
 # Figure 12-8
 def together(*programs):
-    """Run programs at the same time, each as a client of its own, and wait until all have ended."""
-    clients = [threading.Thread(target=program, args=args, name=name) for name, program, *args in programs]
-    for client in clients:
-        client.start()
+    """Run programs at the same time, each as a client of its own, until all have ended."""
+    clients = []
+    for name, program, *args in programs:
+        clients.append(threading.Thread(target=program, args=args, name=name))
+        clients[-1].start()
     for client in clients:
         client.join(60)
 
@@ -92,7 +93,8 @@ def work(client, capacity):
     """Worker 0 loads, worker 1 trains. Returns at what virtual second it has ended."""
     queue = numbers(capacity)
     number = tf.placeholder(tf.float32, [])
-    put, take, close = queue.enqueue(number, name="put"), queue.dequeue(name="take"), queue.close()
+    put, take = queue.enqueue(number, name="put"), queue.dequeue(name="take")
+    close = queue.close()
     with tf.Session(client.target) as sess:
         if client.index == 0:
             for example in range(60):
@@ -177,7 +179,7 @@ print("left:", sess.run(size))
 # %%
 tf.reset_default_graph()
 with tf.device("/job:ps/task:0"):
-    queue = tf.FIFOQueue(10, dtypes=[tf.string, tf.int32], shapes=[[], []], shared_name="examples")
+    queue = tf.FIFOQueue(10, [tf.string, tf.int32], [[], []], shared_name="examples")
 put = queue.enqueue_many([["a cat", "a dog", "a horse"], [0, 1, 2]])
 image, label = queue.dequeue()
 sess = tf.Session(cluster.target)
@@ -255,7 +257,8 @@ except tf.errors.DeadlineExceededError:
 def shuffled(min_after_dequeue, count=60):
     """The numbers from 0 to count, in the order in which the queue gives them."""
     with tf.Graph().as_default(), tf.Session() as sess:
-        queue = tf.RandomShuffleQueue(min_after_dequeue + 1, min_after_dequeue, [tf.float32], [[]], seed=1)
+        room = min_after_dequeue + 1
+        queue = tf.RandomShuffleQueue(room, min_after_dequeue, [tf.float32], [[]], seed=1)
         number = tf.placeholder(tf.float32, [])
         put, take, close = queue.enqueue(number), queue.dequeue(), queue.close()
         order = []
@@ -319,11 +322,12 @@ def two_queues(client, room=5):
     with tf.device("/job:ps/task:0"):
         images = tf.FIFOQueue(room, [tf.float32], [[]], shared_name="images", name="images")
         labels = tf.FIFOQueue(room, [tf.float32], [[]], shared_name="labels", name="labels")
-    put_image, put_label = images.enqueue(0.0, name="put_image"), labels.enqueue(0.0, name="put_label")
+    put_image = images.enqueue(0.0, name="put_image")
+    put_label = labels.enqueue(0.0, name="put_label")
     take_image, take_label = images.dequeue(name="take_image"), labels.dequeue(name="take_label")
-    order = [put_image] * 10 + [put_label] * 10 if client.index == 0 else [take_image, take_label] * 10
+    loads, trains = [put_image] * 10 + [put_label] * 10, [take_image, take_label] * 10
     with tf.Session(client.target) as sess:
-        for step in order:
+        for step in loads if client.index == 0 else trains:
             sess.run(step)
             tf.sim.sleep(0.1)
 
