@@ -393,7 +393,7 @@ class Cluster:
     def calls(self) -> list[Call]:
         """The latest calls between the tasks of this process, as a wire would have carried them, oldest first."""
         calls = [list(task.server.task.calls) for task in self.tasks if isinstance(task, InProcessTask)]
-        return sorted(itertools.chain.from_iterable(calls))
+        return [Call(*fields) for fields in sorted(itertools.chain.from_iterable(calls))]
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.spec.num_tasks(job)} {job}" for job in self.spec.jobs)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dtflab.graph import errors, watch
 from dtflab.graph.watch import Call
-from dtflab.virtual.clock import VirtualClock
+from dtflab.machine.clock import REAL
 
 if TYPE_CHECKING:
     from dtflab.cluster.task import Task
@@ -94,7 +94,9 @@ class Peer:
         """The worker's method; as over a wire, it is the call that fails when the task is gone."""
 
         def ask(*args: Any, **kwargs: Any) -> Any:
-            with self._told(method, *args) if watch.watchers else contextlib.nullcontext():
+            if not watch.watchers:
+                return getattr(self._worker(), method)(*args, **kwargs)
+            with self._told(method, *args):
                 return getattr(self._worker(), method)(*args, **kwargs)
 
         return ask
@@ -127,22 +129,36 @@ class Peer:
 
     def run_graph(self, session: str, graph_handle: str, step: Any, args: Any = (), results: Any = None) -> None:
         """Start the worker's part of a step, on the caller's thread."""
-        call = Call(self._now(), "RunGraph", self._source, self.task.name, 0, graph_handle)
-        self.task.calls.append(call)
-        with self._told("run_graph", session, graph_handle, step) if watch.watchers else contextlib.nullcontext():
+        self._note("RunGraph", 0, graph_handle)
+        if not watch.watchers:
+            self._worker().run_graph(session, graph_handle, step, args, results)
+            return
+        with self._told("run_graph", session, graph_handle, step):
             self._worker().run_graph(session, graph_handle, step, args, results)
 
     def recv_tensor(self, step_id: int, key: str, done: Done) -> None:
         """Pull a value out of the worker's rendezvous."""
-        began, turn = self._now(), watch.turn()
+        # In virtual time it has yet to travel when it is there (virtual/worker.py).
+        told = self._tell_tensor(step_id, key) if watch.watchers and self.task.clock is REAL else None
 
         def arrived(value: Any, error: Exception | None) -> None:
-            nbytes, failed = getattr(value, "nbytes", 0), "" if error is None else type(error).__name__
-            end = self._now()
-            call = Call(began, "RecvTensor", self._source, self.task.name, nbytes, key, end, 0, step_id, failed, turn)
-            self.task.calls.append(call)
-            if not isinstance(self.task.clock, VirtualClock):  # else it has yet to travel (virtual/worker.py)
-                watch.tell(call)
+            nbytes = getattr(value, "nbytes", 0)
+            self._note("RecvTensor", nbytes, key)
+            if told is not None:
+                told(nbytes, error)
             done(value, error)
 
         self._worker().recv_tensor(step_id, key, arrived)
+
+    def _note(self, method: str, nbytes: int, detail: str) -> None:
+        """Keep what crossed for `cluster.calls()`: the first fields of a Call, as plain tuples cost less."""
+        self.task.calls.append((self.task.clock.now(), method, self._source, self.task.name, nbytes, detail))
+
+    def _tell_tensor(self, step_id: int, key: str) -> Callable[[int, Exception | None], None]:
+        began, turn = self._now(), watch.turn()
+
+        def arrived(nbytes: int, error: Exception | None) -> None:
+            failed, ends = "" if error is None else type(error).__name__, (self._source, self.task.name)
+            watch.tell(Call(began, "RecvTensor", *ends, nbytes, key, self._now(), 0, step_id, failed, turn))
+
+        return arrived

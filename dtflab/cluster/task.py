@@ -15,7 +15,6 @@ from dtflab.cluster import inprocess
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.timeouts import timeouts
 from dtflab.graph import errors
-from dtflab.graph.watch import Call
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import say
 from dtflab.machine.device_factory import make_devices
@@ -53,7 +52,7 @@ class Task:
         new_step = functools.partial(VirtualStep, master=self.name) if virtual else Step
         self.master = Master(self.name, workers, clock, new_step, config)
         self._peers: dict[str, Any] = {}
-        self.calls: deque[Call] = deque(maxlen=10_000)  # what other tasks of this process asked of this one
+        self.calls: deque[tuple[Any, ...]] = deque(maxlen=10_000)  # what other tasks of this process asked of this one
         self.stopped = False
 
     def _peer(self, task: str) -> Any:
