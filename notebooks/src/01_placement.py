@@ -232,15 +232,17 @@ with tf.device("/gpu:0"):
 with tf.device("/gpu:1"):
     weights = tf.Variable(tf.random_normal([64, 10], seed=2), name="weights")
     logits = tf.matmul(tf.reshape(pooled, [-1, 64]), weights)
-with tf.device("/cpu:0"):
-    steps = tf.Variable(0, name="steps")
-    answer = tf.as_string(tf.argmax(logits, 1))
+steps = tf.Variable(0, name="steps")  # no pin from here on
+answer = tf.as_string(tf.argmax(logits, 1))
 
 sess = tf.Session()
 tf.viz.kernels([answer, steps], sess)
 
 # %% [markdown]
-# Read a row: that kind of op, and who could run it. Read a column from top to bottom: a device, its kernels, the *library*
+# Read a row: that kind of op, and who could run it. `steps` and `answer` have no pin, and no GPU has a kernel for them; so the
+# placer chose the CPU. (So rule 4 in full: the first GPU *that has a kernel for it*, else the CPU.)
+#
+# Read a column from top to bottom: a device, its kernels, the *library*
 # that these kernels call, and the hardware at the bottom.
 #
 # Here every library is NumPy, because the GPUs are simulated. With a real card and `pip install dtflab[gpu]`, the library is
@@ -306,10 +308,14 @@ for name in ("i", "far"):
 # Programs that should run on any computer use soft placement. It has a price: a typing error in a device name is no error
 # any more, and the program is only slow. So look at the picture or at the log from time to time.
 #
-# ## Exercise
+# ## Exercises
 #
-# `exercises/ex01_placement.ipynb`: predict placements and prove them by a run; then write a device function that is better than dealing
-# variables like cards: it looks at their sizes.
+# - [exercises/ex01_pins](../exercises/ex01_pins.ipynb): you are the placer, for one op.
+# - [exercises/ex01_no_pins](../exercises/ex01_no_pins.ipynb): a program without any pin. Is everything on the first GPU?
+# - [exercises/ex01_reach](../exercises/ex01_reach.ipynb): who can use a variable that is pinned to a GPU, and what travels
+#   for it?
+# - [exercises/ex01_placement](../exercises/ex01_placement.ipynb): a device function that is better than dealing variables
+#   like cards: it looks at their sizes.
 #
 # ## What you can do now
 #

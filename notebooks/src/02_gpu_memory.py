@@ -18,8 +18,8 @@ tf.simulate_gpus(4)
 
 # %% [markdown]
 # `smi` shows what NVIDIA's program `nvidia-smi` shows of real cards: each card with its memory, how much of that is in use,
-# and below them the programs that use it. Now there are none; the 11 MiB of each card are the driver's own. (Do you see a second table? That is
-# another notebook of yours that is still open. Each notebook plays a computer of its own.)
+# and below them the programs that use it. Now there are none; the 11 MiB of each card are the driver's own. (Do you see a
+# second table? That is another notebook of yours that is still open. Each notebook plays a computer of its own.)
 #
 # ## A program that needs eight bytes
 #
@@ -336,7 +336,8 @@ print("\n".join(report.splitlines()[-11:]))
 #
 # ## Exercise
 #
-# `exercises/ex02_gpu_memory.ipynb`.
+# [exercises/ex02_beside_each_other](../exercises/ex02_beside_each_other.ipynb): a program that ran an hour ago ends with
+# `CUDA_ERROR_OUT_OF_MEMORY`. Why, and what are the settings with which several programs share the cards of a computer?
 #
 # ## What you can do now
 #

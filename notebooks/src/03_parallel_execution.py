@@ -250,10 +250,11 @@ for one_after_the_other in (False, True):
 # The same line helps when ops share something else than memory, for example a network link on which all of them want to send at
 # once. Lesson 11 is about links.
 #
-# ## Exercise
+# ## Exercises
 #
-# `exercises/ex03_ready_set.ipynb`: write the rule of the counters yourself. Your sets of ready ops are compared with those of the
-# real executor.
+# - [exercises/ex03_ready_set](../exercises/ex03_ready_set.ipynb): write the rule of the counters yourself. Your sets of
+#   ready ops are compared with those of the real executor.
+# - [exercises/ex03_peak](../exercises/ex03_peak.ipynb): a sum of six parts on a card that has room for two.
 #
 # ## What you can do now
 #

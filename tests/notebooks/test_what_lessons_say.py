@@ -67,6 +67,12 @@ def test_what_is_said_is_shown(lesson, tmp_path):
     assert [said for said, pattern in SAID[lesson] if not re.search(pattern, shown)] == []
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_links_lead_somewhere(path):
+    links = re.findall(r"\]\((\.\.?/[^)]+)\)", text(path.stem))
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
 @pytest.mark.parametrize("lesson", SAID)
 def test_it_is_still_said(lesson):
     lines = " ".join(text(lesson).split())
