@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -34,9 +35,10 @@ def answer_cell(question: Question) -> str:
 
 
 def answer(question: Question, cell: str, folder: Path) -> Any:
-    """What the name of the answer stands for after the cell was run as a program."""
+    """What the name of the answer stands for after the cell was run as a program, below what its notebook imports."""
+    imports = "\n".join(re.findall(r"^(?:import|from) .*$", source_of(question), re.MULTILINE))
     path = folder / "answer.py"
-    path.write_text(f"import numpy as np\nimport dtflab\nimport dtflab as tf\n{cell}\n", encoding="utf-8")
+    path.write_text(f"{imports}\n{cell}\n", encoding="utf-8")
     return runpy.run_path(str(path))[question.answer]
 
 

@@ -20,6 +20,7 @@ from dtflab.grading.sources import BEGIN, END
 from tests.grading.answers import answer, answer_cell, mark
 
 OTHER_SEEDS = 20
+SLOW = {"many/q1": {"processes"}}  # checks that are left out: mutants must be caught by the others
 _SWAPS: dict[type[ast.AST], tuple[type[Any], ...]] = {
     ast.Add: (ast.Sub, ast.Mult),
     ast.Sub: (ast.Add,),
@@ -128,7 +129,9 @@ class Tally:
                 work = answer(self.question, mutant.cell, self.folder)
             except Exception:
                 return True  # the cell itself fails
-            return mark(self.question, work) < self.question.points
+            checks = [check for check in self.question.checks if check.name not in SLOW.get(self.question.id, ())]
+            with mock.patch.object(self.question, "checks", checks):
+                return mark(self.question, work) < self.question.points
 
     def __str__(self) -> str:
         judged = self.caught + len(self.escaped)

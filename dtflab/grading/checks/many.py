@@ -1,0 +1,290 @@
+"""Questions on many networks at once.
+
+q1: the book's exercise 8, a client program that trains one net with what its command line says. The checks call it on a
+simulated cluster and look at what it leaves there; one check starts it in processes of their own, on a real cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dtflab.cluster.cluster import Cluster
+from dtflab.cluster.holdings import HeldVariable
+from dtflab.datasets.digits import digits
+from dtflab.grading.device_functions import shown
+from dtflab.grading.programs import program_of, run_beside_each_other
+from dtflab.grading.questions import Wrong, register
+from dtflab.graph import device_spec, dtypes
+from dtflab.graph.graph import Graph
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import container, device
+from dtflab.nets.layers.core import dense
+from dtflab.ops.activations import relu
+from dtflab.ops.constant import placeholder
+from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
+from dtflab.ops.variable_scope import get_variable, variable_scope
+from dtflab.runtime.session import Session
+from dtflab.viz.units import plural
+
+SECONDS = 7.0  # for the processes
+LEARNED = 0.5  # of the training images, after some steps
+
+q1 = register(
+    "many/q1",
+    "A client program for a hyperparameter search",
+    answer="train",
+    hints=(
+        """argparse: parser.add_argument("--rate", type=float, required=True) for each of the six options, then
+        options = parser.parse_args(argv), and options.rate. Everything else is the training that you know, with these
+        values in five places.""",
+        """Where it goes: with tf.Graph().as_default(), tf.container(options.container), tf.device(options.device), and
+        in there net(images, options.hidden, options.container), the loss, the optimizer. The session:
+        tf.Session(options.server).""",
+        """tf.train.get_or_create_global_step() inside of the same `with`, and minimize(loss, global_step). At the end
+        run the share of right answers, tf.reduce_mean(tf.cast(tf.equal(tf.argmax(logits, 1), labels), tf.float32)), on
+        digits.validation.images and .labels, and return it as a float.""",
+    ),
+)
+
+
+# -- a run of the program ------------------------------------------------------------------------------------
+
+
+class Options(NamedTuple):
+    """A command line."""
+
+    server: str
+    device: str
+    container: str
+    hidden: int
+    rate: float
+    steps: int
+
+    @property
+    def argv(self) -> list[str]:
+        return [f"--{name}={value}" for name, value in zip(self._fields, self)]
+
+
+class Seen(NamedTuple):
+    """What a run of the program returned and left on the cluster: the evidence."""
+
+    options: Options
+    value: float
+    held: Sequence[HeldVariable]
+    steps: int | None = None  # the global step of its container
+    training: float | None = None  # the share of right answers on the training images; and on the others
+    validation: float | None = None
+    disobeys: bool = False  # a number of the command line
+
+    def mine(self, one: HeldVariable) -> bool:
+        """Whether a variable is in the container of the program."""
+        return one.container == self.options.container
+
+    def variable(self, name: str) -> HeldVariable | None:
+        """A variable of the net, if it is in the container."""
+        full = f"{self.options.container}/{name}"
+        return next((one for one in self.held if one.name == full and self.mine(one)), None)
+
+
+def net(images: Any, hidden: int, name: str) -> Tensor:
+    """The net of the exercise."""
+    with variable_scope(name):
+        logits: Tensor = dense(dense(images, hidden, relu, name="hidden"), 10, name="logits")
+        return logits
+
+
+def run(answer: Any, cluster: Cluster, **given: Any) -> Seen:
+    """Call the answer, and look at what it has left in its container; Wrong if there is no net that works."""
+    options = Options(**({"server": cluster.target} | given))
+    value = answer(options.argv)
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value <= 1:
+        raise Wrong(f"train returns the share of right answers, a number from 0 to 1; returned was {shown(value)}.")
+    return _looked_at(cluster, Seen(options, float(value), cluster.variables()))
+
+
+def _looked_at(cluster: Cluster, seen: Seen) -> Seen:
+    """Run the net that the program left; Wrong if it is not there."""
+    options = seen.options
+    kernel = seen.variable("hidden/kernel")
+    if kernel is None:
+        there = ", ".join(sorted({f"'{one.name}' in container '{one.container}'" for one in seen.held})[:2])
+        told = f"There is no variable '{options.container}/hidden/kernel' in container '{options.container}'"
+        raise Wrong(f"{told} after the program. The cluster holds {there or 'no variables'}.", seen)
+    data = digits()
+    with Graph().as_default() as graph, container(options.container), device(kernel.device):
+        images = placeholder(dtypes.float32, [None, 64])
+        logits = net(images, kernel.shape[1], options.container)
+        with Session(options.server, graph=graph) as session:
+            training, validation = (
+                float(np.mean(session.run(logits, {images: part.images}).argmax(1) == part.labels))
+                for part in (data.train, data.validation)
+            )
+    return seen._replace(training=training, validation=validation, steps=_global_step(seen))
+
+
+def _global_step(seen: Seen) -> int | None:
+    """The global step in the container of the program; None if there is none."""
+    held = next((one for one in seen.held if one.name == "global_step" and seen.mine(one)), None)
+    if held is None:
+        return None
+    with Graph().as_default() as graph, container(held.container), device(held.device):
+        step = get_variable("global_step", [], held.dtype)
+        with Session(seen.options.server, graph=graph) as session:
+            return int(session.run(step))
+
+
+def _options(random: Random, **given: Any) -> dict[str, Any]:
+    """A short command line."""
+    task, number = random.randrange(3), random.randrange(100)
+    there = {"device": f"/job:worker/task:{task}/cpu:0", "container": f"net{number}"}
+    return {**there, "hidden": random.randint(16, 30), "rate": 0.1, "steps": 2, **given}
+
+
+# -- what is checked -----------------------------------------------------------------------------------------
+
+
+@q1.check("The net is where --server and --device say", points=2, seconds=3)
+def placed(answer: Any, random: Random) -> None:
+    task = random.randint(1, 2)
+    with Cluster(clock="virtual", worker=3) as cluster:
+        wanted = f"/job:worker/task:{task}/cpu:0"
+        options = _options(random, device=wanted, server=cluster.target_of("worker", random.choice((0, 3 - task))))
+        seen = run(answer, cluster, **options)
+    stray = [one for one in seen.held if not one.device.endswith(f"task:{task}/device:CPU:0")]
+    if stray:
+        raise Wrong(f"With --device={wanted}, variable '{stray[0].name}' is on {stray[0].device}.", seen)
+
+
+@q1.check("Two programs with containers of their own do not meet", points=2, seconds=3)
+def contained(answer: Any, random: Random) -> None:
+    with Cluster(clock="virtual", worker=3) as cluster:
+        first = run(answer, cluster, **_options(random, container="left"))
+        second = run(answer, cluster, **_options(random, container="right"))
+        stray = [one for one in second.held if one.container not in ("left", "right")]
+        if stray:
+            told = f"Variable '{stray[0].name}' is in container '{stray[0].container}'; expected are left and right"
+            raise Wrong(f"{told}.", second)
+        Session.reset(cluster.target, ["right"])
+        left = {one.name for one in cluster.variables()}
+        if left != {one.name for one in first.held}:
+            raise Wrong("After container 'right' was reset, the net of container 'left' is not what it was.", second)
+
+
+@q1.check("--hidden, --rate and --steps are obeyed", points=3, seconds=3)
+def obeyed(answer: Any, random: Random) -> None:
+    with Cluster(clock="virtual", worker=3, seed=random.randrange(1000)) as cluster:
+        steps, rate = random.randint(35, 45), random.choice((0.4, 0.5))
+        idle = _options(random, container="idle", rate=1e-9, steps=steps)
+        busy = _options(random, container="busy", rate=rate, steps=steps)
+        for options in (idle, busy):
+            seen = run(answer, cluster, **options)
+            _demand_numbers(seen)
+
+
+def _demand_numbers(seen: Seen) -> None:
+    """Wrong unless the net has the width of the command line, and has learned so long and so fast."""
+    kernel, options = seen.variable("hidden/kernel"), seen.options
+    if kernel and kernel.shape[1] != options.hidden:
+        told = f"With --hidden={options.hidden} the net has {plural(kernel.shape[1], 'hidden unit')}."
+        raise Wrong(told, seen._replace(disobeys=True))
+    if seen.steps != options.steps:
+        told = f"With --steps={options.steps} the global step of the container is {seen.steps}."
+        raise Wrong(told, seen._replace(disobeys=True))
+    learned = seen.training is not None and seen.training > LEARNED
+    if learned != (options.rate > 0.1):
+        told = f"after {options.steps} steps the net knows {seen.training:.0%} of the training images"
+        raise Wrong(f"With --rate={options.rate:g}, {told}.", seen._replace(disobeys=True))
+
+
+@q1.check("train returns the share of right answers on the validation images", points=2, seconds=3)
+def validated(answer: Any, random: Random) -> None:
+    with Cluster(clock="virtual", worker=3, seed=random.randrange(1000)) as cluster:
+        for steps in (20, 3):
+            _demand_value(run(answer, cluster, **_options(random, rate=0.3, steps=steps, container=f"net{steps}")))
+
+
+def _demand_value(seen: Seen) -> None:
+    """Wrong unless the program returned what the net that it left is worth."""
+    if seen.validation is not None and abs(seen.value - seen.validation) > 0.002:
+        told = f"The net that the program left is right on {seen.validation:.1%} of the validation images"
+        raise Wrong(f"{told}; train returned {seen.value:.3f}.", seen)
+
+
+@q1.check("Two processes run it at the same time, and their nets stay", points=1, seconds=8)
+def processes(answer: Any, random: Random) -> None:
+    with Cluster(clock="virtual", worker=3) as cluster:  # what fails here need not be started
+        seen = run(answer, cluster, **_options(random, device="/job:worker/task:2/cpu:0", rate=0.4, steps=40))
+        _demand_numbers(seen)
+        _demand_value(seen)
+    with Cluster(worker=2, listen=True) as cluster:
+        every = [
+            Options(cluster.target, **_options(random, device=f"/job:worker/task:{i}/cpu:0", container=f"net{i}"))
+            for i in range(2)
+        ]
+        ended = run_beside_each_other(program_of(answer), [options.argv for options in every], SECONDS)
+        for options, process in zip(every, ended):
+            if process.status:
+                last = process.errors.strip().split("\n")[-1]
+                raise Wrong(f"A process of the program ended with status {process.status}: {last}")
+            value = float(process.output.strip().split("\n")[-1])
+            _demand_value(_looked_at(cluster, Seen(options, value, cluster.variables())))
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q1.mistake(
+    "The cluster holds nothing of the net: it was trained in a session of its own. tf.Session(options.server) is a "
+    "session on the cluster."
+)
+def trains_at_home(seen: Seen) -> bool:
+    return not seen.held
+
+
+@q1.mistake(
+    "The variables are in the default container, which all programs share: two of them with equal names are one "
+    "variable. `with tf.container(options.container):` around the whole graph."
+)
+def default_container(seen: Seen) -> bool:
+    return any(one.container == DEFAULT_CONTAINER for one in seen.held)
+
+
+@q1.mistake(
+    "The net is not on the device of the command line. `with tf.device(options.device):` around the whole graph, the "
+    "variables too."
+)
+def ignores_the_device(seen: Seen) -> bool:
+    wanted = device_spec.parse(seen.options.device)
+    return any(device_spec.parse(one.device).task != wanted.task for one in seen.held if seen.mine(one))
+
+
+@q1.mistake(
+    "The steps are not counted in the container. Make the global step, tf.train.get_or_create_global_step(), inside of "
+    "the `with` blocks, and give it to minimize."
+)
+def counts_no_steps(seen: Seen) -> bool:
+    return not seen.steps
+
+
+@q1.mistake(
+    "That is the share on the training images, which the net has seen. To choose between nets, ask for images that "
+    "none was trained on: digits.validation."
+)
+def reports_training(seen: Seen) -> bool:
+    return seen.training is not None and abs(seen.value - seen.training) < 0.002 and seen.value != seen.validation
+
+
+@q1.mistake("The net was tried out before it was trained. Run the share of right answers after the last step.")
+def tries_too_early(seen: Seen) -> bool:
+    return seen.validation is not None and seen.value < 0.3 < seen.validation
+
+
+@q1.mistake(
+    "A number of the command line is not used: look where options.hidden, options.rate and options.steps should stand."
+)
+def own_numbers(seen: Seen) -> bool:
+    return seen.disobeys

@@ -1,0 +1,71 @@
+"""Wrong answers to many/q1, each called as the mistake that its hint names. Tests grade them; people read them."""
+
+import argparse
+
+import dtflab as tf
+
+
+def net(images, hidden, name):
+    with tf.variable_scope(name):
+        layer = tf.layers.dense(images, hidden, tf.nn.relu, name="hidden")
+        return tf.layers.dense(layer, 10, name="logits")
+
+
+def read(argv):
+    parser = argparse.ArgumentParser()
+    for name, kind in zip(
+        ("server", "device", "container", "hidden", "rate", "steps"), (str, str, str, int, float, int)
+    ):
+        parser.add_argument(f"--{name}", type=kind)
+    return parser.parse_args(argv)
+
+
+def trained(argv, count=True, early=False, tried="validation", **changed):
+    """The right way, but for the options that are changed, and how it is tried out."""
+    options, digits = read(argv), tf.datasets.digits()
+    name = options.container
+    vars(options).update(changed)
+    with tf.Graph().as_default(), tf.container(options.container), tf.device(options.device):
+        images, labels = tf.placeholder(tf.float32, [None, 64]), tf.placeholder(tf.int64, [None])
+        logits = net(images, options.hidden, name)
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+        steps = tf.train.get_or_create_global_step() if count else None
+        step = tf.train.GradientDescentOptimizer(options.rate).minimize(loss, steps)
+        right = tf.reduce_mean(tf.cast(tf.equal(tf.argmax(logits, 1), labels), tf.float32))
+        with tf.Session(options.server) as sess:
+            sess.run(tf.global_variables_initializer())
+            part = getattr(digits, tried)
+            before = sess.run(right, {images: part.images, labels: part.labels})
+            for _ in range(options.steps):
+                x, y = digits.train.next_batch(32)
+                sess.run(step, {images: x, labels: y})
+            after = sess.run(right, {images: part.images, labels: part.labels})
+            return float(before if early else after)
+
+
+def trains_at_home(argv):
+    return trained(argv, server="", device="")
+
+
+def default_container(argv):
+    return trained(argv, container="")
+
+
+def ignores_the_device(argv):
+    return trained(argv, device="/job:worker/task:0/cpu:0")
+
+
+def counts_no_steps(argv):
+    return trained(argv, count=False)
+
+
+def reports_training(argv):
+    return trained(argv, tried="train")
+
+
+def tries_too_early(argv):
+    return trained(argv, early=True)
+
+
+def own_numbers(argv):
+    return trained(argv, rate=0.5)
