@@ -1,0 +1,171 @@
+"""Questions on input pipelines.
+
+q1: read all lines of some files with a coordinator and queue runners. An answer is called with files that the checks
+have written, on a simulated cluster, where a pipeline that waits for ever is told so at once. How it is built is up to
+the answer: what counts are the lines that come out, and what happens when a file is missing.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+from dtflab.cluster.cluster import Cluster
+from dtflab.grading.device_functions import shown
+from dtflab.grading.questions import Wrong, register
+from dtflab.graph import errors
+from dtflab.virtual.deadlock import DeadlockError
+from dtflab.viz.units import plural
+
+Lines = Sequence[str]
+
+q1 = register(
+    "input/q1",
+    "Every line once per epoch",
+    answer="read_all",
+    hints=(
+        """The pieces, in this order: tf.train.string_input_producer gives the names, tf.TextLineReader().read(names) a
+        line, a queue keeps lines, a tf.train.QueueRunner fills it. What must run before the first line can be taken?
+        Variables: the number of epochs is counted in a local one. Then threads.""",
+        """tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(line)] * 3)); then in the session
+        tf.local_variables_initializer(), coordinator = tf.train.Coordinator(), and threads =
+        tf.train.start_queue_runners(sess, coordinator). Take lines until tf.errors.OutOfRangeError.""",
+        """After the loop: coordinator.request_stop(), then coordinator.join(threads). join waits for the threads, and
+        raises the error of the one that failed: without it, a file that is missing looks like the end.""",
+    ),
+)
+
+
+# -- a run ---------------------------------------------------------------------------------------------------
+
+
+class Seen(NamedTuple):
+    """What the answer gave: the evidence. `error` is the type of what it raised."""
+
+    files: Sequence[Lines]
+    epochs: int
+    missing: bool  # one of the files
+    got: Sequence[str] = ()
+    error: type[BaseException] | None = None
+
+    @property
+    def once(self) -> Counter[str]:
+        """The lines of one epoch."""
+        return Counter(line for lines in self.files for line in lines)
+
+
+def run(answer: Any, files: Sequence[Lines], epochs: int, missing: bool = False) -> Seen:
+    """Write the files, and let the answer read them; Wrong for an error that is not about the missing file."""
+    seen = Seen(files, epochs, missing)
+    with tempfile.TemporaryDirectory() as folder, Cluster(clock="virtual", worker=1) as cluster:
+        paths = [Path(folder, f"lines{number}.txt") for number in range(len(files))]
+        for path, lines in zip(paths, files):
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        names = [str(path) for path in paths]
+        names.insert(1, str(Path(folder, "missing.txt"))) if missing else None
+        try:
+            got = answer(cluster.target, names, epochs)
+        except DeadlockError:
+            raise Wrong(
+                "The program waits for ever: nobody fills the queue.", seen._replace(error=DeadlockError)
+            ) from None
+        except errors.OpError as error:
+            return _raised(seen, error)
+    if not isinstance(got, list | tuple) or not all(isinstance(line, str | bytes) for line in got):
+        raise Wrong(f"A list of lines is expected; returned was {shown(got)}.", seen)
+    return seen._replace(got=[line.decode() if isinstance(line, bytes) else line for line in got])
+
+
+def _raised(seen: Seen, error: errors.OpError) -> Seen:
+    """What is known after an error; Wrong unless it is that of the missing file."""
+    seen = seen._replace(error=type(error))
+    if not (seen.missing and isinstance(error, errors.NotFoundError)):
+        expected = "; expected is the NotFoundError of the missing file" if seen.missing else ""
+        raise Wrong(f"It raised {type(error).__name__}: {str(error.message).splitlines()[0]}{expected}.", seen)
+    return seen
+
+
+def demand_lines(answer: Any, files: Sequence[Lines], epochs: int) -> None:
+    """Wrong unless every line comes as often as there are epochs."""
+    seen = run(answer, files, epochs)
+    expected = Counter({line: count * epochs for line, count in seen.once.items()})
+    got = Counter(seen.got)
+    if got == expected:
+        return
+    line = next(line for line in [*expected, *got] if got[line] != expected[line])
+    raise Wrong(
+        f"{plural(expected.total(), 'line')} are expected from {plural(len(files), 'file')} in "
+        f"{plural(epochs, 'epoch')}; {got.total()} came. {line!r} came {got[line]} times, not {expected[line]}.",
+        seen,
+    )
+
+
+def _files(random: Random, lengths: Sequence[int]) -> list[Lines]:
+    return [[f"file {f} line {i} {random.randrange(10**6)}" for i in range(length)] for f, length in enumerate(lengths)]
+
+
+# -- what is checked -----------------------------------------------------------------------------------------
+
+
+@q1.check("Every line comes once per epoch", points=4)
+def complete(answer: Any, random: Random) -> None:
+    lengths = [random.randint(1, 9), 0, random.randint(10, 15), random.randint(2, 6)]
+    demand_lines(answer, _files(random, lengths), random.randint(2, 3))
+
+
+@q1.check("One epoch, one file, one line", points=2)
+def small(answer: Any, random: Random) -> None:
+    for lengths in ([random.randint(3, 20)], [1], [1, 1, 1]):
+        demand_lines(answer, _files(random, lengths), 1)
+
+
+@q1.check("If a file is missing, its error is raised", points=4)
+def missing(answer: Any, random: Random) -> None:
+    seen = run(answer, _files(random, [3, 4, 2]), random.randint(1, 2), missing=True)
+    if seen.error is None:
+        told = f"One of 4 files is missing. The program returned {plural(len(seen.got), 'line')}"
+        raise Wrong(f"{told}, as if all were well; expected is a NotFoundError.", seen)
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q1.mistake(
+    "Nobody starts the queue runners: the queue stays empty, and who takes from it waits for ever. "
+    "tf.train.start_queue_runners(sess, coordinator) starts their threads."
+)
+def forgets_to_start(seen: Seen) -> bool:
+    return seen.error is DeadlockError
+
+
+@q1.mistake(
+    "A variable has no value: string_input_producer counts its epochs in a local variable. Run "
+    "tf.local_variables_initializer() before the queue runners start."
+)
+def forgets_local_variables(seen: Seen) -> bool:
+    return seen.error is errors.FailedPreconditionError
+
+
+@q1.mistake(
+    "A thread that reads has failed, and nobody was told: its queue was closed, which looks like the end. "
+    "coordinator.join(threads) raises the error of the thread. It must be reached, and not be caught."
+)
+def swallows_errors(seen: Seen) -> bool:
+    return seen.missing and seen.error is None
+
+
+@q1.mistake("Each line came once, though there are more epochs. Give num_epochs to string_input_producer.")
+def one_epoch_only(seen: Seen) -> bool:
+    return seen.epochs > 1 and Counter(seen.got) == seen.once
+
+
+@q1.mistake(
+    "Lines at the end are missing. A batch that is not full any more is lost with dequeue_many, and so is what is in "
+    "the queue if you stop before it is empty. Take until OutOfRangeError; dequeue_up_to gives smaller batches."
+)
+def loses_the_end(seen: Seen) -> bool:
+    return len(seen.got) < seen.once.total() * seen.epochs

@@ -1,0 +1,47 @@
+"""Wrong answers to input/q1, each called as the mistake that its hint names. Tests grade them; people read them."""
+
+import dtflab as tf
+
+
+def read(server, filenames, epochs, start=True, initialize=True, join=True, batch=0):
+    """The right way, but for a step that is left out."""
+    lines = []
+    with tf.Graph().as_default(), tf.Session(server) as sess:
+        names = tf.train.string_input_producer(filenames, num_epochs=epochs)
+        _, line = tf.TextLineReader().read(names)
+        queue = tf.FIFOQueue(10, [tf.string], shapes=[[]])
+        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(line)] * 2))
+        take = queue.dequeue_many(batch) if batch else queue.dequeue()
+        if initialize:
+            sess.run(tf.local_variables_initializer())
+        coordinator = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(sess, coordinator) if start else []
+        try:
+            while True:
+                taken = sess.run(take)
+                lines.extend(taken if batch else [taken])
+        except tf.errors.OutOfRangeError:
+            coordinator.request_stop()
+        if join:
+            coordinator.join(threads)
+    return lines
+
+
+def forgets_to_start(server, filenames, epochs):
+    return read(server, filenames, epochs, start=False)
+
+
+def forgets_local_variables(server, filenames, epochs):
+    return read(server, filenames, epochs, initialize=False)
+
+
+def swallows_errors(server, filenames, epochs):
+    return read(server, filenames, epochs, join=False)
+
+
+def one_epoch_only(server, filenames, epochs):
+    return read(server, filenames, epochs=1)
+
+
+def loses_the_end(server, filenames, epochs):
+    return read(server, filenames, epochs, batch=4)
