@@ -1,0 +1,32 @@
+"""Wrong answers to parallel/q2, each called as the mistake that its hint names. Tests grade them; people read them."""
+
+import dtflab as tf
+
+
+def waiting(parts, distance):
+    """Each part waits for the one that is so many before it."""
+    results = []
+    for i, part in enumerate(parts):
+        with tf.control_dependencies([results[i - distance]] if i >= distance else []):
+            results.append(part())
+    return tf.add_n(results)
+
+
+def lets_all_begin(parts, at_once):
+    return tf.add_n([part() for part in parts])
+
+
+def makes_them_before(parts, at_once):
+    results = [part() for part in parts]
+    for i in range(at_once, len(parts)):
+        with tf.control_dependencies([results[i - at_once]]):
+            results[i] = tf.identity(results[i])
+    return tf.add_n(results)
+
+
+def always_one(parts, at_once):
+    return waiting(parts, 1)
+
+
+def one_too_many(parts, at_once):
+    return waiting(parts, at_once + 1)

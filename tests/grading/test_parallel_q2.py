@@ -1,0 +1,89 @@
+"""parallel/q2 accepts every right answer, whichever way it is written, and says what is wrong with others."""
+
+from __future__ import annotations
+
+import pytest
+
+import dtflab as tf
+
+Q2 = "parallel/q2"
+
+
+def in_waves(parts, at_once):
+    """All of a wave wait for all of the one before."""
+    done, results = [], []
+    for start in range(0, len(parts), at_once):
+        with tf.control_dependencies(done):
+            done = [part() for part in parts[start : start + at_once]]
+        results += done
+    return tf.add_n(results)
+
+
+def in_chains(parts, at_once):
+    """As many chains as may be at work; each part waits for the one before it in its chain."""
+    total = []
+    for first in range(at_once):
+        last = []
+        for part in parts[first::at_once]:
+            with tf.control_dependencies(last):
+                last = [part()]
+            total += last
+    return tf.add_n(total)
+
+
+def backwards(parts, at_once):
+    results = []
+    for part in reversed(parts):
+        with tf.get_default_graph().control_dependencies(results[-at_once:][:1] if len(results) >= at_once else None):
+            results.insert(len(results), part())
+    return sum(results[1:], results[0])
+
+
+def with_ops(parts, at_once):
+    """Waits for the op of a result, and groups."""
+    results, gates = [], []
+    for i, part in enumerate(parts):
+        with tf.control_dependencies([gates[i - at_once]] if i >= at_once else []):
+            results.append(part())
+        gates.append(tf.group(results[-1]))
+    return tf.reduce_sum(tf.stack(results))
+
+
+def adding_up(parts, at_once):
+    """Each chain carries its sum along, and waits for it."""
+    totals = [tf.constant(0.0)] * at_once
+    for i, part in enumerate(parts):
+        with tf.control_dependencies([totals[i % at_once]]):
+            totals[i % at_once] += part()
+    return tf.accumulate_n(totals) if at_once > 1 else totals[0]
+
+
+RIGHT = [in_waves, in_chains, backwards, with_ops, adding_up]
+
+
+@pytest.mark.parametrize("answer", RIGHT)
+def test_every_right_answer_gets_full_marks(answer, monkeypatch):
+    for seed in "012":
+        monkeypatch.setenv("DTFLAB_GRADE_SEED", seed)
+        score = tf.grade(Q2, answer)
+        assert score == 10, score.text
+
+
+BAD = {
+    "nothing": (lambda parts, at_once: None, "in_turn returned None; expected is a tensor"),
+    "a part is missing": (lambda parts, at_once: in_waves(parts[1:], at_once), "expected is the sum"),
+    "all at once": (lambda parts, at_once: in_waves(parts, 99), "large tensors at once; expected are 1."),
+    "all in a row": (lambda parts, at_once: in_waves(parts, 1), "of them have to run one after the other"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_told(name):
+    answer, told = BAD[name]
+    score = tf.grade(Q2, answer)
+    assert score < 10 and told in score.text, score.text
+
+
+def test_the_picture_shows_the_peak():
+    score = tf.grade(Q2, lambda parts, at_once: in_waves(parts, 99))
+    assert "Memory of the card" in score.html and "Fill" in score.text
