@@ -19,10 +19,12 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def html_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """The same as HTML."""
-    head = "".join(f"<th style=text-align:left>{html.escape(title)}</th>" for title in heads)
-    body = "".join(
-        f"<tr>{''.join(f'<td style=text-align:left>{html.escape(str(cell))}</td>' for cell in row)}</tr>"
-        for row in rows
-    )
+    """The same as HTML. The first column says what a row is about, and is not broken into lines."""
+    head = "".join(_cell("th", title, first=i == 0) for i, title in enumerate(heads))
+    body = "".join(f"<tr>{''.join(_cell('td', cell, first=i == 0) for i, cell in enumerate(row))}</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _cell(kind: str, content: Any, first: bool) -> str:
+    style = "text-align:left" + ";white-space:nowrap" * first
+    return f"<{kind} style={style}>{html.escape(str(content))}</{kind}>"

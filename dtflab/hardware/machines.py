@@ -9,6 +9,7 @@ network card; a task sees of the cards those that it is shown, in that order, as
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -36,6 +37,11 @@ class Link:
     name: str
     bandwidth: float
     latency_s: float
+
+    @property
+    def short(self) -> str:
+        """Its name for people: without the process, and the number of the cluster, that its host belongs to."""
+        return re.sub(r"(\.cluster\d+)? of process \d+", "", self.name)
 
 
 class Place(NamedTuple):

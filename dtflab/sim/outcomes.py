@@ -5,7 +5,7 @@ Rule: everything is read off the schedule; what stands for a master's calls is n
 
 from __future__ import annotations
 
-import re
+import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from dtflab.graph import device_spec
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import html_table, text_table
 from dtflab.hardware.schedule import Message, Schedule, Span
 from dtflab.hardware.topology import Link
 from dtflab.protos.step_stats_pb2 import StepStats
@@ -95,7 +95,7 @@ class Outcome:
         A wide link is taken, too, while a narrow one on the same way lets a message through: not for its own bytes.
         """
         links = sorted(self.schedule.link_busy.items(), key=lambda pair: (-self._own[pair[0]], -pair[1]))
-        return {link_name(link): seconds / self.makespan for link, seconds in links}
+        return {link.short: seconds / self.makespan for link, seconds in links}
 
     @cached_property
     def _own(self) -> dict[Link, float]:
@@ -123,7 +123,7 @@ class Outcome:
         if isinstance(each, Span):
             return Part("compute", f"{each.name} on {each.device}", each.end - each.start)
         narrowest = max(each.hops, key=lambda hop: hop.end - hop.start).link
-        return Part("transfer", f"{self._made(each)} over {link_name(narrowest)}", each.arrived - each.sent)
+        return Part("transfer", f"{self._made(each)} over {narrowest.short}", each.arrived - each.sent)
 
     def _made(self, message: Message) -> str:
         """The op whose output a message is; the call, if it is one."""
@@ -194,20 +194,51 @@ class Outcome:
         beside = f", {self.speedup:.3g} × the base" if self.changes else ""
         return f"{1e3 * self.makespan:.4g} ms, {self.rate} {what}/s{beside}"
 
+    @property
+    def path_rows(self) -> list[tuple[str, str, str, str]]:
+        """The critical path as lines of a table under `PATH_HEADS`: its longest parts in order, the others as one."""
+        path = self.critical_path
+        longest = sorted(path, key=lambda part: -part.seconds)[:_MOST_PARTS]
+        shown = [part for part in path if any(part is one for one in longest)]
+        rest = sum(part.seconds for part in path) - sum(part.seconds for part in shown)
+        parts = [
+            *shown,
+            *([Part("…", f"{len(path) - len(shown)} shorter parts", rest)] if len(path) > len(shown) else []),
+        ]
+        return [
+            (part.kind, part.what, f"{1e3 * part.seconds:.3f}", f"{100 * part.seconds / self.makespan:.0f} %")
+            for part in parts
+        ]
+
     def __repr__(self) -> str:
+        return "\n".join([f"{self.title}: {self.sentence}", *(text_table(*each) for each in self._tables)])
+
+    def _repr_html_(self) -> str:
+        head = html.escape(f"{self.title}: {self.sentence}")
+        return f"<p>{head}</p>" + "".join(html_table(*each) for each in self._tables)
+
+    @property
+    def _tables(self) -> list[tuple[tuple[str, ...], Sequence[Sequence[str]]]]:
         devices = [
             (device, f"{1e3 * busy:.3f}", f"{100 * self.idle[device]:.0f} %") for device, busy in self.busy.items()
         ]
         links = [(link, f"{100 * load:.0f} %") for link, load in list(self.link_load.items())[:8]]
-        parts = [text_table(("device", "busy, ms", "idle"), devices)]
-        if links:
-            parts.append(text_table(("link", "load"), links))
-        return "\n".join([f"{self.title}: {self.sentence}", *parts])
+        found: list[tuple[tuple[str, ...], Sequence[Sequence[str]]]] = [
+            (("device", "busy, ms", "idle"), devices),
+            (("link", "load"), links),
+            (PATH_HEADS, self.path_rows),
+        ]
+        return [each for each in found if each[1]]
 
 
-def link_name(link: Link) -> str:
-    """The name of a link, without the process and the number of the cluster that it belongs to."""
-    return re.sub(r"(\.cluster\d+)? of process \d+", "", link.name)
+class Outcomes(list[Outcome]):
+    """Answers under each other, as a table in text and in a notebook."""
+
+    def __repr__(self) -> str:
+        return table(self)
+
+    def _repr_html_(self) -> str:
+        return html_table(HEADS, [one.row for one in self])
 
 
 FACTORS = ("network", "latency", "bus", "gpu", "cpu")  # of these a number says how many times as much
@@ -223,6 +254,8 @@ def _words(what: str, value: Any) -> str:
     return f"{what} {getattr(value, 'name', value)}{size}"
 
 
+PATH_HEADS = ("critical path", "what", "ms", "of the step")
+_MOST_PARTS = 12  # of a critical path, in its table
 HEADS = ("what if", "step, ms", "per second", "speedup", "busiest link", "idle")
 
 

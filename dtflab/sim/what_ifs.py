@@ -23,7 +23,7 @@ from dtflab.hardware.schedule import Plan
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession
 from dtflab.sim.altered import altered, first_worker, is_factor, with_local, with_workers
-from dtflab.sim.outcomes import Outcome, table
+from dtflab.sim.outcomes import Outcome, Outcomes, table
 from dtflab.sim.step_graph import StepGraph, planned, remembered, traced
 from dtflab.sim.step_tasks import StepFabric, computes, copy_of, plain, replicas, tasks_of
 from dtflab.sim.stragglers import Stragglers
@@ -159,7 +159,7 @@ class WhatIf:
         with NO_COLLECTION:  # thousands of spans, which stay
             return self._run(changes, machines, count, size, stragglers, seed)
 
-    def sweep(self, **values: Any) -> list[Outcome]:
+    def sweep(self, **values: Any) -> Outcomes:
         """An outcome for each value of one thing: `sweep(workers=[1, 2, 4, 8])`; others may stand, `network="1Gb/s"`.
 
         ValueError if not exactly one thing has several values.
@@ -169,7 +169,7 @@ class WhatIf:
             found = " and ".join(several) or "none"
             raise ValueError(f"A sweep gives one thing several values, such as workers=[1, 2, 4]; here: {found}.")
         (what,) = several
-        return [self.run(**values | {what: value}) for value in values[what]]
+        return Outcomes(self.run(**values | {what: value}) for value in values[what])
 
     def table(self, **values: Any) -> str:
         """A sweep as text, below the base: `print(w.table(network=["1Gb/s", "10Gb/s"]))`."""

@@ -126,7 +126,7 @@ class World:
             for slots, own in devices.items()
         ]
         links = [
-            LinkLoad(wire.link.name, wire.messages, wire.nbytes, wire.busy, share(wire.busy, now))
+            LinkLoad(wire.link.short, wire.messages, wire.nbytes, wire.busy, share(wire.busy, now))
             for wire in self.wires.used
         ]
         return Loads(

@@ -17,7 +17,7 @@ from dtflab.viz import marks
 from dtflab.viz.names import shorter
 from dtflab.viz.palette import Look, in_order, look, natural
 from dtflab.viz.svg import shorten, text_width
-from dtflab.viz.trace import Event, Trace, Transfer
+from dtflab.viz.trace import MOVED, Event, Trace, Transfer
 
 ROW, NAMES_ROW, RECEIVE_ROW, BAND_GAP, BAND_PADDING = 22.0, 14.0, 17.0, 10.0, 6.0
 IDLE_ROOM, LABEL_GAP, LEAST_BAR = 70.0, 12.0, 1.5
@@ -141,7 +141,7 @@ class Bands:
         """The event that made each transfer's tensor: in a loop, that of the same turn."""
         made: defaultdict[tuple[str, str], list[Event]] = defaultdict(list)
         for event in sorted((e for band in self.bands for row in band.rows for e in row.events), key=lambda e: e.end):
-            if not event.part:
+            if not event.part and event.op not in MOVED.values():
                 made[event.device, event.name].append(event)
         ends = {key: [event.end for event in events] for key, events in made.items()}
         makers, turns = {}, Counter[tuple[str, str]]()
@@ -167,7 +167,8 @@ class Bands:
         mark = self.mark(event)
         room = self.extent(event)[1] - 8 - (text_width(f"{mark} ", 11) if mark else 0)
         cut = shorten(readable(event.name).rpartition("/")[2], room, 11) if room >= LEAST_CUT else ""
-        forms = [event.called(name) for name in (*shorter(event.name), event.op, cut) if name]
+        kind = "" if event.op in MOVED.values() else event.op  # what moves is called by its name
+        forms = [event.called(name) for name in (*shorter(event.name), kind, cut) if name]
         return next((name for name in forms if text_width(name, 11) <= room), None)
 
     def _names(self, events: Sequence[Event]) -> list[tuple[float, str]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dtflab.viz.palette import OKABE_ITO
+from dtflab.viz.style import PROJECTOR, current
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 INK, SOFT, CARD = "#1f2328", "#57606a", "#fff"
 _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)))
 _MARKERS = "osD^vPX"
+_SCALE = 16 * 96 / (10 * 100)  # makes numbers at an axis, of 10 points at 100 dots per inch, 16 of the screen's points
 _MOST_MARKERS = 24  # more points than this, and only some of them are marked
 
 
@@ -33,17 +35,20 @@ def curve(
     ylabel: str,
     *,
     title: str = "",
+    log: bool = False,
     width: float = 7.2,
     height: float = 3.6,
 ) -> Figure:
     """A Figure with one line for each of `ys` (name → values) over `xs`; NaN leaves a gap.
 
-    `xlabel` and `ylabel` say what is shown, with its unit: "step", "time (ms)". Sizes are inches.
+    `xlabel` and `ylabel` say what is shown, with its unit: "step", "time (ms)". With `log`, equal steps along x are
+    equal factors. Sizes are inches.
     """
     x, lines = _checked(xs, ys)
     if not xlabel or not ylabel:
         raise ValueError("both axes need a label, with a unit where there is one: curve(..., 'step', 'loss')")
-    figure = _figure_class()(figsize=(width, height), dpi=100, facecolor=CARD, layout="constrained")
+    dots = 100 * (_SCALE if current() is PROJECTOR else 1.0)
+    figure = _figure_class()(figsize=(width, height), dpi=dots, facecolor=CARD, layout="constrained")
     axes = figure.add_subplot()
     ends = []
     for i, (name, y) in enumerate(lines.items()):
@@ -51,6 +56,8 @@ def curve(
         last = np.flatnonzero(np.isfinite(y))
         ends.append((float(y[last[-1]]), float(x[last[-1]]), name, OKABE_ITO[i % len(OKABE_ITO)].line))
     _dress(axes, xlabel, ylabel, title)
+    if log:
+        _logarithmic(axes, x)
     _name_ends(axes, ends)
     return figure
 
@@ -95,6 +102,17 @@ def _dress(axes: Axes, xlabel: str, ylabel: str, title: str) -> None:
         spine.set_color("#8c959f")
 
 
+def _logarithmic(axes: Axes, x: Any) -> None:
+    """A logarithmic axis with numbers as people write them, at the points."""
+    from matplotlib.ticker import NullLocator
+
+    if x.min() <= 0:
+        raise ValueError(f"a logarithmic axis has no place for {x.min():g}")
+    axes.set_xscale("log")
+    axes.set_xticks(x, [f"{value:g}" for value in x])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
 def _name_ends(axes: Axes, ends: list[tuple[float, float, str, str]]) -> None:
     """Write each name beside the end of its line, pushed apart where they would touch."""
     low, high = axes.get_ylim()
@@ -126,8 +144,8 @@ def _figure_class() -> type[Figure]:
 
         def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
             png = io.BytesIO()
-            self.savefig(png, format="png", dpi=200)
-            width, height = (round(inches * 100) for inches in self.get_size_inches())
+            self.savefig(png, format="png", dpi=2 * self.dpi)
+            width, height = (round(inches * self.dpi) for inches in self.get_size_inches())
             text = f"<Figure of {', '.join(line.get_label() for line in self.axes[0].lines)}>"  # type: ignore[misc]
             bundle = {"image/png": png.getvalue(), "text/plain": text}
             return bundle, {"image/png": {"width": width, "height": height}}

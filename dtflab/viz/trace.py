@@ -3,7 +3,7 @@
 Reads TensorFlow's StepStats (or a RunMetadata that holds one), as dtflab and real TensorFlow write it; a transfer
 is the node `RecvTensor` on the receiving device, whose label says size, tensor, source and destination. What a device
 does beside its nodes, the parts of a kernel on intra-op threads and a GPU's copies, stands under a name of its own:
-`/device:GPU:0/intra-op`, `/device:GPU:0/memcpy`.
+`/device:GPU:0/intra-op`, `/device:GPU:0/memcpy`; so does what is on its way to a device in virtual time, `…/wire`.
 Times are microseconds since the start of the step. Clocks of different machines are taken at their word.
 """
 
@@ -18,6 +18,7 @@ from dtflab.graph.node_stats import SLOT
 _TRANSFER = re.compile(
     r"(?:\[(?P<bytes>\d+)B\] )?(?:\[[^]]*\] )?(?P<tensor>.+) from (?P<source>\S+) to (?P<target>\S+)"
 )
+_ADDED = re.compile(r"^edge_\d+_|/to_job_\w+/.+/(?:send|recv)(?=:MEMCPY)")  # to the name of what is moved
 _EDGE_NUMBER = re.compile(r"^edge_\d+_")
 # TensorFlow puts what a node took of memory before its name: `[cpu 16.0MB 16.0MB] `.
 _LABEL = re.compile(r"^(?:\[\S+ [^]]*B\] )*(?P<name>\S+) = (?P<op>\w+)\(")
@@ -26,6 +27,7 @@ _PART = re.compile(r" part (?P<number>\d+) of (?P<count>\d+)$")
 _OWN_POOL = re.compile(r"^[CG]PU(:\d+)? (?=.*(inter|intra)-op)")
 _BFC = re.compile(r"GPU_\d+_bfc$")
 _HIDDEN = {"_SOURCE", "_SINK"}
+MOVED = {"wire": "sent", "memcpy": "copied"}  # what the rows of these names show
 
 
 class Event(NamedTuple):
@@ -172,8 +174,10 @@ def _event(node: Any, device: Any, zero: float) -> Event:
     thread = beside["line"] if beside and not part else _OWN_POOL.sub("", thread)
     where = beside["device"] if beside else device.device
     op = match["op"] if match else node.timeline_label or node.node_name
+    if beside and op == "NoOp":  # no op, but what is on its way
+        op = MOVED.get(beside["line"], op)
     numbers = (int(part["number"]), int(part["count"])) if part else None
-    return Event(node.node_name, op, where, thread, *_span(node, zero), _bytes(node), numbers)
+    return Event(_ADDED.sub("", node.node_name), op, where, thread, *_span(node, zero), _bytes(node), numbers)
 
 
 def _bytes(node: Any) -> int:

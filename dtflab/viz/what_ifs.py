@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dtflab.graph.text_table import text_table
 from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Network, Nic
-from dtflab.sim.outcomes import FACTORS, HEADS, Outcome, link_name
+from dtflab.sim.outcomes import FACTORS, HEADS, PATH_HEADS, Outcome
 from dtflab.viz.curves import curve
 from dtflab.viz.marks import badge, badge_width, heading
 from dtflab.viz.palette import GREY, in_order, look
-from dtflab.viz.picture import Picture
+from dtflab.viz.picture import Picture, Table
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, join, number, shorten, tag, text_width
 from dtflab.viz.units import plural, ticks, time_unit
@@ -73,7 +73,9 @@ def what_if(
     rows = [(name, *one.row[1:]) for name, one in named]
     sentence = f"{title}. {'; '.join(f'{name}: {one.sentence}' for name, one in named)}."
     drawing = join([head, *blocks, *_axis(scale, y - _GAP + 14)])
-    return Picture(drawing, (room(), y + 4), _STYLE, sentence, [(title, HEADS, rows)], text_table(HEADS, rows))
+    tables: list[Table] = [(title, HEADS, rows)]
+    tables += [(f"Critical path: {name}", PATH_HEADS, one.path_rows) for name, one in named]
+    return Picture(drawing, (room(), y + 4), _STYLE, sentence, tables, text_table(HEADS, rows))
 
 
 def _check(outcomes: Any) -> None:
@@ -113,7 +115,7 @@ def _hops(one: Outcome, link: str) -> list[tuple[float, float, str]]:
         (hop.start, hop.end, message.source)
         for message in one.messages
         for hop in message.hops
-        if link_name(hop.link) == link and hop.end > hop.start
+        if hop.link.short == link and hop.end > hop.start
     ]
 
 
@@ -215,7 +217,13 @@ def sweep(
     if any(found != (what, xs) for found in axes.values()):
         raise ValueError(f"The lines {', '.join(lines)} are not over the same values of one thing.")
     words, shown = _SHOWN[of]
-    return curve(xs, {name: [shown(one) for one in each] for name, each in lines.items()}, what, words, title=title)
+    ys = {name: [shown(one) for one in each] for name, each in lines.items()}
+    return curve(xs, ys, what, words, title=title, log=_is_wide(what, xs))
+
+
+def _is_wide(what: str, xs: Sequence[float]) -> bool:
+    """Whether these are rates, or factors of them, the largest ten times the smallest or more."""
+    return what.startswith(FACTORS) and 0 < 10 * min(xs) <= max(xs)
 
 
 def _values(outcomes: Sequence[Outcome]) -> tuple[str, list[float]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ import dtflab as tf
 from dtflab import model_parallel, sim
 from dtflab.hardware.catalogue import cpu, gpu
 from dtflab.hardware.machines import machines_for
+from dtflab.sim import outcomes
 from tests.graphs import build, recipes
 from tests.test_one_equals_many import PLACES, TWO_CPUS
 
@@ -59,11 +62,12 @@ def seconds_of_a_step(batch=32, workers=1, **hardware):
 @pytest.fixture(scope="module")
 def question():
     """The step of one worker, asked of its session."""
-    with tf.Graph().as_default(), cluster() as made:
+    with tf.Graph().as_default() as graph:
         x, fetches = train_on_servers()
-        with tf.Session(made.target) as session:
-            session.run(tf.global_variables_initializer())
-            yield sim.what_if(session, fetches=fetches, feed_dict={x: images(32)})
+        initialize = tf.global_variables_initializer()
+    with cluster() as made, contextlib.closing(tf.Session(made.target, graph=graph)) as session:
+        session.run(initialize)
+        yield sim.what_if(session, fetches=fetches, feed_dict={x: images(32)})
 
 
 # -- the base ---------------------------------------------------------------------------------------------------------
@@ -328,13 +332,13 @@ def test_its_trace_is_a_timeline(question):
 
 
 def test_tables(question):
-    outcomes = question.sweep(network=["1Gb/s", "10Gb/s", "100Gb/s"])
-    assert [outcome.title for outcome in outcomes] == ["network 1Gb/s", "network 10Gb/s", "network 100Gb/s"]
+    answers = question.sweep(network=["1Gb/s", "10Gb/s", "100Gb/s"])
+    assert [outcome.title for outcome in answers] == ["network 1Gb/s", "network 10Gb/s", "network 100Gb/s"]
     lines = question.table(network=["1Gb/s", "10Gb/s", "100Gb/s"]).splitlines()
     assert len(lines) == 5 and lines[1].split()[:3] == ["as", "it", "is"]
-    assert f"{1e3 * outcomes[0].makespan:.3f}" in lines[2]
-    assert "ingress" in repr(outcomes[0]) and "0.20" in lines[2]
-    assert outcomes[0].to_dict()["makespan"] == outcomes[0].makespan
+    assert f"{1e3 * answers[0].makespan:.3f}" in lines[2]
+    assert "ingress" in repr(answers[0]) and "0.20" in lines[2]
+    assert answers[0].to_dict()["makespan"] == answers[0].makespan
 
 
 def test_a_session_without_a_cluster_runs_where_the_first_worker_does():
@@ -518,3 +522,21 @@ def test_bad_questions_say_what_is_lacking(question):
             sim.what_if(flat(fetches), made).run(workers=2)
         with tf.Session(made.target) as session, pytest.raises(ValueError, match="What does the step fetch"):
             sim.what_if(session)
+
+
+def test_answers_are_tables_in_a_notebook_too(question):
+    several = question.sweep(workers=[1, 2])
+    assert repr(several) == outcomes.table(several) and len(several) == 2
+    html = several._repr_html_()
+    assert html.count("<tr>") == 3 and all(cell in html for one in several for cell in one.row[1:])
+    html = question.base._repr_html_()
+    assert question.base.sentence in html and "critical path" in html and html.count("<table>") == 3
+
+
+def test_the_table_of_the_critical_path_adds_up_to_the_step(question):
+    rows = question.base.path_rows
+    assert len(question.base.critical_path) > len(rows) == 13
+    assert sum(float(ms) for _, _, ms, _ in rows) == pytest.approx(1e3 * question.base.makespan, abs=1e-2)
+    longest = max(question.base.critical_path, key=lambda part: part.seconds)
+    assert (longest.kind, longest.what) in [row[:2] for row in rows] and rows[-1][0] == "…"
+    assert "critical path" in repr(question.base) and longest.what in repr(question.base)

@@ -81,3 +81,9 @@ def test_a_host_of_many_tasks_has_one_row():
 def test_real_time_has_no_loads():
     with tf.Cluster(worker=1) as cluster, pytest.raises(ValueError, match="knows no loads"):
         cluster.loads()
+
+
+def test_links_have_the_short_names_that_what_if_gives_them(cluster):
+    cluster.run(product_of_a_pulled_matrix)
+    names = {link.name for link in cluster.loads().links}
+    assert {"ps-0 egress", "worker-0 ingress"} <= names and not any("process" in name for name in names)

@@ -68,3 +68,25 @@ def test_importing_viz_loads_neither_matplotlib_nor_networkx():
     code = "import dtflab.viz, sys; print({'matplotlib', 'networkx'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_a_logarithmic_axis_has_its_points_as_numbers_and_no_place_for_zero():
+    axes = viz.curve([1, 10, 100], {"a": [1, 2, 3]}, "rate, Gbit/s", "loss", log=True).axes[0]
+    assert axes.get_xscale() == "log" and [text.get_text() for text in axes.get_xticklabels()] == ["1", "10", "100"]
+    with pytest.raises(ValueError, match="no place for 0"):
+        viz.curve([0, 10], {"a": [1, 2]}, "rate", "loss", log=True)
+
+
+def test_a_projectors_curve_has_numbers_of_16_points():
+    def look():
+        figure = viz.curve([1, 2], {"a": [1, 2]}, "step", "loss")
+        size = figure.axes[0].get_xticklabels()[0].get_fontsize() / 72 * figure.dpi
+        return size * 72 / 96, figure._repr_mimebundle_()[1]["image/png"]["width"]
+
+    plain = look()
+    viz.style("projector")
+    try:
+        points, width = look()
+    finally:
+        viz.style("default")
+    assert points == pytest.approx(16) and plain[0] < 11 and plain[1] < width < 1200

@@ -1,6 +1,7 @@
 import itertools
 import sys
 
+import numpy as np
 import pytest
 from pytest import approx
 
@@ -238,3 +239,19 @@ def test_bands_of_simulated_gpus_say_whose_times_they_show():
         tf.simulate_gpus(None)
     assert picture.svg.count("simulated: NumPy timings") == 1
     assert "device:GPU:0 (simulated: NumPy timings)" in repr(picture)
+
+
+def test_rows_of_what_is_moved_say_what():
+    with tf.Graph().as_default(), tf.Cluster(ps=1, worker=1, gpus=1, gpu="K40", clock="virtual") as cluster:
+        with tf.device("/job:ps/task:0"):
+            weights = tf.constant(np.ones([500, 500], np.float32), name="weights")
+        with tf.device("/job:worker/task:0/gpu:0"):
+            product = tf.matmul(weights, weights, name="product")
+        with tf.Session(cluster.target) as session:
+            metadata = session.trace(product)
+    moved = {(event.name, event.op, event.thread) for event in trace.read(metadata).beside}
+    assert ("weights", "sent", "wire") in moved and ("weights:MEMCPYHtoD", "copied", "memcpy") in moved
+    picture = viz.timeline(metadata)
+    assert ">weights</text>" in picture.svg and "NoOp" not in picture.svg
+    (wire,) = (row for _, _, rows in picture.tables for row in rows if row[1] == "sent" and "weights" in row[0])
+    assert wire[3] == "wire"

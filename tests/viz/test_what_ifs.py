@@ -56,7 +56,8 @@ def test_it_says_in_words_what_it_shows(question):
     for name, one in outcomes.items():
         assert f"{name}: {one.sentence}" in picture.sentence
         assert f">{name}</text>" in picture.svg and f">{one.sentence}</text>" in picture.svg
-    ((title, heads, rows),) = picture.tables
+    (title, heads, rows), (path, _, parts), _ = picture.tables
+    assert path == "Critical path: now" and parts == question.base.path_rows
     assert (title, heads, [row[0] for row in rows]) == ("More", HEADS, ["now", "with more"])
     assert picture.svg.count(">worker:2 GPU:0</text>") == 1
     assert " of process " not in picture.svg + picture.text
@@ -86,6 +87,9 @@ def test_a_curve_over_what_was_changed(question):
     assert (axes.get_xlabel(), [line.get_label() for line in axes.lines]) == ("workers", ["1Gb/s", "10Gb/s"])
     axes = viz.sweep(question.sweep(network=["1Gb/s", "10Gb/s"])).axes[0]
     assert (axes.get_xlabel(), axes.lines[0].get_xdata().tolist()) == ("network, Gbit/s", [1, 10])
+    assert axes.get_xscale() == "log" and [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "10"]
+    assert viz.sweep(question.sweep(network=["1Gb/s", "5Gb/s"])).axes[0].get_xscale() == "linear"
+    assert viz.sweep(question.sweep(workers=[1, 20])).axes[0].get_xscale() == "linear"  # a number of things
     assert viz.sweep(question.sweep(gpu=[1.0, 2.0]), "speedup").axes[0].get_xlabel() == "gpu, × the base"
 
 
