@@ -59,12 +59,12 @@ class Graded:
 
 def none(submission: Submission, questions: Sequence[Question], why: str) -> Graded:
     """No points for a file that can't be graded."""
-    return Graded(submission, [_lost(question, why) for question in questions], failed=why)
+    return Graded(submission, [_lost(question, "Not judged: see above.") for question in questions], failed=why)
 
 
 def _lost(question: Question, why: str) -> Report:
     results = [Result(check, False, why) for check in question.checks]
-    return Report(question, results, "", "")
+    return Report(question, results, "", "", next_step=why)
 
 
 # -- one submission ------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ COLUMNS = (
     *("raw_score", "late_submission_penalty", "score", "max_score"),
 )
 _STYLE = (
+    ":root{color-scheme:light dark}"
     "body{font-family:system-ui,sans-serif;color:#111;background:#fff;margin:24px;max-width:1000px}"
     "table.all{border-collapse:collapse}table.all th,table.all td{text-align:left;padding:4px 16px 4px 0;"
     "border-bottom:1px solid #ccc;vertical-align:top}td.number{text-align:right;font-variant-numeric:tabular-nums}"
@@ -102,9 +103,13 @@ def html(all_graded: Sequence[Graded]) -> str:
 
 def _row(number: int, one: Graded) -> Markup:
     name = tag("a", one.submission.student, href=f"#file-{number}")
-    note = tag("div", f"Not graded: {one.failed}", class_="failed") if one.failed else plural(len(one.notes), "note")
+    note = tag("div", f"Not graded: {one.failed}", class_="failed") if one.failed else _counted(one)
     points = tag("td", _points(one), class_="number")
     return tag("tr", tag("td", name), tag("td", one.submission.assignment), points, tag("td", note))
+
+
+def _counted(one: Graded) -> str:
+    return plural(len(one.notes), "note") if one.notes else ""
 
 
 def _section(number: int, one: Graded) -> Markup:
