@@ -243,8 +243,11 @@ tf.viz.cards(seen[-1])
 # %%
 def held_by(who):
     """MiB that a program held after each run."""
-    programs = [[process for process in state.hosts[0].processes if who in process.name] for state in seen]
-    return [sum(process.held for process in found) / MIB for found in programs]
+    held = []
+    for state in seen:
+        processes = [process for process in state.hosts[0].processes if who in process.name]
+        held.append(sum(process.held for process in processes) / MIB)
+    return held
 
 
 tf.viz.curve(

@@ -115,7 +115,7 @@ for _ in range(2):
 
 # %%
 def four_products(inter_op_threads):
-    """The timeline of four independent products with so many inter-op threads, and one intra-op thread."""
+    """The timeline of four independent products; one intra-op thread, so many inter-op threads."""
     tf.reset_default_graph()
     with tf.device("/cpu:0"):
         table = tf.constant(0.001, shape=[800, 800], name="table")
