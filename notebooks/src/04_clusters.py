@@ -336,8 +336,8 @@ cluster.stop()
 # %% [markdown]
 # ## Exercise
 #
-# `exercises/ex04_machines.ipynb`: three machines with two GPUs each. Which servers do you start on them, and what may each
-# of them see?
+# [exercises/ex04_machines](../exercises/ex04_machines.ipynb): three machines with two GPUs each. Which servers do you start
+# on them, and what may each of them see?
 #
 # ## What you can do now
 #

@@ -178,8 +178,8 @@ def client(target, amount, variables, init=False):
         return sess.run(sums)
 
 
-client(worker0, 0, [("", "x"), ("", "y")], init=True)
-client(worker0, 0, [("problem-1", "x")], init=True)
+for variables in ([("", "x"), ("", "y")], [("problem-1", "x")]):
+    client(worker0, 0, variables, init=True)
 
 # %%
 # Figure 12-7
@@ -359,8 +359,10 @@ sess.run(rows, example)  # the first time, tasks also get their parts of the gra
 #
 # ## Exercise
 #
-# - `exercises/ex05_rescue.ipynb`: days of training have ended, and nobody saved the model. Is it lost?
-# - `exercises/ex05_sharded_table.ipynb`: write the lookup of rows in a table that is cut over parameter servers.
+# - [exercises/ex05_rescue](../exercises/ex05_rescue.ipynb): days of training have ended, and nobody saved the model. Is it
+#   lost?
+# - [exercises/ex05_sharded_table](../exercises/ex05_sharded_table.ipynb): write the lookup of rows in a table that is cut
+#   over parameter servers.
 #
 # ## What you can do now
 #

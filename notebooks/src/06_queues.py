@@ -406,8 +406,8 @@ for room in range(5, 12):
 #
 # ## Exercise
 #
-# `exercises/ex06_queues.ipynb`: sentences of all lengths go through several padding queues, so that their batches have few
-# zeros.
+# [exercises/ex06_queues](../exercises/ex06_queues.ipynb): sentences of all lengths go through several padding queues, so
+# that their batches have few zeros.
 #
 # ## What you can do now
 #
