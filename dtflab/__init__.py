@@ -1,8 +1,8 @@
 """dtflab: TensorFlow 1.x's distributed graph runtime, small enough to read and open enough to look inside.
 
 `import dtflab as tf` runs TF1 programs; this module is their namespace, and the few names that TF1 does not have
-(`Cluster`, `timeouts`, `simulate_gpus`, `smi`, `discovery`, `explain`, `watch`, `variables_of`, `check`, `grade`, `viz`,
-`datasets`, `attention`, `regularizers`, `model_parallel`, `sim`) are the lab's own.
+(`Cluster`, `timeouts`, `simulate_gpus`, `smi`, `discovery`, `explain`, `watch`, `variables_of`, `check`, `grade`,
+`viz`, `datasets`, `attention`, `regularizers`, `model_parallel`, `sim`) are the lab's own.
 
 The rooms, lower ones first; a lower one never imports an upper one:
 `protos` < `graph` < `files` < `ops` < `machine` < `hardware` < `placement` < `runtime` < `virtual` < `cluster` <

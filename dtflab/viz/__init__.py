@@ -1,4 +1,4 @@
-"""Data → picture: placement, timeline, memory, loads, curves, staleness, calls, queues, the graph as a networkx DiGraph.
+"""Data → picture: placement, timeline, memory, loads, curves, staleness, calls, queues, a networkx DiGraph.
 
 No notebook is needed.
 

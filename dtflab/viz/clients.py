@@ -100,7 +100,8 @@ class _System:
         """Clients that do the same with the same things; their own masters may differ, if they have the same job."""
         names = dict.fromkeys([client for client, _ in self.sessions] + [way.client for way in self.ways])
         alike: dict[tuple[object, ...], list[str]] = {}
-        for name in sorted(names, key=natural):
+        active = {way.client for way in self.ways}
+        for name in sorted(names, key=lambda name: (name not in active, name != "client", natural(name))):
             ways = frozenset((way.does, way.thing) for way in self.ways if way.client == name)
             jobs = frozenset(task.partition("/task:")[0] for client, task in self.sessions if client == name)
             alike.setdefault((ways, jobs), []).append(name)
@@ -230,7 +231,7 @@ class _Drawing:
         number_of = f"C{self._groups.index(list(group)) + 1}"
         wide = self._client_width
         label = client_label(group[0]) if len(group) == 1 else f"{len(group)} clients that do the same"
-        if len(group) == 1 and not label.startswith(("client", "queue runner")):
+        if len(group) == 1 and not label.startswith(("client", "queue runner", "closer of")):
             label = f"client {label}"
         told = "\n".join([client_label(name) for name in group[:20]] + ["…"] * (len(group) > 20))
         yield tag("rect", x=0, y=y, width=wide, height=_CLIENT, rx=6, class_="card", stroke=colour.line,

@@ -10,7 +10,7 @@ from dtflab.graph.device_spec import task_name
 from dtflab.viz.palette import GREY, Look, look, natural
 
 _CLIENT_OF = re.compile(r"^client /job:(\w+)/task:(\d+)$")  # as `cluster.run` calls its threads
-_QUEUE_RUNNER = re.compile(r"^QueueRunnerThread-")
+_QUEUE_RUNNER = re.compile(r"^QueueRunnerThread-(?P<queue>.*)-(?P<op>[^-]*)$")
 
 
 def is_task(name: str) -> bool:
@@ -28,10 +28,13 @@ def party(name: str) -> Look:
 
 
 def client_label(name: str) -> str:
-    """`client of worker:0`, `queue runner q-enqueue`; the name of any other thread as it is."""
+    """`client of worker:0`, `queue runner q_enqueue`; the name of any other thread as it is."""
     if found := _CLIENT_OF.match(name):
         return f"client of {found[1]}:{found[2]}"
-    return _QUEUE_RUNNER.sub("queue runner ", name) or "another client"
+    if found := _QUEUE_RUNNER.match(name):
+        closes = found["op"] == "close_on_stop"
+        return f"closer of {found['queue']}" if closes else f"queue runner {found['op']}"
+    return name or "another client"
 
 
 def in_line(names: Iterable[str]) -> list[str]:

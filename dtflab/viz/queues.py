@@ -172,6 +172,7 @@ class _Band:
     def _label(self, client: str, op: str) -> str:
         """Who waited, as far as there is room: at least half of it is for the op."""
         space = self.left - 16
+        client = client.removesuffix(f" {op}")  # a queue runner is called by its op
         client = shorten(client, max(space / 2, space - text_width(f"{op} · ", 11)), 11)
         return f"{shorten(op, space - text_width(f' · {client}', 11), 11)} · {client}"
 
