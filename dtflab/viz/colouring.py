@@ -7,6 +7,7 @@ from 1 (short) to 5 (long), and shades that get brighter.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -39,6 +40,7 @@ _OF_TIMES = (
     Colour("#7fce52", "#4c9a22", "#111"),
     Colour("#f2e030", "#8f8600", "#111"),
 )
+_ADDED = re.compile(r"(?P<sent>.+?)/to_job_.*|_retval_(?P<fetched>.+)_\d+_\d+")  # they are of the phase of the op
 _NOT_RUN = Look("did not run", GREY, "–", "did not run", False)
 
 
@@ -97,11 +99,17 @@ def job_look(device: str) -> Look:
 # -- phases --------------------------------------------------------------------------------------------------
 
 
+def _of_added(name: str) -> str:
+    """The phase of a node that is not in the graph: a value that is fed, or what partitioning has added."""
+    return "input" if name.startswith("_arg_") else "other"
+
+
 def _by_phase(found: Mapping[str, str]) -> Colouring:
     looks = {name: Look(name, colour, name[0].upper(), name, False) for name, colour in _OF_PHASES.items()}
 
     def of(name: str, device: str) -> Look:
-        return looks[found.get(name, "input" if name.startswith("_arg_") else "other")]
+        match = _ADDED.fullmatch(name)
+        return looks[found.get(name if match is None else match["sent"] or match["fetched"] or "", _of_added(name))]
 
     return Colouring("phase", of, lambda seen: [one for one in looks.values() if one in set(seen)], found.__contains__)
 

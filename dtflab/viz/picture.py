@@ -7,6 +7,7 @@ notebook that is not trusted loses inline SVG and styles; what remains then, and
 from __future__ import annotations
 
 import base64
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -84,14 +85,16 @@ class Picture:
     def _svg(self, alone: bool) -> Markup:
         how = self._how
         width, height = self._size[0] + 2 * MARGIN, self._size[1] + 2 * MARGIN
-        style = how.css(STYLE + self._style + STYLE_ALONE * alone + how.rules, "dtf")
+        own = f"k{zlib.crc32(self._style.encode()):x}"  # rules of one kind of picture are not those of another
+        rules = (self._style + how.rules).replace(".dtf ", f".dtf.{own} ")
+        style = how.css(STYLE + STYLE_ALONE * alone + rules, "dtf")
         return tag(
             "svg",
             tag("style", Markup(style)),
             tag("rect", width=width, height=height, rx=8, class_="card"),
             tag("g", Markup(how.thick(self._drawing)), transform=f"translate({MARGIN:g} {MARGIN:g})"),
             xmlns="http://www.w3.org/2000/svg",
-            class_=f"dtf{' alone' * alone}{how.class_}",
+            class_=f"dtf {own}{' alone' * alone}{how.class_}",
             role="img",
             aria_label=self.sentence,
             width=width * how.scale,

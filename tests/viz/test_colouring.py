@@ -97,3 +97,9 @@ def test_a_way_that_is_not_there_or_has_not_what_it_needs_is_told():
 def test_phases_may_be_given():
     picture = viz.placement(NODES, color_by="phase", phases={op.name: "loss" for op in NODES})
     assert "loss" in picture.sentence and "forward" not in picture.sentence
+
+
+def test_what_is_sent_and_fetched_is_of_the_phase_of_who_made_it():
+    way = colouring.colouring("phase", NODES)
+    names = "layer1/MatMul/to_job_ps_replica_0_task_0_device_CPU_0/0/send", "_retval_loss/Mean_0_0", "_arg_x_0_0", "?"
+    assert [way.of(name, "").label for name in names] == ["forward", "loss", "input", "other"]

@@ -8,8 +8,9 @@ import pytest
 
 from dtflab import viz
 from dtflab.viz import marks
+from dtflab.viz.picture import Picture
 from dtflab.viz.style import DEFAULT, PROJECTOR, current, room
-from dtflab.viz.svg import text_width, wrapped
+from dtflab.viz.svg import tag, text_width, wrapped
 from tests.viz.programs import mlp, traced
 
 
@@ -78,3 +79,13 @@ def test_text_is_wrapped_between_words_and_a_long_word_is_shortened():
     assert wrapped("a b c", 1000) == ["a b c"] and wrapped("", 10) == [""]
     cut = wrapped("first " + "x" * 50 + " last", 100)
     assert [cut[0], cut[-1]] == ["first", "last"] and "…" in cut[1] and len(cut) == 3
+
+
+def test_rules_of_one_kind_of_picture_are_not_those_of_another():
+    """Both may have a class of one name, and stand on one page."""
+    svg = [Picture(tag("g"), (10, 10), f".dtf .held{{opacity:{n}}}", "", [], "").svg for n in (0, 1)]
+    own = [re.search(r"\.dtf(\.\w+) \.held", one)[1] for one in svg]
+    assert own[0] != own[1] and all(f'class="dtf {name[1:]} alone"' in one for name, one in zip(own, svg, strict=True))
+    viz.style("projector")
+    large = Picture(tag("g"), (10, 10), ".dtf .grid{stroke-opacity:.1}", "", [], "").svg
+    assert large.index(".grid{stroke-opacity:.1}") < large.index(".grid{stroke-opacity:.45}")  # alike, so the last wins
