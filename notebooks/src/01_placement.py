@@ -100,7 +100,7 @@ for name, reason in sess.placement_reasons().items():
     print(f"{name:16} {reason}")
 
 # %% [markdown]
-# This placer is called the *simple placer*, and simple it is. In this order:
+# This placer is called the *simple placer*, and simple it is. Its rules:
 #
 # 1. An op that an earlier run has placed **stays** where it is.
 # 2. An op that is **pinned** goes where you asked.
