@@ -218,19 +218,20 @@ except tf.errors.UnavailableError as error:
 # %% [markdown]
 # ## Now break it: an address book with a mistake
 #
-# The client is right, but one task isn't. Three servers are started, each by a program of its own. The one of the `ps` was
-# given an old address book. (Each also prints that its address is only a name here.)
+# Three servers are started, each by a program of its own. Somebody tried the program out on one machine first, and the
+# workers still have the address book of that day: it says that the `ps` is at `localhost:1`. (Each server also prints that
+# its address is only a name here.)
 #
 # The client opens its session on worker 0, and asks for something that worker 0 can compute alone. **Predict: will it get
 # it?**
 
 # %%
-new = tf.train.ClusterSpec({"ps": ["pluto:2222"], "worker": ["mars:2222", "venus:2222"]})
-old = tf.train.ClusterSpec({"ps": ["pluto:2000"], "worker": ["mars:2222", "venus:2222"]})
+today = tf.train.ClusterSpec({"ps": ["pluto:2222"], "worker": ["mars:2222", "venus:2222"]})
+old = tf.train.ClusterSpec({"ps": ["localhost:1"], "worker": ["mars:2222", "venus:2222"]})
 servers = [
-    tf.train.Server(old, job_name="ps", task_index=0),
-    tf.train.Server(new, job_name="worker", task_index=0),
-    tf.train.Server(new, job_name="worker", task_index=1),
+    tf.train.Server(today, job_name="ps", task_index=0),
+    tf.train.Server(old, job_name="worker", task_index=0),
+    tf.train.Server(old, job_name="worker", task_index=1),
 ]
 
 # %%

@@ -58,7 +58,7 @@ SAID = {
         ("only says *run it*", r"RunGraph +worker:1 +ps:0 +2 +0\n"),
         ("4,000 for the batch on its way", r"the ps: 1,000,000; 8,000 bytes"),
         ("we make it half a second", r"at localhost:1 did not answer within 0\.5 s"),
-        ("*CreateSession still waiting*", r"CreateSession still waiting for response from worker: \S+ at pluto:2222"),
+        ("*CreateSession still waiting*", r"CreateSession still waiting for response from worker: \S+ at localhost:1"),
         ("A session can also say whom it needs", r"\n42\.0\n"),
         (
             "`UnavailableError`: the task is not there",
