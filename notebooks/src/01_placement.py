@@ -185,7 +185,8 @@ for op in (outer, filled, overridden, forgotten, other_job):
 # ## A function that decides
 #
 # A block may also hold a *function*. TensorFlow calls it for every op that is made inside, and pins the op to the device
-# that it returns. This one deals variables to the two GPUs in turn, like cards, and sends everything else to the CPU:
+# that it returns. This one deals variables to the two GPUs in turn, like cards, and sends everything else to the CPU.
+# (The op of a variable has the type `VariableV2`; in old programs you may read `Variable`.)
 
 # %%
 from itertools import cycle
@@ -242,8 +243,8 @@ tf.viz.kernels([answer, steps], sess)
 # Read a row: that kind of op, and who could run it. `steps` and `answer` have no pin, and no GPU has a kernel for them; so the
 # placer chose the CPU. (So rule 4 in full: the first GPU *that has a kernel for it*, else the CPU.)
 #
-# Read a column from top to bottom: a device, its kernels, the *library*
-# that these kernels call, and the hardware at the bottom.
+# Read a column from top to bottom: a device, its kernels, the *library* that these kernels call, and the hardware at the
+# bottom.
 #
 # Here every library is NumPy, because the GPUs are simulated. With a real card and `pip install dtflab[gpu]`, the library is
 # CuPy, which uses **CUDA**: NVIDIA's library for computing on its cards. TensorFlow's own kernels call CUDA, too, and for
@@ -251,8 +252,8 @@ tf.viz.kernels([answer, steps], sess)
 #
 # ## Now break it
 #
-# Look at the row `VariableV2 int32`: no GPU has a kernel for a variable of whole numbers. **Predict: what happens if you pin
-# one to a GPU all the same? And when: on the line that makes it, or when it runs?**
+# Look at the row `VariableV2 int32`: no GPU has a kernel for a variable of type `int32`, the usual type of whole numbers.
+# **Predict: what happens if you pin one to a GPU all the same? And when: on the line that makes it, or when it runs?**
 
 # %%
 tf.reset_default_graph()
