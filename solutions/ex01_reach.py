@@ -85,7 +85,8 @@ dtflab.grade("placement/q4")
 # %%
 tf.reset_default_graph()
 worker0, worker1 = "/job:worker/replica:0/task:0", "/job:worker/replica:0/task:1"
-devices = [f"{worker0}/device:GPU:1", f"{worker0}/device:GPU:1", f"{worker1}/device:CPU:0", f"{worker0}/device:GPU:0"]
+devices = [f"{worker0}/device:GPU:1", f"{worker0}/device:GPU:1", f"{worker1}/device:CPU:0"]
+devices.append(f"{worker0}/device:GPU:0")
 found = use_everywhere(f"{worker0}/device:GPU:0", devices)
 sess = tf.Session(cluster.target)
 sess.run(tf.global_variables_initializer())

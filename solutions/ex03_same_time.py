@@ -1,0 +1,85 @@
+# %% [markdown]
+# # Exercise 03: two ops at the same time
+#
+# **Two ops are placed on the same device. Can they run in parallel?**
+#
+# Choose for each of these pairs, with a reason, before you go on. Neither op needs the other.
+#
+# | | two ops on … | parallel? |
+# | --- | --- | --- |
+# | A | two GPUs | |
+# | B | a GPU, and the CPU of the same machine | |
+# | C | the same CPU | |
+# | D | the same GPU | |
+
+# %%
+import dtflab
+import dtflab as tf
+
+# %load_ext dtflab
+
+# %% [markdown]
+# ## A run that tells
+#
+# This cluster runs in *virtual time*: it computes for real, but the times are those that a model of the hardware gives. All
+# products are equally large. Which bars will overlap?
+
+# %%
+# cluster = %dtf_cluster --worker 1 --gpus 2 --clock virtual
+tf.reset_default_graph()
+products = []
+for device in ("/gpu:0", "/gpu:0", "/gpu:1", "/cpu:0", "/cpu:0"):
+    with tf.device("/job:worker/task:0" + device):
+        products.append(tf.matmul(tf.ones([400, 400]), tf.ones([400, 400]), name=f"on_{device[1:4]}_{device[-1]}").op)
+
+sess = tf.Session(cluster.target)
+# %dtf_timeline products --session sess
+
+# %% [markdown]
+# A, B and C overlap, D does not. The CPU is one device for all cores of a machine, and TensorFlow gives each op that is ready
+# to a thread of its pool. A GPU has many more cores, but it takes its ops from one queue (the *compute stream*), and
+# starts with the next one when the last one is done.
+#
+# ## Your task
+#
+# Write `may_overlap(first, second)`, of two ops: True if they can run at the same time in a step, else False.
+#
+# - `op.inputs` are the tensors that an op reads; `tensor.op` is the op that makes one. `op.control_inputs` are ops that it
+#   waits for without reading anything;
+# - `op.device` is the full name of the device: `/job:worker/replica:0/task:0/device:GPU:1`.
+
+
+# %%
+def may_overlap(first, second):
+    """Whether two ops can run at the same time."""
+
+    ### BEGIN SOLUTION
+    def waits_for(op, other):
+        sources = [tensor.op for tensor in op.inputs] + list(op.control_inputs)
+        return other in sources or any(waits_for(source, other) for source in sources)
+
+    if waits_for(first, second) or waits_for(second, first):
+        return False
+    return first.device != second.device or "CPU" in first.device
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ## How good is it?
+#
+# What you say of two ops is compared with a run of them, in virtual time. `%dtf_grade parallel/q1 --hint` in a cell of your
+# own gives a hint; each time a bigger one.
+
+# %%
+dtflab.grade("parallel/q1")
+
+# %% [markdown]
+# ## See it at work
+#
+# Which pairs of the picture above overlap? Compare. Then let the second product wait for the first one, with
+# `tf.control_dependencies`: which bar moves?
+
+# %%
+for i, first in enumerate(products):
+    for second in products[i + 1 :]:
+        print(f"{first.name:12} {second.name:12} {may_overlap(first, second)}")
