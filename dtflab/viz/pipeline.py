@@ -7,6 +7,7 @@ only now and then: its steps with and without are one stage.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -123,9 +124,9 @@ def _steps(queues: Sequence[Course], calls: Iterable[Call]) -> dict[int, _Step]:
 
 
 def _stage(takes: Places, puts: Places, steps: Sequence[_Step]) -> Stage:
-    ops = [op for step in steps for op in dict.fromkeys(step.ops) if op]
-    # The op that most of its steps have names it; of two, the last, which puts.
-    name = max(reversed(list(dict.fromkeys(ops))), key=ops.count, default="steps")
+    # The last op of a step names it, which puts if any does; that of most steps, else the shortest name.
+    last = Counter(step.ops[-1] for step in steps)
+    name = min(last, key=lambda op: (-last[op], len(op), op)) or "steps"
     return Stage(
         name, takes, puts, _at_a_time(steps), len(steps), sum(step.taken for step in steps),
         sum(step.put for step in steps), min(min(step.moments) for step in steps),
