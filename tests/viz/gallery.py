@@ -98,6 +98,7 @@ def _cluster(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
         "cluster_placement": lambda: viz.placement(train, session),
         "cluster_variables": lambda: viz.variables(cluster),
         "cluster_wire": lambda: viz.wire(seen),
+        "cluster_clients": lambda: viz.clients(seen),
         "cluster_machines": lambda: viz.machines(cluster, seen),
         "loads": lambda: viz.loads("Two ways to spread variables", ways),
     }
@@ -190,7 +191,11 @@ def _queues(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     with tf.watch() as seen:
         for fetch in (put, put, take, put, put, take, size):
             session.run(fetch)
-    return {"queues": lambda: viz.queues(seen), "queues_now": lambda: viz.queues_now(session)}
+    return {
+        "queues": lambda: viz.queues(seen),
+        "queues_now": lambda: viz.queues_now(session),
+        "rates": lambda: viz.rates(seen),
+    }
 
 
 # -- writing -------------------------------------------------------------------------------------------------
