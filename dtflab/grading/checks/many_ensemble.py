@@ -1,0 +1,282 @@
+"""The second question on many networks, many/q2: the book's exercise 9, an ensemble of the three best nets.
+
+The checks leave nets in containers of a simulated cluster, each on a task of its own, and run the answer's graph there:
+they look at where it computes, and what it says of the validation images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dtflab.datasets.digits import digits
+from dtflab.grading.device_functions import VARIABLE_OPS, shown
+from dtflab.grading.questions import Wrong, register
+from dtflab.grading.simulated import Stage, stage
+from dtflab.graph import dtypes, errors
+from dtflab.graph.device_spec import label
+from dtflab.graph.graph import Graph
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import container, device
+from dtflab.ops.constant import placeholder
+from dtflab.ops.variable_scope import get_variable
+from dtflab.ops.variables import global_variables_initializer
+from dtflab.protos import config_pb2
+from dtflab.runtime.session import Session
+
+q2 = register(
+    "many/q2",
+    "The three best nets as one",
+    answer="ensemble",
+    hints=(
+        """sorted(results, key=lambda one: one.accuracy)[-3:] are the three best. Each gets `with` blocks of its own,
+        with its container and its device; in there net(images, one.hidden, one.container) finds the variables that
+        are there already. Initialize nothing.""",
+        """A net gives logits, numbers of any size: a net whose numbers are large would outvote the others.
+        tf.nn.softmax makes probabilities of them, which add up to 1 for each net.""",
+        """for one in best: with tf.container(one.container), tf.device(one.device): append
+        tf.nn.softmax(net(images, one.hidden, one.container)) to a list. Then tf.argmax(tf.add_n(the list), axis=1).""",
+    ),
+)
+
+
+# -- nets that were trained ----------------------------------------------------------------------------------
+
+
+class Result(NamedTuple):
+    """What the search knows of a net."""
+
+    container: str
+    device: str
+    hidden: int
+    accuracy: float
+
+
+class Member(NamedTuple):
+    """A net as the checks know it: its result, its weights, its logits of the validation images."""
+
+    result: Result
+    weights: dict[str, Any]
+    logits: Any
+
+
+Combine = Callable[[Sequence[Any]], Any]
+
+
+def mean_of_probabilities(logits: Sequence[Any]) -> Any:
+    """The classes with the highest mean probability."""
+    powers = [np.exp(one - one.max(axis=1, keepdims=True)) for one in logits]
+    return sum(one / one.sum(axis=1, keepdims=True) for one in powers).argmax(axis=1)
+
+
+def sum_of_logits(logits: Sequence[Any]) -> Any:
+    return np.sum(logits, axis=0).argmax(axis=1)
+
+
+def first_three(members: Sequence[Member]) -> Sequence[Member]:
+    return members[:3]
+
+
+def best_three(members: Sequence[Member]) -> Sequence[Member]:
+    return sorted(members, key=lambda one: one.result.accuracy)[-3:]
+
+
+def worst_three(members: Sequence[Member]) -> Sequence[Member]:
+    return sorted(members, key=lambda one: one.result.accuracy)[:3]
+
+
+def only_best(members: Sequence[Member]) -> Sequence[Member]:
+    return best_three(members)[-1:]
+
+
+def everyone(members: Sequence[Member]) -> Sequence[Member]:
+    return members
+
+
+Choose = Callable[[Sequence[Member]], Sequence[Member]]
+_OTHERS: list[tuple[Choose, Combine]] = [
+    (best_three, sum_of_logits),
+    *((choose, mean_of_probabilities) for choose in (first_three, worst_three, only_best, everyone)),
+]
+
+
+def members(random: Random, count: int = 6) -> list[Member]:
+    """Trained nets in any order, for which each wrong way to combine them says something else."""
+    while True:
+        made = [_member(random, number) for number in range(count)]
+        random.shuffle(made)
+        right = classes_of(made, best_three, mean_of_probabilities)
+        if all(np.sum(right != classes_of(made, *other)) > 3 for other in _OTHERS):
+            return made
+
+
+def _member(random: Random, number: int) -> Member:
+    """A net with random hidden units, whose last layer fits some of the training images."""
+    data, numbers = digits(), np.random.RandomState(random.randrange(2**31))
+    width, scale = random.randint(10, 30), random.choice((3, 10, 30))
+    rows = numbers.choice(len(data.train.images), size=300, replace=False)
+    kernel, bias = numbers.standard_normal((64, width)) / 3, numbers.standard_normal(width) / 3
+
+    def hidden(images: Any) -> Any:
+        return np.maximum(images @ kernel + bias, 0)
+
+    inputs = np.hstack([hidden(data.train.images[rows]), np.ones((300, 1))])
+    last, *_ = np.linalg.lstsq(inputs, np.eye(10)[data.train.labels[rows]] - 0.1, rcond=None)
+    logits = scale * (hidden(data.validation.images) @ last[:-1] + last[-1])
+    right = float(np.mean(logits.argmax(axis=1) == data.validation.labels))
+    weights = {"hidden/kernel": kernel, "hidden/bias": bias}
+    weights |= {"logits/kernel": scale * last[:-1], "logits/bias": scale * last[-1]}
+    result = Result(f"net{number}", f"/job:worker/task:{number}/cpu:0", width, right + 1e-4 * random.random())
+    return Member(result, weights, logits)
+
+
+def classes_of(made: Sequence[Member], choose: Choose, combine: Combine) -> Any:
+    return combine([one.logits for one in choose(made)])
+
+
+# -- an ensemble ---------------------------------------------------------------------------------------------
+
+
+class Seen(NamedTuple):
+    """What an ensemble said, and where it computed: the evidence."""
+
+    members: Sequence[Member]
+    classes: Any = None
+    devices: tuple[str, ...] = ()  # where products of matrices were computed
+    containers: tuple[str, ...] = ()  # of the variables in its graph
+    uninitialized: bool = False
+
+    def says(self, choose: Choose, combine: Combine = mean_of_probabilities) -> bool:
+        """Whether that is what these members say together, but for an image where two classes are nearly equal."""
+        expected = classes_of(self.members, choose, combine)
+        return np.shape(self.classes) == expected.shape and bool(np.sum(self.classes != expected) <= 1)
+
+
+def run(answer: Any, made: Sequence[Member], images: Any = None) -> Seen:
+    """Leave the nets on a cluster, and run the answer's graph there. Wrong if that can't be done."""
+    fed = digits().validation.images if images is None else images
+    with stage(worker=len(made)) as on:
+        for member in made:
+            _leave(on, member)
+        given = placeholder(dtypes.float32, [None, 64])
+        classes = answer([member.result for member in made], given)
+        if not isinstance(classes, Tensor) or not classes.dtype.is_integer:
+            raise Wrong(f"A tensor of classes, whole numbers, is expected; returned was {shown(classes)}.")
+        names = {op.get_attr("container") for op in on.graph.get_operations() if op.type in VARIABLE_OPS}
+        return _traced(on, classes, {given: fed}, Seen(made, containers=tuple(map(_text, names))))
+
+
+def _leave(on: Stage, member: Member) -> None:
+    """Make a net's variables in its container."""
+    result = member.result
+    with Graph().as_default() as graph, container(result.container), device(result.device):
+        for name, value in member.weights.items():
+            get_variable(f"{result.container}/{name}", initializer=value.astype(np.float32))
+        with Session(on.cluster.target, graph=graph) as session:
+            session.run(global_variables_initializer())
+
+
+def _traced(on: Stage, classes: Tensor, feed: Any, seen: Seen) -> Seen:
+    trace, options = config_pb2.RunMetadata(), config_pb2.RunOptions(output_partition_graphs=True)
+    try:
+        value = on.session.run(classes, feed, options=options, run_metadata=trace)
+    except errors.FailedPreconditionError as error:
+        told = f"A variable is not there: {str(error.message).splitlines()[0]}"
+        raise Wrong(told, seen._replace(uninitialized=True)) from None
+    where = [node.device for graph in trace.partition_graphs for node in graph.node if node.op == "MatMul"]
+    return seen._replace(classes=value, devices=tuple(sorted(set(where))))
+
+
+def _text(name: Any) -> str:
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def demand_best(answer: Any, made: Sequence[Member]) -> None:
+    """Wrong unless the classes are those of the three best nets."""
+    seen = run(answer, made)
+    if not seen.says(best_three):
+        labels = digits().validation.labels
+        best = classes_of(made, best_three, mean_of_probabilities)
+        same = int(np.sum(best == seen.classes)) if np.shape(seen.classes) == best.shape else 0
+        ranks = ", ".join(f"{one.result.container} {one.result.accuracy:.3f}" for one in best_three(made)[::-1])
+        raise Wrong(
+            f"The three best are {ranks}. Of {len(labels)} validation images, your classes are theirs for {same}.", seen
+        )
+
+
+# -- what is checked -----------------------------------------------------------------------------------------
+
+
+@q2.check("It says what the three best nets say together", points=4)
+def together(answer: Any, random: Random) -> None:
+    demand_best(answer, members(random))
+
+
+@q2.check("Each of the three computes on the device where its variables are", points=3)
+def apart(answer: Any, random: Random) -> None:
+    made = members(random)
+    seen = run(answer, made)
+    expected = sorted({label(one.result.device) for one in best_three(made)})
+    got = sorted({label(one) for one in seen.devices})
+    if got != expected:
+        raise Wrong(f"Matrices are multiplied on {', '.join(got)}; expected are {', '.join(expected)}.", seen)
+
+
+@q2.check("More nets, as many as three, and a single image", points=3)
+def other_numbers(answer: Any, random: Random) -> None:
+    demand_best(answer, members(random, count=8))
+    few = [_member(random, number) for number in range(3)]
+    demand_best(answer, few)
+    seen = run(answer, few, digits().validation.images[:1])
+    if np.shape(seen.classes) != (1,):
+        raise Wrong(f"For one image the classes have shape {list(np.shape(seen.classes))}; expected is [1].", seen)
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q2.mistake(
+    "The variables of the graph are not in the containers of the nets, so they are new ones, without values. Put "
+    "tf.container(one.container) around each net."
+)
+def forgets_the_container(seen: Seen) -> bool:
+    return seen.uninitialized and not set(seen.containers) <= {one.result.container for one in seen.members}
+
+
+@q2.mistake(
+    "A net was looked for on a task where it is not. Its variables are where it was trained: put tf.device(one.device) "
+    "around each net."
+)
+def forgets_the_device(seen: Seen) -> bool:
+    return seen.uninitialized
+
+
+@q2.mistake(
+    "The logits of the nets were added. Their size differs from net to net, so one may outvote the two others. Add "
+    "probabilities: tf.nn.softmax of each net's logits."
+)
+def adds_logits(seen: Seen) -> bool:
+    return seen.says(best_three, sum_of_logits)
+
+
+@q2.mistake("These are the first three of the list, which is in no order. Sort it by accuracy.")
+def takes_the_first(seen: Seen) -> bool:
+    return len(seen.members) > 3 and seen.says(first_three)
+
+
+@q2.mistake("These are the three worst nets: sorted() puts the smallest first.")
+def takes_the_worst(seen: Seen) -> bool:
+    return len(seen.members) > 3 and seen.says(worst_three)
+
+
+@q2.mistake("That is the best net alone. Let all three say their probabilities, and add them.")
+def takes_one(seen: Seen) -> bool:
+    return seen.says(only_best)
+
+
+@q2.mistake("All nets were asked, the bad ones too. Take the three with the highest accuracy.")
+def asks_everyone(seen: Seen) -> bool:
+    return len(seen.members) > 3 and seen.says(everyone)
