@@ -118,4 +118,4 @@ for process, line in sorted(zip(found, lines), key=lambda pair: -float(pair[0].o
     print(f"{float(process.output):.1%} right with", *line[2:5])
 
 # %%
-# %dtf_vars --cluster cluster
+# %dtf_vars cluster
