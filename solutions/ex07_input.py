@@ -15,6 +15,7 @@ import dtflab
 import dtflab as tf
 
 # %load_ext dtflab
+tf.logging.set_verbosity(tf.logging.FATAL)  # what threads log of their errors is shown below in another way
 
 # %% [markdown]
 # ## A thread that fails
