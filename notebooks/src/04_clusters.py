@@ -22,7 +22,8 @@ import dtflab as tf
 # - A **cluster spec** is its address book: the address of each task, by job. Every task gets the same one.
 # - A **client** is a program that builds a graph and has the cluster run it. Yours, for example.
 #
-# Here is an address book of two machines. Machine A has two tasks, at two *ports*; machine B has one.
+# Here is an address book of two machines. Machine A has two tasks, at two *ports* (numbers that tell apart the servers on
+# one machine); machine B has one.
 
 # %%
 spec = tf.train.ClusterSpec(
@@ -312,7 +313,8 @@ attempt(sess)
 #
 # The tasks above live in this notebook, and what they "send" is handed over in memory. Here is the same program with three
 # operating system processes, which talk over real network connections on this machine. They speak TensorFlow's own
-# protocol: gRPC calls with protocol buffers. So a task of dtflab and one of TensorFlow can even be in the same cluster
+# protocol. It uses two libraries: gRPC, with which a program calls a function of another program over a network, and
+# protocol buffers, which pack what is sent. So a task of dtflab and one of TensorFlow can even be in the same cluster
 # (lesson 13).
 
 # %%

@@ -258,6 +258,9 @@ for tensor in [*v, s, p1, p2]:
     print(f"{tensor.op.name}: {tensor.device}")
 
 # %% [markdown]
+# The variables take turns. `s` is on a worker, without a task: on that of the master, if it is one (lesson 04). The inner
+# blocks of `p1` and `p2` fill in what the setter left open.
+#
 # ## Fair in number, unfair in bytes
 #
 # Cards are all the same size; variables aren't. Here is a net of four layers. Each has 512 × 512 weights of 4 bytes, and

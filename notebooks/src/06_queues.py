@@ -139,6 +139,9 @@ for capacity in (1, 2, 3, 4, 5, 6, 10, 100):
     print(f"capacity {capacity:3}: {course(capacity)[1]:.1f} s")
 
 # %% [markdown]
+# Four. While the loader opens a file, which takes 1 s, the trainer works on five examples: one that it has taken already,
+# and four from the queue. More room costs memory and brings nothing.
+#
 # ## Take a whole batch
 #
 # `dequeue_many(n)` takes `n` elements at once and stacks them. If there are fewer, it waits for the rest. `enqueue_many`
@@ -402,8 +405,26 @@ for room in range(5, 12):
 # %% [markdown]
 # Nine, since the trainer holds the tenth. It works until somebody has a file of eleven, and then it hangs on a machine far
 # away, without a message. **The cure is one queue of pairs**, as above: what belongs together goes in and out together, and
-# no circle can arise.
-#
+# no circle can arise, even with room for a single pair.
+
+
+# %%
+def one_queue(client):
+    """The same file of 10 examples, as pairs."""
+    with tf.device("/job:ps/task:0"):
+        pairs = tf.FIFOQueue(1, [tf.float32, tf.float32], [[], []], shared_name="pairs")
+    put, take = pairs.enqueue((0.0, 0.0)), pairs.dequeue()
+    with tf.Session(client.target) as sess:
+        for _ in range(10):
+            sess.run(put if client.index == 0 else take)
+            tf.sim.sleep(0.2)
+
+
+with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual:
+    virtual.run(one_queue)
+    print(f"one queue, room for 1 pair: all done after {virtual.now():.1f} s")
+
+# %% [markdown]
 # ## Exercise
 #
 # [exercises/ex06_queues](../exercises/ex06_queues.ipynb): sentences of all lengths go through several padding queues, so

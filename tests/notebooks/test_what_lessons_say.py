@@ -94,7 +94,7 @@ SAID = {
             r"trainer +takes from +numbers +queue +ps:0\nloader +puts into|loader +puts into",
         ),
         ("the trainer is now the slowest part", r"capacity 10: 12\.1 s"),
-        ("**Predict: which capacity is just enough?**", r"3: 13\.3 s\s+capacity +4: 12\.1 s"),
+        ("Four. While the loader opens a file", r"3: 13\.3 s\s+capacity +4: 12\.1 s"),
         ("One element is left", r"\[1\. 2\.\] \[3\. 4\.\] left: 1"),
         ("the element is **lost**", r"Timed out(.|\n)*?left: 0"),
         ("the second one took the horse", r"b'a dog'\s+2\n"),
@@ -111,6 +111,7 @@ SAID = {
         ("**who waits for what**", r"take_label waits to take"),
         ("Somebody from outside can break the circle", r"ended with CancelledError"),
         ("Nine, since the trainer holds the tenth", r"room  8: Deadlock at .*\s+room  9: all done"),
+        ("even with room for a single pair", r"one queue, room for 1 pair: all done after 2\.0 s"),
     ],
 }
 
