@@ -47,8 +47,8 @@ def machines(
 ) -> Picture:
     """Picture where the tasks of a cluster are, with their services and devices.
 
-    With what a watch saw (`with tf.watch() as seen:`) also which services were called, and by which clients. Of many
-    tasks and clients the first are drawn; the table has all.
+    With what a watch saw (`with tf.watch() as seen:`) also which services were called, and by which clients; what tasks
+    in other processes call of each other is not seen. Of many tasks and clients the first are drawn; the table has all.
     """
     calls = seen.calls if seen is not None else []
     served = {(call.target, _SERVICES[is_task(call.source)]) for call in calls}
