@@ -83,7 +83,7 @@ class _Band:
 
     def _shows_capacity(self) -> bool:
         """A capacity far above what was ever there would leave nothing to see."""
-        return 0 < self.course.capacity <= _MOST_EMPTY * max(self.course.most, 1)
+        return self.course.capacity > 0 and not 0 < _MOST_EMPTY * self.course.most < self.course.capacity
 
     def draw(self) -> Iterator[Markup]:
         yield tag("rect", x=0, y=self.y, width=self.width, height=self.height, rx=6, class_="band")
@@ -125,13 +125,13 @@ class _Band:
                   stroke="none")  # fmt: skip
         yield tag("path", d=line, class_="level", style="fill:none", stroke=colour.line)
         yield tag("path", d=f"M{number(self.left)} {base}H{number(self.right)}", class_="grid")
-        high = max(course.most, 1)
-        marked = {0: "0 elements", high: f"{high:,}"}
+        high = course.most
+        marked = {high: f"{high:,}", 0: "0 elements"}
         if self._shows_capacity():
             marked[course.capacity] = f"capacity {course.capacity:,}"
             y = number(self.level(course.capacity))
             yield tag("path", d=f"M{number(self.left)} {y}H{number(self.right)}", class_="limit")
-        elif course.capacity:
+        elif course.capacity and high:
             marked[high] = f"{high:,} of {course.capacity:,}"
         for elements, text in marked.items():
             if elements in (0, max(marked)) or self.level(elements) - self.level(max(marked)) > 13:

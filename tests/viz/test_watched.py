@@ -166,6 +166,14 @@ def test_no_limit_and_a_capacity_far_away():
     assert "3 of 1,000" in texts(tf.viz.queues([event(0.0, "put", 3, 3, cap=1000), event(1.0, "take", 1, 2, cap=1000)]))
 
 
+def test_a_queue_that_stays_empty_shows_no_level_that_it_never_had():
+    wait = event(0.0, "wait", 0, 0, "take", "B", 3, False, "take", cap=100)
+    words = texts(tf.viz.queues([wait, event(1.0, "close", 0, 0, cap=100)]))
+    assert {"0 elements", "capacity 100"} <= set(words) and "1" not in words
+    unlimited = texts(tf.viz.queues([wait._replace(capacity=0)]))
+    assert "0 elements" in unlimited and "1" not in unlimited
+
+
 def test_many_queues_events_and_waiters():
     many = [one for n in range(250) for one in a_wait(start=4.0 * n)]
     others = [one for n in range(9) for one in a_wait(f"queue_{n}", n)]
