@@ -30,6 +30,8 @@ from dtflab.viz.units import plural
 
 _ROW, _TOP, _LAYER_GAP, _GAP, _LINE = 26.0, 62.0, 12.0, 10.0, 14.0
 
+_BOLD = 1.07  # bold text is so much wider
+
 _STYLE = (
     ".dtf .able{fill:none;stroke-width:1.2}.dtf .layer{fill:var(--soft);fill-opacity:.08;stroke:var(--rule)}"
     ".dtf .stripe{stroke:var(--soft);stroke-opacity:.3}"
@@ -142,7 +144,10 @@ class _Drawing:
     def _column(self, x: float, device: Device, number: int) -> Iterator[Markup]:
         one = look(device.name)
         yield marks.badge(one, x, 30)
-        yield tag("text", one.label, x=x + marks.badge_width(one) + 6, y=43, class_="b")
+        beside = marks.badge_width(one) + 6
+        lines = wrapped(one.label, (self.column - beside) / _BOLD)
+        for i, line in enumerate(lines):
+            yield tag("text", line, x=x + beside, y=43 + (i - (len(lines) - 1) / 2) * _LINE, class_="b")
         for i, row in enumerate(self.rows):
             yield self._cell(x, _TOP + i * _ROW, row, device, one)
         for i, (_, words) in enumerate(self.layers):

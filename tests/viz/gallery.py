@@ -38,7 +38,7 @@ def drawings(clock: str = "real") -> Iterator[dict[str, Draw]]:
     """
     with contextlib.ExitStack() as stack:
         found: dict[str, Draw] = {}
-        for scene in (_training, _cluster, _on_gpus, _steps, _what_ifs, _logs, _queues):
+        for scene in (_queues, _training, _cluster, _on_gpus, _steps, _what_ifs, _logs):
             with tf.Graph().as_default():
                 found |= scene(stack, clock)
         yield found
@@ -187,7 +187,8 @@ def _queues(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     """A queue that is filled and emptied, watched."""
     queue = tf.FIFOQueue(3, [tf.float32], [[]], name="examples")
     put, take, size = queue.enqueue([1.0]), queue.dequeue(), queue.size()
-    session = stack.enter_context(_session())
+    cluster = stack.enter_context(tf.Cluster(worker=1, clock=clock))
+    session = stack.enter_context(_session(cluster.target))
     with tf.watch() as seen:
         for fetch in (put, put, take, put, put, take, size):
             session.run(fetch)

@@ -78,3 +78,13 @@ def test_a_graph_for_cpus_only():
         picture = tf.viz.kernels(tf.constant(1.0, name="one"), sess)
     assert "All have GPU kernels." in picture.sentence
     assert [head for _, heads, _ in picture.tables for head in heads] == ["op", "CPU:0"]
+
+
+def test_names_of_devices_stay_in_their_columns_on_a_narrow_page(session):
+    sess, fetches = session
+    svg = tf.viz.kernels(fetches, sess, width=330).svg
+    starts = [float(x) - 4 for x in re.findall(r'<path d="M([\d.]+) 30h', svg)]  # of the badges
+    labels = re.findall(r'<text x="([\d.]+)" y="(?:43|36|50)" class="b">([^<]+)<', svg)
+    assert len(starts) == len(labels) == 3
+    for (x, label), following in zip(labels, starts[1:], strict=False):
+        assert float(x) + text_width(label, 12, bold=True) / 1.06 <= following
