@@ -319,7 +319,7 @@ tf.viz.rates(results[4][1], title="Four readers and a GPU")
 tf.viz.queues(results[4][1], title="The queues with four readers")
 
 # %% [markdown]
-# Now training sets the pace, as it should: it never has to wait, the queue is full, and the readers wait to put. More readers
+# Now training sets the pace, as it should: it hardly ever waits, the queue is full, and the readers wait to put. More readers
 # would gain nothing.
 #
 # ## Now break it: a forgotten `start_queue_runners`
@@ -371,7 +371,8 @@ sess.close()
 # %% [markdown]
 # ## Exercise
 #
-# `exercises/` has a notebook for this lesson, `ex07_…`.
+# [exercises/ex07_input](../exercises/ex07_input.ipynb): read every line of some files once per epoch, with several threads, and
+# know when all is read and when something went wrong.
 #
 # And try this here:
 #

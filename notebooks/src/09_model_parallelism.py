@@ -437,7 +437,7 @@ for count in (1, 2):
 #
 # ## Exercise
 #
-# `exercises/` has a notebook for this lesson, `ex09_…`: cut a network so that a step ends within a given time.
+# [exercises/ex09_split](../exercises/ex09_split.ipynb): cut two layers over two GPUs, so that a step ends within a given time.
 #
 # And try this here:
 #

@@ -437,8 +437,7 @@ assert max(late["lower rate"], late["scale"]) < min(late["drop"], late["warm-up"
 #
 # ## Exercise
 #
-# `exercises/` has a notebook for this lesson, `ex10_…`: train a network asynchronously, synchronously, and split over devices,
-# and say which is faster and which is better.
+# [exercises/ex10_sync_rule](../exercises/ex10_sync_rule.ipynb): write the rule by which gradients of many workers become one step.
 #
 # And try this here: with 30 workers, which number of spares is best?
 #

@@ -1,0 +1,468 @@
+# %% [markdown]
+# # Many networks
+#
+# **A cluster has eight GPUs. Who shall use them all? One network over eight devices is hard to do well. But eight networks, one
+# on each device?**
+#
+# That is easy, and useful: to find good settings for a network, to let several networks vote, to answer many queries at once.
+# Most of it needs nothing new: a device, a container, a queue.
+#
+# Everything here runs in *virtual time*: the arithmetic is real, the seconds come from a model of the hardware, and are the same
+# each time.
+
+# %%
+import numpy as np
+
+import dtflab as tf
+
+# %load_ext dtflab
+tf.logging.set_verbosity(tf.logging.WARN)
+
+# %% [markdown]
+# Eight workers, each with a GPU, and one more task for what they share. The GPUs are a thousand times slower than a Tesla K40, so
+# that our small networks keep them busy.
+
+# %%
+card = tf.sim.Processor(
+    "a slow K40", "GPU", {"float32": 4.29e9}, memory_bytes=12 << 30, memory_bandwidth=288e6, launch_s=1e-3, cores=15,
+    source="a K40's figures, divided by a thousand",
+)  # fmt: skip
+cluster = tf.Cluster(
+    shared=1, worker=8, gpus=1, gpu=card, visible_devices={"shared": ""}, network="1Gb/s", clock="virtual",
+    stragglers=tf.sim.lognormal(0.05), seed=1,
+)  # fmt: skip
+digits = tf.datasets.digits()
+
+
+def network(name, units, images):
+    """One hidden layer; the logits of ten digits. The variables are in a container of that name, and are named after it."""
+    start = tf.glorot_uniform_initializer(seed=sum(name.encode()))  # the same each time, another for each name
+    with tf.container(name), tf.variable_scope(name):
+        hidden = tf.layers.dense(images, units, tf.nn.relu, kernel_initializer=start, name="hidden")
+        return tf.layers.dense(hidden, 10, kernel_initializer=start, name="logits")
+
+
+def accuracy(logits, labels):
+    """The share of examples that are recognised."""
+    return float(np.mean(np.argmax(logits, axis=1) == labels))
+
+
+# %% [markdown]
+# ## One network on each device
+#
+# How many units should the hidden layer have? And which learning rate is good? Nobody knows beforehand, so we try: eight
+# networks with other *hyperparameters* each, on eight GPUs. Each client is the same program as for a single network. It only
+# says on which device to build, and in which *container* the variables are, so that no network touches another one's.
+#
+# **Predict: eight networks take how much longer than one?**
+
+# %%
+CANDIDATES = [(8, 0.1), (8, 1.0), (16, 0.3), (16, 1.5), (32, 0.1), (32, 0.6), (64, 0.3), (64, 1.0)]  # units, rate
+
+
+def train(client, steps=60):
+    """Train candidate number `client.index` on the client's GPU: its accuracy on the validation set."""
+    units, rate = CANDIDATES[client.index]
+    with tf.device(f"{client.device}/gpu:0"):
+        images, labels = tf.placeholder(tf.float32, [None, 64]), tf.placeholder(tf.int64, [None])
+        logits = network(f"net{client.index}", units, images)
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+        step = tf.train.GradientDescentOptimizer(rate).minimize(loss)
+    batches = tf.datasets.digits(seed=client.index).train
+    with tf.Session(client.target) as sess:
+        sess.run(tf.global_variables_initializer())
+        for _ in range(steps):
+            x, y = batches.next_batch(50)
+            sess.run(step, {images: x, labels: y})
+        return accuracy(sess.run(logits, {images: digits.validation.images}), digits.validation.labels)
+
+
+def seconds(clients):
+    """Virtual seconds in which these workers train; their accuracies."""
+    began = cluster.now()
+    found = cluster.run(lambda client: train(client) if client.index in clients else None)
+    return cluster.now() - began, found
+
+
+with tf.watch() as seen:
+    eight, found = seconds(clients=range(8))
+busy = cluster.loads()
+one, _ = seconds(clients=[7])
+print(f"one network: {one:.2f} s; eight networks: {eight:.2f} s")
+
+# %%
+# Figure 12-11
+tf.viz.clients(seen, title="A network on each device")
+
+# %% [markdown]
+# Eight networks in the time of one. No two steps take equally long, so some clients end a little earlier, and whoever waits for
+# all waits for the slowest. But most of the time, all GPUs were busy:
+
+# %%
+for load in sorted(busy.processors, key=str):
+    if "gpu" in str(load):
+        print(f"{load}  {load.share:6.1%}  {'█' * round(40 * load.share)}")
+
+# %% [markdown]
+# The validation set, which no network has trained on, says which are best:
+
+# %%
+best = sorted(range(8), key=lambda i: -found[i])[:3]
+for i, (units, rate) in enumerate(CANDIDATES):
+    place = f"  number {best.index(i) + 1}" if i in best else ""
+    print(f"net{i}: {units:2} units, rate {rate:3}: {found[i]:.3f}{place}")
+
+# %% [markdown]
+# ## An ensemble
+#
+# The three best could decide together: each says how probable it finds each digit, and the mean counts. That is called an
+# *ensemble*. Its members make different mistakes, so together they should make fewer.
+#
+# First as one big graph, with each member on its own device, and one client that runs it: *in-graph replication*. The
+# variables need not be moved or loaded: they still are where they were trained, in their containers.
+#
+# **Predict: is the ensemble better than its best member?**
+
+
+# %%
+def member(i, images):
+    """What network `i`, where it was trained, says of images: a probability for each digit."""
+    with tf.device(f"/job:worker/task:{i}/gpu:0"):
+        return tf.nn.softmax(network(f"net{i}", CANDIDATES[i][0], images))
+
+
+tf.reset_default_graph()
+with tf.device("/job:shared/cpu:0"):
+    images = tf.placeholder(tf.float32, [None, 64], name="images")
+members = [member(i, images) for i in best]
+with tf.device("/job:shared/cpu:0"):
+    ensemble = tf.reduce_mean(tf.stack(members), axis=0, name="mean")
+with tf.Session(cluster.target_of("shared")) as sess:
+    *each, together = sess.run([*members, ensemble], {images: digits.test.images})
+for i, probabilities in zip(best, each, strict=True):
+    print(f"net{i}: {accuracy(probabilities, digits.test.labels):.3f} of the test images")
+print(f"mean of the three: {np.mean([accuracy(one, digits.test.labels) for one in each]):.3f}")
+print(f"together: {accuracy(together, digits.test.labels):.3f}")
+
+# %%
+# Figure 12-12
+tf.viz.placement([ensemble], max_boxes=10, title="An ensemble in one graph")
+
+# %% [markdown]
+# ## The same with a client for each member
+#
+# The other way is a graph and a client for each member: *between-graph replication*. They talk through queues. One client puts
+# the images of a query into the queue of each member. Each member takes from its own queue, and puts what it thinks into a
+# queue of predictions. A last client takes one prediction from each member and computes the mean.
+#
+# That is more to write, but each part is small, can be tested alone, and can fail alone. So can you say: whoever takes longer
+# than so many milliseconds is left out.
+
+# %%
+QUERIES = 30  # of one image each
+shapes = {"question": [[], [1, 64]], "answer": [[], [1, 10]]}  # the number of the query, and an image or probabilities
+
+
+def queue(kind, i):
+    """The queue of questions for member `i`, or that of its answers; whoever names it gets the same."""
+    with tf.device("/job:shared/cpu:0"), tf.container("talk"):
+        return tf.FIFOQueue(100, [tf.int32, tf.float32], shapes[kind], shared_name=f"{kind}s of net{i}")
+
+
+def until_closed(sess, step):
+    """Run a step again and again, until the queue that it takes from is closed and empty."""
+    try:
+        while True:
+            sess.run(step)
+    except tf.errors.OutOfRangeError:
+        pass
+
+
+def think(client):
+    """A member: from its questions to its answers."""
+    number, image = queue("question", client.index).dequeue()
+    answers = queue("answer", client.index)
+    put, close = answers.enqueue([number, member(client.index, image)]), answers.close()
+    with tf.Session(client.target) as sess:
+        until_closed(sess, put)
+        sess.run(close)
+
+
+def ask(client):
+    """Each query goes to all members."""
+    number, image = tf.placeholder(tf.int32, []), tf.placeholder(tf.float32, [1, 64])
+    queues = [queue("question", i) for i in best]
+    put, close = [q.enqueue([number, image]) for q in queues], [q.close() for q in queues]
+    with tf.Session(client.target) as sess:
+        for i in range(QUERIES):
+            sess.run(put, {number: i, image: digits.test.images[i : i + 1]})
+        sess.run(close)
+
+
+def take(sess, answer, query, options):
+    """A member's answer to a query, past those to earlier ones; None if it takes too long."""
+    try:
+        while True:
+            number, probabilities = sess.run(answer, options=options)
+            if number == query:
+                return probabilities
+    except tf.errors.DeadlineExceededError:
+        return None
+
+
+def decide(client, limit=None):
+    """Rows (milliseconds that a query took, answers that came in time, is the digit right)."""
+    options = None if limit is None else tf.RunOptions(timeout_in_ms=limit)
+    answers, rows = [queue("answer", i).dequeue() for i in best], []
+    with tf.Session(client.target) as sess:
+        for query in range(QUERIES):
+            began = tf.sim.now()
+            came = [take(sess, answer, query, options) for answer in answers]
+            came = [probabilities for probabilities in came if probabilities is not None]
+            right = bool(came) and np.argmax(np.mean(came, axis=0)) == digits.test.labels[query]
+            rows.append((1000 * (tf.sim.now() - began), len(came), right))
+    return rows
+
+
+def run_ensemble(limit=None):
+    """All clients at once: three members, one who asks, one who decides."""
+    tf.Session.reset(cluster.target_of("shared"), ["talk"])  # forget the queues of the run before
+    asks, decides = [i for i in range(8) if i not in best][:2]
+    roles = dict.fromkeys(best, think) | {asks: ask, decides: lambda client: decide(client, limit)}
+    return np.array(cluster.run(lambda client: roles.get(client.index, lambda client: None)(client))[decides])
+
+
+def told(rows):
+    """What `decide` returns, in a line."""
+    ms, members, right = rows.T
+    return f"{np.median(ms):5.1f} ms per query, {members.mean():.1f} members answer in time, {right.mean():.0%} right"
+
+
+with tf.watch() as seen:
+    rows = run_ensemble()
+print(told(rows))
+
+# %%
+# Figure 12-13
+tf.viz.clients(seen, title="An ensemble of clients")
+
+# %% [markdown]
+# ## Now break it: a slow member
+#
+# **Predict: one of the three members becomes thirty times slower. What happens to the ensemble?**
+
+# %%
+cluster.slow("worker", best[-1], factor=30)
+print("all must answer:   ", told(run_ensemble()))
+
+# %% [markdown]
+# The whole ensemble is as slow as its slowest member. The cure is a time limit. `tf.RunOptions(timeout_in_ms=20)` lets a step
+# that takes longer end with `DeadlineExceededError`; `take` above catches it, and `decide` goes on without that answer. (When
+# it comes after all, `take` throws it away: it has the number of an older query.)
+
+# %%
+print("20 ms for an answer:", told(run_ensemble(limit=20)))
+cluster.slow("worker", best[-1], factor=1)
+
+# %% [markdown]
+# Queries are answered again, by two members. `tf.ConfigProto(operation_timeout_in_ms=20)` sets the same limit for every step of
+# a session.
+#
+# ## Many queries
+#
+# A network that people use gets queries at all times, perhaps more than one GPU can answer. So put a copy of it, a *replica*, on
+# each of several GPUs, and all queries into one queue. A replica that has nothing to do takes the next one.
+#
+# **Predict: 300 queries per second come in. A replica needs about 7 ms for one. How many replicas are enough? Will a query be
+# answered sooner if there are more?**
+
+# %%
+UNITS = CANDIDATES[best[0]][0]
+
+
+def copy(name, values, client):
+    """Put a network with these variables into a container on the client's GPU."""
+    with tf.Graph().as_default(), tf.device(f"{client.device}/gpu:0"):
+        network(name, UNITS, tf.zeros([1, 64]))
+        variables = tf.global_variables()
+        new = [tf.placeholder(tf.float32, variable.shape) for variable in variables]
+        load = [tf.assign(variable, value).op for variable, value in zip(variables, new, strict=True)]
+        with tf.Session(client.target) as sess:
+            sess.run(load, dict(zip(new, values, strict=True)))
+
+
+def line(name, types):
+    """A queue that all share."""
+    with tf.device("/job:shared/cpu:0"), tf.container("talk"):
+        return tf.FIFOQueue(1000, types, [[]] * len(types), shared_name=name)
+
+
+def replica(client, versions):
+    """Answer queries until there are no more: rows (query, version, seconds when answered, is the digit right)."""
+    query = line("queries", [tf.int32]).dequeue()
+    with tf.device("/job:shared/cpu:0"), tf.container("talk"):
+        version = tf.get_variable("version", [], tf.int32, initializer=tf.ones_initializer())
+    with tf.device(f"{client.device}/gpu:0"):
+        image = tf.placeholder(tf.float32, [1, 64])
+        answers = {i: tf.argmax(network(f"v{i}", UNITS, image), axis=1) for i in versions}
+    rows = []
+    with tf.Session(client.target) as sess:
+        try:
+            while True:
+                number, current = sess.run([query, version])
+                at = number % len(digits.test.images)
+                (digit,) = sess.run(answers[current], {image: digits.test.images[at : at + 1]})
+                rows.append((number, current, tf.sim.now(), digit == digits.test.labels[at]))
+        except tf.errors.OutOfRangeError:
+            return rows
+
+
+def visitors(client, count, per_second):
+    """Queries, at random moments."""
+    number = tf.placeholder(tf.int32, [])
+    queries = line("queries", [tf.int32])
+    put, close = queries.enqueue(number), queries.close()
+    random, asked = np.random.default_rng(1), []
+    with tf.Session(client.target) as sess:
+        for i in range(count):
+            tf.sim.sleep(random.exponential(1 / per_second))
+            asked.append(tf.sim.now())
+            sess.run(put, {number: i})
+        sess.run(close)
+    return np.array(asked)
+
+
+def serve(replicas, count=150, per_second=300, versions=(1,), beside=None):
+    """Milliseconds from question to answer for each query, and the rows of all replicas, in the order of queries."""
+    tf.Session.reset(cluster.target_of("shared"), ["talk"])
+    with tf.Graph().as_default(), tf.device("/job:shared/cpu:0"), tf.container("talk"):
+        version = tf.get_variable("version", [], tf.int32, initializer=tf.ones_initializer())
+        with tf.Session(cluster.target_of("shared")) as sess:
+            sess.run(version.initializer)
+
+    def work(client):
+        if client.index < replicas:
+            return replica(client, versions)
+        if client.index == 7:
+            return visitors(client, count, per_second)
+        return beside(client) if client.index == 6 and beside else None
+
+    *answers, asked = cluster.run(work)
+    rows = np.array(sorted(row for of_one in answers[:replicas] for row in of_one))
+    return 1000 * (rows[:, 2] - asked), rows
+
+
+def values_of(i):
+    """The variables of the trained network number `i`."""
+    with tf.Graph().as_default(), tf.device(f"/job:worker/task:{i}/gpu:0"):
+        network(f"net{i}", CANDIDATES[i][0], tf.zeros([1, 64]))
+        with tf.Session(cluster.target_of("worker", i)) as sess:
+            return sess.run(tf.global_variables())
+
+
+trained = values_of(best[0])
+cluster.run(lambda client: copy("v1", trained, client))
+waited, watched = {}, {}
+for replicas in (1, 2, 3, 4, 6):
+    with tf.watch() as watched[replicas]:
+        waited[replicas], _ = serve(replicas)
+    median, most = np.median(waited[replicas]), waited[replicas].max()
+    print(f"replicas: {replicas}   a query takes {median:6.1f} ms (median), {most:6.1f} ms at most")
+
+# %%
+tf.viz.curve(range(150), {f"replicas: {n}": waited[n] for n in (1, 2, 4)}, "query", "time until it is answered (ms)")
+
+# %%
+tf.viz.queues(watched[1], title="The queue of queries, with one replica")
+
+# %% [markdown]
+# One replica is too slow: queries come faster than they are answered, and the queue grows and grows. With three, hardly any
+# query has to wait for a replica. More of them change nothing: a query still takes as long as the network needs for it.
+#
+# ## A new version, without an interruption
+#
+# Meanwhile somebody has trained the network some more, and version 2 is to replace version 1, while queries come in. A second
+# *container* makes that easy: the new variables are put beside the old ones, `v2` beside `v1`, under names of their own. When
+# all replicas have them, one variable changes from 1 to 2, and each replica looks at it before each query. No query is lost,
+# and none is answered by a half-loaded network.
+#
+# **Predict: will there be a moment without answers?**
+
+# %%
+with tf.Graph().as_default():  # version 2: more steps, from where version 1 ended
+    images, labels = tf.placeholder(tf.float32, [None, 64]), tf.placeholder(tf.int64, [None])
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, network("v2", UNITS, images))
+    variables = tf.trainable_variables()
+    step = tf.train.GradientDescentOptimizer(0.5).minimize(loss)
+    with tf.Session() as sess:
+        for variable, value in zip(variables, trained, strict=True):
+            variable.load(value, sess)
+        for _ in range(600):
+            x, y = digits.train.next_batch(50)
+            sess.run(step, {images: x, labels: y})
+        better = sess.run(variables)
+
+
+def deploy(client):
+    """Load version 2 everywhere, then switch to it; the moment of the switch."""
+    tf.sim.sleep(0.2)
+    for i in range(4):
+        copy("v2", better, cluster.client("worker", i))
+    with tf.device("/job:shared/cpu:0"), tf.container("talk"):
+        version = tf.get_variable("version", [], tf.int32)
+    switch = tf.assign(version, 2)
+    with tf.Session(client.target) as sess:
+        sess.run(switch)
+
+
+waits, rows = serve(4, count=300, versions=(1, 2), beside=deploy)
+number, version, when, right = rows.T
+for i in (1, 2):
+    of = version == i
+    print(f"version {i}: {of.sum():3} queries, {right[of].mean():.0%} right")
+asked = when - waits / 1000
+between = {"queries": np.diff(asked).max(), "answers": np.diff(np.sort(when)).max()}
+print(f"{len(rows)} queries, {len(set(number))} answers")
+for what, longest in between.items():
+    print(f"longest time between two {what}: {1000 * longest:.0f} ms")
+
+# %%
+tf.viz.curve(number, {"version": version}, "query", "version that answered", height=2.8)
+
+# %% [markdown]
+# At each moment, queries were answered about as soon as they came. Once nobody uses version 1 any more, its container can be
+# emptied on each worker, and its memory is free:
+
+
+# %%
+def held():
+    """Names of the containers on worker 0, and the bytes of the variables in them."""
+    mine = [variable for variable in cluster.variables() if variable.device.startswith("/job:worker/replica:0/task:0/")]
+    return {
+        container: sum(v.nbytes for v in mine if v.container == container)
+        for container in sorted({v.container for v in mine})
+    }
+
+
+before = held()
+tf.Session.reset(cluster.target_of("worker", 0), ["v1"])
+print(f"before {before}\nafter  {held()}")
+cluster.stop()
+
+# %% [markdown]
+# ## Exercise
+#
+# - [exercises/ex08_search](../exercises/ex08_search.ipynb): write the program that trains one network, with options for where and
+#   how, and find the best three of six.
+# - [exercises/ex08_ensemble](../exercises/ex08_ensemble.ipynb): build the ensemble of the best three, one device each.
+#
+# And try this here:
+#
+# - Let *two* members be slow. Is the ensemble of what is left still worth it?
+# - Let the visitors come 600 times per second. How many replicas are enough now?
+#
+# ## What you can do now
+#
+# - Train a network on each device, with settings of its own, and choose the best by a validation set.
+# - Put networks together: in one graph, or by clients and queues, with a time limit for the slow ones.
+# - Answer many queries with replicas, and change the version while they come in.
