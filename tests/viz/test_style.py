@@ -11,6 +11,7 @@ from dtflab.viz import marks
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import DEFAULT, PROJECTOR, current, room
 from dtflab.viz.svg import tag, text_width, wrapped
+from dtflab.viz.tables import page
 from tests.viz.programs import mlp, traced
 
 
@@ -89,3 +90,12 @@ def test_rules_of_one_kind_of_picture_are_not_those_of_another():
     viz.style("projector")
     large = Picture(tag("g"), (10, 10), ".dtf .grid{stroke-opacity:.1}", "", [], "").svg
     assert large.index(".grid{stroke-opacity:.1}") < large.index(".grid{stroke-opacity:.45}")  # alike, so the last wins
+
+
+def test_pages_of_tables_grow_too():
+    plain = page("head", [], [("t", ["a"], [[1]])])
+    viz.style("projector")
+    large = page("head", [], [("t", ["a"], [[1]])])
+    sizes = [float(size) for size in re.findall(r"font-size:([\d.]+)px", large)]
+    assert min(sizes) >= 16 * 96 / 72 and 'class="dtf-page projector"' in large and ".dtf-page " not in large
+    assert "projector" not in plain
