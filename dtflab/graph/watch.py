@@ -103,6 +103,8 @@ class Watch:
         with _changing:
             watchers = tuple(other for other in watchers if other is not self)
             self.ended = self._own.now()
+            if not watchers:
+                _needed.clear()
 
     def now(self) -> float:
         """The moment, for the thread that asks."""
@@ -122,6 +124,7 @@ class Watch:
 watchers: tuple[Watch, ...] = ()  # those that look now
 _changing = threading.Lock()  # who comes and goes
 turn = itertools.count(1).__next__
+_needed: dict[tuple[Any, ...], list[tuple[str, str, str]]] = {}  # kind of step → its variables, while anybody watches
 _VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
 _clients: dict[int, str] = {}  # step → whose it is, of steps that began while somebody watched
 
@@ -185,18 +188,21 @@ class AskedMaster:
             _clients.pop(self._step, None)
             sent, detail = _request(self._method, args)
             nbytes, to = sent + _size(answer), getattr(self._master, "task", "")
-            if here:
+            if here and watchers:  # it may be the last of them that has gone meanwhile
                 self._tell_uses(who, args)
             name = rpc(self._method)
             tell(Call(began, name, who, to, nbytes, detail, now(), sent, self._step, error, self._turn))
 
     def _tell_uses(self, who: str, args: Any) -> None:
-        """Which variables the step needed, by the graph of its session."""
+        """Which variables the step needed, by the graph of its session; found out once per kind of step."""
         handle, _, fetches, targets, *_ = args
-        for node in _nodes_of(self._master, handle, fetches, targets):
-            if node.op in _VARIABLES:
-                container = node.attrs.get("container", b"").decode()
-                use(Use(who, node.device, container, node.attrs.get("shared_name", b"").decode() or node.name))
+        key = handle, tuple(fetches), tuple(targets)
+        found = _needed.get(key)
+        if found is None:
+            found = [_place(node) for node in _nodes_of(self._master, *key) if node.op in _VARIABLES]
+            _needed[key] = found
+        for place in found:
+            use(Use(who, *place))
 
     def _begins(self, step: Any) -> None:
         """A master of this process begins the step, on the thread of the client."""
@@ -210,6 +216,12 @@ def _nodes_of(master: Any, handle: str, fetches: Any, targets: Any) -> Any:
         return master.session(handle).placed(fetches, targets)
     except errors.OpError:
         return ()
+
+
+def _place(node: Any) -> tuple[str, str, str]:
+    """Device, container and name of the variable behind a node."""
+    shared_name, container = (node.attrs.get(name, b"").decode() for name in ("shared_name", "container"))
+    return node.device, container, shared_name or node.name
 
 
 def asked(master: Any, method: str) -> Any:

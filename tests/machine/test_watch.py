@@ -23,7 +23,7 @@ def cluster(request):
 @pytest.fixture(autouse=True)
 def nobody_watches_afterwards():
     yield
-    assert seam.watchers == () and seam._clients == {}
+    assert seam.watchers == () and seam._clients == {} and seam._needed == {}
 
 
 def product():
