@@ -242,7 +242,7 @@ print(sess.run(up_to_two), "left:", sess.run(size))
 tf.reset_default_graph()
 queue = tf.RandomShuffleQueue(50, min_after_dequeue=10, dtypes=[tf.float32], shapes=[[]], seed=1)
 put, batch, size = queue.enqueue_many([np.arange(1.0, 23.0)]), queue.dequeue_many(5), queue.size()
-sess = tf.Session(config=tf.ConfigProto(operation_timeout_in_ms=200))
+sess = tf.Session(config=tf.ConfigProto(operation_timeout_in_ms=1000))
 sess.run(put)
 try:
     while True:
