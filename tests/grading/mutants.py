@@ -10,6 +10,7 @@ one seed, those that a student meets, are chosen.
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
 import os
 import sys
@@ -172,7 +173,8 @@ def main(ids: Sequence[str]) -> int:
         with tempfile.TemporaryDirectory() as folder:
             tally = Tally(question, Path(folder))
             for mutant in mutants(question):
-                tally.judge(mutant)
+                with contextlib.redirect_stdout(None):  # reports
+                    tally.judge(mutant)
         tallies.append(tally)
         judged, seconds = tally.caught + len(tally.escaped), time.process_time() - began
         every = judged + len(tally.equal)
