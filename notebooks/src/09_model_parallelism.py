@@ -409,6 +409,29 @@ tf.viz.curve(counts, {"four GPUs": [flows[count].ms for count in counts], "one G
 # More parts make a smaller bubble, but each part also costs something: a GPU has to begin a multiplication, and a message
 # has to be sent. After some number of parts there is nothing to be won any more, and with still more it gets worse.
 #
+# Training runs through the pipeline twice: forward, and then the gradients *backward*, from the last stage to the first.
+#
+# **Predict: what will the timeline of a training step look like? Where is the bubble?**
+
+
+# %%
+def training(x, devices):
+    """A training step with four micro-batches; the gradients are computed where the layers are."""
+    loss = tf.add_n([tf.reduce_mean(tf.square(part)) for part in pipeline(4)(x, devices)])
+    step = tf.train.GradientDescentOptimizer(0.1).minimize(loss, colocate_gradients_with_ops=True)
+    with tf.control_dependencies([step]):
+        return [tf.zeros([1])]
+
+
+trained = run(training, LAYERS, large)
+print(f"{trained.ms:.2f} ms, bubble {trained.step.bubble(gpus):.0%}")
+tf.viz.timeline(trained.trace, color_by="phase", graph=trained.graph, title="A training step in a pipeline")
+
+# %% [markdown]
+# Two waves: forward (F) through the GPUs, and backward (B) again. The first GPU waits longest: from its last part forward until
+# the first gradient is back. Backward takes about twice as long as forward: most layers need two multiplications, one for their
+# weights and one for the layer below.
+#
 # ## When you have to cut
 #
 # So far one GPU was enough, and we wanted to be faster. Sometimes one is not enough: this network has 14 layers with 4 MiB of
@@ -433,7 +456,7 @@ for count in (1, 2):
         print(f"{count} GPU:", *error.message.splitlines()[:2], sep="\n  ")
 
 # %% [markdown]
-# Now even the slow cut is better than none. That is the first reason today for cutting a network: it does not fit.
+# Now even a slow cut is better than none.
 #
 # ## Exercise
 #
