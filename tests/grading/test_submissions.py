@@ -1,0 +1,121 @@
+"""Which files are submissions, whose, with which cells and questions; what a sheet and a terminal show of them."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import jupytext
+import pytest
+
+from dtflab.grading import cli, sheets
+from dtflab.grading.batch import Graded, none
+from dtflab.grading.questions import find
+from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, questions_of
+from tests.house import ROOT
+
+PERCENT = """# a line before the first cell is a cell
+
+# %% [markdown]
+# # A title: dtflab.grade("none/q1")
+
+# %%
+x = 1
+# %load_ext dtflab
+# cluster = %dtf_cluster --ps 1
+# 100 % sure
+
+# %% a name
+# %%capture
+y = 2
+# %% [raw]
+raw
+"""
+
+
+def test_percent_files_have_the_cells_that_jupytext_finds(tmp_path):
+    path = tmp_path / "a.py"
+    for text in (PERCENT, *(file.read_text(encoding="utf-8") for file in sorted((ROOT / "solutions").glob("ex*.py")))):
+        path.write_text(text)
+        theirs = [cell.source for cell in jupytext.reads(text, fmt="py:percent").cells if cell.cell_type == "code"]
+        assert [cell.strip("\n") for cell in cells(path)] == theirs
+
+
+def test_notebooks_of_both_forms(tmp_path):
+    path = tmp_path / "a.ipynb"
+    code = [{"cell_type": "code", "source": source} for source in ("x = 1\ny = 2", ["x = 1\n", "y = 2"])]
+    path.write_text(json.dumps({"cells": [{"cell_type": "markdown", "source": "text"}, *code]}))
+    assert cells(path) == ["x = 1\ny = 2"] * 2
+
+
+REFUSED = {
+    "a.docx": ("x", "its name ends in '.docx'"),
+    "a.ipynb": ('{"cells": [{"cell_type": "code", "source": 3}]}', r"TypeError: a cell's source is int"),
+    "b.ipynb": ('{"cells": []}', "It has no code."),
+    "a.py": ("# %%\n\n", "It has no code."),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_cells_is_refused(name, tmp_path):
+    (tmp_path / name).write_text(REFUSED[name][0])
+    with pytest.raises(Unreadable, match=REFUSED[name][1]):
+        cells(tmp_path / name)
+
+
+def test_what_a_file_asks():
+    code = ['import dtflab\ndtflab.grade("a/q1")', "%dtf_grade b/q1", "tf.grade('a/q1'); tf.grade( 'c/q1', hint=True)"]
+    assert asked(code) == ["a/q1", "b/q1", "c/q1"]
+
+
+def test_half_of_the_files_decide_what_is_asked():
+    assert questions_of([["a/q1", "a/q2"], ["a/q1"], ["a/q1", "b/q1"], []]) == ["a/q1"]
+    assert questions_of([["a/q1"], ["a/q2"]]) == ["a/q1", "a/q2"]
+    assert questions_of([]) == []
+
+
+def test_whose_a_file_is(tmp_path):
+    names = ["bob.ipynb", "ada/ex1.ipynb", "eve/ex1/work.py", "eve/ex1/helper.py", ".hidden/x.ipynb", "ada/notes.pdf"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("# %%\n" if name.endswith("work.py") else "x")
+    taken, left = found([tmp_path])
+    assert [(one.student, one.assignment) for one in taken] == [
+        ("ada", "ex1"), ("bob", tmp_path.name), ("eve", "ex1"),
+    ]  # fmt: skip
+    assert [path.name for path in left] == ["notes.pdf", "helper.py"]
+
+
+@pytest.fixture
+def graded():
+    submission = Submission(Path("x.ipynb"), "=HYPERLINK(1)", "ex1", "2026-11-20")
+    return none(submission, [find("placement/q1")], "<b>no</b>")
+
+
+def test_a_name_is_no_formula_and_no_markup(graded):
+    assert sheets.csv_text([graded]).splitlines()[1] == "ex1,,2026-11-20,'=HYPERLINK(1),,,,0.0,0.0,0.0,10.0"
+    assert "<b>no" not in sheets.html([graded]) and "&lt;b&gt;no" in sheets.html([graded])
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_is_shown_in_place_in_a_terminal_only(graded, monkeypatch):
+    for stream, shown in (
+        (Terminal(), "\r\033[K1 of 2 graded: =HYPERLINK(1)\r\033[K"),
+        (io.StringIO(), ""),
+    ):
+        monkeypatch.setattr("sys.stdout", stream)
+        progress = cli._Progress(2)
+        progress.done(graded)
+        progress.end()
+        assert stream.getvalue() == shown
+
+
+def test_a_file_without_a_known_question_is_told():
+    assert sheets.text([Graded(Submission(Path("x"), "ada", "ex1", ""), failed="It asks nothing.")]) == (
+        "ada        0/0  ex1\n     Not graded: It asks nothing.\n1 file, 1 could not be graded"
+    )
