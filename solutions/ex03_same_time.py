@@ -28,9 +28,9 @@ import dtflab as tf
 # cluster = %dtf_cluster --worker 1 --gpus 2 --clock virtual
 tf.reset_default_graph()
 products = []
-for device in ("/gpu:0", "/gpu:0", "/gpu:1", "/cpu:0", "/cpu:0"):
+for name, device in [("p", "/gpu:0"), ("q", "/gpu:0"), ("r", "/gpu:1"), ("s", "/cpu:0"), ("t", "/cpu:0")]:
     with tf.device("/job:worker/task:0" + device):
-        products.append(tf.matmul(tf.ones([400, 400]), tf.ones([400, 400]), name=f"on_{device[1:4]}_{device[-1]}").op)
+        products.append(tf.matmul(tf.ones([400, 400]), tf.ones([400, 400]), name=name).op)
 
 sess = tf.Session(cluster.target)
 # %dtf_timeline products --session sess
@@ -82,4 +82,4 @@ dtflab.grade("parallel/q1")
 # %%
 for i, first in enumerate(products):
     for second in products[i + 1 :]:
-        print(f"{first.name:12} {second.name:12} {may_overlap(first, second)}")
+        print(first.name, second.name, may_overlap(first, second))

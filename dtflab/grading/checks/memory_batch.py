@@ -1,0 +1,216 @@
+"""Question memory/q2: the largest batch that fits into a card.
+
+Each try of the answer is a real step on a small simulated card, which runs out of memory for real. So what is right is
+known by running: the batch that is given fits, and one example more does not. (A division would not tell: the allocator
+cuts a chunk only if it is twice as large as what is wanted.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+from collections.abc import Iterator
+from random import Random
+from typing import Any, NamedTuple
+
+from dtflab.cluster.cluster import Cluster
+from dtflab.grading.questions import Wrong, register
+from dtflab.graph import dtypes, errors
+from dtflab.graph.graph import Graph
+from dtflab.machine.cards import SMALLEST_CARD_BYTES
+from dtflab.ops.constant import fill, placeholder
+from dtflab.ops.reduction import reduce_sum
+from dtflab.ops.unary import square
+from dtflab.runtime.session import Session
+from dtflab.viz.memory import memory
+from dtflab.viz.picture import Picture
+from dtflab.viz.units import plural
+
+_SECONDS = 3.0  # for a check: of an answer that never ends
+_FOR_EVER = 2000  # steps
+
+q2 = register(
+    "memory/q2",
+    "The largest batch that fits",
+    answer="largest_batch",
+    hints=(
+        """What runs out of memory raises tf.errors.ResourceExhaustedError. Put step(n) into try, and write this class
+        after except: any other error is none of your business, and has to get through.""",
+        """If n examples fit, fewer fit as well. So keep two numbers: one that fits (0 always does), and one that is too
+        many (most + 1 for a start). Try the one in the middle between them, and move one of the two.""",
+        """while too_many - fits > 1: middle = (fits + too_many) // 2; if step(middle) works, fits = middle; if it
+        raises ResourceExhaustedError, too_many = middle. At the end fits is the answer.""",
+    ),
+)
+
+
+class Model:
+    """A model on a card of its own: `step(n)` runs it with n examples of so many features; counts the tries."""
+
+    def __init__(self, session: Session, features: int) -> None:
+        self._session = session
+        self._batch = placeholder(dtypes.int32, [], name="batch")
+        examples = fill([self._batch, features], 1.0, name="examples")
+        self._loss = reduce_sum(square(examples, name="squares"), name="loss")
+        self.tries = 0
+
+    def step(self, batch: int) -> float:
+        """What the answer gets: the loss. ResourceExhaustedError if the examples don't fit."""
+        self.tries += 1
+        if self.tries > _FOR_EVER:
+            raise Wrong(f"After {_FOR_EVER} steps there is no end in sight. Does each step bring it nearer?")
+        return float(self._session.run(self._loss, {self._batch: batch}))
+
+    def fits(self, batch: int) -> bool:
+        """Whether a step with so many examples runs."""
+        try:
+            self._session.run(self._loss, {self._batch: batch})
+        except errors.ResourceExhaustedError:
+            return False
+        return True
+
+    def picture(self, batch: int) -> Picture:
+        metadata = self._session.trace(self._loss, {self._batch: batch})
+        return memory(metadata, title=f"Memory of a step with {plural(batch, 'example')}")
+
+
+class Seen(NamedTuple):
+    """What an answer gave, after so many steps; whether that fits, and one more; whether it hid another error."""
+
+    most: int
+    given: int
+    tries: int
+    fits: bool
+    next_fits: bool
+    hid_an_error: bool = False
+
+    @property
+    def is_right(self) -> bool:
+        return self.fits and (self.given == self.most or not self.next_fits) and 0 <= self.given <= self.most
+
+
+@contextlib.contextmanager
+def _model(features: int) -> Iterator[Model]:
+    """A model on a small card. Who is out of memory looks for garbage first: not among what was there before."""
+    cluster = Cluster(worker=1, gpus=1, gpu_memory=SMALLEST_CARD_BYTES)
+    with cluster, Graph().as_default(), Session(cluster.target) as session:
+        gc.freeze()
+        try:
+            yield Model(session, features)
+        finally:
+            gc.unfreeze()
+
+
+def _try(answer: Any, model: Model, most: int) -> Seen:
+    """Let the answer look for the batch."""
+    model.tries = 0
+    given = answer(model.step, most)
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise Wrong(f"largest_batch returned {given!r}; expected is a number of examples.")
+    tries = model.tries
+    return Seen(most, given, tries, given == 0 or (given > 0 and model.fits(given)), model.fits(max(given, 0) + 1))
+
+
+def _demand_largest(seen: Seen) -> None:
+    if seen.is_right:
+        return
+    told = f"largest_batch(step, {seen.most}) gave {seen.given}"
+    if seen.given > seen.most or seen.given < 0:
+        raise Wrong(f"{told}; expected is a number from 0 to {seen.most}.", seen)
+    more = "more would fit" if seen.fits else "that does not fit"
+    raise Wrong(f"{told}, but {more}.", seen)
+
+
+def _features(random: Random) -> int:
+    """So many that some hundred examples fit, and a number that no answer guesses."""
+    return random.randrange(4000, 9000)
+
+
+def _most_steps(most: int) -> int:
+    """Generous: doubling first, then halving."""
+    return 2 * math.ceil(math.log2(most)) + 2
+
+
+# -- what is checked -----------------------------------------------------------------------------------------
+
+
+@q2.check("That batch fits, and one example more does not", points=4, seconds=_SECONDS)
+def largest(answer: Any, random: Random) -> Picture:
+    with _model(_features(random)) as model:
+        seen = _try(answer, model, random.randrange(700, 1000))
+        _demand_largest(seen)
+        return model.picture(seen.given)
+
+
+@q2.check("It is found with few steps", points=2, seconds=_SECONDS)
+def few_steps(answer: Any, random: Random) -> None:
+    with _model(_features(random)) as model:
+        seen = _try(answer, model, random.randrange(700, 1000))
+        limit = _most_steps(seen.most)
+        if seen.tries > limit or seen.given == 0:
+            told = f"For up to {seen.most} examples it took {plural(seen.tries, 'step')}"
+            raise Wrong(f"{told}; expected are {limit} at most, and a batch that fits.", seen)
+
+
+@q2.check("All examples fit, exactly all fit, and not even one fits", points=2, seconds=_SECONDS)
+def edges(answer: Any, random: Random) -> None:
+    with _model(_features(random)) as model:
+        _demand_largest(_try(answer, model, random.randint(20, 60)))
+        _demand_largest(_try(answer, model, 1))
+    with _model(4_200_000) as model:
+        _demand_largest(_try(answer, model, random.randint(2, 3)))
+
+
+@q2.check("Another error is no lack of memory", points=2, seconds=_SECONDS)
+def other_errors(answer: Any, random: Random) -> None:
+    bad = random.choice((errors.InvalidArgumentError, errors.UnavailableError))
+    tries = []
+
+    def step(batch: int) -> float:
+        tries.append(batch)
+        if len(tries) > _FOR_EVER:
+            raise Wrong(f"After {_FOR_EVER} steps there is no end in sight.")
+        raise bad(None, None, "the step has failed for another reason")
+
+    try:
+        given = answer(step, 100)
+    except bad:
+        return
+    seen = Seen(100, given, len(tries), fits=False, next_fits=False, hid_an_error=True)
+    raise Wrong(f"step raised {bad.__name__}, and nobody hears of it; largest_batch gave {given!r}.", seen)
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q2.mistake(
+    "Errors of all kinds are taken for a lack of memory. Then a program with a broken file or a lost server trains "
+    "with no examples at all. Catch only tf.errors.ResourceExhaustedError."
+)
+def hides_errors(seen: Seen) -> bool:
+    return seen.hid_an_error
+
+
+@q2.mistake(
+    "Each step costs seconds on a real card. Don't try the numbers one after the other: if n fits, so does all below, "
+    "and if not, nothing above. Halve what is left with each step."
+)
+def tries_them_all(seen: Seen) -> bool:
+    return seen.tries > _most_steps(seen.most) and seen.is_right
+
+
+@q2.mistake(
+    "That is a power of two, or what was left when doubling went wrong. Between that and the first one that does not "
+    "fit lie more numbers: go on there, by halves."
+)
+def only_doubles(seen: Seen) -> bool:
+    return seen.given > 1 and math.log2(seen.given).is_integer() and seen.fits and not seen.is_right
+
+
+@q2.mistake(
+    "There is one example too many or too few. Write down what your two numbers mean: the largest that is known to "
+    "fit, the smallest that is known not to. most itself may fit."
+)
+def off_by_one(seen: Seen) -> bool:
+    return not seen.fits or seen.next_fits

@@ -1,0 +1,48 @@
+"""Wrong answers to memory/q2, each called as the mistake that its hint names. Tests grade them; people read them."""
+
+import dtflab as tf
+
+
+def fitting(step, n):
+    try:
+        step(n)
+    except tf.errors.ResourceExhaustedError:
+        return False
+    return True
+
+
+def halving(fits, most):
+    low, high = 0, most + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def hides_errors(step, most):
+    def fits(n):
+        try:
+            step(n)
+        except tf.errors.OpError:
+            return False
+        return True
+
+    return halving(fits, most)
+
+
+def tries_them_all(step, most):
+    n = 0
+    while n < most and fitting(step, n + 1):
+        n += 1
+    return n
+
+
+def only_doubles(step, most):
+    n = 1
+    while 2 * n <= most and fitting(step, 2 * n):
+        n *= 2
+    return n if fitting(step, n) else 0
+
+
+def off_by_one(step, most):
+    return halving(lambda n: fitting(step, n), most - 1)

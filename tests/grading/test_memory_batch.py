@@ -1,0 +1,100 @@
+"""memory/q2 accepts every right answer, whichever way it is written, and says what is wrong with others."""
+
+from __future__ import annotations
+
+import bisect
+
+import pytest
+
+import dtflab as tf
+
+Q2 = "memory/q2"
+OutOfMemory = tf.errors.ResourceExhaustedError
+
+
+def fitting(step, n):
+    try:
+        step(n)
+    except OutOfMemory:
+        return False
+    return True
+
+
+def doubling_first(step, most):
+    n = 1
+    while n <= most and fitting(step, n):
+        n *= 2
+    low, high = n // 2, min(n, most + 1)
+    while high > low + 1:
+        middle = low + (high - low) // 2
+        low, high = (middle, high) if fitting(step, middle) else (low, middle)
+    return low
+
+
+def with_bisect(step, most):
+    return bisect.bisect_left(range(1, most + 1), True, key=lambda n: not fitting(step, n))
+
+
+def bit_by_bit(step, most):
+    n = 0
+    for bit in reversed(range(most.bit_length())):
+        if n + (1 << bit) <= most and fitting(step, n + (1 << bit)):
+            n += 1 << bit
+    return n
+
+
+def recursive(step, most, least=0):
+    if least == most:
+        return least
+    middle = (least + most + 1) // 2
+    return recursive(step, most, middle) if fitting(step, middle) else recursive(step, middle - 1, least)
+
+
+def asking_for_all_first(step, most):
+    if fitting(step, most):
+        return most
+    fits, too_many = 0, most
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if fitting(step, middle):
+            fits = middle
+        else:
+            too_many = middle
+    return fits
+
+
+RIGHT = [doubling_first, with_bisect, bit_by_bit, recursive, asking_for_all_first]
+
+
+@pytest.mark.parametrize("answer", RIGHT)
+def test_every_right_answer_gets_full_marks(answer, monkeypatch):
+    for seed in "01":
+        monkeypatch.setenv("DTFLAB_GRADE_SEED", seed)
+        score = tf.grade(Q2, answer)
+        assert score == 10, score.text
+
+
+def for_ever(step, most):
+    while True:
+        fitting(step, 1)
+
+
+BAD = {
+    "nothing": (lambda step, most: None, "largest_batch returned None; expected is a number"),
+    "as many as there are": (lambda step, most: most, "but that does not fit"),
+    "one": (lambda step, most: 1, "but more would fit"),
+    "too many": (lambda step, most: most + 1, "expected is a number from 0 to"),
+    "no end": (for_ever, "there is no end in sight"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_told(name):
+    answer, told = BAD[name]
+    score = tf.grade(Q2, answer)
+    assert score <= 4 and told in score.text, score.text
+
+
+def test_the_picture_is_of_a_step_with_that_batch():
+    score = tf.grade(Q2, with_bisect)
+    assert "Memory of a step with" in score.html and "examples" in score.text
