@@ -417,7 +417,9 @@ tf.viz.curve(counts, {"four GPUs": [flows[count].ms for count in counts], "one G
 # %%
 def training(x, devices):
     """A training step with four micro-batches; the gradients are computed where the layers are."""
-    loss = tf.add_n([tf.reduce_mean(tf.square(part)) for part in pipeline(4)(x, devices)])
+    parts = pipeline(4)(x, devices)
+    with tf.device(devices[-1]):
+        loss = tf.add_n([tf.reduce_mean(tf.square(part)) for part in parts])
     step = tf.train.GradientDescentOptimizer(0.1).minimize(loss, colocate_gradients_with_ops=True)
     with tf.control_dependencies([step]):
         return [tf.zeros([1])]
