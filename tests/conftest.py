@@ -16,7 +16,8 @@ import hypothesis
 import pytest
 
 from dtflab.graph import scopes
-from dtflab.machine import hosts
+from dtflab.hardware import catalogue
+from dtflab.machine import cards, hosts
 
 HERE = Path(__file__).parent
 MARKERS = {
@@ -92,7 +93,26 @@ def no_gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture(autouse=True)
 def fresh_default_graph() -> None:
     """A test may use the default graph; what others built in it is not there, in whatever order they run."""
-    scopes.reset_default_graph()
+    if not scopes.default_graph_stack.stack:  # a wider fixture is inside of a graph of its own
+        scopes.reset_default_graph()
+
+
+@pytest.fixture(autouse=True)
+def own_hardware_goes() -> Iterator[None]:
+    """Parts that a test adds to the catalogue, or hands to a cluster, are gone after it."""
+    yield
+    for _, name in catalogue._added:
+        for shelf in (
+            catalogue.GPUS,
+            catalogue.CPUS,
+            catalogue.BUSES,
+            catalogue.NICS,
+            catalogue.SWITCHES,
+            catalogue.RACKS,
+        ):
+            shelf.pop(name, None)
+        cards.MODELS[:] = [model for model in cards.MODELS if model.name != name]
+    catalogue._added.clear()
 
 
 SETTLE_S = 5.0  # for threads and processes that were told to stop and are on their way

@@ -173,7 +173,6 @@ def test_a_part_may_stand_where_a_name_may():
     assert catalogue.bus(bus) is bus and catalogue.rack(shelf) is shelf
 
 
-@pytest.mark.usefixtures("shelves")
 def test_an_added_part_is_known_by_its_name():
     for part in (
         MINE,
@@ -196,14 +195,12 @@ def test_an_added_part_is_known_by_its_name():
     assert card.compute_capability >= cards.MINIMUM_COMPUTE_CAPABILITY
 
 
-@pytest.mark.usefixtures("shelves")
 def test_a_name_that_is_taken_is_not_given_away():
     for name in ("K40", "tesla k40m", "P100-PCIe"):
         with pytest.raises(ValueError, match=f"There is a GPU of the name '{name}' already"):
             catalogue.add_hardware(dataclasses.replace(MINE, name=name))
 
 
-@pytest.mark.usefixtures("shelves")
 def test_a_part_of_ones_own_is_replaced_as_a_cell_that_runs_again_does():
     catalogue.add_hardware(MINE)
     catalogue.add_hardware(dataclasses.replace(MINE, cores=61))

@@ -40,7 +40,6 @@ def test_every_gpu_is_in_the_table():
     assert len(dtflab.sim.hardware().tables[0][2]) == len(GPUS)
 
 
-@pytest.mark.usefixtures("shelves")
 def test_the_example_of_the_page_runs(tmp_path):
     program = tmp_path / "own.py"
     program.write_text(SCRIPT["OWN"])
