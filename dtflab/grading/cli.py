@@ -34,7 +34,7 @@ def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", type=Path, metavar="FILE", help="everything: checks, messages, hints, notes, output")
     add("--csv", type=Path, metavar="FILE", help="a row per file, with the columns of `nbgrader export`")
     add("--html", type=Path, metavar="FILE", help="a page with every report")
-    add("--questions", nargs="+", metavar="ID", help="what is judged (default: what half of an assignment's files ask)")
+    add("--questions", nargs="+", metavar="ID", help="what is judged (default: what most files of the assignment ask)")
     add("--checks", type=Path, metavar="FOLDER", help="your own checks (default: DTFLAB_CHECKS of the environment)")
     add("--student", help="whose a single file is (default: from its folder or its name)")
     add("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 2), help="files at a time (default: %(default)s)")
@@ -62,9 +62,14 @@ def grade(options: argparse.Namespace) -> int:
     except (FileNotFoundError, LookupError, Misuse, ChecksError) as error:
         print(f"dtflab grade: {error.args[0] if error.args else error}", file=sys.stderr)
         return 2
-    for path in others:
-        print(f"{path}: left out, it is neither a notebook nor a percent file")
+    if others:
+        print(f"Left out, neither notebooks nor percent files: {_few(others)}")
     return _carry_out(tasks, options)
+
+
+def _few(paths: Sequence[Path]) -> str:
+    more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
+    return ", ".join(map(str, paths[:5])) + more
 
 
 def _carry_out(tasks: Sequence[batch.Task], options: argparse.Namespace) -> int:

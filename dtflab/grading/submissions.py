@@ -7,7 +7,7 @@
 A file is a notebook or Python in percent format (`# %%` begins a cell, `# %x` is a magic).
 
 Rule: what a notebook says about grading (metadata, outputs, marks) is not read. Its code is, and which questions it
-asks; but one student's file does not decide what is asked: the questions of an assignment are those that at least half
+asks; but one student's file does not decide what is asked: the questions of an assignment are those that more than half
 of its files ask, so that who deletes a cell loses its points, and who adds one changes nothing for the others.
 """
 
@@ -139,6 +139,6 @@ def asked(code: Sequence[str]) -> list[str]:
 
 
 def questions_of(assignment: Sequence[Sequence[str]]) -> list[str]:
-    """The questions of an assignment, from what each of its readable files asks."""
+    """The questions of an assignment, from what each of its readable files asks; none if they are too different."""
     counts = Counter(id for ids in assignment for id in set(ids))
-    return [id for id in dict.fromkeys(id for ids in assignment for id in ids) if 2 * counts[id] >= len(assignment)]
+    return [id for id in dict.fromkeys(id for ids in assignment for id in ids) if 2 * counts[id] > len(assignment)]

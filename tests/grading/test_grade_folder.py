@@ -189,7 +189,11 @@ def test_status_output_and_left_out_files(graded, folders):
     done, _ = graded
     assert done.returncode == 1 and done.stderr == ""
     assert "\r" not in done.stdout and "of 25" not in done.stdout, "no progress where there is no terminal"
-    assert "notes.txt: left out" in done.stdout and "25 files, 4 could not be graded" in done.stdout
+    assert (
+        "percent files: " in done.stdout
+        and "notes.txt" in done.stdout
+        and "25 files, 4 could not be graded" in done.stdout
+    )
 
 
 def test_the_sheet_has_nbgraders_columns_and_a_row_per_file(graded, folders):
@@ -218,6 +222,16 @@ def test_nothing_is_left(graded, folders):
 def test_output_is_cut(graded):
     _, marks = graded
     assert len(marks["floods"]["output"]) < 21_000 and "bytes more" in marks["floods"]["output"]
+
+
+@pytest.mark.timeout(200)
+def test_solutions_have_full_marks_here_too(tmp_path):
+    """One with magics, one whose check starts processes of its own."""
+    files = [ROOT / "solutions" / f"{name}.py" for name in ("ex01_placement", "ex08_search")]
+    done = grade(*files, "--json", tmp_path / "m.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for one in json.loads((tmp_path / "m.json").read_text())["submissions"]:
+        assert one["points"] == one["max"] > 0 and one["notes"] == [], one
 
 
 # ---- how it is called ----
