@@ -134,7 +134,7 @@ print("in-graph, synchronous: ", told)
 
 # %%
 # Figure 12-17
-tf.viz.placement(one_step, max_boxes=12, title="Data parallelism")
+tf.viz.placement(one_step, max_boxes=9, title="Data parallelism")
 
 # %% [markdown]
 # The variables go from the parameter server to all replicas, the gradients come back, their mean updates the variables, and
@@ -212,7 +212,8 @@ def work(client, way):
 
 
 # %% [markdown]
-# So there are four combinations. Here are the other two, for three workers and 1.2 seconds each:
+# So there are four combinations. Here are the other two, for three workers and 1.2 seconds each. (Their losses can't be compared
+# with those above: the optimizer is another one, with *momentum*, which goes on in the direction of the steps before.)
 
 # %%
 few = {"asynchronous": Way(rate=0.1), "synchronous": Way(rate=0.1, aggregate=WORKERS)}
