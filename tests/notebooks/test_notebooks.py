@@ -33,6 +33,17 @@ def complaints(notebook: nbformat.NotebookNode) -> list[str]:
     return found
 
 
+def not_drawn(notebook: nbformat.NotebookNode) -> list[str]:
+    """Cells that say that they make a figure of the book (docs/figures.md), and show no picture."""
+    found = []
+    for cell in notebook.cells:
+        first = cell.source.split("\n")[0]
+        shown = [output.get("data", {}) for output in cell.get("outputs", [])]
+        drawn = any("<svg" in data.get("text/html", "") or "image/png" in data for data in shown)
+        found += [f"{first}: no picture"] if first.startswith("# Figure 12-") and not drawn else []
+    return found
+
+
 def test_there_is_a_welcome():
     assert "00_welcome" in [path.stem for path in NOTEBOOKS]
 
@@ -59,7 +70,7 @@ def test_runs_clean_twice_in_one_kernel(path, tmp_path):
         allow_errors=True,
         resources={"metadata": {"path": tmp_path}},
     ).execute()
-    assert complaints(notebook) == []
+    assert complaints(notebook) + not_drawn(notebook) == []
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
 
 
@@ -69,5 +80,6 @@ def test_complaints_are_found():
         v4.new_output("stream", name="stderr", text="oh"),
         v4.new_output("error", ename="ValueError", evalue="no", traceback=[]),
     ]
-    cells = [v4.new_markdown_cell("# Title"), v4.new_code_cell("…", outputs=outputs)]
+    cells = [v4.new_markdown_cell("# Title"), v4.new_code_cell("# Figure 12-1\n…", outputs=outputs)]
     assert complaints(v4.new_notebook(cells=cells)) == ["cell 1: stderr: oh", "cell 1: ValueError: no"]
+    assert not_drawn(v4.new_notebook(cells=cells)) == ["# Figure 12-1: no picture"]
