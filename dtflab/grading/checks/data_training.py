@@ -1,0 +1,283 @@
+"""The first question on data parallelism, data/q1: the book's exercise 10, asynchronous and synchronous training.
+
+An answer is what each worker runs. All workers get the same images here, so synchronous training, however the workers
+take turns, must end with the weights of plain gradient descent, to rounding; a stale gradient would show. The loss that
+the checks give counts how often it was computed, and on which devices its graph was made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dtflab.cluster.clients import Client
+from dtflab.cluster.cluster import Cluster
+from dtflab.datasets.digits import digits
+from dtflab.grading.device_functions import shown
+from dtflab.grading.questions import Wrong, register
+from dtflab.graph import dtypes, errors
+from dtflab.graph.convert import constant
+from dtflab.graph.device_spec import label
+from dtflab.graph.graph import Graph
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import control_dependencies, device
+from dtflab.machine.clock import REAL
+from dtflab.ops.cross_entropy import sparse_softmax_cross_entropy_with_logits
+from dtflab.ops.initializers import zeros_initializer
+from dtflab.ops.matmul import matmul
+from dtflab.ops.reduction import reduce_mean
+from dtflab.ops.state import assign_add
+from dtflab.ops.variable_scope import get_variable
+from dtflab.runtime.session import Session
+from dtflab.sim import lognormal
+from dtflab.viz.units import plural
+
+EXAMPLES = 60
+LIMIT = 300.0  # virtual seconds for a training
+PATIENCE = 2.5  # real seconds
+WAITS = "After 300 s of virtual time, where milliseconds are enough, workers still wait."
+ENDLESS = "The workers go on and on: train does not come to an end."
+
+q1 = register(
+    "data/q1",
+    "Training together, with and without waiting",
+    answer="train",
+    hints=(
+        """Build under tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec,
+        worker_device=client.device)): then variables go to the ps, all else to this worker. The session is a
+        tf.train.MonitoredTrainingSession(client.target, client.is_chief, hooks=hooks).""",
+        """hooks = [tf.train.StopAtStepHook(last_step=steps)] ends it: while not sess.should_stop(): sess.run(step). The
+        step comes from optimizer.minimize(loss, tf.train.get_or_create_global_step()); without the global step nobody
+        counts.""",
+        """For sync, wrap the optimizer: tf.train.SyncReplicasOptimizer(optimizer, workers, workers), with workers =
+        client.cluster_spec.num_tasks("worker"), and append optimizer.make_session_run_hook(client.is_chief) to the
+        hooks. tf.sim.now() before and after the session gives the seconds.""",
+    ),
+)
+
+
+# -- a training ----------------------------------------------------------------------------------------------
+
+
+class Seen(NamedTuple):
+    """What the workers did together: the evidence."""
+
+    sync: bool
+    steps: int  # asked for
+    workers: int
+    taken: int = 0  # by the global step
+    computed: int = 0  # gradients
+    off: float = 0.0  # from the weights of gradient descent after so many steps
+    loss: float = 0.0
+    strays: tuple[str, ...] = ()  # variables that are not on the ps, ops that are not on their worker
+    end: str = ""  # why the training was stopped
+
+    @property
+    def alone(self) -> bool:
+        """Whether gradients became steps one by one."""
+        return self.computed < self.workers * self.taken
+
+
+class Loss:
+    """The loss that the workers build, and the devices where they built it."""
+
+    def __init__(self, random: Random) -> None:
+        data = digits().train
+        rows = random.sample(range(len(data.images)), EXAMPLES)
+        self.images, self.labels = data.images[rows], data.labels[rows]
+        self.devices: list[str] = []
+
+    def build(self) -> Tensor:
+        """A net of one layer; each time it is computed, the variable `computed` grows by one."""
+        weights = get_variable("weights", [64, 10], initializer=zeros_initializer())
+        count = get_variable("computed", [], dtypes.int32, zeros_initializer(), trainable=False)
+        with control_dependencies([assign_add(count, 1)]):
+            images = constant(self.images)
+        logits = matmul(images, weights)
+        self.devices.append(logits.device)
+        losses = sparse_softmax_cross_entropy_with_logits(labels=constant(self.labels), logits=logits)
+        mean: Tensor = reduce_mean(losses)
+        return mean
+
+    def value(self, weights: Any) -> float:
+        right = self._probabilities(weights)[np.arange(EXAMPLES), self.labels]
+        return float(-np.mean(np.log(right)))
+
+    def descent(self, rate: float, steps: int) -> Any:
+        """The weights after plain gradient descent."""
+        weights = np.zeros((64, 10))
+        for _ in range(steps):
+            error = self._probabilities(weights) - np.eye(10)[self.labels]
+            weights -= rate * self.images.T @ error / EXAMPLES
+        return weights
+
+    def _probabilities(self, weights: Any) -> Any:
+        powers = np.exp(self.images @ weights)
+        return powers / powers.sum(axis=1, keepdims=True)
+
+
+def run(answer: Any, random: Random, sync: bool, workers: int | None = None) -> Seen:
+    """Let all workers train on a simulated cluster; Wrong if that does not end well."""
+    workers = workers or random.randint(2, 4)
+    steps, rate = random.randint(6, 10), random.choice((0.3, 0.4, 0.5))
+    loss, seen = Loss(random), Seen(sync, steps, workers)
+
+    def work(client: Client) -> Any:
+        return answer(client, loss.build, rate, sync, steps)
+
+    spread = lognormal(0.3)
+    with Cluster(clock="virtual", ps=1, worker=workers, stragglers=spread, seed=random.randrange(999)) as cluster:
+        with _limited(cluster, loss) as late:
+            try:
+                seconds = cluster.run(work)
+            except errors.OpError:
+                if not late:
+                    raise
+                told, strays = late[0]
+                raise Wrong(told, seen._replace(strays=strays, end=told)) from None
+        if not all(isinstance(one, float) and 0 < one <= cluster.now() for one in seconds):
+            raise Wrong(f"train returns the virtual seconds of the training; the workers returned {shown(seconds)}.")
+        if strays := _strays(cluster, loss):
+            told = f"Expected are variables on the ps and the rest on each worker; but {strays[0]}."
+            raise Wrong(told, seen._replace(strays=strays))
+        return _looked_at(cluster, loss, rate, seen)
+
+
+@contextlib.contextmanager
+def _limited(cluster: Cluster, loss: Loss) -> Iterator[list[tuple[str, tuple[str, ...]]]]:
+    """Stop a cluster on which something waits or goes on for ever; the list then has why, and what was astray."""
+    late: list[tuple[str, tuple[str, ...]]] = []
+    over = REAL.event()
+
+    def give_up(told: str) -> None:
+        late.append((told, _strays(cluster, loss)))
+        cluster.stop()
+
+    def watch() -> None:
+        if not over.wait(PATIENCE):
+            give_up(ENDLESS)
+
+    cluster.at(LIMIT, give_up, WAITS)
+    watching = REAL.spawn(watch, name="patience")
+    try:
+        yield late
+    finally:
+        over.set()
+        watching.join()
+
+
+def _strays(cluster: Cluster, loss: Loss) -> tuple[str, ...]:
+    """Variables of the model that are not on the ps, and computing that is not pinned to a task."""
+    held = (one for one in cluster.variables() if one.name in ("weights", "computed", "global_step"))
+    away = [f"variable '{one.name}' is on {label(one.device)}" for one in held if "/job:ps" not in one.device]
+    pinned = (f"a worker computes on '{where}'" for where in loss.devices if "/job:worker/task:" not in where)
+    return (*away, *pinned)
+
+
+def _looked_at(cluster: Cluster, loss: Loss, rate: float, seen: Seen) -> Seen:
+    """What the training has left in the variables."""
+    with Graph().as_default() as graph, device("/job:ps/task:0"), Session(cluster.target, graph=graph) as session:
+        weights, computed = get_variable("weights", [64, 10]), get_variable("computed", [], dtypes.int32)
+        count = get_variable("global_step", [], dtypes.int64)
+        trained, computed, taken = session.run([weights, computed, count])
+    off = float(np.abs(trained - loss.descent(rate, int(taken))).max())
+    return seen._replace(taken=int(taken), computed=int(computed), off=off, loss=loss.value(trained))
+
+
+# -- what is checked -----------------------------------------------------------------------------------------
+
+
+@q1.check("Asynchronous: each gradient is a step, until there are enough", points=4, seconds=5)
+def without_waiting(answer: Any, random: Random) -> None:
+    seen = run(answer, random, sync=False)
+    most = seen.steps + seen.workers
+    if not seen.steps <= seen.taken <= most:
+        told = f"{seen.steps} steps are asked for; {seen.taken} were taken by {plural(seen.workers, 'worker')}"
+        raise Wrong(f"{told}. Expected are {seen.steps} to {most}: all may be busy when the last one is reached.", seen)
+    if not seen.alone and seen.workers > 1:
+        raise Wrong(f"{seen.computed} gradients made {seen.taken} steps; expected is a step for each.", seen)
+    if seen.loss > 0.9 * np.log(10):
+        raise Wrong(f"After {seen.taken} steps the loss is {seen.loss:.3f}; it began at {np.log(10):.3f}.", seen)
+
+
+@q1.check("Synchronous: a step is the mean of a fresh gradient of each worker", points=5, seconds=5)
+def with_waiting(answer: Any, random: Random) -> None:
+    seen = run(answer, random, sync=True)
+    if seen.taken != seen.steps:
+        raise Wrong(f"{seen.steps} steps are asked for; {seen.taken} were taken.", seen)
+    if seen.alone:
+        told = f"{plural(seen.workers, 'worker')} computed {seen.computed} gradients for {seen.taken} steps"
+        raise Wrong(f"{told}; expected are {seen.workers} for each step.", seen)
+    if seen.off > 1e-4:
+        told = "The weights are not those of gradient descent with the same steps"
+        raise Wrong(f"{told}; the largest difference is {seen.off:.2g}.", seen)
+
+
+@q1.check("One worker alone, in both ways", points=1, seconds=8)
+def one_worker(answer: Any, random: Random) -> None:
+    for sync in (False, True):
+        seen = run(answer, random, sync, workers=1)
+        if seen.taken != seen.steps or seen.off > 1e-4:
+            raise Wrong(f"One worker, {seen.steps} steps: {seen.taken} were taken, {seen.off:.2g} off.", seen)
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q1.mistake(
+    "The variables are not on the ps, or the computing is not on the worker: then the workers do not train one model, "
+    "or one task does all the work. Build under tf.train.replica_device_setter with this worker's device."
+)
+def places_it_elsewhere(seen: Seen) -> bool:
+    return bool(seen.strays)
+
+
+@q1.mistake(
+    "The workers wait for tokens that nobody hands out. make_session_run_hook(client.is_chief) of the "
+    "SyncReplicasOptimizer must be among the hooks of the session; the chief's starts the queue."
+)
+def forgets_the_hook(seen: Seen) -> bool:
+    return seen.end == WAITS
+
+
+@q1.mistake(
+    "Nobody ends the loop. tf.train.StopAtStepHook(last_step=steps) among the hooks makes sess.should_stop() true once "
+    "the global step is there; the global step counts if minimize was given it."
+)
+def never_ends(seen: Seen) -> bool:
+    return seen.end == ENDLESS
+
+
+@q1.mistake(
+    "Each worker counts for itself: together they took many more steps. The global step is the count of all; let "
+    "tf.train.StopAtStepHook and sess.should_stop() end the loop."
+)
+def counts_for_itself(seen: Seen) -> bool:
+    return not seen.sync and seen.workers > 1 and seen.taken > seen.steps + seen.workers
+
+
+@q1.mistake(
+    "The workers wait for each other in asynchronous training, too. Use the SyncReplicasOptimizer only if sync is True."
+)
+def always_waits(seen: Seen) -> bool:
+    return not seen.sync and seen.workers > 1 and not seen.alone
+
+
+@q1.mistake(
+    "Each gradient becomes a step by itself, though the optimizer drops stale ones: replicas_to_aggregate is how many "
+    "gradients make a step. Give it the number of workers."
+)
+def aggregates_too_few(seen: Seen) -> bool:
+    return seen.sync and seen.alone and seen.off < 1e-4
+
+
+@q1.mistake(
+    "That is asynchronous training: gradients are applied as they come, stale ones too. If sync is True, wrap the "
+    "optimizer in a tf.train.SyncReplicasOptimizer."
+)
+def never_waits(seen: Seen) -> bool:
+    return seen.sync and seen.alone

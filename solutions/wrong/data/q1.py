@@ -1,0 +1,54 @@
+"""Wrong answers to data/q1, each called as the mistake that its hint names. Tests grade them; people read them."""
+
+import dtflab as tf
+
+
+def work(client, build_loss, rate, sync, steps, hook=True, aggregate=0, placed=True, loop=None):
+    """The right way, but for what an argument changes."""
+    workers = client.cluster_spec.num_tasks("worker")
+    hooks = [] if loop else [tf.train.StopAtStepHook(last_step=steps)]
+    setter = tf.train.replica_device_setter(cluster=client.cluster_spec, worker_device=client.device)
+    with tf.device(setter if placed else client.device):
+        loss = build_loss()
+        optimizer = tf.train.GradientDescentOptimizer(rate)
+        if sync:
+            optimizer = tf.train.SyncReplicasOptimizer(optimizer, aggregate or workers, workers)
+            if hook:
+                hooks.append(optimizer.make_session_run_hook(client.is_chief))
+        step = optimizer.minimize(loss, tf.train.get_or_create_global_step())
+    began = tf.sim.now()
+    with tf.train.MonitoredTrainingSession(client.target, client.is_chief, hooks=hooks) as sess:
+        if loop:
+            for _ in range(loop):
+                sess.run(step)
+        while not loop and not sess.should_stop():
+            sess.run(step)
+    return tf.sim.now() - began
+
+
+def places_it_elsewhere(client, build_loss, rate, sync, steps):
+    return work(client, build_loss, rate, False, steps, placed=False)
+
+
+def forgets_the_hook(client, build_loss, rate, sync, steps):
+    return work(client, build_loss, rate, sync, steps, hook=False)
+
+
+def counts_for_itself(client, build_loss, rate, sync, steps):
+    return work(client, build_loss, rate, sync, steps, loop=None if sync else 2 * steps)
+
+
+def never_ends(client, build_loss, rate, sync, steps):
+    return work(client, build_loss, rate, sync, steps=10**9)
+
+
+def always_waits(client, build_loss, rate, sync, steps):
+    return work(client, build_loss, rate, True, steps)
+
+
+def aggregates_too_few(client, build_loss, rate, sync, steps):
+    return work(client, build_loss, rate, sync, steps, aggregate=1)
+
+
+def never_waits(client, build_loss, rate, sync, steps):
+    return work(client, build_loss, rate, False, steps)

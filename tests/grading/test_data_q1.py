@@ -1,0 +1,66 @@
+"""data/q1 accepts every right way to train together."""
+
+from __future__ import annotations
+
+import pytest
+
+import dtflab as tf
+
+Q1 = "data/q1"
+
+
+def with_spare_time(client, build_loss, rate, sync, steps):
+    """A device setter of its own, a check of the global step in the place of a hook, the optimizer's words by name."""
+    workers = len(client.cluster_spec.as_dict()["worker"])
+    place = tf.train.replica_device_setter(ps_tasks=1, worker_device=f"/job:worker/task:{client.index}/cpu:0")
+    began = tf.sim.now()
+    with tf.device(place):
+        count = tf.train.create_global_step()
+        optimizer = tf.train.GradientDescentOptimizer(learning_rate=rate)
+        hooks = []
+        if sync:
+            optimizer = tf.train.SyncReplicasOptimizer(
+                optimizer, replicas_to_aggregate=workers, total_num_replicas=workers
+            )
+            hooks = [optimizer.make_session_run_hook(is_chief=client.is_chief)]
+        gradients = optimizer.compute_gradients(build_loss())
+        step = optimizer.apply_gradients(gradients, global_step=count)
+    hooks.append(tf.train.StopAtStepHook(last_step=steps))
+    session = tf.train.MonitoredTrainingSession(
+        master=client.target, is_chief=client.is_chief, hooks=hooks, stop_grace_period_secs=2
+    )
+    with session:
+        while not session.should_stop():
+            session.run([step])
+    return tf.sim.now() - began
+
+
+def without_a_grace_period(client, build_loss, rate, sync, steps):
+    workers = client.cluster_spec.num_tasks("worker")
+    with tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec, worker_device=client.device)):
+        loss = build_loss()
+        count = tf.train.get_or_create_global_step()
+        plain = tf.train.GradientDescentOptimizer(rate)
+        both = tf.train.SyncReplicasOptimizer(plain, workers) if sync else plain
+        step = both.minimize(loss, count)
+    hooks = [both.make_session_run_hook(client.is_chief)] if sync else []
+    began = tf.sim.now()
+    with tf.train.MonitoredTrainingSession(
+        client.target, client.is_chief, hooks=[*hooks, tf.train.StopAtStepHook(last_step=steps)]
+    ) as sess:
+        while not sess.should_stop():
+            sess.run(step)
+    return tf.sim.now() - began
+
+
+@pytest.mark.parametrize("answer", [with_spare_time, without_a_grace_period], ids=lambda answer: answer.__name__)
+@pytest.mark.parametrize("seed", ["0", "5"])
+def test_every_right_answer_gets_full_marks(answer, seed, monkeypatch):
+    monkeypatch.setenv("DTFLAB_GRADE_SEED", seed)
+    score = tf.grade(Q1, answer)
+    assert score == 10, score.text
+
+
+def test_what_trains_nothing_is_told():
+    score = tf.grade(Q1, lambda client, build_loss, rate, sync, steps: None)
+    assert score == 0 and "train returns the virtual seconds of the training" in score.text
