@@ -180,10 +180,11 @@ class BFCAllocator:
             doubled = True
         asked = nbytes = min(self._next_region, available)
         while not self._grab(nbytes):
-            nbytes = rounded(int(nbytes * _BACKPEDAL))
-            if not self._allow_growth or nbytes < size:
+            less = rounded(int(nbytes * _BACKPEDAL))
+            if not self._allow_growth or less < size or less == nbytes:  # of 2,304 bytes, 0.9 is rounded up to as many
                 self.refused = asked
                 return False
+            nbytes = less
         self.refused = 0
         if not doubled:
             self._next_region *= 2

@@ -205,6 +205,13 @@ def test_with_growth_it_asks_for_nine_tenths_until_the_card_has_so_much():
     assert full.value.refused
 
 
+def test_with_growth_a_full_card_refuses_the_smallest_tensor_too():
+    bfc, grabbed = allocator(100 * MIB, card=0, allow_growth=True)
+    with pytest.raises(OutOfMemory) as full:
+        bfc.allocate(4)  # 256 bytes: asking for less and less comes to 2,304, of which 0.9 is 2,304 again
+    assert full.value.refused and grabbed == []
+
+
 def test_only_what_is_allocated_can_be_given_back():
     bfc, _ = allocator(MIB)
     address = bfc.allocate(1)
