@@ -10,6 +10,7 @@ import functools
 import os
 import platform
 import sys
+import sysconfig
 import time
 import traceback
 from collections.abc import Iterator, Mapping
@@ -21,7 +22,9 @@ from dtflab.grading import watchdog
 from dtflab.grading.capture import captured
 from dtflab.grading.questions import MOST, Check, Question, Wrong
 
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # frames below are the library's
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# Frames below are not the answer's own, but of a library that it calls.
+_LIBRARIES = (_HERE, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 _DEAF = "Not tried, because the answer could not be stopped."
 _LATE = f"Not tried, because the answer has used up its {MOST:g} s."
 
@@ -129,7 +132,7 @@ def _result(question: Question, check: Check, outcome: watchdog.Outcome) -> Resu
 def _told(error: BaseException) -> str:
     """An error of the answer, and its line."""
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_HERE)]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_LIBRARIES)]
     if not frames:
         return f"Calling it raised {text}"
     source = f", `{frames[-1].line}`," if frames[-1].line else ""  # none of what runs in built-in code

@@ -57,6 +57,15 @@ def test_a_right_answer_and_one_that_is_half_right(twice):
     assert half.results[0].message.startswith("twice(") and "expected is" in half.results[0].message
 
 
+def test_an_error_is_told_with_the_line_of_the_answer_not_with_one_of_a_library_that_it_calls(twice):
+    def answer(n):
+        with tf.control_dependencies([len]):  # fails inside of contextlib
+            return 2 * n
+
+    message = report(twice, answer).results[0].message
+    assert "with tf.control_dependencies([len]):" in message and "raised TypeError" in message, message
+
+
 def test_numbers_follow_from_seed_student_and_check_alone(twice, monkeypatch):
     seen = []
     report(twice, seen.append)

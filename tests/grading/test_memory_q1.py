@@ -71,6 +71,10 @@ BAD = {
         lambda p, c, n, m: [(str(i % c), options(per_process_gpu_memory_fraction=0.5 * n / m)) for i in range(p)],
         "program 1 failed. OOM when allocating",
     ),
+    "one card for all, which grow": (
+        lambda p, c, n, m: [(None, options(allow_growth=True))] * p,
+        "Let them see different cards",
+    ),
 }
 
 
@@ -78,4 +82,5 @@ BAD = {
 def test_what_is_wrong_is_told(name):
     answer, told = BAD[name]
     score = tf.grade(Q1, answer)
-    assert score <= 2 and told in score.text, score.text
+    assert score <= 3 and told in score.text, score.text
+    assert "failed to allocate 2.00M " not in score.text, "one line for each size that was tried"

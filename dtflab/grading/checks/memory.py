@@ -7,6 +7,7 @@ the checks start them, each as a program of its own on one simulated machine, le
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -102,6 +103,9 @@ def _start(case: Case, pairs: Sequence[tuple[str | None, Any]]) -> tuple[int, st
     """Start the programs one after the other, all of them go on; the first that fails, and why."""
     machine = f"machine.of-{os.getpid()}"  # no other process has cards there
     with contextlib.ExitStack() as running:
+        told = io.StringIO()  # CUDA's lines, one for each size that was tried: the error says it in one
+        running.enter_context(contextlib.redirect_stdout(told))
+        running.enter_context(contextlib.redirect_stderr(told))
         for number, (visible, config) in enumerate(pairs, start=1):
             jobs = {"program": [f"{machine}:{2222 + number}"]}
             program = Cluster(
@@ -158,7 +162,9 @@ def too_large(answer: Any, random: Random) -> None:
         case = Case(programs, cards, random.randint(260, 500), 256)
         if (value := answer(case.programs, case.cards, case.need * MIB, case.memory * MIB)) is not None:
             seen = _seen(case, _settings(case, value))
-            raise Wrong(f"For {case}, settings gave some; no settings can help, expected is None.", seen)
+            raise Wrong(
+                f"For {case}, settings gave {plural(len(value), 'pair')}, but none can help: expected is None.", seen
+            )
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
