@@ -97,3 +97,11 @@ def test_a_thread_that_did_not_get_to_begin_is_no_success(monkeypatch):
     monkeypatch.setattr(watchdog.REAL, "spawn", lambda *args, **kwargs: None)
     outcome = watchdog.call(lambda: 7, 0.0)
     assert outcome.stopped and outcome.left_running and outcome.value is None
+
+
+def test_a_call_that_is_slow_to_end_is_stopped_without_a_word(monkeypatch, capsys):
+    monkeypatch.setattr(watchdog, "_AGAIN", 0.0)  # as on a busy machine: the next one comes while the thread ends
+    for _ in range(20):
+        assert watchdog.call(loop_for_ever, 0.01).stopped
+    time.sleep(0.1)
+    assert capsys.readouterr().err == ""
