@@ -1,31 +1,38 @@
 """Curves: a matplotlib Figure of a few lines over a common x, readable without its colours.
 
 Made through the object API, never pyplot: widget callbacks run in another thread, and pyplot's figures break there.
-The figure stands on a light card of its own, so that it reads the same in every theme. Each line has a colour, a
-dash pattern, a marker, and its name at its end.
+A notebook shows it as a Picture, which follows the theme; a file has a light card. Each line has a colour, a dash
+pattern, a marker, and its name at its end.
 """
 
 from __future__ import annotations
 
 import functools
-import io
+import itertools
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dtflab.graph.text_table import text_table
+from dtflab.viz.figures import CARD, EDGE, INK, RULE, SOFT, STYLE, drawing
 from dtflab.viz.palette import OKABE_ITO
-from dtflab.viz.style import PROJECTOR, current
+from dtflab.viz.picture import Picture, Table
+from dtflab.viz.style import Style, current, room
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, SOFT, CARD = "#1f2328", "#57606a", "#fff"
 _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)))
 _MARKERS = "osD^vPX"
-_SCALE = 16 * 96 / (10 * 100)  # makes numbers at an axis, of 10 points at 100 dots per inch, 16 of the screen's points
+_DOTS = 100  # units per inch
+_POINT = 72 / _DOTS  # points of matplotlib in a unit of a drawing
+_NAME = 15.0  # units from one name to the next
 _MOST_MARKERS = 24  # more points than this, and only some of them are marked
+_MOST_NUMBERS = 12  # along a logarithmic axis
+_MOST_ROWS = 200  # of the table
 
 
 def curve(
@@ -38,28 +45,31 @@ def curve(
     log: bool = False,
     width: float = 7.2,
     height: float = 3.6,
-) -> Figure:
+) -> Curves:
     """A Figure with one line for each of `ys` (name → values) over `xs`; NaN leaves a gap.
 
     `xlabel` and `ylabel` say what is shown, with its unit: "step", "time (ms)". With `log`, equal steps along x are
-    equal factors. Sizes are inches.
+    equal factors. Sizes are inches of 100 pixels, those of a projector larger; a page limits the width. The figure has
+    `.picture`, as a notebook shows it, and `.save(path)` for .svg, .html, .png and .pdf. ValueError for lines that
+    can't be drawn.
     """
     x, lines = _checked(xs, ys)
     if not xlabel or not ylabel:
         raise ValueError("both axes need a label, with a unit where there is one: curve(..., 'step', 'loss')")
-    dots = 100 * (_SCALE if current() is PROJECTOR else 1.0)
-    figure = _figure_class()(figsize=(width, height), dpi=dots, facecolor=CARD, layout="constrained")
+    size = min(width, room() / _DOTS), height
+    figure = _figure_class()(figsize=size, dpi=_DOTS, facecolor=CARD, layout="constrained")
+    figure.how, figure.table = current(), _table(title or f"{ylabel} over {xlabel}", xlabel, x, lines)
+    figure.sentence = f"{figure.table[0]}. {'; '.join(_course(name, y) for name, y in lines.items())}."
     axes = figure.add_subplot()
-    ends = []
     for i, (name, y) in enumerate(lines.items()):
         _draw(axes, i, name, x, y)
-        last = np.flatnonzero(np.isfinite(y))
-        ends.append((float(y[last[-1]]), float(x[last[-1]]), name, OKABE_ITO[i % len(OKABE_ITO)].line))
     _dress(axes, xlabel, ylabel, title)
     if log:
         _logarithmic(axes, x)
-    _name_ends(axes, ends)
-    return figure
+    elif (x == x.round()).all():
+        axes.locator_params(axis="x", integer=True)
+    _name_ends(figure, axes, x, lines)
+    return figure  # type: ignore[no-any-return]
 
 
 def _checked(xs: Any, ys: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -80,74 +90,148 @@ def _draw(axes: Axes, i: int, name: str, x: Any, y: Any) -> None:
         x,
         y,
         label=name,
-        color=OKABE_ITO[i % len(OKABE_ITO)].line,
         linestyle=_DASHES[i % len(_DASHES)],
-        linewidth=2,
-        marker=_MARKERS[i % len(_MARKERS)],
-        markersize=4.5,
+        linewidth=2 * _POINT,
         markevery=max(1, len(x) // _MOST_MARKERS),
+        **_mark(i),
     )
 
 
+def _mark(i: int) -> dict[str, Any]:
+    """The marker of a line."""
+    colour = OKABE_ITO[i % len(OKABE_ITO)].line
+    return {"color": colour, "marker": _MARKERS[i % len(_MARKERS)], "markersize": 6 * _POINT}
+
+
 def _dress(axes: Axes, xlabel: str, ylabel: str, title: str) -> None:
+    small, text, large = 11 * _POINT, 12 * _POINT, 14 * _POINT
     axes.set_facecolor(CARD)
-    axes.set_xlabel(xlabel, color=INK, fontsize=11)
-    axes.set_ylabel(ylabel, color=INK, fontsize=11)
-    axes.set_title(title, color=INK, fontsize=12, loc="left", fontweight="bold")
-    axes.tick_params(colors=SOFT, labelsize=10)
-    axes.grid(color="#d8dee4", linewidth=0.8)
+    axes.set_xlabel(xlabel, color=INK, fontsize=text, loc="right")
+    axes.set_ylabel(ylabel, color=INK, fontsize=text, rotation=0, ha="left", va="bottom")
+    axes.yaxis.set_label_coords(0, 1.02)
+    axes.set_title(title, color=INK, fontsize=large, loc="left", fontweight="bold", pad=26 * _POINT)
+    axes.tick_params(labelcolor=SOFT, labelsize=small, length=0, pad=5 * _POINT)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axes.grid(axis="y", color=RULE, linewidth=_POINT)
     axes.set_axisbelow(True)
     for side, spine in axes.spines.items():
-        spine.set_visible(side in ("left", "bottom"))
-        spine.set_color("#8c959f")
+        spine.set(visible=side in ("left", "bottom"), color=EDGE, linewidth=_POINT)
 
 
 def _logarithmic(axes: Axes, x: Any) -> None:
-    """A logarithmic axis with numbers as people write them, at the points."""
+    """A logarithmic axis with numbers as people write them, at as many of the points as have room."""
     from matplotlib.ticker import NullLocator
 
     if x.min() <= 0:
         raise ValueError(f"a logarithmic axis has no place for {x.min():g}")
     axes.set_xscale("log")
-    axes.set_xticks(x, [f"{value:g}" for value in x])
+    apart = (x.max() / x.min()) ** (1 / _MOST_NUMBERS)
+    shown: list[float] = []
+    for value in np.unique(x):
+        shown += [value] if not shown or value >= shown[-1] * apart else []
+    axes.set_xticks(shown, [f"{value:,g}" for value in shown])
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def _name_ends(axes: Axes, ends: list[tuple[float, float, str, str]]) -> None:
-    """Write each name beside the end of its line, pushed apart where they would touch."""
+def _name_ends(figure: Figure, axes: Axes, x: Any, lines: Mapping[str, Any]) -> None:
+    """Write each name beside the end of its line; where they would touch, further away and after the line's marker."""
+    from matplotlib.lines import Line2D
+    from matplotlib.transforms import ScaledTranslation
+
+    ends = {name: int(np.flatnonzero(np.isfinite(y))[-1]) for name, y in lines.items()}
     low, high = axes.get_ylim()
-    height = axes.get_figure(root=True).get_figheight()  # type: ignore[union-attr]
-    apart = (high - low) * 0.2 / height  # about one line of text
-    placed = low - apart
-    for y, x, name, colour in sorted(ends):
-        placed = max(y, placed + apart)
+    gap = (high - low) * _NAME / (figure.get_figheight() * _DOTS * 0.75)  # what is around the axes takes a quarter
+    heights = _apart([float(lines[name][end]) for name, end in ends.items()], gap, high - gap / 2)
+    beside = axes.transData + ScaledTranslation(15 / _DOTS, 0, figure.dpi_scale_trans)
+    for i, (name, end) in enumerate(ends.items()):
+        at = float(x[end]), heights[i]
+        moved = abs(heights[i] - lines[name][end]) > gap / 2
+        if moved:
+            figure.add_artist(Line2D(at[:1], at[1:], transform=beside, linestyle="none", **_mark(i)))
         axes.annotate(
             name,
-            xy=(x, y),
-            xytext=(8, (placed - y) / (high - low) * height * 72 * 0.8),
+            xy=at,
+            xytext=((22 if moved else 10) * _POINT, 0),
             textcoords="offset points",
-            color=colour,
-            fontsize=10.5,
+            color=INK,
+            fontsize=12 * _POINT,
             fontweight="bold",
             va="center",
-            annotation_clip=False,
+            bbox={"facecolor": CARD, "edgecolor": "none", "pad": _POINT},  # no line goes through a name
         )
 
 
+def _apart(values: Sequence[float], gap: float, high: float) -> list[float]:
+    """The values, moved so that neighbours are a gap apart: upwards, and down again from where the room ends."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    placed = list(values)
+    for before, i in itertools.pairwise(order):
+        placed[i] = max(placed[i], placed[before] + gap)
+    limit = high
+    for i in reversed(order):
+        placed[i] = min(placed[i], limit)
+        limit = placed[i] - gap
+    return placed
+
+
+# -- what it says -------------------------------------------------------------------------------------------------
+
+
+def _table(title: str, xlabel: str, x: Any, lines: Mapping[str, Any]) -> Table:
+    """The points; of very many, some."""
+    every = -(-len(x) // _MOST_ROWS)
+    remark = f" (one of {every} points)" if every > 1 else ""
+    columns = [[f"{value:.6g}" if np.isfinite(value) else "" for value in y[::every]] for y in (x, *lines.values())]
+    return title + remark, (xlabel, *lines), list(zip(*columns, strict=True))
+
+
+def _course(name: str, y: Any) -> str:
+    """Where a line begins and ends, and between what it stays."""
+    seen = y[np.isfinite(y)]
+    return f"{name}: from {seen[0]:.4g} to {seen[-1]:.4g}, lowest {seen.min():.4g}, highest {seen.max():.4g}"
+
+
+class _Shown:
+    """How a figure of curves is shown and saved; it remembers its data and the style that it was made in."""
+
+    how: Style
+    table: Table
+    sentence: str
+
+    @property
+    def picture(self) -> Picture:
+        """The figure as it is now, as all pictures are: in the page's colours, with a sentence and a table."""
+        figure: Any = self
+        size = tuple(figure.bbox.size)
+        return Picture(drawing(figure), size, STYLE, self.sentence, [self.table], repr(self), self.how)
+
+    def save(self, path: str | Path) -> None:
+        """Write `.svg` or `.html` as a notebook shows it, or one of matplotlib's other forms, as `.png` and `.pdf`."""
+        figure: Any = self
+        if Path(path).suffix.lower() in (".svg", ".html"):
+            self.picture.save(path)
+        else:
+            figure.savefig(path, dpi=2 * _DOTS * self.how.scale)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return self.picture._repr_mimebundle_()
+
+    def __repr__(self) -> str:
+        return text_table(*self.table[1:])
+
+    __str__ = __repr__
+
+
+if TYPE_CHECKING:
+
+    class Curves(_Shown, Figure):
+        """What `_figure_class` makes."""
+
+
 @functools.cache
-def _figure_class() -> type[Figure]:
-    """A Figure that shows itself in a notebook; without pyplot, nothing else teaches IPython to do it."""
+def _figure_class() -> Any:
+    """matplotlib's Figure, shown as a Picture; made here, so that matplotlib is loaded by who draws."""
     from matplotlib.figure import Figure
 
-    class Curves(Figure):
-        """A matplotlib Figure that a notebook shows as an image."""
-
-        def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-            png = io.BytesIO()
-            self.savefig(png, format="png", dpi=2 * self.dpi)
-            width, height = (round(inches * self.dpi) for inches in self.get_size_inches())
-            text = f"<Figure of {', '.join(line.get_label() for line in self.axes[0].lines)}>"  # type: ignore[misc]
-            bundle = {"image/png": png.getvalue(), "text/plain": text}
-            return bundle, {"image/png": {"width": width, "height": height}}
-
-    return Curves
+    return type("Curves", (_Shown, Figure), {})

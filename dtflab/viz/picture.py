@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dtflab.viz.palette import STYLE, STYLE_ALONE
-from dtflab.viz.style import DEFAULT, MARGIN, current
+from dtflab.viz.style import DEFAULT, MARGIN, Style, current
 from dtflab.viz.svg import Markup, join, number, tag
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]  # title, heads, rows
@@ -43,10 +43,11 @@ class Picture:
         sentence: str,
         tables: Sequence[Table],
         text: str,
+        how: Style | None = None,
     ) -> None:
-        """`drawing` is SVG in a page of `size`; `tables` its data; `text` is the plain form."""
+        """`drawing` is SVG in a page of `size`; `tables` its data; `text` is the plain form; `how` it was drawn."""
         self._drawing, self._size, self._style = drawing, size, style
-        self._how = current()
+        self._how = how or current()
         self.sentence = sentence
         self.tables = tables
         self.text = text

@@ -24,7 +24,7 @@ from dtflab.viz.svg import Markup, join, number, shorten, tag, text_width
 from dtflab.viz.units import plural, ticks, time_unit
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from dtflab.viz.curves import Curves
 
 _LEFT, _RIGHT = 190.0, 66.0  # for the name of a row, and for the number behind it
 _ROW, _LINK, _GAP = 21.0, 15.0, 20.0
@@ -198,7 +198,7 @@ _SHOWN: dict[str, tuple[str, Callable[[Outcome], float]]] = {
 
 def sweep(
     outcomes: Sequence[Outcome] | Mapping[str, Sequence[Outcome]], of: str = "step", *, title: str = ""
-) -> Figure:
+) -> Curves:
     """A curve of `of` ("step" time, "throughput" or "speedup") over what `WhatIf.sweep` changed.
 
     Several by name for several lines, all over the same values: `{net: w.sweep(workers=[1, 4], network=net) for net in

@@ -5,9 +5,7 @@ Light and dark differ by the variables of the page that a picture stands on, the
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import io
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +20,7 @@ from dtflab.viz.colouring import WAYS
 from dtflab.viz.counters import counters
 from tests.viz.training import PROGRAMS
 
-Draw = Callable[[], Any]
+Draw = Callable[[], viz.Picture]
 _DARK = (
     "body{background:#111}.dtf-picture,.dtf-page{color:#e6edf3;--jp-layout-color0:#111;--jp-border-color2:#30363d;"
     "--jp-content-font-color1:#e6edf3;--jp-content-font-color2:#9aa4af}"
@@ -160,7 +158,7 @@ def _what_ifs(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     found = sim.estimate("alexnet", sim.cluster_model(workers=4, ps_tasks=1), steps=20)
     return {
         "what_if": lambda: viz.what_if(slower),
-        "sweep": lambda: viz.sweep(nets, "throughput", title="Throughput over the network"),
+        "sweep": lambda: viz.sweep(nets, "throughput", title="Throughput over the network").picture,
         "estimate": lambda: viz.estimate(found),
         "virtual_timeline": lambda: viz.timeline(question.base),
     }
@@ -179,7 +177,7 @@ def _logs(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
     lines = {"synchronous": 2 / x, "asynchronous": 2.2 / x + 0.05, "with spares": 1.9 / x}
     return {
         "staleness": lambda: viz.staleness(log),
-        "curve": lambda: viz.curve(x, lines, "time (s)", "loss", title="Three ways to train"),
+        "curve": lambda: viz.curve(x, lines, "time (s)", "loss", title="Three ways to train").picture,
     }
 
 
@@ -202,15 +200,9 @@ def _queues(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
 # -- writing -------------------------------------------------------------------------------------------------
 
 
-def page(drawn: Any, dark: bool) -> str:
-    """A picture, or a figure as an image, on a light or a dark page."""
-    style = _DARK if dark else ""
-    if isinstance(drawn, viz.Picture):
-        return _PAGE.format(style, drawn.html)
-    png = io.BytesIO()
-    drawn.savefig(png, format="png")
-    image = base64.b64encode(png.getvalue()).decode()
-    return _PAGE.format(style, f'<img src="data:image/png;base64,{image}" alt="a figure">')
+def page(drawn: viz.Picture, dark: bool) -> str:
+    """A picture on a light or a dark page."""
+    return _PAGE.format(_DARK if dark else "", drawn.html)
 
 
 def main(folder: str) -> None:
