@@ -1,0 +1,214 @@
+"""The third question on data parallelism, data/q3: a ring all-reduce as a graph.
+
+An answer builds a graph over several tasks. The checks run it in virtual time, compare each task's result with the sum,
+and count the bytes that each task has sent and received: a ring needs 2(n−1)/n of a tensor, whatever n is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dtflab.grading.device_functions import shown
+from dtflab.grading.questions import Wrong, register
+from dtflab.grading.simulated import Stage, stage
+from dtflab.graph.convert import constant
+from dtflab.graph.device_spec import label, parse
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import device
+from dtflab.viz.loads import loads
+from dtflab.viz.picture import Picture
+from dtflab.viz.units import byte_size
+
+CALL = 200  # bytes of a call between tasks
+
+q3 = register(
+    "data/q3",
+    "A sum that travels round a ring",
+    answer="ring_all_reduce",
+    hints=(
+        """Cut each tensor into n parts, on its device: parts[i] = tf.split(tensors[i], n). First round: n − 1 times,
+        each device sends one part to the next, which adds it to its own. Which part must device i send at first, so
+        that all send different ones? After n − 1 times, each device has one part of the whole sum.""",
+        """In step s, device i sends part (i − s) % n to device (i + 1) % n, and there, with tf.device of that one,
+        parts[next][c] = parts[next][c] + parts[i][c]. Afterwards device i has the sum of part (i + 1) % n.""",
+        """Second round: n − 1 times again, device i sends part (i + 1 − s) % n, and the next one takes it as it is,
+        with tf.identity on its device. In the end tf.concat(parts[i], axis=0) on each device.""",
+    ),
+)
+
+
+# -- a step --------------------------------------------------------------------------------------------------
+
+
+class Seen(NamedTuple):
+    """What a step gave, and the bytes that passed: the evidence."""
+
+    tensors: Sequence[Any]
+    values: Sequence[Any]  # one for each device
+    places: Sequence[str]  # of the results
+    passed: Mapping[tuple[int, int], int]  # bytes from a task to another
+    largest: int  # message
+
+    @property
+    def number(self) -> int:
+        return len(self.tensors)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a tensor."""
+        return int(self.tensors[0].nbytes)
+
+    @property
+    def bound(self) -> int:
+        """Bytes that a device sends, and receives, in a ring."""
+        return 2 * (self.number - 1) * self.nbytes // self.number
+
+    def load(self, end: int) -> list[int]:
+        """Bytes that each task has sent (0) or received (1)."""
+        return [sum(count for pair, count in self.passed.items() if pair[end] == i) for i in range(self.number)]
+
+    @property
+    def ring(self) -> bool:
+        """Whether each task sends to one other task at most."""
+        return all(len({j for i, j in self.passed if i == task}) <= 1 for task in range(self.number))
+
+
+def devices_of(number: int) -> list[str]:
+    return [f"/job:worker/task:{i}/cpu:0" for i in range(number)]
+
+
+def drawn(random: Random, number: int) -> list[Any]:
+    """A vector of whole numbers for each device; its length can be cut into as many parts."""
+    length = number * random.randint(400, 600)
+    numbers = np.random.RandomState(random.randrange(2**31))
+    return [numbers.randint(-99, 100, size=length).astype(np.float32) for _ in range(number)]
+
+
+def run(answer: Any, tensors: Sequence[Any]) -> Seen:
+    """Build the answer's graph over so many tasks, and run a step. Wrong unless there is a tensor for each."""
+    number, places = len(tensors), devices_of(len(tensors))
+    with stage(worker=number) as on:
+        given = []
+        for place, tensor in zip(places, tensors):
+            with device(place):
+                given.append(constant(tensor))
+        made = answer(list(given), list(places))
+        if not isinstance(made, list | tuple) or len(made) != number or not all(isinstance(t, Tensor) for t in made):
+            raise Wrong(f"{number} tensors are expected, one for each device; returned was {shown(made)}.")
+        on.session.run([tensor.op for tensor in made])
+        passed, largest = _traffic(on)
+        values = on.session.run(list(made))
+        return Seen(tensors, values, [tensor.device for tensor in made], passed, largest)
+
+
+def _traffic(on: Stage) -> tuple[Counter[tuple[int, int]], int]:
+    """Bytes of tensors that went from task to task, and the largest of them."""
+    passed, largest = Counter[tuple[int, int]](), 0
+    for line in on.cluster.log().lines:
+        if line.nbytes > CALL:  # less is a call without a tensor
+            passed[parse(line.where).task or 0, parse(line.target).task or 0] += line.nbytes
+            largest = max(largest, line.nbytes)
+    return passed, largest
+
+
+def _picture(seen: Seen) -> Picture:
+    places = devices_of(seen.number)
+    bound = dict.fromkeys(places, float(seen.bound))
+    sent = {place: float(count) for place, count in zip(places, seen.load(0))}
+    return loads(f"Bytes that each of {seen.number} tasks has sent", {"yours": sent, "a ring": bound})
+
+
+# -- what is checked -----------------------------------------------------------------------------------------
+
+
+@q3.check("Each device has the sum of all tensors", points=4)
+def sums(answer: Any, random: Random) -> None:
+    for number in (3, random.choice((2, 4, 5))):
+        seen = run(answer, drawn(random, number))
+        for i, (value, place) in enumerate(zip(seen.values, devices_of(number))):
+            total = np.sum(seen.tensors, axis=0)
+            if np.shape(value) != total.shape:
+                told = f"{list(np.shape(value))}; expected is {list(total.shape)}"
+                raise Wrong(f"Of {number} devices, the result of device {i} has shape {told}.", seen)
+            if not np.array_equal(value, total):
+                same = float(np.mean(value == total))
+                raise Wrong(f"Of {number} devices, device {i} has the sum in {same:.0%} of its elements.", seen)
+            if label(seen.places[i]) != label(place):
+                told = f"is on {seen.places[i] or 'no device'}; expected is {place}"
+                raise Wrong(f"Of {number} devices, the result of device {i} {told}.", seen)
+
+
+@q3.check("No device sends or receives more than 2(n − 1)/n of a tensor", points=4)
+def bytes_(answer: Any, random: Random) -> Picture:
+    seen = run(answer, drawn(random, random.randint(4, 5)))
+    most = max(*seen.load(0), *seen.load(1))
+    if most > seen.bound:
+        told = f"2(n − 1)/n of it are {byte_size(seen.bound)}; a device has sent or received {byte_size(most)}"
+        raise Wrong(f"{seen.number} devices, tensors of {byte_size(seen.nbytes)}: {told}.", seen, _picture(seen))
+    return _picture(seen)
+
+
+@q3.check("Each device sends to one other device only, its neighbour", points=2)
+def neighbours(answer: Any, random: Random) -> None:
+    seen = run(answer, drawn(random, 4))
+    if not seen.ring or len(seen.passed) < seen.number:
+        pairs = ", ".join(f"{i} → {j}" for i, j in sorted(seen.passed)) or "nowhere"
+        raise Wrong(f"Tensors went {pairs}; expected is a ring through all 4 devices.", seen)
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q3.mistake(
+    "All tensors were sent to one device, which added them and sent the sum back. Its link carries everything, while "
+    "the others rest: that is a parameter server."
+)
+def one_server(seen: Seen) -> bool:
+    return (
+        seen.number > 2 and len({task for task in range(seen.number) if all(task in pair for pair in seen.passed)}) == 1
+    )
+
+
+@q3.mistake(
+    "Whole tensors travel. Cut each into n parts with tf.split; a device sends only one part at a time, and each part "
+    "of the sum is made on another device."
+)
+def sends_whole_tensors(seen: Seen) -> bool:
+    return seen.largest >= seen.nbytes
+
+
+@q3.mistake(
+    "Each device has only a part of the sum, or some: after the first round each has one part. A second round of n − 1 "
+    "times sends the parts on, without adding."
+)
+def stops_half_way(seen: Seen) -> bool:
+    right = [
+        np.shape(value) == np.shape(seen.tensors[0]) and value == np.sum(seen.tensors, axis=0) for value in seen.values
+    ]
+    return all(0 < np.mean(one) < 1 for one in right) and _least(seen)
+
+
+def _least(seen: Seen) -> bool:
+    """Whether no more was sent than in the first round."""
+    return max(seen.load(0)) <= seen.bound // 2 + 1
+
+
+@q3.mistake(
+    "A tensor counts more than once in the sum: a part that had been added already was added again. In the second "
+    "round take what comes, with tf.identity; it is not added any more."
+)
+def adds_again(seen: Seen) -> bool:
+    return seen.ring and not any(np.array_equal(value, np.sum(seen.tensors, axis=0)) for value in seen.values)
+
+
+@q3.mistake(
+    "The bytes are right, but everybody sends to everybody. In a ring a device knows one neighbour: the parts of a sum "
+    "grow on their way round."
+)
+def meets_everybody(seen: Seen) -> bool:
+    return not seen.ring
