@@ -18,7 +18,7 @@ from tests.teacher.venv import environment, tool
 CONFIG = """
 c = get_config()
 c.CourseDirectory.course_id = "dtflab"
-c.Execute.timeout = 15
+c.Execute.timeout = 10
 """
 
 
