@@ -32,7 +32,8 @@ files = [str(folder / f"digits-{i}-of-4.csv") for i in range(4)]
 for i, name in enumerate(files):
     examples = zip(digits.train.images[i:1000:4], digits.train.labels[i:1000:4], strict=True)
     lines = [",".join(f"{pixel:g}" for pixel in image) + f",{label}" for image, label in examples]
-    Path(name).write_text("\n".join([",".join([*(f"pixel{k}" for k in range(64)), "digit"]), *lines]) + "\n")
+    header = ",".join([*(f"pixel{k}" for k in range(64)), "digit"])
+    Path(name).write_text("\n".join([header, *lines]) + "\n")
 print(Path(files[0]).read_text().splitlines()[1][:60], "…")
 
 
@@ -41,7 +42,7 @@ def training(images, labels):
     with tf.device("/job:worker/task:1"):
         weights = tf.get_variable("weights", [64, 10], initializer=tf.zeros_initializer())
         logits = tf.matmul(images, weights)
-        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
         return tf.train.GradientDescentOptimizer(0.5).minimize(loss)
 
 
@@ -94,7 +95,8 @@ def read(sess):
         names = tf.train.string_input_producer(files, num_epochs=EPOCHS)
         _, lines = tf.TextLineReader(skip_header_lines=1).read_up_to(names, BATCH)
         *pixels, digits_of = tf.decode_csv(lines, [[0.0]] * 64 + [[0]])
-        train = training(*tf.train.batch([tf.stack(pixels, axis=1), digits_of], BATCH, enqueue_many=True))
+        examples = [tf.stack(pixels, axis=1), digits_of]
+        train = training(*tf.train.batch(examples, BATCH, enqueue_many=True))
     sess.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
     coordinator = tf.train.Coordinator()
     threads = tf.train.start_queue_runners(sess, coordinator)
@@ -105,15 +107,14 @@ def read(sess):
 
 
 for way in (feed, preload, read):
-    with tf.Cluster(worker=2, clock="virtual", network="1Gb/s") as cluster, tf.Graph().as_default(), tf.watch() as seen:
-        with tf.Session(cluster.target) as sess:
+    with tf.Cluster(worker=2, clock="virtual", network="1Gb/s") as cluster, tf.watch() as seen:
+        with tf.Graph().as_default(), tf.Session(cluster.target) as sess:
             way(sess)
         ms = 1000 * cluster.now()
     sent = sum(call.sent for call in seen.calls if "/job:" not in call.source)
     passed_on = sum(call.nbytes for call in seen.calls if "/job:" in call.source)
-    print(
-        f"{way.__name__:8} the program sends {sent / 1e6:4.2f} MB, tasks send {passed_on / 1e6:4.2f} MB, {ms:5.1f} ms"
-    )
+    sizes = f"the program sends {sent / 1e6:4.2f} MB, tasks send {passed_on / 1e6:4.2f} MB"
+    print(f"{way.__name__:8} {sizes}, {ms:5.1f} ms")
 
 # %% [markdown]
 # Fed examples cross twice in each epoch: once to the master, once more to the worker. Preloaded ones cross twice in all, and
@@ -141,14 +142,18 @@ def example_of(names):
     return [tf.stack(pixels), digit]
 
 
+def queue_of_examples():
+    """Room for 100; at least 20 stay inside, so that there is something to mix."""
+    types, shapes = [tf.float32, tf.int32], [[64], []]
+    return tf.RandomShuffleQueue(100, 20, types, shapes, name="examples", seed=1)
+
+
 reading = tf.Graph()
 with reading.as_default(), tf.device("/cpu:0"):
     names = tf.FIFOQueue(capacity=10, dtypes=[tf.string], shapes=[[]], name="names")
     name = tf.placeholder(tf.string, [], name="name")
     enqueue_name, close_names = names.enqueue(name), names.close()
-    examples = tf.RandomShuffleQueue(
-        capacity=100, min_after_dequeue=20, dtypes=[tf.float32, tf.int32], shapes=[[64], []], name="examples", seed=1
-    )
+    examples = queue_of_examples()
     with tf.name_scope("read"):
         enqueue_example = examples.enqueue(example_of(names))
     close_examples = examples.close()
@@ -156,7 +161,8 @@ with reading.as_default(), tf.device("/cpu:0"):
 
 # %%
 # Figure 12-9
-tf.viz.placement([enqueue_name, enqueue_example, batch], max_boxes=14, title="A graph that reads examples from files")
+ops = [enqueue_name, enqueue_example, batch]
+tf.viz.placement(ops, max_boxes=14, title="A graph that reads examples from files")
 
 # %% [markdown]
 # Who runs it? A loop: one `sess.run(enqueue_example)` per example. When the last file is at its end, the reader wants the name
@@ -224,14 +230,15 @@ several = tf.Graph()
 with several.as_default(), tf.device("/cpu:0"):
     names = tf.FIFOQueue(capacity=10, dtypes=[tf.string], shapes=[[]], name="names")
     enqueue_names, close_names = names.enqueue_many([files]), names.close()
-    examples = tf.RandomShuffleQueue(
-        capacity=100, min_after_dequeue=20, dtypes=[tf.float32, tf.int32], shapes=[[64], []], name="examples", seed=1
-    )
+    examples = queue_of_examples()
     enqueues = [examples.enqueue(example_of(names), name=f"reader{i + 1}") for i in range(4)]
     runner = tf.train.QueueRunner(examples, enqueues)
     batch = examples.dequeue_up_to(50, name="batch")
 
-with tf.Cluster(localhost=1, clock="virtual") as cluster, tf.Session(cluster.target, graph=several) as sess:
+with (
+    tf.Cluster(localhost=1, clock="virtual") as cluster,
+    tf.Session(cluster.target, graph=several) as sess,
+):
     coordinator = tf.train.Coordinator()
     with tf.watch() as seen:
         sess.run(enqueue_names)
@@ -277,11 +284,15 @@ def train_from_files(readers, start=True):
             [example_of(names) for _ in range(readers)], 100, capacity=300, min_after_dequeue=100, seed=1
         )
     with tf.device("/gpu:0"):
-        hidden = tf.layers.dense(images, 64, tf.nn.relu, kernel_initializer=tf.glorot_uniform_initializer(seed=1))
-        logits = tf.layers.dense(hidden, 10, kernel_initializer=tf.glorot_uniform_initializer(seed=2))
+        weights = tf.glorot_uniform_initializer(seed=1)
+        hidden = tf.layers.dense(images, 64, tf.nn.relu, kernel_initializer=weights)
+        logits = tf.layers.dense(hidden, 10, kernel_initializer=weights)
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
         train = tf.train.GradientDescentOptimizer(0.3).minimize(loss)
-    with tf.Cluster(localhost=1, gpus=1, gpu="K40", clock="virtual") as cluster, tf.Session(cluster.target) as sess:
+    with (
+        tf.Cluster(localhost=1, gpus=1, gpu="K40", clock="virtual") as cluster,
+        tf.Session(cluster.target) as sess,
+    ):
         sess.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
         began, steps = cluster.now(), 0
         with tf.watch() as seen:

@@ -24,19 +24,19 @@ tf.logging.set_verbosity(tf.logging.WARN)
 
 # %%
 card = tf.sim.Processor(
-    "a slow K40", "GPU", {"float32": 4.29e9}, memory_bytes=12 << 30, memory_bandwidth=288e6, launch_s=1e-3, cores=15,
-    source="a K40's figures, divided by a thousand",
+    "a slow K40", "GPU", {"float32": 4.29e9}, memory_bytes=12 << 30, memory_bandwidth=288e6,
+    launch_s=1e-3, cores=15, source="a K40's figures, divided by a thousand",
 )  # fmt: skip
 cluster = tf.Cluster(
-    shared=1, worker=8, gpus=1, gpu=card, visible_devices={"shared": ""}, network="1Gb/s", clock="virtual",
-    stragglers=tf.sim.lognormal(0.05), seed=1,
+    shared=1, worker=8, gpus=1, gpu=card, visible_devices={"shared": ""}, network="1Gb/s",
+    clock="virtual", stragglers=tf.sim.lognormal(0.05), seed=1,
 )  # fmt: skip
 digits = tf.datasets.digits()
 
 
 def network(name, units, images):
-    """One hidden layer; the logits of ten digits. The variables are in a container of that name, and are named after it."""
-    start = tf.glorot_uniform_initializer(seed=sum(name.encode()))  # the same each time, another for each name
+    """One hidden layer; the logits of ten digits. The variables are in a container of that name."""
+    start = tf.glorot_uniform_initializer(seed=sum(name.encode()))  # one for each name
     with tf.container(name), tf.variable_scope(name):
         hidden = tf.layers.dense(images, units, tf.nn.relu, kernel_initializer=start, name="hidden")
         return tf.layers.dense(hidden, 10, kernel_initializer=start, name="logits")
@@ -57,7 +57,8 @@ def accuracy(logits, labels):
 # **Predict: eight networks take how much longer than one?**
 
 # %%
-CANDIDATES = [(8, 0.1), (8, 1.0), (16, 0.3), (16, 1.5), (32, 0.1), (32, 0.6), (64, 0.3), (64, 1.0)]  # units, rate
+# Units of the hidden layer, learning rate
+CANDIDATES = [(8, 0.1), (8, 1.0), (16, 0.3), (16, 1.5), (32, 0.1), (32, 0.6), (64, 0.3), (64, 1.0)]
 
 
 def train(client, steps=60):
@@ -101,7 +102,7 @@ tf.viz.clients(seen, title="A network on each device")
 # %%
 for load in sorted(busy.processors, key=str):
     if "gpu" in str(load):
-        print(f"{load}  {load.share:6.1%}  {'█' * round(40 * load.share)}")
+        print(f"{load}  {load.share:6.1%}  {'#' * round(40 * load.share)}")
 
 # %% [markdown]
 # The validation set, which no network has trained on, says which are best:
@@ -160,7 +161,8 @@ tf.viz.placement([ensemble], max_boxes=10, title="An ensemble in one graph")
 
 # %%
 QUERIES = 30  # of one image each
-shapes = {"question": [[], [1, 64]], "answer": [[], [1, 10]]}  # the number of the query, and an image or probabilities
+# What is in a queue: the number of the query, and an image or probabilities
+shapes = {"question": [[], [1, 64]], "answer": [[], [1, 10]]}
 
 
 def queue(kind, i):
@@ -229,13 +231,15 @@ def run_ensemble(limit=None):
     tf.Session.reset(cluster.target_of("shared"), ["talk"])  # forget the queues of the run before
     asks, decides = [i for i in range(8) if i not in best][:2]
     roles = dict.fromkeys(best, think) | {asks: ask, decides: lambda client: decide(client, limit)}
-    return np.array(cluster.run(lambda client: roles.get(client.index, lambda client: None)(client))[decides])
+    results = cluster.run(lambda client: roles.get(client.index, lambda client: None)(client))
+    return np.array(results[decides])
 
 
 def told(rows):
     """What `decide` returns, in a line."""
     ms, members, right = rows.T
-    return f"{np.median(ms):5.1f} ms per query, {members.mean():.1f} members answer in time, {right.mean():.0%} right"
+    told = f"{np.median(ms):5.1f} ms per query, {members.mean():.1f} members answer in time"
+    return f"{told}, {right.mean():.0%} right"
 
 
 with tf.watch() as seen:
@@ -298,7 +302,7 @@ def line(name, types):
 
 
 def replica(client, versions):
-    """Answer queries until there are no more: rows (query, version, seconds when answered, is the digit right)."""
+    """Answer queries until the end: rows (query, version, moment of the answer, is it right)."""
     query = line("queries", [tf.int32]).dequeue()
     with tf.device("/job:shared/cpu:0"), tf.container("talk"):
         version = tf.get_variable("version", [], tf.int32, initializer=tf.ones_initializer())
@@ -333,7 +337,7 @@ def visitors(client, count, per_second):
 
 
 def serve(replicas, count=150, per_second=300, versions=(1,), beside=None):
-    """Milliseconds from question to answer for each query, and the rows of all replicas, in the order of queries."""
+    """For each query the milliseconds until it was answered, and the row of its replica."""
     tf.Session.reset(cluster.target_of("shared"), ["talk"])
     with tf.Graph().as_default(), tf.device("/job:shared/cpu:0"), tf.container("talk"):
         version = tf.get_variable("version", [], tf.int32, initializer=tf.ones_initializer())
@@ -370,7 +374,8 @@ for replicas in (1, 2, 3, 4, 6):
     print(f"replicas: {replicas}   a query takes {median:6.1f} ms (median), {most:6.1f} ms at most")
 
 # %%
-tf.viz.curve(range(150), {f"replicas: {n}": waited[n] for n in (1, 2, 4)}, "query", "time until it is answered (ms)")
+some = {f"replicas: {n}": waited[n] for n in (1, 2, 4)}
+tf.viz.curve(range(150), some, "query", "time until it is answered (ms)")
 
 # %%
 tf.viz.queues(watched[1], title="The queue of queries, with one replica")
@@ -437,11 +442,9 @@ tf.viz.curve(number, {"version": version}, "query", "version that answered", hei
 # %%
 def held():
     """Names of the containers on worker 0, and the bytes of the variables in them."""
-    mine = [variable for variable in cluster.variables() if variable.device.startswith("/job:worker/replica:0/task:0/")]
-    return {
-        container: sum(v.nbytes for v in mine if v.container == container)
-        for container in sorted({v.container for v in mine})
-    }
+    mine = [v for v in cluster.variables() if "/job:worker/replica:0/task:0/" in v.device]
+    containers = sorted({v.container for v in mine})
+    return {name: sum(v.nbytes for v in mine if v.container == name) for name in containers}
 
 
 before = held()

@@ -36,16 +36,17 @@ def run(build, gpus, inputs, bus="pcie3", **hardware):
             x = tf.placeholder(tf.float32, inputs.shape, name="x")
         results = build(x, [f"/gpu:{i}" for i in range(gpus)])
         trace, options = tf.RunMetadata(), tf.RunOptions(trace_level=3, output_partition_graphs=True)
-        config = tf.ConfigProto(allow_soft_placement=True)  # a few operations of a step have no GPU form
+        config = tf.ConfigProto(allow_soft_placement=True)  # some operations have no GPU form
         with tf.Session(cluster.target, config=config) as sess:
             sess.run(tf.global_variables_initializer())
             values = sess.run(results, {x: inputs}, options=options, run_metadata=trace)
         asked = tf.sim.what_if(trace, cluster)
-    crossed = [m.nbytes for m in asked.base.messages if "GPU" in m.source_device and "GPU" in m.target_device]
-    needed = tf.graph_util.extract_sub_graph(graph.as_graph_def(), [result.op.name for result in results])
+    from_gpus = [m for m in asked.base.messages if "GPU" in m.source_device]
+    sent = sum(m.nbytes for m in from_gpus if "GPU" in m.target_device)
+    needed = tf.graph_util.extract_sub_graph(graph.as_graph_def(), [r.op.name for r in results])
     return SimpleNamespace(
-        value=np.concatenate(values), ms=1000 * asked.base.makespan, sent=sum(crossed), trace=trace, graph=needed,
-        asked=asked, step=asked.base,
+        value=np.concatenate(values), ms=1000 * asked.base.makespan, sent=sent, trace=trace,
+        graph=needed, asked=asked, step=asked.base,
     )  # fmt: skip
 
 
@@ -138,11 +139,12 @@ def by_units(x, devices):
 
 
 sliced = run(by_units, 2, inputs)
-assert np.allclose(one.value, sliced.value, atol=1e-5)  # a cut changes where things are computed, not what
+assert np.allclose(one.value, sliced.value, atol=1e-5)  # a cut changes where, not what
 print(f"one GPU {one.ms:.2f} ms   two {sliced.ms:.2f} ms")
 computed = 4 * inputs.size * LAYERS  # bytes: 4 for each number
 for how, it in (("between the layers", halves), ("through the layers", sliced)):
-    print(f"cut {how}: {it.sent / 1e6:.1f} MB from GPU to GPU, {it.sent / computed:.0%} of what the layers computed")
+    share = it.sent / computed
+    print(f"cut {how}: {it.sent / 1e6:.1f} MB from GPU to GPU, {share:.0%} of what the layers computed")
 
 # %%
 # Figure 12-14
@@ -162,7 +164,8 @@ tf.viz.timeline(sliced.trace, title="Half of each layer on each GPU")
 # %%
 def apart(build, network):
     """Milliseconds of a step on two GPUs in two machines."""
-    with tf.Graph().as_default(), tf.Cluster(worker=2, gpus=1, gpu="K40", network=network, clock="virtual") as cluster:
+    hardware = {"gpus": 1, "gpu": "K40", "network": network, "clock": "virtual"}
+    with tf.Graph().as_default(), tf.Cluster(worker=2, **hardware) as cluster:
         with tf.device("/job:worker/task:0/cpu:0"):
             x = tf.placeholder(tf.float32, inputs.shape)
         results = build(x, ["/job:worker/task:0/gpu:0", "/job:worker/task:1/gpu:0"])
@@ -195,7 +198,8 @@ for network in ("100Gb/s", "10Gb/s", "1Gb/s"):
 # %%
 ROWS, DEPTHS = 64, (3, 32, 32, 32, 32)
 photos = rng.normal(size=[16, ROWS, ROWS, 3]).astype(np.float32)  # images × rows × columns × colours
-filters = [rng.normal(scale=0.1, size=[3, 3, below, depth]).astype(np.float32) for below, depth in pairwise(DEPTHS)]
+sizes = [[3, 3, below, depth] for below, depth in pairwise(DEPTHS)]
+filters = [rng.normal(scale=0.1, size=size).astype(np.float32) for size in sizes]
 
 
 def conv(x, weights, name):
@@ -245,7 +249,8 @@ one_cnn, two_cnn = run(whole_images, 1, photos), run(by_rows, 2, photos)
 assert np.allclose(one_cnn.value, two_cnn.value, rtol=1e-3)
 computed = 4 * photos[..., 0].size * sum(DEPTHS[1:])
 print(f"one GPU {one_cnn.ms:.2f} ms   two {two_cnn.ms:.2f} ms")
-print(f"from GPU to GPU: {two_cnn.sent / 1e6:.1f} MB, {two_cnn.sent / computed:.0%} of what the layers computed")
+share = two_cnn.sent / computed
+print(f"{two_cnn.sent / 1e6:.1f} MB from GPU to GPU, {share:.0%} of what the layers computed")
 
 # %%
 # Figure 12-15
@@ -338,8 +343,8 @@ tf.viz.placement(four_rnn.graph, max_boxes=50, title="A recurrent network, a lay
 # Cells that stand side by side need nothing of each other, so they can be computed at the same time. And so they are:
 
 # %%
-tf.viz.what_if({"all layers on one GPU": one_rnn.step, "a layer on each of four": four_rnn.step}, links=0,
-               title="Four layers, eight words")  # fmt: skip
+both = {"all layers on one GPU": one_rnn.step, "a layer on each of four": four_rnn.step}
+tf.viz.what_if(both, links=0, title="Four layers, eight words")
 
 # %% [markdown]
 # The words run through the layers like a wave. At first only GPU 0 works. While it reads the second word, GPU 1 works on the
@@ -378,8 +383,8 @@ alone = run(pipeline(1), 1, large)
 counts = [1, 2, 4, 8, 16, 32, 64]
 flows = {count: run(pipeline(count), LAYERS, large) for count in counts}
 assert all(np.allclose(alone.value, flow.value, atol=1e-5) for flow in flows.values())
-tf.viz.what_if({"one GPU": alone.step} | {f"four GPUs, micro-batches: {count}": flows[count].step for count in (1, 4, 16)},
-               links=0, title="A pipeline of four stages")  # fmt: skip
+some = {f"four GPUs, micro-batches: {count}": flows[count].step for count in (1, 4, 16)}
+tf.viz.what_if({"one GPU": alone.step} | some, links=0, title="A pipeline of four stages")
 
 # %% [markdown]
 # If K stages take equally long, and sending took no time, we could count: M micro-batches are through after M + K − 1 turns,
@@ -402,8 +407,8 @@ for count, flow in flows.items():
 print("\n".join(lines))
 
 # %%
-tf.viz.curve(counts, {"four GPUs": [flows[count].ms for count in counts], "one GPU": [alone.ms] * len(counts)},
-             "micro-batches", "time of a step (ms)")  # fmt: skip
+both = {"four GPUs": [flow.ms for flow in flows.values()], "one GPU": [alone.ms] * len(counts)}
+tf.viz.curve(counts, both, "micro-batches", "time of a step (ms)")
 
 # %% [markdown]
 # More parts make a smaller bubble, but each part also costs something: a GPU has to begin a multiplication, and a message
@@ -427,7 +432,8 @@ def training(x, devices):
 
 trained = run(training, LAYERS, large)
 print(f"{trained.ms:.2f} ms, bubble {trained.step.bubble(gpus):.0%}")
-tf.viz.timeline(trained.trace, color_by="phase", graph=trained.graph, title="A training step in a pipeline")
+title = "A training step in a pipeline"
+tf.viz.timeline(trained.trace, color_by="phase", graph=trained.graph, title=title)
 
 # %% [markdown]
 # Two waves: forward (F) through the GPUs, and backward (B) again. The first GPU waits longest: from its last part forward until

@@ -31,8 +31,8 @@ tf.logging.set_verbosity(tf.logging.WARN)  # 30 workers have much to say
 
 # %%
 card = tf.sim.Processor(
-    "a slow K40", "GPU", {"float32": 4.29e9}, memory_bytes=12 << 30, memory_bandwidth=288e6, launch_s=5e-3, cores=15,
-    source="a K40's figures, divided by a thousand",
+    "a slow K40", "GPU", {"float32": 4.29e9}, memory_bytes=12 << 30, memory_bandwidth=288e6,
+    launch_s=5e-3, cores=15, source="a K40's figures, divided by a thousand",
 )  # fmt: skip
 hardware = {"gpus": 1, "gpu": card, "network": "100Mb/s", "stragglers": tf.sim.lognormal(0.3), "seed": 1}
 
@@ -92,7 +92,9 @@ def in_graph_sync(cluster):
     optimizer, inputs, gradients = replicas(cluster)
     with tf.device("/job:ps/task:0/cpu:0"):
         with tf.name_scope("mean"):
-            means = [(tf.add_n([g for g, _ in pairs]) / WORKERS, pairs[0][1]) for pairs in zip(*gradients, strict=True)]
+            means = []
+            for pairs in zip(*gradients, strict=True):  # of one variable: a gradient from each replica
+                means.append((tf.add_n([gradient for gradient, _ in pairs]) / WORKERS, pairs[0][1]))
         with tf.name_scope("update"):
             train = optimizer.apply_gradients(means)
     return [(inputs, train)]
@@ -102,12 +104,16 @@ def in_graph_async(cluster):
     """An update for each replica. Returns what each of several threads runs again and again."""
     optimizer, inputs, gradients = replicas(cluster)
     with tf.device("/job:ps/task:0/cpu:0"):
-        return [([own], optimizer.apply_gradients(pairs)) for own, pairs in zip(inputs, gradients, strict=True)]
+        updates = [optimizer.apply_gradients(pairs) for pairs in gradients]
+    return [([own], update) for own, update in zip(inputs, updates, strict=True)]
 
 
 def train_in_graph(build):
     """20 steps of each thread. Returns the graph of one step and a line of text."""
-    with tf.Cluster(ps=1, worker=WORKERS, clock="virtual", **hardware) as cluster, tf.Graph().as_default() as graph:
+    with (
+        tf.Cluster(ps=1, worker=WORKERS, clock="virtual", **hardware) as cluster,
+        tf.Graph().as_default() as graph,
+    ):
         threads = build(cluster)
         with tf.Session(cluster.target) as sess:
             sess.run(tf.global_variables_initializer())
@@ -184,7 +190,8 @@ def work(client, way):
     )
     hooks = []
     with tf.device(place):
-        images, labels = tf.placeholder(tf.float32, [way.batch, 64]), tf.placeholder(tf.int64, [way.batch])
+        images = tf.placeholder(tf.float32, [way.batch, 64])
+        labels = tf.placeholder(tf.int64, [way.batch])
         weights, biases, logits = classify(images)
         pulled = [tf.identity(weights.value()), tf.identity(biases.value())]
         step = tf.train.get_or_create_global_step()
@@ -192,7 +199,8 @@ def work(client, way):
         if way.aggregate:
             optimizer = tf.train.SyncReplicasOptimizer(optimizer, way.aggregate, workers)
             hooks.append(optimizer.make_session_run_hook(client.is_chief))
-        optimizer = tf.train.StalenessOptimizer(optimizer, client.index, num_workers=workers, **way.cures)
+        options = {"num_workers": workers} | way.cures
+        optimizer = tf.train.StalenessOptimizer(optimizer, client.index, **options)
         train = optimizer.minimize(mean_loss(labels, logits), global_step=step)
         hooks.append(optimizer.make_session_run_hook())
 
@@ -218,8 +226,8 @@ def work(client, way):
 # %%
 few = {"asynchronous": Way(rate=0.1), "synchronous": Way(rate=0.1, aggregate=WORKERS)}
 for name, run in tf.sim.race(work, few, workers=WORKERS, **hardware).items():
-    stale = run.staleness.mean()
-    print(f"between-graph, {name:12}: {run.steps:3} updates, loss {run.losses[-1]:.3f}, mean staleness {stale:.1f}")
+    end, stale = run.losses[-1], run.staleness.mean()
+    print(f"between-graph, {name:12}: {run.steps:3} updates, loss {end:.3f}, mean staleness {stale:.1f}")
 
 # %% [markdown]
 # | | one graph, one client (in-graph) | a graph and a client each (between-graph) |
@@ -312,7 +320,7 @@ tf.viz.staleness(free.staleness, title="Staleness of asynchronous training")
 
 # %%
 def walk(client, rate, steps=12):
-    """Rows (number of the update, x that the gradient was computed from, x when it arrived), one per step."""
+    """Rows (number of the update, x that the gradient was computed from, x when it arrived)."""
     place = tf.train.replica_device_setter(
         cluster=client.cluster_spec, ps_device="/job:ps/cpu:0", worker_device=f"{client.device}/gpu:0"
     )
@@ -325,7 +333,7 @@ def walk(client, rate, steps=12):
     with tf.device("/job:ps/task:0/cpu:0"), tf.control_dependencies([train]):
         after = [tf.identity(count.value()), tf.identity(x.value())]
     rows = []
-    with tf.train.MonitoredTrainingSession(client.target, client.is_chief, stop_grace_period_secs=1) as sess:
+    with tf.train.MonitoredTrainingSession(client.target, client.is_chief) as sess:
         for _ in range(steps):
             seen, (number, x_after) = sess.run([gradient, after])
             rows.append((number, seen, x_after + rate * seen))
@@ -343,8 +351,9 @@ def together(workers, rate):
 # Figure 12-18
 number, seen, here = together(workers=8, rate=0.15).T
 wrong = seen * here < 0
-tf.viz.curve(number, {"x when the gradient arrives": here, "x that it was computed from": seen}, "update", "x",
-             title=f"{wrong.sum()} of {len(number)} gradients point the wrong way")  # fmt: skip
+title = f"{wrong.sum()} of {len(number)} gradients point the wrong way"
+both = {"x when the gradient arrives": here, "x that it was computed from": seen}
+tf.viz.curve(number, both, "update", "x", title=title)
 
 # %% [markdown]
 # The bottom of the valley is at 0. Where the two lines are on different sides of it, the gradient says «go down to the left»
@@ -357,17 +366,15 @@ tf.viz.curve(number, {"x when the gradient arrives": here, "x that it was comput
 # %%
 alone, eight = together(workers=1, rate=0.4), together(workers=8, rate=0.4)
 steps = np.arange(12)
-tf.viz.curve(
-    steps, {"one worker": alone[:12, 2], "eight workers": eight[:12, 2]}, "update", "x when the gradient arrives"
-)
+both = {"one worker": alone[:12, 2], "eight workers": eight[:12, 2]}
+tf.viz.curve(steps, both, "update", "x when the gradient arrives")
 
 # %%
 print(f"x after {len(alone)} updates of one worker: {alone[-1, 2]:.4f}")
 print(f"x after {len(eight)} updates of eight: {eight[-1, 2]:.0f}")
 for delay in (0, tf.sim.formulas.mean_staleness(8)):
-    print(
-        f"gradients {delay} updates old diverge above a rate of {tf.sim.formulas.divergence_learning_rate(delay):.2f}"
-    )
+    limit = tf.sim.formulas.divergence_learning_rate(delay)
+    print(f"gradients {delay} updates old diverge above a rate of {limit:.2f}")
 assert abs(alone[-1, 2]) < 0.01 and abs(eight[-1, 2]) > 10
 
 # %% [markdown]
