@@ -95,13 +95,8 @@ dtflab.grade("placement/q2")
 # %%
 devices = [device.name for device in sess.list_devices()]
 for master in ("/job:worker/replica:0/task:1", "/job:ps/replica:0/task:0"):
-    print(
-        master,
-        "places '/cpu:0' on",
-        place("/cpu:0", True, devices, master),
-        "and '' on",
-        place("", True, devices, master),
-    )
+    for pin in ("", "/cpu:0"):
+        print(f"{master} places {pin!r:8} on {place(pin, True, devices, master)}")
 
 # %%
 on_the_ps = tf.Session(cluster.target_of("ps"))

@@ -28,9 +28,8 @@ with tf.Graph().as_default() as graph:
         e = tf.add_n([b, b], name="e")
 
 for op in graph.get_operations():
-    print(
-        f"{op.name} reads {[tensor.op.name for tensor in op.inputs]}, waits for {[o.name for o in op.control_inputs]}"
-    )
+    sources = [tensor.op.name for tensor in op.inputs]
+    print(op.name, "reads", sources, "and waits for", [other.name for other in op.control_inputs])
 
 # %% [markdown]
 # ## Your task

@@ -95,8 +95,9 @@ def _telling(random: Random, controls: float) -> list[Operation]:
         with Graph().as_default():
             ops = _draw(random, controls)
         seen = Seen(*_edges(ops), [])
-        right, both = _levels(_both(seen)), _both(seen)
-        if right != _levels(both, min) and (not controls or len({*map(str, (right, _levels(seen.reads)))}) == 2):
+        both = _both(seen)
+        ways = [_levels(both), _levels(both, min), *([_levels(seen.reads)] if controls else [])]
+        if all(one not in ways[:i] for i, one in enumerate(ways)):
             return ops
 
 
