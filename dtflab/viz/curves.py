@@ -30,7 +30,7 @@ _MARKERS = "osD^vPX"
 _DOTS = 100  # units per inch
 _POINT = 72 / _DOTS  # points of matplotlib in a unit of a drawing
 _NAME = 15.0  # units from one name to the next
-_MOST_MARKERS = 24  # more points than this, and only some of them are marked
+_MOST_MARKERS = 16  # more points than this, and only some of them are marked
 _MOST_NUMBERS = 12  # along a logarithmic axis
 _MOST_ROWS = 200  # of the table
 

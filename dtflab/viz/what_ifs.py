@@ -54,8 +54,8 @@ def what_if(
 ) -> Picture:
     """Steps of `WhatIf.run`, or of several questions by name, under each other: `viz.what_if([w.base, slower])`.
 
-    Of each are drawn the `devices` that computed most and the `links` that were most in the way. ValueError for
-    nothing, TypeError for what is no outcome.
+    Of each are drawn the `devices` that computed most and the `links` that were most in the way; below them stands how
+    many others there are. ValueError for nothing, TypeError for what is no outcome.
     """
     if isinstance(outcomes, Outcome):
         outcomes = [outcomes]
@@ -91,22 +91,37 @@ def _step(name: str, one: Outcome, scale: _Scale, devices: int, links: int) -> t
     head = heading(name, one.sentence)
     top = y = head.height + 4
     parts: list[Markup] = [head]
-    for device in _busiest(one, devices):
+    for device in (shown := _busiest(one, devices)):
         spans = [(span.start, span.end, span.name) for span in one.schedule.spans[device]]
         parts.append(_device(device, spans, one.idle[device], scale, y))
         y += _ROW
-    loads = list(one.link_load.items())[:links]
-    for link, load in loads:
+    loads = list(one.link_load.items())
+    for link, load in loads[:links]:
         parts.append(_link(link, _hops(one, link), load, scale, y))
         y += _LINK
     end = scale.x(one.makespan)
     parts.append(tag("path", d=f"M{number(end)} {number(top - 3)}V{number(y + 1)}", class_="over"))
-    return join([*_grid(scale, top, y), *parts]), y
+    block = join([*_grid(scale, top, y), *parts])
+    idle = [one.idle[device] for device, busy in one.busy.items() if busy and device not in shown]
+    if not (text := "; ".join(_left_out(idle, loads[links:]))):
+        return block, y
+    return join([block, tag("text", f"and {text}", x=0, y=y + 13, class_="s11 soft")]), y + _LINK
 
 
 def _busiest(one: Outcome, most: int) -> list[str]:
-    found = sorted((device for device, busy in one.busy.items() if busy), key=lambda device: -one.busy[device])
-    return in_order(found[:most])
+    """Of those that are equally busy (but for rounding), the first."""
+    found = in_order(device for device, busy in one.busy.items() if busy)
+    return in_order(sorted(found, key=lambda device: -float(f"{one.busy[device]:.6g}"))[:most])
+
+
+def _left_out(idle: Sequence[float], loads: Sequence[tuple[str, float]]) -> Iterator[str]:
+    """What is not drawn, in words."""
+    if idle:
+        least, most = (f"{100 * share:.0f}" for share in (min(idle), max(idle)))
+        shares = f"{most} % idle{' each' if idle[1:] else ''}" if least == most else f"{least} to {most} % idle"
+        yield f"{plural(len(idle), 'more device')}, {shares}"
+    if loads:
+        yield f"{plural(len(loads), 'more link')}, taken {100 * max(load for _, load in loads):.0f} % at most"
 
 
 def _hops(one: Outcome, link: str) -> list[tuple[float, float, str]]:

@@ -74,7 +74,24 @@ def test_what_can_not_be_seen_apart_is_drawn_together(question):
     drawn = bars(many)
     together = [words for words, *_ in drawn if re.match(r"\d+ ops, ", words)]
     assert together and all(width >= 0.5 for *_, width in drawn)
-    assert len(re.findall(r" % idle</text>", many.svg)) == 3
+    assert len(re.findall(r">\d+ % idle</text>", many.svg)) == 3
+
+
+def test_it_says_how_much_is_not_drawn(question):
+    def remarks(one, **limits):
+        return re.findall(r">(and [^<]*)</text>", viz.what_if(one, **limits).svg)
+
+    one = question.run(workers=9)
+    (gpus,) = {f"{100 * idle:.0f}" for device, idle in one.idle.items() if "GPU" in device}
+    (ps,) = (f"{100 * idle:.0f}" for device, idle in one.idle.items() if "/job:ps/" in device)
+    loads = list(one.link_load.values())
+    links = f"{len(loads) - 3} more links, taken {100 * max(loads[3:]):.0f} % at most"
+    assert remarks(one) == [f"and 2 more devices, {gpus} % idle each; {links}"]
+    assert remarks(one, devices=9, links=99) == [f"and 1 more device, {gpus} % idle"]
+    assert remarks(one, devices=0, links=99) == [f"and 10 more devices, {ps} to {gpus} % idle"]
+    assert remarks(one, devices=10) == [f"and {links}"] and remarks(one, devices=10, links=99) == []
+    drawn = re.findall(r">(ps|worker):(\d+)[^<]*</text>", viz.what_if(one).svg)
+    assert drawn == [("ps", "0"), *(("worker", f"{n}") for n in range(7))]  # of equally busy ones the first
 
 
 def test_a_curve_over_what_was_changed(question):
