@@ -8,6 +8,7 @@ Rule: whatever is in a file, there is a `Graded` for it, with a mark and with se
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -81,7 +82,10 @@ def grade(
     began = time.monotonic()
     work = _Work(submission, code, questions, options)
     for _ in range(ATTEMPTS):
-        work.go_on(stopped)
+        try:
+            work.go_on(stopped)
+        except OSError as error:  # no process, no room: the next file may fare better
+            return none(submission, questions, f"It could not be run: {error}.")
         if work.done or stopped():
             break
     return work.graded(time.monotonic() - began)
@@ -139,13 +143,18 @@ class _Work:
         )
 
     def _hear(self, line: str) -> None:
-        """A line from the process. One without the token is the submission's own, and says nothing."""
-        try:
+        """A line from the process. Without the token, or of another form, it is the submission's own: nothing."""
+        with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):
             token, event, about, more = json.loads(line)
-        except (ValueError, TypeError, RecursionError):
-            return
-        if token != self._token:
-            return
+            if token == self._token:
+                self._take(event, about, more)
+
+    def _take(self, event: str, about: Any, more: Any) -> None:
+        """What has happened; an error if it can't have."""
+        if event in ("cell", "error"):
+            self.code[about - 1]  # there is such a cell
+        if event == "judging":
+            self.questions[about]
         if event == "error":
             self.errors[about] = str(more)
             return

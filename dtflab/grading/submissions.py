@@ -52,10 +52,10 @@ def found(paths: Iterable[Path]) -> tuple[list[Submission], list[Path]]:
         if not path.exists():
             raise FileNotFoundError(f"there is no {path}")
         if path.is_file():
-            taken.append(_submission(path, path.resolve().parent))
+            taken.append(_submission(path, path.parent))
             continue
         for file in sorted(file for file in path.rglob("*") if file.is_file() and not _aside(file, path)):
-            taken.append(_submission(file, path.resolve())) if _is_one(file) else left.append(file)
+            taken.append(_submission(file, path)) if _is_one(file) else left.append(file)
     return taken, left
 
 
@@ -66,7 +66,10 @@ def _aside(file: Path, folder: Path) -> bool:
 
 def _is_one(file: Path) -> bool:
     """A notebook by its name, or Python with cells; other Python files are a student's modules."""
-    return file.suffix == ".ipynb" or (file.suffix == ".py" and any(map(_CELL.match, _text(file).splitlines())))
+    try:
+        return file.suffix == ".ipynb" or (file.suffix == ".py" and any(map(_CELL.match, _text(file).splitlines())))
+    except OSError:
+        return True  # it can't be read: its row says so
 
 
 def _text(file: Path) -> str:
@@ -74,9 +77,9 @@ def _text(file: Path) -> str:
 
 
 def _submission(file: Path, folder: Path) -> Submission:
-    *parents, _ = file.resolve().relative_to(folder).parts
+    *parents, _ = file.relative_to(folder).parts
     student = parents[0] if parents else file.stem
-    assignment = parents[1] if len(parents) > 1 else file.stem if parents else folder.name
+    assignment = parents[1] if len(parents) > 1 else file.stem if parents else folder.resolve().name
     return Submission(file, student, assignment, _timestamp(file))
 
 

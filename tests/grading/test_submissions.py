@@ -9,7 +9,7 @@ from pathlib import Path
 import jupytext
 import pytest
 
-from dtflab.grading import cli, sheets
+from dtflab.grading import batch, cli, sheets
 from dtflab.grading.batch import Graded, none
 from dtflab.grading.questions import find
 from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, questions_of
@@ -91,6 +91,28 @@ def test_whose_a_file_is(tmp_path):
 def graded():
     submission = Submission(Path("x.ipynb"), "=HYPERLINK(1)", "ex1", "2026-11-20")
     return none(submission, [find("placement/q1")], "<b>no</b>")
+
+
+def test_a_link_is_its_place_not_its_target(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/x.ipynb").write_text("x")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/ada.ipynb").symlink_to(tmp_path / "elsewhere/x.ipynb")
+    (tmp_path / "in/bob.ipynb").symlink_to(tmp_path / "nowhere")
+    taken, _ = found([tmp_path / "in"])
+    assert [(one.student, one.assignment) for one in taken] == [("ada", "in")]
+
+
+LINES = ["[", "3", "null", '["t", "report", {"id": "x"}, null]', '["t", "cell", 9, null]', '["t", "judging", [], null]',
+         '["t", "error", {}, 1]', '["t", "end"]', "[" * 99_999, '["other", "end", null, null]']  # fmt: skip
+
+
+@pytest.mark.parametrize("line", LINES, ids=range(len(LINES)))
+def test_what_a_submission_says_in_the_graders_name_is_nothing(line):
+    work = batch._Work(Submission(Path("x"), "ada", "ex1", ""), ["x = 1"], [find("placement/q1")], batch.Options())
+    work._token = "t"
+    work._hear(line)
+    assert not work.done and not work.reports and not work.errors and work._now[0] == ""
 
 
 def test_a_name_is_no_formula_and_no_markup(graded):
