@@ -78,8 +78,8 @@ dtflab.grade("memory/q2")
 # %% [markdown]
 # ## See it at work
 #
-# What holds the memory at the peak, and how much is free? Predict, then run. How many examples fit on a card of 512 MiB, where
-# the rest is worth it?
+# What holds the memory at the peak, and how much is free? Predict, then run. And how many examples fit on a card of 512 MiB,
+# of which a program takes 238?
 
 # %%
 n = largest_batch(step, 5000)
