@@ -153,6 +153,9 @@ print(f"test accuracy {accuracy:.3f} after {updates} updates")
 # %dtf_placement model.train
 
 # %% [markdown]
+# `output/MatMul` multiplies by them on the way to the loss. The box `gradients/output` multiplies by them once more, on the way
+# back: that is how the layer before learns what it should change.
+#
 # ## What ran when?
 #
 # One training step of worker 1, traced. Each band is a device, each solid bar an operation. A hatched bar is a tensor that a
@@ -162,7 +165,15 @@ print(f"test accuracy {accuracy:.3f} after {updates} updates")
 
 # %%
 x, y = digits.train.next_batch(50)
-# %dtf_timeline model.train --feed {model.images: x, model.labels: y}
+feed = {model.images: x, model.labels: y}
+for _ in range(2):
+    sess.run(model.train, feed)  # the first run also prepares the graph: that is not what we want to see
+# %dtf_timeline model.train --feed feed
+
+# %% [markdown]
+# First the weights travel to the worker, who has little else to do until then: nearly all it computes needs them. Then the
+# parameter server waits, until the first gradient is there. So neither is busy all the time. (That is one reason to have
+# several workers: while one computes, the server can serve another.)
 
 # %% [markdown]
 # ## And now?

@@ -104,8 +104,8 @@ for name, reason in sess.placement_reasons().items():
 #
 # 1. An op that an earlier run has placed **stays** where it is.
 # 2. An op that is **pinned** goes where you asked.
-# 3. Some ops stand **beside** another: to assign a variable you have to be where it is, and an op that only hands on a value
-#    is put where that value is, or where it is needed.
+# 3. Some ops stand **beside** another: to assign a variable you have to be where it is; and a constant is put where its value
+#    is needed, if that is one device.
 # 4. Anything else goes to the **default device**: the first GPU, or the CPU if there is no GPU.
 #
 # It does not look at sizes, at speeds, or at what travels. **Predict: how many ops will it put on `GPU:1` if you never say
@@ -147,8 +147,8 @@ sess.run(a.initializer)
 print("a × b =", sess.run(c))
 
 # %% [markdown]
-# The first run printed the log, also of ops that it did not run, such as `c`: the placer places the whole graph. The second
-# run printed nothing: everything had been placed already (rule 1).
+# The first two lines say which card each name stands for. The first run printed the log, also of ops that it did not run, such
+# as `c`: the placer places the whole graph. The second run printed nothing: everything had been placed already (rule 1).
 #
 # ## Partial names, and blocks inside blocks
 #

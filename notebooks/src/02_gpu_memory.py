@@ -237,7 +237,9 @@ tf.viz.cards(seen[-1])
 
 # %% [markdown]
 # Bob's program asked for a large piece, then for smaller and smaller ones, and failed. Ann holds 680 MiB, of which her tensors
-# now use 20: the part in full colour. She took the rest for one large run long ago. The same over time:
+# used 20 in her last run: the part in full colour. She took the rest for one large run long ago. (That one needed 300 MiB, and
+# she had 128. So her program asked for 512 more: each piece that it asks for is twice as large as the one before, or more.)
+# The same over time:
 
 
 # %%
@@ -322,7 +324,7 @@ except tf.errors.ResourceExhaustedError as error:
 # 3. How much is **free**, and of how much. That is less than the card has: some is left to the system, and a fraction makes it
 #    less again.
 # 4. **Who has the rest**: tensors with their ops, and the lines of your program that made them. (A tensor may have more than
-#    it needs, when what would be left over is too small to be useful.)
+#    it needs: a free piece is only cut if it is at least twice as large.)
 # 5. What to do about it.
 #
 # TensorFlow also writes a report of its allocator to its log, some fifty lines for experts. Its end is for everybody:

@@ -15,8 +15,8 @@ tf.simulate_gpus(2)
 # %% [markdown]
 # ## The counters
 #
-# The next cell builds a graph of six ops, `A` to `F`, on two GPUs and the CPU. The tables are *constants*: their values
-# are known before the graph runs, so nobody has to wait for them.
+# The next cell builds a graph of six ops, `A` to `F`, on two GPUs and the CPU. The tables are *constants*, and so is the `axis`
+# of a sum: their values are known before the graph runs, so nobody has to wait for them.
 #
 # **Predict: which ops can start at once? What does each of the others wait for?**
 
@@ -45,7 +45,8 @@ sess = tf.Session()
 # %% [markdown]
 # Before TensorFlow runs a graph, it gives each op a **counter**: how many inputs it still waits for. An op whose counter is 0
 # is **ready**. `A`, `B` and `C` are ready from the start: they are *sources*. Whenever an op has finished, the counters of all
-# that wait for it fall by one. That is the whole rule. No op has a place in a list, and your program's lines have no order.
+# that wait for it fall, by one for each arrow. That is the whole rule. No op has a place in a list, and it does not matter
+# in which order your program made them.
 #
 # Let us run the graph by hand, one set of ready ops at a time. `%dtf_step result` begins a step:
 
@@ -53,7 +54,7 @@ sess = tf.Session()
 # %dtf_step result
 
 # %% [markdown]
-# Nothing has run yet. The table shows what each op waits for. (Between two devices there is a pair of ops more: one device
+# Nothing has run yet. The number beside an op is its counter. (Between two devices there is a pair of ops more: one device
 # *sends* a tensor, the other *receives* it. Receivers ask at once, and then wait.)
 #
 # Now run what is ready, and nothing else. **Which counters will fall?**
@@ -98,6 +99,8 @@ for _ in range(2):
 # Read it row by row:
 #
 # - `A` and `B` are both on `GPU:0` and run at the same time, in two threads of its pool. `C` runs beside them, on `GPU:1`.
+#   (On a real card, `A` and `B` would both be handed over at once, too; but then the card works them off one after the other,
+#   each with all its small arithmetic units. An exercise below shows this.)
 # - `A` is a product of two tables. Its kernel cuts the work in three: `A 1/3`, `A 2/3`, `A 3/3`, each on a thread of its own.
 #   `C` and `D` can do this, too. `B` is a running sum, where each row needs the one before: it stays in one piece.
 # - When `C` ends, `D` and `E` begin, both at once. No sooner, and it does not matter what `A` does.
@@ -150,8 +153,8 @@ print(f"this computer has {os.cpu_count()} cores")
 #
 # ## Order without data: control dependencies
 #
-# The counters only know of inputs. Sometimes an op should wait for another one although it needs no number from it. That is
-# what a **control dependency** is for:
+# So far, an op waited for its inputs only. Sometimes an op should wait for another one although it needs no number from it.
+# That is what a **control dependency** is for:
 #
 # ```python
 # with tf.control_dependencies([a, b]):   # whatever is made in here
@@ -183,7 +186,8 @@ for number, names in enumerate(tf.explain([b, z], [start], sess).sets, start=1):
 # need `start`; yet they wait until `b` has finished. `z` waits for all of them, because it waits for `x` and `y`. (The first
 # set brings in what is fed; the last one hands out what is fetched.)
 #
-# (`b` waits for `a` anyway, so `[b]` would do in place of `[a, b]`.)
+# Without the block, `a`, `x` and `y` could run together: make the block `if True:`, and run the two cells again. (With it,
+# `b` waits for `a` anyway, so `[b]` would do in place of `[a, b]`.)
 #
 # ## Why wait? A memory peak
 #
@@ -254,6 +258,8 @@ for one_after_the_other in (False, True):
 #
 # - [exercises/ex03_ready_set](../exercises/ex03_ready_set.ipynb): write the rule of the counters yourself. Your sets of
 #   ready ops are compared with those of the real executor.
+# - [exercises/ex03_same_time](../exercises/ex03_same_time.ipynb): can two ops of the same device run at the same time? On a
+#   CPU, and on a card as it really is?
 # - [exercises/ex03_peak](../exercises/ex03_peak.ipynb): a sum of six parts on a card that has room for two.
 #
 # ## What you can do now

@@ -30,7 +30,10 @@ SAID = {
         ("Each sees two GPUs", r"I see 2 GPUs"),
         ("1,677 MiB of each card", r"1,677 MiB"),
         ("3 × 0.4 is more than 1: the third one fails", r"failed to allocate 1\.60G"),
-        ("Ann holds 680 MiB, of which her tensors\nnow use 20", r"ann\S* of \S+ \(\d+\) +680 MiB +20\.0 MiB"),
+        (
+            "Ann holds 680 MiB, of which her tensors\nused 20 in her last run",
+            r"ann\S* of \S+ \(\d+\) +680 MiB +20\.0 MiB",
+        ),
         ("Bob's program asked for a large piece, then for smaller and smaller ones", r"512\.00M(.|\n)*302\.33M"),
         ("with 4,096 rows the peak was\n33 MiB", r"peak 33\.3 MiB"),
         ("doubled until it does not fit", r"8,192 rows fit(.|\n)*16,384 rows: OOM"),
@@ -38,6 +41,7 @@ SAID = {
     ],
     "03_parallel_execution": [
         ("`A`, `B` and `C` are ready from the start", r"step, not begun\nready next: A, B, C,"),
+        ("The number beside an op is its counter", r"\nF +4\n"),
         ("`D` and `E` both went from 1 to 0", r"after set 1\nready next: send A, send B, D, E\n"),
         ("yet they wait until `b` has finished", r"set 3: b\nset 4: x y\nset 5: z\n"),
         ("each makes a table of\n16 MiB", r"peak 112 MiB"),
