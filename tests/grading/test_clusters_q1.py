@@ -72,9 +72,9 @@ def changed(**jobs):
 
 
 BAD = {
-    "nothing": (lambda m, g, p: None, "gave NoneType; expected are two"),
-    "only addresses": (lambda m, g, p: with_products(m, g, p)[0], "gave dict; expected are two"),
-    "another machine": (changed(ps=["machine-a:1"] * 9), "is no list of 9 texts"),
+    "nothing": (lambda m, g, p: None, "gave None; expected are two"),
+    "only addresses": (lambda m, g, p: with_products(m, g, p)[0], "gave a dict; expected are two"),
+    "another machine": (changed(ps=["machine-a:1"] * 9), "is no address of the machines"),
     "no workers": (changed(worker=[]), "is no list of 0 texts"),
     "another job": (lambda m, g, p: ({"ps": [], "workers": []}, {}), "has the jobs ps, workers; expected"),
     "no port": (lambda m, g, p: ({"ps": m, "worker": []}, {}), "is no address of the machines"),
@@ -86,3 +86,33 @@ def test_what_is_wrong_is_told(name):
     answer, told = BAD[name]
     score = tf.grade(Q1, answer)
     assert score == 0 and told in score.text, score.text
+
+
+def with_ports(first):
+    def plan(machines, gpus, ps_tasks):
+        jobs, sees = with_products(machines, gpus, ps_tasks)
+        return {
+            **jobs,
+            "ps": [f"{address.partition(':')[0]}:{first + i}" for i, address in enumerate(jobs["ps"])],
+        }, sees
+
+    return plan
+
+
+def by_gpu_and_by_machine(machines, gpus, ps_tasks):
+    """Addresses go GPU by GPU, texts machine by machine: by chance right for 3 machines of 2 GPUs."""
+    jobs, sees = as_a_spec(machines, gpus, ps_tasks)
+    return jobs, {**sees, "worker": [str(gpu) for _ in machines for gpu in range(gpus)]}
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "2"])
+def test_no_card_is_had_twice_by_luck(seed, monkeypatch):
+    monkeypatch.setenv("DTFLAB_GRADE_SEED", seed)
+    score = tf.grade(Q1, by_gpu_and_by_machine)
+    assert score == 6 and "have the same GPU" in score.text, score.text
+
+
+@pytest.mark.parametrize("first", [0, 2**16])
+def test_a_port_is_one_that_a_machine_has(first):
+    score = tf.grade(Q1, with_ports(first))
+    assert score == 0 and "ports are numbered from 1 to 65535" in score.text, score.text

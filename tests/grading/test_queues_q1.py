@@ -106,3 +106,16 @@ def test_answers_that_are_none_are_told_why(name):
     answer, told = BAD[name]
     score = tf.grade(Q1, answer)
     assert score <= 2 and told in score.text
+
+
+def takes_from_the_emptiest(sentence, bounds, batch_size):
+    queues = padding_queues(bounds)
+    put = tf.QueueBase.from_list(number_of(sentence, bounds), queues).enqueue([sentence])
+    least = tf.argmin(tf.stack([queue.size() for queue in queues]), output_type=tf.int32)
+    return put, tf.QueueBase.from_list(least, queues).dequeue_up_to(batch_size), tf.group(*closing(queues))
+
+
+def test_who_takes_from_a_wrong_queue_is_not_told_of_bounds():
+    score = tf.grade(Q1, takes_from_the_emptiest)
+    mistakes = {result.mistake for result in score.reports[0].results} - {""}
+    assert mistakes == {"takes_from_one_queue_only"}, score.text

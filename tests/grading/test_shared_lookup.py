@@ -69,7 +69,7 @@ def test_every_right_answer_gets_full_marks(answer, monkeypatch):
 
 
 BAD = {
-    "nothing": (lambda shards, ids, block_rows: None, "lookup returned NoneType; expected is a tensor"),
+    "nothing": (lambda shards, ids, block_rows: None, "lookup returned None; expected is a tensor"),
     "one row": (lambda shards, ids, block_rows: shards[0][0], "lookup gave a tensor of shape [32]; expected"),
     "zeros": (lambda shards, ids, block_rows: tf.zeros([tf.size(ids), 32]), "it gave none of the table"),
 }  # fmt: skip
@@ -80,3 +80,16 @@ def test_what_is_wrong_is_told(name):
     answer, told = BAD[name]
     score = tf.grade(Q2, answer)
     assert score == 0 and told in score.text, score.text
+
+
+def on_the_first_ps(shards, ids, block_rows):
+    """Little reaches the worker, but a whole shard goes from one parameter server to another."""
+    task, row = homes(shards, ids, block_rows)
+    with tf.device("/job:ps/task:0"):
+        found = [tf.gather(shard, rows) for shard, rows in zip(shards, tf.dynamic_partition(row, task, len(shards)))]
+        return tf.dynamic_stitch(tf.dynamic_partition(tf.range(tf.size(ids)), task, len(shards)), found)
+
+
+def test_what_goes_to_another_parameter_server_counts_too():
+    score = tf.grade(Q2, on_the_first_ps)
+    assert score == 7 and "left the parameter servers" in score.text, score.text

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.viz.units import plural
 
@@ -79,30 +80,47 @@ def _draw(random: Random, ps_tasks: int | None = None) -> Case:
     return Case(machines, random.randint(2, 3), ps_tasks or random.randint(2, len(machines)))
 
 
+def _draw_square(random: Random) -> Case:
+    """As many GPUs as machines: who counts texts by machine, and addresses by GPU, gives a card to two."""
+    case = _draw(random)
+    return case._replace(machines=case.machines[:2], gpus=2, ps_tasks=2)
+
+
 def _tasks(case: Case, value: Any) -> list[Task]:
     """The tasks that an answer plans, in the order of jobs."""
     expected = "expected are two: a dict of addresses per job (or a ClusterSpec), and a dict of texts per job."
     if not isinstance(value, tuple | list) or len(value) != 2 or not isinstance(value[1], dict):
-        raise Wrong(f"{case} gave {type(value).__name__}; {expected}")
+        given = "None" if value is None else f"a {type(value).__name__}"
+        raise Wrong(f"{case} gave {given}; {expected}")
     jobs = value[0].as_dict() if isinstance(value[0], ClusterSpec) else value[0]
     if not isinstance(jobs, dict) or not all(isinstance(addresses, list | tuple) for addresses in jobs.values()):
-        raise Wrong(f"{case} gave {jobs!r} as its jobs; {expected}")
+        raise Wrong(f"{case} gave {shown(jobs)} as its jobs; {expected}")
     if set(jobs) != {"ps", "worker"} or not set(value[1]) <= set(jobs):
         raise Wrong(f"{case} has the jobs {', '.join(jobs)}; expected are ps and worker, in both dicts.")
     return [task for job in jobs for task in _of_job(case, job, jobs[job], value[1].get(job))]
 
 
 def _of_job(case: Case, job: str, addresses: Sequence[Any], visible: Any) -> list[Task]:
-    texts = [visible] * len(addresses) if visible is None or isinstance(visible, str) else list(visible)
-    if len(texts) != len(addresses) or not all(text is None or isinstance(text, str) for text in texts):
-        raise Wrong(f"{visible!r} is no list of {len(addresses)} texts, one for each task of {job}.")
-    found = []
-    for index, (address, text) in enumerate(zip(addresses, texts)):
-        machine, _, port = str(address).rpartition(":")
-        if machine not in case.machines or not port.isdecimal():
-            raise Wrong(f"{address!r} is no address of the machines: expected is {case.machines[0]}:2222, for example.")
-        found.append(Task(job, index, machine, port, text))
-    return found
+    places = [_place(case, address) for address in addresses]
+    texts = [visible] * len(places) if visible is None or isinstance(visible, str) else list(visible)
+    if others := [text for text in texts if not (text is None or isinstance(text, str))]:
+        raise Wrong(
+            f"{shown(others[0])} is no text: CUDA_VISIBLE_DEVICES of a task of {job} is one, such as '0' or ''."
+        )
+    if len(texts) != len(places):
+        raise Wrong(f"{visible!r} is no list of {len(places)} texts, one for each task of {job}.")
+    return [Task(job, index, *place, text) for index, (place, text) in enumerate(zip(places, texts))]
+
+
+def _place(case: Case, address: Any) -> tuple[str, str]:
+    """The machine and the port of an address."""
+    machine, _, port = str(address).rpartition(":")
+    if machine not in case.machines or not port.isdecimal():
+        example = f"{case.machines[0]}:2222"
+        raise Wrong(f"{shown(address)} is no address of the machines: expected is {example}, for example.")
+    if not 0 < int(port) < 2**16:
+        raise Wrong(f"{address} has a port that no machine has: ports are numbered from 1 to 65535.")
+    return machine, port
 
 
 def _start(case: Case, tasks: Sequence[Task]) -> Seen:
@@ -152,7 +170,11 @@ def tasks(answer: Any, random: Random) -> None:
 
 @q1.check("Each worker sees one GPU, which no other task sees", points=4)
 def workers(answer: Any, random: Random) -> None:
-    seen = _run(answer, _draw(random))
+    for case in (_draw(random), _draw_square(random)):
+        _demand_own_cards(_run(answer, case))
+
+
+def _demand_own_cards(seen: Seen) -> None:
     assert seen.cards is not None
     for worker in seen.of("worker"):
         if len(seen.cards[worker]) != 1:
@@ -211,6 +233,15 @@ def lets_the_ps_see_gpus(seen: Seen) -> bool:
 )
 def lets_workers_see_all(seen: Seen) -> bool:
     return None in _visible(seen, "worker")
+
+
+@q1.mistake(
+    "Two workers of one machine have the same GPU, and its memory. The texts are in the order of the addresses: text i "
+    "is for worker i. Let one loop make both lists."
+)
+def gives_a_gpu_twice(seen: Seen) -> bool:
+    mine = [(task.machine, task.visible) for task in seen.of("worker")]
+    return len(set(mine)) < len(mine) and all(text and text.isdecimal() for _, text in mine)
 
 
 @q1.mistake(

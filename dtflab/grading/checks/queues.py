@@ -71,11 +71,17 @@ class Seen(NamedTuple):
     batches: Sequence[Sequence[Sentence]]
     open: bool  # sentences still come
     waits: str = ""  # put, take or close, if that would wait for ever
+    error: str = ""  # what the session said, if that says which mistake it is
 
     @property
     def sentences(self) -> list[Sentence]:
         """All that came out."""
         return [row for batch in self.batches for row in batch]
+
+    @property
+    def of_several_kinds(self) -> bool:
+        """Whether the sentences that arrived are of two kinds or more. If not, a wait tells little."""
+        return len({self.task.kind(one) for one in self.task.sentences[: self.arrived]}) > 1
 
     def one_kind(self, kind: Callable[[Sentence], int]) -> bool:
         """Whether no batch holds sentences of two kinds."""
@@ -124,14 +130,19 @@ class Pipeline:
         self._batches.append(rows_of(batch))
         return self.seen()
 
-    def seen(self, waits: str = "") -> Seen:
-        return Seen(self.task, self._arrived, list(self._batches), self.open, waits)
+    def seen(self, waits: str = "", error: str = "") -> Seen:
+        return Seen(self.task, self._arrived, list(self._batches), self.open, waits, error)
 
     def _run(self, what: str, fetches: Any, when: str, feed: Any = None) -> Any:
         try:
             return self._on.session.run(fetches, feed)
         except DeadlockError:
             raise Wrong(f"{what} waits for ever, {when}.", self.seen(what)) from None
+        except errors.InvalidArgumentError as error:
+            seen = self.seen(error=error.message)
+            if not (takes_by_the_sentence(seen) or forgets_the_longest(seen)):
+                raise
+            raise Wrong(f"{what} fails: {error.message.splitlines()[0]}", seen) from None
 
 
 def rows_of(batch: Any) -> list[Sentence]:
@@ -213,6 +224,21 @@ def ends(answer: Any, random: Random) -> None:
 
 
 @q1.mistake(
+    "take depends on `sentence`, but it is run without one. Let the queues themselves say which one it takes from: by "
+    "their sizes."
+)
+def takes_by_the_sentence(seen: Seen) -> bool:
+    return "You must feed a value for placeholder" in seen.error
+
+
+@q1.mistake(
+    "A queue is missing: two bounds make three kinds. The last one is for sentences that are longer than all bounds."
+)
+def forgets_the_longest(seen: Seen) -> bool:
+    return " is not in [0, " in seen.error
+
+
+@q1.mistake(
     "A sentence exactly as long as a bound was taken for a longer one. Up to a bound means: with it. Compare with >, "
     "not with >=."
 )
@@ -223,7 +249,7 @@ def bound_off_by_one(seen: Seen) -> bool:
     here = Counter(map(kind, seen.task.sentences[: seen.arrived]))
     here.subtract(map(kind, seen.sentences))
     if seen.open and seen.waits == "take":
-        return max(here.values()) < seen.task.batch_size
+        return seen.of_several_kinds and max(here.values()) < seen.task.batch_size
     return not seen.one_kind(seen.task.kind) and seen.one_kind(kind)
 
 
@@ -240,7 +266,7 @@ def one_queue(seen: Seen) -> bool:
     "and take from the one that holds most."
 )
 def takes_from_one_queue_only(seen: Seen) -> bool:
-    return seen.open and seen.waits == "take"
+    return seen.open and seen.waits == "take" and seen.of_several_kinds
 
 
 @q1.mistake(

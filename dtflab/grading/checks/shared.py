@@ -17,7 +17,7 @@ import numpy as np
 
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.questions import Wrong, register
-from dtflab.graph import scopes
+from dtflab.graph import errors, scopes
 from dtflab.graph.graph import Graph
 from dtflab.ops.variable_scope import get_variable
 from dtflab.ops.variables import global_variables, report_uninitialized_variables
@@ -78,12 +78,16 @@ class Case(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What an answer called lost, what its checkpoint holds (None: there is none), what the cluster had afterwards."""
+    """What an answer called lost, what its checkpoint holds (None: there is none), what the cluster had afterwards.
+
+    If it ended with an error, what that said, and nothing else.
+    """
 
     case: Case
-    lost: Sequence[str]
-    saved: Mapping[str, np.ndarray] | None
-    left: Sequence[str]
+    lost: Sequence[str] = ()
+    saved: Mapping[str, np.ndarray] | None = None
+    left: Sequence[str] = ()
+    error: str = ""
 
 
 def _draw(random: Random, homes: Sequence[Home]) -> Case:
@@ -113,13 +117,27 @@ def _run(answer: Any, case: Case) -> Seen:
             cluster.restart("worker", 0)
         target = cluster.target_of("worker", 1)
         with Graph().as_default():
-            lost = _names(answer(target, case.build, path))
+            lost = _names(_asked(answer, case, target, path))
         saved = _saved(path) if os.path.exists(f"{path}.index") else None
         with Graph().as_default():
             case.build()
             with Session(target) as session:
                 gone = session.run(report_uninitialized_variables())
         return Seen(case, lost, saved, sorted(set(case.homes) - {name.decode() for name in gone}))
+
+
+def _asked(answer: Any, case: Case, target: str, path: str) -> Any:
+    """What an answer returns. Two errors are told by what they mean here: their own advice is for other programs."""
+    try:
+        return answer(target, case.build, path)
+    except errors.FailedPreconditionError as error:
+        what = error.message.partition(". ")[0]
+        raise Wrong(f"rescue stopped at a variable that is lost: {what}.", Seen(case, error=error.message)) from None
+    except errors.InvalidArgumentError as error:
+        if "/job:localhost" not in error.message:
+            raise
+        told = "rescue opened a session that has no tasks ps and worker, only this process."
+        raise Wrong(told, Seen(case, error=error.message)) from None
 
 
 def _names(value: Any) -> list[str]:
@@ -180,6 +198,27 @@ def saved(answer: Any, random: Random) -> None:
 
 
 @q1.mistake(
+    "tf.Session() without a target is local: a cluster of its own. What others have left on the tasks is found through "
+    "them: tf.Session(target)."
+)
+def opens_a_local_session(seen: Seen) -> bool:
+    return "/job:localhost" in seen.error
+
+
+@q1.mistake(
+    "A Saver saves all variables, and fails at one without a value. Don't initialize it: what it gets is not what was "
+    "trained. Find out which ones have a value, and give the Saver a list of these."
+)
+def saves_all(seen: Seen) -> bool:
+    return "Attempting to use uninitialized value" in seen.error
+
+
+@q1.mistake("These are the names of what is left, and saved. Return those of the others, which have no value any more.")
+def names_what_is_left(seen: Seen) -> bool:
+    return bool(seen.saved) and set(seen.lost) == set(seen.case.kept)
+
+
+@q1.mistake(
     "The cluster's variables are gone now: tf.Session.reset empties containers. To find what others have left, only "
     "open a session."
 )
@@ -205,8 +244,8 @@ def saves_what_is_lost(seen: Seen) -> bool:
 
 
 @q1.mistake(
-    "Everything seems to be lost. Does the session have the target, tf.Session(target)? Without one it is local, and "
-    "has variables of its own. And does the graph have the variables' own names, without a scope around build()?"
+    "Everything seems to be lost. A variable is found by its name: does the graph have the variables' own names, "
+    "without a scope around build()?"
 )
 def looks_elsewhere(seen: Seen) -> bool:
     return len(seen.lost) == len(seen.case.homes) > len(seen.case.lost)

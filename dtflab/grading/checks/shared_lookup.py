@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtflab.cluster.cluster import Cluster
+from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
@@ -79,7 +80,7 @@ class Seen(NamedTuple):
 def _draw(random: Random, block_rows: int) -> Case:
     """A case in which the order of the tasks, other blocks, and one shard after the other give other rows."""
     tasks = random.randint(2, 3)
-    count = tasks * max(block_rows, 2) * random.randint(2, 3)
+    count = tasks * max(block_rows, 2) * random.randint(4, 6)
     table = np.array([[random.random() for _ in range(COLUMNS)] for _ in range(count)], np.float32)
     while True:
         case = Case(tasks, block_rows, table, [random.randrange(count) for _ in range(random.randint(6, 9))])
@@ -88,7 +89,9 @@ def _draw(random: Random, block_rows: int) -> Case:
             _with_blocks(case, count // tasks),
             _with_blocks(case, 1 if block_rows > 1 else 2),
         ]
-        if all(wrong != case.ids for wrong in wrongs) and len({case.home(row)[0] for row in case.ids}) == tasks:
+        homes = {case.home(row)[0] for row in case.ids}
+        telling = all(wrong != case.ids for wrong in wrongs) and len(case.ids) * tasks != count
+        if telling and len(homes) == tasks:
             return case
 
 
@@ -109,15 +112,13 @@ def _run(answer: Any, case: Case) -> Seen:
         with graph.device(WORKER):
             found = answer(list(shards), constant(case.ids, name="ids"), case.block_rows)
         if not isinstance(found, Tensor):
-            raise Wrong(
-                f"lookup returned {type(found).__name__}; expected is a tensor, the rows of `ids` in their order."
-            )
+            raise Wrong(f"lookup returned {shown(found)}; expected is a tensor, the rows of `ids` in their order.")
         with Session(cluster.target) as session:
             session.run(global_variables_initializer())
             before = len(cluster.calls())
             values = session.run(found)
             calls = cluster.calls()[before:]
-    pulled = [call for call in calls if call.method == "RecvTensor" and "/job:worker" in call.source]
+    pulled = [call for call in calls if call.method == "RecvTensor"]  # by the worker, or by another ps task
     sent = [
         sum(c.nbytes for c in pulled if c.target.endswith(f"/job:ps/replica:0/task:{t}")) for t in range(case.tasks)
     ]

@@ -34,3 +34,7 @@ def lets_workers_see_all(machines, gpus, ps_tasks):
 def numbers_gpus_of_all_machines(machines, gpus, ps_tasks):
     numbers = [str(task) for task in range(gpus * len(machines))]
     return addresses(machines, gpus, ps_tasks), {"ps": [""] * ps_tasks, "worker": numbers}
+
+
+def gives_a_gpu_twice(machines, gpus, ps_tasks):
+    return addresses(machines, gpus, ps_tasks), {"ps": "", "worker": ["0"] * (gpus * len(machines))}

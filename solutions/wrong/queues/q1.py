@@ -53,3 +53,14 @@ def loses_the_rest(sentence, bounds, batch_size):
 def too_small(sentence, bounds, batch_size):
     _, put, fullest, close = parts(sentence, bounds, capacity=batch_size - 1)
     return put, fullest.dequeue_up_to(batch_size), close
+
+
+def takes_by_the_sentence(sentence, bounds, batch_size):
+    queues, put, _, close = parts(sentence, bounds)
+    return put, tf.QueueBase.from_list(kind_of(sentence, bounds), queues).dequeue_up_to(batch_size), close
+
+
+def forgets_the_longest(sentence, bounds, batch_size):
+    queues = padding_queues(len(bounds))
+    put = tf.QueueBase.from_list(kind_of(sentence, bounds), queues).enqueue(sentence)
+    return put, fullest_of(queues).dequeue_up_to(batch_size), tf.group(*[queue.close() for queue in queues])

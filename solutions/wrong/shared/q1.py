@@ -39,3 +39,23 @@ def empties_the_cluster(target, build, path):
     tf.Session.reset(target)
     with tf.Session(target) as sess:
         return save_what_is_left(sess, path)
+
+
+def opens_a_local_session(target, build, path):
+    build()
+    with tf.Session() as sess:
+        return save_what_is_left(sess, path)
+
+
+def saves_all(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        tf.train.Saver().save(sess, path)
+    return []
+
+
+def names_what_is_left(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        lost = save_what_is_left(sess, path)
+    return [variable.op.name for variable in tf.global_variables() if variable.op.name not in lost]
