@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
     from dtflab.graph.graph import Graph
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_NO_PROGRAM = (_PACKAGE, threading.__file__)  # the latter is below all that a thread of this package runs
 
 
 def users_line() -> tuple[CodeType, int] | None:
-    """The innermost frame outside this package: the line of the program that is making an op (about 1 µs)."""
+    """The innermost frame outside this package: the line of the program that is making an op (about 1 µs), if any."""
     frame: Any = sys._getframe(1)
     while frame is not None:
-        if not frame.f_code.co_filename.startswith(_PACKAGE):
+        if not frame.f_code.co_filename.startswith(_NO_PROGRAM):
             return frame.f_code, frame.f_lineno
         frame = frame.f_back
     return None

@@ -49,7 +49,7 @@ class Watch:
     def text(self, now: float, lines: Iterable[str]) -> str:
         """What the error says; at one moment what the first one did, when most still waited."""
         if self._told is None or self._told[0] != now:
-            head = f"Deadlock at {now:.9g} s of virtual time: all wait, nothing is due."
+            head = f"Deadlock at {now:.6g} s of virtual time: all wait, nothing is due."
             self._told = now, "\n  ".join([head, *lines])
         return self._told[1]
 

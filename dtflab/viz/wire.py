@@ -206,6 +206,8 @@ class _Chart:
             ends = {high: None}
         class_ = "call answer" if row.answer else "call"
         yield tag("path", d=f"M{number(low)} {number(y)}H{number(high)}", class_=class_, stroke=colour)
+        if low < source < high:  # it goes to both sides: a dot says from where
+            yield tag("circle", cx=source, cy=y, r=3.5, fill=colour)
         for end in ends:
             tip, back = (source, end) if row.answer else (end, source)
             yield tag("path", d=arrow_head((tip, y), (back, y), 7), fill=colour)

@@ -102,6 +102,14 @@ def test_line_of_the_program_is_recorded(graph):
     assert f"test_graph.py:{line}, in test_line" in op.traceback[0]
 
 
+def test_an_op_that_no_line_of_the_program_made_has_none(graph):
+    thread = threading.Thread(target=graph.create_op, args=("NoOp", []))
+    thread.start()
+    thread.join(60)
+    (op,) = graph.get_operations()
+    assert op.line is None and op.traceback == []
+
+
 def test_an_operation_taken_by_a_session_can_not_change(graph):
     a, b = control_flow.no_op(name="a"), control_flow.no_op(name="b")
     graph.nodes()

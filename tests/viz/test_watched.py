@@ -77,6 +77,12 @@ def test_a_step_is_drawn_from_its_request_to_its_answer():
     assert fits(picture)
 
 
+def test_a_dot_says_where_an_arrow_to_both_sides_begins():
+    both = [call(0.0, "RunGraph", W1, PS), call(0.0, "RunGraph", W1, W0)]
+    assert "<circle" in tf.viz.wire(both).svg
+    assert "<circle" not in tf.viz.wire(both[:1]).svg
+
+
 def test_one_step_of_several_is_chosen_by_its_number():
     calls = [*a_step(7, 0.0), *a_step(9, 10.0, (W1, PS)), *a_step(8, 20.0)]
     for number, nbytes in ((1, "404"), (2, "804"), (-2, "804"), (-1, "404")):
