@@ -26,6 +26,7 @@ _PAINT = {INK: "var(--fg)", SOFT: "var(--soft)", CARD: "var(--bg)"}
 _CLASSES = {RULE: "grid", EDGE: "axis"}  # lines that a style draws in its own way
 _ANCHORS = {"left": (None, 0.0), "center": ("mid", 0.5), "right": ("end", 1.0)}
 _STEPS = {1: "M", 2: "L", 3: "Q", 4: "C", 79: "Z"}  # matplotlib's codes of a path
+_SEEN = 0.5  # units: what a line bends by less goes unseen
 _ASCENT, _DESCENT = 0.72, 0.2  # of the size of a font
 
 
@@ -59,6 +60,7 @@ class _Writer:
 
     def draw_path(self, gc: GraphicsContextBase, path: Path, transform: Transform, rgbFace: Any = None) -> None:
         clip = self._clip(gc) if rgbFace is None else None  # to cut an area would need an id
+        path.simplify_threshold = _SEEN  # of lines with very many points
         self._add(gc, _d(path.iter_segments(self._down(transform), clip=clip)), rgbFace)
 
     def draw_markers(
