@@ -1,0 +1,194 @@
+"""The second question on queues, queues/q2: jobs that need two tokens each, and must not wait for each other in a
+circle.
+
+An answer makes the ops of a job. The checks run jobs in a circle in one step; and a job whose second token is missing,
+to see what it holds meanwhile. No deadlock can arise if no two tokens are ever waited for in opposite orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dtflab.grading.questions import Wrong, register
+from dtflab.grading.simulated import Stage, stage
+from dtflab.graph import dtypes
+from dtflab.ops.queues import FIFOQueue
+from dtflab.ops.stacking import stack
+from dtflab.virtual.deadlock import DeadlockError
+
+q2 = register(
+    "queues/q2",
+    "Jobs that do not block each other",
+    answer="job",
+    hints=(
+        """Three jobs need GPUs 0 and 1, 1 and 2, 2 and 0. If each takes the first one that it names, all have one and
+        wait for ever. In which order could they take them, so that one job always gets both?""",
+        """Everybody takes the token with the smaller number first: first, second = sorted([i, j]). The second dequeue
+        must not run before the first one has ended: with tf.control_dependencies([one]): two = ….dequeue().""",
+        """Four stages, each under tf.control_dependencies of the one before: the first token; the second; work(); both
+        enqueues, which give back what was taken. Return tf.identity(result) under control of the enqueues.""",
+    ),
+)
+
+
+# -- jobs at work --------------------------------------------------------------------------------------------
+
+
+class Seen(NamedTuple):
+    """What was seen of jobs: the evidence."""
+
+    waits: bool = False  # all jobs of a circle
+    sizes: Sequence[int] = ()  # tokens in each queue, after the jobs
+    during: Sequence[int] = ()  # tokens of a job's own queues while it worked
+    held: Sequence[tuple[int, int]] = ()  # (a, b): token a is held by a job that waits for b
+
+
+class Shop:
+    """Queues with a token each, and jobs that need two of them."""
+
+    def __init__(self, on: Stage, count: int) -> None:
+        self.on = on
+        self.tokens = [FIFOQueue(2, [dtypes.int32], shapes=[[]], name=f"gpu{number}") for number in range(count)]
+        self.fill = [queue.enqueue(number) for number, queue in enumerate(self.tokens)]
+        self.sizes = [queue.size() for queue in self.tokens]
+
+    def job(self, answer: Any, i: int, j: int) -> Any:
+        """The tensor of a job; what it gives is how many tokens its queues had while it worked."""
+        return answer(list(self.tokens), i, j, lambda: stack([self.tokens[i].size(), self.tokens[j].size()]))
+
+    def put(self, numbers: Sequence[int]) -> None:
+        self.on.session.run([self.fill[number] for number in numbers])
+
+    def run(self, jobs: Sequence[Any]) -> list[Any] | None:
+        """What the jobs give when they run at the same time; None if they wait for ever."""
+        try:
+            values: list[Any] = self.on.session.run(list(jobs))
+        except DeadlockError:
+            return None
+        return values
+
+    def left(self) -> list[int]:
+        """Tokens in each queue."""
+        return [int(size) for size in self.on.session.run(self.sizes)]
+
+
+def holds(answer: Any, i: int, j: int, missing: int) -> bool:
+    """Whether a job that needs tokens i and j holds the other one while one is missing."""
+    with stage(worker=1) as on:
+        shop = Shop(on, 4)
+        other = j if missing == i else i
+        shop.put([other])
+        if shop.run([shop.job(answer, i, j)]) is not None:
+            told = f"A job for GPUs {i} and {j} ran though the token of GPU {missing} was missing."
+            raise Wrong(told, Seen(during=(1, 0)))
+        return shop.left()[other] == 0
+
+
+def demand_tokens(answer: Any, i: int, j: int) -> None:
+    """Wrong unless a job that is alone works while it holds both tokens, and gives both back."""
+    with stage(worker=1) as on:
+        shop = Shop(on, 3)
+        one = shop.job(answer, i, j)
+        shop.put(range(3))
+        values = shop.run([one])
+        during, sizes = [int(size) for size in np.ravel(values[0])] if values else [], shop.left()
+        if during != [0, 0]:
+            told = f"While a job for GPUs {i} and {j} worked, their queues had {during} tokens; expected are none"
+            raise Wrong(f"{told}: [0, 0].", Seen(sizes=sizes, during=during))
+        if sizes != [1, 1, 1]:
+            told = f"After a job for GPUs {i} and {j} the queues have {sizes} tokens; expected is one each."
+            raise Wrong(told, Seen(sizes=sizes))
+
+
+def circles(random: Random) -> Iterator[list[tuple[int, int]]]:
+    """Pairs of numbers, each of which is in two of them."""
+    for count in (3, random.randint(4, 5)):
+        ring = random.sample(range(count), count)
+        yield [(one, ring[(k + 1) % count]) for k, one in enumerate(ring)]
+
+
+# -- what is checked -----------------------------------------------------------------------------------------
+
+
+@q2.check("Jobs in a circle all come to an end", points=4)
+def circle(answer: Any, random: Random) -> None:
+    demand_tokens(answer, 0, 1)
+    for pairs in circles(random):
+        with stage(worker=1) as on:
+            shop = Shop(on, len(pairs))
+            jobs = [shop.job(answer, i, j) for i, j in pairs]
+            shop.put(range(len(pairs)))
+            for _ in range(2):
+                if shop.run(jobs) is None:
+                    named = ", ".join(f"{i} and {j}" for i, j in pairs)
+                    raise Wrong(f"Jobs for GPUs {named}, started together: all wait for ever.", Seen(True, shop.left()))
+
+
+@q2.check("A job works while it holds both tokens, and gives both back", points=3)
+def held_meanwhile(answer: Any, random: Random) -> None:
+    for i, j in random.sample([(0, 1), (0, 2), (2, 1), (1, 0)], 2):
+        demand_tokens(answer, i, j)
+
+
+@q2.check("No order of events makes two jobs wait for each other, and others go on", points=3)
+def order(answer: Any, random: Random) -> None:
+    held = [
+        (i if missing == j else j, missing)
+        for i, j in permutations(random.sample(range(4), 3), 2)
+        for missing in (i, j)
+        if holds(answer, i, j, missing)
+    ]
+    for a, b in held:
+        if (b, a) in held:
+            told = f"One job may hold GPU {a} and wait for {b}, while another holds {b} and waits for {a}"
+            raise Wrong(f"{told}: each for ever.", Seen(held=held))
+    with stage(worker=1) as on:
+        shop = Shop(on, 4)
+        shop.put([0, 2, 3])
+        jobs = [shop.job(answer, 0, 1), shop.job(answer, 3, 2)]
+        shop.run([jobs[0]])
+        if shop.run([jobs[1]]) is None:
+            raise Wrong("While a job waits for GPU 1, a job for GPUs 2 and 3 does not run.", Seen(sizes=shop.left()))
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q2.mistake(
+    "A job works without both tokens: either it begins before it has them, or it gives them back before it has ended. "
+    "Each stage needs tf.control_dependencies of the one before."
+)
+def works_without(seen: Seen) -> bool:
+    return any(seen.during)
+
+
+@q2.mistake("A token is not given back, so the next job waits for ever. Enqueue both of them after the work.")
+def keeps_a_token(seen: Seen) -> bool:
+    return len(seen.sizes) == 3 and 0 in seen.sizes and not seen.waits
+
+
+@q2.mistake(
+    "Each job takes the token that it names first, and waits for the other: in a circle, all have one and nobody has "
+    "two. All jobs must take tokens in one order, for example by their numbers."
+)
+def takes_as_named(seen: Seen) -> bool:
+    return seen.waits or _both_ways(seen, half=True)
+
+
+@q2.mistake(
+    "Both tokens are taken at the same time, in whatever order they come: that goes well until two jobs get one each. "
+    "The second dequeue must wait for the first: tf.control_dependencies."
+)
+def takes_both_at_once(seen: Seen) -> bool:
+    return _both_ways(seen, half=False)
+
+
+def _both_ways(seen: Seen, half: bool) -> bool:
+    """Whether a job held one of its tokens whichever was missing; `half`: only in one of two ways to name them."""
+    once = [pair for pair in set(seen.held) if seen.held.count(pair) == 1]
+    return bool(seen.held) and bool(once) == half
