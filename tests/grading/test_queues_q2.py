@@ -1,0 +1,68 @@
+"""queues/q2 accepts any order that all jobs keep, and says what is wrong with others."""
+
+from __future__ import annotations
+
+import pytest
+
+import dtflab as tf
+
+Q2 = "queues/q2"
+
+
+def in_order(key):
+    """A right answer: tokens are taken in the order of a key, one after the other."""
+
+    def job(tokens, i, j, work):
+        mine, taken = [tokens[k] for k in sorted((i, j), key=key)], []
+        for queue in mine:
+            with tf.control_dependencies(taken):
+                taken.append(queue.dequeue())
+        with tf.control_dependencies(taken):
+            result = work()
+        with tf.control_dependencies([result.op]):
+            back = tf.group(*[queue.enqueue(token) for queue, token in zip(mine, taken)])
+        with tf.control_dependencies([back]):
+            return result + 0
+
+    return job
+
+
+RIGHT = {
+    "smallest first": in_order(lambda k: k),
+    "largest first": in_order(lambda k: -k),
+    "by another order": in_order(lambda k: (k * 7) % 5),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_every_right_answer_gets_full_marks(name):
+    score = tf.grade(Q2, RIGHT[name])
+    assert score == 10, score.text
+
+
+def test_one_lock_for_all_makes_jobs_wait_for_gpus_that_they_do_not_need():
+    ordered, locks = in_order(lambda k: k), {}
+
+    def with_a_lock(tokens, i, j, work):
+        graph = tf.get_default_graph()
+        if graph not in locks:
+            with tf.control_dependencies(None):
+                locks[graph] = tf.FIFOQueue(1, [tf.int32], shapes=[[]], name="lock")
+        put = locks[graph].enqueue(0)  # it is taken while it is full
+        with tf.control_dependencies([put]):
+            result = ordered(tokens, i, j, work)
+        with tf.control_dependencies([result]):
+            free = locks[graph].dequeue()
+        with tf.control_dependencies([free]):
+            return tf.identity(result)
+
+    score = tf.grade(Q2, with_a_lock)
+    assert score == 7 and "a job for GPUs 2 and 3 does not run" in score.text
+
+
+def test_what_a_job_does_too_early_is_told():
+    def at_once(tokens, i, j, work):
+        return work()
+
+    score = tf.grade(Q2, at_once)
+    assert score == 0 and "their queues had [1, 1] tokens" in score.text
