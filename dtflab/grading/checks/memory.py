@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from dtflab.cluster.cluster import Cluster
+from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import errors
 from dtflab.graph.graph import Graph
@@ -80,12 +81,12 @@ def _settings(case: Case, value: Any) -> list[tuple[str | None, Any]]:
     """The pairs that an answer gave; Wrong if they are no such."""
     expected = "expected is a pair for each program: a text for CUDA_VISIBLE_DEVICES, and a tf.ConfigProto."
     if not isinstance(value, list | tuple) or len(value) != case.programs:
-        raise Wrong(f"For {case}, settings gave {value!r}; {expected}")
+        raise Wrong(f"For {case}, settings gave {shown(value)}; {expected}")
     for pair in value:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise Wrong(f"For {case}, one of the settings is {pair!r}; {expected}")
+            raise Wrong(f"For {case}, one of the settings is {shown(pair)}; {expected}")
         if not isinstance(pair[0], str | None) or not isinstance(pair[1], ConfigProto | None):
-            raise Wrong(f"For {case}, one of the settings is {pair!r}; {expected}")
+            raise Wrong(f"For {case}, one of the settings is {shown(pair)}; {expected}")
     return [(visible, config or ConfigProto()) for visible, config in value]
 
 

@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from dtflab.cluster.cluster import Cluster
+from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import dtypes, errors
 from dtflab.graph.graph import Graph
@@ -107,7 +108,7 @@ def _try(answer: Any, model: Model, most: int) -> Seen:
     model.tries = 0
     given = answer(model.step, most)
     if isinstance(given, bool) or not isinstance(given, int):
-        raise Wrong(f"largest_batch returned {given!r}; expected is a number of examples.")
+        raise Wrong(f"largest_batch returned {shown(given)}; expected is a number of examples.")
     tries = model.tries
     return Seen(most, given, tries, given == 0 or (given > 0 and model.fits(given)), model.fits(max(given, 0) + 1))
 
@@ -178,7 +179,7 @@ def other_errors(answer: Any, random: Random) -> None:
     except bad:
         return
     seen = Seen(100, given, len(tries), fits=False, next_fits=False, hid_an_error=True)
-    raise Wrong(f"step raised {bad.__name__}, and nobody hears of it; largest_batch gave {given!r}.", seen)
+    raise Wrong(f"step raised {bad.__name__}, and nobody hears of it; largest_batch gave {shown(given)}.", seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from dtflab.cluster.cluster import Cluster
+from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
@@ -109,7 +110,7 @@ def _run(answer: Any, case: Case) -> Seen:
     with Cluster(worker=1, gpus=1) as cluster, Graph().as_default() as graph:
         total = answer(list(made.parts), case.at_once)
         if not isinstance(total, Tensor):
-            raise Wrong(f"in_turn returned {total!r}; expected is a tensor, the sum of the parts.")
+            raise Wrong(f"in_turn returned {shown(total)}; expected is a tensor, the sum of the parts.")
         with Session(cluster.target) as session:
             metadata = session.trace(total.op)
             value = session.run(total)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtflab.cluster.cluster import Cluster
+from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
@@ -180,7 +181,7 @@ def _told(case: Case, really: bool) -> str:
 def _answered(answer: Any, case: Case) -> bool:
     said = answer(case.first, case.second)
     if not isinstance(said, bool | np.bool_):
-        raise Wrong(f"may_overlap returned {said!r}; expected is True or False.")
+        raise Wrong(f"may_overlap returned {shown(said)}; expected is True or False.")
     return bool(said)
 
 

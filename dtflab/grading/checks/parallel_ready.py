@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation
@@ -121,12 +122,12 @@ def _answered(value: Any) -> Sets:
     """The sets of an answer; its ops may be named, or be there themselves."""
     expected = 'expected is a list of sets, such as [["a", "b"], ["c"]].'
     if not isinstance(value, list | tuple):
-        raise Wrong(f"ready_order returned {type(value).__name__}; {expected}")
+        raise Wrong(f"ready_order returned {shown(value)}; {expected}")
     found: Sets = []
     for part in value:
         names = [getattr(one, "name", one) for one in part] if isinstance(part, list | tuple | set | frozenset) else []
         if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-            raise Wrong(f"One of the sets is {part!r}; {expected} Each has an op, and none twice.")
+            raise Wrong(f"One of the sets is {shown(part)}; {expected} Each has an op, and none twice.")
         found.append(frozenset(map(str, names)))
     return found
 
@@ -165,7 +166,7 @@ def edges(answer: Any, random: Random) -> None:
             chain.append(add_n([chain[-1].outputs[0]] * 2, name=f"twice{i}").op)
         _demand_sets(answer, chain[::-1])
     if (got := answer([])) != [] and got != ():
-        raise Wrong(f"ready_order([]) gave {got!r}; expected is [], no set at all.")
+        raise Wrong(f"ready_order([]) gave {shown(got)}; expected is [], no set at all.")
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from dtflab.cluster.cluster import Cluster
+from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
@@ -71,7 +72,7 @@ class Shown(NamedTuple):
 class Seen(NamedTuple):
     """The ops of an answer, and those of its graph that have a pin."""
 
-    shown: Sequence[Shown]
+    ops: Sequence[Shown]
     pinned: Sequence[Operation]
 
 
@@ -84,8 +85,8 @@ def _run(answer: Any, random: Random) -> Seen:
         with Session(cluster.target) as session:
             where = {node.name: str(node.device) for node in session.placed_nodes()}
             why = session.placement_reasons()
-    shown = [Shown(kind, op, where[op.name], why[op.name]) for kind, ops in found.items() for op in ops]
-    seen = Seen(shown, pinned)
+    ops_shown = [Shown(kind, op, where[op.name], why[op.name]) for kind, ops in found.items() for op in ops]
+    seen = Seen(ops_shown, pinned)
     if pinned:
         raise Wrong(f"{pinned[0].type} '{pinned[0].name}' is pinned to {pinned[0].device}; no op may have a pin.", seen)
     return seen
@@ -95,20 +96,20 @@ def _checked(value: Any, numbers: dict[str, int], graph: Graph) -> dict[str, lis
     """The answer's ops by kind; Wrong if they are no such."""
     expected = f"expected is a dict with lists of ops, for {', '.join(KINDS)}."
     if not isinstance(value, dict) or set(value) != set(KINDS):
-        raise Wrong(f"without_pins returned {sorted(value) if isinstance(value, dict) else value!r}; {expected}")
+        raise Wrong(f"without_pins returned {shown(sorted(value) if isinstance(value, dict) else value)}; {expected}")
     found = {kind: [one.op if isinstance(one, Tensor) else one for one in value[kind]] for kind in KINDS}
     for kind, ops in found.items():
         if len(set(ops)) != numbers[kind] or len(ops) != numbers[kind]:
             raise Wrong(f"Of {kind!r} there are {plural(len(set(ops)), 'op')}; expected are {numbers[kind]}.")
         if not all(isinstance(op, Operation) and op.graph is graph for op in ops):
-            raise Wrong(f"{kind!r} has {ops!r}; expected are ops of the default graph, such as tf.square(2.0).op.")
+            raise Wrong(f"{kind!r} has {shown(ops)}; expected are ops of the default graph, such as tf.square(2.0).op.")
     return found
 
 
 def _demand(seen: Seen, kind: str) -> None:
-    for shown in seen.shown:
-        if shown.kind == kind and not shown.is_right:
-            raise Wrong(f"{shown}. That is not what is meant by {kind!r}.", seen)
+    for one in seen.ops:
+        if one.kind == kind and not one.is_right:
+            raise Wrong(f"{one}. That is not what is meant by {kind!r}.", seen)
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
@@ -133,7 +134,7 @@ def dragged(answer: Any, random: Random) -> None:
 
 
 def _wrong(seen: Seen, kind: str) -> list[Shown]:
-    return [shown for shown in seen.shown if shown.kind == kind and not shown.is_right]
+    return [one for one in seen.ops if one.kind == kind and not one.is_right]
 
 
 @q3.mistake(
@@ -156,7 +157,7 @@ def takes_integers_for_the_cpu(seen: Seen) -> bool:
     "because of another op."
 )
 def drags_what_must_be_there(seen: Seen) -> bool:
-    return any(shown.on_cpu and not shown.has_kernel for shown in _wrong(seen, "dragged"))
+    return any(one.on_cpu and not one.has_kernel for one in _wrong(seen, "dragged"))
 
 
 @q3.mistake(
@@ -164,4 +165,4 @@ def drags_what_must_be_there(seen: Seen) -> bool:
     "changes a variable must be beside it, and so must all that tf.colocate_with asks for."
 )
 def follows_its_inputs(seen: Seen) -> bool:
-    return any(shown.on_gpu for shown in _wrong(seen, "dragged"))
+    return any(one.on_gpu for one in _wrong(seen, "dragged"))

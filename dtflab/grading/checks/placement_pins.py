@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from dtflab.cluster.cluster import Cluster
+from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import device_spec, dtypes, errors
 from dtflab.graph.graph import Graph
@@ -99,7 +100,7 @@ def _demand(answer: Any, random: Random, pins: Sequence[str], **wanted: bool) ->
             expected, why = _placed(case, targets[case.master])
             if got != expected:
                 wrong.append((case, got))
-                told = told or f"{case}: yours is {got!r}; TensorFlow's is {expected!r}. {why}"
+                told = told or f"{case}: yours is {shown(got)}; TensorFlow's is {expected!r}. {why}"
     if wrong:
         more = f" So it is with {len(wrong) - 1} others." if len(wrong) > 1 else ""
         raise Wrong(told + more, Seen(wrong))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtflab.cluster.cluster import Cluster
+from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
@@ -99,15 +100,15 @@ def _run(answer: Any, random: Random, draw: Any = _draw) -> Seen:
 def _checked(found: Any, count: int) -> dict[str, Any]:
     """What an answer returned; Wrong if it is not of the form that is asked for."""
     if not isinstance(found, dict) or set(found) != set(KEYS):
-        raise Wrong(f"use_everywhere returned {found!r}; expected is a dict with {', '.join(KEYS)}.")
+        raise Wrong(f"use_everywhere returned {shown(found)}; expected is a dict with {', '.join(KEYS)}.")
     doubles, update = found["doubles"], getattr(found["update"], "op", found["update"])
     tensors = isinstance(doubles, list | tuple) and all(isinstance(one, Tensor) for one in doubles)
     if not tensors or len(doubles) != count:
-        raise Wrong(f"'doubles' is {doubles!r}; expected is a list with one tensor for each of {count} devices.")
+        raise Wrong(f"'doubles' is {shown(doubles)}; expected is a list with one tensor for each of {count} devices.")
     if not isinstance(update, Operation):
-        raise Wrong(f"'update' is {found['update']!r}; expected is an op, as tf.assign_add gives it.")
+        raise Wrong(f"'update' is {shown(found['update'])}; expected is an op, as tf.assign_add gives it.")
     if not isinstance(found["sent_to"], list | tuple | set | frozenset):
-        raise Wrong(f"'sent_to' is {found['sent_to']!r}; expected is a list of devices.")
+        raise Wrong(f"'sent_to' is {shown(found['sent_to'])}; expected is a list of devices.")
     return {**found, "doubles": list(doubles), "update": update}
 
 
@@ -123,7 +124,7 @@ def _demand_update(seen: Seen) -> None:
     if not seen.all_see_it:
         raise Wrong("After `update` has run, not all doubles are 2.0 more; expected is one variable, 1.0 more.", seen)
     if seen.updated_on != seen.update_is_on:
-        raise Wrong(f"'updated_on' is {seen.updated_on!r}, but `update` runs on {seen.update_is_on}.", seen)
+        raise Wrong(f"'updated_on' is {shown(seen.updated_on)}, but `update` runs on {seen.update_is_on}.", seen)
 
 
 def _demand_sent(seen: Seen) -> None:
