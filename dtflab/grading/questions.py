@@ -13,8 +13,8 @@ alone, so that the same answer gets the same mark on any machine. It judges by a
 never by one right answer. What it finds wrong it raises as `Wrong`, with evidence; the first mistake that recognises
 the evidence gives the hint.
 
-Rule: an id is `topic/name`, and the questions of a topic stand in `checks/topic.py`: nothing of it is in the notebook,
-which may be renamed, copied and cut.
+Rule: an id is `topic/name`, and the questions of a topic stand in `checks/topic.py`, large ones in a `topic_….py` of
+their own: nothing of it is in the notebook, which may be renamed, copied and cut.
 """
 
 from __future__ import annotations
