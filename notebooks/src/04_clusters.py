@@ -89,7 +89,7 @@ print("c =", sess.run(c))
 #
 # - no device: the best one of that task;
 # - no task: `/job:ps` means task 0 of that job. But if the master belongs to the job, it means the master;
-# - no job: the master.
+# - neither job nor task: the master, or, if it has no such device, a task that has one.
 #
 # The master is still machine B. **Predict: on which task and device will each of the ops `a` to `f` run?**
 
@@ -150,8 +150,8 @@ tf.viz.machines(cluster, seen)
 #    twice, because two tasks need it.
 # 4. When every part is done, the master answers the client. (`CleanupGraph`: the step is over, forget what is left of it.)
 #
-# The tensors do not pass through the client, nor through the master unless it needs them itself. They go from the task that
-# has them to the task that needs them. Any task may call any other: on real machines, all these ports must be open to each
+# The tensors do not pass through the client, nor through the master unless it needs them itself or you fetch them. They go
+# from the task that has them to the task that needs them. Any task may call any other: on real machines, all these ports must be open to each
 # other.
 #
 # ## The first step is different
@@ -227,6 +227,8 @@ except tf.errors.UnavailableError as error:
 # it?**
 
 # %%
+for server in globals().get("servers", []):
+    server.stop()  # this cell was run before: the addresses are taken
 today = tf.train.ClusterSpec({"ps": ["pluto:2222"], "worker": ["mars:2222", "venus:2222"]})
 old = tf.train.ClusterSpec({"ps": ["localhost:1"], "worker": ["mars:2222", "venus:2222"]})
 servers = [
@@ -258,6 +260,8 @@ except tf.errors.UnavailableError as error:
 config = tf.ConfigProto(device_filters=["/job:worker/task:0"])
 with tf.Session(servers[1].target, config=config) as sess:
     print(sess.run(alone))
+
+# %%
 for server in servers:
     server.stop()
 tf.timeouts.connect, tf.timeouts.tasks, tf.timeouts.notice = 10.0, 300.0, 5.0  # as they were
@@ -307,15 +311,14 @@ attempt(sess)
 # - `AbortedError`: the task is there, but has forgotten this session. Open a new one.
 # - `FailedPreconditionError`: the new task has empty variables. Initialize them, or restore them from a checkpoint.
 #
-# Lesson 12 has a session that does all three by itself.
+# `tf.train.MonitoredTrainingSession` does all three by itself.
 #
 # ## Is all this real?
 #
 # The tasks above live in this notebook, and what they "send" is handed over in memory. Here is the same program with three
 # operating system processes, which talk over real network connections on this machine. They speak TensorFlow's own
 # protocol. It uses two libraries: gRPC, with which a program calls a function of another program over a network, and
-# protocol buffers, which pack what is sent. So a task of dtflab and one of TensorFlow can even be in the same cluster
-# (lesson 13).
+# protocol buffers, which pack what is sent. So a task of dtflab and one of TensorFlow can even be in the same cluster.
 
 # %%
 # real = %dtf_cluster --ps 1 --worker 2 --engine process --name real

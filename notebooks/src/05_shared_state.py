@@ -358,7 +358,8 @@ sess.run(rows, example)  # the first time, tasks also get their parts of the gra
 # %dtf_wire rows --feed example
 
 # %% [markdown]
-# No. Each parameter server asks the worker which rows it wants, and sends it these: 32 × 512 numbers, 65.5 kB in all.
+# No. Each parameter server asks the worker which rows it wants, and sends it these: 32 × 512 numbers, 65.5 kB in all. (The
+# picture counts 131 kB: the same rows go on to the client, which has fetched them. A training step would not.)
 #
 # ## Exercise
 #

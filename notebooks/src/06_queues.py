@@ -20,8 +20,7 @@ import dtflab as tf
 # ## First in, first out
 #
 # Two programs use the same cluster. Each builds a graph of its own, and makes a queue in it. It is one and the same queue
-# if place and **`shared_name`** are the same. (For a variable, the name is enough. A queue without a `shared_name` belongs
-# to one session, and nobody else finds it.)
+# if place and **`shared_name`** are the same. (For a variable, place and name are enough.)
 #
 # The loader puts in 1, 2 and 3. **Predict: what does the trainer get, and in what order?**
 
@@ -31,10 +30,10 @@ cluster
 
 
 # %%
-def numbers(capacity=10):
+def numbers(capacity=10, name="numbers"):
     """The queue that both programs mean."""
     with tf.device("/job:ps/task:0"):
-        return tf.FIFOQueue(capacity, [tf.float32], [[]], shared_name="numbers", name="numbers")
+        return tf.FIFOQueue(capacity, [tf.float32], [[]], shared_name=name, name=name)
 
 
 def loader(target):
@@ -73,12 +72,27 @@ tf.viz.clients(seen)
 
 # %% [markdown]
 # They were connected to different masters, and the queue was on a third task. The trainer was started first, and waited
-# until there was something. That is the second use of a queue: it makes who comes too early **wait**.
+# until there was something. That is the second use of a queue: it makes whoever comes too early **wait**.
+#
+# Here are two sessions of one graph, on the same master, and a queue without a `shared_name`. **Predict: does the second
+# session find what the first one has put in?**
+
+# %%
+tf.reset_default_graph()
+with tf.device("/job:ps/task:0"):
+    private = tf.FIFOQueue(10, [tf.float32], [[]], name="private")
+put, size = private.enqueue(1.0), private.size()
+with tf.Session(cluster.target) as first, tf.Session(cluster.target) as second:
+    first.run(put)
+    print(f"the first session sees {first.run(size)} element, the second one {second.run(size)}")
+
+# %% [markdown]
+# No: without a `shared_name`, each session has a queue of its own, which nobody else can find.
 #
 # ## Who waits for whom?
 #
-# - Who takes from an *empty* queue waits until somebody puts something in.
-# - Who puts into a *full* queue waits until somebody takes something out. `capacity` says how many it holds.
+# - Whoever takes from an *empty* queue waits until somebody puts something in.
+# - Whoever puts into a *full* queue waits until somebody takes something out. `capacity` says how many it holds.
 #
 # Let's watch that. The loader needs 0.1 s for an example, but each tenth one is the first of a new file, and needs 1 s. The
 # trainer needs 0.2 s for each. There are 60 examples. (The seconds are *virtual*, so you need not wait for them, and the
@@ -187,7 +201,7 @@ put = queue.enqueue_many([["a cat", "a dog", "a horse"], [0, 1, 2]])
 image, label = queue.dequeue()
 sess = tf.Session(cluster.target)
 sess.run(put)
-print(sess.run([image, label]))
+print(*sess.run([image, label]))
 
 # %% [markdown]
 # Two elements are left, the dog (1) and the horse (2). **Predict: what do these two calls print?**
@@ -203,12 +217,12 @@ print(sess.run(label))
 # ## The end of the data
 #
 # How does the trainer know that nothing more will come? The loader **closes** the queue. After that, nothing can be put in,
-# what is in it can still be taken out, and who wants more than there is gets an error, at once. A queue that is closed
-# stays closed.
+# what is in it can still be taken out, and whoever wants more than there is gets an error, at once. A queue that is closed
+# stays closed: if you run this cell a second time, its first `put` fails.
 
 # %%
 tf.reset_default_graph()
-queue = numbers()
+queue = numbers(name="last_numbers")
 put, close = queue.enqueue_many([[1.0, 2.0, 3.0]]), queue.close()
 pair, up_to_two, size = queue.dequeue_many(2), queue.dequeue_up_to(2), queue.size()
 sess = tf.Session(cluster.target)
@@ -308,7 +322,8 @@ put = queue.enqueue_many([np.array([3, 1, 2], np.int64), ["third", "first", "sec
 priority, text = queue.dequeue()
 sess = tf.Session()
 sess.run(put)
-print([sess.run([priority, text]) for _ in range(3)])
+for _ in range(3):
+    print(*sess.run([priority, text]))
 
 # %% [markdown]
 # ## Now break it: all wait
@@ -370,21 +385,28 @@ print(*cluster.waits(), sep="\n")
 # %dtf_queues cluster
 
 # %% [markdown]
-# Read such a list like this: `put_image` wants room in `images`, `take_label` wants something in `labels`. Then ask: *who
-# could bring it, and what is that one doing?* If the answers make a circle, you have found your deadlock.
+# Read such a list like this: `put_image` wants room in `images`, `take_label` wants something in `labels`. (The first line
+# is the same wait, as worker 1 sees it: the `ps` owes it the label. The long numbers tell steps apart.) Then ask: *who could
+# bring it, and what is that one doing?* If the answers make a circle, you have found your deadlock.
 #
-# Somebody from outside can break the circle. Here we close both queues. `cancel_pending_enqueues` is for who waits to put
-# something in; without it, `close` would wait for that, and be the third one in the circle.
+# Somebody from outside can break the circle, by closing the queues. **Predict: is a plain `close` enough?**
 
 # %%
 with tf.Graph().as_default(), tf.Session(cluster.target) as sess, tf.device("/job:ps/task:0"):
-    for name in ("images", "labels"):
-        queue = tf.FIFOQueue(5, [tf.float32], [[]], shared_name=name)
+    images, labels = [tf.FIFOQueue(5, [tf.float32], [[]], shared_name=name) for name in ("images", "labels")]
+    try:
+        sess.run(images.close(), options=tf.RunOptions(timeout_in_ms=500))
+    except tf.errors.DeadlineExceededError:
+        print("a plain close waits, too")
+    for queue in (images, labels):
         sess.run(queue.close(cancel_pending_enqueues=True))
 clients.join(60)
 print(f"ended with {type(ended[0]).__name__}: {ended[0].message.splitlines()[0]}")
 
 # %% [markdown]
+# No: what waits to be put in may still go in, and a plain `close` waits for that. It is the third one in the circle. With
+# `cancel_pending_enqueues=True`, whoever waits to put something in gets an error instead.
+#
 # **A cure?** More room. **Predict: how much is just enough for a file of 10 examples?**
 
 
