@@ -3,8 +3,9 @@
 No notebook is needed.
 
 Read `picture`, then `placement`, `timeline` and `memory`; `layout`, `level`, `column`, `ranks` and `scopes` decide
-where boxes stand, `palette`, `marks`, `style` and `svg` how they look. Everything is a pure function of its arguments
-and of the style that is set; matplotlib and networkx are loaded by the functions that need them.
+where boxes stand, `palette`, `marks`, `style` and `svg` how they look; `figures` draws what matplotlib lays out.
+Everything is a pure function of its arguments and of the style that is set; matplotlib and networkx are loaded by the
+functions that need them.
 """
 
 from dtflab.viz.cards import cards
