@@ -54,8 +54,8 @@ def the_second_gpu(number):
 
 BAD = {
     "nothing": (lambda g, c, d: None, "without_pins returned None; expected is a dict"),
-    "a list is missing": (lambda g, c, d: {"gpu": []}, "without_pins returned ['gpu']; expected is a dict"),
-    "one op again and again": (answer(gpu=lambda n: [tf.ones([])] * (n + 1)), "Of 'gpu' there are 1 op; expected"),
+    "a list is missing": (lambda g, c, d: {"gpu": []}, "without_pins returned a dict with gpu; expected is a dict"),
+    "one op again and again": (answer(gpu=lambda n: [tf.ones([])] * (n + 1)), "'gpu' has 1 op; expected"),
     "names": (answer(cpu=lambda n: [str(i) for i in range(n)]), "expected are ops of the default graph"),
     "the library pins queues": (
         answer(dragged=lambda n: beside(tf.FIFOQueue(1, tf.float32).queue_ref.op, n)),

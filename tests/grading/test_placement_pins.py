@@ -73,7 +73,7 @@ def test_the_rule_behind_the_hints_is_that_of_sessions():
 BAD = {
     "a short name": (lambda p, k, d, m: "/gpu:0", "yours is '/gpu:0'; TensorFlow's is '/job:"),
     "nothing at all": (lambda p, k, d, m: None, "yours is None; TensorFlow's is"),
-    "whatever": (lambda p, k, d, m: d[0], "So it is with"),
+    "whatever": (lambda p, k, d, m: d[0], "other cases like this"),
 }
 
 

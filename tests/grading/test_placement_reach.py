@@ -76,6 +76,7 @@ BAD = {
     "no tensors": (lambda h, d: answer(h, d, doubles=d), "expected is a list with one tensor for each of"),
     "no update": (lambda h, d: answer(h, d, update=lambda v: None), "expected is an op, as tf.assign_add gives it"),
     "a text": (lambda h, d: answer(h, d, sent_to=h), "expected is a list of devices"),
+    "short names": (lambda h, d: answer(h, d, sent_to=["GPU:1"]), "'sent_to' has 'GPU:1'; expected are full names"),
     "elsewhere": (lambda h, d: answer(h, d[::-1]) | {"updated_on": h}, "expected is /job:"),
     "thrice": (lambda h, d: answer(h, d, double=lambda v: v * 3.0), "expected is [2. 4.], twice the variable"),
 }

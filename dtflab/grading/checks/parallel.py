@@ -127,7 +127,7 @@ def _demand_peak(seen: Seen) -> Picture:
     case = seen.case
     if seen.alive > case.at_once:
         told = f"{plural(case.number, 'part')}, {case.at_once} at once: there were {seen.alive} large tensors at once"
-        raise Wrong(f"{told}; expected are {case.at_once}.", seen, seen.picture)
+        raise Wrong(f"{told}; expected: {case.at_once} at most.", seen, seen.picture)
     return seen.picture
 
 
@@ -154,7 +154,7 @@ def no_longer(answer: Any, random: Random) -> None:
             case = seen.case
             raise Wrong(
                 f"{plural(case.number, 'part')}, {at_once} at once: {seen.chain} of them have to run one after the "
-                f"other; expected are {case.least}.",
+                f"other; expected: {case.least}.",
                 seen,
             )
 
@@ -192,3 +192,11 @@ def always_one(seen: Seen) -> bool:
 )
 def one_too_many(seen: Seen) -> bool:
     return 1 < seen.chain == math.ceil(seen.case.number / (seen.case.at_once + 1))
+
+
+@q2.mistake(
+    "There is room for all parts at once, and yet some wait. Where i is less than at_once, i - at_once is negative, "
+    "and an index below 0 counts from the end of a list. These parts wait for nothing."
+)
+def counts_from_the_end(seen: Seen) -> bool:
+    return seen.chain > seen.case.least == 1

@@ -247,4 +247,7 @@ def looks_only_at_neighbours(seen: Seen) -> bool:
 
 @q1.mistake("The second op may be the one that has to be done first. Look for a path in both directions.")
 def looks_in_one_direction(seen: Seen) -> bool:
-    return _follows(seen, lambda case: case.may_overlap(both=False) and not case.on_one_gpu)
+    other_way = [(case._replace(first=case.second, second=case.first), said) for case, said in seen.said]
+    return any(
+        _follows(one, lambda c: c.may_overlap(both=False) and not c.on_one_gpu) for one in (seen, Seen(other_way))
+    )

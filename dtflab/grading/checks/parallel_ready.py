@@ -143,7 +143,7 @@ def _why(seen: Seen) -> str:
         reads, waits = seen.reads[name], seen.waits[name]
         if reads or waits:
             told.append(f"{name} reads {', '.join(reads)}" + (f" and waits for {', '.join(waits)}" if waits else ""))
-    return f"The graph: {'; '.join(told)}."
+    return f"The graph: {'; '.join(told) or 'sources only'}."
 
 
 @q3.check("Ops that read: each in the set after its last source", points=4, seconds=_SECONDS)
@@ -201,4 +201,12 @@ def takes_the_first_source(seen: Seen) -> bool:
     "side: they are one set."
 )
 def one_at_a_time(seen: Seen) -> bool:
-    return len(seen.reads) == len(seen.answered) > 1
+    return len(seen.reads) == len(seen.answered) > len(_levels(_both(seen)))
+
+
+@q3.mistake(
+    "An op stands in the same set as one that it waits for. It is ready when that one is done: in the next set, not in "
+    "this one. First find the whole set, then count down."
+)
+def counts_down_too_early(seen: Seen) -> bool:
+    return any(set(_both(seen)[name]) & part for part in seen.answered for name in part if name in seen.reads)

@@ -96,11 +96,12 @@ def _checked(value: Any, numbers: dict[str, int], graph: Graph) -> dict[str, lis
     """The answer's ops by kind; Wrong if they are no such."""
     expected = f"expected is a dict with lists of ops, for {', '.join(KINDS)}."
     if not isinstance(value, dict) or set(value) != set(KINDS):
-        raise Wrong(f"without_pins returned {shown(sorted(value) if isinstance(value, dict) else value)}; {expected}")
+        got = f"a dict with {', '.join(map(str, value))}" if isinstance(value, dict) else shown(value)
+        raise Wrong(f"without_pins returned {got}; {expected}")
     found = {kind: [one.op if isinstance(one, Tensor) else one for one in value[kind]] for kind in KINDS}
     for kind, ops in found.items():
         if len(set(ops)) != numbers[kind] or len(ops) != numbers[kind]:
-            raise Wrong(f"Of {kind!r} there are {plural(len(set(ops)), 'op')}; expected are {numbers[kind]}.")
+            raise Wrong(f"{kind!r} has {plural(len(set(ops)), 'op')}; expected: {numbers[kind]}, each once.")
         if not all(isinstance(op, Operation) and op.graph is graph for op in ops):
             raise Wrong(f"{kind!r} has {shown(ops)}; expected are ops of the default graph, such as tf.square(2.0).op.")
     return found

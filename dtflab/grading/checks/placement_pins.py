@@ -19,6 +19,7 @@ from dtflab.ops.constant import placeholder
 from dtflab.ops.strings import string_join
 from dtflab.ops.unary import square
 from dtflab.runtime.session import Session
+from dtflab.viz.units import plural
 
 q2 = register(
     "placement/q2",
@@ -84,7 +85,7 @@ def _placed(case: Case, target: str) -> tuple[str | None, str]:
                 (where,) = (node.device for node in session.placed_nodes() if node.name == op.name)
                 return where, session.placement_reasons()[op.name]
             except errors.InvalidArgumentError:
-                return None, "It can't be placed: InvalidArgumentError."
+                return None, "it can't be placed, so TensorFlow raises InvalidArgumentError"
 
 
 def _demand(answer: Any, random: Random, pins: Sequence[str], **wanted: bool) -> None:
@@ -100,9 +101,9 @@ def _demand(answer: Any, random: Random, pins: Sequence[str], **wanted: bool) ->
             expected, why = _placed(case, targets[case.master])
             if got != expected:
                 wrong.append((case, got))
-                told = told or f"{case}: yours is {shown(got)}; TensorFlow's is {expected!r}. {why}"
+                told = told or f"{case}: yours is {shown(got)}; TensorFlow's is {expected!r} ({why})."
     if wrong:
-        more = f" So it is with {len(wrong) - 1} others." if len(wrong) > 1 else ""
+        more = f" And {plural(len(wrong) - 1, 'other case')} like this." if len(wrong) > 1 else ""
         raise Wrong(told + more, Seen(wrong))
 
 
@@ -143,7 +144,7 @@ def without_kernel(answer: Any, random: Random) -> None:
     _demand(answer, random, OPEN, gpu_kernel=False, refused=False)
 
 
-@q2.check("Pins that can't be kept", points=2)
+@q2.check("Pins that can't be kept: None", points=2)
 def refused(answer: Any, random: Random) -> None:
     _demand(answer, random, BAD, refused=True)
 
@@ -189,6 +190,24 @@ def own_task_first(seen: Seen) -> bool:
 )
 def forgets_the_master(seen: Seen) -> bool:
     return _explained(seen, lambda case: lambda d: (":CPU:" in d, d))
+
+
+@q2.mistake("That is a DeviceSpec. Asked for is a text, the full name of a device: one of `devices`, as it is.")
+def gives_a_spec(seen: Seen) -> bool:
+    return any(isinstance(got, device_spec.DeviceSpec) for _, got in seen.wrong)
+
+
+@q2.mistake(
+    "Of several devices that are equally good, the first in the list was taken. But the list comes in any order, and "
+    "the first one by its name counts: min(left), or sorted(left)[0]."
+)
+def takes_what_comes_first(seen: Seen) -> bool:
+    def equal(case: Case, got: Any) -> bool:
+        best = case.place(lambda d: (d != got, d))  # itself, if its pin and its kernels allow it
+        ranks = {(":CPU:" in str(d), str(d).startswith(f"{case.master}/")) for d in (got, case.place())}
+        return best == got and len(ranks) == 1
+
+    return all(equal(case, got) for case, got in seen.wrong)
 
 
 def _explained(seen: Seen, key: Any) -> bool:

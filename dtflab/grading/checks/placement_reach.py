@@ -89,6 +89,7 @@ def _run(answer: Any, random: Random, draw: Any = _draw) -> Seen:
         with run.session:
             run.session.run(global_variables_initializer())
             _demand_doubles(run, devices)
+            _demand_names(run.found["sent_to"], [str(one.name) for task in cluster.tasks for one in task.devices()])
             before, sent, update = run.values, run.received(), run.found["update"]
             run.session.run(update)
             fresh = [np.array_equal(new, old + 2) for new, old in zip(run.values, before)]
@@ -118,6 +119,12 @@ def _demand_doubles(run: _Run, devices: Sequence[str]) -> None:
             raise Wrong(f"'{tensor.op.name}' is on {run.device_of(tensor.op)}; expected is {device}.")
         if not np.array_equal(value, [2.0, 4.0]):
             raise Wrong(f"'{tensor.op.name}' gives {value}; expected is [2. 4.], twice the variable.")
+
+
+def _demand_names(said: Sequence[Any], known: Sequence[str]) -> None:
+    for device in said:
+        if str(device) not in known:
+            raise Wrong(f"'sent_to' has {shown(device)}; expected are full names of devices, such as {known[0]!r}.")
 
 
 def _demand_update(seen: Seen) -> None:

@@ -40,3 +40,14 @@ def loses_ops(ops):
                 after += [op] if counter[op] == 0 else []
         ready = after
     return order
+
+
+def counts_down_too_early(ops):
+    order, done = [], set()
+    while len(done) < len(ops):
+        order.append([])
+        for op in ops:
+            if op not in done and done.issuperset(sources_of(op)):
+                order[-1].append(op.name)
+                done.add(op)  # the next one in the loop takes it for done
+    return order

@@ -40,3 +40,14 @@ def own_task_first(pin, gpu_kernel, devices, master):
 
 def forgets_the_master(pin, gpu_kernel, devices, master):
     return best([device for device in kept(pin, devices) if gpu_kernel or is_cpu(device)], is_cpu)
+
+
+def gives_a_spec(pin, gpu_kernel, devices, master):
+    able = [device for device in kept(pin, devices) if gpu_kernel or is_cpu(device)]
+    found = best(able, is_cpu, lambda device: not device.startswith(master))
+    return found and tf.DeviceSpec.from_string(found)
+
+
+def takes_what_comes_first(pin, gpu_kernel, devices, master):
+    able = [device for device in kept(pin, devices) if gpu_kernel or is_cpu(device)]
+    return min(able, key=lambda device: (is_cpu(device), not device.startswith(master)), default=None)
