@@ -38,7 +38,8 @@ sess = tf.Session(cluster.target)
 # %% [markdown]
 # A, B and C overlap, D does not. The CPU is one device for all cores of a machine, and TensorFlow gives each op that is ready
 # to a thread of its pool. A GPU has many more cores, but it takes its ops from one queue (the *compute stream*), and
-# starts with the next one when the last one is done.
+# starts with the next one when the last one is done. (In lesson 03, two ops on a GPU did overlap: a simulated card in *real*
+# time computes with threads of your CPU. In virtual time it has the queue of a real card; this exercise asks for that.)
 #
 # ## Your task
 #
