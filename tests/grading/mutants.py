@@ -28,7 +28,10 @@ from tests.grading.answers import answer, answer_cell, mark
 
 OTHER_SEEDS = 20
 SAMPLE, SAMPLE_SEEDS = 24, 6  # in CI: some 4 s for a question whose answers are judged in 0.05 s
-SLOW = {"many/q1": {"processes"}}  # checks that are left out: mutants must be caught by the others
+SLOW = {
+    "many/q1": {"processes"},
+    "data/q1": {"one_worker"},
+}  # checks that are left out: mutants must be caught by the others
 _SWAPS: dict[type[ast.AST], tuple[type[Any], ...]] = {
     ast.Add: (ast.Sub, ast.Mult),
     ast.Sub: (ast.Add,),

@@ -25,7 +25,6 @@ from dtflab.graph.device_spec import label
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, device
-from dtflab.machine.clock import REAL
 from dtflab.ops.cross_entropy import sparse_softmax_cross_entropy_with_logits
 from dtflab.ops.initializers import zeros_initializer
 from dtflab.ops.matmul import matmul
@@ -33,12 +32,13 @@ from dtflab.ops.reduction import reduce_mean
 from dtflab.ops.state import assign_add
 from dtflab.ops.variable_scope import get_variable
 from dtflab.runtime.session import Session
-from dtflab.sim import lognormal
+from dtflab.sim import lognormal, sleep
 from dtflab.viz.units import plural
 
 EXAMPLES = 60
-LIMIT = 300.0  # virtual seconds for a training
-PATIENCE = 2.5  # real seconds
+LIMIT = 300.0  # virtual seconds, as the two below: when all has ended
+BEGIN = 5.0
+BUSY = 5.5  # nobody computes any more
 WAITS = "After 300 s of virtual time, where milliseconds are enough, workers still wait."
 ENDLESS = "The workers go on and on: train does not come to an end."
 
@@ -75,6 +75,12 @@ class Seen(NamedTuple):
     loss: float = 0.0
     strays: tuple[str, ...] = ()  # variables that are not on the ps, ops that are not on their worker
     end: str = ""  # why the training was stopped
+
+    @property
+    def most(self) -> int:
+        """Steps without waiting. When the last one is reached, each worker is busy with a gradient; and what it then
+        sees may be the global step that it read before that gradient: so it may begin one more."""
+        return self.steps + 2 * self.workers
 
     @property
     def alone(self) -> bool:
@@ -127,6 +133,7 @@ def run(answer: Any, random: Random, sync: bool, workers: int | None = None) -> 
     loss, seen = Loss(random), Seen(sync, steps, workers)
 
     def work(client: Client) -> Any:
+        sleep(BEGIN)  # the time is not 0 when it begins
         return answer(client, loss.build, rate, sync, steps)
 
     spread = lognormal(0.3)
@@ -139,7 +146,7 @@ def run(answer: Any, random: Random, sync: bool, workers: int | None = None) -> 
                     raise
                 told, strays = late[0]
                 raise Wrong(told, seen._replace(strays=strays, end=told)) from None
-        if not all(isinstance(one, float) and 0 < one <= cluster.now() for one in seconds):
+        if not all(isinstance(one, float) and 0 < one <= cluster.now() - BEGIN for one in seconds):
             raise Wrong(f"train returns the virtual seconds of the training; the workers returned {shown(seconds)}.")
         if strays := _strays(cluster, loss):
             told = f"Expected are variables on the ps and the rest on each worker; but {strays[0]}."
@@ -151,23 +158,19 @@ def run(answer: Any, random: Random, sync: bool, workers: int | None = None) -> 
 def _limited(cluster: Cluster, loss: Loss) -> Iterator[list[tuple[str, tuple[str, ...]]]]:
     """Stop a cluster on which something waits or goes on for ever; the list then has why, and what was astray."""
     late: list[tuple[str, tuple[str, ...]]] = []
-    over = REAL.event()
 
     def give_up(told: str) -> None:
         late.append((told, _strays(cluster, loss)))
         cluster.stop()
 
-    def watch() -> None:
-        if not over.wait(PATIENCE):
+    def look() -> None:
+        lines = cluster.log().lines
+        if lines and lines[-1].ended > BUSY - 0.05:
             give_up(ENDLESS)
 
+    cluster.at(BUSY, look)
     cluster.at(LIMIT, give_up, WAITS)
-    watching = REAL.spawn(watch, name="patience")
-    try:
-        yield late
-    finally:
-        over.set()
-        watching.join()
+    yield late
 
 
 def _strays(cluster: Cluster, loss: Loss) -> tuple[str, ...]:
@@ -194,10 +197,10 @@ def _looked_at(cluster: Cluster, loss: Loss, rate: float, seen: Seen) -> Seen:
 @q1.check("Asynchronous: each gradient is a step, until there are enough", points=4, seconds=5)
 def without_waiting(answer: Any, random: Random) -> None:
     seen = run(answer, random, sync=False)
-    most = seen.steps + seen.workers
-    if not seen.steps <= seen.taken <= most:
+    if not seen.steps <= seen.taken <= seen.most:
         told = f"{seen.steps} steps are asked for; {seen.taken} were taken by {plural(seen.workers, 'worker')}"
-        raise Wrong(f"{told}. Expected are {seen.steps} to {most}: all may be busy when the last one is reached.", seen)
+        told = f"{told}. Expected are {seen.steps} to {seen.most}"
+        raise Wrong(f"{told}: all may be busy when the last one is reached, and begin one more.", seen)
     if not seen.alone and seen.workers > 1:
         raise Wrong(f"{seen.computed} gradients made {seen.taken} steps; expected is a step for each.", seen)
     if seen.loss > 0.9 * np.log(10):
@@ -222,7 +225,8 @@ def one_worker(answer: Any, random: Random) -> None:
     for sync in (False, True):
         seen = run(answer, random, sync, workers=1)
         if seen.taken != seen.steps or seen.off > 1e-4:
-            raise Wrong(f"One worker, {seen.steps} steps: {seen.taken} were taken, {seen.off:.2g} off.", seen)
+            told = f"One worker, {seen.steps} steps: {seen.taken} were taken, and the weights are up to {seen.off:.2g}"
+            raise Wrong(f"{told} away from those of gradient descent with as many steps.", seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
@@ -257,7 +261,7 @@ def never_ends(seen: Seen) -> bool:
     "tf.train.StopAtStepHook and sess.should_stop() end the loop."
 )
 def counts_for_itself(seen: Seen) -> bool:
-    return not seen.sync and seen.workers > 1 and seen.taken > seen.steps + seen.workers
+    return not seen.sync and seen.workers > 1 and seen.taken > seen.most
 
 
 @q1.mistake(

@@ -89,7 +89,6 @@ class Step(NamedTuple):
     ms: float  # of virtual time
     held: dict[str, int]
     sent: int
-    together: float  # ms in which both GPUs computed
     trace: Any
     one_ms: float = 0.0  # of the whole net on one GPU
 
@@ -133,7 +132,7 @@ def _traced(on: Stage, output: Tensor, x: Tensor, net: Net) -> Step:
     trace, began, before = config_pb2.RunMetadata(), on.cluster.now(), _sent(on)
     value = on.session.run(output, {x: net.inputs}, options=options, run_metadata=trace)
     ms = 1000 * (on.cluster.now() - began)
-    return Step(net, value, ms, _held(on, trace), _sent(on) - before, _together(trace), trace)
+    return Step(net, value, ms, _held(on, trace), _sent(on) - before, trace)
 
 
 def _sent(on: Stage) -> int:
@@ -151,21 +150,6 @@ def _held(on: Stage, trace: Any) -> dict[str, int]:
             shape = TensorShape(op.get_attr("shape")) if node.op != "Const" else op.outputs[0].shape
             held[GPUS[where.id or 0]] += shape.num_elements() * op.get_attr("dtype").size
     return held
-
-
-def _together(trace: Any) -> float:
-    """Milliseconds in which both GPUs computed."""
-    spans: list[list[tuple[int, int]]] = [
-        [(one.all_start_micros, one.all_start_micros + one.all_end_rel_micros) for one in stats.node_stats if _ran(one)]
-        for stats in trace.step_stats.dev_stats
-        if stats.device.endswith(("GPU:0", "GPU:1"))
-    ]
-    first, second = spans if len(spans) == 2 else ([], [])
-    return sum(max(0, min(a[1], b[1]) - max(a[0], b[0])) for a in first for b in second) / 1000
-
-
-def _ran(node: Any) -> bool:
-    return str(node.node_name) != "RecvTensor"
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
