@@ -140,8 +140,8 @@ four_products(4)
 
 # %% [markdown]
 # With one thread the products stand in a line. With four they run side by side, but look at the length of the bars: each
-# takes longer, because the threads share the *cores* of your CPU. Four threads on two cores are at most twice as fast. How
-# many cores do you have?
+# takes longer, because the threads share the *cores* of your CPU. Four threads on two cores are at most twice as fast;
+# not even that, if other programs need the cores, too. How many cores do you have?
 
 # %%
 import os
