@@ -339,10 +339,11 @@ print("\n".join(report.splitlines()[-11:]))
 # What helps, in this order: a smaller batch; fewer tensors at the same time (lesson 03 does it with one line); float16 in
 # place of float32; a part of the net on another card (lesson 09); a larger card.
 #
-# ## Exercise
+# ## Exercises
 #
-# [exercises/ex02_beside_each_other](../exercises/ex02_beside_each_other.ipynb): a program that ran an hour ago ends with
-# `CUDA_ERROR_OUT_OF_MEMORY`. Why, and what are the settings with which several programs share the cards of a computer?
+# - [exercises/ex02_beside_each_other](../exercises/ex02_beside_each_other.ipynb): a program that ran an hour ago ends with
+#   `CUDA_ERROR_OUT_OF_MEMORY`. Why, and what are the settings with which several programs share the cards of a computer?
+# - [exercises/ex02_batch](../exercises/ex02_batch.ipynb): find the largest batch that fits, with few steps.
 #
 # ## What you can do now
 #
