@@ -76,10 +76,9 @@ def build():
 
 
 # cluster = %dtf_cluster --ps 1 --worker 2
-tf.reset_default_graph()
-build()
-weights, step = tf.global_variables()
-with tf.Session(cluster.target) as sess:
+with tf.Graph().as_default(), tf.Session(cluster.target) as sess:  # the program that trains, and ends
+    build()
+    weights, step = tf.global_variables()
     sess.run(tf.global_variables_initializer())
     sess.run([weights.assign_add(tf.ones([3])), step.assign_add(1.0)])
     print("trained:", sess.run(weights))
@@ -89,7 +88,7 @@ cluster.restart("worker", 0)
 # %%
 import tempfile
 
-with tempfile.TemporaryDirectory() as folder:
+with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default():  # another program, with a graph of its own
     print("lost:", rescue(cluster.target_of("worker", 1), build, f"{folder}/model.ckpt"))
     for name, shape in tf.train.list_variables(f"{folder}/model.ckpt"):
         print("saved:", name, shape, tf.train.load_variable(f"{folder}/model.ckpt", name))

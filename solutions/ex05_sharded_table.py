@@ -29,6 +29,7 @@ import dtflab as tf
 # Three ops help you. First look: what does each one do? Predict, then run.
 
 # %%
+tf.reset_default_graph()
 ids = tf.constant([7, 4, 9, 2])
 places_of_even, places_of_odd = tf.dynamic_partition(tf.range(4), ids % 2, 2)
 even, odd = tf.dynamic_partition(ids, ids % 2, 2)

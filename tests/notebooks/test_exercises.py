@@ -52,11 +52,29 @@ def test_there_is_an_exercise():
     assert "ex01_placement" in [path.stem for path in SOURCES]
 
 
+def twice(notebook):
+    """All cells, and all cells again in the same kernel, as who presses «Run All» two times."""
+    notebook.cells += [nbformat.from_dict({**cell, "id": f"again-{i}"}) for i, cell in enumerate(notebook.cells)]
+    return notebook
+
+
 @EACH
 def test_the_solution_runs_clean_with_full_marks(source, tmp_path):
-    notebook = executed(build.exercise(source, solved=True), tmp_path)
+    notebook = executed(twice(build.exercise(source, solved=True)), tmp_path)
     assert errors(notebook) == set()
     assert all(score["points"] == score["max"] > 0 for score in graded(notebook))
+
+
+IN_THE_CALLERS_GRAPH = """build()
+    with tf.Session(target) as sess:
+        lost = [name.decode() for name in sess.run(tf.report_uninitialized_variables())]
+        tf.train.Saver([v for v in tf.global_variables() if v.op.name not in lost]).save(sess, path)
+    return lost"""
+
+
+def test_the_last_cell_has_a_graph_for_an_answer_that_makes_none(tmp_path):
+    notebook = executed(answered(ROOT / "solutions" / "ex05_rescue.py", IN_THE_CALLERS_GRAPH), tmp_path)
+    assert errors(notebook) == set() and "lost: ['step']" in notebook.cells[-1].outputs[0].text
 
 
 @EACH
