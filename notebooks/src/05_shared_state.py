@@ -361,7 +361,7 @@ sess.run(rows, example)  # the first time, tasks also get their parts of the gra
 # No. Each parameter server asks the worker which rows it wants, and sends it these: 32 × 512 numbers, 65.5 kB in all. (The
 # picture counts 131 kB: the same rows go on to the client, which has fetched them. A training step would not.)
 #
-# ## Exercise
+# ## Exercises
 #
 # - [exercises/ex05_rescue](../exercises/ex05_rescue.ipynb): days of training have ended, and nobody saved the model. Is it
 #   lost?

@@ -447,10 +447,12 @@ with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual:
     print(f"one queue, room for 1 pair: all done after {virtual.now():.1f} s")
 
 # %% [markdown]
-# ## Exercise
+# ## Exercises
 #
-# [exercises/ex06_queues](../exercises/ex06_queues.ipynb): sentences of all lengths go through several padding queues, so
-# that their batches have few zeros.
+# - [exercises/ex06_queues](../exercises/ex06_queues.ipynb): sentences of all lengths go through several padding queues, so
+#   that their batches have few zeros.
+# - [exercises/ex06_deadlock](../exercises/ex06_deadlock.ipynb): jobs that need two GPUs each, and must not wait for each
+#   other for ever.
 #
 # ## What you can do now
 #
