@@ -1,19 +1,20 @@
 """`dtflab notebooks DIR`: the course, out of the package into a folder of one's own.
 
-A wheel holds the lessons, demos and exercises in `dtflab/course_files/`, where `notebooks/wheel.py` puts them; a
+A wheel holds the lessons, demos, exercises and docs in `dtflab/course_files/`, where `notebooks/wheel.py` puts them; a
 checkout has them at its top. Rule: what is in the folder is its owner's work, and is never written over.
 """
 
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 FOLDER = "course_files"
 _PACKAGE = Path(__file__).parent
 ROOT = _PACKAGE / FOLDER if (_PACKAGE / FOLDER).is_dir() else _PACKAGE.parent
-_PATTERNS = ("notebooks/*.ipynb", "notebooks/demos/*.ipynb", "exercises/*.ipynb", "exercises/README.md")
+_PATTERNS = ("notebooks/*.ipynb", "notebooks/demos/*.ipynb", "exercises/*.ipynb", "exercises/README.md", "docs/*.md")
 
 
 def files(root: Path = ROOT) -> Iterator[Path]:
@@ -50,4 +51,5 @@ def main(options: argparse.Namespace) -> None:
     print(f"{len(written)} files written to {options.folder}")
     for path in kept:
         print(f"kept as it is: {options.folder / path} (move it away to get the shipped one)")
-    print(f"Next: jupyter lab {options.folder / 'notebooks' / '00_welcome.ipynb'}")
+    # The folder, not a lesson: JupyterLab shows nothing above what it is given, so there would be no exercises.
+    print(f"Next: jupyter lab {shlex.quote(str(options.folder))}, then open notebooks/00_welcome.ipynb in it")

@@ -22,8 +22,10 @@ def test_the_course_is_copied_whole(tmp_path, capsys):
     there = {path.relative_to(tmp_path / "mine") for path in (tmp_path / "mine").rglob("*.ipynb")}
     assert there == LESSONS | EXERCISES
     out = capsys.readouterr().out
-    assert f"{len(there) + 1} files written" in out  # and what the exercises are
-    assert "jupyter lab" in out and "00_welcome.ipynb" in out
+    pages = list((tmp_path / "mine").rglob("*.md"))
+    assert f"{len(there) + len(pages)} files written" in out
+    assert tmp_path / "mine" / "docs" / "student.md" in pages  # lessons name pages of the docs
+    assert f"jupyter lab {tmp_path / 'mine'}," in out  # from one of its folders the others can't be reached
 
 
 def test_what_is_there_stays(tmp_path, capsys):
