@@ -49,6 +49,7 @@ def captured() -> Iterator[Kept]:
         stack.enter_context(contextlib.redirect_stderr(kept))
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("default")
+        warnings.simplefilter("ignore", ResourceWarning)  # Python shows none of a file left open
         warnings.showwarning = functools.partial(_show, kept)
         for handler in _stream_handlers():
             stack.callback(handler.setStream, handler.stream)

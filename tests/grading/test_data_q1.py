@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 import dtflab as tf
+from dtflab.grading.checks.data_training import run
 
 Q1 = "data/q1"
 
@@ -64,3 +67,10 @@ def test_every_right_answer_gets_full_marks(answer, seed, monkeypatch):
 def test_what_trains_nothing_is_told():
     score = tf.grade(Q1, lambda client, build_loss, rate, sync, steps: None)
     assert score == 0 and "train returns the virtual seconds of the training" in score.text
+
+
+@pytest.mark.parametrize("seed", [6, 37])
+def test_workers_that_saw_an_old_step_may_begin_one_more(seed):
+    """A session's hook may read the global step before the others have moved it on. (Of these seeds, four workers.)"""
+    seen = run(without_a_grace_period, Random(seed), sync=False)
+    assert seen.workers == 4 and seen.steps + seen.workers < seen.taken <= seen.most

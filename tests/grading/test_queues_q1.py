@@ -119,3 +119,11 @@ def test_who_takes_from_a_wrong_queue_is_not_told_of_bounds():
     score = tf.grade(Q1, takes_from_the_emptiest)
     mistakes = {result.mistake for result in score.reports[0].results} - {""}
     assert mistakes == {"takes_from_one_queue_only"}, score.text
+
+
+def test_three_things_in_another_order_are_told():
+    def batches_by_length(sentence, bounds, batch_size):
+        (queue,) = padding_queues([])
+        return queue.enqueue(sentence), queue.close(), queue.dequeue_up_to(batch_size)
+
+    assert "Is it the second of the three that are returned" in tf.grade(Q1, batches_by_length).text

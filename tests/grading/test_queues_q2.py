@@ -66,3 +66,29 @@ def test_what_a_job_does_too_early_is_told():
 
     score = tf.grade(Q2, at_once)
     assert score == 0 and "their queues had [1, 1] tokens" in score.text
+
+
+def enqueues_that_nobody_runs(tokens, i, j, work):
+    first, second = sorted((i, j))
+    one = tokens[first].dequeue()
+    with tf.control_dependencies([one]):
+        two = tokens[second].dequeue()
+    with tf.control_dependencies([two]):
+        result = work()
+    with tf.control_dependencies([result]):
+        tokens[first].enqueue(one), tokens[second].enqueue(two)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (lambda tokens, i, j, work: None, "A tensor is expected, whose value is that of work(); returned was None"),
+        (lambda tokens, i, j, work: tokens[i].enqueue(0), "returned was <tf.Operation"),
+        (lambda tokens, i, j, work: tf.constant(7), "has the value of work(); this one is np.int32(7)"),
+        (lambda tokens, i, j, work: tf.FIFOQueue(1, [tf.int32]).dequeue(), "waits for ever, though it is alone"),
+        (enqueues_that_nobody_runs, "or nobody runs them"),
+    ],
+)
+def test_what_is_no_job_is_told(answer, told):
+    assert told in tf.grade(Q2, answer).text

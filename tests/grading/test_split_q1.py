@@ -107,3 +107,21 @@ def test_what_is_no_tensor_is_told():
 def test_the_timeline_of_the_answer_is_shown():
     score = tf.grade(Q1, by_columns)
     assert "Your step: " in score.html and "<svg" in score.html
+
+
+def test_weights_that_are_cut_on_one_gpu_and_travel_are_not_called_the_work_of_one_gpu():
+    def split_net(x, first, second, devices):
+        columns, rows = tf.split(tf.constant(first), 2, axis=1), tf.split(tf.constant(second), 2)
+        outputs = []
+        for gpu, a, b in zip(devices, columns, rows):
+            with tf.device(gpu):
+                outputs.append(tf.nn.relu(x @ a) @ b)
+        return tf.add_n(outputs)
+
+    text = tf.grade(Q1, split_net).text
+    assert "a slice of a constant leaves the whole where it was made" in text and "does all the work" not in text
+
+
+def test_a_function_of_numpy_on_a_tensor_is_an_error_and_no_exercise_as_shipped():
+    text = tf.grade(Q1, lambda x, first, second, devices: np.maximum(x @ first, 0) @ second).text
+    assert "Cannot convert a symbolic tf.Tensor" in text and "is not written yet" not in text

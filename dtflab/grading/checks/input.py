@@ -76,7 +76,7 @@ def run(answer: Any, files: Sequence[Lines], epochs: int, missing: bool = False)
         except errors.OpError as error:
             return _raised(seen, error)
     if not isinstance(got, list | tuple) or not all(isinstance(line, str | bytes) for line in got):
-        raise Wrong(f"A list of lines is expected; returned was {shown(got)}.", seen)
+        raise Wrong(f"A list of lines is expected; returned was {shown(got)}.")
     return seen._replace(got=[line.decode() if isinstance(line, bytes) else line for line in got])
 
 
@@ -85,7 +85,9 @@ def _raised(seen: Seen, error: errors.OpError) -> Seen:
     seen = seen._replace(error=type(error))
     if not (seen.missing and isinstance(error, errors.NotFoundError)):
         expected = "; expected is the NotFoundError of the missing file" if seen.missing else ""
-        raise Wrong(f"It raised {type(error).__name__}: {str(error.message).splitlines()[0]}{expected}.", seen)
+        raise Wrong(
+            f"It raised {type(error).__name__}: {str(error.message).splitlines()[0].rstrip('.')}{expected}.", seen
+        )
     return seen
 
 
@@ -98,8 +100,8 @@ def demand_lines(answer: Any, files: Sequence[Lines], epochs: int) -> None:
         return
     line = next(line for line in [*expected, *got] if got[line] != expected[line])
     raise Wrong(
-        f"{plural(expected.total(), 'line')} are expected from {plural(len(files), 'file')} in "
-        f"{plural(epochs, 'epoch')}; {got.total()} came. {line!r} came {got[line]} times, not {expected[line]}.",
+        f"From {plural(len(files), 'file')} in {plural(epochs, 'epoch')}, {plural(expected.total(), 'line')} should "
+        f"come; {got.total()} came. {line!r} came {plural(got[line], 'time')}, not {expected[line]}.",
         seen,
     )
 

@@ -56,11 +56,12 @@ class Task(NamedTuple):
         return sum(len(sentence) > bound for bound in self.bounds)
 
     def text(self, kind: int) -> str:
-        """`4 to 7 words`."""
+        """`4 to 7`, the words of a kind."""
         edges = [0, *self.bounds]
-        return (
-            f"over {edges[kind]} words" if kind == len(self.bounds) else f"{edges[kind] + 1} to {edges[kind + 1]} words"
-        )
+        if kind == len(self.bounds):
+            return f"over {edges[kind]}"
+        first, last = edges[kind] + 1, edges[kind + 1]
+        return f"{first} to {last}" if first < last else str(last)
 
 
 class Seen(NamedTuple):
@@ -147,6 +148,8 @@ class Pipeline:
 
 def rows_of(batch: Any) -> list[Sentence]:
     """The rows of a batch without padding; Wrong unless it is a table of whole numbers as wide as its longest row."""
+    if batch.dtype == object:
+        raise Wrong("take gives no batch. Is it the second of the three that are returned, (put, take, close)?")
     if batch.ndim != 2 or batch.dtype != np.int32:
         raise Wrong(f"A batch is an int32 of shape [sentences, words], not {batch.dtype} of {list(batch.shape)}.")
     rows = [tuple(int(word) for word in row[row != 0]) for row in batch]
@@ -196,8 +199,9 @@ def alike(answer: Any, random: Random) -> None:
         for seen in run(answer, task):
             if not seen.one_kind(task.kind):
                 words = ", ".join(str(len(row)) for row in seen.batches[-1])
-                kinds = " and ".join(map(task.text, sorted({task.kind(row) for row in seen.batches[-1]})))
-                raise Wrong(f"Bounds {list(task.bounds)}: a batch holds sentences of {words} words: {kinds}.", seen)
+                kinds = ", or ".join(map(task.text, range(len(task.bounds) + 1)))
+                told = f"Bounds {list(task.bounds)}: a batch holds sentences of {words} words"
+                raise Wrong(f"{told}; expected are sentences of one kind, {kinds} words.", seen)
 
 
 @q1.check("While sentences come, each batch is full", points=2)

@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.grading.simulated import Stage, stage
 from dtflab.graph import dtypes
+from dtflab.graph.operation import Tensor
 from dtflab.ops.queues import FIFOQueue
 from dtflab.ops.stacking import stack
 from dtflab.virtual.deadlock import DeadlockError
@@ -59,7 +61,10 @@ class Shop:
 
     def job(self, answer: Any, i: int, j: int) -> Any:
         """The tensor of a job; what it gives is how many tokens its queues had while it worked."""
-        return answer(list(self.tokens), i, j, lambda: stack([self.tokens[i].size(), self.tokens[j].size()]))
+        made = answer(list(self.tokens), i, j, lambda: stack([self.tokens[i].size(), self.tokens[j].size()]))
+        if not isinstance(made, Tensor):
+            raise Wrong(f"A tensor is expected, whose value is that of work(); returned was {shown(made)}.")
+        return made
 
     def put(self, numbers: Sequence[int]) -> None:
         self.on.session.run([self.fill[number] for number in numbers])
@@ -96,7 +101,12 @@ def demand_tokens(answer: Any, i: int, j: int) -> None:
         one = shop.job(answer, i, j)
         shop.put(range(3))
         values = shop.run([one])
-        during, sizes = [int(size) for size in np.ravel(values[0])] if values else [], shop.left()
+        sizes = shop.left()
+        if values is None:
+            raise Wrong(f"A job for GPUs {i} and {j} waits for ever, though it is alone.", Seen(sizes=sizes))
+        if np.shape(values[0]) != (2,):
+            raise Wrong(f"The tensor of a job has the value of work(); this one is {shown(values[0])}.")
+        during = [int(size) for size in values[0]]
         if during != [0, 0]:
             told = f"While a job for GPUs {i} and {j} worked, their queues had {during} tokens; expected are none"
             raise Wrong(f"{told}: [0, 0].", Seen(sizes=sizes, during=during))
@@ -167,7 +177,10 @@ def works_without(seen: Seen) -> bool:
     return any(seen.during)
 
 
-@q2.mistake("A token is not given back, so the next job waits for ever. Enqueue both of them after the work.")
+@q2.mistake(
+    "A token is not given back, so the next job waits for ever. Enqueue both of them after the work; and let the "
+    "tensor that you return wait for that, under tf.control_dependencies of both enqueues, or nobody runs them."
+)
 def keeps_a_token(seen: Seen) -> bool:
     return len(seen.sizes) == 3 and 0 in seen.sizes and not seen.waits
 

@@ -260,7 +260,8 @@ def copies_the_weights(step: Step) -> bool:
     "inside `with tf.device(…)` of its GPU, already cut; a slice of a constant leaves the whole where it was made."
 )
 def leaves_weights_elsewhere(step: Step) -> bool:
-    return sum(step.held.values()) < 0.95 * step.net.weights
+    travel = min(step.held.values()) == 0 and step.sent > 0.4 * step.net.weights
+    return travel or sum(step.held.values()) < 0.95 * step.net.weights
 
 
 @q1.mistake("One GPU does all the work. Use both names in `devices`.")
