@@ -184,4 +184,7 @@ for _ in range(2):
 # - Add `--engine process` there: each task becomes an operating system process of its own. What changes in the timeline?
 # - Make the learning rate 3 instead of 0.3. Do larger steps get there sooner?
 #
+# Then write a cluster of your own, in the exercise [exercises/ex00_welcome](../exercises/ex00_welcome.ipynb): its workers
+# count together, in one variable.
+#
 # The cluster runs until you press *Stop* in its panel, run `%dtf_cluster stop`, or shut down the kernel.

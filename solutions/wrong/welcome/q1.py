@@ -1,0 +1,112 @@
+"""Wrong answers to welcome/q1, each called as the mistake that its hint names. Tests grade them; people read them."""
+
+import threading
+
+import dtflab as tf
+
+
+def make_counter(device="/job:ps/task:0"):
+    with tf.device(device):
+        return tf.Variable(0, name="counter")
+
+
+def add_many(target, counter, steps):
+    add = tf.assign_add(counter, 1, use_locking=True)
+    with tf.Session(target) as sess:
+        for _ in range(steps):
+            sess.run(add)
+
+
+def start(cluster):
+    """One client gives the counter its first value."""
+    counter = make_counter()
+    sess = tf.Session(cluster.target)
+    sess.run(counter.initializer)
+    return counter, sess
+
+
+def opens_a_local_session(workers, steps):
+    with tf.Cluster(ps=1, worker=workers), tf.Graph().as_default():
+        counter = tf.Variable(0)
+        add = tf.assign_add(counter, 1)
+        with tf.Session() as sess:
+            sess.run(counter.initializer)
+            for _ in range(workers * steps):
+                sess.run(add)
+            return sess.run(counter)
+
+
+def forgets_the_initializer(workers, steps):
+    with tf.Cluster(ps=1, worker=workers) as cluster:
+        cluster.run(lambda client: add_many(client.target, make_counter(), steps))
+        with tf.Graph().as_default(), tf.Session(cluster.target) as sess:
+            return sess.run(make_counter())
+
+
+def each_counts_alone(workers, steps):
+    def work(client):
+        counter = tf.Variable(0, name="counter")
+        with tf.Session(client.target) as sess:
+            sess.run(counter.initializer)
+        add_many(client.target, counter, steps)
+        with tf.Session(client.target) as sess:
+            return sess.run(counter)
+
+    with tf.Cluster(ps=1, worker=workers) as cluster:
+        return cluster.run(work)[0]
+
+
+def initializes_in_each(workers, steps):
+    def work(client):
+        counter = make_counter()
+        add = tf.assign_add(counter, 1, use_locking=True)
+        with tf.Session(client.target) as sess:
+            sess.run(tf.global_variables_initializer())
+            for _ in range(steps):
+                sess.run(add)
+
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default():
+        counter, sess = start(cluster)
+        cluster.run(work)
+        return sess.run(counter)
+
+
+def one_worker_does_all(workers, steps):
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default():
+        counter, sess = start(cluster)
+        add_many(cluster.target, counter, workers * steps)
+        return sess.run(counter)
+
+
+def asks_one_server(workers, steps):
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default():
+        counter, sess = start(cluster)
+        cluster.run(lambda client: add_many(cluster.target, make_counter(), steps))
+        return sess.run(counter)
+
+
+def one_after_another(workers, steps):
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default():
+        counter, sess = start(cluster)
+        for index in range(workers):
+            add_many(cluster.target_of("worker", index), counter, steps)
+        return sess.run(counter)
+
+
+def reads_too_early(workers, steps):
+    """Worker 0 returns what it sees at its end. Here it is always first: the others wait for it."""
+    first_has_ended = threading.Event()
+
+    def work(client):
+        counter = make_counter()
+        if client.index > 0:
+            first_has_ended.wait(10)
+        add_many(client.target, counter, steps)
+        with tf.Session(client.target) as sess:
+            value = sess.run(counter)
+        first_has_ended.set()
+        return value
+
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default():
+        start(cluster)
+        return cluster.run(work)[0]

@@ -1,0 +1,74 @@
+"""welcome/q1 accepts every right answer, whichever way it is written, and says what is wrong with others."""
+
+from __future__ import annotations
+
+import pytest
+
+import dtflab as tf
+from dtflab.machine.clock import REAL
+
+Q1 = "welcome/q1"
+
+
+def with_a_setter(workers, steps):
+    """As lesson 00 does it, with a resource variable; the largest value that a worker saw is the last one."""
+
+    def build(client):
+        setter = tf.train.replica_device_setter(cluster=client.cluster_spec, worker_device=client.device)
+        with tf.device(setter):
+            return tf.get_variable("counter", initializer=0, use_resource=True)
+
+    def work(client):
+        add = build(client).assign_add(1)
+        with tf.Session(client.target) as sess:
+            return [sess.run(add) for _ in range(steps)][-1]
+
+    with tf.Cluster(ps=1, worker=workers) as cluster:
+        with tf.Graph().as_default(), tf.Session(cluster.target) as sess:
+            build(cluster.client("worker", 0))
+            sess.run(tf.global_variables_initializer())
+        return max(cluster.run(work))
+
+
+def with_a_chief(workers, steps):
+    """Worker 0 initializes, the others look until there is a value."""
+
+    def work(client):
+        with tf.device("/job:ps/task:0"):
+            counter = tf.Variable(0.0, name="counter")
+        missing = tf.report_uninitialized_variables()
+        with tf.Session(client.target) as sess:
+            if client.index == 0:
+                sess.run(counter.initializer)
+            while len(sess.run(missing)):
+                REAL.sleep(0.001)
+            for _ in range(steps):
+                sess.run(counter.assign_add(1.0).op)
+
+    with tf.Cluster(ps=1, worker=workers) as cluster:
+        cluster.run(work)
+        with tf.Graph().as_default(), tf.Session(cluster.target) as sess, tf.device("/job:ps/task:0"):
+            return sess.run(tf.Variable(0.0, name="counter"))
+
+
+@pytest.mark.parametrize("answer", [with_a_setter, with_a_chief])
+def test_right_answers_of_other_kinds_have_full_marks(answer):
+    score = tf.grade(Q1, answer)
+    assert score == score.max, score.text
+
+
+@pytest.mark.parametrize("given", [None, 30, "30"])
+def test_an_answer_that_starts_nothing_has_no_marks(given):
+    score = tf.grade(Q1, lambda workers, steps: given)
+    assert score == 0 and "no session has used any variable of a cluster" in score.text
+
+
+def test_the_product_of_the_arguments_earns_nothing_for_who_adds():
+    def answer(workers, steps):
+        with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default(), tf.device("/job:ps/task:0"):
+            counter = tf.Variable(0)
+            with tf.Session(cluster.target) as sess:
+                sess.run(counter.initializer)
+        return workers * steps
+
+    assert not tf.check(Q1, "all_add", {"count_together": answer})
