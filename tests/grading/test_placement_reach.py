@@ -53,8 +53,13 @@ def sent_as_a_tuple(home, devices):
     return answer(home, devices, sent_to=tuple({device: 0 for device in devices if device != home}))
 
 
+def with_a_copy_of_the_variable_first(home, devices):
+    return answer(home, devices, double=lambda v: tf.identity(v) * tf.constant([2.0, 2.0]))
+
+
 RIGHT = [
     answer,
+    with_a_copy_of_the_variable_first,
     with_a_resource_variable,
     with_get_variable,
     with_an_assignment,

@@ -39,7 +39,10 @@ KEYS = ("doubles", "update", "sent_to", "updated_on")
 
 
 class Seen(NamedTuple):
-    """What an answer said that a step sends, and where the update is; what was so; whether all see the update."""
+    """What an answer said that a step sends, and where the update is; what was so; whether all see the update.
+
+    `ready_made` are the doubles whose value comes from another device, as it is.
+    """
 
     home: str
     devices: Sequence[str]
@@ -48,6 +51,7 @@ class Seen(NamedTuple):
     updated_on: Any
     update_is_on: str
     all_see_it: bool
+    ready_made: Sequence[str]
 
 
 class _Run(NamedTuple):
@@ -68,6 +72,22 @@ class _Run(NamedTuple):
         """The devices that got a value from another one in a step that computes all doubles: once per value."""
         stats = self.session.trace([tensor.op for tensor in self.found["doubles"]]).step_stats.dev_stats
         return sorted(str(one.device) for one in stats for node in one.node_stats if node.node_name == "RecvTensor")
+
+    def ready_made(self) -> list[str]:
+        """The names of doubles that only pass on what another device has computed."""
+        doubles = [tensor.op for tensor in self.found["doubles"]]
+        return [op.name for op in doubles if any(self._is_double(one) for one in self._arriving(op))]
+
+    def _arriving(self, op: Operation) -> list[Tensor]:
+        """What comes from other devices for an op, and for all that it needs on its own device."""
+        found: list[Tensor] = []
+        for tensor in op.inputs:
+            here = self.device_of(tensor.op) == self.device_of(op)
+            found += self._arriving(tensor.op) if here else [tensor]
+        return found
+
+    def _is_double(self, tensor: Tensor) -> bool:
+        return bool(tensor.dtype.is_floating and np.array_equal(self.session.run(tensor), [2.0, 4.0]))
 
 
 def _draw(random: Random, cluster: Cluster) -> tuple[str, list[str]]:
@@ -91,11 +111,12 @@ def _run(answer: Any, random: Random, draw: Any = _draw) -> Seen:
             _demand_doubles(run, devices)
             _demand_names(run.found["sent_to"], [str(one.name) for task in cluster.tasks for one in task.devices()])
             before, sent, update = run.values, run.received(), run.found["update"]
+            ready_made = run.ready_made()
             run.session.run(update)
             fresh = [np.array_equal(new, old + 2) for new, old in zip(run.values, before)]
             where = run.device_of(update)
     said = sorted(map(str, run.found["sent_to"]))
-    return Seen(home, devices, said, sent, run.found["updated_on"], where, all(fresh))
+    return Seen(home, devices, said, sent, run.found["updated_on"], where, all(fresh), ready_made)
 
 
 def _checked(found: Any, count: int) -> dict[str, Any]:
@@ -152,7 +173,10 @@ def _listed(devices: Sequence[str]) -> str:
 
 @q4.check("Ops on GPUs, CPUs and other servers use the variable", points=3)
 def used(answer: Any, random: Random) -> None:
-    _run(answer, random)
+    seen = _run(answer, random)
+    if seen.ready_made:
+        told = f"'{seen.ready_made[0]}' gets twice the variable from another device, and computes nothing"
+        raise Wrong(f"{told}; expected is that each device multiplies the variable itself.", seen)
 
 
 @q4.check("An update is seen by all, and runs where you say", points=2)
@@ -182,6 +206,14 @@ def edges(answer: Any, random: Random) -> None:
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q4.mistake(
+    "The product is computed once, and its value copied: then no other device uses the variable. Multiply inside of "
+    "each `with tf.device(device):` block."
+)
+def computes_once(seen: Seen) -> bool:
+    return bool(seen.ready_made)
 
 
 @q4.mistake(

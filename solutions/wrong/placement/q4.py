@@ -26,6 +26,16 @@ def makes_copies(home, devices):
     return answer(home, devices, doubles=copies, sent_to=[])
 
 
+def computes_once(home, devices):
+    variable = variable_on(home)
+    product = doubled(variable, home)
+    copies = []
+    for device in devices:
+        with tf.device(device):
+            copies.append(tf.identity(product))
+    return answer(home, devices, doubles=copies, update=variable.assign_add([1.0, 1.0]))
+
+
 def updates_elsewhere(home, devices):
     return answer(home, devices, updated_on=devices[-1])
 
