@@ -84,6 +84,17 @@ def test_every_right_answer_gets_full_marks(answer, seed, monkeypatch):
     assert score == 10, score.text
 
 
+@pytest.mark.parametrize("method", ["dequeue_up_to", "dequeue_many"])
+@pytest.mark.parametrize("seed", ["0", "3", "7", "winter"])
+def test_one_queue_for_all_gets_few_points(method, seed, monkeypatch):
+    def batches_by_length(sentence, bounds, batch_size):
+        (queue,) = padding_queues([])
+        return queue.enqueue(sentence), getattr(queue, method)(batch_size), queue.close()
+
+    monkeypatch.setenv("DTFLAB_GRADE_SEED", seed)
+    assert tf.grade(Q1, batches_by_length) <= 3
+
+
 def plain(sentence, bounds, batch_size):
     queue = tf.FIFOQueue(100, [tf.int32])
     return queue.enqueue(sentence), queue.dequeue(), queue.close()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import dtflab as tf
+from dtflab.grading.questions import find
+from tests.grading.answers import mark, wrong_answers
 
 Q2 = "queues/q2"
 
@@ -57,7 +59,12 @@ def test_one_lock_for_all_makes_jobs_wait_for_gpus_that_they_do_not_need():
             return tf.identity(result)
 
     score = tf.grade(Q2, with_a_lock)
-    assert score == 7 and "a job for GPUs 2 and 3 does not run" in score.text
+    assert score == 8 and "a job for GPUs 2 and 3 does not run" in score.text
+
+
+@pytest.mark.parametrize("name", ["takes_both_at_once", "takes_as_named"])
+def test_without_one_order_for_all_there_are_few_points(name):
+    assert mark(find(Q2), wrong_answers(find(Q2))[name]) <= 3
 
 
 def test_what_a_job_does_too_early_is_told():

@@ -180,10 +180,20 @@ def run(answer: Any, task: Task) -> Iterator[Seen]:
         yield pipeline.seen()
 
 
+def demand_one_kind(seen: Seen) -> None:
+    """Wrong if the last batch holds sentences of two kinds."""
+    task = seen.task
+    if not seen.one_kind(task.kind):
+        words = ", ".join(str(len(row)) for row in seen.batches[-1])
+        kinds = ", or ".join(map(task.text, range(len(task.bounds) + 1)))
+        told = f"Bounds {list(task.bounds)}: a batch holds sentences of {words} words"
+        raise Wrong(f"{told}; expected are sentences of one kind, {kinds} words.", seen)
+
+
 # -- what is checked -----------------------------------------------------------------------------------------
 
 
-@q1.check("Every sentence comes out once, as it went in", points=3)
+@q1.check("Every sentence comes out once, as it went in", points=1)
 def complete(answer: Any, random: Random) -> None:
     task = drawn(random)
     *_, seen = run(answer, task)
@@ -193,24 +203,21 @@ def complete(answer: Any, random: Random) -> None:
         raise Wrong(f"{len(task.sentences)} sentences went in, {len(seen.sentences)} came out{example}.", seen)
 
 
-@q1.check("A batch holds sentences between the same two bounds", points=3)
+@q1.check("A batch holds sentences between the same two bounds", points=4)
 def alike(answer: Any, random: Random) -> None:
     for task in (drawn(random), drawn(random)):
         for seen in run(answer, task):
-            if not seen.one_kind(task.kind):
-                words = ", ".join(str(len(row)) for row in seen.batches[-1])
-                kinds = ", or ".join(map(task.text, range(len(task.bounds) + 1)))
-                told = f"Bounds {list(task.bounds)}: a batch holds sentences of {words} words"
-                raise Wrong(f"{told}; expected are sentences of one kind, {kinds} words.", seen)
+            demand_one_kind(seen)
 
 
-@q1.check("While sentences come, each batch is full", points=2)
+@q1.check("While sentences come, each batch is full, and of one kind", points=3)
 def full(answer: Any, random: Random) -> None:
     task = drawn(random)
     for seen in run(answer, task):
         got = len(seen.batches[-1])
         if got > task.batch_size or (seen.open and got < task.batch_size):
             raise Wrong(f"A batch holds {plural(got, 'sentence')}; expected are {task.batch_size}.", seen)
+        demand_one_kind(seen)
 
 
 @q1.check("After close what is left comes out, then OutOfRangeError", points=2)
