@@ -47,7 +47,8 @@ sess = tf.Session(cluster.target)
 #
 # Write `in_turn(parts, at_once)`. `parts` is a list of functions as `part` above: each makes ops, and returns a small tensor.
 # Call each once, and return their sum, a tensor. In a step of it, at most `at_once` parts may have their large tensors at the
-# same time; but no part waits for longer than it must: with six parts, two at once, there are chains of three.
+# same time; but no part waits for longer than it must: each waits for *one* other at most, never for a whole group. With six
+# parts, two at once, there are two chains of three.
 #
 # `with tf.control_dependencies([tensor, …]):` lets the ops that are *made inside* wait for these tensors; with an empty list
 # they wait for nothing.

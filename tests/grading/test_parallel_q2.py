@@ -58,7 +58,7 @@ def adding_up(parts, at_once):
     return tf.accumulate_n(totals) if at_once > 1 else totals[0]
 
 
-RIGHT = [in_waves, in_chains, backwards, with_ops, adding_up]
+RIGHT = [in_chains, backwards, with_ops, adding_up]
 
 
 @pytest.mark.parametrize("answer", RIGHT)
@@ -73,6 +73,7 @@ BAD = {
     "nothing": (lambda parts, at_once: None, "in_turn returned None; expected is a tensor"),
     "a part is missing": (lambda parts, at_once: in_waves(parts[1:], at_once), "expected is the sum"),
     "all at once": (lambda parts, at_once: in_waves(parts, 99), "large tensors at once; expected: 1 at most."),
+    "groups": (in_waves, "a part waits for several parts that run side by side"),
     "all in a row": (lambda parts, at_once: in_waves(parts, 1), "of them have to run one after the other"),
 }
 

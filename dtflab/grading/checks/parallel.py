@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
@@ -56,39 +57,58 @@ class Case(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """How many large tensors there were at once, and the longest chain of parts."""
+    """How many large tensors there were at once, the longest chain of parts, the most calls of one part.
+
+    `too_many` is for how many parts a part waits that it needn't wait for: more than stand before it in its chain.
+    """
 
     case: Case
     alive: int
     chain: int
+    too_many: int
+    calls: int
     controls: bool  # whether any op of the graph has a control dependency
     picture: Picture
 
 
 class _Made:
-    """The parts of a case, as functions; notes the first op of each that was called."""
+    """The parts of a case, as functions; notes the first op of each call, and which part it belongs to."""
 
     def __init__(self, case: Case) -> None:
-        self.first: list[Operation] = []
-        self.parts: list[Part] = [self._part(case.size, float(i + 1)) for i in range(case.number)]
+        self.first: dict[Operation, int] = {}
+        self.parts: list[Part] = [self._part(case.size, i + 1) for i in range(case.number)]
         self.total = sum((i + 1) * case.size for i in range(case.number))
 
-    def _part(self, size: int, value: float) -> Part:
+    def _part(self, size: int, value: int) -> Part:
         def part() -> Tensor:
-            large = fill([size], value)
-            self.first.append(large.op)
+            large = fill([size], float(value))
+            self.first[large.op] = value
             total: Tensor = reduce_sum(large)
             return total
 
         return part
 
-    def chain(self, end: Operation) -> int:
-        """The most parts that follow each other, of those that `end` waits for."""
-        known: dict[Operation, int] = {}
+    @property
+    def calls(self) -> int:
+        """How often the part was called that was called most often."""
+        return max(Counter(self.first.values()).values(), default=0)
+
+    def waits(self, end: Operation) -> dict[Operation, frozenset[Operation]]:
+        """Of the parts that `end` waits for, each with those that it waits for, and itself."""
+        known: dict[Operation, frozenset[Operation]] = {}
         for op in end.graph.get_operations():  # sources stand before those who need them
-            before = [tensor.op for tensor in op.inputs] + list(op.control_inputs)
-            known[op] = max((known[source] for source in before), default=0) + (op in self.first)
-        return known[end]
+            sources = [tensor.op for tensor in op.inputs] + list(op.control_inputs)
+            itself = [op] if op in self.first else []
+            known[op] = frozenset(itself).union(*(known[source] for source in sources))
+        return {op: known[op] for op in known[end]}
+
+
+def _depths(waits: Mapping[Operation, frozenset[Operation]]) -> dict[Operation, int]:
+    """How many parts follow each other up to each part, itself included."""
+    depths: dict[Operation, int] = {}
+    for op in sorted(waits, key=lambda op: len(waits[op])):  # who is waited for has fewer to wait for
+        depths[op] = 1 + max((depths[other] for other in waits[op] - {op}), default=0)
+    return depths
 
 
 def _alive(metadata: Any) -> int:
@@ -119,7 +139,10 @@ def _run(answer: Any, case: Case) -> Seen:
         raise Wrong(f"{told}; expected is the sum, {made.total:,.0f}.")
     controls = any(op.control_inputs for op in graph.get_operations())
     picture = memory(metadata, title="Memory of the card")
-    return Seen(case, _alive(metadata), made.chain(total.op), controls, picture)
+    waits = made.waits(total.op)
+    depths = _depths(waits)
+    too_many = max((len(waits[op]) - depths[op] for op in waits), default=0)
+    return Seen(case, _alive(metadata), max(depths.values(), default=0), too_many, made.calls, controls, picture)
 
 
 def _demand_peak(seen: Seen) -> Picture:
@@ -134,9 +157,12 @@ def _demand_peak(seen: Seen) -> Picture:
 # -- what is checked -----------------------------------------------------------------------------------------
 
 
-@q2.check("One part at a time", points=4)
+@q2.check("One part at a time, each called once", points=4)
 def one(answer: Any, random: Random) -> Picture:
-    return _demand_peak(_run(answer, Case(random.randint(3, 6), 1, random.randrange(100_000, 200_000))))
+    seen = _run(answer, Case(random.randint(3, 6), 1, random.randrange(100_000, 200_000)))
+    if seen.calls > 1:
+        raise Wrong(f"in_turn called a part {seen.calls} times; expected is that it calls each once.", seen)
+    return _demand_peak(seen)
 
 
 @q2.check("Several parts at a time, not more", points=3)
@@ -150,13 +176,13 @@ def several(answer: Any, random: Random) -> Picture:
 def no_longer(answer: Any, random: Random) -> None:
     for at_once in (2, 3, 9):
         seen = _run(answer, Case(random.randint(6, 8), at_once, 1000))
+        told = f"{plural(seen.case.number, 'part')}, {at_once} at once"
         if seen.chain > seen.case.least:
-            case = seen.case
-            raise Wrong(
-                f"{plural(case.number, 'part')}, {at_once} at once: {seen.chain} of them have to run one after the "
-                f"other; expected: {case.least}.",
-                seen,
-            )
+            one_by_one = f"{seen.chain} of them have to run one after the other"
+            raise Wrong(f"{told}: {one_by_one}; expected: {seen.case.least}.", seen)
+        if seen.too_many:
+            side_by_side = "a part waits for several parts that run side by side"
+            raise Wrong(f"{told}: {side_by_side}; expected is that it begins when one of them is done.", seen)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
@@ -176,6 +202,22 @@ def lets_all_begin(seen: Seen) -> bool:
 )
 def makes_them_before(seen: Seen) -> bool:
     return seen.controls and seen.chain == 1
+
+
+@q2.mistake(
+    "Each call of a part makes its ops anew. Call each once, inside of the block with its control dependencies, and "
+    "keep what it returns."
+)
+def calls_twice(seen: Seen) -> bool:
+    return seen.calls > 1
+
+
+@q2.mistake(
+    "A whole group of parts waits until the whole group before it is done. If one of these is slow, there is room for "
+    "others, and nobody begins. Part i only has to wait for one: part i - at_once."
+)
+def waits_for_groups(seen: Seen) -> bool:
+    return seen.too_many > 0
 
 
 @q2.mistake(

@@ -38,3 +38,20 @@ def counts_from_the_end(parts, at_once):
         with tf.control_dependencies(results[i - at_once : i - at_once + 1]):
             results.append(part())
     return tf.add_n(results)
+
+
+def calls_twice(parts, at_once):
+    results = [part() for part in parts]
+    for i, part in enumerate(parts):
+        with tf.control_dependencies([results[i - at_once]] if i >= at_once else []):
+            results[i] = part()
+    return tf.add_n(results)
+
+
+def waits_for_groups(parts, at_once):
+    done, results = [], []
+    for start in range(0, len(parts), at_once):
+        with tf.control_dependencies(done):
+            done = [part() for part in parts[start : start + at_once]]
+        results += done
+    return tf.add_n(results)
