@@ -73,6 +73,7 @@ class Seen(NamedTuple):
     open: bool  # sentences still come
     waits: str = ""  # put, take or close, if that would wait for ever
     error: str = ""  # what the session said, if that says which mistake it is
+    shape: Sequence[int] = ()  # of a batch that is no table
 
     @property
     def sentences(self) -> list[Sentence]:
@@ -128,20 +129,36 @@ class Pipeline:
         """One more batch. OutOfRangeError is the end."""
         some = f"though {self.task.batch_size} sentences of one kind are there"
         batch = np.asarray(self._run("take", self._take, some if self.open else "though the queues should be closed"))
+        if batch.dtype == np.int32 and batch.ndim == 1:
+            told = f"A batch is an int32 of shape [sentences, words], not of {list(batch.shape)}."
+            raise Wrong(told, self.seen()._replace(shape=batch.shape))
         self._batches.append(rows_of(batch))
         return self.seen()
 
     def seen(self, waits: str = "", error: str = "") -> Seen:
         return Seen(self.task, self._arrived, list(self._batches), self.open, waits, error)
 
+    def _waiting(self, what: str) -> Seen:
+        """The evidence of a wait; with the batch that take gives of many sentences, if that is too large."""
+        seen = self.seen(what)
+        if what == "take" and self.open:
+            with contextlib.suppress(DeadlockError, errors.OpError):
+                # The take that waits goes on, and has its part of them.
+                for sentence in [self.task.sentences[self._arrived - 1]] * (3 * self.task.batch_size):
+                    self._on.session.run(self._put, {self._sentence: sentence})
+                more = np.asarray(self._on.session.run(self._take))
+                if len(more) > self.task.batch_size:
+                    return seen._replace(batches=[*seen.batches, rows_of(more)])
+        return seen
+
     def _run(self, what: str, fetches: Any, when: str, feed: Any = None) -> Any:
         try:
             return self._on.session.run(fetches, feed)
         except DeadlockError:
-            raise Wrong(f"{what} waits for ever, {when}.", self.seen(what)) from None
+            raise Wrong(f"{what} waits for ever, {when}.", self._waiting(what)) from None
         except errors.InvalidArgumentError as error:
             seen = self.seen(error=error.message)
-            if not (takes_by_the_sentence(seen) or forgets_the_longest(seen)):
+            if not (takes_by_the_sentence(seen) or forgets_the_longest(seen) or gives_no_shapes(seen)):
                 raise
             raise Wrong(f"{what} fails: {error.message.splitlines()[0]}", seen) from None
 
@@ -247,6 +264,30 @@ def takes_by_the_sentence(seen: Seen) -> bool:
 )
 def forgets_the_longest(seen: Seen) -> bool:
     return " is not in [0, " in seen.error
+
+
+@q1.mistake(
+    "A queue that makes batches must know the shapes of its elements: tf.PaddingFIFOQueue(capacity, [tf.int32], "
+    "shapes=[[None]]). A FIFOQueue can't pad sentences of different lengths."
+)
+def gives_no_shapes(seen: Seen) -> bool:
+    return "require the components to have specified shapes" in seen.error
+
+
+@q1.mistake(
+    "take gives one sentence, with dequeue(). A batch is several of them, padded to one length: "
+    "dequeue_up_to(batch_size)."
+)
+def takes_one_sentence(seen: Seen) -> bool:
+    return len(seen.shape) == 1
+
+
+@q1.mistake(
+    "take asks for more than batch_size sentences, and waits though a whole batch is there. A batch has batch_size of "
+    "them: dequeue_up_to(batch_size)."
+)
+def asks_for_too_many(seen: Seen) -> bool:
+    return any(len(batch) > seen.task.batch_size for batch in seen.batches)
 
 
 @q1.mistake(

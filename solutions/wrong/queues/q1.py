@@ -64,3 +64,18 @@ def forgets_the_longest(sentence, bounds, batch_size):
     queues = padding_queues(len(bounds))
     put = tf.QueueBase.from_list(kind_of(sentence, bounds), queues).enqueue(sentence)
     return put, fullest_of(queues).dequeue_up_to(batch_size), tf.group(*[queue.close() for queue in queues])
+
+
+def gives_no_shapes(sentence, bounds, batch_size):
+    queue = tf.FIFOQueue(100, [tf.int32])
+    return queue.enqueue(sentence), queue.dequeue_up_to(batch_size), queue.close()
+
+
+def takes_one_sentence(sentence, bounds, batch_size):
+    _, put, fullest, close = parts(sentence, bounds)
+    return put, fullest.dequeue(), close
+
+
+def asks_for_too_many(sentence, bounds, batch_size):
+    _, put, fullest, close = parts(sentence, bounds)
+    return put, fullest.dequeue_up_to(batch_size + 1), close
