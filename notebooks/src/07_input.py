@@ -53,7 +53,7 @@ def training(images, labels):
 # three times. `tf.watch()` writes down every call between the program and the tasks, with the bytes in it.
 #
 # - **Feeding**: each batch goes from the program to the master, and on to worker 1.
-# - **Preloading**: all examples go the same way once, into a variable of worker 1. Then each step takes its batch from there.
+# - **Preloading**: all examples go the same way once, into variables of worker 1. Then each step takes its batch from there.
 # - **Reading**: operations on worker 1 read the files. (We build them in a moment; here they come ready-made.)
 #
 # **Predict: how many bytes does the program send in each of the three ways? An epoch is 1,000 examples × 65 numbers × 4 bytes,
@@ -215,6 +215,9 @@ with (
 tf.viz.rates(seen, title="One thread reads")
 
 # %% [markdown]
+# The stage that takes batches waits all the time, though some 20 examples are in the queue: these must stay inside, to be mixed
+# with the next ones.
+#
 # ## Many readers: Coordinator and QueueRunner
 #
 # Reading is the *bottleneck*. Several threads can read at the same time, each with a reader of its own, so that each is in
@@ -304,14 +307,15 @@ def train_from_files(readers, start=True):
                     steps += 1
             except tf.errors.OutOfRangeError:
                 coordinator.request_stop()
+            ended = cluster.now()
             coordinator.join(threads)
-        return 100 * steps / (cluster.now() - began), seen
+        return 100 * steps / (ended - began), seen
 
 
 counts = [1, 2, 4]
 results = {readers: train_from_files(readers) for readers in counts}
 for readers, (rate, _) in results.items():
-    print(f"{readers} readers: {rate:,.0f} examples/s")
+    print(f"readers: {readers}   {rate:,.0f} examples/s")
 
 # %% [markdown]
 # In the pictures, the readers' stage is called after what they run, `shuffle_batch_join/…enqueue`, and the training step after

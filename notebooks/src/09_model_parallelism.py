@@ -459,9 +459,9 @@ def deep(x, devices):
 
 for count in (1, 2):
     try:
-        print(f"{count} GPU: a step takes {run(deep, count, inputs, gpu_memory='96MiB').ms:.2f} ms")
+        print(f"GPUs: {count}   a step takes {run(deep, count, inputs, gpu_memory='96MiB').ms:.2f} ms")
     except tf.errors.ResourceExhaustedError as error:
-        print(f"{count} GPU:", *error.message.splitlines()[:2], sep="\n  ")
+        print(f"GPUs: {count}", *error.message.splitlines()[:2], sep="\n  ")
 
 # %% [markdown]
 # Now even a slow cut is better than none.

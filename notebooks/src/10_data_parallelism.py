@@ -25,7 +25,7 @@ tf.logging.set_verbosity(tf.logging.WARN)  # 30 workers have much to say
 # ## The hardware and the model
 #
 # One parameter server and some workers, each a machine with one GPU. Our model is some 40,000 times smaller than a real one
-# for photographs. So that a step still takes about a tenth of a second, the GPU is a thousand times slower than a Tesla K40.
+# for photographs. So that a worker still needs some 50 ms for a step, the GPU is a thousand times slower than a Tesla K40.
 # No two steps take equally long: now and then a worker is a *straggler*, who takes twice as long as usual. That is drawn by
 # lot, from a seed.
 
@@ -164,7 +164,7 @@ print("in-graph, asynchronous:", train_in_graph(in_graph_async)[1])
 #
 # - `SyncReplicasOptimizer` makes them step together: it takes the mean of the first `aggregate` gradients. One worker, the
 #   *chief*, applies it, and tells the others to go on;
-# - `StalenessOptimizer` lets each gradient know how *stale* it is: how many updates were made between the moment when the
+# - `StalenessOptimizer`, which TensorFlow has not, lets each gradient know how *stale* it is: how many updates were made between the moment when the
 #   worker read the variables and the moment when its gradient arrived;
 # - the learning rate. We will come to that.
 
@@ -270,8 +270,8 @@ tf.viz.curve(times, below(2.5, runs), "virtual time (s)", "loss on all training 
 # %%
 for name, run in runs.items():
     first = run.reaches(0.25)
-    when = f"{first:.2f} s" if first < np.inf else "never"
-    print(f"{name:16} {run.steps_per_minute:8,.0f} updates/minute   loss 0.25 after {when}")
+    when = f"after {first:.2f} s" if first < np.inf else "never"
+    print(f"{name:16} {run.steps_per_minute:8,.0f} updates/minute   loss 0.25 {when}")
 free, full, spare = runs.values()
 assert free.steps > 10 * spare.steps > 10 * full.steps
 assert spare.reaches(0.25) < full.reaches(0.25) < free.reaches(0.25)
@@ -319,7 +319,7 @@ tf.viz.staleness(free.staleness, title="Staleness of asynchronous training")
 
 
 # %%
-def walk(client, rate, steps=12):
+def walk(client, rate, steps):
     """Rows (number of the update, x that the gradient was computed from, x when it arrived)."""
     place = tf.train.replica_device_setter(
         cluster=client.cluster_spec, ps_device="/job:ps/cpu:0", worker_device=f"{client.device}/gpu:0"
@@ -340,10 +340,10 @@ def walk(client, rate, steps=12):
     return rows
 
 
-def together(workers, rate):
+def together(workers, rate, updates=96):
     """All updates of `workers` who walk together, in their order."""
     with tf.Cluster(ps=1, worker=workers, clock="virtual", **hardware) as cluster:
-        rows = cluster.run(lambda client: walk(client, rate))
+        rows = cluster.run(lambda client: walk(client, rate, updates // workers))
     return np.array(sorted(row for of_one in rows for row in of_one))
 
 
@@ -365,9 +365,8 @@ tf.viz.curve(number, both, "update", "x", title=title)
 
 # %%
 alone, eight = together(workers=1, rate=0.4), together(workers=8, rate=0.4)
-steps = np.arange(12)
-both = {"one worker": alone[:12, 2], "eight workers": eight[:12, 2]}
-tf.viz.curve(steps, both, "update", "x when the gradient arrives")
+both = {"one worker": alone[:, 2], "eight workers": eight[:, 2]}
+tf.viz.curve(np.arange(len(eight)), both, "update", "x when the gradient arrives")
 
 # %%
 print(f"x after {len(alone)} updates of one worker: {alone[-1, 2]:.4f}")
@@ -433,21 +432,50 @@ assert max(late["lower rate"], late["scale"]) < min(late["drop"], late["warm-up"
 #
 # ## What it depends on
 #
-# That synchronous training with spares wins is no law. We changed one thing at a time in the race of the thirty:
+# That synchronous training with spares wins is no law. We change one thing at a time in the race of the thirty: how much steps
+# vary, and the momentum.
 #
-# - **Stragglers.** If steps hardly vary, `tf.sim.lognormal(0.05)`, spares gain nothing: they reach 0.25 after 0.70 s, all together
-#   after 0.61 s. With a heavy tail, `tf.sim.pareto(2.0)`, waiting for all makes 246 updates per minute, waiting for 27 makes 438.
-# - **Momentum.** Staleness acts like a momentum of its own, and the two add up. Without any (`momentum=0.0`) the order turns
-#   round: asynchronous at a rate of 0.1 ends at 0.43, all together at a rate of 3 at 0.57, with spares at 0.83.
-# - **Learning rates.** Asynchronous training at 0.02 is wilder, at 0.005 tamer and slower. Each way needs a rate of its own.
+# **Predict: what are spares good for if all steps take nearly the same time? And if now and then one takes very long?**
+# (Again some seconds.)
+
+# %%
+even, heavy = tf.sim.lognormal(0.05), tf.sim.pareto(2.0)
+others = {
+    "steps hardly vary, all": (ways["sync"], {"stragglers": even}),
+    "steps hardly vary, spares": (ways["sync + 3 spares"], {"stragglers": even}),
+    "heavy tail, all": (ways["sync"], {"stragglers": heavy}),
+    "heavy tail, spares": (ways["sync + 3 spares"], {"stragglers": heavy}),
+    "no momentum, async": (Way(rate=0.1, momentum=0.0), {}),
+    "no momentum, all": (Way(rate=3.0, momentum=0.0, aggregate=MANY), {}),
+    "no momentum, spares": (Way(rate=3.0, momentum=0.0, aggregate=MANY - 3), {}),
+}
+for name, (way, changed) in others.items():
+    run = tf.sim.race(work, {name: way}, workers=MANY, **hardware | changed)[name]
+    first = run.reaches(0.25)
+    when = f"after {first:.2f} s" if first < np.inf else "never"
+    told = f"{run.steps_per_minute:6,.0f} updates/minute   loss 0.25 {when}"
+    print(f"{name:26} {told}, {run.losses[-1]:.2f} at the end", flush=True)
+
+# %% [markdown]
+# - **Stragglers.** If steps hardly vary, spares gain nothing: those who wait for all are there first. With a *heavy tail*, where
+#   a few steps take very long, waiting for 27 makes nearly twice as many updates as waiting for all.
+# - **Momentum.** Staleness acts like a momentum of its own, and the two add up. Without any, the order turns round:
+#   asynchronous training ends lowest, then all together, and spares come last.
 #
 # So measure, with your model and your machines. `notebooks/demos/race.ipynb` has this race with sliders.
 #
 # ## Exercise
 #
-# [exercises/ex10_sync_rule](../exercises/ex10_sync_rule.ipynb): write the rule by which gradients of many workers become one step.
+# - [exercises/ex10_training](../exercises/ex10_training.ipynb): train with four workers, with and without waiting, and compare
+#   both with one worker whose network is cut in two.
+# - [exercises/ex10_sync_rule](../exercises/ex10_sync_rule.ipynb): write the rule by which gradients of many workers become one
+#   step.
+# - [exercises/ex10_ring](../exercises/ex10_ring.ipynb): add up the gradients of all workers in a ring, without a parameter server.
 #
-# And try this here: with 30 workers, which number of spares is best?
+# And try this here:
+#
+# - With 30 workers, which number of spares is best?
+# - In the race, give asynchronous training a rate of 0.02, and of 0.005. Which of the two is wilder, which is slower?
 #
 # ## What you can do now
 #
