@@ -128,6 +128,10 @@ def _hint(graph: ColocationGraph, group: Group) -> str:
     """What a reader can do about a request that can't be satisfied."""
     wanted = device_spec.parse(group.requested)
     if not any(device_spec.matches(str(wanted._replace(type=None, id=None)), device) for device in graph.devices):
+        if all(device_spec.parse(device).job == "localhost" for device in graph.devices):
+            return (
+                "What to do: this session is on no cluster. Give tf.Session the address of a server, or cluster.target."
+            )
         return "What to do: the cluster has no such job or task; see tf.train.ClusterSpec."
     soft = "or let the session choose another device: tf.ConfigProto(allow_soft_placement=True)"
     culprit = group.cpu_only

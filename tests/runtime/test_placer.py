@@ -404,3 +404,12 @@ def test_long_chains_of_groups_are_no_problem():
             node.attrs["_class"] = [f"loc:@n{int(node.name[1:]) - 1}".encode()]
     found = place(nodes[::-1], TWO_GPUS, LOCAL)
     assert {found[node.name] for node in nodes if node.op == "Neg"} == {TWO_GPUS[2]}
+
+
+@pytest.mark.parametrize("on_cluster", [False, True])
+def test_a_session_on_no_cluster_is_told_so(on_cluster):
+    with tf.Graph().as_default(), tf.Cluster(worker=1) as cluster, tf.device("/job:worker/task:7"):
+        one, session = tf.constant(1), tf.Session(cluster.target if on_cluster else "")
+        with session, pytest.raises(tf.errors.InvalidArgumentError) as caught:
+            session.run(one)
+    assert ("this session is on no cluster" in caught.value.message) is not on_cluster
