@@ -212,6 +212,14 @@ def takes_a_port_twice(seen: Seen) -> bool:
 
 
 @q1.mistake(
+    "CUDA_VISIBLE_DEVICES has the numbers of GPUs, '0' or '0,1', and no names of devices: '/gpu:0' is what an op asks "
+    "for once the server runs. Use str(gpu)."
+)
+def names_devices(seen: Seen) -> bool:
+    return any(text and ":" in text for job in ("ps", "worker") for text in _visible(seen, job))
+
+
+@q1.mistake(
     "All parameter servers are on one machine: its network card has to carry the traffic of all workers. Put ps task i "
     "on machines[i % len(machines)]."
 )

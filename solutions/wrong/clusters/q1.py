@@ -38,3 +38,8 @@ def numbers_gpus_of_all_machines(machines, gpus, ps_tasks):
 
 def gives_a_gpu_twice(machines, gpus, ps_tasks):
     return addresses(machines, gpus, ps_tasks), {"ps": "", "worker": ["0"] * (gpus * len(machines))}
+
+
+def names_devices(machines, gpus, ps_tasks):
+    visible = [f"/gpu:{gpu}" for gpu in texts(machines, gpus)]
+    return addresses(machines, gpus, ps_tasks), {"ps": "", "worker": visible}
