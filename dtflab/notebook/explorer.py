@@ -23,6 +23,7 @@ from IPython.display import display
 
 from dtflab.machine.clock import REAL
 from dtflab.machine.console import in_notebook
+from dtflab.viz.style import PROJECTOR, current
 
 _NOTHING = {"text/plain": ""}  # where widgets don't run
 
@@ -94,13 +95,15 @@ class Explorer:
             options = [(slider.text(value), value) for value in slider.values]
             self.widgets[name] = widget = ipywidgets.SelectionSlider(
                 options=options, value=self.values[name], description=name.replace("_", " "), continuous_update=False,
-                style={"description_width": "9em"}, layout={"width": "34em"},
+                style={"description_width": "9em"}, layout={"width": "36em", "flex": "0 0 auto"},
             )  # fmt: skip
             widget.observe(self._moved, "value")
             rows.append(ipywidgets.HBox([widget, ipywidgets.HTML(f"<small>{html.escape(slider.says)}</small>")]))
         self._status = ipywidgets.HTML()
         self._tell("")
-        bundle = ipywidgets.VBox([*rows, self._status])._repr_mimebundle_()
+        box = ipywidgets.VBox([*rows, self._status])
+        box.add_class("dtf-sliders")
+        bundle = box._repr_mimebundle_()
         display({**bundle, **_NOTHING}, raw=True)
 
     def _moved(self, change: Any) -> None:
@@ -154,7 +157,7 @@ class Explorer:
     def _tell(self, status: str) -> None:
         if self._status is not None:
             said = f"in a cell: <code>{html.escape(self.code)}</code>"
-            self._status.value = f"<small>{said}&emsp;<b>{status}</b></small>"
+            self._status.value = f"{_letters()}<small>{said}&emsp;<b>{status}</b></small>"
 
 
 def explore(draw: Callable[..., Any], **sliders: Slider) -> Explorer:
@@ -163,6 +166,17 @@ def explore(draw: Callable[..., Any], **sliders: Slider) -> Explorer:
     `draw` takes them by name, and returns anything that a notebook can show, or yields it bit by bit.
     """
     return Explorer(draw, sliders)
+
+
+def _letters() -> str:
+    """Widgets know no styles: what makes the words beside the sliders as large as those of a projector's picture."""
+    if current() is not PROJECTOR:
+        return ""
+    words = ", ".join(f".dtf-sliders {each}" for each in (".widget-label", ".widget-readout", "small", "code"))
+    large = f"{words}{{font-size:16pt!important;line-height:1.2}}"
+    return (
+        f"<style>{large} .dtf-sliders .widget-hbox{{height:auto}} .dtf-sliders .widget-readout{{min-width:6em}}</style>"
+    )
 
 
 def _bundle(picture: Any) -> dict[str, Any]:

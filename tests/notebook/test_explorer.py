@@ -127,3 +127,15 @@ def test_what_can_not_be_set_is_told():
         one.set(workers=1)
     with pytest.raises(ValueError, match="n begins at 3, which is none of its values"):
         explore(str, n=Slider([1, 2], 3, "Look."))
+
+
+def test_words_beside_the_sliders_are_large_on_a_projector(shown):
+    one = explore(str, object=Slider([1, 2], 1, "Look."))
+    one._ipython_display_()
+    assert "font-size" not in one._status.value
+    viz.style("projector")
+    try:
+        one.set(object=2)
+        assert one.still.wait(WAIT) and ".widget-readout" in one._status.value and "16pt" in one._status.value
+    finally:
+        viz.style("default")
