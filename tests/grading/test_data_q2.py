@@ -115,3 +115,24 @@ def test_the_rule_is_the_librarys(seed):
     for one, two in zip(played(other(), calls), by_library(calls), strict=True):
         assert (one is None) == (two is None)
         assert one is None or np.allclose(one, two)
+
+
+def test_a_gradient_of_the_same_step_that_is_dropped_is_not_called_lost_in_a_take():
+    def accumulator():
+        kept, steps = [], []
+
+        def push(gradient, local_step):
+            if local_step > len(steps):
+                kept.append(gradient)
+
+        def take(required):
+            return None if len(kept) < required else steps.append(1)
+
+        return push, take
+
+    assert "Gradients got lost" not in tf.grade("data/q2", accumulator).text
+
+
+def test_zero_in_the_place_of_none_is_not_called_another_accumulators():
+    text = tf.grade("data/q2", lambda: (lambda gradient, local_step: None, lambda required: 0)).text
+    assert "take(1) of another gave 0" in text and "count in another one" not in text

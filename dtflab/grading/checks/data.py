@@ -200,10 +200,10 @@ def means(answer: Any, random: Random) -> None:
 @q2.check("While there are too few gradients, take returns None and loses none", points=2)
 def too_few(answer: Any, random: Random) -> None:
     workers = random.randint(3, 5)
-    calls: list[Push | Take] = []
+    calls: list[Push | Take] = [Push(_gradient(random), 0), Take(1)]  # that a step can be made is another matter
     for _ in range(workers - 1):
-        calls += [Take(workers), Push(_gradient(random), 0)]
-    demand_rule(answer, [*calls, Take(workers), Push(_gradient(random), 0), Take(workers), Take(1)])
+        calls += [Take(workers), Push(_gradient(random), 1)]
+    demand_rule(answer, [*calls, Take(workers), Push(_gradient(random), 1), Take(workers), Take(1)])
 
 
 @q2.check("If more have come than are required, all of them count", points=2)
@@ -230,7 +230,7 @@ def alone(answer: Any, random: Random) -> None:
         first[0](gradient, 0)
     if (got := second[1](1)) is not None:
         told = f"3 gradients were pushed to one accumulator; take(1) of another gave {_numbers(got)}, expected is None."
-        raise Wrong(told, Seen((), (), carried=True))
+        raise Wrong(told, Seen((), (), carried=bool(np.any(got))))
     demand_rule(answer, [*(Push(one, 0) for one in gradients), Take(4), *(Push(one, 1) for one in gradients), Take(3)])
 
 
@@ -291,6 +291,9 @@ def only_the_same_step(seen: Seen) -> bool:
     return seen.follows(stale=lambda local_step, step: local_step != step)
 
 
-@q2.mistake("Gradients got lost in a take that gave None. As long as there are too few, they wait for the others.")
+@q2.mistake(
+    "Gradients got lost after a take that gave None. As long as there are too few, they wait for the others, and no "
+    "step is counted."
+)
 def loses_when_too_few(seen: Seen) -> bool:
     return seen.follows(loses=True)

@@ -211,4 +211,4 @@ def adds_again(seen: Seen) -> bool:
     "grow on their way round."
 )
 def meets_everybody(seen: Seen) -> bool:
-    return not seen.ring
+    return not seen.ring and max(seen.load(0) + seen.load(1)) <= seen.bound + 1
