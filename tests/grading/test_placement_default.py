@@ -35,6 +35,7 @@ RIGHT = {
     "what changes them": answer(cpu=lambda n: [tf.assign_add(tf.Variable(1), 2).op for _ in range(n)]),
     "how variables are read": answer(dragged=lambda n: [tf.Variable(i)._snapshot.op for i in range(n)]),
     "beside text": answer(dragged=lambda n: beside(tf.as_string(1).op, n)),
+    "beside a queue": answer(dragged=lambda n: beside(tf.RandomShuffleQueue(9, 1, "float").queue_ref.op, n)),
     "values only needed there": answer(dragged=lambda n: [tf.Variable(i).initializer.inputs[1].op for i in range(n)]),
 }
 
@@ -52,15 +53,27 @@ def the_second_gpu(number):
         return [tf.square(2.0) for _ in range(number)]
 
 
+def queues(number):
+    return [tf.FIFOQueue(1, tf.float32).queue_ref.op for _ in range(number)]
+
+
+def queues_on_a_task(number):
+    with tf.device("/job:worker"):
+        return queues(number)
+
+
+def text_on_any_cpu(number):
+    with tf.device("CPU"):
+        return [tf.as_string(1.0) for _ in range(number)]
+
+
 BAD = {
     "nothing": (lambda g, c, d: None, "without_pins returned None; expected is a dict"),
     "a list is missing": (lambda g, c, d: {"gpu": []}, "without_pins returned a dict with gpu; expected is a dict"),
     "one op again and again": (answer(gpu=lambda n: [tf.ones([])] * (n + 1)), "'gpu' has 1 op; expected"),
     "names": (answer(cpu=lambda n: [str(i) for i in range(n)]), "expected are ops of the default graph"),
-    "the library pins queues": (
-        answer(dragged=lambda n: beside(tf.FIFOQueue(1, tf.float32).queue_ref.op, n)),
-        "is pinned to /device:CPU:*",
-    ),
+    "a queue with a pin": (answer(cpu=queues_on_a_task), "is pinned to /job:worker/device:CPU:*; no op may have a pin"),
+    "a pin to any CPU": (answer(cpu=text_on_any_cpu), "is pinned to /device:CPU:*; no op may have a pin"),
     "a pin": (answer(gpu=the_second_gpu), "no op may have a pin"),
 }
 
@@ -70,3 +83,9 @@ def test_what_is_wrong_is_told(name):
     wrong, told = BAD[name]
     score = tf.grade(Q3, wrong)
     assert score == 0 and told in score.text, score.text
+
+
+@pytest.mark.parametrize("kind", ["cpu", "dragged"])
+def test_a_queue_is_on_the_cpu_because_the_library_pins_it_and_that_alone_is_wrong(kind):
+    score = tf.grade(Q3, answer(**{kind: queues}))
+    assert score == 6 and "(TensorFlow itself pins each queue to the CPU)" in score.text, score.text
