@@ -38,6 +38,11 @@ def test_an_answer_that_is_not_there_gets_nothing_and_says_what_to_do_next(quest
 
 
 @EACH
+def test_an_answer_that_gives_none_gets_nothing(question):
+    assert mark(question, lambda *args, **kwargs: None) == 0
+
+
+@EACH
 def test_three_mistakes_or_more_are_catalogued_and_each_has_a_wrong_answer(question):
     assert len(question.mistakes) >= 3
     assert set(wrong_answers(question)) == {mistake.name for mistake in question.mistakes}

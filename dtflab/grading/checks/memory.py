@@ -157,7 +157,7 @@ def both(answer: Any, random: Random) -> None:
     _demand_running(answer, Case(random.randint(3, 4), 2, random.randint(48, 60), 256))
 
 
-@q1.check("A program that is too large for a card is known as such", points=2)
+@q1.check("A program that is too large for a card is known as such, and one that isn't runs", points=2)
 def too_large(answer: Any, random: Random) -> None:
     for programs, cards in ((1, 1), (2, 2)):
         case = Case(programs, cards, random.randint(260, 500), 256)
@@ -166,6 +166,7 @@ def too_large(answer: Any, random: Random) -> None:
             raise Wrong(
                 f"For {case}, settings gave {plural(len(value), 'pair')}, but none can help: expected is None.", seen
             )
+    _demand_running(answer, Case(1, 1, random.randint(45, 60), 256))
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------

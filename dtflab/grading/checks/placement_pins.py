@@ -144,9 +144,10 @@ def without_kernel(answer: Any, random: Random) -> None:
     _demand(answer, random, OPEN, gpu_kernel=False, refused=False)
 
 
-@q2.check("Pins that can't be kept: None", points=2)
+@q2.check("Pins that can't be kept: None, and a device for one that can", points=2)
 def refused(answer: Any, random: Random) -> None:
     _demand(answer, random, BAD, refused=True)
+    _demand(answer, random, FULL[:1], gpu_kernel=True)
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
