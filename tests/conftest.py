@@ -85,6 +85,7 @@ def no_gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     yield
     hosts.simulate_gpus(None)
+    os.environ.pop("DTFLAB_HOST", None)  # a notebook that simulates GPUs is a host of its own from then on
 
 
 # ---- nothing is left behind ----
