@@ -1,7 +1,8 @@
 """The picture of a cluster: machines, the tasks on them, the two services of each task, and its devices.
 
 A machine is a box: all tasks whose addresses have the same host. A service is a coloured box if it was called while a
-watch saw it; a line goes from each client to the master services that it called.
+watch saw it; a dashed line goes from each client to the master services that it called, a thin one from each of these
+to the worker services that it called.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from dtflab.cluster.cluster import Cluster, RunningTask, device_label
 from dtflab.graph import errors
 from dtflab.graph.text_table import text_table
-from dtflab.graph.watch import Watch
+from dtflab.graph.watch import Call, Watch
 from dtflab.viz import marks
 from dtflab.viz.parties import client_label, is_task, party
 from dtflab.viz.picture import Picture
@@ -27,8 +28,12 @@ _STYLE = (
     ".dtf .machine{fill:var(--soft);fill-opacity:.07;stroke:var(--soft);stroke-opacity:.45}"
     ".dtf .task{fill:var(--bg);stroke:var(--rule)}"
     ".dtf .idle{fill:none;stroke:var(--soft);stroke-opacity:.6}"
+    ".dtf .asks{fill:none;stroke:var(--soft);stroke-width:1.2}"
     ".dtf .session{fill:none;stroke:var(--soft);stroke-width:1.7;stroke-dasharray:5 4}"
 )
+
+
+_Pair = tuple[str, str]  # who calls, who is called
 
 
 class _Task(NamedTuple):
@@ -55,13 +60,21 @@ def machines(
     tasks = [_task(task, served) for task in cluster.tasks]
     sessions = sorted({(call.source, call.target) for call in calls if not is_task(call.source)})
     sessions = [(client, task) for client, task in sessions if task in {task.name for task in tasks}]
-    drawing = _Drawing(tasks, sessions, room(width), title)
+    masters = {task for _, task in sessions}
+    asked = sorted({(call.source, call.target) for call in calls if call.source in masters and _is_a_masters(call)})
+    drawing = _Drawing(tasks, sessions, asked, room(width), title)
     heads = ("task", "machine", "port", "devices", "called", "state")
     rows = [[party(t.name).label, t.host, t.port, ", ".join(t.devices), ", ".join(t.called), t.state] for t in tasks]
     told = [f"{client_label(client)} has a session at {party(task).label}" for client, task in sessions]
+    told += [f"master {party(one).label} called the worker service of {party(task).label}" for one, task in asked]
     sentence = f"{title}: {drawing.summary}. " + " ".join(f"{text}." for text in [*map(_told, tasks), *told])
     text = "\n".join([drawing.summary, text_table(heads, rows), *told])
     return Picture(drawing.markup, drawing.size, _STYLE, sentence, [(title, heads, rows)], text)
+
+
+def _is_a_masters(call: Call) -> bool:
+    """Whether a task called another as its master does: workers only fetch tensors of each other."""
+    return is_task(call.target) and call.target != call.source and call.method != "RecvTensor"
 
 
 def _task(task: RunningTask, served: set[tuple[str, str]]) -> _Task:
@@ -86,7 +99,9 @@ def _told(task: _Task) -> str:
 class _Drawing:
     """Where everything stands: clients on the left, machines one below the other on the right."""
 
-    def __init__(self, tasks: Sequence[_Task], sessions: Sequence[tuple[str, str]], width: float, title: str) -> None:
+    def __init__(
+        self, tasks: Sequence[_Task], sessions: Sequence[_Pair], asked: Sequence[_Pair], width: float, title: str
+    ) -> None:
         clients = list(dict.fromkeys(client for client, _ in sessions))
         self.summary = f"{plural(len(tasks), 'task')} on {plural(len({t.host for t in tasks}), 'machine')}"
         if sessions:
@@ -110,7 +125,7 @@ class _Drawing:
         low, high = y - _GAP, head.height + 12 + len(drawn) * (_CLIENT + _GAP) - _GAP
         ways = list(self._sessions(drawn, sessions, head.height + 12 + max(0.0, low - high) / 2))
         self.size = (width, max(low, high))
-        self.markup = join([head, *boxes, *ways])
+        self.markup = join([head, *boxes, *self._asks(asked), *ways])
 
     def _machine(self, host: str, tasks: Sequence[_Task], y: float) -> Iterator[Markup]:
         high = _HEAD + len(tasks) * _TASK
@@ -139,7 +154,20 @@ class _Drawing:
         devices = shorten("   ".join(task.devices), self._wide - 40)
         yield tag("text", devices, x=x + 8, y=y + 70, class_="soft")
 
-    def _sessions(self, clients: Sequence[str], sessions: Sequence[tuple[str, str]], top: float) -> Iterator[Markup]:
+    def _asks(self, asked: Sequence[_Pair]) -> Iterator[Markup]:
+        """From below a master service along the right edge, where no text is, to the worker services."""
+        start = self._left + 20 + (text_width(_SERVICES[0], 11) + 16) / 2
+        end = self._left + 20 + sum(text_width(service, 11) + 24 for service in _SERVICES) - 7
+        lanes = list(dict.fromkeys(master for master, _ in asked))
+        for master, task in asked:
+            if master in self._masters and task in self._masters:
+                lane = self._left + self._wide - 9 + 3 * (lanes.index(master) % 3)
+                low, to = self._masters[master] + _BOX / 2, self._masters[task]
+                corners = [(start, low), (start, low + 4), (lane, low + 4), (lane, to), (end, to)]
+                yield tag("path", d=line_path(corners, 4), class_="asks")
+                yield tag("path", d=arrow_head((end, to), (lane, to), 7), style="fill:var(--soft)")
+
+    def _sessions(self, clients: Sequence[str], sessions: Sequence[_Pair], top: float) -> Iterator[Markup]:
         for i, client in enumerate(clients):
             y = top + i * (_CLIENT + _GAP)
             label = client_label(client)
