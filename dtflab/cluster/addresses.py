@@ -17,7 +17,7 @@ def spec_of(spec: Any, jobs: dict[str, Any], name: str, with_ports: bool) -> Clu
     if spec is not None:
         if jobs:
             raise ValueError("Give either a cluster spec or jobs by name, not both.")
-        return ClusterSpec(spec)
+        return _each_once(ClusterSpec(spec))
     if not jobs:
         raise ValueError("A cluster needs at least one task: Cluster(ps=1, worker=2).")
     members: dict[str, list[str]] = {}
@@ -32,7 +32,22 @@ def spec_of(spec: Any, jobs: dict[str, Any], name: str, with_ports: bool) -> Clu
             members[job] = list(tasks)
     if not members:
         raise ValueError("A cluster needs at least one task: Cluster(ps=1, worker=2).")
-    return ClusterSpec(members)
+    return _each_once(ClusterSpec(members))
+
+
+def _each_once(spec: ClusterSpec) -> ClusterSpec:
+    """The same; ValueError if two of its tasks have one address, where only one server can be."""
+    tasks: dict[str, str] = {}
+    for job in spec.jobs:
+        for index in spec.task_indices(job):
+            address, task = spec.task_address(job, index), f"/job:{job}/task:{index}"
+            if address in tasks:
+                raise ValueError(
+                    f"The address {address} stands twice in the cluster's spec: {tasks[address]} and {task} have it. "
+                    "Give each task a port of its own."
+                )
+            tasks[address] = task
+    return spec
 
 
 def counted(jobs: dict[str, Any]) -> set[str]:

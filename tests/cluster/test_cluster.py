@@ -118,6 +118,12 @@ def test_an_exception_leaves_nothing_running(engine):
         ({"worker": True}, TypeError, "number of tasks or a list"),
         ({"worker": "localhost:1"}, TypeError, "number of tasks or a list"),
         ({"spec": {"a": ["x:1"]}, "worker": 1}, ValueError, "not both"),
+        (
+            {"spec": {"ps": ["a:1"], "worker": ["a:1"]}},
+            ValueError,
+            "a:1 stands twice.*: /job:ps/task:0 and /job:worker",
+        ),
+        ({"worker": ["a:1", "b:1", "a:1"]}, ValueError, "/job:worker/task:0 and /job:worker/task:2 have it. Give each"),
         ({"worker": 1, "engine": "cloud"}, ValueError, "'inprocess' or 'process'"),
     ],
 )
