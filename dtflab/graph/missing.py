@@ -17,6 +17,13 @@ _INSTEAD = {
         "contrib.rnn, tf.lookup.StaticVocabularyTable for the index tables of contrib.lookup; and for contrib.seq2seq "
         "dtflab.attention, for regularizers of contrib.layers dtflab.regularizers"
     ),
+    "tf.distribute": "tf.train.replica_device_setter, tf.train.SyncReplicasOptimizer or tf.train.AllReduceOptimizer",
+    "tf.enable_eager_execution": "a session: sess.run(...); there is no eager execution",
+    "tf.estimator": "tf.train.MonitoredTrainingSession, and your own function that builds the model",
+    "tf.feature_column": "tf.lookup, tf.one_hot and tf.nn.embedding_lookup",
+    "tf.function": "the graph itself: what you call outside of it builds it",
+    "tf.keras": "tf.layers, tf.losses and tf.train's optimizers",
+    "tf.ragged": "tf.SparseTensor, or a dense tensor that is padded",
     "tf.op_scope": "tf.name_scope",
     # Names of TensorFlow 0.x.
     "tf.audio_summary": "tf.summary.audio",
