@@ -60,7 +60,10 @@ def test_every_right_answer_gets_full_marks(answer, seed, monkeypatch):
 BAD = {
     "nothing": (lambda results, images: None, "A tensor of classes, whole numbers, is expected; returned was None"),
     "probabilities": (lambda results, images: tf.nn.softmax(images), "A tensor of classes, whole numbers, is expected"),
-    "one class for all": (lambda results, images: tf.constant(3), "your classes are theirs for 0"),
+    "one class for all": (
+        lambda results, images: tf.constant(3),
+        "the classes have shape []; expected is [200], a class for each image",
+    ),
 }
 
 
@@ -89,3 +92,11 @@ def test_all_nets_on_one_device_lose_the_points_for_devices():
 
     passed = {result.check.name: result.passed for result in tf.grade(Q2, elsewhere).reports[0].results}
     assert passed["together"] and not passed["apart"]
+
+
+def test_a_largest_number_along_the_images_is_told_by_its_shape():
+    def ensemble(results, images):
+        with tf.device(results[0].device):
+            return tf.argmax(tf.nn.softmax(images[:, :10]), axis=0)
+
+    assert "For 200 images the classes have shape [10]; expected is [200]" in tf.grade("many/q2", ensemble).text

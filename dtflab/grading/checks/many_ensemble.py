@@ -200,7 +200,10 @@ def demand_best(answer: Any, made: Sequence[Member]) -> None:
     if not seen.says(best_three):
         labels = digits().validation.labels
         best = classes_of(made, best_three, mean_of_probabilities)
-        same = int(np.sum(best == seen.classes)) if np.shape(seen.classes) == best.shape else 0
+        if np.shape(seen.classes) != best.shape:
+            told = f"For {len(labels)} images the classes have shape {list(np.shape(seen.classes))}"
+            raise Wrong(f"{told}; expected is {list(best.shape)}, a class for each image.", seen)
+        same = int(np.sum(best == seen.classes))
         ranks = ", ".join(f"{one.result.container} {one.result.accuracy:.3f}" for one in best_three(made)[::-1])
         raise Wrong(
             f"The three best are {ranks}. Of {len(labels)} validation images, your classes are theirs for {same}.", seen
