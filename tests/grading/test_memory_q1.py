@@ -69,8 +69,13 @@ BAD = {
     "numbers": (lambda p, c, n, m: [(i % c, None) for i in range(p)], "one of the settings is (0, None)"),
     "too little": (
         lambda p, c, n, m: [(str(i % c), options(per_process_gpu_memory_fraction=0.5 * n / m)) for i in range(p)],
-        "program 1 failed. OOM when allocating",
+        "program 1 stopped: OOM when allocating tensor with shape[",
     ),
+    "no setting": (
+        lambda p, c, n, m: [(None, None)] * p,
+        "from device: CUDA_ERROR_OUT_OF_MEMORY. Of card 0 of the machine, program 1 holds 245 MiB.",
+    ),
+    "no card": (lambda p, c, n, m: [("", None)] * p, "program 1 stopped: Cannot assign a device"),
     "one card for all, which grow": (
         lambda p, c, n, m: [(None, options(allow_growth=True))] * p,
         "Let them see different cards",

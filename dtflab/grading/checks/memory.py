@@ -124,6 +124,14 @@ def _start(case: Case, pairs: Sequence[tuple[str | None, Any]]) -> tuple[int, st
     return None
 
 
+def _in_short(why: str) -> str:
+    """What a program could not get, and who holds the card: the beginnings of the error's lines, without its advice."""
+    lines = {line.partition(" ")[0]: line for line in why.split("\n")}
+    what = lines.get("failed") or lines.get("OOM") or lines.get("Cannot") or why.partition("\n")[0]
+    parts = [what.partition(" on /job")[0].partition(". ")[0], lines.get("Of", "")]
+    return " ".join(f"{part.removesuffix('.')}." for part in parts if part)
+
+
 def _demand_running(answer: Any, case: Case) -> None:
     """Wrong unless all programs run beside each other with the answer's settings."""
     value = answer(case.programs, case.cards, case.need * MIB, case.memory * MIB)
@@ -133,8 +141,7 @@ def _demand_running(answer: Any, case: Case) -> None:
     failed = _start(case, pairs)
     if failed is not None:
         number, why = failed
-        lines = [line for line in why.split("\n") if line.startswith(("OOM", "failed", "Of card", "Cannot assign"))]
-        raise Wrong(f"{case}: program {number} failed. " + " ".join(lines), _seen(case, pairs))
+        raise Wrong(f"{case}: program {number} stopped: {_in_short(why)}", _seen(case, pairs))
 
 
 # -- what is checked -----------------------------------------------------------------------------------------
