@@ -215,10 +215,11 @@ for container, name in (("", "x"), ("", "y"), ("problem-1", "x")):
 # %%
 tf.reset_default_graph()
 with tf.device("/job:ps/task:0"):
-    y = tf.Variable(0.0, name="y")
+    y = tf.Variable(110.0, name="y")
     with tf.container("problem-1"):
-        x = tf.Variable(0.0, name="x")
+        x = tf.Variable(1100.0, name="x")
 sessions = {"worker 0": tf.Session(worker0), "worker 1": tf.Session(worker1)}
+sessions["worker 0"].run([x.initializer, y.initializer])  # the values that they have, so that this cell can run again
 for sess in sessions.values():
     sess.run([x, y])
 
