@@ -14,7 +14,7 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# ## One worker, one step
+# ## One worker, two steps
 #
 # First look: a cluster of one ps and one worker. `with tf.device("/job:ps/task:0"):` puts what is made inside on the first
 # (and only) ps task. `tf.assign_add` is an op: each time a session runs it, it adds to the variable. What will be printed?
@@ -83,7 +83,7 @@ dtflab.grade("welcome/q1")
 # ## See it at work
 #
 # `tf.watch()` sees what the checks see. Who uses the counter, and who asks which server? Predict, then run. Then leave out
-# the `with tf.device(…)` of your counter: how many counters will there be?
+# the `with tf.device(…)` of your counter, and run it again: who meets a counter without a value now, and why?
 
 # %%
 with tf.watch() as seen:
