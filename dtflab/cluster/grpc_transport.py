@@ -137,7 +137,7 @@ class _Wire:
         # A lost connection is grpc's own message; an unavailable task further away has its name in it.
         if code == errors.UNAVAILABLE and "/job:" not in text:
             text = (
-                f"{self._peer()} does not answer ({text}).\nIs it still running? If it was started "
+                f"{self._peer()} does not answer ({_reason(text)}).\nIs it still running? If it was started "
                 "again, make a new session, and initialize or restore the variables that lived there."
             )
         elif code == errors.DEADLINE_EXCEEDED and "/job:" not in text:
@@ -147,6 +147,13 @@ class _Wire:
     def _peer(self) -> str:
         who = self._who or self.task
         return f"Task {who} at {self.address}" if who else f"The server at {self.address}"
+
+
+def _reason(details: str) -> str:
+    """Why gRPC could not connect: `connection refused`, the end of its chain of causes; other details as they are."""
+    if _NEVER_SENT in details or "lookup failed" in details:
+        return details.rpartition(": ")[2].rstrip("])").lower()
+    return details
 
 
 def _nothing(answer: bytes, error: errors.OpError | None) -> None:

@@ -7,6 +7,7 @@ process of its own, or in virtual time.
 from __future__ import annotations
 
 import functools
+import re
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -140,11 +141,17 @@ def await_task(
             raise errors.UnavailableError(
                 None,
                 None,
-                f"Task {task} at {address} did not answer within {seconds:g} s. Is it started, and is that its "
-                f"address? Start it with tf.train.Server(cluster_spec, job_name=…, task_index=…). "
-                f"({last.message.splitlines()[0]})",  # the rest is for those who had a session with it
+                f"Task {task} at {address} did not answer within {seconds:g} s ({_reason(last)}). Is it started, and "
+                "is that its address? Start it with tf.train.Server(cluster_spec, job_name=…, task_index=…).",
             )
         if now - reminded >= timeouts.notice:
             reminded = now
             say(f"CreateSession still waiting for response from worker: {task} at {address}")
         clock.sleep(min(0.05, seconds))
+
+
+def _reason(error: errors.OpError) -> str:
+    """What the error's first line has in brackets at its end, or all of it; the rest is for who had a session there."""
+    line = error.message.splitlines()[0]
+    found = re.search(r"\(([^()]*)\)\.$", line)
+    return found[1] if found else line.rstrip(".")

@@ -467,8 +467,29 @@ def test_nobody_there():
         address = f"localhost:{taken.getsockname()[1]}"
     with pytest.raises(errors.UnavailableError, match=f"Task /job:x/replica:0/task:3 at {address}"):
         grpc_transport.WorkerStub("/job:x/replica:0/task:3", address).get_status()
-    with pytest.raises(errors.UnavailableError, match=f"The server at {address} does not answer"):
+    with pytest.raises(
+        errors.UnavailableError, match=rf"The server at {address} does not answer \(connection refused\)"
+    ):
         grpc_transport.MasterStub(address).reset([])
+
+
+def test_a_target_where_nobody_listens_is_told_once(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"localhost:{taken.getsockname()[1]}"
+    monkeypatch.setattr(tf.timeouts, "connect", 0.05)
+    with tf.Session(f"grpc://{address}") as session, pytest.raises(errors.UnavailableError) as it:
+        session.run(tf.constant(1.0))
+    first, _, advice = it.value.message.partition("). ")
+    assert first == f"Task behind the session's target at {address} did not answer within 0.05 s (connection refused"
+    assert advice.startswith("Is it started") and advice.endswith("task_index=…).")
+
+
+def test_the_reason_is_the_end_of_grpcs_chain_of_causes():
+    resolving = (
+        "errors resolving x:1: [field:hostname lookup error:address lookup failed for x:1: Domain name not found]"
+    )
+    assert grpc_transport._reason(resolving) == "domain name not found"
+    assert grpc_transport._reason("Received http2 header with status: 404") == "Received http2 header with status: 404"
 
 
 def test_who_has_just_come_up_is_asked_though_the_last_attempt_failed(monkeypatch):
