@@ -159,6 +159,14 @@ def checkpoint_exists(checkpoint_prefix: Any) -> bool:
     return bool(_files_of(os.fspath(checkpoint_prefix)))
 
 
+def checkpoints_of(save_path: str) -> list[str]:
+    """The checkpoints that were saved as `save_path` with a `global_step`, in the order of their steps."""
+    names = [os.path.basename(path) for path in glob(f"{save_path}-*")]
+    form = re.compile(re.escape(os.path.basename(save_path)) + r"-(\d+)(\.index)?")  # without: the old format
+    steps = {int(found[1]): found[1] for found in map(form.fullmatch, names) if found}
+    return [f"{save_path}-{steps[step]}" for step in sorted(steps)]
+
+
 def get_checkpoint_mtimes(checkpoint_prefixes: Sequence[str]) -> list[float]:
     """When those of the checkpoints that exist were written, in seconds since 1970."""
     found = [_files_of(prefix) for prefix in checkpoint_prefixes]

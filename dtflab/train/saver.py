@@ -246,7 +246,7 @@ class Saver:
             raise ValueError("Can't load save_path when it is None.")
         prefix = os.fsdecode(save_path)
         if not checkpoint_management.checkpoint_exists(prefix):
-            raise ValueError(f"The passed save_path is not a valid checkpoint: {prefix}")
+            raise ValueError(f"The passed save_path is not a valid checkpoint: {prefix}{_with_steps(prefix)}")
         logging.info("Restoring parameters from %s", prefix)
         try:
             sess.run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: prefix})
@@ -329,6 +329,17 @@ class Saver:
     @staticmethod
     def _add_collection_def(meta_graph_def: Any, key: Any, export_scope: str | None = None) -> None:
         meta_graph.add_collection_def(meta_graph_def, key, export_scope=export_scope)
+
+
+def _with_steps(prefix: str) -> str:
+    """A line with the newest checkpoints that were saved as `prefix` with a global_step; nothing without any."""
+    found = checkpoint_management.checkpoints_of(prefix)[-5:]
+    if not found:
+        return ""
+    return (
+        f"\nSaved with a global_step, its name ends in the number of that step: {', '.join(found)}. Restore one of "
+        "them, or tf.train.latest_checkpoint(folder)."
+    )
 
 
 def _explained(error: errors.OpError, cause: str) -> errors.OpError:

@@ -782,3 +782,29 @@ def test_saver_in_the_collection_or_a_new_one():
         made.add_to_collection(dtflab.GraphKeys.SAVERS, dtflab.train.Saver())
         with pytest.raises(RuntimeError, match="More than one item in collection"):
             get_saver_or_default()
+
+
+def _restore_without_the_step(tf, home, steps):
+    """What the error says of a path without the step, whose checkpoints have one."""
+    with tf.Graph().as_default(), tf.Session() as sess:
+        v = tf.Variable(1.0, name="v")
+        sess.run(v.initializer)
+        saver = tf.train.Saver(max_to_keep=None)
+        for step in steps:
+            saver.save(sess, f"{home}/model.ckpt", global_step=step)
+        saver.save(sess, f"{home}/model.ckpt-other")
+        with pytest.raises(ValueError, match="not a valid checkpoint") as it:
+            saver.restore(sess, f"{home}/model.ckpt")
+    return str(it.value)
+
+
+def test_a_path_without_its_step_names_the_checkpoints_that_are_there(tmp_path):
+    """The first line is TensorFlow's; the second tells the newest, in the order of their steps."""
+    told = _restore_without_the_step(dtflab, tmp_path, [0, 9, 10, 2, 100, 30])
+    assert told.splitlines()[0] == _restore_without_the_step(real_tf, tmp_path, [1])
+    names = [f"{tmp_path}/model.ckpt-{step}" for step in (2, 9, 10, 30, 100)]
+    assert f"the number of that step: {', '.join(names)}. Restore one of them" in told.splitlines()[1]
+
+
+def test_a_path_without_any_checkpoint_has_the_first_line_only(tmp_path):
+    assert "\n" not in _restore_without_the_step(dtflab, tmp_path, [])
