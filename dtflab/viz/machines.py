@@ -1,8 +1,8 @@
 """The picture of a cluster: machines, the tasks on them, the two services of each task, and its devices.
 
 A machine is a box: all tasks whose addresses have the same host. A service is a coloured box if it was called while a
-watch saw it; a dashed line goes from each client to the master services that it called, a thin one from each of these
-to the worker services that it called.
+watch saw it; a dashed line goes from each client to the master services that it called, a thin one, in the
+master's colour, from each of these to the worker services that it called.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STYLE = (
     ".dtf .machine{fill:var(--soft);fill-opacity:.07;stroke:var(--soft);stroke-opacity:.45}"
     ".dtf .task{fill:var(--bg);stroke:var(--rule)}"
     ".dtf .idle{fill:none;stroke:var(--soft);stroke-opacity:.6}"
-    ".dtf .asks{fill:none;stroke:var(--soft);stroke-width:1.2}"
+    ".dtf .asks{fill:none;stroke-width:1.2}"
     ".dtf .session{fill:none;stroke:var(--soft);stroke-width:1.7;stroke-dasharray:5 4}"
 )
 
@@ -161,11 +161,12 @@ class _Drawing:
         lanes = list(dict.fromkeys(master for master, _ in asked))
         for master, task in asked:
             if master in self._masters and task in self._masters:
-                lane = self._left + self._wide - 9 + 3 * (lanes.index(master) % 3)
-                low, to = self._masters[master] + _BOX / 2, self._masters[task]
+                aside, colour = (0, -1, 1)[lanes.index(master) % 3], party(master).colour.line
+                lane = self._left + self._wide - 6 + 3 * aside
+                low, to = self._masters[master] + _BOX / 2, self._masters[task] + 6 * aside
                 corners = [(start, low), (start, low + 4), (lane, low + 4), (lane, to), (end, to)]
-                yield tag("path", d=line_path(corners, 4), class_="asks")
-                yield tag("path", d=arrow_head((end, to), (lane, to), 7), style="fill:var(--soft)")
+                yield tag("path", d=line_path(corners, 4), class_="asks", stroke=colour)
+                yield tag("path", d=arrow_head((end, to), (lane, to), 7), fill=colour)
 
     def _sessions(self, clients: Sequence[str], sessions: Sequence[_Pair], top: float) -> Iterator[Markup]:
         for i, client in enumerate(clients):
