@@ -172,6 +172,18 @@ class _Current:
         return current().spawn(target, *args, name=name, daemon=daemon)
 
 
+class _Beside(_Current):
+    """For what is not of a virtual cluster and runs beside it: its waits let the cluster go on, its times are real."""
+
+    now = staticmethod(REAL.now)
+    time = staticmethod(REAL.time)
+
+
+def beside() -> Clock:
+    """The clock of a session without a cluster."""
+    return REAL if current() is REAL else _Beside()
+
+
 CURRENT = _Current()  # what training loops go by: coordinators, hooks, writers
 
 

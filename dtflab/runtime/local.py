@@ -1,7 +1,8 @@
 """Local: the cluster of one task behind `Session()`.
 
 Stands for `direct_session.cc`, which in TensorFlow is a second path of 1,933 lines. Here it is the same path without a
-cluster: one master, one worker, no peers. Its variables go with the session.
+cluster: one master, one worker, no peers. Its variables go with the session. Beside a cluster in virtual time it waits
+as everybody does there, and takes no virtual time.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from dtflab.graph import errors
+from dtflab.machine.clock import beside
 from dtflab.machine.device_factory import make_devices
 from dtflab.machine.pools import SessionPools
 from dtflab.runtime import transport
@@ -21,9 +23,9 @@ class LocalMaster(Master):
 
     def __init__(self, config: Any) -> None:
         task = "/job:localhost/replica:0/task:0"
-        worker = Worker(task, make_devices("localhost", 0, config), _no_peers)
+        worker = Worker(task, make_devices("localhost", 0, config, beside()), _no_peers)
         self._pools = SessionPools(config, worker.devices)
-        super().__init__(task, {task: lambda: worker})
+        super().__init__(task, {task: lambda: worker}, beside())
 
     has_session_pools = True
 
