@@ -206,7 +206,7 @@ def _check_member(definition: ServerDef) -> None:
 
 def _check_address(address: str) -> None:
     host, _, port = address.rpartition(":")
-    if not (port.isdecimal() and "/" not in host):
+    if not (port.isdecimal() and int(port) < 65536 and "/" not in host):
         raise errors.InvalidArgumentError(
             None, None, f'Could not interpret "{address}" as a host-port pair, such as localhost:2222.'
         )

@@ -136,12 +136,18 @@ def _is_stub(error: BaseException) -> bool:
 
 def _told(error: BaseException) -> str:
     """An error of the answer, and its line."""
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    text = f"{type(error).__name__}: {_gist(str(error))}" if str(error) else type(error).__name__
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_LIBRARIES)]
     if not frames:
         return f"Calling it raised {text}"
     source = f", `{frames[-1].line}`," if frames[-1].line else ""  # none of what runs in built-in code
     return f"Line {frames[-1].lineno}{source} raised {text}"
+
+
+def _gist(message: str) -> str:
+    """The first line of an error, and what to do about it; not the lines of debugging that TensorFlow adds."""
+    first, *others = message.split("\n")
+    return "\n".join([first, *(line for line in others if line.startswith("What to do"))])
 
 
 def _versions() -> dict[str, str]:

@@ -382,3 +382,9 @@ def test_a_program_that_ends_lets_its_answers_out():
             assert program.communicate(timeout=60)[0] == "7\n"
             assert program.returncode == 0
     assert isinstance(caught[0], errors.UnavailableError) and address in str(caught[0])
+
+
+@pytest.mark.parametrize("address", ["localhost", "localhost:x", "localhost:70000", "a/b:1"])
+def test_what_is_no_address_is_told(address):
+    with pytest.raises(errors.InvalidArgumentError, match="as a host-port pair"):
+        tf.train.Server({"ps": [address]})

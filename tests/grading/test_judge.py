@@ -251,3 +251,13 @@ def test_a_score_can_be_copied(twice):
     score = Score([report(twice, lambda number: 2 * number)])
     other = copy.copy(score)
     assert (other, other.max, other.text) == (4.0, 4.0, score.text)
+
+
+def test_of_a_long_error_the_first_line_and_what_to_do_are_told():
+    def answer():
+        raise ValueError("Cannot place it.\nColocation Debug Info:\n  a, b\nWhat to do: leave one open.\n\t [[node a]]")
+
+    question = Question("numbers/q2", "Place it", "answer", ("Look.", "Look again."))
+    question.check("It runs", points=1)(lambda answer, random: answer())
+    (result,) = judge(question, {"answer": answer}).results
+    assert result.message.endswith("raised ValueError: Cannot place it.\nWhat to do: leave one open.")
