@@ -61,6 +61,17 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     return _missing_is_failure(collector.path, (yield))
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What tests have measured (`record_property`): mutation scores, seconds of lessons."""
+    reports = [report for found in ("passed", "failed") for report in terminalreporter.stats.get(found, [])]
+    measured = {report.nodeid: report.user_properties for report in reports if report.user_properties}
+    if measured:
+        terminalreporter.section("measured")
+    for test, properties in measured.items():
+        for name, value in properties:
+            terminalreporter.write_line(f"{test.rpartition('::')[2]}: {name}: {value}")
+
+
 def _missing_is_failure(path, report):
     """In CI TensorFlow, Chromium and Node are there: skipping for want of them would hide a fault."""
     if IN_CI and report.skipped and not hasattr(report, "wasxfail") and marker_of(path):
