@@ -21,6 +21,7 @@ from dtflab.viz.units import duration, plural, ticks, time_unit
 
 MOST_BANDS = 6  # queues that are drawn
 _MOST_LANES = 6  # of those who waited, per queue
+_MOST_WAITS = 400  # on one line: not more than can be told apart
 _MOST_TABLE_ROWS = 1000
 _MOST_EMPTY = 5  # times what was ever inside: a capacity above is only named
 _HEAD, _PLOT, _LANE, _GAP = 28.0, 84.0, 19.0, 14.0
@@ -37,7 +38,8 @@ def queues(seen: Watch | Sequence[QueueEvent], *, width: float | None = None, ti
     """Picture the queues that a watch saw (`with tf.watch() as seen:`): levels, capacities, and who waited when.
 
     ValueError if nothing happened at a queue. Of more than six queues those with most events are drawn, and of more
-    than six who waited at one, those who waited longest; the picture says so, and its tables have all.
+    than six who waited at one, those who waited longest; of more than 400 waits of one, those that are still open or
+    ended with an error, and the longest. The picture says so, and its tables have all.
     """
     found = courses(seen)
     shown = sorted(sorted(found, key=lambda course: -len(course.events))[:MOST_BANDS], key=found.index)
@@ -69,8 +71,9 @@ class _Band:
         for wait in course.waits:
             by_who.setdefault((wait.client, wait.op, wait.wants), []).append(wait)
         longest = sorted(by_who.items(), key=lambda item: -sum(wait.seconds for wait in item[1]))
-        self.lanes, self.more = longest[:_MOST_LANES], longest[_MOST_LANES:]
-        self.height = _HEAD + _PLOT + 10 + _LANE * (len(self.lanes) + bool(self.more))
+        self.lanes, self._more = longest[:_MOST_LANES], longest[_MOST_LANES:]
+        self._note = self._left_out()
+        self.height = _HEAD + _PLOT + 10 + _LANE * (len(self.lanes) + bool(self._note))
 
     def x(self, moment: float) -> float:
         share = (moment - self._start) / self._seconds
@@ -93,9 +96,18 @@ class _Band:
         yield from self._closed()
         for i, (who, waits) in enumerate(self.lanes):
             yield from self._lane(i, who, waits)
-        if self.more:
-            text = f"{len(self.more)} more waited, {_seconds(sum(w.seconds for _, ws in self.more for w in ws))} in all"
-            yield tag("text", text, x=8, y=self._lane_y(len(self.lanes)) + 13, class_="s11 soft")
+        if self._note:
+            yield tag("text", self._note, x=8, y=self._lane_y(len(self.lanes)) + 13, class_="s11 soft")
+
+    def _left_out(self) -> str:
+        """Who waited without a line, and how many waits are on no line."""
+        parts = []
+        if self._more:
+            seconds = _seconds(sum(wait.seconds for _, waits in self._more for wait in waits))
+            parts.append(f"{len(self._more)} more waited, {seconds} in all")
+        if waits := sum(max(0, len(waits) - _MOST_WAITS) for _, waits in self.lanes):
+            parts.append(f"{waits:,} short {'wait is' if waits == 1 else 'waits are'} not drawn")
+        return "; ".join(parts)
 
     def _head(self) -> Iterator[Markup]:
         course, one = self.course, party(self.course.device)
@@ -166,8 +178,7 @@ class _Band:
         told = f"{op} · {client_label(client)}\nwaited {plural(len(waits), 'time')} to {wants}, "
         told += _seconds(sum(wait.seconds for wait in waits))
         text = tag("text", label, x=8, y=y + 13, class_="s11")
-        bars = [part for wait in waits for part in self._bar(wait, y + 3)]
-        yield tag("g", tag("title", told), text, *_few(bars))
+        yield tag("g", tag("title", told), text, *(part for wait in _few(waits) for part in self._bar(wait, y + 3)))
 
     def _label(self, client: str, op: str) -> str:
         """Who waited, as far as there is room: at least half of it is for the op."""
@@ -202,9 +213,13 @@ def _before(event: QueueEvent) -> int:
     return max(0, event.level + change.get(event.what, 0))
 
 
-def _few(bars: list[Markup], most: int = 400) -> list[Markup]:
-    """Not more bars than can be told apart."""
-    return bars if len(bars) <= most else bars[:: -(-len(bars) // most)]
+def _few(waits: Sequence[Wait]) -> list[Wait]:
+    """As many as one line shows, in the order of time: with a label (still open, or ended badly) first, then the longest.
+
+    Of open ones that are too many, those left out lie under the longest: all end where the watch does.
+    """
+    first = sorted(waits, key=lambda wait: (wait.open, bool(wait.error), wait.seconds), reverse=True)
+    return sorted(first[:_MOST_WAITS], key=lambda wait: wait.began)
 
 
 def _thinned(points: list[Point], apart: float = 0.5) -> list[Point]:

@@ -194,6 +194,27 @@ def test_many_queues_events_and_waiters():
     assert fits(picture) and len(picture.svg) < 300_000
 
 
+@pytest.mark.parametrize("short", [399, 599, 600, 601])
+def test_of_very_many_waits_the_longest_and_the_open_one_are_drawn(short):
+    """One op waits 3 s, then often for 1 ms, and waits still; what is left out are short ones, and they are counted."""
+    events = []
+    for n, seconds in enumerate([3.0, *[0.001] * short]):
+        began = n if n == 0 else 3.0 + n * 0.01
+        events += [event(began, "wait", 0, 0, "take", "B", n, False, "take"),
+                   event(began + seconds, "take", 1, 0, "take", "B", n)]  # fmt: skip
+    end = events[-1].at
+    events += [event(end, "wait", 0, 0, "take", "B", -1, False, "take"), event(end + 2.0, "put", 1, 1, "put", "A", -2)]
+    picture = tf.viz.queues(events)
+    words, root = texts(picture), ET.fromstring(picture.svg.encode())
+    assert words.count("still waits") == 1
+    (lane,) = (g for g in root.iter(f"{SVG}g") if any("waited" in (t.text or "") for t in g.findall(f"{SVG}title")))
+    widths = sorted((float(rect.get("width")) for rect in lane.iter(f"{SVG}rect")), reverse=True)
+    assert len(widths) == 400 and widths[0] > 1.4 * widths[1] > 50 * widths[2]  # 3 s, the open one's 2 s, then 1 ms
+    left_out = short + 2 - 400
+    assert f"{left_out} short {'wait is' if left_out == 1 else 'waits are'} not drawn" in words
+    assert fits(picture)
+
+
 def test_nothing_at_queues_is_told():
     for draw in (tf.viz.queues, tf.viz.rates):
         with pytest.raises(ValueError, match="Nothing happened at a queue"):
