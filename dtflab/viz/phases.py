@@ -9,7 +9,8 @@ The rule, in this order:
     is made of them without a trained variable;
   - loss: of what comes after the last use of weights, all from where a target joins (all of it, if none does), and
     the regularizers, what is made of variables alone and has been summed up, and the losses themselves;
-  - forward: the rest, variables with it;
+  - forward: the rest, variables with it; but what is made of none of these (the checks of `tf.losses`, a loop's
+    counter) is loss where most of the ops around it are: in the nearest scope that holds input, forward or loss;
 - input, too, is what fills the queues that feed it;
 - other: what no training step needs: initializers, savers, summaries, accuracy.
 A graph without gradients has no loss: then all that depends on no variable but on an input, or feeds one, is input, and
@@ -19,6 +20,7 @@ what depends on a variable is forward.
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -153,7 +155,18 @@ class _Phases:
         self._mark((n for n in needed if kind[n] in ("model", "weights")), "forward")
         for phase in ("input", "forward", "loss"):
             self._only_for(phase)
+        self._mark(self._among_losses(needed - self.found.keys()), "loss")
         self._mark(needed, "forward")  # counters of loops
+
+    def _among_losses(self, names: Iterable[str]) -> list[str]:
+        """Those with more loss around them than input or forward, in the nearest scope that holds any of the three."""
+        around: dict[str, Counter[str]] = defaultdict(Counter)
+        for name, phase in self.found.items():
+            if phase in ("input", "forward", "loss"):
+                for scope in _prefixes(name):
+                    around[scope][phase] += 1
+        nearest = {name: [scope for scope in _prefixes(name) if scope in around][-1:] for name in names}
+        return [name for name, scopes in nearest.items() if scopes and _is_loss(around[scopes[0]])]
 
     def _kinds(self, needed: set[str]) -> dict[str, str]:
         """What each op is made of: "input", "weights", "regularizer" (of weights, summed up), "model" (both), ""."""
@@ -179,6 +192,10 @@ class _Phases:
 
 def _names(inputs: Iterable[tuple[str, int]]) -> Iterator[str]:
     return (name for name, _ in inputs)
+
+
+def _is_loss(counts: Counter[str]) -> bool:
+    return counts["loss"] > counts["input"] + counts["forward"]
 
 
 def _prefixes(name: str) -> Iterator[str]:

@@ -214,7 +214,7 @@ def _before(event: QueueEvent) -> int:
 
 
 def _few(waits: Sequence[Wait]) -> list[Wait]:
-    """As many as one line shows, in the order of time: with a label (still open, or ended badly) first, then the longest.
+    """As many as one line shows, in the order of time: those with a label (still open, ended badly), then the longest.
 
     Of open ones that are too many, those left out lie under the longest: all end where the watch does.
     """

@@ -1,4 +1,7 @@
-"""Four TF1 training programs: a dense net, a CNN, an RNN as a while loop, a net fed by a queue; for either library."""
+"""TF1 training programs for either library.
+
+A dense net, a CNN, an RNN as a while loop, a net fed by a queue, a net with a loss of `tf.losses`.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,16 @@ def queue(tf: Any) -> None:
     tf.train.GradientDescentOptimizer(0.1).minimize(loss, name="train")
 
 
-PROGRAMS = {"dense": dense, "cnn": cnn, "rnn": rnn, "queue": queue}
+def losses(tf: Any) -> None:
+    """A loss of `tf.losses`, whose scope checks the shape of its weights."""
+    x, labels = tf.placeholder(tf.float32, [None, 4], name="x"), tf.placeholder(tf.int64, [None], name="labels")
+    weights = tf.Variable(tf.zeros([4, 3]), name="weights")
+    logits = tf.matmul(x, weights, name="layer/logits")
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits, scope="entropy")
+    tf.train.GradientDescentOptimizer(0.1).minimize(loss, name="train")
+
+
+PROGRAMS = {"dense": dense, "cnn": cnn, "rnn": rnn, "queue": queue, "losses": losses}
 
 # What people would say of the ops that have a name in the programs.
 SAID = {
@@ -99,6 +111,14 @@ SAID = {
         "input": "source/RandomUniform total queue enqueue dequeue",
         "forward": "weights weights/read product Squeeze",
         "loss": "sub Square loss",
+        "update": "train train/learning_rate train/update_weights/ApplyGradientDescent",
+        "other": "weights/Assign",
+    },
+    "losses": {
+        "input": "x labels",
+        "forward": "weights weights/read layer/logits",
+        "loss": "entropy/xentropy/xentropy entropy/assert_broadcastable/static_scalar_check_success entropy/Mul "
+        "entropy/value",
         "update": "train train/learning_rate train/update_weights/ApplyGradientDescent",
         "other": "weights/Assign",
     },
