@@ -11,6 +11,7 @@ between are left out. The last value always gets its picture.
 
 from __future__ import annotations
 
+import functools
 import html
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -49,7 +50,7 @@ class Explorer:
                 raise ValueError(f"{name} begins at {slider.start!r}, which is none of its values {slider.values}.")
         self._draw = draw
         self.sliders = sliders
-        self.values = {name: slider.start for name, slider in sliders.items()}
+        self.values = {name: slider.start for name, slider in sliders.items()}  # replaced, never changed
         self.widgets: dict[str, Any] = {}  # the sliders that are shown
         self._status: Any = None
         self._picture: Any = None
@@ -61,18 +62,18 @@ class Explorer:
     @property
     def code(self) -> str:
         """The picture of now, as a line for a cell."""
-        return f"{self._draw.__name__}({', '.join(f'{name}={value!r}' for name, value in self.values.items())})"
+        return self._code(self.values)
 
     def set(self, **values: Any) -> None:
-        """Move sliders. ValueError for a value, KeyError for a slider that there is not."""
+        """Move sliders, then draw once. ValueError for a value, KeyError for a slider that there is not."""
         for name, value in values.items():
             if value not in self.sliders[name].values:
                 raise ValueError(f"{name} can be {self.sliders[name].values}, not {value!r}.")
-        self.values |= values
-        for name in values:
-            if name in self.widgets:
-                self.widgets[name].value = values[name]
-        self._want(dict(self.values))
+        with self._lock:
+            self.values = self.values | values
+        for name in values.keys() & self.widgets.keys():
+            self.widgets[name].value = values[name]
+        self._want()
 
     def _ipython_display_(self) -> None:
         if in_notebook():
@@ -97,7 +98,7 @@ class Explorer:
                 options=options, value=self.values[name], description=name.replace("_", " "), continuous_update=False,
                 style={"description_width": "9em"}, layout={"width": "36em", "flex": "0 0 auto"},
             )  # fmt: skip
-            widget.observe(self._moved, "value")
+            widget.observe(functools.partial(self._moved, name), "value")
             rows.append(ipywidgets.HBox([widget, ipywidgets.HTML(f"<small>{html.escape(slider.says)}</small>")]))
         self._status = ipywidgets.HTML()
         self._tell("")
@@ -106,16 +107,18 @@ class Explorer:
         bundle = box._repr_mimebundle_()
         display({**bundle, **_NOTHING}, raw=True)
 
-    def _moved(self, change: Any) -> None:
-        """A slider is somewhere else: by hand, or by `set`, which has asked for its picture already."""
-        values = {name: widget.value for name, widget in self.widgets.items()}
-        if values != self.values:
-            self.values = values
-            self._want(dict(values))
-
-    def _want(self, values: dict[str, Any]) -> None:
+    def _moved(self, name: str, change: Any) -> None:
+        """A slider is somewhere else: by hand; or by `set`, which told its value before and asks for the picture."""
         with self._lock:
-            self._wanted = values
+            if self.values[name] == change["new"]:
+                return
+            self.values = self.values | {name: change["new"]}
+        self._want()
+
+    def _want(self) -> None:
+        """Ask for the picture of the values of now."""
+        with self._lock:
+            self._wanted = self.values
             self.still.clear()
             if self._drawing:
                 return
@@ -140,13 +143,16 @@ class Explorer:
     def _overtaken(self) -> bool:
         return self._wanted is not None
 
+    def _code(self, values: dict[str, Any]) -> str:
+        return f"{self._draw.__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+
     def _pictures(self, values: dict[str, Any]) -> Iterator[Any]:
         """What `draw` returns, or yields one after the other; of an error, its text."""
         try:
             drawn = self._draw(**values)
             yield from drawn if isinstance(drawn, GeneratorType) else [drawn]
         except Exception as error:
-            yield f"{self.code}: {type(error).__name__}: {error}"
+            yield f"{self._code(values)}: {type(error).__name__}: {error}"
 
     def _show(self, picture: Any) -> None:
         if self._picture is None:

@@ -61,6 +61,41 @@ def test_set_moves_the_slider_too_and_draws_once(shown):
     assert one.widgets["object"].value == 1 and texts(shown) == ["2", "1"]
 
 
+def test_several_sliders_are_all_moved_before_one_picture_is_asked_for(shown, monkeypatch):
+    asked = []
+    one = explore(lambda a, b: f"{a} {b}", a=Slider([1, 2], 1, "Look."), b=Slider([1, 2], 1, "Look."))
+    one._ipython_display_()
+    want = one._want
+    monkeypatch.setattr(one, "_want", lambda: (asked.append(one.values), want()))
+    one.set(a=2, b=2)
+    assert one.still.wait(WAIT)
+    assert asked == [{"a": 2, "b": 2}] and texts(shown) == ["1 1", "2 2"]
+    assert (one.widgets["a"].value, one.widgets["b"].value) == (2, 2)
+    one.widgets["b"].value = 1  # as a hand does
+    assert one.still.wait(WAIT)
+    assert asked[1:] == [{"a": 2, "b": 1}] and texts(shown)[-1] == "2 1"
+
+
+def test_an_error_names_the_values_that_were_drawn_not_those_of_now(shown):
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def draw(n):
+        if n == 1:
+            begun.set()
+            assert goes_on.wait(WAIT)
+            raise ValueError("one")
+        return str(n)
+
+    one = explore(draw, n=Slider([0, 1, 2], 0, "Look."))
+    one._ipython_display_()
+    one.set(n=1)
+    assert begun.wait(WAIT)
+    one.set(n=2)
+    goes_on.set()
+    assert one.still.wait(WAIT)
+    assert texts(shown)[1:] == ["draw(n=1): ValueError: one", "2"]
+
+
 def test_values_in_between_are_left_out_and_the_last_is_drawn(shown):
     begun, goes_on, seen = threading.Event(), threading.Event(), []
 
