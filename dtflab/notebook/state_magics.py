@@ -16,7 +16,7 @@ from dtflab.machine.watch import watch
 from dtflab.notebook import arguments
 from dtflab.notebook.magics import DtfMagics
 from dtflab.runtime.session import BaseSession, last_session
-from dtflab.train.staleness_log import StalenessLog, read_staleness
+from dtflab.train.staleness_log import StalenessLog, log_at
 from dtflab.viz.picture import Picture
 
 _HELD = argument("held", nargs="?", help="a cluster or a session, a Python expression; else the default or the newest")
@@ -111,8 +111,8 @@ class StateMagics(Magics):
         target = session.sess_str.decode()
         if not target:
             raise UsageError("The newest session has no cluster. Name the optimizer: %dtf_staleness optimizer")
-        options = {"where": texts.get("where", "/job:ps/task:0"), "name": texts.get("name", "staleness")}
-        return _drawn(lambda: viz.staleness(read_staleness(target, **options)))
+        where, name = texts.get("where", "/job:ps/task:0"), texts.get("name", "staleness")
+        return _drawn(lambda: viz.staleness(_noted(target, where, name)))
 
     def _held(self, line: str, magic: str, *kinds: type) -> Any:
         """The cluster or session, or object of `kinds`, that a line names; else the newest session or only cluster."""
@@ -133,6 +133,17 @@ class StateMagics(Magics):
     def complete(self, _: Any, event: Any) -> list[str]:
         """What may come next on a line that starts with one of these magics."""
         return _OPTIONS.get(event.line.split()[0].lstrip("%"), []) if event.symbol.startswith("-") else []
+
+
+def _noted(target: str, where: str, name: str) -> StalenessLog:
+    """The log of a training on a cluster; UsageError, which tells of the magic's options, if it is empty."""
+    log = log_at(target, where, name)
+    if not len(log):
+        raise UsageError(
+            f"No gradient was noted on {where} under the name {name!r}. Has the training begun? If so: --name is that "
+            "of its StalenessOptimizer, --where the device of its global step."
+        )
+    return log
 
 
 def _number(text: str | None) -> int | None:
