@@ -1,11 +1,14 @@
 """`%%dtf_task`: a cell for one task, as if it were that task's program: its device, a session with its server.
 
-Rule: apart from the device and `sess` it is a cell like any other: names, errors, magics, the value of its last line.
+Rule: apart from the device and `sess` it is a cell like any other: names, errors, magics, the value of its last line,
+which a semicolon hides. Left out: `await` outside of a function, for IPython runs a cell's magic beside its event loop.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
+from types import CodeType
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -43,6 +46,7 @@ class TaskMagics(Magics):
 
         %%dtf_task /job:ps/task:0 --name other     a cluster with another name
 
+        A semicolon at the end hides the last value. `await` works only inside of an async function.
         What the cell assigns stays, and so does `sess`, until the next such cell. Cells of one task share a session for
         as long as the task runs and the default graph stays. The same in plain Python:
         with tf.device("/job:worker/task:0"), tf.Session(cluster.target_of("worker", 0)).as_default() as sess: …
@@ -88,7 +92,8 @@ class TaskMagics(Magics):
         if event.symbol.startswith("-"):
             return ["--name"]
         words = event.line.split()
-        if words[-1 if event.line.endswith(" ") else -2] == "--name":
+        before = words if event.line.endswith(" ") else words[:-1]
+        if before[-1:] == ["--name"]:
             return list(self._lines.clusters)
         return [_short(task) for cluster in self._lines.clusters.values() for task in cluster.tasks]
 
@@ -104,19 +109,34 @@ def _task(cluster: Cluster, device: str) -> RunningTask:
         name = parse(device)
         if name.job is None or name.task is None:
             raise ValueError(f"{device!r} names no task." if device else "Name a task.")
-        return cluster.task(name.job, name.task)
     except ValueError as error:
         there = ", ".join(map(_short, cluster.tasks))
         raise UsageError(f"{error} For example: {_EXAMPLE}. There is {there}.") from None
+    try:
+        return cluster.task(name.job, name.task)
+    except ValueError as error:  # it tells which there are
+        raise UsageError(f"{error} For example: {_EXAMPLE}") from None
 
 
 def _run(shell: Any, cell: str) -> None:
     """Run the code of a cell in the user's namespace; show what its last line gives."""
     __tracebackhide__ = True
+    for part in _compiled(shell, cell):
+        exec(part, shell.user_global_ns, shell.user_ns)  # noqa: S102 as IPython does
+
+
+def _compiled(shell: Any, cell: str) -> list[CodeType]:
+    """The statements of a cell as IPython reads it; the last one shows its value, unless a semicolon ends it."""
     code = shell.transform_cell(cell)
     name = shell.compile.cache(code, shell.execution_count, raw_code=cell)
-    tree = shell.transform_ast(shell.compile.ast_parse(code, name))
-    for node in tree.body:
-        shown = node is tree.body[-1] and isinstance(node, ast.Expr)
-        part, mode = (ast.Interactive([node]), "single") if shown else (ast.Module([node], []), "exec")
-        exec(shell.compile(part, name, mode), shell.user_global_ns, shell.user_ns)  # noqa: S102 as IPython does
+    body = shell.transform_ast(shell.compile.ast_parse(code, name)).body
+    quiet = shell.displayhook.semicolon_at_end_of_expression(code)
+    parts: list[CodeType] = []
+    with shell.compile.extra_flags(ast.PyCF_ALLOW_TOP_LEVEL_AWAIT):
+        for node in body:
+            shown = node is body[-1] and isinstance(node, ast.Expr) and not quiet
+            tree, mode = (ast.Interactive([node]), "single") if shown else (ast.Module([node], []), "exec")
+            parts.append(shell.compile(tree, name, mode))
+    if any(part.co_flags & inspect.CO_COROUTINE for part in parts):
+        raise UsageError("A cell of %%dtf_task can't await. Put `await …` into a cell of its own, without the magic.")
+    return parts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from IPython.core.completer import provisionalcompleter
 
@@ -67,6 +69,25 @@ def test_errors_and_magics_are_those_of_a_cell(two):
     assert two.run_cell("tf.constant(0).device").result == ""  # whatever happened in the cells before
 
 
+def test_a_semicolon_hides_the_last_value(two):
+    head = "%%dtf_task /job:worker/task:1\n"
+    assert "2" in cell(two, f"{head}1 + 1").split()
+    for hidden in ("1 + 1;", "1 + 1;  # that's two"):
+        assert cell(two, head + hidden).strip() == ""
+    assert "3" in cell(two, f"{head}1 + 2  # not the end;").split()
+    two.run_cell(f"{head}kept = 7; kept + 1;").raise_error()
+    assert two.user_ns["kept"] == 7
+
+
+def test_await_is_told_and_nothing_runs(two):
+    head = "%%dtf_task /job:worker/task:1\nimport asyncio\nran = 1\n"
+    shown = cell(two, f"{head}await asyncio.sleep(0)")
+    assert "A cell of %%dtf_task can't await. Put `await …` into a cell of its own" in shown
+    assert "Error:" in shown and "SyntaxError" not in shown and "ran" not in two.user_ns
+    two.run_cell(f"{head}async def program():\n    await asyncio.sleep(0)").raise_error()
+    assert two.user_ns["ran"] == 1
+
+
 def test_another_cluster_by_its_name_or_by_pythons(two):
     magic(two, "%dtf_cluster --worker 1 --name other")
     two.run_cell("%%dtf_task /job:worker/task:0 --name other\nn = len(sess.list_devices())").raise_error()
@@ -80,7 +101,8 @@ def test_another_cluster_by_its_name_or_by_pythons(two):
 
 
 def test_bad_lines_are_told_and_nothing_runs(two):
-    assert "has no task /job:worker/replica:0/task:7" in cell(two, "%%dtf_task /job:worker/task:7\nran = 1")
+    shown = cell(two, "%%dtf_task /job:worker/task:7\nran = 1")
+    assert "has no task /job:worker/replica:0/task:7" in shown and shown.count("/job:ps") == 1
     assert "There is /job:ps/task:0, /job:worker/task:0" in cell(two, "%%dtf_task\nran = 1")
     assert "'/gpu:0' names no task" in cell(two, "%%dtf_task /gpu:0\nran = 1")
     assert "Malformed device" in cell(two, "%%dtf_task worker\nran = 1")
@@ -98,6 +120,9 @@ def test_tab_completes_tasks_and_names(two):
     with provisionalcompleter():
         found = {c.text for c in two.Completer.completions("%%dtf_task /job", 15)}
     assert {"/job:ps/task:0", "/job:worker/task:1"} <= found
+    for line in ("%%dtf_task", "%%dtf_task "):  # nothing is said yet
+        asked = SimpleNamespace(line=line, symbol=line.split(" ")[-1])
+        assert "/job:ps/task:0" in two.magics_manager.registry["TaskMagics"].complete(two, asked)
     with provisionalcompleter():
         found = {c.text for c in two.Completer.completions("%%dtf_task /job:ps/task:0 --name ", 33)}
     assert "cluster" in found
