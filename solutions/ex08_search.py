@@ -114,8 +114,11 @@ lines = [
     for i, (hidden, rate) in enumerate([(8, 0.1), (8, 0.5), (32, 0.1), (32, 0.5), (64, 0.1), (64, 0.5)])
 ]  # fmt: skip
 found = run_beside_each_other(program_of(train), lines, seconds=60)
-for process, line in sorted(zip(found, lines), key=lambda pair: -float(pair[0].output)):
-    print(f"{float(process.output):.1%} right with", *line[2:5])
+if failed := [process for process in found if process.status]:
+    print(failed[0].errors.splitlines()[-1])
+else:
+    for process, line in sorted(zip(found, lines), key=lambda pair: -float(pair[0].output)):
+        print(f"{float(process.output):.1%} right with", *line[2:5])
 
 # %%
-# %dtf_vars cluster
+tf.viz.variables(cluster) if cluster.variables() else "none of them has made a variable"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 import threading
@@ -100,6 +101,13 @@ def no_gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 # ---- nothing is left behind ----
+
+
+@pytest.fixture(scope="module", autouse=True)
+def old_objects_are_not_looked_at_again() -> None:
+    """What earlier modules left is millions of objects; an allocator collects garbage before it is out of memory."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

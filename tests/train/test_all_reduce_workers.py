@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 import numpy as np
@@ -145,7 +146,7 @@ def test_all_fail_when_one_fails_and_the_next_training_begins_anew(algorithm, cl
     assert isinstance(found[2], RuntimeError)
     others = [error for index, error in enumerate(found) if index != 2]
     assert all(isinstance(error, errors.InvalidArgumentError) for error in others)
-    assert any("/job:worker/task:2 gives no piece of gradients: it or another" in str(error) for error in others)
+    assert all(re.search(r"/job:worker/task:\d gives no piece of gradients: it or", str(error)) for error in others)
     assert all("worker has failed" in str(error) for error in others)
 
     def again(client):
