@@ -2,6 +2,7 @@
 
 A dashed line is a session: it ends at the task whose master the client talks to. A line that ends in a dot: its steps
 use that variable. An arrow to a queue: it puts; an arrow from a queue: it takes. Clients that do the same are one box.
+Clients are grey, as everywhere; at both ends of a line stands whose it is: C1, C2.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dtflab.graph.text_table import text_table
 from dtflab.graph.watch import Watch
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
 from dtflab.viz import marks
-from dtflab.viz.palette import OKABE_ITO, Colour, natural
+from dtflab.viz.palette import GREY, natural
 from dtflab.viz.parties import client_label, is_task, party
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import room
@@ -160,7 +161,9 @@ class _Drawing:
         left_out = len(system.groups) - len(self._groups), len(full) - len(full[:MOST_TASKS])
         notes = [f"{plural(n, what)} not drawn" for n, what in zip(left_out, ("client", "task"), strict=True) if n]
         head = marks.heading(title, ", ".join([system.summary(), *notes]), width)
-        legend, legend_height = marks.line_legend(_LEGEND, width, head.height + 8)
+        there = {"session", *(way.does for way in system.ways)}
+        samples = [(sample, meaning) for does, sample, meaning in _LEGEND if does in there]
+        legend, legend_height = marks.line_legend(samples, width, head.height + 8)
         top = head.height + 8 + legend_height + 10
         self._client_width, self._task_width = width * 0.3, width * 0.44
         self._task_left = width - self._task_width
@@ -172,8 +175,8 @@ class _Drawing:
         self._heads: dict[str, float] = {}
         tasks = list(self._draw_tasks(top + (whole - right) / 2, heights))
         boxes = [(group, top + (whole - left) / 2 + i * (_CLIENT + _GAP)) for i, group in enumerate(self._groups)]
-        lines = [part for i, (group, y) in enumerate(boxes) for part in self._lines(group, y, OKABE_ITO[i % 7])]
-        cards = [part for i, (group, y) in enumerate(boxes) for part in self._client(group, y, OKABE_ITO[i % 7])]
+        lines = [part for group, y in boxes for part in self._lines(group, y)]
+        cards = [part for group, y in boxes for part in self._client(group, y)]
         self.size = (width, top + whole)
         self.markup = join([head, legend, *tasks, *lines, *cards])
 
@@ -192,8 +195,13 @@ class _Drawing:
             yield marks.badge(one, x + 10, y + 6)
             same = self._as_one if task in self._as_one else [task]
             label = one.label if len(same) == 1 else f"{one.label} and {len(same) - 1} more, which hold nothing"
-            text = tag("text", label, x=x + 16 + marks.badge_width(one), y=y + 19, class_="b")
+            at = x + 16 + marks.badge_width(one)
+            guests = self._letters({client for client, master in self._system.sessions if master in same})
+            space = self._width - 18 - text_width(guests, 11) - at
+            text = tag("text", shorten(label, space, bold=True), x=at, y=y + 19, class_="b")
             yield tag("g", tag("title", ", ".join(party(each).label for each in same)), text)
+            if guests:
+                yield tag("text", guests, x=self._width - 10, y=y + 19, class_="s11 soft end")
             self._heads |= dict.fromkeys(same, y + 15)
             held = self._held(task)
             for i, thing in enumerate(held[:MOST_THINGS]):
@@ -206,7 +214,7 @@ class _Drawing:
     def _thing(self, thing: Thing, y: float) -> Iterator[Markup]:
         """A variable is a box, a queue a pipe; both say who uses them, so that no line must be followed."""
         x, wide, high = self._task_left + 14, self._task_width - 26, _THING - 7
-        users = self._users(thing)
+        users = self._letters({way.client for way in self._system.ways if way.thing == thing})
         self._things[thing] = y + high / 2
         radius = 4 if thing.kind == "variable" else high / 2
         space = wide - 24 - text_width(users, 11)
@@ -221,43 +229,42 @@ class _Drawing:
                   tag("text", name, x=x + 14 + text_width(word, 11), y=y + 16))  # fmt: skip
         yield tag("text", users, x=x + wide - 22, y=y + 16, class_="s11 soft end")
 
-    def _users(self, thing: Thing) -> str:
-        """`C1, C3`: the clients that are drawn."""
-        own = {way.client for way in self._system.ways if way.thing == thing}
-        letters = [f"C{i + 1}" for i, group in enumerate(self._groups) if own & set(group)]
+    def _letters(self, clients: set[str]) -> str:
+        """`C1, C3`: those of them that are drawn."""
+        letters = [f"C{i + 1}" for i, group in enumerate(self._groups) if clients & set(group)]
         return ", ".join(letters) if len(letters) <= 4 else f"{len(letters)} clients"
 
-    def _client(self, group: Sequence[str], y: float, colour: Colour) -> Iterator[Markup]:
+    def _client(self, group: Sequence[str], y: float) -> Iterator[Markup]:
         number_of = f"C{self._groups.index(list(group)) + 1}"
         wide = self._client_width
         label = client_label(group[0]) if len(group) == 1 else f"{len(group)} clients that do the same"
         if len(group) == 1 and not label.startswith(("client", "queue runner", "closer of")):
             label = f"client {label}"
         told = "\n".join([client_label(name) for name in group[:20]] + ["…"] * (len(group) > 20))
-        yield tag("rect", x=0, y=y, width=wide, height=_CLIENT, rx=6, class_="card", stroke=colour.line,
+        yield tag("rect", x=0, y=y, width=wide, height=_CLIENT, rx=6, class_="card", stroke=GREY.line,
                   stroke_width=1.7)  # fmt: skip
-        yield tag("rect", x=8, y=y + 11, width=28, height=18, rx=4, fill=colour.fill)
-        yield tag("text", number_of, x=22, y=y + 24, class_="s11 b mid", style=f"fill:{colour.ink}")
+        yield tag("rect", x=8, y=y + 11, width=28, height=18, rx=4, fill=GREY.fill)
+        yield tag("text", number_of, x=22, y=y + 24, class_="s11 b mid", style=f"fill:{GREY.ink}")
         text = tag("text", shorten(label, wide - 54, bold=True), x=44, y=y + 24, class_="b")
         yield tag("g", tag("title", told), text)
 
-    def _lines(self, group: Sequence[str], y: float, colour: Colour) -> Iterator[Markup]:
+    def _lines(self, group: Sequence[str], y: float) -> Iterator[Markup]:
         members, start = set(group), (self._client_width, y + _CLIENT / 2)
         masters = [task for client, task in self._system.sessions if client in members]
         for head in dict.fromkeys(self._heads[task] for task in masters if task in self._heads):
-            yield tag("path", d=_bend(start, (self._task_left, head)), class_="way session", stroke=colour.line)
+            yield tag("path", d=_bend(start, (self._task_left, head)), class_="way session", stroke=GREY.line)
         for does, thing in dict.fromkeys((way.does, way.thing) for way in self._system.ways if way.client in members):
             if thing in self._things:
-                yield from self._way(does, start, (self._task_left + 14, self._things[thing]), colour)
+                yield from self._way(does, start, (self._task_left + 14, self._things[thing]))
 
-    def _way(self, does: str, start: Point, end: Point, colour: Colour) -> Iterator[Markup]:
-        yield tag("path", d=_bend(start, end), class_="way", stroke=colour.line)
+    def _way(self, does: str, start: Point, end: Point) -> Iterator[Markup]:
+        yield tag("path", d=_bend(start, end), class_="way", stroke=GREY.line)
         if does == "uses":
-            yield tag("circle", cx=end[0], cy=end[1], r=4, fill=colour.line)
+            yield tag("circle", cx=end[0], cy=end[1], r=4, fill=GREY.line)
         elif does == "puts into":
-            yield tag("path", d=arrow_head((end[0] + 1, end[1]), (start[0], end[1]), 9), fill=colour.line)
+            yield tag("path", d=arrow_head((end[0] + 1, end[1]), (start[0], end[1]), 9), fill=GREY.line)
         else:
-            yield tag("path", d=arrow_head((start[0] + 1, start[1]), (end[0], start[1]), 9), fill=colour.line)
+            yield tag("path", d=arrow_head((start[0] + 1, start[1]), (end[0], start[1]), 9), fill=GREY.line)
 
 
 def _bend(start: Point, end: Point) -> str:
@@ -273,8 +280,12 @@ def _sample(*parts: Markup, class_: str = "way") -> Markup:
 
 
 _LEGEND = (
-    (_sample(class_="way session"), "session, at this master"),
-    (_sample(tag("circle", cx=26, cy=9, r=4, style="fill:var(--fg)")), "uses a variable"),
-    (_sample(tag("path", d=arrow_head((28, 9), (0, 9), 9), style="fill:var(--fg)")), "puts into a queue"),
-    (_sample(tag("path", d=arrow_head((0, 9), (28, 9), 9), style="fill:var(--fg)")), "takes from a queue"),
+    ("session", _sample(class_="way session"), "session, at this master"),
+    ("uses", _sample(tag("circle", cx=26, cy=9, r=4, style="fill:var(--fg)")), "uses a variable"),
+    ("puts into", _sample(tag("path", d=arrow_head((28, 9), (0, 9), 9), style="fill:var(--fg)")), "puts into a queue"),
+    (
+        "takes from",
+        _sample(tag("path", d=arrow_head((0, 9), (28, 9), 9), style="fill:var(--fg)")),
+        "takes from a queue",
+    ),
 )

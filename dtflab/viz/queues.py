@@ -39,7 +39,7 @@ def queues(seen: Watch | Sequence[QueueEvent], *, width: float | None = None, ti
 
     ValueError if nothing happened at a queue. Of more than six queues those with most events are drawn, and of more
     than six who waited at one, those who waited longest; of more than 400 waits of one, those that are still open or
-    ended with an error, and the longest. The picture says so, and its tables have all.
+    ended with an error, the longest, and each n-th of the others. The picture says so, and its tables have all.
     """
     found = courses(seen)
     shown = sorted(sorted(found, key=lambda course: -len(course.events))[:MOST_BANDS], key=found.index)
@@ -105,7 +105,7 @@ class _Band:
         if self._more:
             seconds = _seconds(sum(wait.seconds for _, waits in self._more for wait in waits))
             parts.append(f"{len(self._more)} more waited, {seconds} in all")
-        if waits := sum(max(0, len(waits) - _MOST_WAITS) for _, waits in self.lanes):
+        if waits := sum(len(waits) - len(_few(waits)) for _, waits in self.lanes):
             parts.append(f"{waits:,} short {'wait is' if waits == 1 else 'waits are'} not drawn")
         return "; ".join(parts)
 
@@ -213,13 +213,17 @@ def _before(event: QueueEvent) -> int:
     return max(0, event.level + change.get(event.what, 0))
 
 
-def _few(waits: Sequence[Wait]) -> list[Wait]:
-    """As many as one line shows, in the order of time: those with a label (still open, ended badly), then the longest.
+def _few(waits: Sequence[Wait]) -> Sequence[Wait]:
+    """As many as one line shows: those with a label (open, ended badly), the longest, and each n-th of the rest.
 
     Of open ones that are too many, those left out lie under the longest: all end where the watch does.
     """
+    if len(waits) <= _MOST_WAITS:
+        return waits
     first = sorted(waits, key=lambda wait: (wait.open, bool(wait.error), wait.seconds), reverse=True)
-    return sorted(first[:_MOST_WAITS], key=lambda wait: wait.began)
+    half = _MOST_WAITS // 2
+    rest = sorted(first[half:], key=lambda wait: wait.began)
+    return sorted(first[:half] + rest[:: -(-len(rest) // half)], key=lambda wait: wait.began)
 
 
 def _thinned(points: list[Point], apart: float = 0.5) -> list[Point]:

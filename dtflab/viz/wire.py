@@ -24,7 +24,7 @@ from dtflab.viz.units import byte_size, duration, plural
 MOST_ROWS = 60  # of arrows; the tables know more
 _MOST_TABLE_ROWS = 1000
 _ROW, _LEFT, _LEAST_COLUMN = 28.0, 66.0, 96.0
-_MOST_NAMES = 3  # of tensors on one arrow
+_MOST_NAMES, _LEAST_NAME = 3, 30.0  # of tensors on one arrow, and what is left of a long name
 _OTHERS = "others"
 # Calls whose answers carry something; the others are only told, and answered at once.
 _ANSWERED = ("RecvTensor", "RunStep", "PartialRun", "PartialRunSetup", "CreateSession", "ExtendSession", "Reset")
@@ -62,19 +62,19 @@ def _step_numbers(calls: Sequence[Call]) -> dict[int, int]:
 
 
 def _of_step(calls: Sequence[Call], step: int, numbers: dict[int, int]) -> list[Call]:
-    """The calls of one step, and what its client and master had to do for it before it could begin."""
+    """The calls of one step, and the graphs that its master registered for it, which is done within it."""
     wanted = len(numbers) + 1 + step if step < 0 else step
     ids = [each for each, number in numbers.items() if number == wanted]
     if not ids:
-        raise ValueError(f"There is no step {step}: {plural(len(numbers), 'step')} was or were watched, from 1.")
+        were = "was" if len(numbers) == 1 else "were"
+        raise ValueError(f"There is no step {step}: {plural(len(numbers), 'step')} {were} watched, counted from 1.")
     own = [call for call in calls if call.step == ids[0]]
     began, ended = min(call.at for call in own), max(call.ended for call in own)
     masters = {call.target for call in own if call.method == "RunStep"} or {call.source for call in own}
-    prepare = ("RegisterGraph", "ExtendSession")
     return [
         call for call in calls
         if call.step == ids[0]
-        or (call.method in prepare and began <= call.at <= ended and {call.source, call.target} & masters)
+        or (call.method == "RegisterGraph" and began <= call.at <= ended and call.source in masters)
     ]  # fmt: skip
 
 
@@ -211,26 +211,27 @@ class _Chart:
         for end in ends:
             tip, back = (source, end) if row.answer else (end, source)
             yield tag("path", d=arrow_head((tip, y), (back, y), 7), fill=colour)
-        label = shorten(self._label(row), self.width - _LEFT - 8, 11)
-        class_ = f"s11 halo{' b' * bool(row.answer and call.error)}"
-        x = min(low + 9, self.width - text_width(label, 11))
-        if high == low + 30:
-            x, class_ = low - 9, f"{class_} end"
-        yield tag("text", label, x=x, y=y - 5, class_=class_)
+        aside = high == low + 30  # beside the last column there is no room
+        bold = bool(row.answer and call.error)
+        whole = low - 9 if aside else self.width - low - 9
+        label = shorten(self._label(row, min(whole, max(high - low, self._gap) - 18)), whole, 11, bold)
+        class_ = f"s11 halo{' b' * bold}{' end' * aside}"
+        yield tag("text", label, x=low - 9 if aside else low + 9, y=y - 5, class_=class_)
 
-    def _label(self, row: _Arrow) -> str:
-        """What is written on an arrow."""
+    def _label(self, row: _Arrow, space: float) -> str:
+        """What is written on an arrow: a name is cut so that all has `space`; what happens and bytes are told whole."""
         call, times = row.calls[0], len(row.calls)
         few = call.method == "RecvTensor" and times <= _MOST_NAMES
         tensors = [name for each in row.calls if (name := subject(each))] if few else []
         many = f" × {times}" if times > 1 and not tensors else ""
         nbytes = sum(each.nbytes - each.sent if row.answer else each.sent for each in row.calls)
         size = f"  {byte_size(nbytes)}" if nbytes else ""
+        about = ", ".join(tensors) or ("" if many or row.answer else subject(call))
+        before, after = f"{call.method}{many}  ", size
         if row.answer:
-            what = ", ".join(tensors) or f"{call.method} ended{many}"
-            return f"{call.error}: {what}" if call.error else f"{what}{size}"
-        about = "" if many else ", ".join(tensors) or subject(call)
-        return f"{call.method}{many}  {about}{size}"
+            before = "" if about else f"{call.method} ended{many}"
+            before, after = (f"{call.error}: {before}", "") if call.error else (before, size)
+        return f"{before}{shorten(about, max(_LEAST_NAME, space - text_width(before + after, 11)), 11)}{after}"
 
     def _told(self, row: _Arrow) -> str:
         lines = [f"{c.method} {subject(c)}, {party(c.source).label} → {party(c.target).label}" for c in row.calls[:8]]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import pytest
 
@@ -11,6 +13,8 @@ from dtflab.cluster.holdings import HeldQueue, HeldVariable
 from dtflab.graph.watch import Call, QueueEvent, Use, Watch
 from dtflab.machine.clock import current
 from dtflab.viz import pipeline, queue_course
+from dtflab.viz.palette import GREY
+from dtflab.viz.parties import party
 from dtflab.viz.style import MARGIN
 from dtflab.viz.svg import text_width
 
@@ -87,7 +91,7 @@ def test_one_step_of_several_is_chosen_by_its_number():
     calls = [*a_step(7, 0.0), *a_step(9, 10.0, (W1, PS)), *a_step(8, 20.0)]
     for number, nbytes in ((1, "404"), (2, "804"), (-2, "804"), (-1, "404")):
         assert nbytes in tf.viz.wire(calls, number).sentence
-    with pytest.raises(ValueError, match="no step 4: 3 steps"):
+    with pytest.raises(ValueError, match="no step 4: 3 steps were watched, counted from 1"):
         tf.viz.wire(calls, 4)
     with pytest.raises(ValueError, match="Nothing was called"):
         tf.viz.wire([])
@@ -96,6 +100,30 @@ def test_one_step_of_several_is_chosen_by_its_number():
 def test_graphs_are_registered_within_the_first_step():
     calls = [call(0.5, "RegisterGraph", W0, W1, step=0), *a_step(7, 0.0), *a_step(8, 10.0)]
     assert "RegisterGraph" in str(tf.viz.wire(calls, 1)) and "RegisterGraph" not in str(tf.viz.wire(calls, 2))
+
+
+@pytest.mark.parametrize("look", ["default", "projector"])
+def test_a_long_name_on_an_arrow_stays_between_its_columns(look):
+    name = "gradients/layer1/weights/MatMul_grad/tuple/control_dependency"
+    calls = [
+        call(0.0, "RunStep", "client", W0, 4.0, detail="loss:0"),
+        call(1.0, "RecvTensor", W1, PS, 2.0, 400, f"{PS};1;{W1};edge_1_{name};0:0"),
+    ]
+    tf.viz.style(look)
+    try:
+        picture = tf.viz.wire(calls)
+    finally:
+        tf.viz.style("default")
+    root = ET.fromstring(picture.svg.encode())
+    columns = sorted({float(path.get("d")[1:].split()[0]) for path in root.iter(f"{SVG}path")
+                      if path.get("class") == "life"})  # fmt: skip
+    long = [text for text in root.iter(f"{SVG}text") if re.search("(^|  )gr.*…", text.text)]
+    assert [text.text.partition("  ")[0] == "RecvTensor" for text in long] == [True, False]
+    for text in long:
+        assert columns[2] < float(text.get("x")) and float(text.get("x")) + text_width(text.text, 11) < columns[3]
+    assert any(text.text.endswith("  400 B") for text in long)
+    assert f"RecvTensor {name}, worker:1 → ps:0" in picture.svg and name in [row[7] for row in picture.tables[1][2]]
+    assert fits(picture)
 
 
 def test_errors_stand_on_the_answer():
@@ -208,10 +236,11 @@ def test_of_very_many_waits_the_longest_and_the_open_one_are_drawn(short):
     words, root = texts(picture), ET.fromstring(picture.svg.encode())
     assert words.count("still waits") == 1
     (lane,) = (g for g in root.iter(f"{SVG}g") if any("waited" in (t.text or "") for t in g.findall(f"{SVG}title")))
-    widths = sorted((float(rect.get("width")) for rect in lane.iter(f"{SVG}rect")), reverse=True)
-    assert len(widths) == 400 and widths[0] > 1.4 * widths[1] > 50 * widths[2]  # 3 s, the open one's 2 s, then 1 ms
-    left_out = short + 2 - 400
-    assert f"{left_out} short {'wait is' if left_out == 1 else 'waits are'} not drawn" in words
+    bars = [(float(rect.get("x")), float(rect.get("width"))) for rect in lane.iter(f"{SVG}rect")]
+    widths = sorted((width for _, width in bars), reverse=True)
+    assert 200 < len(widths) <= 400 and widths[0] > 1.4 * widths[1] > 50 * widths[2]  # 3 s, 2 s (the open one), 1 ms
+    assert all(b - (a + width) < 6 for (a, width), (b, _) in pairwise(bars))  # no time looks as if nobody waited
+    assert f"{short + 2 - len(bars)} short waits are not drawn" in words
     assert fits(picture)
 
 
@@ -324,6 +353,27 @@ def test_clients_tasks_and_what_they_share():
     ]  # fmt: skip
     assert "2 clients, 3 tasks, 2 variables, 1 queue" in picture.sentence
     assert {"client A", "client B", "x", "problem/x", "C1, C2"} <= set(texts(picture)) and fits(picture)
+
+
+def test_clients_are_grey_with_their_letters_at_all_that_they_reach():
+    calls = [call(0.0, "RunStep", "A", W0), call(0.0, "RunStep", "B", W0), call(0.0, "RunStep", "C", W1)]
+    uses = [Use("A", f"{PS}/device:CPU:0", "", "x"), Use("C", f"{PS}/device:CPU:0", "", "y")]
+    picture = tf.viz.clients(seen_of(calls, (), uses))
+    words = texts(picture)
+    badges = {party(task).colour.fill for task in (PS, W0, W1)}
+    seen = set(re.findall(r"#[0-9A-Fa-f]{6}", picture.svg.partition("</style>")[2]))
+    assert badges < seen and {colour.upper() for colour in seen - badges} <= {c.upper() for c in GREY} | {"#111111"}
+    assert [words[words.index(name) + 1] for name in ("worker:0", "worker:1", "x", "y")] == ["C1, C3", "C2", "C1", "C2"]
+    assert fits(picture)
+
+
+def test_the_legend_of_clients_explains_what_is_there():
+    calls = [call(0.0, "RunStep", "A", W0)]
+    uses, puts = [Use("A", f"{PS}/device:CPU:0", "", "x")], [event(0.0, "put", 1, 1, client="A")]
+    all_ways = {"session, at this master", "uses a variable", "puts into a queue", "takes from a queue"}
+    for seen, drawn in ((seen_of(calls, (), uses), 2), (seen_of(calls, puts, uses), 3), (seen_of(calls), 1)):
+        assert len(all_ways & set(texts(tf.viz.clients(seen)))) == drawn
+    assert "puts into a queue" not in texts(tf.viz.clients(seen_of(calls, (), uses)))
 
 
 def test_clients_that_do_the_same_are_one_and_so_are_things_used_alike():
