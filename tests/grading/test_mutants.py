@@ -1,0 +1,29 @@
+"""Mutants that are left out are known by what they are, not by where they stand."""
+
+from __future__ import annotations
+
+import pytest
+
+from dtflab.grading.questions import find
+from tests.grading import mutants
+
+
+@pytest.mark.parametrize("id", mutants.SPINS)
+def test_just_the_mutant_that_spins_is_left_out(id):
+    question = find(id)
+    every, kept = list(mutants._every(question)), mutants.mutants(question)
+    (spins,) = [one for one in every if one not in kept]
+    assert spins.change.endswith(mutants.SPINS[id])
+
+
+@pytest.mark.parametrize("text, count", [("'gone()' dropped", 0), ("1 → 2", 1), ("0 → 1", 2)])
+def test_a_name_that_no_mutant_has_or_several_is_an_error(text, count, monkeypatch):
+    question = find("data/q1")
+    changes = ["line 3: 0 → 1", "line 4: 0 → 1", "line 5: 1 → 2"]
+    monkeypatch.setattr(mutants, "_every", lambda question: [mutants.Mutant(change, "") for change in changes])
+    monkeypatch.setitem(mutants.SPINS, "data/q1", text)
+    if count == 1:
+        assert [one.change for one in mutants.mutants(question)] == changes[:2]
+        return
+    with pytest.raises(LookupError, match=f"of data/q1, and {count} mutants are that"):
+        mutants.mutants(question)
