@@ -10,6 +10,7 @@ import argparse
 import os
 import runpy
 import sys
+from pathlib import Path
 
 import dtflab
 from dtflab import aliases, course
@@ -19,7 +20,8 @@ from dtflab.sim import cli
 
 def main(argv: list[str] | None = None) -> None:
     """The command line of the package."""
-    parser = argparse.ArgumentParser(prog="python -m dtflab", description=dtflab.__doc__.split("\n")[0])
+    called = "dtflab" if Path(sys.argv[0]).stem == "dtflab" else "python -m dtflab"
+    parser = argparse.ArgumentParser(prog=called, description=dtflab.__doc__.split("\n")[0])
     parser.add_argument("--version", action="version", version=f"dtflab {dtflab.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run a TF1 program: its `import tensorflow` gets dtflab")
@@ -38,7 +40,7 @@ def main(argv: list[str] | None = None) -> None:
     elif options.command == "notebooks":
         course.main(options)
     elif options.command == "grade":
-        sys.exit(grading.grade(options))
+        sys.exit(grading.grade(options, course.exercises()))
     elif options.command == "export":
         sys.exit(grading.export_tests(options))
     elif options.command == "smi":

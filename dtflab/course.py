@@ -23,6 +23,11 @@ def files(root: Path = ROOT) -> Iterator[Path]:
         yield from (path.relative_to(root) for path in sorted(root.glob(pattern)))
 
 
+def exercises() -> frozenset[str]:
+    """Their names: `ex01_placement`, …"""
+    return frozenset(path.stem for path in files() if path.match("exercises/*.ipynb"))
+
+
 def copy_course(folder: Path) -> tuple[list[Path], list[Path]]:
     """Copy the course into `folder`: the files that were written, and those that were there and differ (they stay)."""
     written, kept = [], []

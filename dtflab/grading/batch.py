@@ -1,7 +1,8 @@
 """Submissions are graded, each in a process of its own; several at a time.
 
 A cell or an answer that takes its process down (a crash, an endless loop in C, `os._exit`) is left out of the next
-attempt, so it costs the student only itself. After `ATTEMPTS` of them, what has not been judged has no points.
+attempt, so it costs the student only itself. After `ATTEMPTS` of them, or when the file's seconds are over, what is not
+judged yet has no points.
 
 Rule: whatever is in a file, there is a `Graded` for it, with a mark and with sentences.
 """
@@ -34,7 +35,7 @@ _SECRET = ("DTFLAB_CHECKS", "DTFLAB_GRADE_SEED")  # not in the environment of a 
 
 
 class Options(NamedTuple):
-    """How submissions are graded: limits of one attempt, the teacher's checks and seed."""
+    """How submissions are graded: limits of a file, all attempts together; the teacher's checks and seed."""
 
     limits: isolation.Limits = isolation.Limits()
     cell_seconds: float = 30.0
@@ -86,7 +87,7 @@ def grade(
             work.go_on(stopped)
         except OSError as error:  # no process, no room: the next file may fare better
             return none(submission, questions, f"It could not be run: {error}.")
-        if work.done or stopped():
+        if work.done or work.late or stopped():
             break
     return work.graded(time.monotonic() - began)
 
@@ -105,8 +106,14 @@ class _Work:
         self.notes: list[str] = []
         self.output = ""
         self.done = False
+        self._until = time.monotonic() + options.limits.seconds
         self._token = secrets.token_hex(16)
         self._now: tuple[str, Any, float] = ("", None, 0.0)  # what was said last, and when
+
+    @property
+    def late(self) -> bool:
+        """Whether the file's time is over."""
+        return time.monotonic() >= self._until
 
     def go_on(self, stopped: Callable[[], bool]) -> None:
         """One process: all cells but those to be skipped, all questions without a report."""
@@ -115,7 +122,7 @@ class _Work:
         try:
             ended = isolation.run(
                 [sys.executable, "-m", attempt.__name__],
-                self.options.limits,
+                self.options.limits._replace(seconds=self._until - time.monotonic()),
                 folder,
                 environment=_environment(folder, self.submission.student),
                 given=json.dumps(self._order()._asdict()),
@@ -125,7 +132,7 @@ class _Work:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         self.output = ended.output
-        if not self.done:
+        if not self.done and not self.late:  # who ran when the time was over need not have taken it
             self._blame(ended.told or "It ended the whole process.")
 
     def _order(self) -> attempt.Order:
@@ -180,15 +187,17 @@ class _Work:
         else:
             self.notes.append(told)
 
-    def graded(self, seconds: float) -> Graded:
+    def graded(self, took: float) -> Graded:
         missing = [id for id in self.questions if id not in self.reports]
-        why = f"Not judged: {ATTEMPTS} attempts came to no end."
-        reports = [self.reports.get(id) or _lost(question, why) for id, question in self.questions.items()]
+        over = f"All its cells and answers together have {self.options.limits.seconds:g} s, and these were over."
+        why = over if self.late else f"{ATTEMPTS} attempts came to no end."
+        reports = [
+            self.reports.get(id) or _lost(question, f"Not judged. {why}") for id, question in self.questions.items()
+        ]
         errors = [f"Cell {number}: {error}" for number, error in sorted(self.errors.items())]
-        notes = [*self.notes, *errors]
+        notes = [*dict.fromkeys(self.notes), *errors]
         more = [f"… and {len(notes) - _NOTES} more."] if len(notes) > _NOTES else []
-        failed = f"{why} {self.notes[-1] if self.notes else ''}".rstrip() if missing else ""
-        return Graded(self.submission, reports, notes[:_NOTES] + more, failed, self.output, seconds)
+        return Graded(self.submission, reports, notes[:_NOTES] + more, why if missing else "", self.output, took)
 
 
 def _environment(folder: Path, student: str) -> dict[str, str]:

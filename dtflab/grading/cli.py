@@ -1,7 +1,8 @@
 """`dtflab grade FOLDER`: the marks of many submissions. `dtflab export --otter DIR`: the questions for otter-grader.
 
 Exit status of `grade`: 0 every file was graded, whatever its mark; 1 some file could not be (no notebook, no question,
-no attempt came to an end): it has no points and a sentence; 2 nothing was graded, because of how it was called;
+no attempt came to an end): it has no points and a sentence,
+or a file of marks could not be written; 2 nothing was graded, because of how it was called;
 130 Ctrl-C: what was graded until then is written.
 
 Rule: here is only what reads arguments, prints and writes files.
@@ -16,7 +17,7 @@ import json
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 from dtflab.grading import batch, sheets
@@ -38,7 +39,7 @@ def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
     add("--checks", type=Path, metavar="FOLDER", help="your own checks (default: DTFLAB_CHECKS of the environment)")
     add("--student", help="whose a single file is (default: from its folder or its name)")
     add("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 2), help="files at a time (default: %(default)s)")
-    add("--timeout", type=float, default=120.0, help="seconds for all of a file's cells and answers (default: 120)")
+    add("--timeout", type=float, default=120.0, help="seconds for a file, all attempts together (default: 120)")
     add("--cell-timeout", type=float, default=30.0, help="seconds for a cell (default: 30)")
     add("--memory", type=float, default=4.0, metavar="GIB", help="for all of a file's processes (default: 4 GiB)")
 
@@ -53,12 +54,13 @@ class Misuse(Exception):
     """How the command was called can't be right: exit status 2."""
 
 
-def grade(options: argparse.Namespace) -> int:
-    """Grade, write, print; the exit status."""
+def grade(options: argparse.Namespace, exercises: Container[str]) -> int:
+    """Grade, print, write; the exit status. `exercises` are the course's names for assignments."""
     try:
         how, chosen = _options(options), _questions(options)
-        submissions, others = _submissions(options)
+        submissions, others = _submissions(options, exercises)
         tasks = _tasks(submissions, chosen, how)
+        _check_outputs(options)
     except (FileNotFoundError, LookupError, Misuse, ChecksError) as error:
         print(f"dtflab grade: {error.args[0] if error.args else error}", file=sys.stderr)
         return 2
@@ -80,14 +82,16 @@ def _carry_out(tasks: Sequence[batch.Task], options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         graded = progress.graded
     progress.end()
-    _write(graded, options)
-    print(sheets.text(graded))
-    return status
+    try:
+        print(sheets.text(graded), flush=True)
+    finally:  # also where there is nobody to read it
+        written = _write(graded, options)
+    return status or int(not written)
 
 
-def _submissions(options: argparse.Namespace) -> tuple[list[Submission], list[Path]]:
+def _submissions(options: argparse.Namespace, exercises: Container[str]) -> tuple[list[Submission], list[Path]]:
     """The files to grade, and those of the folders that are left out."""
-    submissions, others = found(options.paths)
+    submissions, others = found(options.paths, exercises)
     if not submissions:
         raise Misuse(f"there is no notebook in {', '.join(map(str, options.paths))}")
     if options.student is not None:
@@ -106,6 +110,7 @@ def _options(options: argparse.Namespace) -> batch.Options:
         raise Misuse("--jobs, --timeout, --cell-timeout and --memory are more than 0")
     checks = options.checks or (Path(named) if (named := os.environ.get("DTFLAB_CHECKS")) else None)
     if checks is not None:
+        all_questions()  # it may add to those of installed checks
         load_folder(checks)
     limits = Limits(seconds=options.timeout, memory=int(options.memory * 2**30))
     folder = str(checks.resolve()) if checks is not None else ""
@@ -175,21 +180,40 @@ class _Progress:
             print("\r\033[K", end="", flush=True)
 
 
-def _write(graded: Sequence[batch.Graded], options: argparse.Namespace) -> None:
-    if options.json:
-        content = json.dumps(sheets.data(graded), indent=1, ensure_ascii=False)
-        options.json.write_text(content + "\n", encoding="utf-8", errors="replace")
-    if options.csv:
-        options.csv.write_text(sheets.csv_text(graded), encoding="utf-8", errors="replace")
-    if options.html:
-        options.html.write_text(sheets.html(graded), encoding="utf-8", errors="replace")
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Before the grading, which may take an hour: Misuse if a file can't be written. It is not made yet."""
+    for path in filter(None, (options.json, options.csv, options.html)):
+        folder = path.absolute().parent
+        if not folder.is_dir():
+            raise Misuse(f"{path} can't be written: there is no folder {folder}. Make it first")
+        if path.is_dir():
+            raise Misuse(f"{path} can't be written: it is a folder. Name a file in it")
+        if not os.access(path if path.exists() else folder, os.W_OK):
+            raise Misuse(f"{path} can't be written: you have no right to. Name another place")
+
+
+def _write(graded: Sequence[batch.Graded], options: argparse.Namespace) -> bool:
+    """Whether every file could be written; of one that could not, a sentence says so, and the others are."""
+    done = True
+    for path, content in ((options.json, _json), (options.csv, sheets.csv_text), (options.html, sheets.html)):
+        try:
+            if path is not None:
+                path.write_text(content(graded), encoding="utf-8", errors="replace")
+        except OSError as error:
+            print(f"dtflab grade: {path} could not be written: {error.strerror}", file=sys.stderr)
+            done = False
+    return done
+
+
+def _json(graded: Sequence[batch.Graded]) -> str:
+    return json.dumps(sheets.data(graded), indent=1, ensure_ascii=False) + "\n"
 
 
 def export_tests(options: argparse.Namespace) -> int:
     """Write the tests for otter-grader; the exit status."""
     try:
         questions = _questions(options) or all_questions()
-    except LookupError as error:
+    except (LookupError, ChecksError) as error:
         print(f"dtflab export: {error.args[0]}", file=sys.stderr)
         return 2
     for path in export(questions, options.otter):

@@ -6,9 +6,9 @@
     def rows(answer, random): ...            # as in the package's own `checks/`
 
 DTFLAB_CHECKS in the environment names the folder; a package names its module in the entry point group `dtflab.checks`.
-Rule: a file is loaded once, after the package's own questions; one that fails is an error that names it, because a
-mark without its checks is a wrong mark. This is the teacher's own program: it is run, and needs no trust that the
-package does not.
+Rule: each is loaded once, after the package's own questions, in the order of their names. One that fails is an error
+that names it, each time until it is mended, and nothing of it stays: a mark without its checks is a wrong mark. This is
+the teacher's own program: it is run, and needs no trust that the package does not.
 """
 
 from __future__ import annotations
@@ -17,10 +17,16 @@ import functools
 import importlib.metadata
 import importlib.util
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from dtflab.grading.questions import all_or_nothing, load_package
 
 GROUP = "dtflab.checks"
 _loaded: set[str] = set()
+_loading: list[str] = []  # while one is loaded it asks for questions itself, and the next one waits for its turn
 
 
 class ChecksError(RuntimeError):
@@ -29,17 +35,17 @@ class ChecksError(RuntimeError):
 
 def load_hidden() -> None:
     """Load the folder that DTFLAB_CHECKS names, and what is installed; ChecksError says what can't be."""
+    if _loading:
+        return
     for entry in _installed():
-        if entry.value not in _loaded:
-            _loaded.add(entry.value)
-            entry.load()
+        _load(f"{entry.value}, installed as {GROUP},", functools.partial(_load_entry, entry))
     if named := os.environ.get("DTFLAB_CHECKS"):
         load_folder(Path(named))
 
 
 @functools.cache  # it looks at every installed package
 def _installed() -> tuple[importlib.metadata.EntryPoint, ...]:
-    return tuple(importlib.metadata.entry_points(group=GROUP))
+    return tuple(sorted(importlib.metadata.entry_points(group=GROUP)))
 
 
 def load_folder(folder: Path) -> None:
@@ -50,16 +56,38 @@ def load_folder(folder: Path) -> None:
             f"{folder}: no folder with Python files. It should hold the checks; DTFLAB_CHECKS or --checks."
         )
     for path in paths:
-        if str(path.resolve()) not in _loaded:
-            _load(path)
+        _load(str(path.resolve()), functools.partial(_load_file, path))
 
 
-def _load(path: Path) -> None:
-    _loaded.add(str(path.resolve()))  # before: it asks for questions itself
+def _load(name: str, load: Callable[[], Any]) -> None:
+    """Load it once: all of it, or, with an error, nothing."""
+    if name in _loaded:
+        return
+    load_package()
+    _loading.append(name)
+    try:
+        with all_or_nothing():
+            load()
+    except (Exception, SystemExit) as error:
+        raise ChecksError(f"{name} can't be loaded: {type(error).__name__}: {error}") from error
+    finally:
+        _loading.remove(name)
+    _loaded.add(name)
+
+
+def _load_file(path: Path) -> None:
     spec = importlib.util.spec_from_file_location(f"dtflab_checks_{path.stem}", path)
     assert spec is not None and spec.loader is not None  # its name ends in .py
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def _load_entry(entry: importlib.metadata.EntryPoint) -> None:
+    before = set(sys.modules)
     try:
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
-    except Exception as error:
-        _loaded.discard(str(path.resolve()))
-        raise ChecksError(f"{path} can't be loaded: {type(error).__name__}: {error}") from error
+        entry.load()
+    except BaseException:
+        package = entry.module.partition(".")[0]
+        for name in set(sys.modules) - before:  # those of its modules that had no error would not run again
+            if name.partition(".")[0] == package:
+                del sys.modules[name]
+        raise

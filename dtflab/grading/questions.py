@@ -19,14 +19,13 @@ their own: nothing of it is in the notebook, which may be renamed, copied and cu
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from random import Random
 from typing import Any, NamedTuple
-
-from dtflab.grading.hidden import load_hidden
 
 LIMIT = 4.0  # seconds for a check
 MOST = 20.0  # seconds for all checks of a question, hidden ones too: nbgrader gives a cell 30
@@ -122,11 +121,32 @@ def register(id: str, title: str, answer: str, hints: Sequence[str]) -> Question
     return _questions[id]
 
 
-def all_questions() -> list[Question]:
-    """Every question of the package, by id, with what the teacher adds."""
+def load_package() -> None:
+    """Register the package's own questions."""
     checks = importlib.import_module("dtflab.grading.checks")
     for module in pkgutil.iter_modules(checks.__path__):
         importlib.import_module(f"{checks.__name__}.{module.name}")
+
+
+@contextlib.contextmanager
+def all_or_nothing() -> Iterator[None]:
+    """Take back what was registered inside if it ends with an error: who tries again must not find half of it."""
+    before = [(question, [*question.checks], [*question.mistakes]) for question in _questions.values()]
+    try:
+        yield
+    except BaseException:
+        _questions.clear()
+        for question, checks, mistakes in before:
+            question.checks, question.mistakes = checks, mistakes
+            _questions[question.id] = question
+        raise
+
+
+def all_questions() -> list[Question]:
+    """Every question of the package, by id, with what the teacher adds; ChecksError says what can't be loaded."""
+    from dtflab.grading.hidden import load_hidden  # which is built upon this module
+
+    load_package()
     load_hidden()
     return [_questions[id] for id in sorted(_questions)]
 

@@ -4,6 +4,9 @@
     FOLDER/ada/ex01_placement.ipynb            student ada, assignment ex01_placement
     FOLDER/ada/ex01_placement/any.ipynb        the same; this is nbgrader's `submitted`
 
+The name of one of the course's exercises is an assignment's, never a student's: `ada/ex01_placement.ipynb` is ada's
+where only the file, or only the folder `ada`, is named, too.
+
 A file is a notebook or Python in percent format (`# %%` begins a cell, `# %x` is a magic).
 
 Rule: what a notebook says about grading (metadata, outputs, marks) is not read. Its code is, and which questions it
@@ -16,7 +19,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,8 +44,8 @@ class Submission(NamedTuple):
     timestamp: str
 
 
-def found(paths: Iterable[Path]) -> tuple[list[Submission], list[Path]]:
-    """The submissions in folders and files, and the files of folders that are none.
+def found(paths: Iterable[Path], exercises: Container[str] = ()) -> tuple[list[Submission], list[Path]]:
+    """The submissions in folders and files, and the files of folders that are none; `exercises` are the course's names.
 
     FileNotFoundError if a path is not there. A file that is named itself counts as one, whatever it is.
     """
@@ -52,10 +55,10 @@ def found(paths: Iterable[Path]) -> tuple[list[Submission], list[Path]]:
         if not path.exists():
             raise FileNotFoundError(f"there is no {path}")
         if path.is_file():
-            taken.append(_submission(path, path.parent))
+            taken.append(_submission(path, path.parent, exercises))
             continue
         for file in sorted(file for file in path.rglob("*") if file.is_file() and not _aside(file, path)):
-            taken.append(_submission(file, path)) if _is_one(file) else left.append(file)
+            taken.append(_submission(file, path, exercises)) if _is_one(file) else left.append(file)
     return taken, left
 
 
@@ -76,11 +79,19 @@ def _text(file: Path) -> str:
     return file.read_bytes()[:_MOST].decode("utf-8", errors="replace")
 
 
-def _submission(file: Path, folder: Path) -> Submission:
-    *parents, _ = file.relative_to(folder).parts
-    student = parents[0] if parents else file.stem
-    assignment = parents[1] if len(parents) > 1 else file.stem if parents else folder.resolve().name
-    return Submission(file, student, assignment, _timestamp(file))
+def _submission(file: Path, folder: Path, exercises: Container[str]) -> Submission:
+    names = (*file.relative_to(folder).parent.parts, file.stem)
+    return Submission(file, *_whose(names, folder.resolve(), exercises), _timestamp(file))
+
+
+def _whose(names: Sequence[str], folder: Path, exercises: Container[str]) -> tuple[str, str]:
+    """The student and the assignment, by the names of the folders in `folder`, and of the file."""
+    first, *others = names
+    if first in exercises and names[-1] not in exercises:  # ex01_placement/ada.ipynb
+        return names[-1], first
+    if first in exercises:
+        return (folder.parent if folder.name == first else folder).name, first
+    return (first, others[0]) if others else (first, folder.name)
 
 
 def _timestamp(file: Path) -> str:
@@ -100,7 +111,10 @@ def cells(file: Path) -> list[str]:
         raise Unreadable(f"It is no notebook: its name ends in {file.suffix or 'nothing'!r}, not in .ipynb or .py.")
     if file.stat().st_size > _MOST:
         raise Unreadable(f"It has more than {_MOST >> 20} MiB. Clear its outputs, and hand it in again.")
-    code = _notebook_cells(_text(file)) if file.suffix == ".ipynb" else list(_percent_cells(_text(file)))
+    text = _text(file)
+    if not text.strip():
+        raise Unreadable("The file is empty. Save it in Jupyter, and hand it in again.")
+    code = _notebook_cells(text) if file.suffix == ".ipynb" else list(_percent_cells(text))
     if not any(map(str.strip, code)):
         raise Unreadable("It has no code.")
     return code

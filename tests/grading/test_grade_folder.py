@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import subprocess
@@ -181,7 +182,9 @@ def test_what_was_wrong_is_told(graded):
 def test_what_is_no_notebook_gets_a_row_and_a_sentence(graded, name):
     done, marks = graded
     assert marks[name]["points"] == 0 and marks[name]["max"] == 4
-    assert marks[name]["failed"].startswith("It is no notebook, though it is called one")
+    empty = not NONE[name]
+    told = "The file is empty. " if empty else "It is no notebook, though it is called one"
+    assert marks[name]["failed"].startswith(told)
     assert marks[name]["failed"] in done.stdout
 
 
@@ -259,6 +262,11 @@ MISUSES = {
     "no checks": (["a.py", "--checks", "."], "no folder with Python files"),
     "no time": (["a.py", "--timeout", "0"], "more than 0"),
     "whose": (["a.py", "b.py", "--student", "ada"], "here are several"),
+    "no folder for the sheet": (
+        ["a.py", "--questions=placement/q1", "--csv", "gone/m.csv"],
+        "gone/m.csv can't be written",
+    ),
+    "a folder for the page": (["a.py", "--questions=placement/q1", "--html", "empty"], "it is a folder"),
 }
 
 
@@ -277,6 +285,111 @@ def test_misuse_is_told_in_one_line(name, tmp_path, monkeypatch, capsys):
         main(["grade", *arguments])
     error = capsys.readouterr().err
     assert ended.value.code == 2 and told in error and error.count("\n") == 1
+
+
+@pytest.fixture
+def marked(monkeypatch):
+    """The command with a file that needs no process of its own: its exit status."""
+    from dtflab.grading import batch, cli
+    from dtflab.grading.questions import find
+
+    def tasks(submissions, chosen, how):
+        return [lambda stopped: batch.Graded(submissions[0], [batch._lost(find("placement/q1"), "no")])]
+
+    monkeypatch.setattr(cli, "_tasks", tasks)
+
+    def call(*arguments):
+        from dtflab.__main__ import main
+
+        with pytest.raises(SystemExit) as ended:
+            main(["grade", *map(str, arguments)])
+        return ended.value.code
+
+    return call
+
+
+def test_a_sheet_that_can_no_longer_be_written_costs_only_itself(marked, tmp_path, monkeypatch, capsys):
+    """The disk gets full while it is graded."""
+    (tmp_path / "ada.py").write_text(percent(RIGHT, ASKS))
+    write = Path.write_text
+
+    def full(path, *arguments, **options):
+        if path.suffix == ".csv":
+            raise OSError(28, "No space left on device")
+        return write(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    files = [tmp_path / f"m.{kind}" for kind in ("json", "csv", "html")]
+    assert marked(tmp_path / "ada.py", "--json", files[0], "--csv", files[1], "--html", files[2]) == 1
+    out, err = capsys.readouterr()
+    assert err == f"dtflab grade: {files[1]} could not be written: No space left on device\n"
+    assert "ada       0/10" in out and "1 file, 0 could not be graded" in out
+    assert json.loads(files[0].read_text())["submissions"][0]["student"] == "ada" and "ada" in files[2].read_text()
+
+
+def test_files_are_written_where_nobody_reads_the_table(marked, tmp_path, monkeypatch):
+    (tmp_path / "ada.py").write_text(percent(RIGHT, ASKS))
+
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    monkeypatch.setattr("sys.stdout", Gone())
+    with pytest.raises(BrokenPipeError):
+        from dtflab.__main__ import main
+
+        main(["grade", str(tmp_path / "ada.py"), "--csv", str(tmp_path / "m.csv")])
+    assert "ada" in (tmp_path / "m.csv").read_text()
+
+
+def test_a_files_time_is_for_all_attempts_and_blames_no_cell(folders, tmp_path):
+    """The first cell takes its process down, none of the others is too slow; all together are."""
+    checks, _, _ = folders
+    (tmp_path / "ada.py").write_text(
+        percent("import os\nos._exit(3)", *["import time\ntime.sleep(20)"] * 4, RIGHT, ASKS)
+    )
+    sheet = tmp_path / "m.json"
+    done = grade(tmp_path / "ada.py", f"--checks={checks}", "--timeout=8", "--cell-timeout=100", f"--json={sheet}")
+    (one,) = json.loads(sheet.read_text())["submissions"]
+    over = "All its cells and answers together have 8 s, and these were over."
+    assert done.returncode == 1 and (one["points"], one["failed"]) == (0, over), one
+    assert one["notes"] == ["Cell 1 was left out. It ended with exit status 3."]
+    assert done.stdout.count(over) == 1 and "Not graded: Not" not in done.stdout
+    assert one["questions"][0]["checks"][0]["message"] == f"Not judged. {over}"
+
+
+def test_a_second_attempt_has_what_the_first_left(tmp_path, monkeypatch):
+    """Without processes: each attempt takes 4 of 10 seconds."""
+    from dtflab.grading import batch
+    from dtflab.grading.questions import find
+    from dtflab.grading.submissions import Submission
+
+    now, had = [100.0], []
+
+    def run(command, limits, folder, **how):
+        had.append(limits.seconds)
+        now[0] += min(limits.seconds, 4)
+        return isolation.Ended("It crashed.", "", 4)
+
+    monkeypatch.setattr(batch.isolation, "run", run)
+    monkeypatch.setattr(batch.time, "monotonic", lambda: now[0])
+    options = batch.Options(isolation.Limits(seconds=10))
+    one = batch.grade(Submission(tmp_path, "ada", "ex", ""), ["1"], [find("placement/q1")], options)
+    assert had == [10, 6, 2] and one.notes == ["It crashed."]
+    assert one.failed == "All its cells and answers together have 10 s, and these were over."
+    options = batch.Options(isolation.Limits(seconds=100))
+    one = batch.grade(Submission(tmp_path, "ada", "ex", ""), ["1"], [find("placement/q1")], options)
+    assert len(had) == 3 + batch.ATTEMPTS and one.failed == "4 attempts came to no end."
+
+
+def test_usage_names_the_command_as_it_was_called(monkeypatch, capsys):
+    from dtflab.__main__ import main
+
+    for path, name in (("/venv/bin/dtflab", "dtflab"), ("/lib/dtflab/__main__.py", "python -m dtflab")):
+        monkeypatch.setattr(sys, "argv", [path])
+        with pytest.raises(SystemExit):
+            main(["--help"])
+        assert capsys.readouterr().out.startswith(f"usage: {name} [-h]")
 
 
 def test_a_check_that_cannot_be_loaded_stops_the_grading(tmp_path):

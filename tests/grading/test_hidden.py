@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import sys
 
 import pytest
 
@@ -79,6 +80,32 @@ def test_what_cannot_be_loaded_is_an_error_each_time(name, teacher):
         assert BROKEN[name][1] in str(error.value)
 
 
+def test_what_failed_half_way_and_is_mended_counts_once(teacher):
+    (teacher / "own.py").write_text(OWN + "1 / 0\n")
+    with pytest.raises(hidden.ChecksError):
+        all_questions()
+    assert [(question.id, question.points) for question in questions._questions.values()] == [("numbers/q9", 3)]
+    (teacher / "own.py").write_text(OWN)
+    assert [(question.id, question.points) for question in all_questions()] == [("numbers/exam", 1), ("numbers/q9", 5)]
+
+
+def test_files_of_a_folder_are_loaded_in_the_order_of_their_names(teacher):
+    """The first asks for a question itself, which must not bring the second one forward, nor keep it when it fails."""
+    later = 'from dtflab.grading.questions import find\nfind("numbers/exam").check("Five", points=4)(print)\n'
+    (teacher / "own.py").write_text(OWN + "1 / 0\n")
+    (teacher / "second.py").write_text(later)
+    with pytest.raises(hidden.ChecksError, match=r"own\.py"):
+        all_questions()
+    (teacher / "own.py").write_text(OWN)
+    assert find("numbers/exam").points == 5 and find("numbers/q9").points == 5
+
+
+def test_a_check_that_ends_the_program_is_an_error(teacher):
+    (teacher / "own.py").write_text("import sys; sys.exit(0)")
+    with pytest.raises(hidden.ChecksError, match="SystemExit: 0"):
+        all_questions()
+
+
 def test_a_folder_without_checks_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setenv("DTFLAB_CHECKS", str(tmp_path / "gone"))
     with pytest.raises(hidden.ChecksError, match="no folder with Python files"):
@@ -91,6 +118,43 @@ def test_a_package_brings_checks_by_its_entry_point(tmp_path, monkeypatch):
     entry = importlib.metadata.EntryPoint("exam", "exam_checks", hidden.GROUP)
     monkeypatch.setattr(hidden, "_installed", lambda: (entry,))
     assert find("numbers/exam").points == 1 and find("numbers/q9").points == 5
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """An installed package of two modules; the second one is broken."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "exam_package"]:
+        monkeypatch.delitem(sys.modules, name)
+    folder = tmp_path / "exam_package"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("from exam_package import first, second")
+    (folder / "first.py").write_text(OWN)
+    (folder / "second.py").write_text("1 / 0")
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = importlib.metadata.EntryPoint("exam", "exam_package", hidden.GROUP)
+    monkeypatch.setattr(hidden, "_installed", lambda: (entry,))
+    return folder
+
+
+def test_a_broken_package_is_an_error_each_time_until_it_is_mended(package):
+    for _ in range(2):
+        with pytest.raises(hidden.ChecksError, match=r"exam_package, .* can't be loaded: ZeroDivisionError"):
+            grade("numbers/q9", lambda n: 2 * n)
+    (package / "second.py").write_text("mended = True")
+    for _ in range(2):
+        assert find("numbers/exam").points == 1 and find("numbers/q9").points == 5
+
+
+def test_a_broken_package_stops_the_commands_with_a_sentence(package, tmp_path, monkeypatch, capsys):
+    from dtflab.__main__ import main
+
+    (tmp_path / "ada.py").write_text("# %%\n1")
+    for command in (["grade", str(tmp_path / "ada.py")], ["export", "--otter", str(tmp_path / "tests")]):
+        with pytest.raises(SystemExit) as ended:
+            main(command)
+        error = capsys.readouterr().err
+        assert ended.value.code == 2 and error.startswith(f"dtflab {command[0]}: exam_package, ")
+        assert error.count("\n") == 1
 
 
 def test_check_is_true_or_says_what_is_wrong(capsys):

@@ -9,6 +9,7 @@ from pathlib import Path
 import jupytext
 import pytest
 
+from dtflab import course
 from dtflab.grading import batch, cli, sheets
 from dtflab.grading.batch import Graded, none
 from dtflab.grading.questions import find
@@ -54,6 +55,8 @@ REFUSED = {
     "a.ipynb": ('{"cells": [{"cell_type": "code", "source": 3}]}', r"TypeError: a cell's source is int"),
     "b.ipynb": ('{"cells": []}', "It has no code."),
     "a.py": ("# %%\n\n", "It has no code."),
+    "zero.ipynb": ("", "^The file is empty. "),
+    "zero.py": ("\n", "^The file is empty. "),
 }
 
 
@@ -85,6 +88,35 @@ def test_whose_a_file_is(tmp_path):
         ("ada", "ex1"), ("bob", tmp_path.name), ("eve", "ex1"),
     ]  # fmt: skip
     assert [path.name for path in left] == ["notes.pdf", "helper.py"]
+
+
+PLACES = {  # named on the command line, file in it: student and assignment
+    "one/ada/ex1_x.py": (".", "ada", "ex1_x"),
+    "two/ada": ("ex1_x.py", "ada", "ex1_x"),
+    "three": ("ada/ex1_x.py", "ada", "ex1_x"),
+    "four/ada/ex1_x/ex1_x.py": (".", "ada", "ex1_x"),
+    "five/ada": ("ex1_x/ex1_x.py", "ada", "ex1_x"),
+    "six/ada/ex1_x": ("ex1_x.py", "ada", "ex1_x"),
+    "seven/ex1_x": ("ada.py", "ada", "ex1_x"),
+    "eight/ex1_x/ada.py": (".", "ada", "ex1_x"),
+    "nine": ("ex1_x/ada.py", "ada", "ex1_x"),
+    "ten/lab": ("ex1_x_ada.py", "ex1_x_ada", "lab"),
+    "eleven/lab/ada.py": (".", "ada", "lab"),
+}
+
+
+@pytest.mark.parametrize("named", PLACES)
+def test_the_name_of_an_exercise_is_no_students(named, tmp_path):
+    inside, student, assignment = PLACES[named]
+    file = tmp_path / named / inside
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("# %%\n")
+    (one,), _ = found([tmp_path / named], {"ex1_x", "ex2_y"})
+    assert (one.student, one.assignment) == (student, assignment)
+
+
+def test_the_courses_exercises_are_known():
+    assert {path.stem for path in (ROOT / "solutions").glob("ex*.py")} == course.exercises()
 
 
 @pytest.fixture
