@@ -24,7 +24,7 @@ from dtflab.viz.units import byte_size, duration, plural
 MOST_ROWS = 60  # of arrows; the tables know more
 _MOST_TABLE_ROWS = 1000
 _ROW, _LEFT, _LEAST_COLUMN = 28.0, 66.0, 96.0
-_MOST_NAMES, _LEAST_NAME = 3, 30.0  # of tensors on one arrow, and what is left of a long name
+_MOST_NAMES, _LEAST_NAME = 3, 12.0  # of tensors on one arrow; room for what is left of a long name: …
 _OTHERS = "others"
 # Calls whose answers carry something; the others are only told, and answered at once.
 _ANSWERED = ("RecvTensor", "RunStep", "PartialRun", "PartialRunSetup", "CreateSession", "ExtendSession", "Reset")
