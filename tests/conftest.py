@@ -18,7 +18,7 @@ import pytest
 
 from dtflab.graph import scopes
 from dtflab.hardware import catalogue
-from dtflab.machine import cards, hosts
+from dtflab.machine import cards, clock, hosts
 
 HERE = Path(__file__).parent
 MARKERS = {
@@ -135,7 +135,15 @@ def own_hardware_goes() -> Iterator[None]:
     catalogue._added.clear()
 
 
-SETTLE_S = 5.0  # for threads and processes that were told to stop and are on their way
+@pytest.fixture(autouse=True)
+def virtual_time_ends() -> Iterator[None]:
+    """A virtual cluster that an answer left open is not the clock of the tests after it."""
+    before = [*clock._of_program]
+    yield
+    clock._of_program[:] = [one for one in clock._of_program if one in before]
+
+
+SETTLE_S = 20.0  # for threads and processes that were told to stop and are on their way
 
 
 @pytest.fixture(autouse=True)
