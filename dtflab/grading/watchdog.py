@@ -10,18 +10,22 @@ a whole submission is run in a process of its own.
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from dtflab import virtual
 from dtflab.machine.clock import REAL, Event, Thread
 
-_AGAIN = 0.05  # seconds between two attempts to stop a thread
-_ATTEMPTS = 20
+_AGAIN = 0.5  # seconds between two attempts to stop a thread: it may have a cluster to stop before it ends
+_ATTEMPTS = 4
+_VIRTUAL_TIME = str(Path(virtual.__file__).parent)
 
 
-# The time is up. `except Exception` lets it pass; and it ends a thread without a word, wherever it comes: on a busy
-# machine a second one may come while the thread leaves. (Python prints the traceback of any subclass.)
+# The time is up. `except Exception` lets it pass, and a thread may end with it without a word.
 Stopped = SystemExit
 
 
@@ -32,23 +36,27 @@ class Outcome:
         self.value: Any = None
         self.error: BaseException | None = None
         self.stopped = False
+        self.over = False  # its thread is about to end
         self.left_running = False  # deaf to being stopped
 
 
 def call(function: Callable[[], Any], seconds: float) -> Outcome:
     """Call `function()` for at most `seconds`. Ctrl-C stops it, too."""
-    outcome, done = Outcome(), REAL.event()
+    outcome, done, leaving = Outcome(), REAL.event(), threading.Lock()
     ident: list[int] = []
 
     def run() -> None:
         ident.append(threading.get_ident())
-        try:
-            outcome.value = function()
-        except BaseException as error:
-            if not outcome.stopped:
-                outcome.error = error
-        finally:
-            done.set()
+        with suppress(Stopped):  # one that comes while another one is dealt with
+            try:
+                outcome.value = function()
+            except BaseException as error:
+                if not outcome.stopped:
+                    outcome.error = error
+        while not outcome.over:
+            with suppress(Stopped), leaving:  # the last one was raised before we got here
+                done.set()
+                outcome.over = True
 
     thread = REAL.spawn(run, name="dtflab-answer")
     try:
@@ -56,14 +64,27 @@ def call(function: Callable[[], Any], seconds: float) -> Outcome:
     finally:
         if not done.is_set():
             outcome.stopped = True
-            outcome.left_running = not (ident and _stop(ident[0], thread, done))
+            outcome.left_running = not (ident and _stop(ident[0], thread, done, leaving))
     return outcome
 
 
-def _stop(ident: int, thread: Thread, done: Event) -> bool:
-    """Raise Stopped in a thread until it has ended; False if it does not."""
+def _stop(ident: int, thread: Thread, done: Event, leaving: threading.Lock) -> bool:
+    """Raise Stopped in a thread until it has ended; False if it does not. One that is leaving is let go."""
     for _ in range(_ATTEMPTS):
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Stopped))
+        patience = REAL.now() + _AGAIN
+        while _takes_turns(ident) and REAL.now() < patience and not done.wait(0.001):
+            pass
+        with leaving:
+            if not done.is_set():
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Stopped))
         if done.wait(_AGAIN) or not thread.is_alive():
             return True
     return False
+
+
+def _takes_turns(ident: int) -> bool:
+    """Whether a thread is in the middle of virtual time: if it broke off there, nobody would have the next turn."""
+    frame = sys._current_frames().get(ident)
+    while frame is not None and not frame.f_code.co_filename.startswith(_VIRTUAL_TIME):
+        frame = frame.f_back
+    return frame is not None

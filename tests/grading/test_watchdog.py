@@ -7,7 +7,9 @@ import time
 
 import pytest
 
+import dtflab as tf
 from dtflab.grading import watchdog
+from dtflab.machine import clock
 
 SOON = 0.2  # seconds
 
@@ -105,3 +107,25 @@ def test_a_call_that_is_slow_to_end_is_stopped_without_a_word(monkeypatch, capsy
         assert watchdog.call(loop_for_ever, 0.01).stopped
     time.sleep(0.1)
     assert capsys.readouterr().err == ""
+
+
+def test_an_answer_that_never_ends_in_virtual_time_takes_its_cluster_along():
+    """Its queue runners wait for their turns: broken off between two turns, it would leave them waiting for ever."""
+
+    def read_for_ever():
+        with (
+            tf.Cluster(worker=1, clock="virtual") as cluster,
+            tf.Graph().as_default(),
+            tf.Session(cluster.target) as sess,
+        ):
+            queue = tf.FIFOQueue(2, tf.int32, shapes=[[]])
+            tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(1)] * 3))
+            take = queue.dequeue()
+            tf.train.start_queue_runners(sess, tf.train.Coordinator())
+            while True:
+                sess.run(take)
+
+    for _ in range(5):
+        outcome = watchdog.call(read_for_ever, SOON)
+        assert outcome.stopped and not outcome.left_running
+        assert clock.current() is clock.REAL
