@@ -129,3 +129,30 @@ def test_an_answer_that_never_ends_in_virtual_time_takes_its_cluster_along():
         outcome = watchdog.call(read_for_ever, SOON)
         assert outcome.stopped and not outcome.left_running
         assert clock.current() is clock.REAL
+
+
+def test_who_waits_in_virtual_time_is_in_the_middle_of_it():
+    me, seen = threading.get_ident(), []
+    with tf.Cluster(worker=1, clock="virtual") as cluster:
+        cluster.at(1.0, lambda: seen.append(watchdog._takes_turns(me)))
+        tf.sim.sleep(2.0)
+        seen.append(watchdog._takes_turns(me))
+    assert seen == [True, False]
+
+
+def test_nobody_is_broken_off_in_the_middle_of_virtual_time(monkeypatch):
+    """Asked three times, it is still in it; then not, and only then it is stopped."""
+    asked, stopped_after = [], []
+
+    def takes_turns(ident):
+        asked.append(ident)
+        return len(asked) < 4
+
+    def answer():
+        try:
+            loop_for_ever()
+        finally:
+            stopped_after.append(len(asked))
+
+    monkeypatch.setattr(watchdog, "_takes_turns", takes_turns)
+    assert watchdog.call(answer, SOON).stopped and stopped_after == [4]
