@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import jupytext
+import pytest
 
 from dtflab.grading.grade import grade
 from dtflab.grading.questions import Question, all_questions
@@ -58,3 +59,11 @@ def wrong_answers(question: Question) -> dict[str, Callable[..., Any]]:
 
 def mark(question: Question, answer: Any) -> Score:
     return grade(question.id, answer)
+
+
+def full_marks(id: str, answer: Any, monkeypatch: pytest.MonkeyPatch, seeds: Iterable[str]) -> None:
+    """The law of right answers, whatever they look like: 10 points, with each seed."""
+    for seed in seeds:
+        monkeypatch.setenv("DTFLAB_GRADE_SEED", seed)
+        score = grade(id, answer)
+        assert score == 10, score.text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dtflab as tf
+from tests.grading.answers import full_marks
 
 Q3 = "placement/q3"
 
@@ -42,10 +43,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_every_right_answer_gets_full_marks(name, monkeypatch):
-    for seed in "012":
-        monkeypatch.setenv("DTFLAB_GRADE_SEED", seed)
-        score = tf.grade(Q3, RIGHT[name])
-        assert score == 10, score.text
+    full_marks(Q3, RIGHT[name], monkeypatch, seeds="012")
 
 
 def the_second_gpu(number):

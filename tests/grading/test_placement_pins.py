@@ -9,6 +9,7 @@ import pytest
 import dtflab as tf
 from dtflab.grading.checks import placement_pins
 from dtflab.graph import device_spec
+from tests.grading.answers import full_marks
 
 Q2 = "placement/q2"
 
@@ -57,10 +58,7 @@ RIGHT = [with_the_librarys_match, by_sorting, with_expressions, by_points]
 
 @pytest.mark.parametrize("answer", RIGHT)
 def test_every_right_answer_gets_full_marks(answer, monkeypatch):
-    for seed in "012":
-        monkeypatch.setenv("DTFLAB_GRADE_SEED", seed)
-        score = tf.grade(Q2, answer)
-        assert score == 10, score.text
+    full_marks(Q2, answer, monkeypatch, seeds="012")
 
 
 def test_the_rule_behind_the_hints_is_that_of_sessions():

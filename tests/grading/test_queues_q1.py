@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dtflab as tf
+from tests.grading.answers import full_marks
 
 Q1 = "queues/q1"
 
@@ -79,9 +80,7 @@ RIGHT = [by_case, first_that_is_full, with_a_queue_of_batches, sizes_in_python_o
 @pytest.mark.parametrize("answer", RIGHT, ids=lambda answer: answer.__name__)
 @pytest.mark.parametrize("seed", ["0", "7"])
 def test_every_right_answer_gets_full_marks(answer, seed, monkeypatch):
-    monkeypatch.setenv("DTFLAB_GRADE_SEED", seed)
-    score = tf.grade(Q1, answer)
-    assert score == 10, score.text
+    full_marks(Q1, answer, monkeypatch, seeds=[seed])
 
 
 @pytest.mark.parametrize("method", ["dequeue_up_to", "dequeue_many"])
