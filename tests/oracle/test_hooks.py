@@ -7,6 +7,7 @@ import inspect
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ import pytest
 
 pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
+from tensorflow.python.platform import tf_logging as their_logging
 from tensorflow.python.training import training_util as their_training_util
 
 import dtflab
+from dtflab.graph import tf_logging as our_logging
 from dtflab.train import training_util as our_training_util
 from tests.oracle.events import facts
 from tests.oracle.graph_defs import assert_same_graph
@@ -86,7 +89,10 @@ class Lab:
 
 
 @pytest.fixture
-def logged() -> Iterator[list[str]]:
+def logged(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The lines that are logged, with those that come only a few times counted from nought."""
+    monkeypatch.setattr(their_logging, "_log_counter_per_token", {})
+    monkeypatch.setattr(our_logging, "_calls", Counter())
     lines: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(f"{record.levelname}: {record.getMessage()}")
