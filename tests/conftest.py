@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import signal
 import sys
 import threading
 import time
@@ -35,6 +36,10 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 for variable in ("DTFLAB_GPU", "DTFLAB_GPU_MEMORY", "DTFLAB_HOST"):
     os.environ.pop(variable, None)
 os.environ["DTFLAB_GPUS"] = "0"
+
+# Who starts the tests in a shell's background takes Ctrl-C from them, and from every process that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: the machine may be busy. In CI the same examples each time, at home new ones.
 hypothesis.settings.register_profile("dtflab", deadline=None, derandomize=IN_CI, print_blob=True)

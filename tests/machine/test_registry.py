@@ -362,9 +362,12 @@ from dtflab.machine import hosts
 hosts.simulate_gpus(1)
 (claim,) = hosts.visible_claims("localhost", hosts.THIS_PROCESS, None)
 assert claim.grab(1 << 30)
+ready, tell = os.pipe()
 if os.fork() == 0:
+    os.write(tell, b".")  # it runs: what a fork has to let go of has gone
     os.read(0, 1)
     os._exit(0)
+os.read(ready, 1)
 print("holds", flush=True)
 os.kill(os.getpid(), 9)
 """
