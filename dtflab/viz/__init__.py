@@ -20,8 +20,8 @@ from dtflab.viz.memory import memory
 from dtflab.viz.phases import phases
 from dtflab.viz.picture import Picture
 from dtflab.viz.placement import placement
-from dtflab.viz.queue_levels import queues_now
 from dtflab.viz.queues import queues
+from dtflab.viz.queues_now import queues_now
 from dtflab.viz.rates import rates
 from dtflab.viz.staleness import staleness
 from dtflab.viz.style import style
