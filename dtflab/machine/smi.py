@@ -4,7 +4,8 @@ Stands for NVIDIA's program. Left out: fans, temperatures, clocks; a simulated c
 
 Rules: memory in use is rounded up to whole MiB, the total down, as the book's tables show it. GPU-Util is the share of
 a period in which kernels ran: the time since the last look of this process, or since the card was first used; of a
-card in virtual time, its modelled seconds since then, or since virtual time began.
+card in virtual time, its modelled seconds since then, or since virtual time began. What this process and its clusters
+use comes first; hosts that only other programs know of stand below a line that says so.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ NO_GPUS = (
 )
 SIMULATED = "simulated GPUs: they compute with NumPy, so all times are NumPy's"
 IN_VIRTUAL_TIME = "simulated GPUs in virtual time: GPU-Util is of modelled seconds"
+OTHERS = "Other programs on this computer"
 REAL_CARDS = "real GPUs; of the processes, this one. NVIDIA's nvidia-smi knows the others, and how busy the cards are"
 
 
@@ -60,16 +62,20 @@ class CardState:
 
 @dataclass
 class HostState:
-    """One host with its cards, and who uses them."""
+    """One host with its cards, and who uses them; `ours` if programs of this process could, too."""
 
     name: str
     cards: list[CardState] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     label: str = SIMULATED
+    ours: bool = True
 
 
 class Smi:
-    """The state of all cards at one moment: text in a terminal, a table in a notebook."""
+    """The state of all cards at one moment: text in a terminal, a table in a notebook.
+
+    `hosts` are this process's own, then those of other programs.
+    """
 
     def __init__(self, hosts: list[HostState], moment: float, notes: list[str]) -> None:
         self.hosts = hosts
@@ -77,17 +83,27 @@ class Smi:
         self.notes = notes
 
     @property
+    def others(self) -> list[HostState]:
+        """The hosts that only other programs on this computer know of."""
+        return [host for host in self.hosts if not host.ours]
+
+    @property
     def text(self) -> str:
         """The table of `nvidia-smi`, once per host."""
-        blocks = [_block(host) for host in self.hosts] or [NO_GPUS]
+        others = [_block(host) for host in self.others]
+        blocks = [_block(host) for host in self.hosts if host.ours] or [NO_GPUS] * (not others)
+        blocks += [f"{OTHERS}:", *others] if others else []
         return "\n\n".join([time.ctime(self.moment), *blocks, *filter(None, ["\n".join(self.notes)])])
 
     def __repr__(self) -> str:
         return self.text
 
     def _repr_html_(self) -> str:
-        blocks = "".join(map(_html_block, self.hosts)) or f"<p>{html.escape(NO_GPUS)}</p>"
-        return f"<p>{time.ctime(self.moment)}</p>{blocks}" + "".join(f"<p>{html.escape(n)}</p>" for n in self.notes)
+        own = "".join(_html_block(host) for host in self.hosts if host.ours)
+        blocks = (own or f"<p>{html.escape(NO_GPUS)}</p>") + "".join(f"<p>{html.escape(n)}</p>" for n in self.notes)
+        others = "".join(map(_html_block, self.others))
+        fold = f"<details><summary>{OTHERS} ({len(self.others)})</summary>{others}</details>" if others else ""
+        return f"<p>{time.ctime(self.moment)}</p>{blocks}{fold}"
 
 
 _Claim = tuple[int, int, float]  # process, slot, since: never the same again
@@ -137,8 +153,9 @@ def smi(period: float = 0.0, clock: Clock | None = None) -> Smi:
     records = registry().everyone()
     now = _look(records, wall)
     before, _last = _last, now
-    states = [_state(name, there, records, before, now) for name, there in _known_hosts(records)]
-    return Smi(states + _real_host(), wall.time(), [line for tell in notes for line in tell()])
+    states = [_state(name, there, records, before, now) for name, there in _known_hosts(records)] + _real_host()
+    states.sort(key=lambda state: not state.ours)
+    return Smi(states, wall.time(), [line for tell in notes for line in tell()])
 
 
 def _look(records: list[Record], clock: Clock) -> _Look:
@@ -162,7 +179,7 @@ def _known_hosts(records: list[Record]) -> list[tuple[str, HostCards]]:
 
 
 def _state(name: str, there: HostCards, records: list[Record], before: _Look | None, now: _Look) -> HostState:
-    state = HostState(name)
+    state = HostState(name, ours=name == hosts.this_host() or name in records[0].hosts)  # the first is this process
     held = [(record, holding) for record in records for holding in record.holdings if holding.host == name]
     for index in range(there.count):
         here = [(record, holding) for record, holding in held if holding.card == index]

@@ -12,7 +12,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 
 from dtflab import viz
 from dtflab.cluster.cluster import Cluster
-from dtflab.grading import grade
+from dtflab.grading import choices, grade
 from dtflab.grading.questions import all_questions
 from dtflab.graph import errors, scopes
 from dtflab.graph.graph import Graph
@@ -131,7 +131,7 @@ class DtfMagics(Magics):
     def dtf_smi(self, line: str) -> Smi:
         """Show all GPUs that this machine's processes know of, simulated or real, and who holds their memory.
 
-        %dtf_smi                  the cards of this process, of its clusters and of other processes
+        %dtf_smi                  the cards of this process and of its clusters; below, those of other programs
         %dtf_smi --period 0.5     with GPU-Util of the next half second
         """
         return smi(parse_argstring(self.dtf_smi, line).period)
@@ -271,6 +271,23 @@ class DtfMagics(Magics):
         return grade.next_hint(questions[0]) if args.hint else grade.grade_all(questions, shell.user_ns)
 
     @magic_arguments()
+    @argument("question", help="placement/q3: one that has letters to choose from")
+    @argument("letters", nargs="*", help="those that are right, as CE, c e or C,E")
+    @line_magic
+    def dtf_predict(self, line: str) -> choices.Prediction:
+        """Choose before a run, and see what is right; there are no points for it.
+
+        %dtf_predict placement/q3 CE      the letters of all right sentences
+
+        The same in plain Python: dtflab.predict("placement/q3", "CE").
+        """
+        args = parse_argstring(self.dtf_predict, line)
+        try:
+            return choices.predict(args.question, " ".join(args.letters))
+        except (LookupError, ValueError) as error:
+            raise UsageError(str(error)) from None
+
+    @magic_arguments()
     @argument("fetches", nargs="*", help="what the step would fetch: Python, or names of ops and tensors")
     @argument("--feed", help="feed_dict, or a list of the tensors that would be fed, a Python expression")
     @_SESSION
@@ -397,6 +414,8 @@ class DtfMagics(Magics):
         before = words[-1] if event.line.endswith(" ") else words[-2]
         if words[0].lstrip("%") == "dtf_grade":
             return [*(question.id for question in all_questions()), "--all", "--hint"]
+        if words[0].lstrip("%") == "dtf_predict":
+            return [question.id for question in choices.with_choices()]
         if words[0].lstrip("%") == "dtf_smi":
             return ["--period"]
         if words[0].lstrip("%") == "dtf_style":

@@ -64,7 +64,7 @@ def cards(state: Smi, host: str = "", *, width: float | None = None, title: str 
 
 
 def _host(state: Smi, name: str) -> HostState:
-    found = [host for host in state.hosts if host.cards and name in ("", host.name)]
+    found = [host for host in state.hosts if host.cards and (host.name == name if name else host.ours)]
     if found:
         return found[0]
     names = ", ".join(host.name for host in state.hosts)

@@ -187,6 +187,46 @@ def test_a_program_that_begins_during_a_look_is_in_the_next_one(monkeypatch):
 # ---- notebook, command line, other processes ----
 
 
+def another_process(folder, *holdings, **there):
+    """What a process that lives tells: a folder has its record as long as that is open."""
+    other = registry.Registry(folder)
+    other.publish({name: registry.HostCards("GRID K520", 4 << 30, count) for name, count in there.items()}, [])
+    if holdings:
+        slot, _ = other.take_slot()
+        other.publish(other._record.hosts, [registry.Holding(*each, slot) for each in holdings])
+    return other
+
+
+def test_hosts_of_other_programs_stand_below_a_line(tmp_path):
+    hosts.simulate_gpus(1)
+    other = another_process(tmp_path / "registry", ("notebook-7", 0, "theirs", MIB, 1.0), **{"notebook-7": 2, "a": 1})
+    try:
+        shown = tf.smi()
+        assert [(host.name, host.ours) for host in shown.hosts] == [
+            ("localhost", True), ("a", False), ("notebook-7", False),
+        ]  # fmt: skip
+        ours, theirs = shown.text.split(f"{smi.OTHERS}:\n")
+        assert "localhost: simulated" in ours and "notebook-7: simulated" in theirs and "theirs" in theirs
+        assert f"<details><summary>{smi.OTHERS} (2)</summary>" in shown._repr_html_()
+        hosts.simulate_gpus(None)
+        alone = tf.smi()
+        assert "No GPUs" not in alone.text and "No GPUs" in alone._repr_html_()  # a fold would hide all that there is
+    finally:
+        other.leave()
+
+
+def test_programs_on_one_host_are_ours_whoever_they_are(tmp_path):
+    hosts.simulate_gpus(1)
+    other = another_process(tmp_path / "registry", ("localhost", 0, "theirs", MIB, 1.0), localhost=1)
+    try:
+        assert claim("mine").grab(MIB)
+        shown = tf.smi()
+        assert [process.name for process in shown.hosts[0].processes] == ["mine", "theirs"]
+        assert shown.others == [] and smi.OTHERS not in shown.text + shown._repr_html_()
+    finally:
+        other.leave()
+
+
 def test_a_notebook_shows_a_table():
     assert "<table>" not in tf.smi()._repr_html_() and "No GPUs" in tf.smi()._repr_html_()
     hosts.simulate_gpus(1, "Titan X")
@@ -224,7 +264,7 @@ def test_the_command_sees_other_processes(tmp_path):
         finally:
             child.communicate("")
     assert done.stderr == ""
-    assert "\nmachine-a: simulated GPUs" in done.stdout and "|   1688MiB /  4095MiB |" in done.stdout
+    assert f"{smi.OTHERS}:\n\nmachine-a: simulated GPUs" in done.stdout and "|   1688MiB /  4095MiB |" in done.stdout
     (line,) = [line for line in done.stdout.splitlines() if "1677MiB" in line]
     assert line.split()[1:-1] == ["0", str(child.pid), "C", os.path.basename(sys.executable), "train.py", "1677MiB"]
     assert "No GPUs" in str(tf.smi()), "it has ended"

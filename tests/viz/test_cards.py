@@ -80,8 +80,9 @@ def test_hosts():
     assert tf.viz.cards(state((), there), "there").sentence.startswith("Memory of the GPUs of there.")
     with pytest.raises(ValueError, match=r"no host .nowhere. with GPUs\. There is here, there"):
         tf.viz.cards(state((), there), "nowhere")
-    with pytest.raises(ValueError, match="No GPUs"):
-        tf.viz.cards(Smi([], 0.0, []))
+    for state_of_others in (Smi([], 0.0, []), Smi([HostState("there", [card(0, 0)], ours=False)], 0.0, [])):
+        with pytest.raises(ValueError, match="No GPUs"):
+            tf.viz.cards(state_of_others)
 
 
 def test_it_draws_what_smi_sees():
