@@ -8,9 +8,7 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 
 from dtflab.viz import Picture
-from tests.notebook.test_magics import cell, magic, model, shell  # noqa: F401, fixtures
-
-# ruff: noqa: F811
+from tests.notebook.cells import cell, magic
 
 
 def test_dtf_vars_draws_what_the_newest_session_reaches_or_a_cluster(model):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from IPython.core.completer import provisionalcompleter
 
-from tests.notebook.test_magics import cell, magic, shell  # noqa: F401 (a fixture)
+from tests.notebook.cells import cell, magic
 
 CELL = """%%dtf_task /job:worker/task:1
 y = tf.add(tf.constant(2.0), 3.0, name="y")
@@ -18,7 +18,7 @@ y.eval()"""
 
 
 @pytest.fixture
-def two(shell):  # noqa: F811
+def two(shell):
     magic(shell, "%dtf_cluster --ps 1 --worker 2", "cluster")
     return shell
 
@@ -112,7 +112,7 @@ def test_bad_lines_are_told_and_nothing_runs(two):
     assert "ran" not in two.user_ns
 
 
-def test_without_a_cluster_it_says_how_to_start_one(shell):  # noqa: F811
+def test_without_a_cluster_it_says_how_to_start_one(shell):
     assert "Start one: %dtf_cluster --ps 1" in cell(shell, "%%dtf_task /job:ps/task:0\n0")
 
 

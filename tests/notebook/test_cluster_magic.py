@@ -1,0 +1,107 @@
+"""`%dtf_cluster`: one line starts, restarts and stops a cluster, and says what is wrong with a line."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from IPython.core.error import UsageError
+
+import dtflab as tf
+from dtflab.cluster.cluster import Cluster
+from dtflab.notebook import cluster_view
+from tests.notebook.cells import MODEL, cell, magic, states
+
+
+def test_a_cluster_in_one_line(shell):
+    cluster = magic(shell, "%dtf_cluster --ps 1 --worker 2 --job chief=1", "cluster")
+    assert isinstance(cluster, Cluster)
+    assert cluster.spec.as_dict().keys() == {"ps", "worker", "chief"} and cluster.spec.num_tasks("worker") == 2
+    assert magic(shell, "%dtf_cluster status", "same") is cluster
+    with tf.Session(cluster.target) as sess:
+        assert sess.run(tf.constant(7)) == 7
+
+
+def test_a_cluster_in_virtual_time(shell):
+    line = "--ps 1 --worker 2 --clock virtual --gpu K40 --network 1Gb/s --seed 1 --stragglers lognormal(0.3)"
+    cluster = magic(shell, f"%dtf_cluster {line}", "cluster")
+    assert [gpu.name for host in cluster.machines.hosts for gpu in host.gpus] == ["Tesla K40m"] * 2
+    assert cluster.machines.network.nic.bandwidth == 1e9 / 8
+    assert cluster.run(lambda client: tf.sim.sleep(2.5)) == [None, None]
+    assert "3 tasks, 2.5 s of virtual time; 3 × 2x Xeon E5-2690 v3, 2 × Tesla K40m; 1Gb/s" in cluster_view.text(cluster)
+
+
+def test_a_python_value_in_the_line(shell):
+    shell.user_ns.update(n=3, title="mine")
+    assert magic(shell, "%dtf_cluster --worker {n} --name $title", "c").spec.num_tasks("worker") == 3
+
+
+def test_starting_again_replaces_and_old_sessions_say_so(model):
+    old = model.user_ns["cluster"]
+    new = magic(model, "%dtf_cluster --ps 1 --worker 2", "cluster")
+    assert states(old) == {"stopped"} and states(new) == {"running"}
+    text = cell(model, "sess.run(y, {x: [1.0, 2.0]})")
+    assert re.match("(Unavailable|Aborted)Error: ", text) and "its cluster was stopped" in text
+    model.run_cell(MODEL).raise_error()
+
+
+def test_restart_keeps_addresses(model):
+    old = model.user_ns["cluster"]
+    new = magic(model, "%dtf_cluster restart", "cluster")
+    assert new.spec == old.spec and states(new) == {"running"}
+    loose = magic(model, "%dtf_cluster --worker 1 --listen --name loose", "loose")
+    again = magic(model, "%dtf_cluster restart --name loose", "again")
+    assert again.spec == loose.spec and again.tasks[0].server._service is not None
+
+
+def test_stop(shell):
+    cluster = magic(shell, "%dtf_cluster --worker 1", "c")
+    assert cell(shell, "%dtf_cluster stop") == ""
+    assert states(cluster) == {"stopped"}
+    assert cell(shell, "%dtf_cluster stop") == "There is no cluster 'cluster' to stop.\n"
+    with pytest.raises(UsageError, match=r"No cluster 'cluster' was started. Start it: %dtf_cluster --ps"):
+        magic(shell, "%dtf_cluster status")
+    magic(shell, "%dtf_cluster --worker 1 --name other")
+    with pytest.raises(UsageError, match="There is --name other"):
+        magic(shell, "%dtf_cluster restart")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("", "at least one task"),
+        ("--ps 0", "at least one task"),
+        ("--ps -1 --worker 2", "at least one task"),
+        ("--ps x", "invalid int value: 'x'"),
+        ("--ps", "expected one argument"),
+        ("--pss 1", "unrecognized arguments: --pss"),
+        ("begin", "begin? Say start, status, stop, restart"),
+        ("start now", "unrecognized arguments: now"),
+        ("--worker 1 --engine ray", "--engine ray? Choose inprocess or process"),
+        ("--job chief", "--job chief? Write NAME=N"),
+        ("--job chief=one", "for example --job chief=1"),
+        ("--worker 1 --gpu K40", "describe the GPUs of --gpus"),
+        ("--worker 1 --gpus 1 --gpu K41", "No GPU model 'K41' is known. Choose one of K520"),
+        ("--worker 1 --gpus 1 --gpu-memory much", "'much' is no amount of memory"),
+        ("--worker 1 --network 10Gb/s", "describes simulated hardware or chance: add clock='virtual'"),
+        ("--worker 1 --clock virtuel", "clock='virtuel'? Choose 'real' or 'virtual'"),
+        ("--worker 1 --clock virtual --engine process", "needs all tasks in this process"),
+        ("--worker 1 --clock virtual --gpu K41", "No GPU model 'K41' is known"),
+        ("--worker 1 --clock virtual --network wet", "'wet'"),
+        ("--worker 1 --clock virtual --bus pcie9", "pcie9"),
+        ("--worker 1 --clock virtual --stragglers often", "Write NAME(SIZE)"),
+        ("--worker 1 --clock virtual --stragglers normal(1)", "no distribution 'normal'"),
+        ("--worker 1 --clock virtual --seed x", "invalid int value: 'x'"),
+        ("--worker 1 --gpus 1 --visible chief=0", "--visible chief=…? The jobs are worker."),
+    ],
+)
+def test_wrong_arguments_say_what_is_right(shell, line, says):
+    text = cell(shell, f"%dtf_cluster {line}")
+    assert text.startswith("UsageError: ") and says in text and len(text.splitlines()) == 1
+    assert re.search("[Ff]or example:? (%dtf_cluster|--job chief=1|--gpus 2)", text)
+
+
+def test_a_task_that_does_not_come_up_is_named(shell):
+    with Cluster(worker=1, name="taken"):
+        text = cell(shell, "%dtf_cluster --worker 1 --name taken")
+    assert "/job:worker/replica:0/task:0" in text and "in use" in text

@@ -1,0 +1,49 @@
+"""`%dtf_explain` and `%dtf_step`: a step told, and a step taken in steps."""
+
+from __future__ import annotations
+
+from tests.notebook.cells import cell, magic
+
+
+def test_explain_tells_of_the_session_that_runs_the_graph(model):
+    told = magic(model, "%dtf_explain y --feed [x]", "told")
+    assert {(c.tensor, c.nbytes) for c in told.crossings} == {("v/read", 8), ("_arg_x_0_0", 8), ("y", 8)}
+    assert "pinned to /job:worker/task:1" in magic(model, "%dtf_explain y --session sess", "told").everything
+    data, _ = model.display_formatter.format(told)
+    assert "Ready order" in data["text/html"] and "<script" not in data["text/html"]
+
+
+def test_explain_without_a_session(shell):
+    shell.run_cell("a = tf.constant(1.0)\nb = tf.negative(a, name='b')").raise_error()
+    assert "A step for b: 2 of 2 ops on 1 device" in repr(magic(shell, "%dtf_explain b", "told"))
+    assert "Name what the step would fetch" in cell(shell, "%dtf_explain")
+
+
+def test_step_begins_goes_on_and_ends(model):
+    begun = magic(model, "%dtf_step y --feed {x: [3.0, 4.0]}", "steps")
+    assert "_arg_x_0_0" in begun.ready and begun.records == []
+    assert magic(model, "%dtf_step", "steps") is begun and [r.number for r in begun.records] == [1]
+    data, _ = model.display_formatter.format(begun)
+    assert "Counters that fell" in data["text/html"] and "<script" not in data["text/html"]
+    data, _ = model.display_formatter.format(begun.records[0])
+    assert "What ran" in data["text/html"]
+    assert magic(model, "%dtf_step --all", "value").tolist() == [3.0, 8.0]
+    assert magic(model, "%dtf_step --all", "again").tolist() == [3.0, 8.0], "a step that is over keeps its values"
+    assert "No step is under way" in cell(model, "%dtf_step")
+
+
+def test_a_new_step_gives_the_old_one_up(model):
+    old = magic(model, "%dtf_step y --feed {x: [3.0, 4.0]}", "old")
+    new = magic(model, "%dtf_step y --feed {x: [1.0, 1.0]}", "new")
+    assert old.over and not new.over
+    magic(model, "%unload_ext dtflab")
+    assert new.over
+
+
+def test_step_says_what_it_needs(model):
+    assert "No step is under way. Begin one: %dtf_step loss" in cell(model, "%dtf_step")
+    assert "A step is fed when it begins" in cell(model, "%dtf_step --feed {x: [3.0, 4.0]}")
+    assert "--all stands alone, without 3" in cell(model, "%dtf_step --all 3")
+    assert "'y x=3' is no Python expression" in cell(model, "%dtf_step y x=3")
+    assert "In 'nobody': name 'nobody' is not defined." in cell(model, "%dtf_step nobody")
+    assert "Unknown option --every; there are --feed, --session, --all" in cell(model, "%dtf_step --every")
