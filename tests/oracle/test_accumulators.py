@@ -17,18 +17,14 @@ import tensorflow.compat.v1 as real_tf
 import dtflab
 from dtflab.graph.apply_op import apply_op
 from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.programs import Programs
 
 SECONDS = 30  # long enough that only what hangs is noticed
 
-PROGRAMS: list[Callable[[Any], Any]] = []
+program = Programs()
 
 
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    PROGRAMS.append(function)
-    return function
-
-
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run):
     theirs, ours = both(lambda tf: plain(run(tf)))
     assert ours == theirs

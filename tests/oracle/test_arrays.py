@@ -14,21 +14,13 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
 import dtflab
-from tests.oracle.graph_defs import assert_same_graph
+from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.programs import Programs
 
-PROGRAMS: list[Callable[[Any], Any]] = []
-
-
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`function(tf)` → a list of what to fetch."""
-    PROGRAMS.append(function)
-    return function
+program = Programs()  # `function(tf)` → a list of what to fetch
 
 
-each = pytest.mark.parametrize("make", PROGRAMS, ids=lambda f: f.__name__)
-
-
-@each
+@program.each("make")
 @pytest.mark.filterwarnings("ignore:Converting sparse IndexedSlices")
 def test_same_values(make):
     found = []
@@ -43,18 +35,15 @@ def test_same_values(make):
         assert ours.dtype == theirs.dtype
 
 
-@each
+@program.each("make")
 def test_same_graph(make):
     assert_same_graph(make, gradients=True)
 
 
-@each
+@program.each("make")
 def test_same_static_shapes(make):
-    shapes = []
-    for tf in (real_tf, dtflab):
-        with tf.Graph().as_default():
-            shapes.append([str(t.shape) for t in make(tf)])
-    assert shapes[1] == shapes[0]
+    theirs, ours = both(lambda tf: [str(t.shape) for t in make(tf)])
+    assert ours == theirs
 
 
 def unknown(tf: Any, value: Any, shape: Any = None) -> Any:

@@ -14,15 +14,10 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
 import dtflab
-from tests.oracle.graph_defs import assert_same_graph
+from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.programs import Programs
 
-PROGRAMS: list[Callable[[Any], Any]] = []
-
-
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`function(tf, p, q, x)` → what to fetch: two fed bools, a fed vector."""
-    PROGRAMS.append(function)
-    return function
+program = Programs()  # `function(tf, p, q, x)` → what to fetch: two fed bools, a fed vector
 
 
 class Pair(NamedTuple):
@@ -55,7 +50,7 @@ def plain(value: Any) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:Converting sparse IndexedSlices")
-@pytest.mark.parametrize("make", PROGRAMS, ids=lambda f: f.__name__)
+@program.each("make")
 def test_same_values(make):
     answers = []
     for tf in (real_tf, dtflab):
@@ -82,7 +77,7 @@ OTHER_GRAPHS = {
 
 
 @pytest.mark.filterwarnings("ignore:Converting sparse IndexedSlices")
-@pytest.mark.parametrize("make", PROGRAMS, ids=lambda f: f.__name__)
+@program.each("make")
 def test_same_graph(make):
     same = contextlib.nullcontext()
     if make.__name__ in OTHER_GRAPHS:  # if not so any more, the exception goes
@@ -574,11 +569,8 @@ def test_what_cond_refuses():
 
 
 def compare(tried: Callable[[Any], Any]) -> None:
-    answers = []
-    for tf in (real_tf, dtflab):
-        with tf.Graph().as_default():
-            answers.append(tried(tf))
-    assert answers[1] == answers[0]
+    theirs, ours = both(tried)
+    assert ours == theirs
 
 
 def test_what_case_refuses():

@@ -12,9 +12,10 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as tf
 
 import dtflab
+from tests.oracle.programs import Programs
 
 Where = Callable[[int], Any]  # a number → the device block that stands for it
-PROGRAMS: list[Callable[[Where], Any]] = []
+program = Programs()
 LAYOUTS: dict[str, Where] = {
     "one device": lambda i: None,
     "three devices": lambda i: f"/cpu:{i}",
@@ -27,11 +28,6 @@ FEEDS = {
     "yes:0": np.bool_(True),
     "no:0": np.bool_(False),
 }
-
-
-def program(function: Callable[[Where], Any]) -> Callable[[Where], Any]:
-    PROGRAMS.append(function)
-    return function
 
 
 def build(function: Callable[..., Any], where: Where) -> tuple[Any, list[Any]]:
@@ -54,7 +50,7 @@ def cluster() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
+@program.each("function")
 def test_same_values(function, layout, cluster):
     graph, fetches = build(function, LAYOUTS["one device"])
     with tf.Session(graph=graph) as session:

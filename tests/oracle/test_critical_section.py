@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
 
 import dtflab
+from tests.oracle.graph_defs import both
+from tests.oracle.programs import Programs
 
-PROGRAMS: list[Callable[[Any], Any]] = []
-
-
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    PROGRAMS.append(function)
-    return function
+program = Programs()
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run):
-    answers = []
-    for tf in (real_tf, dtflab):
-        with tf.Graph().as_default():
-            answers.append(run(tf))
-    assert answers[1] == answers[0]
+    theirs, ours = both(run)
+    assert ours == theirs
 
 
 def increments(tf: Any, count: int, section: Any, v: Any) -> list[Any]:

@@ -17,6 +17,7 @@ from tensorflow.python.training import moving_averages as real_moving_averages
 import dtflab
 from dtflab.train import moving_averages
 from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.programs import Programs
 
 both_kinds = pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])
 
@@ -132,22 +133,17 @@ def test_same_signature(path):
 
 # -- moving averages ------------------------------------------------------------------------------------------------
 
-AVERAGES: list[Callable[[Any, bool], Any]] = []
-
-
-def average(function: Callable[[Any, bool], Any]) -> Callable[[Any, bool], Any]:
-    AVERAGES.append(function)
-    return function
+average = Programs()
 
 
 @both_kinds
-@pytest.mark.parametrize("program", AVERAGES, ids=lambda f: f.__name__)
+@average.each("program")
 def test_same_graph_of_averages(program, use_resource):
     assert_same_graph(lambda tf: program(tf, use_resource))
 
 
 @both_kinds
-@pytest.mark.parametrize("program", AVERAGES, ids=lambda f: f.__name__)
+@average.each("program")
 def test_same_averages(program, use_resource):
     def run(tf):
         averages, found, update, feeds = program(tf, use_resource)

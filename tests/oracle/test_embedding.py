@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,28 +10,13 @@ import pytest
 pytest.importorskip("tensorflow")
 
 from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.programs import Programs
 from tests.oracle.test_variable_scope import tried
 
-PROGRAMS: list[Callable[[Any], Any]] = []
+program = Programs()
 
 
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    PROGRAMS.append(function)
-    return function
-
-
-def both_kinds(function: Callable[[Any, bool], Any]) -> Callable[[Any, bool], Any]:
-    for use_resource in (False, True):
-
-        def run(tf: Any, use_resource: bool = use_resource) -> Any:
-            return function(tf, use_resource)
-
-        run.__name__ = f"{function.__name__}_{'resource' if use_resource else 'reference'}"
-        PROGRAMS.append(run)
-    return function
-
-
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run):
     theirs, ours = both(run)
     assert len(theirs) == len(ours)
@@ -44,7 +28,7 @@ def test_same_answer(run):
             assert got == want
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_graph(run):
     assert_same_graph(run)
 
@@ -60,7 +44,7 @@ def table(rows: int = 10, start: int = 0) -> np.ndarray:
     return (np.arange(start * 3, (start + rows) * 3, dtype="f") / 4).reshape(rows, 3)
 
 
-@both_kinds
+@program.both_kinds
 def one_matrix(tf, use_resource):
     w = tf.Variable(table(), use_resource=use_resource, name="w")
     found = [tf.nn.embedding_lookup(w, ids) for ids in ([1, 3, 1], [[0, 9], [2, 2]], 5, np.array([7], "i8"))]
@@ -69,7 +53,7 @@ def one_matrix(tf, use_resource):
     return [*values(tf, *found, *clipped, gradient), type(gradient).__name__, [t.shape.as_list() for t in found]]
 
 
-@both_kinds
+@program.both_kinds
 def shards(tf, use_resource):
     def make(sizes):
         starts = np.cumsum([0, *sizes])
@@ -84,7 +68,7 @@ def shards(tf, use_resource):
     return [*values(tf, *found, *gradients), kinds, [t.shape.as_list() for t in found]]
 
 
-@both_kinds
+@program.both_kinds
 def partitioned(tf, use_resource):
     w = tf.get_variable(
         "w", initializer=tf.constant(table(7)), partitioner=tf.fixed_size_partitioner(3), use_resource=use_resource
@@ -110,7 +94,7 @@ def bags(tf: Any) -> tuple[Any, Any]:
     )
 
 
-@both_kinds
+@program.both_kinds
 def bags_of_ids(tf, use_resource):
     w = tf.Variable(table(4), use_resource=use_resource)
     parts = [tf.Variable(table(2, s), use_resource=use_resource) for s in (0, 2)]
@@ -125,7 +109,7 @@ def bags_of_ids(tf, use_resource):
     return [*values(tf, *found, *gradients, *plain), [type(g).__name__ for g in [*gradients, *plain]]]
 
 
-@both_kinds
+@program.both_kinds
 def bags_that_may_be_empty(tf, use_resource):
     w = [tf.Variable(table(2, s), use_resource=use_resource) for s in (0, 2)]
     where = [[0, 0], [0, 2], [1, 1], [3, 0], [3, 1]]
@@ -158,7 +142,7 @@ def refusals(tf):
     return [tuple(part.replace("tensorflow.python.framework", "")[:60] for part in tried(call)) for call in calls]
 
 
-@both_kinds
+@program.both_kinds
 def rows_of_gradients_joined(tf, use_resource):
     """The gradients of several lookups of one matrix are rows behind each other, and train it row by row."""
     w = tf.Variable(table(6), use_resource=use_resource)

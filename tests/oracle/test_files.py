@@ -15,16 +15,12 @@ from tensorflow.python.lib.io import file_io as real_file_io, tf_record as real_
 import dtflab
 import dtflab.files.tfrecord
 from dtflab.python.lib.io import file_io as our_file_io
+from tests.oracle.programs import Programs
 
-PROGRAMS: list[Callable[[Any], Any]] = []
-
-
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    PROGRAMS.append(function)
-    return function
+program = Programs()
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run, tmp_path, monkeypatch):
     answers = []
     for tf in (real_tf, dtflab):

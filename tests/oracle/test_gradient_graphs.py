@@ -6,25 +6,19 @@ One exception: TensorFlow's gradient of a sum over some axes leaves behind nodes
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("tensorflow")
 from tests.oracle.graph_defs import both, nodes
+from tests.oracle.programs import Programs
 
 LEFT_BEHIND = re.compile(r"/(Sum|Mean)(_\d+)?_grad/(Maximum|floordiv)")
-PROGRAMS: list[Callable[[Any], Any]] = []
+program = Programs()
 
 
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    PROGRAMS.append(function)
-    return function
-
-
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_gradient_graph(run):
     theirs, ours = both(lambda tf: (run(tf), tf.get_default_graph().as_graph_def())[1])
     want, got = nodes(theirs, gradients=True), nodes(ours, gradients=True)

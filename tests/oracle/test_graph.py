@@ -12,25 +12,18 @@ import pytest
 pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
-import dtflab
+from tests.oracle.graph_defs import both
+from tests.oracle.programs import Programs
 
 real_tf.disable_v2_behavior()
 
-PROGRAMS: list[Callable[[Any], Any]] = []
+program = Programs()
 
 
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    PROGRAMS.append(function)
-    return function
-
-
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run):
-    answers = []
-    for tf in (real_tf, dtflab):
-        with tf.Graph().as_default():
-            answers.append(run(tf))
-    assert answers[1] == answers[0]
+    theirs, ours = both(run)
+    assert ours == theirs
 
 
 def tried(call: Callable[[], Any]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,18 +9,14 @@ import pytest
 pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
+from tests.oracle.checkpoints import plain, tried
 from tests.oracle.graph_defs import both, nodes
-from tests.oracle.test_saver import plain, tried
+from tests.oracle.programs import Programs
 
-PROGRAMS: list[Callable[[Any], Any]] = []
-
-
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    PROGRAMS.append(function)
-    return function
+program = Programs()
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run):
     theirs, ours = both(run)
     assert ours == theirs

@@ -25,16 +25,12 @@ from dtflab.graph import tf_logging as our_logging
 from dtflab.train import training_util as our_training_util
 from tests.oracle.events import facts
 from tests.oracle.graph_defs import assert_same_graph
+from tests.oracle.programs import Programs
 
 BOTH = (real_tf, dtflab)
 HOOKED = {real_tf: "tensorflow.python.training.monitored_session", dtflab: "dtflab.train.wrapped_session"}
 TRAINING_UTIL = {real_tf: their_training_util, dtflab: our_training_util}
-PROGRAMS: list[Callable[..., Any]] = []
-
-
-def program(function: Callable[..., Any]) -> Callable[..., Any]:
-    PROGRAMS.append(function)
-    return function
+program = Programs()
 
 
 class Lab:
@@ -104,7 +100,7 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     logger.removeHandler(handler)
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run, tmp_path, monkeypatch, logged):
     answers = []
     for tf in BOTH:

@@ -14,24 +14,14 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
 import dtflab
-from tests.oracle.graph_defs import assert_same_graph
+from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.programs import Programs
 
-GRAPHS: list[Callable[[Any], Any]] = []
-PROGRAMS: list[Callable[[Any], Any]] = []
-
-
-def graph(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    GRAPHS.append(function)
-    return function
+graph = Programs()
+program = Programs()  # `function(tf)` builds a pipeline and returns what is to be fetched until it ends
 
 
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`function(tf)` builds a pipeline and returns what is to be fetched until it ends."""
-    PROGRAMS.append(function)
-    return function
-
-
-@pytest.mark.parametrize("build", GRAPHS, ids=lambda f: f.__name__)
+@graph.each("build")
 def test_same_graph(build):
     assert_same_graph(build)
 
@@ -180,7 +170,7 @@ def drained(tf: Any, fetched: Any, most: int = 12) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("build", PROGRAMS, ids=lambda f: f.__name__)
+@program.each("build")
 def test_same_examples(build):
     answers = []
     for tf in (real_tf, dtflab):
@@ -190,7 +180,7 @@ def test_same_examples(build):
     assert answers[1] == answers[0]
 
 
-@pytest.mark.parametrize("build", PROGRAMS, ids=lambda f: f.__name__)
+@program.each("build")
 def test_same_static_shapes(build):
     answers = []
     for tf in (real_tf, dtflab):
@@ -452,11 +442,8 @@ def test_what_is_refused():
             ]
         ]
 
-    answers = []
-    for tf in (real_tf, dtflab):
-        with tf.Graph().as_default():
-            answers.append(tried(tf))
-    assert answers[1] == answers[0]
+    theirs, ours = both(tried)
+    assert ours == theirs
 
 
 def test_a_capacity_that_is_too_small_is_said_at_once():

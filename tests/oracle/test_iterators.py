@@ -15,15 +15,11 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
 import dtflab
+from tests.oracle.programs import Programs
 from tests.oracle.test_data import as_written, outcome, plain
 
-PROGRAMS: list[Callable[[Any], Any]] = []
+program = Programs()
 TEXTS = {"a": b"one\ntwo\r\n\nfour", "b": b"x\n", "empty": b"", "fixed": b"HEAD" + b"abcdefghijkl" + b"FT"}
-
-
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    PROGRAMS.append(function)
-    return function
 
 
 @pytest.fixture
@@ -42,7 +38,7 @@ def files(tmp_path, monkeypatch):
     Path("r.bad").write_bytes(good[:20] + b"!" + good[21:])
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run, files):
     answers = []
     for tf in (real_tf, dtflab):

@@ -1,27 +1,19 @@
-"""tf.layers: TensorFlow's nodes (tf_keras's legacy layers), variables, collections, and values of training steps."""
+"""tf.layers: the nodes that TensorFlow makes (tf_keras's legacy layers), variables, collections."""
 
 from __future__ import annotations
 
-import inspect
-
-import numpy as np
 import pytest
 
 pytest.importorskip("tensorflow")
 
-import dtflab as tf
-from tests.oracle.graph_defs import assert_same_graph, both, real_tf
+from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.programs import Programs
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated and will be removed:UserWarning")
-PROGRAMS = []
+program = Programs()
 
 
-def program(function):
-    PROGRAMS.append(function)
-    return function
-
-
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_graph(run):
     """The function returns the tensors whose gradients by all trainable variables are asked for."""
 
@@ -33,7 +25,7 @@ def test_same_graph(run):
     assert_same_graph(with_gradients, gradients=True)
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_collections(run):
     def collected(tf):
         run(tf)
@@ -346,244 +338,3 @@ def a_layer_of_ones_own(tf):
 
     with tf.variable_scope("x"):
         return Scaled()(tf.ones([2, 3]))
-
-
-# ---- values and gradients, with the same weights ----
-
-
-def numbers(*shape):
-    return np.sin(np.arange(np.prod(shape)) * 0.7 + 1.0).reshape(shape)
-
-
-def weights(tf):
-    def made(shape, dtype=None, partition_info=None):
-        return tf.constant(numbers(*shape), dtype)
-
-    return made
-
-
-VALUES = {
-    "dense": lambda tf: tf.layers.dense(numbers(2, 3, 4), 3, tf.nn.relu),
-    "conv1d": lambda tf: tf.layers.conv1d(numbers(2, 8, 3), 4, 3, strides=2),
-    "conv2d": lambda tf: tf.layers.conv2d(numbers(2, 8, 7, 3), 4, (3, 2), strides=2, padding="same"),
-    "conv3d": lambda tf: tf.layers.conv3d(numbers(2, 4, 5, 3, 2), 3, 2),
-    "conv2d transposed": lambda tf: tf.layers.conv2d_transpose(numbers(2, 4, 3, 2), 3, 3, 2, "same"),
-    "conv2d transposed valid": lambda tf: tf.layers.conv2d_transpose(numbers(2, 4, 3, 2), 3, 3, 2),
-    "conv3d transposed": lambda tf: tf.layers.conv3d_transpose(numbers(1, 3, 3, 2, 2), 3, 2, 2),
-    "separable 1d": lambda tf: tf.layers.separable_conv1d(numbers(2, 8, 3), 4, 3, padding="causal", dilation_rate=2),
-    "separable 2d": lambda tf: tf.layers.separable_conv2d(numbers(2, 8, 8, 3), 4, 3, 2, depth_multiplier=2),
-    "dilated": lambda tf: tf.layers.conv2d(numbers(2, 8, 8, 3), 4, 3, dilation_rate=2, activation="tanh"),
-    "max 1d": lambda tf: tf.layers.max_pooling1d(tf.constant(numbers(2, 8, 3)), 2, 2),
-    "mean 2d": lambda tf: tf.layers.average_pooling2d(tf.constant(numbers(2, 8, 8, 3)), 3, 2, "same"),
-    "mean 3d": lambda tf: tf.layers.average_pooling3d(tf.constant(numbers(2, 4, 4, 4, 3), tf.float32), 2, 2),
-    "flatten first": lambda tf: tf.layers.flatten(tf.constant(numbers(2, 3, 4, 5)), data_format="channels_first"),
-    "normalized": lambda tf: tf.layers.batch_normalization(numbers(6, 3), training=True),
-    "normalized images": lambda tf: tf.layers.batch_normalization(
-        tf.constant(numbers(2, 4, 4, 3), tf.float32), training=True, momentum=0.8
-    ),
-    "normalized images as fed": lambda tf: tf.layers.batch_normalization(
-        tf.constant(numbers(2, 4, 4, 3), tf.float32), training=tf.placeholder_with_default(True, [])
-    ),
-    "normalized images later": lambda tf: tf.layers.batch_normalization(
-        tf.constant(numbers(2, 4, 4, 3), tf.float32), moving_mean_initializer=weights(tf)
-    ),
-    "normalized in the middle": lambda tf: tf.layers.batch_normalization(numbers(6, 3, 2), 1, training=True),
-    "normalized as fed": lambda tf: tf.layers.batch_normalization(
-        numbers(6, 3), training=tf.placeholder_with_default(False, [])
-    ),
-    "normalized later": lambda tf: tf.layers.batch_normalization(numbers(6, 3), moving_mean_initializer=weights(tf)),
-}
-
-
-@pytest.mark.parametrize("use_resource", [False, True])
-@pytest.mark.parametrize("name", VALUES)
-def test_same_values(name, use_resource):
-    """Outputs, gradients by all weights, and what the updates leave."""
-
-    def run(tf):
-        with tf.variable_scope("net", initializer=weights(tf), use_resource=use_resource):
-            y = VALUES[name](tf)
-        variables = tf.trainable_variables()
-        gradients = tf.gradients(tf.reduce_sum(y * tf.sin(y)), variables)
-        with tf.Session() as session:
-            session.run(tf.global_variables_initializer())
-            values = session.run([y, *gradients])
-            session.run(tf.get_collection(tf.GraphKeys.UPDATE_OPS))
-            return y.shape.as_list(), values + session.run(tf.global_variables())
-
-    theirs, ours = both(run)
-    assert ours[0] == theirs[0]
-    for mine, other in zip(ours[1], theirs[1], strict=True):
-        np.testing.assert_allclose(mine, other, rtol=1e-6, atol=1e-7)
-
-
-FIRST = {
-    "conv1d": (3, lambda tf, x, **how: tf.layers.conv1d(x, 4, 3, **how)),
-    "conv2d": (4, lambda tf, x, **how: tf.layers.conv2d(x, 4, 3, **how)),
-    "conv2d transposed": (4, lambda tf, x, **how: tf.layers.conv2d_transpose(x, 4, 3, 2, **how)),
-    "max 1d": (3, lambda tf, x, **how: tf.layers.max_pooling1d(x, 2, 2, **how)),
-    "mean 2d": (4, lambda tf, x, **how: tf.layers.average_pooling2d(x, 2, 2, **how)),
-    "max 3d": (5, lambda tf, x, **how: tf.layers.max_pooling3d(x, 2, 2, **how)),
-}
-
-
-@pytest.mark.parametrize("name", FIRST)
-def test_channels_first_are_channels_last_turned(name):
-    """TensorFlow's CPU kernels do not have all of these."""
-    rank, layer = FIRST[name]
-    x = numbers(2, *[4] * (rank - 2), 3).astype(np.float32)
-    with tf.Graph().as_default(), tf.variable_scope("net", initializer=weights(tf), reuse=tf.AUTO_REUSE):
-        last = layer(tf, tf.constant(x), name="same")
-        turned = tf.constant(np.moveaxis(x, -1, 1))
-        first = layer(tf, turned, data_format="channels_first", name="same")
-        with tf.Session() as session:
-            session.run(tf.global_variables_initializer())
-            last, first = session.run([last, first])
-    np.testing.assert_allclose(np.moveaxis(first, 1, -1), last, rtol=1e-5, atol=1e-6)
-
-
-# ---- what a layer says ----
-
-
-def test_properties():
-    def said(tf):
-        layer = tf.layers.Dense(3, kernel_regularizer=tf.nn.l2_loss, name="d")
-        before = layer.built, layer.dtype, layer.name, layer.weights
-        layer(tf.ones([2, 4]))
-        weights = [[v.name for v in w] for w in (layer.trainable_variables, layer.non_trainable_weights)]
-        layer.trainable = False
-        frozen = [[v.name for v in w] for w in (layer.trainable_weights, layer.non_trainable_variables)]
-        return before, weights, frozen, len(layer.losses), layer.count_params(), layer.scope_name, str(layer.input_spec)
-
-    theirs, ours = both(said)
-    assert ours == theirs
-
-
-BAD = {
-    "rank": lambda tf: tf.layers.dense(tf.ones([3]), 2),
-    "depth": lambda tf: tf.layers.dense(tf.placeholder(tf.float32, [3, None]), 2),
-    "integers": lambda tf: tf.layers.dense(tf.ones([3, 2], tf.int32), 2),
-    "there already": lambda tf: [tf.layers.dense(tf.ones([3, 2]), 2, name="d") for _ in range(2)],
-    "not there": lambda tf: tf.layers.dense(tf.ones([3, 2]), 2, name="d", reuse=True),
-    "no scope": lambda tf: tf.layers.Dense(3).scope_name,
-    "not built": lambda tf: tf.layers.Dense(3).count_params(),
-    "units": lambda tf: tf.layers.dense(tf.ones([3, 2]), -1),
-    "activation": lambda tf: tf.layers.dense(tf.ones([3, 2]), 2, activation="no"),
-    "activation's type": lambda tf: tf.layers.dense(tf.ones([3, 2]), 2, activation=3),
-    "argument": lambda tf: tf.layers.Dense(3, foo=3),
-    "rate": lambda tf: tf.layers.dropout(tf.ones([3]), 2.0),
-    "other depth": lambda tf: [layer(tf.ones([2, n])) for layer in [tf.layers.Dense(3)] for n in (4, 5)],
-    "filters": lambda tf: tf.layers.conv2d(tf.ones([1, 8, 8, 3]), 0, 3),
-    "kernel size": lambda tf: tf.layers.conv2d(tf.ones([1, 8, 8, 3]), 2, (3, 3, 3)),
-    "kernel of nothing": lambda tf: tf.layers.conv2d(tf.ones([1, 8, 8, 3]), 2, 0),
-    "strides": lambda tf: tf.layers.conv2d(tf.ones([1, 8, 8, 3]), 2, 3, strides="x"),
-    "strides and rates": lambda tf: tf.layers.conv2d(tf.ones([1, 8, 8, 3]), 2, 3, strides=2, dilation_rate=2),
-    "padding": lambda tf: tf.layers.conv2d(tf.ones([1, 8, 8, 3]), 2, 3, padding="x"),
-    "causal images": lambda tf: tf.layers.conv2d(tf.ones([1, 8, 8, 3]), 2, 3, padding="causal"),
-    "data format": lambda tf: tf.layers.conv2d(tf.ones([1, 8, 8, 3]), 2, 3, data_format="NHWC"),
-    "too small": lambda tf: tf.layers.conv2d(tf.ones([1, 2, 2, 3]), 2, 3),
-    "no images": lambda tf: tf.layers.conv2d(tf.ones([2, 2]), 2, 3),
-    "channels": lambda tf: tf.layers.conv2d(tf.placeholder(tf.float32, [1, 8, 8, None]), 2, 3),
-    "no pool strides": lambda tf: tf.layers.max_pooling2d(tf.ones([1, 8, 8, 3]), 2, None),
-    "pool of images": lambda tf: tf.layers.max_pooling1d(tf.ones([1, 8, 8, 3]), 2, 1),
-    "axis": lambda tf: tf.layers.batch_normalization(tf.ones([2, 3]), 2),
-    "same axis": lambda tf: tf.layers.batch_normalization(tf.ones([2, 3]), [1, -1]),
-    "axis's type": lambda tf: tf.layers.batch_normalization(tf.ones([2, 3]), "x"),
-    "axis's size": lambda tf: tf.layers.batch_normalization(tf.placeholder(tf.float32, [2, None])),
-    "axes": lambda tf: tf.layers.InputSpec(ndim=2, axes={3: 1}),
-    "axes' type": lambda tf: tf.layers.InputSpec(axes={"x": 1}),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_arguments(name):
-    def error(tf):
-        with pytest.raises(Exception) as caught:
-            BAD[name](tf)
-        return type(caught.value)
-
-    theirs, ours = both(error)
-    assert ours is theirs and ours in (ValueError, TypeError)
-
-
-def test_input_specs():
-    def fits(tf):
-        found = {}
-        for name, spec in {
-            "ndim": {"ndim": 2},
-            "max": {"max_ndim": 1},
-            "min": {"min_ndim": 3},
-            "axes": {"axes": {-1: 3, 0: None}},
-            "shape": {"shape": [None, 3]},
-            "dtype": {"dtype": "float64"},
-        }.items():
-            for shape in ([2, 3], [2, 4], [2], [2, 3, 4], None):
-                layer = tf.layers.Layer()
-                layer.input_spec = tf.layers.InputSpec(**spec)
-                try:
-                    layer(tf.placeholder(tf.float32, shape))
-                except ValueError:
-                    found[name, str(shape)] = False
-                else:
-                    found[name, str(shape)] = True
-        return found
-
-    theirs, ours = both(lambda tf: fits(tf))
-    assert ours == theirs and set(ours.values()) == {True, False}
-
-
-# ---- arguments ----
-
-
-def functions_and_classes():
-    names = [name for name in dir(real_tf.layers) if not name.startswith("_") and name != "experimental"]
-    return names + [f"rnn_cell.{name}" for name in dir(real_tf.nn.rnn_cell) if name[0].isupper()]
-
-
-@pytest.mark.parametrize("name", functions_and_classes())
-def test_same_arguments(name):
-    """By name, in the same order; the lab may have more at the end."""
-
-    def arguments(tf):
-        found = tf.nn if name.startswith("rnn_cell") else tf.layers
-        for part in name.split("."):
-            found = getattr(found, part)
-        kinds = inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
-        return [p.name for p in inspect.signature(found).parameters.values() if p.kind not in kinds]
-
-    theirs, ours = arguments(real_tf), arguments(tf)
-    if name == "InputSpec":
-        theirs = theirs[:6]  # the others are Keras'
-    assert ours[: len(theirs)] == theirs
-
-
-# ---- training ----
-
-
-def test_a_training_program():
-    """Batch normalization in training and after it, regularization, momentum: the losses of each step."""
-
-    def losses(tf):
-        training = tf.placeholder(tf.bool, [])
-        x = tf.placeholder(tf.float32, [None, 6, 6, 2])
-        with tf.variable_scope("net", initializer=weights(tf), regularizer=lambda w: 0.01 * tf.nn.l2_loss(w)):
-            y = tf.layers.conv2d(x, 4, 3, use_bias=False)
-            y = tf.nn.relu(tf.layers.batch_normalization(y, training=training, momentum=0.7))
-            y = tf.layers.max_pooling2d(y, 2, 2)
-            y = tf.layers.batch_normalization(tf.layers.dense(tf.layers.flatten(y), 3), training=training)
-        loss = tf.reduce_mean(tf.square(y - 1.0)) + tf.losses.get_regularization_loss()
-        with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
-            train = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss)
-        images = numbers(8, 6, 6, 2)
-        with tf.Session() as session:
-            session.run(tf.global_variables_initializer())
-            seen = []
-            for step in range(5):
-                value = session.run(loss, {x: images * (step + 1), training: True})  # TensorFlow may update first
-                session.run(train, {x: images * (step + 1), training: True})
-                seen += [value, session.run(loss, {x: images, training: False})]
-        return seen
-
-    theirs, ours = both(losses)
-    np.testing.assert_allclose(ours, theirs, rtol=1e-3)
-    assert ours[-2] < ours[0]

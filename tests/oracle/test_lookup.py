@@ -12,14 +12,10 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
 import dtflab
+from tests.oracle.programs import Programs
 
-PROGRAMS: list[Callable[[Any, Any], Any]] = []
+program = Programs()
 REFUSED: list[Any] = []
-
-
-def program(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    PROGRAMS.append(function)
-    return function
 
 
 def refused(kind: type | str, words: str = "") -> Callable[[Any], Any]:
@@ -36,7 +32,7 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run):
     answers = []
     for tf in (real_tf, dtflab):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,26 +14,21 @@ import tensorflow.compat.v1 as real_tf
 
 import dtflab
 from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.programs import Programs
 from tests.oracle.test_while_loop import assert_alike, made, raised, run
 
-PROGRAMS: list[Callable[..., Any]] = []
-
-
-def program(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function(tf, p, x, n)` → what to fetch, gradients among it."""
-    PROGRAMS.append(function)
-    return function
+program = Programs()  # `function(tf, p, x, n)` → what to fetch, gradients among it
 
 
 @pytest.mark.filterwarnings("ignore:Converting sparse IndexedSlices")
-@pytest.mark.parametrize("make", PROGRAMS, ids=lambda f: f.__name__)
+@program.each("make")
 def test_same_values(make):
     theirs, ours = both(lambda tf: run(tf, make))
     assert_alike(ours, theirs)
 
 
 @pytest.mark.filterwarnings("ignore:Converting sparse IndexedSlices")
-@pytest.mark.parametrize("make", PROGRAMS, ids=lambda f: f.__name__)
+@program.each("make")
 def test_same_graph(make):
     assert_same_graph(lambda tf: made(tf, make), gradients=True)
 

@@ -22,30 +22,17 @@ import dtflab
 from dtflab.graph import op_registry
 from dtflab.graph.op_def_proto import op_def_proto
 from dtflab.train import meta_graph, meta_graph_import
+from tests.oracle.checkpoints import at_home, tried
 from tests.oracle.graph_defs import both, nodes
-from tests.oracle.test_saver import plain, tried
+from tests.oracle.programs import Programs
 
-MODELS: list[Callable[[Any], Any]] = []
-PROGRAMS: list[Callable[[Any, str], Any]] = []
-
-
-def model(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Builds a graph with collections; returns the saver to export it with, or None."""
-    MODELS.append(function)
-    return function
-
-
-def program(function: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    PROGRAMS.append(function)
-    return function
+model = Programs()  # builds a graph with collections; returns the saver to export it with, or None
+program = Programs()
 
 
 def module(tf: Any) -> Any:
     ours = types.SimpleNamespace(**vars(meta_graph) | vars(meta_graph_import))
     return real_meta_graph if tf is real_tf else ours
-
-
-each_model = pytest.mark.parametrize("build", MODELS, ids=lambda f: f.__name__)
 
 
 def facts(message: Any) -> dict[str, Any]:
@@ -181,7 +168,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@each_model
+@model.each("build")
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_same_export(build, options):
     if "clear_extraneous_savers" in options and build(dtflab) is None:
@@ -190,7 +177,7 @@ def test_same_export(build, options):
     assert_same(ours, theirs)
 
 
-@each_model
+@model.each("build")
 @pytest.mark.parametrize("scope", ["", "inner"])
 @pytest.mark.parametrize("clear", [False, True], ids=["devices", "no_devices"])
 @pytest.mark.parametrize(("writer", "reader"), [(real_tf, dtflab), (dtflab, real_tf)], ids=["reads", "is_read"])
@@ -396,16 +383,10 @@ def graphs_as_files(tf, home):
     return paths, read, Path(paths[0]).read_text(), sorted(os.listdir(home))
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run, tmp_path):
-    found = []
-    for tf in (real_tf, dtflab):
-        home = tmp_path / "home"
-        home.mkdir()
-        with tf.Graph().as_default():
-            found.append(plain(run(tf, str(home))))
-        home.rename(tmp_path / tf.__name__)
-    assert found[1] == found[0]
+    (theirs, _), (ours, _) = at_home(run, tmp_path)
+    assert ours == theirs
 
 
 def test_the_interfaces_of_all_ops():

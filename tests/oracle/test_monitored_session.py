@@ -6,8 +6,6 @@ import functools
 import inspect
 import os
 import threading
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -16,21 +14,17 @@ import tensorflow.compat.v1 as real_tf
 
 import dtflab
 from tests.oracle.graph_defs import nodes
+from tests.oracle.programs import Programs
 from tests.oracle.trainings import both, failure, heard, local_server
 
-PROGRAMS: list[Callable[[Any, str], Any]] = []
-
-
-def program(function: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    PROGRAMS.append(function)
-    return function
+program = Programs()
 
 
 # What they log, and in which order, differs from run to run in TensorFlow itself.
 BY_CHANCE = {"a_worker_waits_for_its_chief", "summaries_of_a_training"}
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run, tmp_path):
     expected, found = both(run, tmp_path, in_order=run.__name__ not in BY_CHANCE)
     assert found == expected

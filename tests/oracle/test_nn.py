@@ -11,31 +11,23 @@ import pytest
 pytest.importorskip("tensorflow")
 
 from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.programs import Programs
 
 Program = Callable[[Any], Any]
-PROGRAMS: list[Program] = []
+program = Programs()  # each makes a list of float tensors
 NAN, INF = np.nan, np.inf
-
-
-def program(function: Program) -> Program:
-    """A function that makes a list of float tensors."""
-    PROGRAMS.append(function)
-    return function
-
-
-each_program = pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
 
 
 def some(*shape: int, seed: int = 0, low: float = -2, high: float = 2, dtype: Any = np.float32) -> np.ndarray:
     return np.random.default_rng(seed).uniform(low, high, shape).astype(dtype)
 
 
-@each_program
+@program.each()
 def test_same_graph(run):
     assert_same_graph(run)
 
 
-@each_program
+@program.each()
 def test_same_values(run):
     for theirs, ours in zip(*both(lambda tf: values(tf, run(tf))), strict=True):
         assert ours.dtype == theirs.dtype and ours.shape == theirs.shape

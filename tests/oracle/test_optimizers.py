@@ -16,6 +16,7 @@ import dtflab
 from dtflab.graph import op_registry
 from dtflab.graph.apply_op import apply_op
 from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.programs import Programs
 
 # Name → how a program makes it. Rates are as a program has them: numbers, tensors, functions.
 OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
@@ -121,16 +122,11 @@ def test_same_values_in_double_precision(make, use_resource):
 
 # -- slots ------------------------------------------------------------------------------------------------------------
 
-PROGRAMS: list[Callable[[Any, bool], Any]] = []
-
-
-def program(function: Callable[[Any, bool], Any]) -> Callable[[Any, bool], Any]:
-    PROGRAMS.append(function)
-    return function
+program = Programs()
 
 
 @both_kinds
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_graph_and_answer(run, use_resource):
     answers: list[Any] = []
     assert_same_graph(lambda tf: answers.append(run(tf, use_resource)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,17 +10,13 @@ import pytest
 pytest.importorskip("tensorflow")
 
 from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.programs import Programs
 
-PROGRAMS: list[Callable[[Any, bool], Any]] = []
-
-
-def program(function: Callable[[Any, bool], Any]) -> Callable[[Any, bool], Any]:
-    PROGRAMS.append(function)
-    return function
+program = Programs()
 
 
 @pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_graph(run, use_resource):
     assert_same_graph(lambda tf: run(tf, use_resource))
 

@@ -12,13 +12,9 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
 import dtflab
+from tests.oracle.programs import Programs
 
-PROGRAMS: list[Callable[[Any, Any], Any]] = []
-
-
-def program(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    PROGRAMS.append(function)
-    return function
+program = Programs()
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +24,7 @@ def their_target() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("where", ["local", "server"])
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run, where, their_target):
     with real_tf.Graph().as_default(), real_tf.Session(their_target) as sess:
         theirs = run(real_tf, sess)

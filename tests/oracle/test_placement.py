@@ -14,15 +14,11 @@ from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 import dtflab
 from dtflab.cluster.process import free_addresses
+from tests.oracle.programs import Programs
 
-PROGRAMS: list[Callable[[Any, Callable[[int], str]], Any]] = []
+program = Programs()
 CPUS = {"CPU": 3}
 TASKS = ("/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1")
-
-
-def program(function: Callable[[Any, Callable[[int], str]], Any]) -> Callable[..., Any]:
-    PROGRAMS.append(function)
-    return function
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +72,7 @@ def placed_here(function: Any, layout: str, target: str, soft: bool) -> dict[str
 
 @pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
 @pytest.mark.parametrize("layout", ["local", "cluster"])
-@pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
+@program.each("function")
 def test_same_placement(function, layout, soft, targets):
     try:
         theirs: Any = placed_by_tensorflow(function, layout, targets[layout]["theirs"], soft)

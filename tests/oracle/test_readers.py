@@ -13,21 +13,17 @@ from typing import Any
 import pytest
 
 pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
 
 import dtflab
 from dtflab.graph.apply_op import apply_op
+from tests.oracle.graph_defs import both
+from tests.oracle.programs import Programs
 
-PROGRAMS: list[Callable[[Any], Any]] = []
+program = Programs()
 TEXTS = {
     "a": b"1\n2\n3\n4\n5\n", "b": b"6\n7\n8", "empty": b"", "ends": b"a\r\nb\rc\r\n\r\n\nd\r", "line": b"\n",
     "fixed": b"HEAD" + b"".join(b"rec%02d" % i for i in range(4)) + b"FT", "short": b"HEAD" + b"re",
 }  # fmt: skip
-
-
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    PROGRAMS.append(function)
-    return function
 
 
 @pytest.fixture
@@ -46,13 +42,10 @@ def files(tmp_path, monkeypatch):
     Path("r.cut").write_bytes(good[:-3])
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run, files):
-    answers = []
-    for tf in (real_tf, dtflab):
-        with tf.Graph().as_default():
-            answers.append(run(tf))
-    assert answers[1] == answers[0]
+    theirs, ours = both(run)
+    assert ours == theirs
 
 
 class Reading:

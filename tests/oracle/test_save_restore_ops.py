@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("tensorflow")
-import tensorflow.compat.v1 as real_tf
 from hypothesis import given, settings, strategies as st
 
 import dtflab
@@ -20,27 +19,15 @@ from dtflab.files.bundle_writer import BundleWriter
 from dtflab.files.checkpoint_v1 import V1Reader, write_v1
 from dtflab.files.tensor_slice import TensorSlice
 from dtflab.graph.apply_op import apply_op
-from tests.oracle.test_saver import contents, plain, tried
+from tests.oracle.checkpoints import at_home, plain, tried
+from tests.oracle.programs import Programs
 
-PROGRAMS: list[Callable[[Any, str], Any]] = []
-
-
-def program(function: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    PROGRAMS.append(function)
-    return function
+program = Programs()
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run, tmp_path):
-    found = []
-    for tf in (real_tf, dtflab):
-        home = tmp_path / "home"
-        home.mkdir()
-        with tf.Graph().as_default():
-            answer = plain(run(tf, str(home)))
-        found.append((answer, contents(home)))
-        home.rename(tmp_path / tf.__name__)
-    (theirs, their_files), (ours, our_files) = found
+    (theirs, their_files), (ours, our_files) = at_home(run, tmp_path)
     for i, (want, got) in enumerate(zip(theirs, ours, strict=True)):
         assert got == want, f"number {i}"
     assert our_files.keys() == their_files.keys()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,35 +15,18 @@ import tensorflow.compat.v1 as real_tf
 from tensorflow.core.protobuf import saved_model_pb2 as real_saved_model
 
 import dtflab
+from tests.oracle.checkpoints import at_home, plain, tried
+from tests.oracle.programs import Programs
 from tests.oracle.test_meta_graph import assert_same
-from tests.oracle.test_saver import plain, tried
 
-PROGRAMS: list[Callable[[Any, str], Any]] = []
-MODELS: list[Callable[[Any, Any, str], None]] = []
-
-
-def program(function: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    PROGRAMS.append(function)
-    return function
+program = Programs()
+model = Programs()  # builds a graph in a session and saves it to a directory
 
 
-def model(function: Callable[[Any, Any, str], None]) -> Callable[[Any, Any, str], None]:
-    """Builds a graph in a session and saves it to a directory."""
-    MODELS.append(function)
-    return function
-
-
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
-def test_same_answer(run, tmp_path, monkeypatch):
-    found = []
-    for tf in (real_tf, dtflab):
-        home = tmp_path / "home"
-        home.mkdir()
-        monkeypatch.chdir(home)
-        with tf.Graph().as_default():
-            found.append(plain(run(tf, str(home))))
-        home.rename(tmp_path / tf.__name__)
-    assert found[1] == found[0]
+@program.each()
+def test_same_answer(run, tmp_path):
+    (theirs, _), (ours, _) = at_home(run, tmp_path)
+    assert ours == theirs
 
 
 def linear(tf: Any) -> tuple[Any, Any]:
@@ -112,7 +94,7 @@ def run_model(tf: Any, path: str) -> Any:
     return plain(found)
 
 
-@pytest.mark.parametrize("build", MODELS, ids=lambda f: f.__name__)
+@model.each("build")
 def test_what_is_written_and_who_loads_it(build, tmp_path, monkeypatch):
     files, messages, values = [], [], []
     for tf in (real_tf, dtflab):

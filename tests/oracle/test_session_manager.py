@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 pytest.importorskip("tensorflow")
 
+from tests.oracle.programs import Programs
 from tests.oracle.trainings import both, failure, heard, local_server
 
-PROGRAMS: list[Callable[[Any, str], Any]] = []
+program = Programs()
 
 
-def program(function: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    PROGRAMS.append(function)
-    return function
-
-
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run, tmp_path):
     expected, found = both(run, tmp_path)
     assert found == expected

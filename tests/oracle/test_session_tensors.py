@@ -12,16 +12,12 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
 import dtflab
+from tests.oracle.programs import Programs
 
-PROGRAMS: list[Callable[[Any, Any], Any]] = []
-
-
-def program(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    PROGRAMS.append(function)
-    return function
+program = Programs()
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run):
     answers = []
     for tf in (real_tf, dtflab):

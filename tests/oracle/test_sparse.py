@@ -11,13 +11,9 @@ import pytest
 pytest.importorskip("tensorflow")
 
 from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.programs import Programs
 
-PROGRAMS: list[Callable[[Any], Any]] = []
-
-
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    PROGRAMS.append(function)
-    return function
+program = Programs()
 
 
 @program
@@ -29,13 +25,13 @@ def functions_that_keep_zeros(tf):
     return plain(tf.Session().run([*found, tf.square([2.0])]))
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run):
     theirs, ours = both(run)
     assert ours == theirs
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_graph(run):
     assert_same_graph(run)
 

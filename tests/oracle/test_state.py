@@ -11,25 +11,10 @@ import pytest
 pytest.importorskip("tensorflow")
 
 from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.programs import Programs
 from tests.oracle.test_variable_scope import tried
 
-PROGRAMS: list[Callable[[Any], Any]] = []
-
-
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    PROGRAMS.append(function)
-    return function
-
-
-def both_kinds(function: Callable[[Any, bool], Any]) -> Callable[[Any, bool], Any]:
-    for use_resource in (False, True):
-
-        def run(tf: Any, use_resource: bool = use_resource) -> Any:
-            return function(tf, use_resource)
-
-        run.__name__ = f"{function.__name__}_{'resource' if use_resource else 'reference'}"
-        PROGRAMS.append(run)
-    return function
+program = Programs()
 
 
 def run_in_order(tf: Any, *operations: Any) -> list[Any]:
@@ -41,7 +26,7 @@ def run_in_order(tf: Any, *operations: Any) -> list[Any]:
 # -- slices by position ---------------------------------------------------------------------------------------
 
 
-@both_kinds
+@program.both_kinds
 def scatter_nd_on_variables(tf, use_resource):
     v = tf.Variable(np.arange(8, dtype="f").reshape(4, 2), use_resource=use_resource)
     where, rows = tf.constant([[3], [1]]), [[9.0, 8.0], [7.0, 6.0]]
@@ -54,7 +39,7 @@ def scatter_nd_on_variables(tf, use_resource):
     )  # fmt: skip
 
 
-@both_kinds
+@program.both_kinds
 def rows_by_index(tf, use_resource):
     v = tf.Variable(np.arange(8, dtype="f").reshape(4, 2), use_resource=use_resource)
     rows = tf.IndexedSlices(tf.constant([[9.0, 8.0], [7.0, 6.0]]), tf.constant([3, 1]))
@@ -63,7 +48,7 @@ def rows_by_index(tf, use_resource):
     return run_in_order(tf, *found, v.read_value(), tf.gather(v, [3, 0, 3]), tf.gather_nd(v, [[3, 1], [0, 0]]))
 
 
-@both_kinds
+@program.both_kinds
 def slices_that_are_assigned(tf, use_resource):
     v = tf.Variable(np.arange(6, dtype="f").reshape(2, 3), use_resource=use_resource)
     p = tf.placeholder(tf.float32)
@@ -79,7 +64,7 @@ def slices_that_are_assigned(tf, use_resource):
     return seen, [w.op.name for w in writes], tried(lambda: tf.constant([1.0, 2.0])[0].assign(1.0))[0]
 
 
-@both_kinds
+@program.both_kinds
 def batches_of_rows(tf, use_resource):
     v = tf.Variable(np.zeros((2, 3), "i4"), use_resource=use_resource)
     w = tf.Variable(np.zeros((2, 3, 2), "f"), use_resource=use_resource)
@@ -97,7 +82,7 @@ def wrong_positions(tf: Any) -> list[tuple[Any, Any]]:
     ]  # fmt: skip
 
 
-@both_kinds
+@program.both_kinds
 def positions_that_do_not_fit(tf, use_resource):
     v = tf.Variable(np.zeros((4, 3), "f"), use_resource=use_resource)
     i, u = tf.placeholder(tf.int32), tf.placeholder(tf.float32)
@@ -123,7 +108,7 @@ def failure(call: Callable[[], Any]) -> Any:
         return type(error).__name__, said[0].partition(" for '{{")[0]
 
 
-@both_kinds
+@program.both_kinds
 def where_nothing_is(tf, use_resource):
     """Scalars have no rows, variables without elements none to write to; writing nothing to them is no error."""
     scalar = tf.Variable(lambda: tf.zeros([]), dtype=tf.float32, use_resource=use_resource)
@@ -225,7 +210,7 @@ def templates_that_fail(tf):
 # -- variables ------------------------------------------------------------------------------------------------
 
 
-@both_kinds
+@program.both_kinds
 def made_under_control(tf, use_resource):
     """A variable waits for nothing that is around it, and does not live in a branch."""
     c = tf.constant(1.0)
@@ -248,7 +233,7 @@ def made_under_control(tf, use_resource):
         return controls, early if isinstance(early, float) else early[0], float(session.run(chosen))
 
 
-@both_kinds
+@program.both_kinds
 def devices_and_groups(tf, use_resource):
     with tf.device("/job:ps"):
         v = tf.Variable(0.0, name="v", use_resource=use_resource)
@@ -263,7 +248,7 @@ def devices_and_groups(tf, use_resource):
     return [o.device for o in (*done, *read, made)], groups, cached.device
 
 
-@both_kinds
+@program.both_kinds
 def containers(tf, use_resource):
     def make():
         return tf.Variable(0, use_resource=use_resource)
@@ -277,7 +262,7 @@ def containers(tf, use_resource):
     return [v.op.get_attr("container") for v in [*made, make()]]
 
 
-@both_kinds
+@program.both_kinds
 def values_of_no_size(tf, use_resource):
     a = tf.Variable(tf.zeros([0, 2]), use_resource=use_resource)
     b = tf.Variable(tf.ones([2, 2]), use_resource=use_resource)
@@ -291,7 +276,7 @@ def values_of_no_size(tf, use_resource):
         return before, session.run(missing).tolist(), session.run([a, b])[1].tolist(), session.run(a).shape
 
 
-@both_kinds
+@program.both_kinds
 def kinds_of_initial_values(tf, use_resource):
     make = [
         lambda: tf.Variable(1, dtype=tf.float64, use_resource=use_resource),
@@ -316,7 +301,7 @@ def kinds_of_initial_values(tf, use_resource):
     return seen, [v.name for v in tf.trainable_variables()], [v.trainable for v in tf.global_variables()]
 
 
-@both_kinds
+@program.both_kinds
 def assignments_that_do_not_fit(tf, use_resource):
     v = tf.Variable([1.0, 2.0], use_resource=use_resource)
     loose = tf.Variable(tf.placeholder_with_default([1.0], None), validate_shape=False, use_resource=use_resource)
@@ -365,7 +350,7 @@ def leaves_pieces(run: Callable[[Any], Any]) -> bool:
     return run.__name__.startswith(("kinds_of_initial", "assignments_that", "where_nothing"))
 
 
-@pytest.mark.parametrize("run", [p for p in PROGRAMS if not leaves_pieces(p)], ids=lambda f: f.__name__)
+@Programs(p for p in program if not leaves_pieces(p)).each()
 def test_same_graph(run):
     assert_same_graph(run)
 
@@ -409,7 +394,7 @@ def a_handle_that_a_gradient_passes(tf):
     return tf.gradients([gathered], [values]), gathered.shape.as_list(), sizes
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run):
     theirs, ours = both(run)
     assert ours == theirs

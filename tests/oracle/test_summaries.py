@@ -22,15 +22,11 @@ import dtflab
 from dtflab.protos.summary_pb2 import Summary
 from tests.oracle.events import decoded, facts, shown
 from tests.oracle.graph_defs import assert_same_graph
+from tests.oracle.programs import Programs
 from tests.oracle.trainings import failure
 
 BOTH = (real_tf, dtflab)
-PROGRAMS: list[Callable[[Any], Any]] = []
-
-
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    PROGRAMS.append(function)
-    return function
+program = Programs()
 
 
 def answers(run: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
@@ -41,7 +37,7 @@ def answers(run: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
     return found[0], found[1]
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run):
     theirs, ours = answers(run)
     assert ours == theirs

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 pytest.importorskip("tensorflow")
 
 from tests.oracle.graph_defs import nodes
+from tests.oracle.programs import Programs
 from tests.oracle.trainings import both, failure, heard, local_server
 
-PROGRAMS: list[Callable[[Any, str], Any]] = []
-
-
-def program(function: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    PROGRAMS.append(function)
-    return function
+program = Programs()
 
 
 # Their threads log at the same time.
 IN_THREADS = {"chief_and_worker", "the_end_of_the_input", "an_error_beside_queue_runners", "standard_services"}
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run, tmp_path):
     expected, found = both(run, tmp_path, in_order=run.__name__ not in IN_THREADS)
     assert found == expected

@@ -16,21 +16,10 @@ import tensorflow.compat.v1 as real_tf
 import dtflab
 from dtflab.machine.hosts import simulate_gpus
 from tests.oracle.graph_defs import assert_same_graph
+from tests.oracle.programs import Programs
 
-PROGRAMS: list[Callable[[Any], Any]] = []
-MISTAKES: list[Callable[[Any], Any]] = []
-
-
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`function(tf)` → what to fetch."""
-    PROGRAMS.append(function)
-    return function
-
-
-def mistake(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`function(tf)` fails, while it is called or while its result is computed."""
-    MISTAKES.append(function)
-    return function
+program = Programs()  # `function(tf)` → what to fetch
+mistake = Programs()  # `function(tf)` fails, while it is called or while its result is computed
 
 
 def computed(tf: Any, make: Callable[[Any], Any]) -> Any:
@@ -41,10 +30,8 @@ def computed(tf: Any, make: Callable[[Any], Any]) -> Any:
 # TensorFlow knows the rank of what TensorArrayGradWithShape makes.
 OTHER_SHAPES = {"array_of_gradients_with_more_dimensions"}
 
-each = pytest.mark.parametrize("make", PROGRAMS, ids=lambda f: f.__name__)
 
-
-@each
+@program.each("make")
 def test_same_values(make):
     theirs, ours = computed(real_tf, make), computed(dtflab, make)
     assert len(theirs) == len(ours)
@@ -55,12 +42,12 @@ def test_same_values(make):
         assert np.asarray(a).dtype == np.asarray(b).dtype
 
 
-@each
+@program.each("make")
 def test_same_graph(make):
     assert_same_graph(make, gradients=True)
 
 
-@each
+@program.each("make")
 def test_same_static_shapes(make):
     shapes = []
     for tf in (real_tf, dtflab):
@@ -71,7 +58,7 @@ def test_same_static_shapes(make):
         assert shapes[1] == shapes[0]
 
 
-@pytest.mark.parametrize("make", MISTAKES, ids=lambda f: f.__name__)
+@mistake.each("make")
 def test_same_error(make):
     found = []
     for tf in (real_tf, dtflab):
@@ -556,7 +543,7 @@ for _options in (
         return handle_and(tf, **options)
 
     _contradiction.__name__ = f"handle_and_{next(iter(_options))}"
-    MISTAKES.append(_contradiction)
+    mistake(_contradiction)
 
 
 @mistake

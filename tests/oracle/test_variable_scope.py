@@ -13,24 +13,19 @@ import pytest
 pytest.importorskip("tensorflow")
 
 from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.programs import Programs
 
-PROGRAMS: list[Callable[[Any], Any]] = []
+program = Programs()  # What the function returns is the same, and the graph that it leaves
 GRAPHS: list[Callable[[Any], Any]] = []
 
 
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """What the function returns is the same, and the graph that it leaves."""
-    PROGRAMS.append(function)
-    return function
-
-
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_answer(run):
     theirs, ours = both(run)
     assert ours == theirs
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_graph(run):
     assert_same_graph(run)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,32 +9,17 @@ import pytest
 pytest.importorskip("tensorflow")
 
 from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.programs import Programs
 
-PROGRAMS: list[Callable[[Any], Any]] = []
-
-
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    PROGRAMS.append(function)
-    return function
+program = Programs()
 
 
-@pytest.mark.parametrize("run", PROGRAMS, ids=lambda f: f.__name__)
+@program.each()
 def test_same_graph(run):
     assert_same_graph(run)
 
 
-def both_kinds(function: Callable[[Any, bool], Any]) -> Callable[[Any, bool], Any]:
-    for use_resource in (False, True):
-
-        def run(tf: Any, use_resource: bool = use_resource) -> Any:
-            return function(tf, use_resource)
-
-        run.__name__ = f"{function.__name__}_{'resource' if use_resource else 'reference'}"
-        PROGRAMS.append(run)
-    return function
-
-
-@both_kinds
+@program.both_kinds
 def variables_from_values(tf, use_resource):
     tf.Variable(3.0, use_resource=use_resource)
     tf.Variable([1, 2, 3], name="ints", trainable=False, use_resource=use_resource)
@@ -46,14 +30,14 @@ def variables_from_values(tf, use_resource):
     tf.Variable(tf.random_normal([2, 3], stddev=0.1, seed=3), name="random", use_resource=use_resource)
 
 
-@both_kinds
+@program.both_kinds
 def variable_from_function(tf, use_resource):
     with tf.name_scope("layer"), tf.device("/job:ps/task:1"):
         tf.Variable(lambda: tf.truncated_normal([2, 3]), name="w", use_resource=use_resource)
     tf.Variable(lambda: 1.5, dtype=tf.float64, use_resource=use_resource)
 
 
-@both_kinds
+@program.both_kinds
 def reads_and_writes(tf, use_resource):
     v = tf.Variable([1.0, 2.0], name="v", use_resource=use_resource)
     w = v * 2 + 1 - v / 3.0
@@ -68,7 +52,7 @@ def reads_and_writes(tf, use_resource):
     tf.stack([v, v])
 
 
-@both_kinds
+@program.both_kinds
 def caching_device_and_scopes(tf, use_resource):
     with tf.device("/cpu:0"), tf.name_scope("s"):
         v = tf.Variable([1.0], name="v", caching_device="/gpu:0", use_resource=use_resource)
@@ -78,7 +62,7 @@ def caching_device_and_scopes(tf, use_resource):
         tf.Variable(1.0, name="boxed", use_resource=use_resource)
 
 
-@both_kinds
+@program.both_kinds
 def initializers(tf, use_resource):
     a = tf.Variable(1.0, name="a", use_resource=use_resource)
     b = tf.Variable(2.0, name="b", use_resource=use_resource, collections=[tf.GraphKeys.LOCAL_VARIABLES])
@@ -93,7 +77,7 @@ def initializers(tf, use_resource):
     tf.assert_variables_initialized()
 
 
-@both_kinds
+@program.both_kinds
 def initializers_on_devices(tf, use_resource):
     for task in range(3):
         with tf.device(f"/job:ps/task:{task % 2}"):
@@ -101,7 +85,7 @@ def initializers_on_devices(tf, use_resource):
     tf.global_variables_initializer()
 
 
-@both_kinds
+@program.both_kinds
 def initial_value_from_another_variable(tf, use_resource):
     v = tf.Variable([1.0, 2.0], name="v", use_resource=use_resource)
     w = tf.Variable(v * 2.0 + v, name="w", use_resource=use_resource)
@@ -121,7 +105,7 @@ def unknown_shape(tf):
     tf.assign(v, [1.0], validate_shape=False)
 
 
-@both_kinds
+@program.both_kinds
 def scatters(tf, use_resource):
     v = tf.Variable(tf.zeros([3, 2]), use_resource=use_resource)
     tf.scatter_update(v, [0, 1], [[1.0, 1.0], [2.0, 2.0]])

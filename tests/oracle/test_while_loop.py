@@ -15,15 +15,10 @@ import tensorflow.compat.v1 as real_tf
 
 import dtflab
 from tests.oracle.graph_defs import assert_same_graph, both
+from tests.oracle.programs import Programs
 
-PROGRAMS: list[Callable[[Any], Any]] = []
+program = Programs()  # `function(tf, p, x, n)` → what to fetch: a fed bool, a vector, an integer
 FEED = {"p:0": True, "x:0": [1.0, 2.0, 3.0], "n:0": 4}
-
-
-def program(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function(tf, p, x, n)` → what to fetch: a fed bool, a vector, an integer."""
-    PROGRAMS.append(function)
-    return function
 
 
 class Pair(NamedTuple):
@@ -60,19 +55,19 @@ def assert_alike(ours: Any, theirs: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Converting sparse IndexedSlices")
-@pytest.mark.parametrize("make", PROGRAMS, ids=lambda f: f.__name__)
+@program.each("make")
 def test_same_values(make):
     theirs, ours = both(lambda tf: run(tf, make))
     assert_alike(ours, theirs)
 
 
 @pytest.mark.filterwarnings("ignore:Converting sparse IndexedSlices")
-@pytest.mark.parametrize("make", PROGRAMS, ids=lambda f: f.__name__)
+@program.each("make")
 def test_same_graph(make):
     assert_same_graph(lambda tf: made(tf, make), gradients=True)
 
 
-@pytest.mark.parametrize("make", PROGRAMS, ids=lambda f: f.__name__)
+@program.each("make")
 def test_same_contexts(make):
     """What a meta graph keeps of the loops."""
     from tensorflow.core.protobuf.control_flow_pb2 import CondContextDef, WhileContextDef

@@ -1,0 +1,33 @@
+"""The programs of a test module: functions of `tf`, which TensorFlow and dtflab run alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+class Programs(list[Callable[..., Any]]):
+    """`program = Programs()` begins the list, `@program` adds a function to it, `@program.each()` tests each of them.
+
+    A test may stand above the programs: pytest asks for the list when the whole module is there.
+    """
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        self.append(function)
+        return function
+
+    def both_kinds(self, function: Callable[[Any, bool], Any]) -> Callable[[Any, bool], Any]:
+        """Adds two programs, `function(tf, use_resource)` with reference variables and with resource variables."""
+        for use_resource in (False, True):
+
+            def run(tf: Any, use_resource: bool = use_resource) -> Any:
+                return function(tf, use_resource)
+
+            run.__name__ = f"{function.__name__}_{'resource' if use_resource else 'reference'}"
+            self.append(run)
+        return function
+
+    def each(self, argument: str = "run") -> pytest.MarkDecorator:
+        return pytest.mark.parametrize(argument, self, ids=lambda function: function.__name__)
