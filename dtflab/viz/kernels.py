@@ -126,7 +126,8 @@ class _Drawing:
         self, rows: Sequence[_Row], devices: Sequence[Device], layers: Sequence[tuple[str, list[str]]], width: float
     ) -> None:
         self.rows, self.devices, self.layers = rows, devices, layers
-        self.left = 14 + max(text_width(name, bold=True) for name in [*(row.kind for row in rows), "computed by"])
+        kinds = max(text_width(row.kind) for row in rows)
+        self.left = 10 + max(kinds, text_width("computed by", bold=True))
         self.column = (width - self.left) / len(devices) - _GAP
         self.below = _TOP + len(rows) * _ROW + _LAYER_GAP
         lines = max(len(self._lines(word)) for _, words in layers for word in words)
@@ -144,14 +145,20 @@ class _Drawing:
     def _column(self, x: float, device: Device, number: int) -> Iterator[Markup]:
         one = look(device.name)
         yield marks.badge(one, x, 30)
-        beside = marks.badge_width(one) + 6
-        lines = wrapped(one.label, (self.column - beside) / _BOLD)
-        for i, line in enumerate(lines):
-            yield tag("text", line, x=x + beside, y=43 + (i - (len(lines) - 1) / 2) * _LINE, class_="b")
+        yield from self._label(x, one)
         for i, row in enumerate(self.rows):
             yield self._cell(x, _TOP + i * _ROW, row, device, one)
         for i, (_, words) in enumerate(self.layers):
             yield from self._layer(x, self.below + i * (self.layer + 4), words[number])
+
+    def _label(self, x: float, one: Look) -> Iterator[Markup]:
+        """Beside the badge, in lines; without its job, which the badge has, where a word would have to be cut."""
+        beside = marks.badge_width(one) + 6
+        room = (self.column - beside) / _BOLD
+        whole = max(map(text_width, one.label.split())) <= room
+        lines = wrapped(one.label if whole else one.label.rpartition(" ")[2], room)
+        for i, line in enumerate(lines):
+            yield tag("text", line, x=x + beside, y=43 + (i - (len(lines) - 1) / 2) * _LINE, class_="b")
 
     def _cell(self, x: float, y: float, row: _Row, device: Device, one: Look) -> Markup:
         word, shape = _word(row, device), {"x": x, "y": y, "width": self.column, "height": _ROW - 5, "rx": 3}

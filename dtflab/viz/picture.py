@@ -19,7 +19,6 @@ from dtflab.viz.svg import Markup, join, number, tag
 Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]  # title, heads, rows
 
 WIDTH = DEFAULT.width
-LEAST_SCALE = 0.94  # text stays legible: what would have to be smaller is scrolled
 # `hidden` is lifted by the style; where styles are removed, the image is shown in place of the drawing. (It needs a
 # value: JupyterLab's sanitizer drops empty attributes.)
 _PAGE_STYLE = (
@@ -100,7 +99,7 @@ class Picture:
             aria_label=self.sentence,
             width=width * how.scale,
             height=height * how.scale,
-            style=f"max-width:100%;min-width:{number(LEAST_SCALE * width * how.scale)}px;height:auto",
+            style=f"max-width:100%;min-width:{number(how.least * width * how.scale)}px;height:auto",
             viewBox=f"0 0 {width:g} {height:g}",
         )
 

@@ -16,10 +16,14 @@ _STROKE = re.compile(r'(?P<head>stroke-width(?::|="))(?P<width>[\d.]+)')
 
 
 class Style(NamedTuple):
-    """A way to draw: pixels per unit, the width of a page and the thinnest line in units, rules of its own."""
+    """A way to draw: pixels per unit, the width of a page and the thinnest line in units, rules of its own.
+
+    In a page that is too narrow a picture shrinks, down to `least` of its size; then it is scrolled.
+    """
 
     name: str
     scale: float
+    least: float
     width: float
     line: float
     rules: str
@@ -46,10 +50,11 @@ class Style(NamedTuple):
 
 _16_POINTS = 16 * 96 / 72  # pixels
 _PROJECTOR = _16_POINTS / 11
-# The page is what JupyterLab shows in a window of 1280 pixels: beside its file browser, and without it.
-DEFAULT = Style("default", 1.0, 828.0, 0.0, "")
+# In a window of 1280 pixels JupyterLab shows 828 of them beside its file browser, 1086 without it. A projector's page
+# lies between: beside the file browser its smallest text has still 18 pixels, on a narrow page never less than 14.
+DEFAULT = Style("default", 1.0, 0.94, 828.0, 0.0, "")
 PROJECTOR = Style(
-    "projector", _PROJECTOR, 560.0, 3 / _PROJECTOR,
+    "projector", _PROJECTOR, 14 / 11 / _PROJECTOR, 480.0, 3 / _PROJECTOR,
     f".dtf,.dtf.alone{{--soft:var(--fg);--rule:var(--fg);--edge:var(--fg);stroke-width:{3 / _PROJECTOR:.4g}}}"
     ".dtf .grid{stroke-opacity:.45}",
 )  # fmt: skip

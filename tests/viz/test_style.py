@@ -55,11 +55,25 @@ def test_the_rules_of_a_projector_touch_no_other_picture_of_the_page():
     assert rules and all(".projector" in one for one in rules)
 
 
-def test_a_page_for_a_projector_is_no_wider_than_a_small_screen():
-    assert DEFAULT.width * DEFAULT.scale < PROJECTOR.width * PROJECTOR.scale < 1280
+BESIDE_THE_FILES, WITHOUT = 828, 1086  # pixels of an output in JupyterLab, in a window of 1280
+
+
+def test_a_page_for_a_projector_fits_beside_the_file_browser_with_text_of_14_pixels():
     viz.style("projector")
     assert current() is PROJECTOR
-    assert room() == 532 and room(200) == 172
+    assert room() == 452 and room(200) == 172
+    svg = draw().svg
+    page, least, units = (
+        float(re.search(p, svg)[1]) for p in (r' width="([\d.]+)"', r"min-width:([\d.]+)", r'viewBox="0 0 ([\d.]+)')
+    )
+    assert least < BESIDE_THE_FILES < page < WITHOUT and "max-width:100%" in svg
+    smallest = min(float(size) for size in re.findall(r"font-size:([\d.]+)px", svg))
+    assert smallest * least / units == pytest.approx(14, abs=0.01)  # scrolled before it is smaller than that
+    assert smallest * BESIDE_THE_FILES / units > 18
+
+
+def test_a_page_for_one_reader_is_as_wide_as_the_output_beside_the_file_browser():
+    assert DEFAULT.width * DEFAULT.scale == BESIDE_THE_FILES
 
 
 def test_an_unknown_style_is_told():
