@@ -24,6 +24,7 @@ from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession, last_session
 from dtflab.viz.colouring import WAYS
 from dtflab.viz.explain import Explanation, explain
+from dtflab.viz.picture import Picture
 from dtflab.viz.story import placement_of
 
 _EXAMPLE = hardware.EXAMPLE
@@ -169,7 +170,7 @@ class DtfMagics(Magics):
         what, where = _placed(session, fetches, feed)
         phases = viz.phases(session.graph) if by == "phase" else None
         scope = texts.get("scope", "")
-        return _drawn(viz.placement, what, where, scope=scope, color_by=by, step=step, phases=phases)
+        return drawn(viz.placement, what, where, scope=scope, color_by=by, step=step, phases=phases)
 
     @magic_arguments()
     @_TRACED
@@ -190,7 +191,7 @@ class DtfMagics(Magics):
         fetches, by = self._fetches(texts), _color_by(texts)
         step = self._traced(texts, example, fetches)
         graph = self._session(texts, example, None if step is fetches else fetches).graph if by == "phase" else None
-        return _drawn(viz.timeline, step, color_by=by, graph=graph)
+        return drawn(viz.timeline, step, color_by=by, graph=graph)
 
     @magic_arguments()
     @_TRACED
@@ -206,7 +207,7 @@ class DtfMagics(Magics):
         """
         example = "%dtf_memory train --feed {images: x, labels: y}"
         texts = arguments.split(line, ("feed", "session"), example)
-        return _drawn(viz.memory, self._traced(texts, example, self._fetches(texts)))
+        return drawn(viz.memory, self._traced(texts, example, self._fetches(texts)))
 
     def _traced(self, texts: dict[str, str], example: str, fetches: Any) -> Any:
         """The RunMetadata that a line names, or that of what it names, run once."""
@@ -444,11 +445,12 @@ def _color_by(texts: dict[str, str]) -> str:
     return by
 
 
-def _drawn(draw: Callable[..., Any], *what: Any, **how: Any) -> Any:
+def drawn(draw: Callable[..., Any], *what: Any, **how: Any) -> Picture:
     """A picture, or in one line why there is nothing to draw."""
     try:
-        return draw(*what, **how)
-    except ValueError as error:
+        picture: Picture = draw(*what, **how)
+        return picture
+    except (ValueError, NotImplementedError) as error:
         raise UsageError(str(error)) from None
 
 

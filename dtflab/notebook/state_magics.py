@@ -14,7 +14,7 @@ from dtflab.graph import scopes
 from dtflab.graph.watch import Watch
 from dtflab.machine.watch import watch
 from dtflab.notebook import arguments
-from dtflab.notebook.magics import DtfMagics
+from dtflab.notebook.magics import DtfMagics, drawn
 from dtflab.runtime.session import BaseSession, last_session
 from dtflab.train.staleness_log import StalenessLog, log_at
 from dtflab.viz.picture import Picture
@@ -41,7 +41,7 @@ class StateMagics(Magics):
         %dtf_vars             of the tasks that the newest session reaches
         %dtf_vars cluster     of all tasks of a cluster
         """
-        return _drawn(viz.variables, self._held(line, "%dtf_vars"))
+        return drawn(viz.variables, self._held(line, "%dtf_vars"))
 
     @magic_arguments()
     @argument("held", nargs="?", help="what a tf.watch() saw, or a cluster or session; else the newest session")
@@ -55,7 +55,7 @@ class StateMagics(Magics):
         %dtf_queues seen      their course: with tf.watch() as seen: …
         """
         held = self._held(line, "%dtf_queues", Watch)
-        return _drawn(viz.queues if isinstance(held, Watch) else viz.queues_now, held)
+        return drawn(viz.queues if isinstance(held, Watch) else viz.queues_now, held)
 
     @magic_arguments()
     @argument("fetches", nargs="*", help="what to run once, watched: Python, or names; or what a tf.watch() saw")
@@ -76,13 +76,13 @@ class StateMagics(Magics):
         if what is None:
             raise UsageError(f"Name what to run, or what a tf.watch() saw. For example: {example}")
         if isinstance(what, Watch):
-            return _drawn(viz.wire, what, _number(texts.get("step")))
+            return drawn(viz.wire, what, _number(texts.get("step")))
         if "step" in texts:
             raise UsageError("--step chooses among the steps of a watch; this line runs one. %dtf_wire seen --step -1")
         session, feed = lines._session(texts, example, what), lines._feed(texts)
         with watch() as seen:
             session.run(what, feed)
-        return _drawn(viz.wire, seen)
+        return drawn(viz.wire, seen)
 
     @magic_arguments()
     @argument("log", nargs="?", help="a StalenessLog or an optimizer, a Python expression; else that of the cluster")
@@ -101,18 +101,18 @@ class StateMagics(Magics):
         texts = arguments.split(line, ("name", "where", "session"), "%dtf_staleness optimizer")
         given = self._lines._value(texts.get("", ""))
         if isinstance(given, StalenessLog):
-            return _drawn(viz.staleness, given)
+            return drawn(viz.staleness, given)
         session = self._lines._session(texts, "%dtf_staleness", None)
         if given is not None:
             if not hasattr(given, "read"):
                 kind = type(given).__name__
                 raise UsageError(f"{texts['']} is no StalenessOptimizer and no log of one, but a {kind}.")
-            return _drawn(lambda: viz.staleness(given.read(session)))
+            return drawn(lambda: viz.staleness(given.read(session)))
         target = session.sess_str.decode()
         if not target:
             raise UsageError("The newest session has no cluster. Name the optimizer: %dtf_staleness optimizer")
         where, name = texts.get("where", "/job:ps/task:0"), texts.get("name", "staleness")
-        return _drawn(lambda: viz.staleness(_noted(target, where, name)))
+        return drawn(lambda: viz.staleness(_noted(target, where, name)))
 
     def _held(self, line: str, magic: str, *kinds: type) -> Any:
         """The cluster or session, or object of `kinds`, that a line names; else the newest session or only cluster."""
@@ -151,12 +151,3 @@ def _number(text: str | None) -> int | None:
         return None if text is None else int(text)
     except ValueError:
         raise UsageError(f"--step {text}? Give the number of a step, from 1; -1 is the last.") from None
-
-
-def _drawn(draw: Any, *what: Any) -> Picture:
-    """A picture, or in one line why there is nothing to draw."""
-    try:
-        picture: Picture = draw(*what)
-    except (ValueError, NotImplementedError) as error:
-        raise UsageError(str(error)) from None
-    return picture
