@@ -2,7 +2,7 @@
 
 `import dtflab as tf` runs TF1 programs; this module is their namespace, and the few names that TF1 does not have
 (`Cluster`, `timeouts`, `simulate_gpus`, `smi`, `discovery`, `explain`, `watch`, `variables_of`, `check`, `grade`,
-`viz`, `datasets`, `attention`, `regularizers`, `model_parallel`, `sim`) are the lab's own.
+`predict`, `viz`, `datasets`, `attention`, `regularizers`, `model_parallel`, `sim`) are the lab's own.
 
 The rooms, lower ones first; a lower one never imports an upper one:
 `protos` < `graph` < `files` < `ops` < `machine` < `hardware` < `placement` < `runtime` < `virtual` < `cluster` <
@@ -544,6 +544,7 @@ _LAZY = {
     "discovery": "dtflab.machine.discovery",
     "check": "dtflab.grading.grade",
     "grade": "dtflab.grading.grade",
+    "predict": "dtflab.grading.choices",
     "get_logger": "dtflab.graph.tf_logging",
     "OpError": "dtflab.graph.errors",
     **dict.fromkeys(("bool_ref", "float32_ref", "float64_ref", "half_ref", "int32_ref", "int64_ref", "string_ref",

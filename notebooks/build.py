@@ -20,7 +20,7 @@ from typing import Any
 import jupytext
 import nbformat
 
-from dtflab.grading.sources import cell_metadata, student_version
+from dtflab.grading.sources import cell_metadata, student_version, without_letters
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -71,11 +71,14 @@ def built() -> Iterator[tuple[Path, str]]:
 
 
 def write_nbgrader(folder: Path) -> None:
-    """An assignment for each exercise, as nbgrader's instructors keep them."""
+    """An assignment for each exercise, as nbgrader's instructors keep them: it cuts out solutions, but no letters."""
     for source in sorted((ROOT / "solutions").glob("ex*.py")):
+        document = exercise(source, solved=True)
+        for cell in _code(document):
+            cell.source = without_letters(cell.source)
         path = folder / "source" / source.stem / f"{source.stem}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text_of(exercise(source, solved=True)), encoding="utf-8")
+        path.write_text(text_of(document), encoding="utf-8")
         print(f"{path}: written")
 
 

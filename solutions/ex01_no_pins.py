@@ -3,7 +3,7 @@
 #
 # **TensorFlow finds two GPUs, and your program has not a single `tf.device`. Are all ops placed on the first GPU?**
 #
-# Which of these sentences are right? Choose, with a reason, before you go on.
+# Which of these sentences are right? Choose all of them, with a reason, before you go on.
 #
 # | | |
 # | --- | --- |
@@ -18,6 +18,13 @@ import dtflab
 import dtflab as tf
 
 # %load_ext dtflab
+
+# %% [markdown]
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. There are no points
+# for it: nothing is lost by a wrong guess.
+
+# %%
+dtflab.predict("placement/q3", "CE")
 
 # %% [markdown]
 # ## A run that tells
@@ -43,7 +50,10 @@ for node in sess.placed_nodes():
     print(f"{node.name:22} {op.type:10} kernels for {kernels:12} placed on {node.device[-5:]}")
 
 # %% [markdown]
-# C and E are right. D is often read, but it holds for *pinned* ops only. And why is `counter/read` on the CPU?
+# Would you choose other letters now? Go back to your cell, change them, and run it again: it gives the reasons.
+#
+# Three things decide here, in this order. An op that changes or reads the memory of another op has to be beside it. Of the
+# devices that are left, only those with a kernel count. And of these, the first GPU comes before the CPU.
 #
 # ## Your task
 #

@@ -3,9 +3,16 @@
 #
 # **What is the difference between *pinning* an op to a device, and *placing* it on one?**
 #
-# A *pin* is a request of the program: `with tf.device("/job:worker/gpu:1")`. It may be partial, and it may be missing. To
-# *place* an op is to decide on one device of the cluster, by its full name. The *placer* does that, when a session gets
-# the graph. In this exercise you write it, for a single op.
+# `with tf.device("/job:worker/gpu:1")` *pins* the ops that are made in it. The part of the session that *places* ops is
+# called the *placer*. Which of these sentences are right? Choose all of them, with a reason, before you go on.
+#
+# | | |
+# | --- | --- |
+# | A | The program asks with a pin. The placer decides, when a session gets the graph. |
+# | B | An op without a pin is not placed: in each step it runs on a device that has nothing to do. |
+# | C | A pin may leave things open. A placement is always one device, with its full name. |
+# | D | The placer may decide against a pin, if another device is faster. |
+# | E | Ops with the same pin are placed on the same device. |
 
 # %%
 import dtflab
@@ -14,10 +21,17 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# ## Pins and placements
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. There are no points
+# for it: nothing is lost by a wrong guess.
+
+# %%
+dtflab.predict("placement/q2", "AC")
+
+# %% [markdown]
+# ## A run that tells
 #
-# A session on the first worker of a small cluster; each worker has two GPUs. First look, and predict: where will each op
-# be? One of them surprises many people.
+# A session on the first worker of a small cluster; each worker has two GPUs. Where will each op be? One of them surprises many
+# people.
 
 # %%
 # cluster = %dtf_cluster --ps 1 --worker 2 --gpus 2
@@ -35,6 +49,11 @@ for node in sess.placed_nodes():
         print(f"{node.name:12} pinned to {pins[node.name]!r:32} placed on {node.device}")
 
 # %% [markdown]
+# Would you choose other letters now? Go back to your cell, change them, and run it again: it gives the reasons.
+#
+# A pin may be empty, like that of the first op; then every device will do. An op always ends up on exactly one of them, and
+# the rules by which that is found are short. In this exercise you write the placer, for a single op.
+#
 # ## The placer's rules
 #
 # 1. What the pin says is kept, field by field: job, task, device type, device index.

@@ -3,12 +3,18 @@
 #
 # **A variable is pinned to `/gpu:0`. Can an op on `/gpu:1` use it? One on the CPU? One on another server?**
 #
-# And if so: what travels, and how often? Predict, for a variable on GPU:0 of worker 0, that is read by two ops on GPU:1, by
-# one on the CPU of worker 1, and by one on GPU:0 itself:
+# And if so: what travels, and how often? A variable is on GPU:0 of worker 0. It is read by two ops on GPU:1 of that worker, by
+# one op on the CPU of another server, worker 1, and by one on GPU:0 itself. Another op *changes* it. Which of these sentences
+# are right? Choose all of them, with a reason, before you go on.
 #
-# - which of these ops work, and which raise an error?
-# - how often is the variable's value sent, in one step?
-# - an op *changes* the variable, and is pinned to GPU:1. Where does it run?
+# | | |
+# | --- | --- |
+# | A | The two ops on GPU:1 can use the variable. |
+# | B | The op on the other server can use it, too. |
+# | C | In a step, the value is sent three times: once to each op that is on another device. |
+# | D | The op on GPU:0 gets a copy, too. |
+# | E | An op that changes the variable, and is pinned to GPU:1, runs on GPU:0. |
+# | F | An op that changes the variable, and is pinned to GPU:1, raises an error. |
 
 # %%
 import dtflab
@@ -17,26 +23,57 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# ## How to see what is sent
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. There are no points
+# for it: nothing is lost by a wrong guess.
+
+# %%
+dtflab.predict("placement/q4", "ABE")
+
+# %% [markdown]
+# ## A run that tells
 #
 # Where an edge of the graph leads to another device, TensorFlow cuts it, and puts a *send* on one side and a *receive* on the
-# other. In the trace of a step, the device that gets a value has a line `RecvTensor`. Here for a plain tensor:
+# other. The *trace* of a step says what ran on each device; where a value arrives, there is a `RecvTensor` with its size, its
+# name, and its way. Two steps: the ops `a`, `b`, `c` and `d` read the variable; then `update` changes it.
 
 # %%
 # cluster = %dtf_cluster --ps 1 --worker 2 --gpus 2
 tf.reset_default_graph()
-with tf.device("/job:worker/task:0/cpu:0"):
-    x = tf.random_normal([2])
-with tf.device("/job:worker/task:1/gpu:0"):
-    y = -x
+home, neighbour = "/job:worker/task:0/gpu:0", "/job:worker/task:0/gpu:1"
+with tf.device(home):
+    weights = tf.Variable([1.0, 2.0], name="weights")
+readers = []
+for name, device in [("a", neighbour), ("b", neighbour), ("c", "/job:worker/task:1/cpu:0"), ("d", home)]:
+    with tf.device(device):
+        readers.append(tf.negative(weights, name=name))
+with tf.device(neighbour):
+    update = tf.assign_add(weights, [1.0, 1.0], name="update")
 
-with tf.Session(cluster.target) as sess:
-    for device in sess.trace(y.op).step_stats.dev_stats:
+
+def show(sess, *ops):
+    """What a step of `ops` runs on each device: `ops` themselves, and what is received."""
+    for device in sess.trace(ops).step_stats.dev_stats:
         for node in device.node_stats:
             if node.node_name == "RecvTensor":
-                print(device.device, node.timeline_label)
+                print(device.device[21:], " RecvTensor", node.timeline_label.replace("/job:worker/replica:0", ""))
+            elif node.node_name in [op.name for op in ops]:
+                print(device.device[21:], " runs", node.node_name)
+
+
+sess = tf.Session(cluster.target)
+sess.run(weights.initializer)
+print("values:", *sess.run(readers))
+print("\nThe step that reads:")
+show(sess, *(tensor.op for tensor in readers))
+print("\nThe step that changes:")
+show(sess, update.op)
 
 # %% [markdown]
+# Would you choose other letters now? Go back to your cell, change them, and run it again: it gives the reasons.
+#
+# So reading and changing are not alike: what is *read* may be sent anywhere, as often as there are devices that need it; the
+# variable itself never moves.
+#
 # ## Your task
 #
 # Write `use_everywhere(home, devices)`, with full names of devices. It builds a graph, and says what a step of it will do.

@@ -4,13 +4,14 @@
 # **You start your TensorFlow program, and it ends with `CUDA_ERROR_OUT_OF_MEMORY`. An hour ago it ran. What is probably
 # going on, and what can you do about it?**
 #
-# Which of these is the most probable reason? Choose before you go on.
+# Which of these is the most probable reason? Choose one, before you go on.
 #
 # | | |
 # | --- | --- |
 # | A | the model has grown |
 # | B | another program on the machine has taken the memory of the card |
 # | C | TensorFlow has not freed the memory of your last run, which has ended |
+# | D | the machine's main memory (RAM) is full |
 
 # %%
 import dtflab
@@ -19,10 +20,17 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. There are no points
+# for it: nothing is lost by a wrong guess.
+
+# %%
+dtflab.predict("memory/q1", "B")
+
+# %% [markdown]
 # ## A run that tells
 #
 # Two programs on one machine with two cards; each needs 4 MB, of 4 GB. Both are `tf.Cluster`s of one task, on the same
-# machine, so that one notebook can hold them. What will each of them take? Predict, then run.
+# machine, so that one notebook can hold them. Then the first one ends, and the second one tries again.
 
 
 # %%
@@ -47,11 +55,15 @@ try:
 except tf.errors.ResourceExhaustedError as error:
     print(error.message)
 first.stop()
+use(second)
+print("The first program has ended, and the second one has its 4 MB.")
 second.stop()
 
 # %% [markdown]
-# It is B: a program takes nearly *all* memory of *all* cards that it sees, with its first tensor, and keeps it until it ends.
-# (Not C: a process that ends gives everything back.)
+# Would you choose another letter now? Go back to your cell, change it, and run it again: it gives the reasons.
+#
+# How much a program *needs* does not matter here. What matters is how much it takes, of which cards, and for how long. For the
+# first two there are settings.
 #
 # ## Your task
 #

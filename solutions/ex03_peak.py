@@ -7,7 +7,8 @@
 # An op runs as soon as all that it *reads* is there. The first ops of all six parts read nothing: they are ready at once,
 # and all large tensors are made before the first one is used up.
 #
-# A *control dependency* lets an op wait for another one without reading it. Which of these are reasons to want one?
+# A *control dependency* lets an op wait for another one without reading it. Which of these are reasons to want one? Choose all
+# of them, before you go on.
 #
 # | | |
 # | --- | --- |
@@ -23,10 +24,16 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# ## A run that tells
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. There are no points
+# for it: nothing is lost by a wrong guess.
+
+# %%
+dtflab.predict("parallel/q2", "ABC")
+
+# %% [markdown]
+# ## Three runs that tell
 #
-# (A, B and C are. A device has nothing to do with it.) How much memory will these three parts need at once, if each makes
-# a tensor of 4 MB? Predict, then run.
+# First: how much memory will these three parts need at once, if each makes a tensor of 4 MB? Predict, then run.
 
 # %%
 # cluster = %dtf_cluster --worker 1 --gpus 1
@@ -43,6 +50,55 @@ sess = tf.Session(cluster.target)
 # %dtf_memory total --session sess
 
 # %% [markdown]
+# Second: a parameter server sends a small tensor and three large ones to a worker, over a slow network, in *virtual time*
+# (it computes for real, but the times are those that a model of the hardware gives). When will the small one be there,
+# if the large ones wait for it on the server, and if they don't?
+
+# %%
+# network = %dtf_cluster --ps 1 --worker 1 --clock virtual --network 1Gb/s --name network
+for wait in (False, True):
+    with tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            small = tf.matmul(tf.ones([400, 400]), tf.ones([400, 400]), name="small")
+            with tf.control_dependencies([small] if wait else []):
+                large = [tf.fill([1000, 1000], 2.0, name="large") for _ in range(3)]
+        with tf.device("/job:worker/task:0"):
+            sums = [tf.reduce_sum(tensor).op for tensor in (small, *large)]
+        with tf.Session(network.target) as sess:
+            trace = sess.trace(sums)
+    print("The large ones wait for the small one:" if wait else "Nobody waits:")
+    for device in trace.step_stats.dev_stats:
+        for node in device.node_stats:
+            if node.node_name == "RecvTensor":
+                size, name, *_ = node.timeline_label.split()
+                print(f"{node.op_end_rel_micros / 1000:8.1f} ms  {size:10} {name}")
+
+# %% [markdown]
+# Third: an op that counts, and two ops that read the counter, each in three steps. One of them waits for the update.
+
+# %%
+# cluster = %dtf_cluster --worker 1 --gpus 1
+tf.reset_default_graph()
+with tf.device("/cpu:0"):
+    counter = tf.Variable(0.0)
+    update = tf.assign_add(counter, 1.0)
+with tf.device("/gpu:0"):
+    plain = tf.identity(counter)
+    with tf.control_dependencies([update]):
+        after = tf.identity(counter.read_value())
+
+with tf.Session(cluster.target) as sess:
+    sess.run(counter.initializer)
+    print("plain", *(sess.run(plain) for _ in range(3)))
+    print("after", *(sess.run(after) for _ in range(3)))
+    print("update is on", update.device, "and after on", after.device)
+
+# %% [markdown]
+# Would you choose other letters now? Go back to your cell, change them, and run it again: it gives the reasons.
+#
+# Each time the edges of the graph do not say all that you know: TensorFlow runs what is ready, and nothing that is not asked
+# for. A control dependency adds what you know.
+#
 # ## Your task
 #
 # Write `in_turn(parts, at_once)`. `parts` is a list of functions as `part` above: each makes ops, and returns a small tensor.

@@ -3,20 +3,28 @@
 #
 # **Two ops are placed on the same device. Can they run in parallel?**
 #
-# Choose for each of these pairs, with a reason, before you go on. Neither op needs the other.
+# Which of these pairs can? Neither op needs the other, and all of them are large. Choose all pairs that can, with a reason,
+# before you go on.
 #
-# | | two ops on … | parallel? |
-# | --- | --- | --- |
-# | A | two GPUs | |
-# | B | a GPU, and the CPU of the same machine | |
-# | C | the same CPU | |
-# | D | the same GPU | |
+# | | |
+# | --- | --- |
+# | A | two ops on two GPUs |
+# | B | an op on a GPU, and one on the CPU of the same machine |
+# | C | two ops on the same CPU |
+# | D | two ops on the same GPU |
 
 # %%
 import dtflab
 import dtflab as tf
 
 # %load_ext dtflab
+
+# %% [markdown]
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. There are no points
+# for it: nothing is lost by a wrong guess.
+
+# %%
+dtflab.predict("parallel/q1", "ABC")
 
 # %% [markdown]
 # ## A run that tells
@@ -36,10 +44,10 @@ sess = tf.Session(cluster.target)
 # %dtf_timeline products --session sess
 
 # %% [markdown]
-# A, B and C overlap, D does not. The CPU is one device for all cores of a machine, and TensorFlow gives each op that is ready
-# to a thread of its pool. A GPU has many more cores, but it takes its ops from one queue (the *compute stream*), and
-# starts with the next one when the last one is done. (In lesson 03, two ops on a GPU did overlap: a simulated card in *real*
-# time computes with threads of your CPU. In virtual time it has the queue of a real card; this exercise asks for that.)
+# Would you choose other letters now? Go back to your cell, change them, and run it again: it gives the reasons.
+#
+# (In lesson 03, two ops on a GPU did overlap: a simulated card in *real* time computes with threads of your CPU. In virtual
+# time it works as a real card does; this exercise asks for that.)
 #
 # ## Your task
 #

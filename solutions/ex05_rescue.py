@@ -4,14 +4,15 @@
 # **Days of training on a cluster have just ended, and only now you see that the program has no `Saver`. Is the model
 # lost?**
 #
-# With a *local* session it is: the variables live in the session's process and go with it. On a cluster they live in
-# *tasks*. Predict before you go on, for each of these: is its value still there?
+# Which of these variables still have their trained values? Choose all of them, with a reason, before you go on.
 #
-# | a variable that … | and then … |
+# | | |
 # | --- | --- |
-# | is on `/job:ps/task:0` | the training program ended |
-# | is on `/job:ps/task:1`, in the container `reset` | somebody called `tf.Session.reset(target, ["reset"])` |
-# | is on `/job:worker/task:0` | that task was started anew |
+# | A | a variable on `/job:ps/task:0`, after the program that trained it has ended |
+# | B | one on `/job:ps/task:1`, in the container `experiment`, after `tf.Session.reset(target, ["experiment"])` |
+# | C | one on `/job:ps/task:1`, in no container, after the same reset |
+# | D | one on `/job:worker/task:0`, after that task was started anew |
+# | E | one of a local session, `tf.Session()`, after that session was closed |
 
 # %%
 import dtflab
@@ -20,6 +21,66 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
+# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. There are no points
+# for it: nothing is lost by a wrong guess.
+
+# %%
+dtflab.predict("shared/q1", "AC")
+
+# %% [markdown]
+# ## A run that tells
+#
+# A program trains four variables on a cluster, and one in a local session, until each is 1.0. Then these things happen. At
+# the end, another program looks for what is left: it builds the same graph, and does *not* initialize it.
+
+
+# %%
+def four():
+    """Variables A to D, in the default graph."""
+    with tf.device("/job:ps/task:0"):
+        tf.get_variable("A", [], initializer=tf.zeros_initializer())
+    with tf.device("/job:ps/task:1"):
+        with tf.container("experiment"):
+            tf.get_variable("B", [], initializer=tf.zeros_initializer())
+        tf.get_variable("C", [], initializer=tf.zeros_initializer())
+    with tf.device("/job:worker/task:0"):
+        tf.get_variable("D", [], initializer=tf.zeros_initializer())
+
+
+def one():
+    """Variable E, in the default graph."""
+    tf.get_variable("E", [], initializer=tf.zeros_initializer())
+
+
+def train(target, build):
+    with tf.Graph().as_default(), tf.Session(target) as sess:
+        build()
+        sess.run(tf.global_variables_initializer())
+        sess.run([variable.assign_add(1.0) for variable in tf.global_variables()])
+
+
+def look(target, build):
+    with tf.Graph().as_default(), tf.Session(target) as sess:
+        build()
+        for variable in tf.global_variables():
+            there = sess.run(tf.is_variable_initialized(variable))
+            print(variable.op.name, sess.run(variable) if there else "has no value")
+
+
+# cluster = %dtf_cluster --ps 2 --worker 2
+target = cluster.target_of("worker", 1)
+train(target, four)
+train("", one)  # "" is the target of a local session
+tf.Session.reset(target, ["experiment"])
+cluster.restart("worker", 0)
+look(target, four)
+look("", one)
+
+# %% [markdown]
+# Would you choose other letters now? Go back to your cell, change them, and run it again: it gives the reasons.
+#
+# A session is only a client's way to the tasks. So ask of each variable: has the memory that it was in outlived what happened?
+#
 # ## Your task
 #
 # Write `rescue(target, build, path)`:

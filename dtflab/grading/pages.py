@@ -14,10 +14,10 @@ from dtflab.grading.questions import Check, Question
 from dtflab.viz.svg import Markup, join, tag
 
 _WORDS = {True: ("✓", "PASS"), False: ("✗", "FAIL")}
-_ROOT = "color:var(--jp-content-font-color1,inherit);font-size:13px;line-height:1.5;max-width:860px"
-_CELL = "text-align:left;vertical-align:top;padding:4px 16px 4px 0;white-space:normal"
-_SOFT = "color:var(--jp-content-font-color2,inherit)"
-_NOTE = "border-left:3px solid #E69F00;padding:2px 0 2px 10px;margin:4px 0"
+ROOT = "color:var(--jp-content-font-color1,inherit);font-size:13px;line-height:1.5;max-width:860px"
+CELL = "text-align:left;vertical-align:top;padding:4px 16px 4px 0;white-space:normal"
+SOFT = "color:var(--jp-content-font-color2,inherit)"
+NOTE = "border-left:3px solid #E69F00;padding:2px 0 2px 10px;margin:4px 0"
 # A tint under words in the theme's own colour: it is read in light and dark, with eyes of every kind.
 _TINT = {True: "rgba(0,158,115,.22)", False: "rgba(213,94,0,.22)"}
 
@@ -92,35 +92,40 @@ def html(reports: Sequence[Report]) -> str:
     parts = [_section(report) for report in reports]
     if len(reports) > 1:
         parts.append(tag("div", tag("b", _total(reports))))
-    return tag("div", *parts, class_="dtf-score", style=_ROOT)
+    return tag("div", *parts, class_="dtf-score", style=ROOT)
 
 
 def _section(report: Report) -> Markup:
-    title = tag("div", tag("b", headline(report)), tag("span", f" · {report.question.title}", style=_SOFT))
+    title = tag("div", tag("b", headline(report)), tag("span", f" · {report.question.title}", style=SOFT))
     if report.next_step:
-        return join([title, tag("div", report.next_step, style=_NOTE)])
-    head = tag("tr", *(tag("th", name, style=_CELL, scope="col") for name in ("result", "points", "check")))
+        return join([title, tag("div", report.next_step, style=NOTE)])
+    head = tag("tr", *(tag("th", name, style=CELL, scope="col") for name in ("result", "points", "check")))
     rows = join(_row(report, result) for result in report.results)
     table = tag("table", tag("thead", head), tag("tbody", rows), style="border-collapse:collapse;margin:6px 0")
     picture = _picture(report)
     drawn = Markup(picture.html) if picture is not None else ""
-    return join([title, table, drawn, tag("div", _instance(report), style=f"{_SOFT};font-size:11px")])
+    return join([title, table, drawn, tag("div", _instance(report), style=f"{SOFT};font-size:11px")])
 
 
 def _row(report: Report, result: Result) -> Markup:
-    style = f"background:{_TINT[result.passed]};border-radius:4px;padding:1px 8px;font-weight:600;white-space:nowrap"
-    mark = tag("span", " ".join(_WORDS[result.passed]), style=style)
+    mark = badge(result.passed, " ".join(_WORDS[result.passed]))
     told = [tag("div", result.check.title)]
     for note in _notes(report, result):
         told.append(_note(note))
     cells = (mark, _points(result), join(told))
-    return tag("tr", *(tag("td", cell, style=_CELL) for cell in cells))
+    return tag("tr", *(tag("td", cell, style=CELL) for cell in cells))
+
+
+def badge(good: bool, words: str) -> Markup:
+    """A sign and a word, on green or on red."""
+    style = f"background:{_TINT[good]};border-radius:4px;padding:1px 8px;font-weight:600;white-space:nowrap"
+    return tag("span", words, style=style)
 
 
 def _note(note: str) -> Markup:
     if note.startswith("Hint: "):
-        return tag("div", note, style=_NOTE)
-    return tag("div", note, style=f"{_SOFT};white-space:pre-wrap;overflow-wrap:anywhere")
+        return tag("div", note, style=NOTE)
+    return tag("div", note, style=f"{SOFT};white-space:pre-wrap;overflow-wrap:anywhere")
 
 
 # -- data ----------------------------------------------------------------------------------------------------

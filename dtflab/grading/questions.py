@@ -13,6 +13,8 @@ alone, so that the same answer gets the same mark on any machine. It judges by a
 never by one right answer. What it finds wrong it raises as `Wrong`, with evidence; the first mistake that recognises
 the evidence gives the hint.
 
+Some questions have sentences to choose from before a run, `q.choice("A", …)`: `choices` answers that, without points.
+
 Rule: an id is `topic/name`, and the questions of a topic stand in `checks/topic.py`, large ones in a `topic_….py` of
 their own: nothing of it is in the notebook, which may be renamed, copied and cut.
 """
@@ -61,6 +63,16 @@ class Mistake(NamedTuple):
     shows: Shows
 
 
+class Choice(NamedTuple):
+    """A sentence to choose before a run: `look` says where the run shows if it is right, `why` gives the reason."""
+
+    letter: str
+    text: str
+    right: bool
+    look: str
+    why: str
+
+
 class Question:
     """A question of the course. `answer` is the name that the student's work has in the notebook."""
 
@@ -71,6 +83,7 @@ class Question:
         self.hints = tuple(" ".join(hint.split()) for hint in hints)
         self.checks: list[Check] = []
         self.mistakes: list[Mistake] = []
+        self.choices: list[Choice] = []
 
     @property
     def points(self) -> int:
@@ -95,6 +108,15 @@ class Question:
             return shows
 
         return add
+
+    def choice(self, letter: str, text: str, *, right: bool, look: str, why: str) -> None:
+        """Add a sentence that may be chosen. `text` is as in the notebook, with `code` in backquotes, as in the others.
+
+        ValueError if `letter` is not the one that follows the last: A, B, C, …
+        """
+        if letter != (following := chr(ord("A") + len(self.choices))):
+            raise ValueError(f"{self.id}: the next letter to choose is {following}, not {letter!r}")
+        self.choices.append(Choice(letter, text, right, " ".join(look.split()), " ".join(why.split())))
 
     def only(self, name: str) -> Question:
         """The question with the check of that name alone; LookupError lists the names."""
@@ -131,13 +153,13 @@ def load_package() -> None:
 @contextlib.contextmanager
 def all_or_nothing() -> Iterator[None]:
     """Take back what was registered inside if it ends with an error: who tries again must not find half of it."""
-    before = [(question, [*question.checks], [*question.mistakes]) for question in _questions.values()]
+    before = [(q, [*q.checks], [*q.mistakes], [*q.choices]) for q in _questions.values()]
     try:
         yield
     except BaseException:
         _questions.clear()
-        for question, checks, mistakes in before:
-            question.checks, question.mistakes = checks, mistakes
+        for question, checks, mistakes, choices in before:
+            question.checks, question.mistakes, question.choices = checks, mistakes, choices
             _questions[question.id] = question
         raise
 

@@ -4,6 +4,8 @@
     ...                     # becomes nbgrader's own stub, so that its generate_assignment makes the same cells
     ### END SOLUTION
 
+    dtflab.predict("topic/q1", "CE")     # the right letters become ""
+
 Rules: nothing about grading is written twice. The cell of an answer is known by these marks, the cell that grades by
 its call `dtflab.grade("topic/q1")`; ids and points come from the questions. A source that breaks a rule is refused,
 with its line: a teacher must not find out from students.
@@ -18,6 +20,7 @@ from dtflab.grading.questions import find
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 STUB = ("# YOUR CODE HERE", "raise NotImplementedError()")
+_PREDICTS = re.compile(r'^(dtflab\.predict\("[\w/]+", )"\w*"\)$', re.MULTILINE)
 _GRADES = re.compile(r'^dtflab\.grade\("([\w/]+)"\)$', re.MULTILINE)
 
 
@@ -26,7 +29,7 @@ class SourceError(ValueError):
 
 
 def student_version(source: str) -> str:
-    """The text with the solutions cut out, each replaced by a stub that raises NotImplementedError."""
+    """The text with solutions cut out, each replaced by a stub that raises NotImplementedError, and without letters."""
     kept: list[str] = []
     inside = 0  # the line where the solution began
     for number, line in enumerate(source.split("\n"), 1):
@@ -43,7 +46,12 @@ def student_version(source: str) -> str:
             kept.append(line)
     if inside:
         raise SourceError(f"line {inside}: a solution begins, and does not end")
-    return "\n".join(kept)
+    return without_letters("\n".join(kept))
+
+
+def without_letters(source: str) -> str:
+    """The text with the right letters of a prediction taken out; it runs as it stands, and asks to choose."""
+    return _PREDICTS.sub(r'\1"")', source)
 
 
 def cell_metadata(cells: list[str]) -> list[dict[str, Any]]:

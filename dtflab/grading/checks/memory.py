@@ -43,6 +43,37 @@ q1 = register(
     ),
 )
 
+q1.choice(
+    "A",
+    "the model has grown",
+    right=False,
+    look="Both programs of the run have the same model. Did it fit for the first one?",
+    why="Both have the same model, of 4 MB. The first program could make it, on a card of 4 GB.",
+)
+q1.choice(
+    "B",
+    "another program on the machine has taken the memory of the card",
+    right=True,
+    look="Read the line of the error that begins with `Of card 0`: who holds how much of the card?",
+    why="""A program takes nearly all memory of all cards that it sees, with its first tensor, and keeps it until it
+    ends. So the second one finds nothing, however little it needs.""",
+)
+q1.choice(
+    "C",
+    "TensorFlow has not freed the memory of your last run, which has ended",
+    right=False,
+    look="What could the second program do, when the first one had ended?",
+    why="""A program that ends gives everything back: when the first one had ended, the second one could use the card.
+    (A notebook's kernel has not ended: restart it, if it still holds the card.)""",
+)
+q1.choice(
+    "D",
+    "the machine's main memory (RAM) is full",
+    right=False,
+    look="Read the first line of the error: on which device was there no room?",
+    why="The error names `GPU:0`: a card has a memory of its own. Main memory would be `CPU:0`.",
+)
+
 
 class Case(NamedTuple):
     """Copies of one program, for a machine; sizes in MiB."""

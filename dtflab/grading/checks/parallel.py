@@ -42,6 +42,39 @@ q2 = register(
     ),
 )
 
+q2.choice(
+    "A",
+    "an op needs much memory, and its value is not needed soon",
+    right=True,
+    look="The first run: when were the three large tensors made, and when was each one used?",
+    why="""All three large tensors were made at the beginning, and two of them lay there unused. An op that waits until
+    its value is needed takes no memory before.""",
+)
+q2.choice(
+    "B",
+    "ops would send so much at once that all have to wait for the network",
+    right=True,
+    look="The second run: after how many ms is the small tensor there, if nobody waits, and if the large ones do?",
+    why="""Nobody waits: the large ones are sent first, and the small one stands in line behind them. If they wait for
+    it, it is there at once, and the last large one only a little later.""",
+)
+q2.choice(
+    "C",
+    "an op must see a variable after an update, and does not read what the update gives",
+    right=True,
+    look="The third run: which of the two reads saw the update, though neither reads what it gives?",
+    why="""The read with the control dependency saw 1, 2, 3. Without it, nothing says that the update has to come
+    first, or that it has to run at all.""",
+)
+q2.choice(
+    "D",
+    "two ops must run on the same device",
+    right=False,
+    look="The third run: `update` comes before `after`. Are they on the same device?",
+    why="""`after` waits for `update`, and is on another device: control dependencies say when, never where. For
+    that there are `tf.device` and `tf.colocate_with`.""",
+)
+
 
 class Case(NamedTuple):
     """Parts that hold `size` numbers in between, and how many may be at work at once."""

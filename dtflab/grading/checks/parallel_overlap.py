@@ -38,6 +38,37 @@ q1 = register(
     ),
 )
 
+q1.choice(
+    "A",
+    "two ops on two GPUs",
+    right=True,
+    look="Look at the bars of `p` and `r`.",
+    why="`p` and `r` overlap: each device does its own work.",
+)
+q1.choice(
+    "B",
+    "an op on a GPU, and one on the CPU of the same machine",
+    right=True,
+    look="Look at the bars of `r` and `s`.",
+    why="`r` and `s` overlap. The CPU only starts what runs on a GPU, and does not wait for it.",
+)
+q1.choice(
+    "C",
+    "two ops on the same CPU",
+    right=True,
+    look="Look at the bars of `s` and `t`.",
+    why="""`s` and `t` overlap. The CPU is one device for all cores of the machine, and each op that is ready is given
+    to a thread of its pool.""",
+)
+q1.choice(
+    "D",
+    "two ops on the same GPU",
+    right=False,
+    look="Look at the bars of `p` and `q`. When does the second one begin?",
+    why="""`q` begins when `p` has ended. A GPU has many more cores than a CPU, but it takes its ops from one queue, the
+    compute stream, and all cores work at the same op.""",
+)
+
 W0, W1 = "/job:worker/replica:0/task:0/device:", "/job:worker/replica:0/task:1/device:"
 CPU, GPU, GPU1, OTHER_CPU = f"{W0}CPU:0", f"{W0}GPU:0", f"{W0}GPU:1", f"{W1}CPU:0"
 _MATRIX = np.eye(200, dtype=np.float32)

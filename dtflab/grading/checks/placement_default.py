@@ -34,6 +34,43 @@ q3 = register(
     ),
 )
 
+q3.choice(
+    "A",
+    "Yes, all of them: the first GPU is the default device.",
+    right=False,
+    look="Read the last column from top to bottom. Is it `GPU:0` in every row?",
+    why="The first GPU is the default only for ops that can run there. `text` is on the CPU.",
+)
+q3.choice(
+    "B",
+    "Ops are dealt to both GPUs in turn.",
+    right=False,
+    look="Which of the two GPUs does the last column name?",
+    why="Each op that is on a GPU is on `GPU:0`. The second GPU has nothing to do, until a pin names it.",
+)
+q3.choice(
+    "C",
+    "Ops without a GPU kernel are placed on the CPU.",
+    right=True,
+    look="Find the rows with kernels for the CPU alone. Where are these ops, and was there an error?",
+    why="`text` and `counter` have kernels for the CPU alone, and are placed there, without an error.",
+)
+q3.choice(
+    "D",
+    "An op without a GPU kernel raises an error, unless `allow_soft_placement` is True.",
+    right=False,
+    look="`text` has no GPU kernel, and soft placement is off if nobody asks for it. Was there an error?",
+    why="That is how it is for ops that are pinned to a GPU. `text` has no pin: it goes where it has a kernel.",
+)
+q3.choice(
+    "E",
+    "Some ops that do have a GPU kernel are placed on the CPU all the same.",
+    right=True,
+    look="Are there rows with kernels for both, that are placed on the CPU?",
+    why="""`counter/read` has a GPU kernel, but must be beside its variable, which no GPU can hold. `text/input` has
+    one, too: a constant that is read by one op is placed beside it.""",
+)
+
 KINDS = ("gpu", "cpu", "dragged")
 
 

@@ -35,6 +35,45 @@ q2 = register(
     ),
 )
 
+q2.choice(
+    "A",
+    "The program asks with a pin. The placer decides, when a session gets the graph.",
+    right=True,
+    look="See where the code gets the two columns from. Which one is there before the session?",
+    why="The pins were read from the graph. The devices came from the session, and from no line of the program.",
+)
+q2.choice(
+    "B",
+    "An op without a pin is not placed: in each step it runs on a device that has nothing to do.",
+    right=False,
+    look="`Square` and `StringJoin` have no pin. What does the last column say of them?",
+    why="Every op is placed, and stays there for all steps: `Square` has no pin, and is placed on GPU:0 of worker 0.",
+)
+q2.choice(
+    "C",
+    "A pin may leave things open. A placement is always one device, with its full name.",
+    right=True,
+    look="Compare the two columns in the row of `Square_3`. What does the pin not say?",
+    why="""The pin of `Square_3` says only the job and the task. It is placed on `GPU:0` of that task: one device, with
+    all four parts of its name.""",
+)
+q2.choice(
+    "D",
+    "The placer may decide against a pin, if another device is faster.",
+    right=False,
+    look="`Square_1` is pinned to the CPU, and two GPUs of that worker have nothing to do. Where is it placed?",
+    why="""What a pin says is kept: `Square_1` stays on the CPU, beside two GPUs. A pin that can't be kept is an error
+    (or, if the program asks for soft placement, a wish).""",
+)
+q2.choice(
+    "E",
+    "Ops with the same pin are placed on the same device.",
+    right=False,
+    look="`Square` and `StringJoin` have the same pin: an empty one. Are they in the same place?",
+    why="""The first and the last op have the same, empty pin. `Square` is on a GPU; `StringJoin` is on the CPU, because
+    there is no code for it on GPUs.""",
+)
+
 
 class Case(NamedTuple):
     """An op with a pin, in a session of a cluster with these devices, whose master is on that task."""

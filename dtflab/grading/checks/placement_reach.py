@@ -35,6 +35,50 @@ q4 = register(
     ),
 )
 
+q4.choice(
+    "A",
+    "The two ops on GPU:1 can use the variable.",
+    right=True,
+    look="Did `a` and `b` give a value, and on which device did they run?",
+    why="`a` and `b` ran on GPU:1, with the variable's value. Nobody wrote a line to get it there.",
+)
+q4.choice(
+    "B",
+    "The op on the other server can use it, too.",
+    right=True,
+    look="Did `c` give a value, and on which device did it run?",
+    why="`c` ran on worker 1. TensorFlow sends the value over the network as it does inside of a machine.",
+)
+q4.choice(
+    "C",
+    "In a step, the value is sent three times: once to each op that is on another device.",
+    right=False,
+    look="Count the lines of the first step that say `weights/read from`. How many are there for GPU:1?",
+    why="The value was sent twice: a device gets it once in a step, and `a` and `b` share what GPU:1 got.",
+)
+q4.choice(
+    "D",
+    "The op on GPU:0 gets a copy, too.",
+    right=False,
+    look="Does a line of the first step send the value to GPU:0?",
+    why="Nothing was sent to GPU:0 in the first step: `d` is where the variable is, and reads it there.",
+)
+q4.choice(
+    "E",
+    "An op that changes the variable, and is pinned to GPU:1, runs on GPU:0.",
+    right=True,
+    look="On which device did `update` run?",
+    why="""`update` ran on GPU:0: it writes into the variable's memory, so it has to be beside it, whatever its pin
+    says. What it adds was sent there.""",
+)
+q4.choice(
+    "F",
+    "An op that changes the variable, and is pinned to GPU:1, raises an error.",
+    right=False,
+    look="Is there a line of `update` in the second step?",
+    why="`update` ran. `tf.assign_add` asks for the variable's device, and that comes before the pin around it.",
+)
+
 KEYS = ("doubles", "update", "sent_to", "updated_on")
 
 

@@ -38,6 +38,42 @@ q1 = register(
     ),
 )
 
+q1.choice(
+    "A",
+    "a variable on `/job:ps/task:0`, after the program that trained it has ended",
+    right=True,
+    look="What does the run say of `A`?",
+    why="The variables of a cluster live in its tasks, not in the session: `A` is there until its task ends.",
+)
+q1.choice(
+    "B",
+    'one on `/job:ps/task:1`, in the container `experiment`, after `tf.Session.reset(target, ["experiment"])`',
+    right=False,
+    look="What does the run say of `B`?",
+    why="`tf.Session.reset` clears a container: the variables in it are gone, for everybody. `B` was in it.",
+)
+q1.choice(
+    "C",
+    "one on `/job:ps/task:1`, in no container, after the same reset",
+    right=True,
+    look="What does the run say of `C`?",
+    why="`C` was on the same task as `B`, but not in the container that was reset.",
+)
+q1.choice(
+    "D",
+    "one on `/job:worker/task:0`, after that task was started anew",
+    right=False,
+    look="What does the run say of `D`?",
+    why="The value of `D` was in the memory of a task that has ended. The one that came after it begins with nothing.",
+)
+q1.choice(
+    "E",
+    "one of a local session, `tf.Session()`, after that session was closed",
+    right=False,
+    look="What does the run say of `E`?",
+    why="The variables of a local session live in that session. The next one begins with nothing.",
+)
+
 
 class Home(NamedTuple):
     """Where a variable is asked to be, in which container, and whether it outlives what happens."""

@@ -1,0 +1,175 @@
+"""`dtflab.predict("placement/q3", "CE")`: choose sentences before a run, and be answered. It gives no points.
+
+    placement/q3: not yet
+      ✗ A  Yes, all of them: the first GPU is the default device.
+           Read the last column of the run from top to bottom. …
+      ✓ C  Ops without a GPU kernel are placed on the CPU.
+      1 right letter is missing.
+
+Each wrong letter is told which line of the run below shows it. A right one that is missing is only counted at the first
+try; at the second there is told where to look for it, at the third there are all letters with their reasons.
+
+Rule: a try is another choice than those before, so that who runs a notebook twice reads the same twice. Tries are
+counted in memory, and nothing is written. The sentences are those of the question (`Question.choice`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dtflab.grading import pages
+from dtflab.grading.questions import Choice, Question, all_questions, find
+from dtflab.viz.svg import Markup, join, tag
+
+_LAST = 3  # the try that is answered in full
+_SIGNS = {True: "✓", False: "✗"}
+_WORDS = {True: "right", False: "wrong"}
+_tried: dict[str, set[frozenset[str]]] = {}  # what was chosen of each question
+
+
+class Row(NamedTuple):
+    """A sentence as it is shown, and what is said of it."""
+
+    choice: Choice
+    note: str
+
+
+@dataclass(frozen=True, repr=False)
+class Prediction:
+    """What there is to say of `letters`, the `tries`-th choice of a question. A notebook shows it as a table."""
+
+    question: Question
+    letters: frozenset[str]
+    tries: int
+
+    @property
+    def right(self) -> bool:
+        """True if these are all right letters, and no others."""
+        return bool(self.letters) and not self._wrong and not self._missing
+
+    @property
+    def text(self) -> str:
+        return "\n  ".join([self._headline, *self._lines(), *self._end()])
+
+    @property
+    def html(self) -> str:
+        rows = join(_html_row(row) for row in self._rows())
+        table = tag("table", tag("tbody", rows), style="border-collapse:collapse;margin:6px 0") if rows else ""
+        end = [tag("div", _code(sentence), style=pages.NOTE) for sentence in self._end()]
+        return tag("div", tag("b", self._headline), table, *end, class_="dtf-prediction", style=pages.ROOT)
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return {"text/plain": self.text, "text/html": self.html}
+
+    @property
+    def _wrong(self) -> list[Choice]:
+        return [choice for choice in self.question.choices if choice.letter in self.letters and not choice.right]
+
+    @property
+    def _missing(self) -> list[Choice]:
+        return [choice for choice in self.question.choices if choice.right and choice.letter not in self.letters]
+
+    @property
+    def _chosen(self) -> str:
+        return "".join(sorted(self.letters))
+
+    @property
+    def _told(self) -> bool:
+        """Whether all is told: the choice is right, or was made for the third time."""
+        return self.right or self.tries >= _LAST
+
+    @property
+    def _headline(self) -> str:
+        if not self.letters:
+            return f"{self.question.id}: choose first"
+        if not self._told:
+            return f"{self.question.id}: not yet"
+        answer = "".join(choice.letter for choice in self.question.choices if choice.right)
+        return f"{self.question.id}: {answer} is right{'' if self.right else f', you chose {self._chosen}'}"
+
+    def _rows(self) -> Iterator[Row]:
+        for choice in self.question.choices:
+            if self.letters and self._told:
+                yield Row(choice, choice.why)
+            elif choice.letter in self.letters:
+                yield Row(choice, "" if choice.right else choice.look)
+
+    def _lines(self) -> Iterator[str]:
+        for row in self._rows():
+            yield f"{_SIGNS[row.choice.right]} {row.choice.letter}  {row.choice.text}"
+            if row.note:
+                yield f"     {row.note}"
+
+    def _end(self) -> Iterator[str]:
+        """The sentences below the letters."""
+        if not self.letters:
+            yield (
+                "Write the letters of all sentences that you think are right between the quotes, and run this cell "
+                f"again: {_example(self.question)}. It is for you alone: it gives no points, and costs none."
+            )
+        elif not self._told:
+            count = len(self._missing)
+            if count:
+                yield f"{count} right letter{' is' if count == 1 else 's are'} missing."
+            if self.tries > 1:
+                yield from (f"Where to look: {choice.look}" for choice in self._missing)
+            yield "Run the cells below, and look. Then change your letters here, and run this cell again."
+
+
+def predict(id: str, letters: str = "") -> Prediction:
+    """What there is to say of the letters that were chosen: `"CE"`, or `"e, c"`. `.right` is True or False.
+
+    `id` is a question's, `placement/q3`, or its end if that is enough. LookupError lists the questions if there is none
+    of that id, or if it has nothing to choose from; ValueError names letters that it does not have.
+    """
+    question = find(id)
+    chosen = _letters(question, letters)
+    tried = _tried.setdefault(question.id, set())
+    if chosen:
+        tried.add(chosen)
+    return Prediction(question, chosen, len(tried))
+
+
+def with_choices() -> list[Question]:
+    """The questions that have something to choose from."""
+    return [question for question in all_questions() if question.choices]
+
+
+def _letters(question: Question, text: Any) -> frozenset[str]:
+    """The letters in a text, in any order and case, with spaces or commas between them or none."""
+    if not question.choices:
+        names = ", ".join(one.id for one in with_choices())
+        raise LookupError(f"{question.id} has no letters to choose from. dtflab.predict is for {names}")
+    if not isinstance(text, str):
+        raise TypeError(f"The letters are a text: {_example(question)}, not {type(text).__name__}")
+    chosen = frozenset(re.sub(r"[\s,;]", "", text).upper())
+    known = [choice.letter for choice in question.choices]
+    if strange := sorted(chosen.difference(known)):
+        raise ValueError(
+            f"{question.id} has no {', '.join(strange)}. Its letters are {', '.join(known)}: {_example(question)}"
+        )
+    return chosen
+
+
+def _example(question: Question) -> str:
+    """A call with two letters."""
+    return f'dtflab.predict("{question.id}", "{question.choices[0].letter}{question.choices[-1].letter}")'
+
+
+def _html_row(row: Row) -> Markup:
+    mark = pages.badge(row.choice.right, f"{_SIGNS[row.choice.right]} {_WORDS[row.choice.right]}")
+    note = tag("div", _code(row.note), style=pages.SOFT)
+    told = join([tag("div", _code(row.choice.text)), note]) if row.note else _code(row.choice.text)
+    cells = (tag("b", row.choice.letter), mark, told)
+    return tag("tr", *(tag("td", cell, style=pages.CELL) for cell in cells))
+
+
+def _code(text: str) -> Markup:
+    """Text whose parts in backquotes are code."""
+    return join(tag("code", part) if i % 2 else part for i, part in enumerate(text.split("`")))
