@@ -22,12 +22,6 @@ from tests.cluster.two_tasks import never, until
 ENGINES = ["inprocess", "process"]
 
 
-@pytest.fixture(autouse=True)
-def fresh_graph():
-    with tf.Graph().as_default() as graph:
-        yield graph
-
-
 def alive(pid):
     """True while the process runs; a zombie has ended."""
     try:

@@ -16,12 +16,6 @@ from dtflab.graph import errors
 from tests.cluster.two_tasks import never, until
 
 
-@pytest.fixture(autouse=True)
-def fresh_graph():
-    with tf.Graph().as_default() as graph:
-        yield graph
-
-
 @pytest.fixture
 def serve():
     """Makes servers that are stopped at the end of the test."""

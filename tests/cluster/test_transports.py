@@ -20,12 +20,6 @@ def lab(request):
         yield lab
 
 
-@pytest.fixture(autouse=True)
-def fresh_graph():
-    with tf.Graph().as_default():
-        yield
-
-
 VALUES = {
     "float": np.float32([[1.5, -2.0], [np.inf, 0.0]]),
     "double": np.float64(0.1),

@@ -1,0 +1,99 @@
+"""Many wait on a wire, and give up: those who wait cost nobody anything, and leave nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import dtflab as tf
+from dtflab.graph import errors
+from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
+from tests.cluster.raw_client import a_session
+from tests.cluster.two_tasks import HERE, THERE, in_threads, never, until
+
+
+def test_two_hundred_waiting_calls_keep_nobody_from_being_served(lab, raw, fresh_graph):
+    waits = never(HERE)
+    quick = tf.constant(4.0) + 1.0
+    handle = a_session(raw, fresh_graph)
+    step = master_messages.RunStepRequest(session_handle=handle, fetch=[waits.name]).SerializeToString()
+    answers = []
+    gave_up = [raw.wire.start(raw.path("RunStep"), step, lambda data, error: answers.append(error)) for _ in range(100)]
+    device = "/job:lab/replica:0/task:0/device:CPU:0"
+    for number in range(100):
+        key = f"{device};0000000000000001;{device};edge;0:0"
+        gave_up.append(lab.worker(0).recv_tensor(1000 + number, key, lambda value, error: answers.append(error)))
+    until(lambda: lab.waiting() == 200, "200 calls wait")
+    with lab.session() as sess:
+        assert sess.run(quick) == 5
+    assert raw("GetStatus", worker_messages.GetStatusRequest()).device_attributes
+    assert not answers
+    for give_up in gave_up:
+        give_up()
+    until(lambda: len(answers) == 200, "all have given up")
+    assert all(isinstance(error, errors.CancelledError) for error in answers)
+    until(lambda: lab.waiting() == 0, "nothing waits for those who are gone")
+
+
+def test_a_client_that_gives_up_ends_its_step_on_all_tasks(lab, raw, fresh_graph):
+    waits = never(HERE)
+    with tf.device(THERE):
+        both = tf.group(waits, tf.identity(never(THERE)))
+    handle = a_session(raw, fresh_graph)
+    step = master_messages.RunStepRequest(session_handle=handle, target=[both.name]).SerializeToString()
+    give_up = raw.wire.start(raw.path("RunStep"), step)
+    until(lambda: lab.waiting() >= 2, "both tasks wait")
+    give_up()
+    until(lambda: not lab.waiting() and not lab.steps(), "nobody waits")
+
+
+def test_a_client_s_deadline_is_kept(lab, raw, fresh_graph):
+    waits = never(HERE)
+    step = master_messages.RunStepRequest(session_handle=a_session(raw, fresh_graph), fetch=[waits.name])
+    with pytest.raises(errors.DeadlineExceededError):
+        raw("RunStep", step, timeout=0.2)
+    until(lambda: not lab.waiting(), "the step has ended there, too")
+
+
+def test_stopping_a_task_tells_those_who_wait_there(lab, fresh_graph):
+    waits = never(HERE)
+    with lab.session() as sess:
+
+        def client(number):
+            with fresh_graph.as_default():
+                return sess.run(waits)
+
+        found = []
+        thread = threading.Thread(target=lambda: found.extend(in_threads(3, client)), daemon=True)
+        thread.start()
+        until(lambda: lab.waiting() == 3, "three clients wait")
+        lab.serving[0].stop()
+        thread.join(30)
+        assert [type(error) for error in found] == [errors.UnavailableError] * 3
+        assert "/job:lab/replica:0/task:0" in str(found[0]) and "stopped" in str(found[0])
+        with pytest.raises(errors.UnavailableError, match=r"does not answer.*\nIs it still running"):
+            sess.run(tf.constant(1))
+
+
+def test_ctrl_c_ends_a_step_elsewhere():
+    """In a process of its own: the signal goes to its main thread, which waits for an answer."""
+    program = (
+        "import dtflab as tf, os, signal, threading\n"
+        "from tests.cluster.two_tasks import *\n"
+        "with lab_over('grpc') as lab, tf.Graph().as_default():\n"
+        "    waits, quick = never(), tf.constant(5)\n"
+        "    with lab.session() as sess:\n"
+        "        def interrupt():\n"
+        "            until(lambda: lab.waiting() == 1, 'it waits')\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "        threading.Thread(target=interrupt).start()\n"
+        "        try: sess.run(waits)\n"
+        "        except KeyboardInterrupt: print('interrupted')\n"
+        "        until(lambda: lab.waiting() == 0, 'the step has ended')\n"
+        "        print(sess.run(quick))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("interrupted\n5\n", "")
