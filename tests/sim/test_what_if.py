@@ -1,45 +1,14 @@
-"""what_if: its base is the virtual step, its changes are virtual steps on changed clusters."""
+"""what_if: its changes are virtual steps on changed clusters, and what it says of them."""
 
 from __future__ import annotations
 
-import contextlib
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 import dtflab as tf
-from dtflab import model_parallel, sim
-from dtflab.hardware.catalogue import cpu, gpu
-from dtflab.hardware.machines import machines_for
-from dtflab.sim import outcomes
-from tests.graphs import build, recipes
-from tests.test_one_equals_many import PLACES, TWO_CPUS
-
-WORKER = "/job:worker/replica:0/task:0"
-PRECISION = 1e-9  # relative: moments of a long run are sums, and the trace has nanoseconds
-
-
-def cluster(workers=1, **hardware):
-    hardware = {"gpu": "K40", "network": "10Gb/s", "gpus": 1} | hardware
-    return tf.Cluster(ps=2, worker=workers, clock="virtual", seed=1, **hardware)
-
-
-def train_on_servers(worker=WORKER, batch=None):
-    """Three layers whose variables are on two servers: placeholder and fetches."""
-    spec = tf.train.ClusterSpec({"ps": ["a:1", "b:1"], "worker": ["c:1"]})
-    setter = tf.train.replica_device_setter(cluster=spec, ps_device="/job:ps/cpu:0", worker_device=f"{worker}/gpu:0")
-    with tf.device(setter):
-        x = h = tf.placeholder(tf.float32, [batch, 200], name="x")
-        for i, units in enumerate((300, 150, 10)):
-            weights = tf.get_variable(f"w{i}", [h.shape[1].value, units])
-            h = tf.nn.relu(tf.matmul(h, weights) + tf.get_variable(f"b{i}", [units]))
-        loss = tf.reduce_mean(tf.square(h), name="loss")
-        return x, [loss, tf.train.GradientDescentOptimizer(0.1).minimize(loss)]
-
-
-def images(batch):
-    return np.ones([batch, 200], np.float32)
+from dtflab import sim
+from dtflab.hardware.catalogue import gpu
+from tests.sim.questions import PRECISION, cluster, images, train_on_servers
 
 
 def seconds_of_a_step(batch=32, workers=1, **hardware):
@@ -59,174 +28,7 @@ def seconds_of_a_step(batch=32, workers=1, **hardware):
         return max(made.run(program))
 
 
-@pytest.fixture(scope="module")
-def question():
-    """The step of one worker, asked of its session."""
-    with tf.Graph().as_default() as graph:
-        x, fetches = train_on_servers()
-        initialize = tf.global_variables_initializer()
-    with cluster() as made, contextlib.closing(tf.Session(made.target, graph=graph)) as session:
-        session.run(initialize)
-        yield sim.what_if(session, fetches=fetches, feed_dict={x: images(32)})
-
-
-# -- the base ---------------------------------------------------------------------------------------------------------
-
-
-def on_servers():
-    x, fetches = train_on_servers()
-    return fetches, {x: images(32)}
-
-
-def pipelined():
-    """Four stages on four GPUs, and back."""
-    x = tf.placeholder(tf.float32, [32, 64])
-    stages = [lambda value: tf.layers.dense(value, 64, tf.nn.relu)] * 4
-    parts = model_parallel.pipeline(stages, x, [f"/gpu:{i}" for i in range(4)], 4)
-    loss = tf.add_n([tf.reduce_mean(tf.square(part)) for part in parts])
-    step = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss, colocate_gradients_with_ops=True)
-    return [loss, step], {x: np.ones([32, 64], np.float32)}
-
-
-def in_one_graph():
-    """Three workers in one graph, whose loss comes from all of them."""
-    x = tf.placeholder(tf.float32, [32, 64])
-    with tf.device("/job:ps/task:0"):
-        weights = tf.get_variable("weights", [64, 64])
-    losses = []
-    for i in range(3):
-        with tf.device(f"/job:worker/task:{i}/gpu:0"):
-            losses.append(tf.reduce_mean(tf.square(tf.matmul(x, weights))))
-    step = tf.train.GradientDescentOptimizer(0.1).minimize(tf.add_n(losses), colocate_gradients_with_ops=True)
-    return [losses, step], {x: np.ones([32, 64], np.float32)}
-
-
-def layers_of_cells():
-    """Two LSTM layers, each on its own GPU, unrolled."""
-    x = tf.placeholder(tf.float32, [8, 4, 16])
-    cells = [tf.nn.rnn_cell.LSTMCell(16) for _ in range(2)]
-    cell = model_parallel.rnn_layers(cells, ["/gpu:0", "/gpu:1"])
-    outputs, _ = tf.nn.static_rnn(cell, tf.unstack(x, axis=1), dtype=tf.float32)
-    loss = tf.reduce_mean(tf.square(tf.stack(outputs)))
-    step = tf.train.GradientDescentOptimizer(0.1).minimize(loss, colocate_gradients_with_ops=True)
-    return [step], {x: np.ones([8, 4, 16], np.float32)}
-
-
-def classified_on_a_cpu():
-    """Adam and a softmax, on a CPU."""
-    with tf.device("/job:worker/task:0/cpu:0"):
-        x, labels = tf.placeholder(tf.float32, [32, 64]), tf.placeholder(tf.int32, [32])
-        logits = tf.layers.dense(tf.layers.dense(x, 128, tf.nn.relu), 10)
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
-        step = tf.train.AdamOptimizer().minimize(tf.reduce_mean(losses))
-        return [losses, step], {x: np.ones([32, 64], np.float32), labels: np.zeros(32, np.int32)}
-
-
-@pytest.mark.parametrize("network", ["10Gb/s", "100Mb/s"])
-@pytest.mark.parametrize("program", [on_servers, pipelined, in_one_graph, layers_of_cells, classified_on_a_cpu])
-def test_the_base_is_the_virtual_step_traced_or_only_planned(program, network):
-    with tf.Graph().as_default(), cluster(3, gpus=4, network=network) as made:
-        fetches, feeds = program()
-        config = tf.ConfigProto(allow_soft_placement=True)
-        with tf.Session(made.target, config=config) as session:
-            session.run(tf.global_variables_initializer())
-            before = made.now()
-            session.run(fetches, feeds)
-            took = made.now() - before
-            asked = sim.what_if(session, fetches=fetches, feed_dict=feeds)
-        planned = sim.what_if(flat(fetches), made)
-    assert asked.base.makespan == pytest.approx(took, rel=PRECISION)
-    assert planned.base.makespan == pytest.approx(took, rel=PRECISION)
-
-
-def looped():
-    """LSTM layers in a loop of ten words: nodes of a loop run once, for as long as all its turns."""
-    x = tf.placeholder(tf.float32, [8, 10, 64])
-    with tf.device("/gpu:0"):
-        cell = tf.nn.rnn_cell.MultiRNNCell([tf.nn.rnn_cell.LSTMCell(64) for _ in range(2)])
-        loss = tf.reduce_mean(tf.nn.dynamic_rnn(cell, x, dtype=tf.float32)[0])
-    return [loss, tf.train.GradientDescentOptimizer(0.1).minimize(loss)], {x: np.ones([8, 10, 64], np.float32)}
-
-
-def chosen():
-    """One of two branches, whose weights are on a server: what did not run takes no time, and is sent as nothing."""
-    x, yes = tf.placeholder(tf.float32, [8, 64]), tf.placeholder(tf.bool, [])
-    with tf.device("/job:ps/task:0"):
-        weights = tf.get_variable("weights", [64, 64])
-    with tf.device("/job:worker/task:0/gpu:0"):
-        y = tf.cond(yes, lambda: tf.matmul(x, weights), lambda: tf.matmul(tf.matmul(x, weights), weights))
-    return [tf.reduce_sum(y)], {x: np.ones([8, 64], np.float32), yes: True}
-
-
-@pytest.mark.parametrize("program, bound", [(looped, 0.01), (chosen, 0.001)])
-def test_loops_and_branches_are_near(program, bound):
-    with tf.Graph().as_default(), cluster() as made:
-        fetches, feeds = program()
-        with tf.Session(made.target, config=tf.ConfigProto(allow_soft_placement=True)) as session:
-            session.run(tf.global_variables_initializer())
-            before = made.now()
-            session.run(fetches, feeds)
-            took = made.now() - before
-            asked = sim.what_if(session, fetches=fetches, feed_dict=feeds)
-    assert asked.base.makespan == pytest.approx(took, rel=bound)
-
-
-@pytest.fixture(scope="module")
-def three_tasks():
-    with tf.Cluster(ps=1, worker=2, config=TWO_CPUS, clock="virtual", network="1Gb/s") as made:
-        yield made
-
-
-WITHOUT_LOOPS = recipes.map(lambda recipe: [line for line in recipe if line.kind != "loop"]).filter(bool)
-
-
-@pytest.mark.timeout(120)
-@settings(max_examples=150, derandomize=True)
-@given(recipe=WITHOUT_LOOPS)
-def test_random_programs_over_six_devices(three_tasks, recipe):
-    """Equal; with branches, whose dead values race with others at one moment, to a thousandth."""
-    built = build(recipe, lambda place: PLACES[place % 6])
-    with tf.Session(three_tasks.target, graph=built.graph) as session:
-        if built.initializers:
-            session.run(built.initializers)
-        before = three_tasks.now()
-        session.run(built.values)
-        took = three_tasks.now() - before
-        asked = sim.what_if(session, fetches=built.values)
-    tf.Session.reset(three_tasks.target)
-    branches = any(line.kind == "cond" for line in recipe)
-    assert asked.base.makespan == pytest.approx(took, rel=1e-3 if branches else 1e-8)
-
-
-def flat(fetches):
-    return [one for each in fetches for one in (each if isinstance(each, list) else [each])]
-
-
-def test_every_kernel_and_message_of_the_base_is_where_the_log_has_it():
-    with tf.Graph().as_default(), cluster() as made:
-        x, fetches = train_on_servers()
-        with tf.Session(made.target) as session:
-            session.run(tf.global_variables_initializer())
-            asked = sim.what_if(session, fetches=fetches, feed_dict={x: images(32)})
-            before, count = made.now(), made.log().count
-            session.run(fetches, {x: images(32)})
-        new = list(made.log().lines)[count - made.log().count :]
-    ran = {line.what: (line.started - before, line.ended - before) for line in new if not line.target}
-    mine = {span.name: (span.start, span.end) for own in asked.base.schedule.spans.values() for span in own}
-    assert mine.keys() == ran.keys()
-    for name, moments in ran.items():
-        assert mine[name] == pytest.approx(moments, rel=PRECISION, abs=1e-14)
-    sent = sorted((line.ended - before, line.nbytes) for line in new if line.target)
-    carried = sorted((last_byte(message), message.nbytes) for message in asked.base.messages)
-    assert np.array(carried) == pytest.approx(np.array(sent), rel=PRECISION)
-
-
-def last_byte(message):
-    """When a message has come, before a core of the receiver takes it in."""
-    return message.hops[-1].end + sum(hop.link.latency_s for hop in message.hops)
-
-
-# -- what is changed --------------------------------------------------------------------------------------------------
+# ---- what is changed ----
 
 
 @pytest.mark.parametrize(
@@ -300,7 +102,7 @@ def test_more_of_anything_never_hurts(question):
     assert saturated[1] / saturated[0] == pytest.approx(2, rel=1e-3)
 
 
-# -- what it says -----------------------------------------------------------------------------------------------------
+# ---- what it says ----
 
 
 def test_an_outcome_adds_up(question):
@@ -339,16 +141,6 @@ def test_tables(question):
     assert f"{1e3 * answers[0].makespan:.3f}" in lines[2]
     assert "ingress" in repr(answers[0]) and "0.20" in lines[2]
     assert answers[0].to_dict()["makespan"] == answers[0].makespan
-
-
-def test_a_session_without_a_cluster_runs_where_the_first_worker_does():
-    with tf.Graph().as_default(), tf.Session() as session:
-        x = tf.placeholder(tf.float32, [None, 64])
-        there = sim.cluster_model(workers=2, ps_tasks=1, gpu="K40")
-        asked = sim.what_if(session, there, fetches=tf.matmul(x, tf.ones([64, 64])), feed_dict={x: np.ones([32, 64])})
-    first = "/job:worker/replica:0/task:0/device:CPU:0"
-    assert asked.machines.place(asked.step.nodes[0].device).host == there.machines.place(first).host
-    assert asked.run(cpu=2.0).speedup > 1.9 and asked.run(workers=3).throughput > 2 * asked.base.throughput
 
 
 def test_numbers_of_numpy_are_numbers(question):
@@ -390,153 +182,3 @@ def test_a_slider_can_drive_it(question):
     for factor in range(40):
         question.run(gpu=1 + factor / 100)
     assert len(question.step._times) <= 16, "and what a slider has left behind is forgotten"
-
-
-# -- from measured times, and from metadata ---------------------------------------------------------------------------
-
-
-def metadata_of_a_step(made, fetches, feeds):
-    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=True)
-    with tf.Session(made.target) as session:
-        session.run(tf.global_variables_initializer())
-        session.run(fetches, feeds, options=options, run_metadata=(metadata := tf.RunMetadata()))
-    return metadata
-
-
-def test_measured_times_hold_in_the_ratio_of_the_models():
-    with tf.Graph().as_default(), cluster() as made:
-        x, fetches = train_on_servers()
-        metadata = metadata_of_a_step(made, fetches, {x: images(32)})
-    modelled = sim.what_if(metadata, made.world.machines)
-    for device in metadata.step_stats.dev_stats:
-        for node in device.node_stats:
-            node.all_end_rel_nanos *= 3
-    measured = sim.what_if(metadata, made.world.machines, measured=True)
-    for changes in ({}, {"gpu": "V100"}, {"cpu": 2.0}):
-        model, three = modelled.run(**changes).busy, measured.run(**changes).busy
-        for device, seconds in model.items():
-            assert three[device] == pytest.approx(3 * seconds, rel=1e-3), "a nanosecond of some microseconds is lost"
-    assert sim.what_if(metadata, made.world.machines).base.makespan == modelled.base.makespan
-
-
-def test_a_session_in_real_time_says_how_long_numpy_took():
-    with tf.Graph().as_default(), tf.Session() as session:
-        x = tf.placeholder(tf.float32, [64, 300])
-        y = tf.matmul(x, tf.ones([300, 400]), name="y")
-        with pytest.raises(ValueError, match="real time"):
-            sim.what_if(session, fetches=y, feed_dict={x: np.ones([64, 300], np.float32)})
-        host = machines_for({"/job:localhost/task:0": "laptop"})
-        asked = sim.what_if(session, host, fetches=y, feed_dict={x: np.ones([64, 300], np.float32)})
-    spent = asked.step.seconds["y"]
-    assert spent > 0 and asked.base.schedule.tasks["y"].end - asked.base.schedule.tasks["y"].start == spent
-    half = asked.run(cpu=0.5).schedule.tasks["y"]
-    assert half.end - half.start == pytest.approx(2 * spent)
-
-
-def test_a_step_that_never_ran_is_placed_by_whom_one_likes():
-    with tf.Graph().as_default(), cluster(gpus=2) as made:
-        x = tf.placeholder(tf.float32, [None, 512])
-        products = [tf.matmul(x, tf.ones([512, 512])) for _ in range(2)]
-        fetches = [tf.reduce_sum(product) for product in products]
-
-    def apart(nodes, devices, task, **rest):
-        return {node.name: f"{WORKER}/device:GPU:{int(node.name.endswith('_1'))}" for node in nodes}
-
-    one = sim.what_if(fetches, made, batch=512)
-    two = sim.what_if(fetches, made, batch=512, placer=apart)
-    assert [two.base.busy[f"{WORKER}/device:GPU:{i}"] > 0 for i in range(2)] == [True, True]
-    assert two.base.makespan < one.base.makespan
-    with pytest.raises(TypeError, match="'dynamic'"):
-        sim.what_if(fetches, made, placer="mine")
-
-
-def test_a_batch_that_is_built_in_says_so():
-    with tf.Graph().as_default(), cluster() as made:
-        x = tf.placeholder(tf.float32, [32, 8])
-        flattened = tf.reshape(tf.square(x), [32 * 8], name="flatten")
-        asked = sim.what_if([tf.reduce_sum(tf.sqrt(flattened))], made)
-        with pytest.raises(ValueError, match=r"'flatten' on .*batch of 32 built in"):
-            asked.run(batch=64)
-        fine = sim.what_if([tf.reduce_sum(tf.sqrt(tf.reshape(tf.square(x), [-1])))], made)
-        assert fine.run(batch=3200).makespan > fine.base.makespan
-        with pytest.raises(ValueError, match="Nothing with 32 examples is fed"):
-            sim.what_if([tf.reduce_sum(tf.ones([32, 8]))], made).run(batch=64)
-
-
-@pytest.mark.parametrize(
-    "changes, words",
-    [
-        ({"gpu": "K4000"}, "K4000"),
-        ({"network": 0}, "network=0: a factor is a number above 0"),
-        ({"gpu": cpu("2x Xeon E5-2690 v3")}, "is a CPU"),
-        ({"network": "fast"}, "fast"),
-        ({"latency": -1}, "latency=-1: a factor is a number from 0 up"),
-        ({"workers": 0}, "workers=0"),
-        ({"workers": 2.5}, "workers=2.5"),
-        ({"batch": -3}, "batch=-3"),
-        ({"stragglers": {"/job:worker/task:7": 2.0}}, "/job:worker/task:7.*There are /job:"),
-        ({"stragglers": {"/job:worker/task:0": -2.0}}, "how many times as long"),
-        ({"stragglers": 2.0}, r"sim.lognormal\(0.2\), or a factor by name"),
-    ],
-    ids=str,
-)
-def test_bad_changes_say_what_is_wrong(question, changes, words):
-    with pytest.raises(ValueError, match=words):
-        question.run(**changes)
-
-
-def test_a_step_of_constants_takes_what_it_takes_in_virtual_time():
-    with tf.Graph().as_default(), cluster() as made:
-        constant = tf.constant(3.0)
-        with tf.Session(made.target) as session:
-            before = made.now()
-            session.run(constant)
-            took = made.now() - before
-            asked = sim.what_if(session, fetches=constant)
-    assert asked.base.makespan == pytest.approx(took)
-    assert asked.run(gpu=2.0).speedup == 1 and "as it is" in asked.table(cpu=[2.0])
-
-
-def test_bad_questions_say_what_is_lacking(question):
-    with pytest.raises(ValueError, match="/gpu:3 computes nothing"):
-        question.base.bubble(["/gpu:0", "/gpu:3"])
-    with pytest.raises(ValueError, match=r"one thing several values.*here: network and gpu"):
-        question.sweep(network=["1Gb/s"], gpu=["K40"])
-    with pytest.raises(ValueError, match="here: none"):
-        question.table(network="1Gb/s")
-    with pytest.raises(ValueError, match="On which hardware"):
-        sim.what_if(tf.RunMetadata())
-    with pytest.raises(ValueError, match="for a session to run"):
-        sim.what_if([], question.machines, feed_dict={})
-    with pytest.raises(ValueError, match="batch=-3"):
-        sim.what_if([], question.machines, batch=-3)
-    with pytest.raises(ValueError, match="output_partition_graphs=True"):
-        sim.what_if(tf.RunMetadata(), question.machines)
-    with pytest.raises(TypeError, match="not 'a name'"):
-        sim.what_if("a name", question.machines)
-    with pytest.raises(TypeError, match="Machines"):
-        sim.what_if(tf.RunMetadata(), 3)
-    with tf.Graph().as_default(), cluster(3) as made:
-        fetches, _ = in_one_graph()
-        with pytest.raises(ValueError, match="3 tasks of one job"):
-            sim.what_if(flat(fetches), made).run(workers=2)
-        with tf.Session(made.target) as session, pytest.raises(ValueError, match="What does the step fetch"):
-            sim.what_if(session)
-
-
-def test_answers_are_tables_in_a_notebook_too(question):
-    several = question.sweep(workers=[1, 2])
-    assert repr(several) == outcomes.table(several) and len(several) == 2
-    html = several._repr_html_()
-    assert html.count("<tr>") == 3 and all(cell in html for one in several for cell in one.row[1:])
-    html = question.base._repr_html_()
-    assert question.base.sentence in html and "critical path" in html and html.count("<table>") == 3
-
-
-def test_the_table_of_the_critical_path_adds_up_to_the_step(question):
-    rows = question.base.path_rows
-    assert len(question.base.critical_path) > len(rows) == 13
-    assert sum(float(ms) for _, _, ms, _ in rows) == pytest.approx(1e3 * question.base.makespan, abs=1e-2)
-    longest = max(question.base.critical_path, key=lambda part: part.seconds)
-    assert (longest.kind, longest.what) in [row[:2] for row in rows] and rows[-1][0] == "…"
-    assert "critical path" in repr(question.base) and longest.what in repr(question.base)

@@ -1,0 +1,71 @@
+"""Clients, tasks and what they share."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import dtflab as tf
+from dtflab.graph.watch import Use
+from dtflab.viz.palette import GREY
+from dtflab.viz.parties import party
+from tests.viz.watched import PS, W0, W1, call, event, fits, seen_of, texts
+
+
+def test_clients_tasks_and_what_they_share():
+    device = f"{PS}/device:CPU:0"
+    calls = [call(0.0, "RunStep", "A", W0), call(0.0, "RunStep", "B", W1)]
+    uses = [Use("A", device, "", "x"), Use("B", device, "problem", "x")]
+    events = [event(0.0, "put", 1, 1, client="A"), event(1.0, "take", 1, 0, client="B")]
+    picture = tf.viz.clients(seen_of(calls, events, uses))
+    rows = [row[:3] for row in picture.tables[0][2]]
+    assert rows == [
+        ["A", "has a session at", "worker:0"], ["B", "has a session at", "worker:1"], ["A", "uses", "x"],
+        ["B", "uses", "problem/x"], ["A", "puts into", "q"], ["B", "takes from", "q"],
+    ]  # fmt: skip
+    assert "2 clients, 3 tasks, 2 variables, 1 queue" in picture.sentence
+    assert {"client A", "client B", "x", "problem/x", "C1, C2"} <= set(texts(picture)) and fits(picture)
+
+
+def test_clients_are_grey_with_their_letters_at_all_that_they_reach():
+    calls = [call(0.0, "RunStep", "A", W0), call(0.0, "RunStep", "B", W0), call(0.0, "RunStep", "C", W1)]
+    uses = [Use("A", f"{PS}/device:CPU:0", "", "x"), Use("C", f"{PS}/device:CPU:0", "", "y")]
+    picture = tf.viz.clients(seen_of(calls, (), uses))
+    words = texts(picture)
+    badges = {party(task).colour.fill for task in (PS, W0, W1)}
+    seen = set(re.findall(r"#[0-9A-Fa-f]{6}", picture.svg.partition("</style>")[2]))
+    assert badges < seen and {colour.upper() for colour in seen - badges} <= {c.upper() for c in GREY} | {"#111111"}
+    assert [words[words.index(name) + 1] for name in ("worker:0", "worker:1", "x", "y")] == ["C1, C3", "C2", "C1", "C2"]
+    assert fits(picture)
+
+
+def test_the_legend_of_clients_explains_what_is_there():
+    calls = [call(0.0, "RunStep", "A", W0)]
+    uses, puts = [Use("A", f"{PS}/device:CPU:0", "", "x")], [event(0.0, "put", 1, 1, client="A")]
+    all_ways = {"session, at this master", "uses a variable", "puts into a queue", "takes from a queue"}
+    for seen, drawn in ((seen_of(calls, (), uses), 2), (seen_of(calls, puts, uses), 3), (seen_of(calls), 1)):
+        assert len(all_ways & set(texts(tf.viz.clients(seen)))) == drawn
+    assert "puts into a queue" not in texts(tf.viz.clients(seen_of(calls, (), uses)))
+
+
+def test_clients_that_do_the_same_are_one_and_so_are_things_used_alike():
+    device = f"{PS}/device:CPU:0"
+    clients = [f"client /job:worker/task:{n}" for n in range(60)]
+    calls = [call(0.0, "RunStep", client, f"/job:worker/replica:0/task:{n}") for n, client in enumerate(clients)]
+    uses = [Use(client, device, "", f"layer{n}/weights") for client in clients for n in range(20)]
+    picture = tf.viz.clients(seen_of(calls, (), uses))
+    words = texts(picture)
+    assert "60 clients that do the same" in words and "20 variables " in words
+    assert "worker:0 and 59 more, which hold nothing" in words
+    assert "60 clients, 61 tasks, 20 variables" in picture.sentence
+    assert len(picture.tables[0][2]) == 60 + 1200 and fits(picture)
+
+
+def test_many_different_clients_are_left_out_and_counted():
+    calls = [call(0.0, "RunStep", f"c{n}", W0) for n in range(20)]
+    uses = [Use(f"c{n}", f"{PS}/device:CPU:0", "", f"v{n}") for n in range(20)]
+    picture = tf.viz.clients(seen_of(calls, (), uses))
+    assert "8 clients not drawn" in " ".join(texts(picture)) and "and 12 more" in texts(picture) and fits(picture)
+    with pytest.raises(ValueError, match="No client asked"):
+        tf.viz.clients(seen_of())

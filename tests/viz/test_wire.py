@@ -1,0 +1,90 @@
+"""The calls of steps as a sequence chart: order, columns, long names, what is left out."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+import dtflab as tf
+from dtflab.viz.svg import text_width
+from tests.viz.watched import PS, SVG, W0, W1, a_step, call, fits, seen_of, texts
+
+
+def test_a_step_is_drawn_from_its_request_to_its_answer():
+    picture = tf.viz.wire(seen_of(a_step(7, 0.0)))
+    words = texts(picture)
+    order = [
+        word for word in words if word.split("  ")[0] in ("RunStep", "RunGraph", "RecvTensor", "loss", "RunStep ended")
+    ]
+    assert order[0].startswith("RunStep  loss:0") and order[-1].startswith("RunStep ended")
+    assert "RecvTensor  loss" in words and "loss  400 B" in words
+    assert "3 calls between 1 client and 2 tasks, 404 B of tensors" in picture.sentence
+    assert fits(picture)
+
+
+def test_a_dot_says_where_an_arrow_to_both_sides_begins():
+    both = [call(0.0, "RunGraph", W1, PS), call(0.0, "RunGraph", W1, W0)]
+    assert "<circle" in tf.viz.wire(both).svg
+    assert "<circle" not in tf.viz.wire(both[:1]).svg
+
+
+def test_one_step_of_several_is_chosen_by_its_number():
+    calls = [*a_step(7, 0.0), *a_step(9, 10.0, (W1, PS)), *a_step(8, 20.0)]
+    for number, nbytes in ((1, "404"), (2, "804"), (-2, "804"), (-1, "404")):
+        assert nbytes in tf.viz.wire(calls, number).sentence
+    with pytest.raises(ValueError, match="no step 4: 3 steps were watched, counted from 1"):
+        tf.viz.wire(calls, 4)
+    with pytest.raises(ValueError, match="Nothing was called"):
+        tf.viz.wire([])
+
+
+def test_graphs_are_registered_within_the_first_step():
+    calls = [call(0.5, "RegisterGraph", W0, W1, step=0), *a_step(7, 0.0), *a_step(8, 10.0)]
+    assert "RegisterGraph" in str(tf.viz.wire(calls, 1)) and "RegisterGraph" not in str(tf.viz.wire(calls, 2))
+
+
+@pytest.mark.parametrize("look", ["default", "projector"])
+def test_a_long_name_on_an_arrow_stays_between_its_columns(look):
+    name = "gradients/layer1/weights/MatMul_grad/tuple/control_dependency"
+    calls = [
+        call(0.0, "RunStep", "client", W0, 4.0, detail="loss:0"),
+        call(1.0, "RecvTensor", W1, PS, 2.0, 400, f"{PS};1;{W1};edge_1_{name};0:0"),
+    ]
+    tf.viz.style(look)
+    try:
+        picture = tf.viz.wire(calls)
+    finally:
+        tf.viz.style("default")
+    root = ET.fromstring(picture.svg.encode())
+    columns = sorted({float(path.get("d")[1:].split()[0]) for path in root.iter(f"{SVG}path")
+                      if path.get("class") == "life"})  # fmt: skip
+    long = [text for text in root.iter(f"{SVG}text") if re.search("(^|  )(gr.*)?…", text.text)]
+    assert [text.text.partition("  ")[0] == "RecvTensor" for text in long] == [True, False]
+    for text in long:
+        assert columns[2] < float(text.get("x")) and float(text.get("x")) + text_width(text.text, 11) < columns[3]
+    assert any(text.text.endswith("  400 B") for text in long)
+    assert f"RecvTensor {name}, worker:1 → ps:0" in picture.svg and name in [row[7] for row in picture.tables[1][2]]
+    assert fits(picture)
+
+
+def test_errors_stand_on_the_answer():
+    words = texts(tf.viz.wire([call(0.0, "RunStep", "client", W0, 1.0, detail="train", error="AbortedError")]))
+    assert "AbortedError: RunStep ended" in words
+
+
+def test_many_calls_and_tasks_are_left_out_and_counted():
+    tasks = [f"/job:worker/replica:0/task:{n}" for n in range(60)]
+    picture = tf.viz.wire([one for step in range(1, 61) for one in a_step(step, step * 10.0, tasks[1:])])
+    assert "(the first 60 of " in picture.sentence and "that call most have columns of their own" in picture.sentence
+    assert len(picture.tables[1][2]) == 1000 and "first 1,000 of 7,140" in picture.tables[1][0]
+    assert sum(row[3] for row in picture.tables[0][2]) == 60 * (59 * 2 + 1)
+    assert fits(picture) and len(picture.svg) < 200_000
+
+
+def test_long_names_do_not_leave_the_picture():
+    name = "a/very/long/name/of/a/tensor/" * 8
+    client = "a thread with quite a long name that nobody will ever read"
+    picture = tf.viz.wire([call(0.0, "RunStep", client, W0, 1.0, detail=name), *a_step(5, 2.0)])
+    assert fits(picture)
