@@ -332,11 +332,11 @@ class Serving:
 
         return handle
 
-    def _told(self, name: str, data: bytes) -> watch.Told | None:
+    def _told(self, name: str, data: bytes) -> stubs.Told | None:
         """For those who watch: a call from another process."""
         if not watch.watchers:
             return None
-        return watch.Told(name, watch.ELSEWHERE, self._task.name, request_of(name, data), len(data))
+        return stubs.Told(name, stubs.ELSEWHERE, self._task.name, request_of(name, data), len(data))
 
     def stop(self, seconds: float = 0.0) -> None:
         """Take no more calls, and give those under way some seconds; the rest end with an error that says why."""

@@ -119,7 +119,7 @@ class Peer:
             error = type(raised).__name__
             raise
         finally:
-            step, detail = watch.about(method, args)
+            step, detail = _about(method, args)
             name = watch.rpc(method)
             source, target, end = self._source, self.task.name, self._now()
             watch.tell(Call(began, name, source, target, 0, detail, end, 0, step, error, turn))
@@ -162,3 +162,15 @@ class Peer:
             watch.tell(Call(began, "RecvTensor", *ends, nbytes, key, self._now(), 0, step_id, failed, turn))
 
         return arrived
+
+
+def _about(method: str, args: Any) -> tuple[int, str]:
+    """Of a request to a worker, the step that it belongs to (0: none) and what it is about."""
+    match method, args:
+        case "run_graph", (_, graph_handle, step):
+            return step.step_id, graph_handle
+        case "register_graph", (_, nodes):
+            return 0, f"{len(nodes)} nodes"
+        case "cleanup_graph", (step_id, *_):
+            return step_id, ""
+    return 0, ""

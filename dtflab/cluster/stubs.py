@@ -21,6 +21,7 @@ from google.protobuf.message import DecodeError
 from dtflab.cluster.tensor_codec import parse, serialize
 from dtflab.graph import device_spec, errors, watch
 from dtflab.graph.graph_def import nodes_to_proto
+from dtflab.graph.watch import Call
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.runtime.rendezvous import DEAD, Done
 
@@ -48,7 +49,29 @@ class Wire(Protocol):
     def close(self) -> None: ...
 
 
-def _tell_and_do(told: watch.Told, done: Any, answer: bytes, error: errors.OpError | None) -> None:
+ELSEWHERE = "another process"  # who calls, as far as one knows
+
+
+class Told:
+    """A call over gRPC between tasks that is under way while somebody watches; `request` is its message, if known."""
+
+    def __init__(self, method: str, source: str, target: str, request: Any, sent: int) -> None:
+        self._began, self._turn = watch.now(), watch.turn()
+        self._of = method, source, target
+        self._sent = sent
+        self._step = getattr(request, "step_id", 0)
+        self._detail = getattr(request, "rendezvous_key", "")
+        if source == ELSEWHERE and self._detail:
+            self._of = method, device_spec.task_name(self._detail.split(";")[2]), target  # who will receive it
+
+    def ended(self, answer: bytes, error: BaseException | None) -> None:
+        """Tell it, now that its answer is there."""
+        failed = "" if error is None else type(error).__name__
+        nbytes, end = self._sent + len(answer), watch.now()
+        watch.tell(Call(self._began, *self._of, nbytes, self._detail, end, self._sent, self._step, failed, self._turn))
+
+
+def _tell_and_do(told: Told, done: Any, answer: bytes, error: errors.OpError | None) -> None:
     """What happens to an answer while somebody watches."""
     told.ended(answer, error)
     if done is not None:
@@ -200,10 +223,8 @@ class WorkerStub:
             done = partial(_tell_and_do, told, done)
         return self._wire.start(f"/tensorflow.WorkerService/{method}", data, done)
 
-    def _watched(self, method: str, request: Any, data: bytes) -> watch.Told | None:
-        return (
-            watch.Told(method, self._source, self.task, request, len(data)) if watch.watchers and self._source else None
-        )
+    def _watched(self, method: str, request: Any, data: bytes) -> Told | None:
+        return Told(method, self._source, self.task, request, len(data)) if watch.watchers and self._source else None
 
     def get_status(self, timeout: float = 5.0) -> list[Any]:
         """DeviceAttributes of its devices; UnavailableError if it does not answer in time."""

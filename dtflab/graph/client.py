@@ -1,4 +1,4 @@
-"""What the client of a session checks and shows: its arguments, its devices, its errors.
+"""What the client of a session checks and shows: its arguments, its devices, its errors; its calls, if watched.
 
 Stands for the small parts of `python/client/session.py` that are not about a step.
 """
@@ -10,12 +10,12 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dtflab.graph import device_spec, errors, scopes
+from dtflab.graph import device_spec, errors, scopes, watch
 from dtflab.graph.feeds import register_feed_pairs
 from dtflab.graph.fetches import is_expanded, register_fetch_expansion
 from dtflab.graph.graph import Graph
 from dtflab.graph.inlining import is_call
-from dtflab.graph.watch import asked as asked
+from dtflab.graph.watch import Call, Use
 
 if TYPE_CHECKING:
     from dtflab.graph.errors import OpError
@@ -149,3 +149,89 @@ def _call_of(name: str, graph: Graph) -> Operation | None:
         if op is not None and is_call(op.type):
             return op
     return None
+
+
+# -- its calls, for those who watch -----------------------------------------------------------------------------
+
+_VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
+
+
+def asked(master: Any, method: str) -> Any:
+    """The method of a master, for a client to call."""
+    return AskedMaster(master, method) if watch.watchers and method != "step_through" else getattr(master, method)
+
+
+class AskedMaster:
+    """A method of a master as a client calls it while somebody watches: the call is told when its answer has come."""
+
+    def __init__(self, master: Any, method: str) -> None:
+        self._master, self._method = master, method
+        self._step = 0
+        self._turn = watch.turn()
+
+    def __call__(self, *args: Any) -> Any:
+        began, answer, error, who = watch.now(), None, "", watch.client_name()
+        here = {"watch": self._begins} if self._method == "run_step" and hasattr(self._master, "session") else {}
+        try:
+            answer = getattr(self._master, self._method)(*args, **here)
+            return answer
+        except BaseException as raised:
+            error = type(raised).__name__
+            raise
+        finally:
+            watch.clients.pop(self._step, None)
+            sent, detail = _request(self._method, args)
+            nbytes, to = sent + _size(answer), getattr(self._master, "task", "")
+            if here and watch.watchers:  # it may be the last of them that has gone meanwhile
+                self._tell_uses(who, args)
+            name, ended = watch.rpc(self._method), watch.now()
+            watch.tell(Call(began, name, who, to, nbytes, detail, ended, sent, self._step, error, self._turn))
+
+    def _tell_uses(self, who: str, args: Any) -> None:
+        """Which variables the step needed, by the graph of its session; found out once per kind of step."""
+        handle, _, fetches, targets, *_ = args
+        key = handle, tuple(fetches), tuple(targets)
+        found = watch.kept.get(key)
+        if found is None:
+            found = [_place(node) for node in _nodes_of(self._master, *key) if node.op in _VARIABLES]
+            watch.kept[key] = found
+        for place in found:
+            watch.use(Use(who, *place))
+
+    def _begins(self, step: Any) -> None:
+        """A master of this process begins the step, on the thread of the client."""
+        self._step = step.step_id
+        watch.clients[self._step] = watch.client_name()
+
+
+def _nodes_of(master: Any, handle: str, fetches: Any, targets: Any) -> Any:
+    """The part of a session's graph that a step needed; nothing if the step failed because there is no such part."""
+    try:
+        return master.session(handle).placed(fetches, targets)
+    except errors.OpError:
+        return ()
+
+
+def _place(node: Any) -> tuple[str, str, str]:
+    """Device, container and name of the variable behind a node."""
+    shared_name, container = (node.attrs.get(name, b"").decode() for name in ("shared_name", "container"))
+    return node.device, container, shared_name or node.name
+
+
+def _request(method: str, args: Any) -> tuple[int, str]:
+    """Bytes of tensors in a request to a master, and what it is about."""
+    match method, args:
+        case "run_step", (_, feeds, fetches, targets, *_):
+            return _size(value for _, value in feeds), ", ".join([*fetches, *targets])
+        case "partial_run", (_, _, feeds, fetches):
+            return _size(value for _, value in feeds), ", ".join(fetches)
+        case "create_session", (nodes, *_):
+            return 0, f"{len(nodes)} nodes"
+        case "extend_session", (_, nodes):
+            return 0, f"{len(nodes)} nodes"
+    return 0, ""
+
+
+def _size(values: Any) -> int:
+    """Bytes of the tensors among some values."""
+    return sum(getattr(value, "nbytes", 0) for value in values) if values and not isinstance(values, str) else 0

@@ -7,7 +7,7 @@ import pytest
 import dtflab as tf
 from dtflab.cluster import inprocess
 from dtflab.cluster.grpc_transport import MasterStub, WorkerStub
-from dtflab.graph.watch import ELSEWHERE
+from dtflab.cluster.stubs import ELSEWHERE
 
 
 def test_a_client_of_another_process_sees_its_own_calls():

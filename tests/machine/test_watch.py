@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.graph import watch as seam
+from dtflab.graph import client, watch as seam
 
 CLOCKS = ["real", "virtual"]
 
@@ -23,7 +23,7 @@ def cluster(request):
 @pytest.fixture(autouse=True)
 def nobody_watches_afterwards():
     yield
-    assert seam.watchers == () and seam._clients == {} and seam._needed == {}
+    assert seam.watchers == () and seam.clients == {} and seam.kept == {}
 
 
 def product():
@@ -354,9 +354,9 @@ def test_nothing_is_lost_when_threads_are_many():
 def test_an_unwatched_step_goes_straight_to_the_master():
     with tf.Session() as sess:
         sess.run(tf.constant(1))
-        assert seam.asked(sess._master, "run_step") == sess._master.run_step
+        assert client.asked(sess._master, "run_step") == sess._master.run_step
         with tf.watch():
-            assert isinstance(seam.asked(sess._master, "run_step"), seam.AskedMaster)
+            assert isinstance(client.asked(sess._master, "run_step"), client.AskedMaster)
 
 
 def test_a_watch_around_a_virtual_cluster_goes_by_what_it_saw():
