@@ -97,10 +97,12 @@ class Claim:
         """Take memory off the card; False, and CUDA's line, if so much is not free."""
         with _lock, registry().locked():
             context = 0 if self.grabbed else cards.CONTEXT_BYTES
-            if nbytes + context > free_bytes(self.card):
+            if nbytes + context > (free := free_bytes(self.card)):
                 amount = human_bytes(nbytes).replace("iB", "")  # 3.66G
                 if nbytes not in self._refused:  # who asks again and again is told once
                     say(f"failed to allocate {amount} ({nbytes} bytes) from device: CUDA_ERROR_OUT_OF_MEMORY")
+                    card = self.card
+                    registry().refused(card.host, card.index, self.program, self.held, nbytes + context, max(free, 0))
                 self._refused.add(nbytes)
                 return False
             self.grabbed += nbytes

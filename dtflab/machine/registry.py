@@ -29,6 +29,7 @@ from typing import Any
 from dtflab.machine.clock import REAL
 from dtflab.machine.console import say
 from dtflab.machine.file_lock import FileLock
+from dtflab.machine.journal import CardEvent, Journal, checked
 
 CELLS = 3  # per claim: nanoseconds of kernels, bytes in use, the moment in virtual time (ns; 0: it runs in real time)
 _SLOTS = 1 << 14
@@ -92,9 +93,9 @@ def parse(text: str) -> Record:
     """The record that a file holds; ValueError if it is none."""
     try:
         data = json.loads(text)
-        hosts = {_as(str, name): _made(HostCards, _HOST, host) for name, host in data["hosts"].items()}
+        hosts = {checked(str, name): _made(HostCards, _HOST, host) for name, host in data["hosts"].items()}
         holdings = [_made(Holding, _HOLDING, holding) for holding in data["holdings"]]
-        return Record(_as(int, data["pid"]), _as(str, data["command"]), hosts, holdings)
+        return Record(checked(int, data["pid"]), checked(str, data["command"]), hosts, holdings)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"it is no record of a process ({type(error).__name__}: {error})") from None
 
@@ -104,13 +105,7 @@ _HOLDING = {"host": str, "card": int, "program": str, "held": int, "since": floa
 
 
 def _made(cls: type[Any], kinds: dict[str, type], data: dict[str, Any]) -> Any:
-    return cls(**{name: _as(kind, data[name]) for name, kind in kinds.items()})
-
-
-def _as(kind: type[Any], value: Any) -> Any:
-    if type(value) is not kind or (kind is int and not 0 <= value < 1 << 62):
-        raise ValueError(f"{value!r} is no {kind.__name__}")
-    return value
+    return cls(**{name: checked(kind, data[name]) for name, kind in kinds.items()})
 
 
 class Registry:
@@ -128,6 +123,7 @@ class Registry:
         self._base = folder / f"{self._pid}-{random.SystemRandom().getrandbits(32):08x}"
         self._record = Record(self._pid, command_line(), life=self._base.with_suffix(".live"))
         self._told: set[Path] = set()
+        self._journal = Journal(folder / "journal")
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -161,6 +157,7 @@ class Registry:
         """Tell the other processes."""
         with self.locked():
             self._come_alive()
+            self._note(hosts, holdings)
             self._record.hosts, self._record.holdings = hosts, holdings
             data = {
                 "pid": self._record.pid,
@@ -171,6 +168,19 @@ class Registry:
             draft = self._base.with_suffix(".new")
             draft.write_text(json.dumps(data), encoding="utf-8")
             draft.replace(self._base.with_suffix(".json"))
+
+    def _note(self, hosts: dict[str, HostCards], holdings: list[Holding]) -> None:
+        """Write into the journal what is about to change. Hosts that nobody told of are new, even of an old name."""
+        if new := hosts.keys() - self._record.hosts.keys():
+            for host in new.difference(*(record.hosts for record in self.others())):
+                self._journal.forget(host)
+        self._journal.add(_changes(self._record, holdings))
+
+    def refused(self, host: str, card: int, program: str, held: int, asked: int, free: int) -> None:
+        """A program of this process wanted `asked` bytes of a card, of which only `free` are."""
+        name = program or self._record.command
+        with self.locked():
+            self._journal.add([CardEvent(REAL.time(), host, card, self._pid, name, "refused", held, held, asked, free)])
 
     def take_slot(self) -> tuple[int, memoryview]:
         """Counters for one claim, at zero: (slot, its cells)."""
@@ -207,6 +217,9 @@ class Registry:
     def leave(self) -> None:
         """The process ends: remove its files."""
         if self._life is not None:
+            if self._record.holdings:
+                with contextlib.suppress(TimeoutError), self.locked():  # somebody's stopped process is in the way
+                    self._journal.add(_changes(self._record, []))
             with contextlib.suppress(PermissionError):  # Windows keeps a mapped file; who finds it later removes it
                 _bury(self._base.with_suffix(".live"))
             self._life.close()
@@ -228,10 +241,18 @@ class Registry:
                 if life == self._record.life:
                     continue
                 if not _is_alive(life):
+                    with contextlib.suppress(OSError, ValueError):  # a spoilt record goes with the others
+                        told = life.with_suffix(".json").read_text(encoding="utf-8")
+                        self._journal.add(_changes(parse(told), []))
                     _bury(life)
                 elif (record := self._read(life)) is not None:
                     found.append(record)
         return sorted(found, key=lambda record: record.pid)
+
+    def events(self) -> list[CardEvent]:
+        """What happened to the memory of cards, the oldest first."""
+        with self.locked():
+            return self._journal.read()
 
     def everyone(self) -> list[Record]:
         """What this process tells, and what the others do, at this moment."""
@@ -251,6 +272,17 @@ class Registry:
             return None
         record.life = life
         return record
+
+
+def _changes(record: Record, holdings: list[Holding]) -> Iterator[CardEvent]:
+    """From what a process told to what it holds now; what ends is told first."""
+    held = {(h.host, h.card, h.program): h.held for h in record.holdings}
+    now = {(h.host, h.card, h.program): h.held for h in holdings}
+    for key in sorted(held.keys() | now.keys(), key=lambda key: (now.get(key, 0), key)):
+        (host, card, program), before, after = key, held.get(key, 0), now.get(key, 0)
+        if before != after:
+            what = "takes" if after > before else "ends"
+            yield CardEvent(REAL.time(), host, card, record.pid, program or record.command, what, before, after)
 
 
 def _is_alive(path: Path) -> bool:

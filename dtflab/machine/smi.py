@@ -13,12 +13,13 @@ from __future__ import annotations
 import html
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dtflab.graph.text_table import html_table
 from dtflab.machine import cards, hosts
 from dtflab.machine.clock import REAL, Clock, current
+from dtflab.machine.journal import CardEvent
 from dtflab.machine.registry import Holding, HostCards, Record, command_line, registry
 
 NO_GPUS = (
@@ -74,11 +75,15 @@ class HostState:
 class Smi:
     """The state of all cards at one moment: text in a terminal, a table in a notebook.
 
-    `hosts` are this process's own, then those of other programs.
+    `hosts` are this process's own, then those of other programs. `events` tell how it came to be, the oldest first:
+    who took memory of a simulated card, who was refused, who ended.
     """
 
-    def __init__(self, hosts: list[HostState], moment: float, notes: list[str]) -> None:
+    def __init__(
+        self, hosts: list[HostState], moment: float, notes: list[str], events: Sequence[CardEvent] = ()
+    ) -> None:
         self.hosts = hosts
+        self.events = events
         self.moment = moment
         self.notes = notes
 
@@ -155,7 +160,7 @@ def smi(period: float = 0.0, clock: Clock | None = None) -> Smi:
     before, _last = _last, now
     states = [_state(name, there, records, before, now) for name, there in _known_hosts(records)] + _real_host()
     states.sort(key=lambda state: not state.ours)
-    return Smi(states, wall.time(), [line for tell in notes for line in tell()])
+    return Smi(states, wall.time(), [line for tell in notes for line in tell()], registry().events())
 
 
 def _look(records: list[Record], clock: Clock) -> _Look:

@@ -1,0 +1,90 @@
+"""Journal: what happened to the memory of simulated cards: who took some, who was refused, who ended.
+
+Stands for what a GPU's driver writes to the system's log. Left out: what a program gives to its tensors.
+
+Rules: one file for all processes of a registry, written and read under the registry's lock, a line for each event, in
+order. It is kept short: the older half goes when it is long. A host whose last program is gone is forgotten when it
+comes anew. Lines are data, and are checked like data from a stranger.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple, get_type_hints
+
+_MOST_BYTES = 1 << 17  # some 800 events
+
+
+class CardEvent(NamedTuple):
+    """A program, process `pid`, `takes` memory of a card, is `refused` some, or `ends` and gives back what it has.
+
+    `before` and `held` are the bytes that it holds before and after, with its context. For a refusal, `asked` is what
+    it wanted besides, and `free` what nobody held. `at` is seconds since 1970.
+    """
+
+    at: float
+    host: str
+    card: int
+    pid: int
+    program: str
+    what: str
+    before: int
+    held: int
+    asked: int = 0
+    free: int = 0
+
+
+_KINDS = get_type_hints(CardEvent)
+
+
+class Journal:
+    """The events in one file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def add(self, events: Iterable[CardEvent]) -> None:
+        """Write them behind the others."""
+        lines = "".join(f"{json.dumps(event)}\n" for event in events)
+        if lines:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(lines)
+                is_long = file.tell() > _MOST_BYTES
+            if is_long:
+                kept = self.read()
+                self._write(kept[len(kept) // 2 :])
+
+    def read(self) -> list[CardEvent]:
+        """All events, the oldest first. What is no event is left out: a process may have died while it wrote."""
+        if not self._path.exists():
+            return []
+        found = map(_parsed, self._path.read_text(encoding="utf-8", errors="replace").splitlines())
+        return [event for event in found if event is not None]
+
+    def forget(self, host: str) -> None:
+        """The cards of that name were others."""
+        kept = self.read()
+        if any(event.host == host for event in kept):
+            self._write(event for event in kept if event.host != host)
+
+    def _write(self, events: Iterable[CardEvent]) -> None:
+        draft = self._path.with_suffix(".new")
+        draft.write_text("".join(f"{json.dumps(event)}\n" for event in events), encoding="utf-8")
+        draft.replace(self._path)
+
+
+def _parsed(line: str) -> CardEvent | None:
+    try:
+        values = json.loads(line)
+        return CardEvent(*(checked(kind, value) for kind, value in zip(_KINDS.values(), values, strict=True)))
+    except (TypeError, ValueError):
+        return None
+
+
+def checked(kind: type[Any], value: Any) -> Any:
+    """The value, if it is of that kind and no absurd number; else ValueError."""
+    if type(value) is not kind or (kind is int and not 0 <= value < 1 << 62):
+        raise ValueError(f"{value!r} is no {kind.__name__}")
+    return value
