@@ -8,6 +8,7 @@ Everything is a pure function of its arguments and of the style that is set; mat
 functions that need them.
 """
 
+from dtflab.viz.card_history import card_history
 from dtflab.viz.cards import cards
 from dtflab.viz.clients import clients
 from dtflab.viz.curves import curve
@@ -35,6 +36,7 @@ __all__ = [
     "timeline",
     "memory",
     "cards",
+    "card_history",
     "curve",
     "kernels",
     "loads",

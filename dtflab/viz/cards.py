@@ -46,9 +46,9 @@ def cards(state: Smi, host: str = "", *, width: float | None = None, title: str 
     `host` is a name in `state.hosts`; by default the first, which is this one. Programs have letters in the order of
     their process numbers. ValueError without a GPU, or for a host that is not there.
     """
-    there = _host(state, host)
+    there = host_of(state, host)
     programs = sorted({(process.pid, process.name) for process in there.processes})
-    looks = {program: _look(number, *program) for number, program in enumerate(programs)}
+    looks = {program: program_look(number, *program) for number, program in enumerate(programs)}
     pieces = {card.index: list(_pieces(card, there.processes)) for card in there.cards}
     heads = ("card", "program", "held", "of it in tensors")
     rows = [[card.index, *_words(piece)] for card in there.cards for piece in pieces[card.index]]
@@ -63,7 +63,8 @@ def cards(state: Smi, host: str = "", *, width: float | None = None, title: str 
 # -- data -------------------------------------------------------------------------------------------------------
 
 
-def _host(state: Smi, name: str) -> HostState:
+def host_of(state: Smi, name: str) -> HostState:
+    """The host of that name, or the first of this process's own that has cards; ValueError if there is none."""
     found = [host for host in state.hosts if host.cards and (host.name == name if name else host.ours)]
     if found:
         return found[0]
@@ -71,7 +72,8 @@ def _host(state: Smi, name: str) -> HostState:
     raise ValueError(f"There is no host {name!r} with GPUs. There is {names}." if names and name else NO_GPUS)
 
 
-def _look(number: int, pid: int, name: str) -> Look:
+def program_look(number: int, pid: int, name: str) -> Look:
+    """How program `number` of a picture is drawn and called."""
     letter = chr(ord("A") + number) if number < 26 else str(number)
     return Look("", OKABE_ITO[number % 7], letter, f"{name} ({pid})", number % 2 == 1)
 

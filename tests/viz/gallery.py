@@ -15,6 +15,8 @@ import numpy as np
 
 import dtflab as tf
 from dtflab import sim, viz
+from dtflab.machine.journal import CardEvent
+from dtflab.machine.smi import CardState, HostState, Process, Smi
 from dtflab.train.staleness_log import StalenessLog
 from dtflab.viz.colouring import WAYS
 from dtflab.viz.counters import counters
@@ -36,7 +38,7 @@ def drawings(clock: str = "real") -> Iterator[dict[str, Draw]]:
     """
     with contextlib.ExitStack() as stack:
         found: dict[str, Draw] = {}
-        for scene in (_queues, _training, _cluster, _on_gpus, _steps, _what_ifs, _logs):
+        for scene in (_queues, _training, _cluster, _on_gpus, _shared_card, _steps, _what_ifs, _logs):
             with tf.Graph().as_default():
                 found |= scene(stack, clock)
         yield found
@@ -127,6 +129,17 @@ def _on_gpus(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
         "cards": lambda: viz.cards(state),
         "kernels": lambda: viz.kernels(loss, session),
     }
+
+
+def _shared_card(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
+    """Three programs that want 0.4 of a card each, as smi tells of them: a run has other process numbers each time."""
+    share, name, mib = 1677 << 20, "python program.py", 1 << 20
+    events = [CardEvent(at, "laptop", 0, pid, name, "takes", 0, share) for pid, at in ((4711, 0.0), (4712, 0.5))]
+    events.append(CardEvent(9.0, "laptop", 0, 4713, name, "refused", 0, 0, share, 730 * mib))
+    card = CardState(0, "GRID K520", "0000:00:03.0", 125, 4095 * mib, 3365 * mib, 0.0)
+    there = HostState("laptop", [card], [Process(0, pid, name, share, 0) for pid in (4711, 4712)])
+    state = Smi([there], 10.0, [], events)
+    return {"card_history": lambda: viz.card_history(state)}
 
 
 def _steps(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
