@@ -127,8 +127,8 @@ def _detach() -> None:
     for name in [name for name in sys.modules if name.startswith("dtflab.grading")]:
         del sys.modules[name]
     package = sys.modules["dtflab"]
-    vars(package).pop("grading", None)
-    vars(package).pop("grade", None)
+    for name in ("grading", "grade", "check", "predict"):
+        vars(package).pop(name, None)
 
 
 # -- cells ---------------------------------------------------------------------------------------------------
@@ -158,6 +158,7 @@ def _shell() -> Any:
     config.HistoryManager.enabled = False
     shell: Any = InteractiveShell.instance(config=config)
     shell.showtraceback = shell.showsyntaxerror = lambda *_, **__: None  # told in one line
+    shell._tee = lambda channel: contextlib.nullcontext()  # it would keep all output in memory: 0.1 ms and more a line
     sys.argv = [""]
     return shell
 
@@ -178,7 +179,14 @@ def _run_cell(shell: Any, cell: str, seconds: float) -> str:
         faulthandler.cancel_dump_traceback_later()
     if isinstance(error, TimeUp):
         return f"stopped after {seconds:g} s"
-    return f"{type(error).__name__}: {error}"[:500].rstrip(": ") if error is not None else ""
+    return _told(error)[:500].rstrip(": ") if error is not None else ""
+
+
+def _told(error: BaseException) -> str:
+    """Its kind and its words; of a syntax error the line, not IPython's own name for the cell."""
+    if isinstance(error, SyntaxError) and error.lineno:
+        return f"{type(error).__name__} in its line {error.lineno}: {error.msg}"
+    return f"{type(error).__name__}: {error}"
 
 
 def _time_up(number: int, frame: FrameType | None) -> None:

@@ -140,8 +140,16 @@ def _tasks(submissions: Sequence[Submission], chosen: list[Question], how: batch
                 _refused(submission, questions, "It asks no question that is known here; --questions names some.")
             )
         else:
-            tasks.append(functools.partial(batch.grade, submission, code[submission], questions, how))
+            known_of = _other_exercise(ids[submission], [question.id for question in questions])
+            tasks.append(functools.partial(batch.grade, submission, code[submission], questions, how, known=known_of))
     return tasks
+
+
+def _other_exercise(asks: list[str], judged: list[str]) -> list[str]:
+    """A note on a file that asks none of the questions that it is judged on, but others."""
+    if not asks or set(asks) & set(judged):
+        return []
+    return [f"It asks {', '.join(asks)}, and was judged on {', '.join(judged)}: is it another exercise by this name?"]
 
 
 def _read(

@@ -31,6 +31,7 @@ _STYLE = (
     ".failed{border-left:4px solid #D55E00;padding-left:8px}"
     "@media (prefers-color-scheme:dark){body{color:#eee;background:#111}pre{background:#222}}"
 )
+_COUNTED = "Cells of text do not count: cell 3 is the third cell of code."
 _FORMULA = re.compile(r"^[=+\-@\t\r]")
 
 
@@ -96,7 +97,13 @@ def html(all_graded: Sequence[Graded]) -> str:
     rows = (_row(number, one) for number, one in enumerate(all_graded))
     table = tag("table", tag("thead", head), tag("tbody", join(rows)), class_="all")
     title = f"Marks of {plural(len(all_graded), 'file')}"
-    body = tag("body", tag("h1", title), table, join(_section(number, one) for number, one in enumerate(all_graded)))
+    body = tag(
+        "body",
+        tag("h1", title),
+        table,
+        tag("p", _COUNTED),
+        join(_section(number, one) for number, one in enumerate(all_graded)),
+    )
     top = tag("head", Markup('<meta charset="utf-8">'), tag("title", title), tag("style", Markup(_STYLE)))
     return f"<!DOCTYPE html>\n{tag('html', top, body, lang='en')}\n"
 
@@ -109,11 +116,19 @@ def _row(number: int, one: Graded) -> Markup:
 
 
 def _counted(one: Graded) -> str:
-    return plural(len(one.notes), "note") if one.notes else ""
+    """The first note, and how many more there are."""
+    first, *others = one.notes or [""]
+    return f"{first} (and {plural(len(others), 'more note')})" if others else first
 
 
 def _section(number: int, one: Graded) -> Markup:
     title = tag("h2", f"{one.submission.student} · {one.submission.assignment} · {_points(one)}", id=f"file-{number}")
     notes = [tag("p", note, class_="failed" if one.failed else None) for note in _notes(one)]
-    printed = [tag("p", "Printed:"), tag("pre", one.output.strip())] if one.output.strip() else []
-    return join([title, *notes, Markup(pages.html(one.reports)), *printed])
+    return join([title, *notes, Markup(pages.html(one.reports)), *_printed(one.output.strip())])
+
+
+def _printed(output: str) -> list[Markup]:
+    """What the cells printed, folded: the exercise's own cells print the same for each student."""
+    if not output:
+        return []
+    return [tag("details", tag("summary", f"Printed: {plural(len(output.splitlines()), 'line')}"), tag("pre", output))]

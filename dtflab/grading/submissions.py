@@ -5,7 +5,8 @@
     FOLDER/ada/ex01_placement/any.ipynb        the same; this is nbgrader's `submitted`
 
 The name of one of the course's exercises is an assignment's, never a student's: `ada/ex01_placement.ipynb` is ada's
-where only the file, or only the folder `ada`, is named, too.
+where only the file, or only the folder `ada`, is named, too. A copy's name counts as the name of what it is a copy of:
+`ex01_placement-Copy1.ipynb`, as Jupyter calls it, and `ex01_placement (1).ipynb`, as browsers do.
 
 A file is a notebook or Python in percent format (`# %%` begins a cell, `# %x` is a magic).
 
@@ -27,6 +28,7 @@ from typing import Any, NamedTuple
 _ASKS = re.compile(r"""\.grade\(\s*["']([\w/]+)["']|^\s*%dtf_grade\s+(\w+/\w+)""", re.MULTILINE)
 _CELL = re.compile(r"^# %%(?:[ \t](.*))?$")
 _MAGIC = re.compile(r"^# ?((?:[\w, ]+ = )?%{1,2}[a-zA-Z].*)$")
+_COPY = re.compile(r"(?:-Copy\d+| ?\(\d+\))+$")
 _SUFFIXES = (".ipynb", ".py")
 _MOST = 50 * 2**20  # bytes of a file
 
@@ -80,7 +82,8 @@ def _text(file: Path) -> str:
 
 
 def _submission(file: Path, folder: Path, exercises: Container[str]) -> Submission:
-    names = (*file.relative_to(folder).parent.parts, file.stem)
+    original = _COPY.sub("", file.stem)
+    names = (*file.relative_to(folder).parent.parts, original if original in exercises else file.stem)
     return Submission(file, *_whose(names, folder.resolve(), exercises), _timestamp(file))
 
 

@@ -51,6 +51,8 @@ HARMLESS = {
     f"for _ in range(8):\n    os.fork()\ntime.sleep({SLEEPER})",
     "daemon": f"import subprocess\nsubprocess.Popen(['sleep', '{SLEEPER}'], start_new_session=True)",
     "floods": "import sys\nfor _ in range(200):\n    print('x' * 100_000)\n    print('y' * 100_000, file=sys.stderr)",
+    "prints": "for number in range(100_000):\n    print('step', number)",
+    "slips": "def twice(n)\n    return 2",
     "eats": "kept = bytearray(10**11)",
     "moves": "import os, pathlib\npathlib.Path('left.txt').write_text('x')\nos.chdir('/')",
     "closes": "import sys\nsys.stdout.close(); sys.stderr.close(); sys.stdin.close()",
@@ -64,6 +66,7 @@ TOLD = {
     "exits": "Cell 1 was left out. It ended with exit status 3.",
     "leaves": "Cell 1: SystemExit: 1",
     "crashes": "Cell 1 was left out. It crashed: signal SIGSEGV.",
+    "slips": "Cell 1: SyntaxError in its line 1: expected ':'",
     "bombs": "Cell 1 was left out. Stopped: it started more than 64 processes.",
     "eats": "Cell 1: MemoryError",
 }
@@ -191,11 +194,11 @@ def test_what_is_no_notebook_gets_a_row_and_a_sentence(graded, name):
 def test_status_output_and_left_out_files(graded, folders):
     done, _ = graded
     assert done.returncode == 1 and done.stderr == ""
-    assert "\r" not in done.stdout and "of 25" not in done.stdout, "no progress where there is no terminal"
+    assert "\r" not in done.stdout and "of 27" not in done.stdout, "no progress where there is no terminal"
     assert (
         "percent files: " in done.stdout
         and "notes.txt" in done.stdout
-        and "25 files, 4 could not be graded" in done.stdout
+        and "27 files, 4 could not be graded" in done.stdout
     )
 
 
@@ -203,7 +206,7 @@ def test_the_sheet_has_nbgraders_columns_and_a_row_per_file(graded, folders):
     _, marks = graded
     with (folders[2] / "marks.csv").open() as file:
         head, *rows = csv.reader(file)
-    assert tuple(head) == COLUMNS and len(rows) == len(marks) == 25
+    assert tuple(head) == COLUMNS and len(rows) == len(marks) == 27
     row = dict(zip(head, next(row for row in rows if "good" in row)))
     assert row | {"timestamp": ""} == {
         "assignment": "ex9", "duedate": "", "timestamp": "", "student_id": "good", "last_name": "", "first_name": "",
@@ -213,13 +216,13 @@ def test_the_sheet_has_nbgraders_columns_and_a_row_per_file(graded, folders):
 
 def test_the_page_says_it_for_each(graded, folders):
     page = (folders[2] / "marks.html").read_text()
-    assert page.count("<h2") == 25 and "<script" not in page
+    assert page.count("<h2") == 27 and "<script" not in page
     assert "Cell 1 was left out. It crashed: signal SIGSEGV." in page
 
 
 def test_nothing_is_left(graded, folders):
     assert sleepers() == []
-    assert sorted(path.suffix for path in folders[1].iterdir()) == [".ipynb"] * 4 + [".py"] * 21 + [".txt"]
+    assert sorted(path.suffix for path in folders[1].iterdir()) == [".ipynb"] * 4 + [".py"] * 23 + [".txt"]
 
 
 def test_output_is_cut(graded):

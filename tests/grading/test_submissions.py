@@ -102,6 +102,9 @@ PLACES = {  # named on the command line, file in it: student and assignment
     "nine": ("ex1_x/ada.py", "ada", "ex1_x"),
     "ten/lab": ("ex1_x_ada.py", "ex1_x_ada", "lab"),
     "eleven/lab/ada.py": (".", "ada", "lab"),
+    "twelve": ("ada/ex1_x (1).py", "ada", "ex1_x"),
+    "thirteen": ("ada/ex1_x-Copy2.py", "ada", "ex1_x"),
+    "fourteen": ("ada/mine (1).py", "ada", "mine (1)"),
 }
 
 
@@ -145,6 +148,20 @@ def test_what_a_submission_says_in_the_graders_name_is_nothing(line):
     work._token = "t"
     work._hear(line)
     assert not work.done and not work.reports and not work.errors and work._now[0] == ""
+
+
+def test_a_file_of_another_exercise_is_told():
+    assert cli._other_exercise(["a/q1"], ["a/q1", "b/q1"]) == cli._other_exercise([], ["a/q1"]) == []
+    assert cli._other_exercise(["b/q1"], ["a/q1"]) == [
+        "It asks b/q1, and was judged on a/q1: is it another exercise by this name?"
+    ]
+
+
+def test_the_page_shows_the_first_note_and_folds_what_was_printed(graded):
+    graded.failed, graded.notes, graded.output = "", ["Cell 2: ValueError", "Cell 3: TypeError"], "1\n2\n"
+    page = sheets.html([graded])
+    assert "Cell 2: ValueError (and 1 more note)" in page
+    assert "<details><summary>Printed: 2 lines</summary><pre>1\n2</pre></details>" in page
 
 
 def test_a_name_is_no_formula_and_no_markup(graded):
