@@ -66,6 +66,7 @@ def test_help_shows_an_example_and_all_options(shell, name):
         ("%dtf_grade ", {"placement/q1", "--all", "--hint"}),
         ("%dtf_grade pla", {"placement/q1"}),
         ("%dtf_grade placement/q1 --h", {"--hint"}),
+        ("%dtf_predict par", {"parallel/q1", "parallel/q2"}),
     ],
 )
 def test_tab_completes(shell, line, offers):
@@ -103,6 +104,22 @@ def test_hints_by_magic_come_in_steps(shell, monkeypatch):
 
 def test_an_unknown_question_is_told(shell):
     assert "Did you mean placement/q1 or " in cell(shell, "%dtf_grade placment/q1")
+
+
+def test_a_prediction_by_magic_is_that_of_the_function(shell, monkeypatch):
+    monkeypatch.setattr("dtflab.grading.choices._tried", {})
+    said = magic(shell, "%dtf_predict placement/q3 C, a", "said")
+    assert said.text == tf.predict("placement/q3", "AC").text and said.tries == 1
+    data, _ = shell.display_formatter.format(said)
+    assert "✗ wrong" in data["text/html"] and data["text/plain"].startswith("placement/q3: not yet")
+    assert "choose first" in magic(shell, "%dtf_predict placement/q3", "said").text
+    assert magic(shell, "%dtf_predict placement/q3 c e", "said").right
+
+
+def test_a_prediction_of_what_is_not_there_is_told(shell):
+    assert "placement/q3 has no X. Its letters are A, B, C, D, E" in cell(shell, "%dtf_predict placement/q3 CX")
+    assert "Did you mean placement/q3" in cell(shell, "%dtf_predict placment/q3 C")
+    assert "placement/q1 has no letters to choose from" in cell(shell, "%dtf_predict placement/q1 C")
 
 
 # ---- images ----

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
+from itertools import combinations
+
 import nbclient
 import nbformat
 import pytest
 
+from dtflab.grading.questions import find
 from dtflab.grading.score import JSON
 from notebooks import build
 from tests.house import ROOT
@@ -111,3 +116,75 @@ def test_answers_that_hang_or_talk_are_results(name, tmp_path):
     told = score["questions"][0]["checks"][0]
     assert ANSWERS[name][1] in told["message"]
     assert ("characters more" in told["output"]) == (name == "talks")
+
+
+# What the run between a choice and the task has to show: a line for each letter, and each thing that `look` names.
+SHOWN = {
+    "memory/q1": (
+        "OOM when allocating .*GPU:0 by",
+        "Of card 0 of .* program 1 holds 3785 MiB",
+        "The first program has ended, and the second one has its 4 MB",
+    ),
+    "placement/q2": (
+        "Square  +pinned to '' +placed on /job:worker/replica:0/task:0/device:GPU:0",
+        "Square_1 +pinned to '/device:CPU:0' +placed on /job:worker/replica:0/task:0/device:CPU:0",
+        "Square_3 +pinned to '/job:worker/task:1' +placed on /job:worker/replica:0/task:1/device:GPU:0",
+        "StringJoin +pinned to '' +placed on /job:worker/replica:0/task:0/device:CPU:0",
+    ),
+    "placement/q3": (
+        "(?s)^(?!.*GPU:1)",
+        "number +Square +kernels for GPU and CPU +placed on GPU:0",
+        "text +AsString +kernels for CPU +placed on CPU:0",
+        "text/input +Const +kernels for GPU and CPU +placed on CPU:0",
+        "counter +VariableV2 +kernels for CPU +placed on CPU:0",
+        "counter/read +Identity +kernels for GPU and CPU +placed on CPU:0",
+    ),
+    "placement/q4": (
+        "/task:0/device:GPU:1 +RecvTensor .*weights/read from .*\n.*/device:GPU:1 +runs a\n.*/device:GPU:1 +runs b",
+        "/task:1/device:CPU:0 +RecvTensor .*weights/read from .*\n.*/device:CPU:0 +runs c",
+        "reads:\n/task:0/device:GPU:0 +runs d",
+        "changes:\n/task:0/device:GPU:0 +RecvTensor .*update/value from .*\n/task:0/device:GPU:0 +runs update",
+    ),
+    "parallel/q1": (),  # a picture: below
+    "parallel/q2": (
+        "3.81 MiB +Fill.*\n3.81 MiB +Fill",
+        "Nobody waits:\n.*large\n.*large_1\n.*large_2\n.*small\n",
+        "The large ones wait for the small one:\n.*small\n",
+        "plain 0.0 0.0 0.0\nafter 1.0 2.0 3.0\nupdate is on /device:CPU:0 and after on /device:GPU:0",
+    ),
+    "shared/q1": ("A 1.0\nB has no value\nC 1.0\nD has no value\nE has no value",),
+}
+
+
+@pytest.mark.parametrize("id", SHOWN)
+def test_the_run_below_a_choice_shows_what_its_answers_say(id, tmp_path):
+    (source,) = (path for path in SOURCES if f'dtflab.predict("{id}"' in path.read_text(encoding="utf-8"))
+    notebook = build.exercise(source)
+    (task,) = (i for i, cell in enumerate(notebook.cells) if "## Your task" in cell.source)
+    del notebook.cells[task:]
+    executed(notebook, tmp_path)
+    assert errors(notebook) == set()
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    shown = "\n".join(output.get("text") or output.data["text/plain"] for cell in code for output in cell.outputs)
+    assert [pattern for pattern in SHOWN[id] if not re.search(pattern, shown)] == [], shown
+    named = {name for choice in find(id).choices for name in re.findall("`(.*?)`", choice.look)}
+    assert {name for name in named if name not in shown + "".join(cell.source for cell in code)} == set()
+
+
+def test_the_bars_of_the_exercise_on_parallel_ops_overlap_as_its_letters_say(tmp_path):
+    notebook = build.exercise(ROOT / "solutions" / "ex03_same_time.py")
+    (run,) = (i for i, cell in enumerate(notebook.cells) if "%dtf_timeline" in cell.source)
+    del notebook.cells[run + 1 :]
+    notebook.cells.append(nbformat.v4.new_code_cell(BARS))
+    begin, end = zip(*json.loads(executed(notebook, tmp_path).cells[-1].outputs[0].text))
+    p, q, r, s, t = range(5)
+    overlap = {
+        pair: begin[pair[0]] < end[pair[1]] and begin[pair[1]] < end[pair[0]] for pair in combinations(range(5), 2)
+    }
+    assert [overlap[p, r], overlap[r, s], overlap[s, t], overlap[p, q]] == [True, True, True, False]
+
+
+BARS = """import json
+nodes = {node.node_name: node for device in sess.trace(products).step_stats.dev_stats for node in device.node_stats}
+times = [(nodes[op.name].all_start_micros, nodes[op.name].op_end_rel_micros) for op in products]
+print(json.dumps([(begin, begin + length) for begin, length in times]))"""
