@@ -28,6 +28,7 @@ from dtflab.ops.messages import dtype_text, shape_text
 # Of who holds what, a message shows so many tensors, or as many as have this part of the bytes.
 _MOST_ROWS = 10
 _MOST_BYTES = 0.99
+_SPARE = 32  # bytes: random numbers are drawn a few at a time, so the last ones may be too many
 
 
 _memories: weakref.WeakSet[DeviceMemory] = weakref.WeakSet()
@@ -45,11 +46,12 @@ class Buffer:
 
     __slots__ = ("address", "dtype", "line", "name", "nbytes", "number", "owner", "shape", "size", "variable")
 
-    def __init__(self, owner: np.ndarray, maker: Any) -> None:
+    def __init__(self, owner: np.ndarray, array: np.ndarray, maker: Any) -> None:
         self.owner: Any = owner  # a weak reference to it, once it has memory
         self.nbytes = owner.nbytes
-        self.shape = owner.shape
-        self.dtype = owner.dtype
+        told = array if owner.nbytes - array.nbytes < _SPARE else owner  # people know the shape of the tensor
+        self.shape = told.shape
+        self.dtype = told.dtype
         self.name: str = maker.name
         self.line = getattr(maker, "line", None)
         self.variable = maker.name if isinstance(maker, Cell) else None  # that holds it; the Cell would hold the array
@@ -136,18 +138,18 @@ class DeviceMemory:
         found = self._of(owner)
         if found is None:
             try:
-                self._allocate(owner, maker)
+                self._allocate(owner, array, maker)
             except OutOfMemory as error:
                 raise self._exhausted(error, array, maker) from None
         elif isinstance(maker, Cell):
             found.variable = maker.name
 
-    def _allocate(self, owner: np.ndarray, maker: Any, again: bool = True) -> None:
+    def _allocate(self, owner: np.ndarray, array: np.ndarray, maker: Any, again: bool = True) -> None:
         try:
             with self._lock:
                 self._free_the_gone()
                 if self._of(owner) is None:  # still
-                    self._register(owner, Buffer(owner, maker))
+                    self._register(owner, Buffer(owner, array, maker))
             self._drain()
             beside, self.beside = self.beside, []
             for other in beside:
@@ -157,7 +159,7 @@ class DeviceMemory:
             if not again:
                 raise
             gc.collect()  # what only a cycle of Python objects holds is no reason to fail
-            self._allocate(owner, maker, again=False)
+            self._allocate(owner, array, maker, again=False)
 
     def _register(self, owner: np.ndarray, buffer: Buffer) -> None:
         key = id(owner)

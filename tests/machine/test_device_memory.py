@@ -206,6 +206,16 @@ def test_the_lines_of_the_program_are_in_the_usage(memory):
     assert f"{__file__}:" in memory.usage() and "in test_the_lines_of_the_program" in memory.usage()
 
 
+def test_a_tensor_has_the_shape_that_the_program_knows(memory):
+    """Numbers are drawn four at a time, and what a kernel gives may be a view of them; a small part is told as all."""
+    drawn = np.zeros((256, 4), "f")
+    kept = [memory.keep(drawn.reshape(32, 32), node("drawn"))]
+    kept.append(memory.keep(np.zeros((250, 4), "u4").reshape(-1)[:999].view("f"), node("cut")))
+    kept.append(memory.keep(np.zeros((240, 4), "f")[:9], node("part")))
+    told = sorted(line.strip().partition(" from ")[2] for line in memory.usage().splitlines()[1:])
+    assert told == ["cut: float[999]", "drawn: float[32,32]", "part: float[240,4]"] and len(kept) == 3
+
+
 def test_many_small_tensors_are_one_line(memory):
     kept = [memory.keep(kib(1), node(f"n{i}")) for i in range(20)]
     lines = memory.usage().splitlines()
