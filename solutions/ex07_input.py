@@ -20,7 +20,7 @@ tf.logging.set_verbosity(tf.logging.FATAL)  # what threads log of their errors i
 # %% [markdown]
 # ## A thread that fails
 #
-# First look. A thread of the queue runner below fails at its third line. Which error does `sess.run` raise, and which one
+# First look. A thread of the queue runner below fails at its second number. Which error does `sess.run` raise, and which one
 # does `join`? Predict, then run.
 
 # %%

@@ -404,8 +404,9 @@ clients.join(60)
 print(f"ended with {type(ended[0]).__name__}: {ended[0].message.splitlines()[0]}")
 
 # %% [markdown]
-# No: what waits to be put in may still go in, and a plain `close` waits for that. It is the third one in the circle. With
-# `cancel_pending_enqueues=True`, whoever waits to put something in gets an error instead.
+# No: what waits to be put in may still go in, and a plain `close` waits for that: now three wait. With
+# `cancel_pending_enqueues=True`, whoever waits to put something in gets an error instead: `CancelledError`. The trainer gets
+# one, too: `OutOfRangeError`, since no label will come any more. (Which of the two you see above is chance.)
 #
 # **A cure?** More room. **Predict: how much is just enough for a file of 10 examples?**
 

@@ -334,8 +334,8 @@ tf.viz.rates(results[4][1], title="Four readers and a GPU")
 tf.viz.queues(results[4][1], title="The queues with four readers")
 
 # %% [markdown]
-# Now training sets the pace, as it should: it hardly ever waits, the queue is full, and the readers wait to put. More readers
-# would gain nothing.
+# Now training sets the pace, as it should: it hardly ever waits. The queue is full half of the time, and then the readers wait
+# to put. More readers would gain nothing.
 #
 # ## Now break it: a forgotten `start_queue_runners`
 #

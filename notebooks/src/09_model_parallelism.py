@@ -260,7 +260,9 @@ tf.viz.placement(two_cnn.graph, max_boxes=14, title="A convolutional network, cu
 tf.viz.timeline(two_cnn.trace, title="Half of each image on each GPU")
 
 # %% [markdown]
-# The lower half of the images crosses once, then a row per layer and direction. Nearly all of the time both GPUs compute.
+# The lower half of the images crosses once, then a row per layer and direction. Nearly all of the time both GPUs compute. They
+# are not twice as fast all the same: cutting off borders (`strided_slice`) and putting them on (`concat`) is work, too, which
+# one GPU alone has not.
 #
 # (`tf.model_parallel.conv2d(x, 32, 3, devices, by="rows")` cuts a layer for you, over any number of devices and with any
 # window. It puts the pieces together after each layer, so it sends more than we did.)
@@ -389,7 +391,8 @@ tf.viz.what_if({"one GPU": alone.step} | some, links=0, title="A pipeline of fou
 # %% [markdown]
 # If K stages take equally long, and sending took no time, we could count: M micro-batches are through after M + K − 1 turns,
 # and each GPU has nothing to do in K − 1 of them. So the bubble is (K − 1) / (M + K − 1). The next cell measures it, with
-# transfers that take no time and with real ones.
+# transfers that take no time and with real ones. (The picture's «idle» is more than the bubble: it counts the whole step, also
+# while the inputs come from the CPU. The bubble begins when the first GPU begins.)
 
 # %%
 gpus = [f"/gpu:{i}" for i in range(LAYERS)]
@@ -474,7 +477,8 @@ for count in (1, 2):
 #
 # - Make the batch smaller or the layers wider (`BATCH`, `UNITS`). When does the cut through the layers pay more?
 # - Cut through the layers with four GPUs: `run(by_units, 4, inputs)`. Is it twice as good as with two?
-# - Give the pipeline a slow stage: one layer with twice as many units. Which GPU never waits then?
+# - Give the pipeline slow stages: with 2,048 units in the second layer, `kernels[1]` and `kernels[2]` are twice as large. Which
+#   GPU waits least then, once it has begun?
 #
 # ## What you can do now
 #
