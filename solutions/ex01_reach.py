@@ -55,7 +55,8 @@ def show(sess, *ops):
     for device in sess.trace(ops).step_stats.dev_stats:
         for node in device.node_stats:
             if node.node_name == "RecvTensor":
-                print(device.device[21:], " RecvTensor", node.timeline_label.replace("/job:worker/replica:0", ""))
+                way = node.timeline_label.replace("/job:worker/replica:0", "")
+                print(device.device[21:], " RecvTensor", way)
             elif node.node_name in [op.name for op in ops]:
                 print(device.device[21:], " runs", node.node_name)
 

@@ -48,7 +48,7 @@ class Prediction:
     @property
     def right(self) -> bool:
         """True if these are all right letters, and no others."""
-        return bool(self.letters) and not self._wrong and not self._missing
+        return self.letters == {choice.letter for choice in self.question.choices if choice.right}
 
     @property
     def text(self) -> str:
@@ -68,16 +68,8 @@ class Prediction:
         return {"text/plain": self.text, "text/html": self.html}
 
     @property
-    def _wrong(self) -> list[Choice]:
-        return [choice for choice in self.question.choices if choice.letter in self.letters and not choice.right]
-
-    @property
     def _missing(self) -> list[Choice]:
         return [choice for choice in self.question.choices if choice.right and choice.letter not in self.letters]
-
-    @property
-    def _chosen(self) -> str:
-        return "".join(sorted(self.letters))
 
     @property
     def _told(self) -> bool:
@@ -91,7 +83,8 @@ class Prediction:
         if not self._told:
             return f"{self.question.id}: not yet"
         answer = "".join(choice.letter for choice in self.question.choices if choice.right)
-        return f"{self.question.id}: {answer} is right{'' if self.right else f', you chose {self._chosen}'}"
+        chosen = "" if self.right else f", you chose {''.join(sorted(self.letters))}"
+        return f"{self.question.id}: {answer} is right{chosen}"
 
     def _rows(self) -> Iterator[Row]:
         for choice in self.question.choices:
@@ -164,9 +157,9 @@ def _example(question: Question) -> str:
 
 def _html_row(row: Row) -> Markup:
     mark = pages.badge(row.choice.right, f"{_SIGNS[row.choice.right]} {_WORDS[row.choice.right]}")
-    note = tag("div", _code(row.note), style=pages.SOFT)
-    told = join([tag("div", _code(row.choice.text)), note]) if row.note else _code(row.choice.text)
-    cells = (tag("b", row.choice.letter), mark, told)
+    sentence = tag("div", _code(row.choice.text), style=pages.SOFT if row.note else None)  # the note is what is new
+    note = [tag("div", _code(row.note))] if row.note else []
+    cells = (tag("b", row.choice.letter), mark, join([sentence, *note]))
     return tag("tr", *(tag("td", cell, style=pages.CELL) for cell in cells))
 
 
