@@ -8,6 +8,7 @@ Everything is a pure function of its arguments and of the style that is set; mat
 functions that need them.
 """
 
+from dtflab.viz.busy import busy
 from dtflab.viz.card_history import card_history
 from dtflab.viz.cards import cards
 from dtflab.viz.clients import clients
@@ -35,6 +36,7 @@ __all__ = [
     "placement",
     "timeline",
     "memory",
+    "busy",
     "cards",
     "card_history",
     "curve",

@@ -38,7 +38,7 @@ def drawings(clock: str = "real") -> Iterator[dict[str, Draw]]:
     """
     with contextlib.ExitStack() as stack:
         found: dict[str, Draw] = {}
-        for scene in (_queues, _training, _cluster, _on_gpus, _shared_card, _steps, _what_ifs, _logs):
+        for scene in (_queues, _training, _cluster, _on_gpus, _shared_card, _steps, _what_ifs, _searches, _logs):
             with tf.Graph().as_default():
                 found |= scene(stack, clock)
         yield found
@@ -175,6 +175,24 @@ def _what_ifs(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
         "estimate": lambda: viz.estimate(found),
         "virtual_timeline": lambda: viz.timeline(question.base),
     }
+
+
+def _searches(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
+    """Three networks of other sizes, each on a GPU of its own, in virtual time."""
+    cluster = stack.enter_context(tf.Cluster(worker=3, gpus=1, clock="virtual"))
+
+    def train(client: Any) -> None:
+        with tf.device(f"{client.device}/gpu:0"):
+            size = 500 * (client.index + 1)
+            product = tf.matmul(tf.ones([size, size]), tf.ones([size, size]))
+        with tf.Session(client.target) as sess:
+            for _ in range(4):
+                sess.run(product.op)
+                tf.sim.sleep(1e-3)
+
+    cluster.run(train)
+    log = cluster.log()
+    return {"busy": lambda: viz.busy(log)}
 
 
 def _logs(stack: contextlib.ExitStack, clock: str) -> dict[str, Draw]:
