@@ -1,0 +1,55 @@
+"""A question of a teacher's own, answers to it, and `dtflab grade` as a teacher calls it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.house import ROOT
+
+CHECKS = """
+from dtflab.grading.questions import Wrong, register
+
+question = register("numbers/q9", "Double it", answer="twice", hints=("Add it.", "Multiply by 2."))
+
+@question.check("Some number", points=3, seconds=2)
+def any_number(answer, random):
+    number = random.randrange(1, 1000)
+    if (got := answer(number)) != 2 * number:
+        raise Wrong(f"twice({number}) gave {got!r}; expected is {2 * number}")
+
+@question.check("Nothing", points=1, seconds=2)
+def nothing(answer, random):
+    if answer(0) != 0:
+        raise Wrong("twice(0) is 0")
+"""
+RIGHT = "def twice(n):\n    return 2 * n"
+WRONG = "def twice(n):\n    return 3 * n"
+ASKS = 'dtflab.grade("numbers/q9")'
+
+
+def percent(*cells):
+    return "".join(f"# %%\n{cell}\n\n" for cell in cells)
+
+
+def sleepers(seconds):
+    """Processes that are still there, known by how long they sleep: each test file has seconds of its own."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found += [path.parent.name] if seconds.encode() in path.read_bytes() else []
+        except OSError:
+            continue  # it has ended meanwhile
+    return found
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "dtflab", "grade", *map(str, arguments)]
+
+
+def grade(*arguments, **environment):
+    return subprocess.run(
+        command(*arguments), env={**os.environ, **environment}, capture_output=True, text=True, timeout=300, cwd=ROOT
+    )

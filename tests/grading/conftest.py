@@ -1,0 +1,18 @@
+"""Folders of a class: checks, submissions, marks."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.grading.classroom import CHECKS
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """The checks, the submissions, and a place for the marks."""
+    base = tmp_path_factory.mktemp("class")
+    checks, work, marks = base / "checks", base / "ex9", base / "marks"
+    for folder in (checks, work, marks):
+        folder.mkdir()
+    (checks / "numbers.py").write_text(CHECKS)
+    return checks, work, marks

@@ -1,0 +1,73 @@
+"""A program in a process of its own: its limits, what is told of its end, and that nothing of it stays."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from dtflab.grading import isolation
+from tests.grading.classroom import sleepers
+
+SLEEPER = "86397"  # seconds: what processes that stay behind are known by
+LONG = isolation.Limits(seconds=20)
+
+
+def run(code, tmp_path, limits=LONG, **options):
+    return isolation.run([sys.executable, "-c", code], limits, tmp_path, **options)
+
+
+def test_a_program_ends_by_itself(tmp_path):
+    heard = []
+    code = (
+        "import os, sys; print(input()); os.write(int(sys.argv[1]), b'one\\ntw'); os.write(int(sys.argv[1]), b'o\\n')"
+    )
+    ended = run(code, tmp_path, given="hello\n", heard=heard.append)
+    assert (ended.told, ended.output, heard) == ("", "hello\n", ["one", "two"])
+
+
+EATER = "import time; x = b'x' * 200_000_000; time.sleep(99)"
+
+LIMITS = {
+    "time": ("import time; time.sleep(99)", isolation.Limits(seconds=0.3), "Stopped after 0.3 s: it did not"),
+    "memory": (
+        EATER,
+        isolation.Limits(20, memory=100 * 2**20),
+        "Stopped: it held more than 100",
+    ),
+    "memory of a child": (
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {EATER!r}], env={{}})",
+        isolation.Limits(20, memory=100 * 2**20),
+        "Stopped: it held more than 100",
+    ),
+    "status": ("import sys; sys.exit(7)", isolation.Limits(20), "It ended with exit status 7."),
+    "signal": ("import os; os.abort()", isolation.Limits(20), "It crashed: signal SIGABRT."),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_limit_is_a_sentence(name, tmp_path):
+    code, limits, told = LIMITS[name]
+    assert run(code, tmp_path, limits).told.startswith(told)
+
+
+def test_a_caller_can_stop_it(tmp_path):
+    assert run("import time; time.sleep(99)", tmp_path, stopped=lambda: True).told == "Stopped by its caller."
+
+
+def test_nothing_stays_when_the_caller_is_interrupted(tmp_path):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(f"import time; time.sleep({SLEEPER})", tmp_path, stopped=interrupted)
+    assert sleepers(SLEEPER) == []
+
+
+def test_a_check_may_start_programs_and_is_stopped_with_them(tmp_path):
+    """The watchdog's exception arrives between two looks, and takes the program along."""
+    from dtflab.grading import watchdog
+
+    outcome = watchdog.call(lambda: run(f"import time; time.sleep({SLEEPER})", tmp_path), 0.5)
+    assert outcome.stopped and not outcome.left_running
+    assert sleepers(SLEEPER) == []
