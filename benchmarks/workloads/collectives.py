@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from benchmarks.servers import free_addresses
 from benchmarks.workloads.training import _data, _mlp
-from benchmarks.workloads.workload import KEPT, Measure, Row, best, workload
+from benchmarks.workloads.workload import KEPT, Measure, Row, best, in_threads, workload
 
 WORKERS = 4
 
@@ -61,14 +60,7 @@ def _all_workers(tf: Any, way: str) -> Callable[[], None]:
     spec, targets = _servers(tf, worker=WORKERS, **({"ps": 1} if way == "PS" else {}))
     steps = [_client(tf, spec, targets[index], index, way) for index in range(WORKERS)]
 
-    def together() -> None:
-        threads = [threading.Thread(target=lambda s=step: [s() for _ in range(25)]) for step in steps]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    return together
+    return in_threads(steps, 25)
 
 
 def _client(tf: Any, spec: Any, target: str, index: int, way: str) -> Callable[[], Any]:

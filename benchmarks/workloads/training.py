@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from benchmarks.servers import free_addresses
-from benchmarks.workloads.workload import KEPT, Measure, Row, best, workload
+from benchmarks.workloads.workload import KEPT, Measure, Row, best, in_threads, workload
 
 
 def _data(size: int, batch: int) -> tuple[Any, Any]:
@@ -91,13 +90,7 @@ def ps_training(tf: Any) -> Measure:
     KEPT.extend(servers)
     steps = [_ps_client(tf, spec, servers[1 + index].target, index) for index in (0, 1)]
 
-    def together() -> None:
-        threads = [threading.Thread(target=lambda s=step: [s() for _ in range(25)]) for step in steps]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
+    together = in_threads(steps, 25)
     return lambda: [25 * len(steps) / best(together, 1, batches=20)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -65,3 +66,16 @@ def best(function: Callable[[], Any], calls: int, batches: int = 50) -> float:
         return (time.perf_counter() - start) / calls
 
     return min(batch() for _ in range(batches))
+
+
+def in_threads(steps: Sequence[Callable[[], Any]], turns: int) -> Callable[[], None]:
+    """A call of each of the steps so many times, each in a thread of its own."""
+
+    def together() -> None:
+        threads = [threading.Thread(target=lambda s=step: [s() for _ in range(turns)]) for step in steps]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    return together

@@ -40,7 +40,7 @@ UNKNOWN_CARDINALITY = -2
 _INT64_MAX = 2**63 - 1
 
 
-class Dataset:
+class Dataset(structures.HasElements):
     """A sequence of elements: nested tuples and dicts of tensors.
 
     Iterators of four kinds give the elements, one per step: see `make_one_shot_iterator`,
@@ -52,23 +52,6 @@ class Dataset:
         self._variant_tensor = variant_tensor
         self._structure = element_structure
         self._options = options or Options()
-
-    # -- what an element is -----------------------------------------------------------------------------------------
-
-    @property
-    def output_types(self) -> Any:
-        """The dtype of each component, nested as an element is."""
-        return structures.types_of(self._structure)
-
-    @property
-    def output_shapes(self) -> Any:
-        """The static shape of each component."""
-        return structures.shapes_of(self._structure)
-
-    @property
-    def output_classes(self) -> Any:
-        """The Python class of each component: Tensor, SparseTensor, …"""
-        return structures.classes_of(self._structure)
 
     def __repr__(self) -> str:
         return f"<{self._variant_tensor.op.type} shapes: {self.output_shapes}, types: {self.output_types}>"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MANY_CALLS = 32
 
 
-class Iterator:
+class Iterator(structures.HasElements):
     """Gives the elements of a data set, one per step that runs what `get_next` returns."""
 
     def __init__(self, iterator_resource: Tensor, initializer: Operation | None, structure: Any) -> None:
@@ -119,21 +119,6 @@ class Iterator:
                 return made  # type: ignore[no-any-return]
             self._string_handle = made
         return self._string_handle
-
-    @property
-    def output_types(self) -> Any:
-        """The dtype of each component, nested as an element is."""
-        return structures.types_of(self._structure)
-
-    @property
-    def output_shapes(self) -> Any:
-        """The static shape of each component."""
-        return structures.shapes_of(self._structure)
-
-    @property
-    def output_classes(self) -> Any:
-        """The Python class of each component."""
-        return structures.classes_of(self._structure)
 
 
 def one_shot(dataset: Dataset) -> Iterator:

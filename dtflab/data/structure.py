@@ -214,3 +214,24 @@ def shapes_of(structure: Any) -> Any:
 
 def classes_of(structure: Any) -> Any:
     return nest.map_structure(lambda leaf: leaf.kind, structure)
+
+
+class HasElements:
+    """A data set or an iterator: its elements have one structure."""
+
+    _structure: Any
+
+    @property
+    def output_types(self) -> Any:
+        """The dtype of each component, nested as an element is."""
+        return types_of(self._structure)
+
+    @property
+    def output_shapes(self) -> Any:
+        """The static shape of each component."""
+        return shapes_of(self._structure)
+
+    @property
+    def output_classes(self) -> Any:
+        """The Python class of each component: Tensor, SparseTensor, …"""
+        return classes_of(self._structure)

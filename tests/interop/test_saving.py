@@ -6,6 +6,7 @@ import pytest
 
 import dtflab as tf
 from tests.interop.peer import addresses
+from tests.interop.programs.calls import saved
 
 PS, WORKER = "/job:ps/task:0", "/job:worker/task:0"
 VALUES = [[[1.5, 2.5]], ["text", ""]]
@@ -25,19 +26,7 @@ def our_servers():
 
 
 def by_dtflab(target, prefix, act):
-    """The program `saved` of tf_programs, with a dtflab client."""
-    with tf.Graph().as_default(), tf.Session(target) as session:
-        with tf.device(PS):
-            a = tf.Variable([[1.5, 2.5]], name="a", use_resource=True)
-        with tf.device(WORKER):
-            b = tf.Variable(["text", ""], name="b")
-        saver = tf.train.Saver(sharded=True)
-        if act == "save":
-            session.run([a.initializer, b.initializer])
-            saver.save(session, prefix)
-        else:
-            saver.restore(session, prefix)
-        return [session.run(a).tolist(), [item.decode() for item in session.run(b)]]
+    return saved(tf, target, PS, WORKER, prefix, act)
 
 
 def test_shards_of_any_cluster_are_read_by_any_other(tensorflow, tensorflow_servers, our_servers, tmp_path):

@@ -15,6 +15,7 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
 import dtflab
+from tests.oracle.input_files import write_records, write_texts
 from tests.oracle.programs import Programs
 from tests.oracle.test_data import as_written, outcome, plain
 
@@ -25,17 +26,11 @@ TEXTS = {"a": b"one\ntwo\r\n\nfour", "b": b"x\n", "empty": b"", "fixed": b"HEAD"
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, text in TEXTS.items():
-        Path(name).write_bytes(text)
+    write_texts(TEXTS)
     Path("a.gz").write_bytes(gzip.compress(TEXTS["a"]))
     Path("a.z").write_bytes(zlib.compress(TEXTS["a"]))
     Path("fixed.gz").write_bytes(gzip.compress(TEXTS["fixed"]))
-    for name, kind in (("r", ""), ("r.gz", "GZIP"), ("r.z", "ZLIB")):
-        with dtflab.python_io.TFRecordWriter(name, kind) as writer:
-            for record in (b"one", b"", b"three"):
-                writer.write(record)
-    good = Path("r").read_bytes()
-    Path("r.bad").write_bytes(good[:20] + b"!" + good[21:])
+    write_records()
 
 
 @program.each()

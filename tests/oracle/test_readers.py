@@ -17,6 +17,7 @@ pytest.importorskip("tensorflow")
 import dtflab
 from dtflab.graph.apply_op import apply_op
 from tests.oracle.graph_defs import both
+from tests.oracle.input_files import write_records, write_texts
 from tests.oracle.programs import Programs
 
 program = Programs()
@@ -29,17 +30,10 @@ TEXTS = {
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, text in TEXTS.items():
-        Path(name).write_bytes(text)
+    write_texts(TEXTS)
     Path("fixed.z").write_bytes(zlib.compress(TEXTS["fixed"]))
     Path("fixed.gz").write_bytes(gzip.compress(TEXTS["fixed"]))
-    for name, kind in (("r", ""), ("r.gz", "GZIP"), ("r.z", "ZLIB")):
-        with dtflab.python_io.TFRecordWriter(name, kind) as writer:
-            for record in (b"one", b"", b"three"):
-                writer.write(record)
-    good = Path("r").read_bytes()
-    Path("r.bad").write_bytes(good[:20] + b"!" + good[21:])
-    Path("r.cut").write_bytes(good[:-3])
+    write_records()
 
 
 @program.each()

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import dtflab as tf
 from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Network, Nic, Processor
 from dtflab.sim.cluster_models import cluster_model
@@ -36,3 +37,13 @@ def layered(sizes, forward_s=0.1, backward_s=0.2, output_bytes=0, name="layered"
         for i, size in enumerate(sizes)
     )
     return Profile(name, 10, layers)
+
+
+def three_layers(batch, width):
+    """The loss of three equal layers, as a graph."""
+    x = tf.zeros([batch, width])
+    for i in range(3):
+        x = tf.layers.dense(
+            x, width, activation=tf.nn.relu, name=f"layer_{i}", kernel_initializer=tf.zeros_initializer()
+        )
+    return tf.reduce_mean(tf.square(x))

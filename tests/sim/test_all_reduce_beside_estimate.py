@@ -9,18 +9,10 @@ import pytest
 import dtflab as tf
 from dtflab import sim
 from dtflab.sim.parameters import IDEAL
+from tests.sim.networks import three_layers
 
 BATCH, WIDTH, STEPS = 64, 512, 4
 NETWORK = sim.Network(sim.Nic("a NIC", 125e6, 5e-5, "assumed"), switch_latency_s=0.0, per_message_cpu_s=0.0)
-
-
-def loss():
-    x = tf.zeros([BATCH, WIDTH])
-    for i in range(3):
-        x = tf.layers.dense(
-            x, WIDTH, activation=tf.nn.relu, name=f"layer_{i}", kernel_initializer=tf.zeros_initializer()
-        )
-    return tf.reduce_mean(tf.square(x))
 
 
 def run(workers, algorithm, fusion_bytes):
@@ -32,7 +24,7 @@ def run(workers, algorithm, fusion_bytes):
                 tf.train.GradientDescentOptimizer(0.1), client.cluster_spec, client.index, algorithm=algorithm,
                 bucket_bytes=fusion_bytes,
             )  # fmt: skip
-            step = optimizer.minimize(loss())
+            step = optimizer.minimize(three_layers(BATCH, WIDTH))
         with tf.Session(client.target, config=tf.ConfigProto(allow_soft_placement=True)) as session:
             session.run(tf.global_variables_initializer())
             sim.sleep(1.0 - sim.now())  # so that all begin at once
@@ -50,7 +42,7 @@ def test_steps_take_as_long(algorithm, workers, fusion_bytes, bound):
     """Without buckets the program's gradients overlap on the wires, where the estimate has one after the other."""
     seconds, machines = run(workers, algorithm, fusion_bytes)
     with tf.Graph().as_default():
-        network = sim.Profile.from_graph(loss(), batch=BATCH)
+        network = sim.Profile.from_graph(three_layers(BATCH, WIDTH), batch=BATCH)
     values = dataclasses.replace(IDEAL, flop_efficiency=0.5)
     found = sim.estimate(
         network, machines, STEPS, "allreduce", parameters=values, algorithm=algorithm, fusion_bytes=fusion_bytes

@@ -14,18 +14,10 @@ import dtflab as tf
 from dtflab import sim
 from dtflab.hardware.parts import Processor
 from dtflab.sim.parameters import IDEAL
+from tests.sim.networks import three_layers
 
 BATCH, WIDTH, STEPS = 64, 512, 8
 SLOW = Processor("card of 5 GFLOP/s", "GPU", {"float32": 5e9}, 1 << 34, 1e11, 1e-6, 1, "made up")
-
-
-def loss():
-    x = tf.zeros([BATCH, WIDTH])
-    for i in range(3):
-        x = tf.layers.dense(
-            x, WIDTH, activation=tf.nn.relu, name=f"layer_{i}", kernel_initializer=tf.zeros_initializer()
-        )
-    return tf.reduce_mean(tf.square(x))
 
 
 def run(workers, servers):
@@ -34,7 +26,7 @@ def run(workers, servers):
     def program(client):
         setter = tf.train.replica_device_setter(cluster=cluster.spec, worker_device=f"{client.device}/gpu:0")
         with tf.device(setter):
-            step = tf.train.GradientDescentOptimizer(0.1).minimize(loss())
+            step = tf.train.GradientDescentOptimizer(0.1).minimize(three_layers(BATCH, WIDTH))
         with tf.Session(client.target, config=tf.ConfigProto(allow_soft_placement=True)) as session:
             if client.index == 0:
                 session.run(tf.global_variables_initializer())
@@ -61,7 +53,7 @@ def test_free_running_workers_make_as_many_steps_per_second(workers, servers, bo
     end = moments[:, -1].min()
     measured = np.clip((end - moments[:, :-1]) / np.diff(moments), 0, 1).sum() / (end - 1.0)
     with tf.Graph().as_default():
-        network = sim.Profile.from_graph(loss(), batch=BATCH)
+        network = sim.Profile.from_graph(three_layers(BATCH, WIDTH), batch=BATCH)
     values = dataclasses.replace(IDEAL, message_s=machines.network.per_message_cpu_s, flop_efficiency=0.5)
     found = sim.estimate(network, machines, STEPS, "ps_async", parameters=values, strategy="round_robin")
     assert found.throughput / BATCH == pytest.approx(measured, rel=bound)
@@ -76,7 +68,7 @@ def run_in_step(workers, servers, network):
             global_step = tf.train.get_or_create_global_step()
             plain = tf.train.GradientDescentOptimizer(0.1)
             optimizer = tf.train.SyncReplicasOptimizer(plain, replicas_to_aggregate=workers)
-            step = optimizer.minimize(loss(), global_step=global_step)
+            step = optimizer.minimize(three_layers(BATCH, WIDTH), global_step=global_step)
         hook = optimizer.make_session_run_hook(client.index == 0, num_tokens=0)
         config = tf.ConfigProto(allow_soft_placement=True)
         moments = []
@@ -98,7 +90,7 @@ def test_workers_in_step_take_as_long(workers, servers, bound, network):
     """With SyncReplicasOptimizer, its accumulators and its tokens."""
     steps, machines = run_in_step(workers, servers, network)
     with tf.Graph().as_default():
-        profile = sim.Profile.from_graph(loss(), batch=BATCH)
+        profile = sim.Profile.from_graph(three_layers(BATCH, WIDTH), batch=BATCH)
     values = dataclasses.replace(IDEAL, message_s=machines.network.per_message_cpu_s, flop_efficiency=0.5)
     found = sim.estimate(profile, machines, 4, "ps_sync", parameters=values, strategy="round_robin")
     assert found.step_time == pytest.approx(steps[:, -1].max(), rel=bound)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.interop.programs.calls import in_parts
 from tests.interop.programs.errors import kind_of
 from tests.interop.programs.site import PS, WORKER, Site
 
@@ -77,19 +78,7 @@ def callables(tf: Any, site: Site) -> list[float]:
 
 def partial_run(tf: Any, site: Site) -> list[float]:
     """A step that is fed and fetched in several calls, on both tasks; twice."""
-    with tf.device(PS):
-        x = tf.placeholder(tf.float32, [])
-        doubled = x * 2.0
-    with tf.device(WORKER):
-        y = tf.placeholder(tf.float32, [])
-        product = doubled * y
-    with tf.Session(site.target) as sess:
-        found = []
-        for start in (1.0, 2.0):
-            handle = sess.partial_run_setup([doubled, product], [x, y])
-            found.append(float(sess.partial_run(handle, doubled, {x: start})))
-            found.append(float(sess.partial_run(handle, product, {y: found[-1] + 1})))
-        return found
+    return in_parts(tf, site.target, PS, WORKER)
 
 
 def devices(tf: Any, site: Site) -> list[Any]:
