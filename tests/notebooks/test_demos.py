@@ -45,6 +45,15 @@ def test_more_spares_than_workers_leave_one_gradient(run):
     assert "sync, 1 to spare" in picture.sentence
 
 
+def test_a_very_slow_network_costs_half_of_the_steps(run):
+    race, steps = run("race")["race"], {}
+    for network in ("1Mb/s", "100Mb/s"):
+        *_, picture = race(workers=8, spares=1, stragglers=0.3, network=network)
+        steps[network] = [int(count) for count in re.findall(r"\((\d+) steps\)", picture.sentence)]
+    shares = [slow / fast for slow, fast in zip(*steps.values(), strict=True)]
+    assert len(shares) == 3 and shares == pytest.approx([0.5] * 3, abs=0.1)
+
+
 def test_spares_pay_when_steps_vary(run):
     race, ends = run("race")["race"], {}
     for varies in (0, 1.0):

@@ -93,7 +93,7 @@ def race(workers, spares, stragglers, network):
             stragglers=tf.sim.lognormal(stragglers) if stragglers else None,
         )[name]  # fmt: skip
         lines[f"{name} ({run.steps} steps)"] = np.minimum(run.loss_at(times), 2.5)
-        yield tf.viz.curve(times, lines, "virtual time (s)", f"loss, {workers} workers")
+        yield tf.viz.curve(times, lines, "virtual time (s)", f"loss, {workers} workers", height=2.8)
 
 
 # %% [markdown]
@@ -114,15 +114,16 @@ explore(
         [0, 0.1, 0.3, 0.6, 1.0], 0.3, "How much steps vary. At 0 nobody is late."
     ),
     network=Slider(
-        ["10Mb/s", "100Mb/s", "1Gb/s"], "100Mb/s", "Does everybody wait for the wire?"
+        ["1Mb/s", "10Mb/s", "100Mb/s"], "100Mb/s", "Does everybody wait for the wire?"
     ),
 )  # fmt: skip
 
 # %% [markdown]
 # ## What to say
 #
-# - **Async** makes by far the most steps, but each rests on old weights. With two workers that hardly matters; with sixteen
-#   its rate must be small.
+# - **Async** makes by far the most steps, but each rests on old weights. The more workers, the smaller its rate must be: here it
+#   is 0.15 divided by their number.
 # - **Sync** makes few, good steps. Each lasts as long as its slowest worker.
+# - **The network** matters when it is very slow: at 1 Mb/s all make about half of their steps.
 # - **Spares** cut off the stragglers. With 8 workers and `stragglers` at 0 they gain nothing; at 1.0, two to spare end with
 #   a loss that is a third lower.
