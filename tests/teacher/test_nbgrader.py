@@ -121,3 +121,25 @@ def test_dtflab_grades_the_same_folder_alike(course):
     keys = ("assignment", "student_id", "score", "max_score")
     theirs, ours = ([[row[key] for key in keys] for row in rows(course / name)] for name in ("grades.csv", "ours.csv"))
     assert ours == theirs
+
+
+@pytest.mark.timeout(400)
+def test_a_choice_is_released_without_its_letters_and_costs_no_points(tmp_path):
+    name = "ex01_no_pins"
+    (tmp_path / "nbgrader_config.py").write_text(CONFIG)
+    build.write_nbgrader(tmp_path)
+    nbgrader(tmp_path, "generate_assignment", name, "--create")
+    released = nbformat.read(tmp_path / "release" / name / f"{name}.ipynb", as_version=4)
+    ours = nbformat.read(ROOT / "exercises" / f"{name}.ipynb", as_version=4)
+    assert [seen(cell) for cell in released.cells] == [seen(cell) for cell in ours.cells]
+
+    notebook = build.exercise(ROOT / "solutions" / f"{name}.py", solved=True)
+    (choice,) = (cell for cell in notebook.cells if cell.source == 'dtflab.predict("placement/q3", "CE")')
+    choice.source = 'dtflab.predict("placement/q3", "ABD")'
+    path = tmp_path / "submitted" / "ada" / name / f"{name}.ipynb"
+    path.parent.mkdir(parents=True)
+    path.write_text(build.text_of(notebook), encoding="utf-8")
+    nbgrader(tmp_path, "autograde", name, "--create")
+    nbgrader(tmp_path, "export", "--to", "grades.csv")
+    (ada,) = (row for row in rows(tmp_path / "grades.csv") if row["assignment"] == name)
+    assert (float(ada["score"]), float(ada["max_score"])) == (10.0, 10.0)
