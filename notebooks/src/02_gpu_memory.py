@@ -19,7 +19,8 @@ tf.simulate_gpus(4)
 # %% [markdown]
 # `smi` shows what NVIDIA's program `nvidia-smi` shows of real cards: each card with its memory, how much of that is in use,
 # and below them the programs that use it. Now there are none; the 11 MiB of each card are the driver's own. (Do you see a
-# second table? That is another notebook of yours that is still open. Each notebook plays a computer of its own.)
+# line «Other programs on this computer»? Other notebooks of yours are still open. Each notebook plays a computer of its
+# own, so you can leave them alone.)
 #
 # ## A program that needs eight bytes
 #
@@ -140,6 +141,7 @@ stop(first, second)
 
 # %%
 # Figure 12-4
+before = tf.smi()  # to begin a picture here, further below
 first = start(0.4)
 second = start(0.4)
 tf.viz.cards(tf.smi())
@@ -154,10 +156,12 @@ tf.viz.cards(tf.smi())
 
 # %%
 third = start(0.4)
-tf.viz.cards(tf.smi())
+tf.viz.card_history(tf.smi(), since=before)
 
 # %% [markdown]
-# 3 × 0.4 is more than 1: the third one fails at its first tensor, gets nothing, and holds nothing. The others noticed nothing;
+# This is one card, GPU 0, over time: from left to right what happened, one thing after the other, upwards its memory. Each
+# program is a band. The dashed frame is what the third one wanted. It sticks out above the line, which is all that the card
+# has: 3 × 0.4 is more than 1. So the third program fails at its first tensor, and holds nothing. The others noticed nothing;
 # first come, first served. *Which fraction would still fit? The picture says how much is free; try it with `start(…)` in a
 # cell of your own, and end it with `stop(…)`.*
 
@@ -223,7 +227,6 @@ for who in ("ann", "bob"):
     with tf.device(f"/job:{who}/gpu:0"):
         largest[who] = tf.reduce_max(tf.fill([mebibytes, 2**18], 1.0))
 
-seen = []  # the state of the card after each run
 with tf.Cluster({"ann": ["localhost:2222"], "bob": ["localhost:2223"]}, config=config) as cluster:
     for who, size in RUNS:
         with tf.Session(cluster.target_of(who, 0)) as sess:
@@ -231,9 +234,9 @@ with tf.Cluster({"ann": ["localhost:2222"], "bob": ["localhost:2223"]}, config=c
                 sess.run(largest[who], {mebibytes: size})
             except tf.errors.ResourceExhaustedError as error:
                 print(f"{who} needs {size} MiB: {error.message}")
-        seen.append(tf.smi())
+    state = tf.smi()  # before the cluster ends, and with it the two programs
 
-tf.viz.cards(seen[-1])
+tf.viz.cards(state)
 
 # %% [markdown]
 # Bob's program asked for a large piece, then for smaller and smaller ones, and failed. Ann holds 680 MiB, of which her tensors
@@ -241,27 +244,8 @@ tf.viz.cards(seen[-1])
 # she had 128. So her program asked for 512 more: each piece that it asks for is twice as large as the one before, or more.)
 # The same over time:
 
-
 # %%
-def held_by(who):
-    """MiB that a program held after each run."""
-    held = []
-    for state in seen:
-        processes = [process for process in state.hosts[0].processes if who in process.name]
-        held.append(sum(process.held for process in processes) / MIB)
-    return held
-
-
-tf.viz.curve(
-    range(1, len(RUNS) + 1),
-    {
-        "held by Ann": held_by("ann"),
-        "held by Bob": held_by("bob"),
-        "needed by the run": [size for _, size in RUNS],
-    },
-    xlabel="run",
-    ylabel="MiB",
-)
+tf.viz.card_history(state)
 
 # %% [markdown]
 # With `allow_growth`, programs run well for hours, and then one fails in the middle of its work, because of what *another* one

@@ -87,7 +87,6 @@ def seconds(clients):
 
 with tf.watch() as seen:
     eight, found = seconds(clients=range(8))
-busy = cluster.loads()
 one, _ = seconds(clients=[7])
 print(f"one network: {one:.2f} s; eight networks: {eight:.2f} s")
 
@@ -97,12 +96,10 @@ tf.viz.clients(seen, title="A network on each device")
 
 # %% [markdown]
 # Eight networks in the time of one. No two steps take equally long, so some clients end a little earlier, and whoever waits for
-# all waits for the slowest. But most of the time, all GPUs were busy:
+# all waits for the slowest. But most of the time, all GPUs were busy. Here is a row for each, filled while it computes:
 
 # %%
-for load in sorted(busy.processors, key=str):
-    if "gpu" in str(load):
-        print(f"{load}  {load.share:6.1%}  {'#' * round(40 * load.share)}")
+tf.viz.busy(cluster.log(), until=eight)
 
 # %% [markdown]
 # The validation set, which no network has trained on, says which are best:
@@ -385,7 +382,15 @@ tf.viz.queues(watched[1], title="The queue of queries, with one replica")
 
 # %% [markdown]
 # One replica is too slow: queries come faster than they are answered, and the queue grows and grows. With three, hardly any
-# query has to wait for a replica. More of them change nothing: a query still takes as long as the network needs for it.
+# query has to wait for a replica. More of them change nothing: a query still takes as long as the network needs for it. **With
+# six replicas, which part of the time does each GPU work?**
+
+# %%
+run = watched[6]
+tf.viz.busy(cluster.log(), since=run.began, until=run.ended, device="/gpu:0", title="Six replicas at work")
+
+# %% [markdown]
+# A quarter of it. Who wants no query to wait pays for GPUs that do: each of the short bars is one query.
 #
 # ## A new version, without an interruption
 #
