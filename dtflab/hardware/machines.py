@@ -180,7 +180,7 @@ def machines_for(
 
 def _racks(count: int, hosts: int) -> Rack:
     """As many racks, filled one after the other, without oversubscription."""
-    if count < 1:
+    if isinstance(count, bool) or count < 1:
         raise ValueError(f"A cluster stands in 1 rack or more, not {count}.")
     return Rack(f"{count} racks", math.ceil(hosts / count), 1.0, "asked for")
 

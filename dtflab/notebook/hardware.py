@@ -62,6 +62,8 @@ def _virtual(args: Any) -> dict[str, Any]:
         for name, find in (("network", catalogue.network), ("bus", catalogue.bus), ("cpu", catalogue.cpu)):
             if given[name] is not None:
                 find(given[name])
+        if args.racks is not None and args.racks < 1:
+            raise ValueError(f"--racks {args.racks}? A cluster stands in 1 rack or more.")
     except ValueError as error:
         raise UsageError(f"{error} For example: {EXAMPLE} --clock virtual --gpu K40 --network 10Gb/s") from None
     return given | {"clock": args.clock}

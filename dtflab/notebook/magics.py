@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -31,6 +32,19 @@ _EXAMPLE = hardware.EXAMPLE
 _VERBS = ("start", "status", "stop", "restart")
 _ENGINES = ("inprocess", "process")
 
+# What Tab offers: everything at once, or, of lines that hold Python, the options beside --feed and --session.
+_NEXT: dict[str, Callable[[], list[str]]] = {
+    "dtf_grade": lambda: [*(question.id for question in all_questions()), "--all", "--hint"],
+    "dtf_predict": lambda: [question.id for question in choices.with_choices()],
+    "dtf_smi": lambda: ["--period"],
+    "dtf_style": lambda: ["--projector", "--default"],
+}
+_OWN_OPTIONS = {
+    "dtf_step": ["--all"],
+    "dtf_placement": ["--scope", "--color-by"],
+    "dtf_timeline": ["--color-by"],
+}
+
 # Arguments that several magics have.
 _TRACED = argument(
     "fetches", nargs="*", help="what to run once, traced: Python, or names of ops and tensors; or a RunMetadata"
@@ -42,7 +56,7 @@ _COLOR_BY = argument("--color-by", help="device (default), job, time (how long e
 
 @magics_class
 class DtfMagics(Magics):
-    """All `%dtf_` magics: cluster, placement, timeline, memory, explain, step, smi, style, grade."""
+    """The magics cluster, smi, placement, timeline, memory, style, grade, predict, explain, step."""
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
@@ -96,7 +110,9 @@ class DtfMagics(Magics):
             if not separator or not count.isdigit():
                 raise UsageError(f"--job {item}? Write NAME=N, for example --job chief=1")
             jobs[job] = int(count)
-        if not any(jobs.values()) or min(jobs.values()) < 0:
+        if fewer := next((job for job, count in jobs.items() if count < 0), None):
+            raise UsageError(f"--{fewer} {jobs[fewer]}? A job has 0 tasks or more. For example: {_EXAMPLE}")
+        if not any(jobs.values()):
             raise UsageError(f"A cluster needs at least one task. For example: {_EXAMPLE}")
         if args.engine not in _ENGINES:
             raise UsageError(f"--engine {args.engine}? Choose {' or '.join(_ENGINES)}. For example: {_EXAMPLE}")
@@ -135,7 +151,10 @@ class DtfMagics(Magics):
         %dtf_smi                  the cards of this process and of its clusters; below, those of other programs
         %dtf_smi --period 0.5     with GPU-Util of the next half second
         """
-        return smi(parse_argstring(self.dtf_smi, line).period)
+        period = parse_argstring(self.dtf_smi, line).period
+        if not 0 <= period < math.inf:
+            raise UsageError(f"--period {period:g}? Give seconds, 0 or more. For example: %dtf_smi --period 0.5")
+        return smi(period)
 
     @magic_arguments()
     @argument("fetches", nargs="*", help="what to draw, and all that it needs: Python or names; all ops if none")
@@ -411,30 +430,25 @@ class DtfMagics(Magics):
 
     def complete(self, _: Any, event: Any) -> list[str]:
         """What may come next on a line that starts with one of the magics: options, verbs, names of clusters."""
-        words = event.line.split()
-        before = words[-1] if event.line.endswith(" ") else words[-2]
-        if words[0].lstrip("%") == "dtf_grade":
-            return [*(question.id for question in all_questions()), "--all", "--hint"]
-        if words[0].lstrip("%") == "dtf_predict":
-            return [question.id for question in choices.with_choices()]
-        if words[0].lstrip("%") == "dtf_smi":
-            return ["--period"]
-        if words[0].lstrip("%") == "dtf_style":
-            return ["--projector", "--default"]
-        if words[0].lstrip("%") != "dtf_cluster":
-            own = {
-                "dtf_step": ["--all"],
-                "dtf_placement": ["--scope", "--color-by"],
-                "dtf_timeline": ["--color-by"],
-            }.get(words[0].lstrip("%"), [])
-            if before == "--color-by":
-                return list(WAYS)
-            options = ["--feed", "--session", *own]
-            return options if event.symbol.startswith("-") else []
+        magic, *words = event.line.split()
+        told = words if event.line.endswith(" ") else words[:-1]
+        before = told[-1] if told else ""
+        name = magic.lstrip("%")
+        if not words and not event.line.endswith(" "):  # the name itself, which IPython completes
+            return []
+        if name == "dtf_cluster":
+            return self._complete_cluster(before, begins=not told, option=event.symbol.startswith("-"))
+        if name in _NEXT:
+            return _NEXT[name]()
+        if before == "--color-by":
+            return list(WAYS)
+        return ["--feed", "--session", *_OWN_OPTIONS.get(name, ())] if event.symbol.startswith("-") else []
+
+    def _complete_cluster(self, before: str, begins: bool, option: bool) -> list[str]:
         values = {"--engine": _ENGINES, "--name": tuple(self.clusters), **hardware.choices()}
         if before in values:
             return list(values[before])
-        verbs = _VERBS if len(words) <= 2 and not event.symbol.startswith("-") else ()
+        verbs = _VERBS if begins and not option else ()
         return [*verbs, *re.findall(r"--[\w-]+", self.dtf_cluster.__doc__.partition("optional arguments")[0])]
 
 

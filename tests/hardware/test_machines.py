@@ -78,6 +78,7 @@ def test_a_session_without_a_cluster():
     ({"gpus": 1, "gpu": "K41"}, "No GPU model 'K41'"),
     ({"cpu": {"worker": "laptop"}}, r"cpu says nothing of host a \(/job:ps/task:0\). Name it"),
     ({"racks": 0}, "1 rack or more, not 0"),
+    ({"racks": True}, "1 rack or more, not True"),
     ({"gpus": 1, "visible": {"/job:worker/task:0": [1]}}, "is shown card 1, but b has 1 cards"),
     ({"visible": {"/job:chief/task:0": [0]}}, "visible names /job:chief/replica:0/task:0, but the tasks are"),
 ])  # fmt: skip

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from IPython.core.completer import provisionalcompleter
 from IPython.core.error import UsageError
+from IPython.utils.capture import capture_output
 
 import dtflab as tf
 from dtflab.cluster.cluster import Cluster
@@ -71,7 +73,7 @@ def test_stop(shell):
     [
         ("", "at least one task"),
         ("--ps 0", "at least one task"),
-        ("--ps -1 --worker 2", "at least one task"),
+        ("--ps -1 --worker 2", "--ps -1? A job has 0 tasks or more"),
         ("--ps x", "invalid int value: 'x'"),
         ("--ps", "expected one argument"),
         ("--pss 1", "unrecognized arguments: --pss"),
@@ -89,14 +91,17 @@ def test_stop(shell):
         ("--worker 1 --clock virtual --gpu K41", "No GPU model 'K41' is known"),
         ("--worker 1 --clock virtual --network wet", "'wet'"),
         ("--worker 1 --clock virtual --bus pcie9", "pcie9"),
+        ("--worker 1 --clock virtual --racks 0", "--racks 0? A cluster stands in 1 rack or more"),
         ("--worker 1 --clock virtual --stragglers often", "Write NAME(SIZE)"),
         ("--worker 1 --clock virtual --stragglers normal(1)", "no distribution 'normal'"),
         ("--worker 1 --clock virtual --seed x", "invalid int value: 'x'"),
         ("--worker 1 --gpus 1 --visible chief=0", "--visible chief=…? The jobs are worker."),
     ],
 )
-def test_wrong_arguments_say_what_is_right(shell, line, says):
+def test_wrong_arguments_say_what_is_right_and_stop_nothing(shell, line, says):
+    running = magic(shell, "%dtf_cluster --worker 1", "running")
     text = cell(shell, f"%dtf_cluster {line}")
+    assert states(running) == {"running"}
     assert text.startswith("UsageError: ") and says in text and len(text.splitlines()) == 1
     assert re.search("[Ff]or example:? (%dtf_cluster|--job chief=1|--gpus 2)", text)
 
@@ -105,3 +110,17 @@ def test_a_task_that_does_not_come_up_is_named(shell):
     with Cluster(worker=1, name="taken"):
         text = cell(shell, "%dtf_cluster --worker 1 --name taken")
     assert "/job:worker/replica:0/task:0" in text and "in use" in text
+
+
+@pytest.mark.parametrize("magic_name", ["cluster", "smi", "style", "grade", "predict", "placement", "step"])
+def test_tab_behind_a_bare_name_adds_nothing_and_fails_nowhere(shell, magic_name):
+    line = f"%dtf_{magic_name}"
+    with provisionalcompleter(), capture_output() as shown:
+        found = {completion.text for completion in shell.Completer.completions(line, len(line))}
+    assert (found, shown.stdout, shown.stderr) == ({line}, "", "")
+
+
+@pytest.mark.parametrize("period", ["-1", "nan", "inf"])
+def test_a_period_that_is_none_is_told(shell, period):
+    text = cell(shell, f"%dtf_smi --period {period}")
+    assert text.startswith(f"UsageError: --period {period}? Give seconds, 0 or more.") and len(text.splitlines()) == 1

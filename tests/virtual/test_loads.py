@@ -41,6 +41,27 @@ def test_a_kernel_and_a_message_load_what_they_use(cluster):
     )
 
 
+def test_a_slow_processor_is_busy_for_longer(cluster):
+    cluster.slow("worker", 0, 3.0)
+    cluster.run(lambda client: product_of_a_pulled_matrix(client) if client.is_chief else None)
+    (busy,) = (load.busy for load in cluster.loads().processors if "task:0/device:GPU" in load.devices[0])
+    assert busy == pytest.approx(3 * (GPU.launch_s + 2 * 500**3 / (1e11 * 0.5)))
+
+
+def test_texts_take_what_is_in_them_not_what_their_shape_says(cluster):
+    """Two texts of one shape through one op: of which the second is a thousand times as long."""
+    text = tf.placeholder(tf.string, [])
+    with tf.device("/job:worker/task:0/cpu:0"):
+        bucket = tf.strings.to_hash_bucket_fast(text, 10).op
+    with tf.Session(cluster.target_of("worker", 0)) as session:
+        busy = [0.0]
+        for count in (1_000, 1_000_000):
+            session.run(bucket, {text: b"x" * count})
+            busy.append(sum(load.busy for load in cluster.loads().processors))
+    first, second = np.diff(busy) - CPU.launch_s
+    assert second == pytest.approx(1000 * first, rel=0.05)
+
+
 def test_cores_count_together(cluster):
     """Two of four cores at work, all the time."""
 
