@@ -15,12 +15,14 @@ FOLDER = "course_files"
 _PACKAGE = Path(__file__).parent
 ROOT = _PACKAGE / FOLDER if (_PACKAGE / FOLDER).is_dir() else _PACKAGE.parent
 _PATTERNS = ("notebooks/*.ipynb", "notebooks/demos/*.ipynb", "exercises/*.ipynb", "exercises/README.md", "docs/*.md")
+_OURS = ("docs/engineer.md", "docs/plan.md")  # on the repository, of no use without one
 
 
 def files(root: Path = ROOT) -> Iterator[Path]:
     """Where the files of the course are in a folder, relative to it."""
     for pattern in _PATTERNS:
-        yield from (path.relative_to(root) for path in sorted(root.glob(pattern)))
+        found = (path.relative_to(root) for path in sorted(root.glob(pattern)))
+        yield from (path for path in found if path.as_posix() not in _OURS)
 
 
 def exercises() -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -26,6 +27,13 @@ def test_the_course_is_copied_whole(tmp_path, capsys):
     assert f"{len(there) + len(pages)} files written" in out
     assert tmp_path / "mine" / "docs" / "student.md" in pages  # lessons name pages of the docs
     assert f"jupyter lab {tmp_path / 'mine'}," in out  # from one of its folders the others can't be reached
+
+
+def test_links_between_its_files_lead_somewhere(tmp_path):
+    main(["notebooks", str(tmp_path)])
+    for page in (*tmp_path.rglob("*.md"), *tmp_path.rglob("*.ipynb")):
+        for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            assert link.startswith("http") or (page.parent / link).exists(), f"{page.name}: {link}"
 
 
 def test_what_is_there_stays(tmp_path, capsys):
