@@ -2,7 +2,8 @@
 
 q1: read all lines of some files with a coordinator and queue runners. An answer is called with files that the checks
 have written, on a simulated cluster, where a pipeline that waits for ever is told so at once. How it is built is up to
-the answer: what counts are the lines that come out, and what happens when a file is missing.
+the answer: what counts are the lines that come out, that they came through a queue there, and what happens when a file
+is missing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import errors
+from dtflab.machine.watch import watch
 from dtflab.virtual.deadlock import DeadlockError
 from dtflab.viz.units import plural
 
@@ -51,6 +53,7 @@ class Seen(NamedTuple):
     missing: bool  # one of the files
     got: Sequence[str] = ()
     error: type[BaseException] | None = None
+    elsewhere: bool = False  # no queue of the cluster was used
 
     @property
     def once(self) -> Counter[str]:
@@ -68,7 +71,8 @@ def run(answer: Any, files: Sequence[Lines], epochs: int, missing: bool = False)
         names = [str(path) for path in paths]
         names.insert(1, str(Path(folder, "missing.txt"))) if missing else None
         try:
-            got = answer(cluster.target, names, epochs)
+            with watch() as watched:
+                got = answer(cluster.target, names, epochs)
         except DeadlockError:
             raise Wrong(
                 "The program waits for ever: nobody fills the queue.", seen._replace(error=DeadlockError)
@@ -77,6 +81,10 @@ def run(answer: Any, files: Sequence[Lines], epochs: int, missing: bool = False)
             return _raised(seen, error)
     if not isinstance(got, list | tuple) or not all(isinstance(line, str | bytes) for line in got):
         raise Wrong(f"A list of lines is expected; returned was {shown(got)}.")
+    if got and not any("/job:worker/" in event.device for event in watched.queues):
+        raise Wrong(
+            "No queue was used on `server`; expected are lines that came through one.", seen._replace(elsewhere=True)
+        )
     return seen._replace(got=[line.decode() if isinstance(line, bytes) else line for line in got])
 
 
@@ -134,6 +142,14 @@ def missing(answer: Any, random: Random) -> None:
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
+
+
+@q1.mistake(
+    "The files are read beside the cluster: by Python itself, or in a session of another place. Read them with "
+    "tf.TextLineReader, and make the session with tf.Session(server)."
+)
+def reads_elsewhere(seen: Seen) -> bool:
+    return seen.elsewhere
 
 
 @q1.mistake(
