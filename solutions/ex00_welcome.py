@@ -42,7 +42,8 @@ with tf.Cluster(ps=1, worker=1) as cluster, tf.Graph().as_default():
 # - it starts a cluster with one ps task and so many workers, and stops it at the end (`with tf.Cluster(…) as cluster:`);
 # - one counter is on the ps task, and begins with 0;
 # - each worker adds 1 to it, `steps` times, all workers at the same time. `cluster.run(work)` calls `work(client)` for each of
-#   them, as in lesson 00; a client opens its session with its own server: `tf.Session(client.target)`;
+#   them, as in lesson 00: each call begins with an empty graph, and builds the counter in it;
+# - a client opens its session with its own server: `tf.Session(client.target)`;
 # - it returns the value of the counter when all have ended.
 
 

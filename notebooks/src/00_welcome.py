@@ -91,9 +91,10 @@ with tf.Graph().as_default():
 # %% [markdown]
 # ## Two workers train it, without waiting for each other
 #
-# `cluster.run(work)` calls `work` for both workers at the same time, each as if on a machine of its own. A worker takes a
-# batch of 50 images, computes *gradients* (which way each variable should move, and how far), and has the parameter server
-# apply them as soon as it has them, whatever the other worker is doing. That is **asynchronous** training.
+# `cluster.run(work)` calls `work` for both workers at the same time, each as if on a machine of its own: with an empty graph,
+# which `build` fills. A worker takes a batch of 50 images, computes *gradients* (which way each variable should move, and
+# how far), and has the parameter server apply them as soon as it has them, whatever the other worker is doing. That is
+# **asynchronous** training.
 #
 # *Before you run it: each worker makes 600 steps. How many updates will the variables have seen?*
 

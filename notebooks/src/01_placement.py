@@ -152,9 +152,9 @@ print("a × b =", sess.run(c))
 #
 # ## Partial names, and blocks inside blocks
 #
-# The full name of a device has five parts: `/job:worker/replica:0/task:1/device:GPU:0`. `/gpu:0` is short for the last one.
+# The full name of a device has four parts: `/job:worker/replica:0/task:1/device:GPU:0`. `/gpu:0` is short for the last one.
 # A pin may leave out any part; the placer is then free to choose it. (Jobs and tasks are the subject of lesson 04; here they
-# only serve as parts of a name.)
+# only serve as parts of a name. The replica is 0 in all programs.)
 #
 # Blocks can stand inside of each other. **Predict the five lines that the next cell prints:**
 
@@ -275,7 +275,7 @@ except tf.errors.InvalidArgumentError as error:
 # 3. **The kernels** of the op that made it fail: on GPUs for many types, but not for `int32`. (`3` is a whole number, so the
 #    variable became `int32`.)
 #
-# And it says what to do. `3.0` in place of `3` is often the cure:
+# And it says what to do: three cures. `3.0` in place of `3` is often the best one (the second is to pin `i` to the CPU):
 
 # %%
 tf.reset_default_graph()
@@ -289,7 +289,7 @@ print(f"i = {sess.run(i)}, on {sess.placed_nodes(i)[0].device}")
 # %% [markdown]
 # ## Soft placement
 #
-# The other cure: tell the session that your pins are wishes. With `allow_soft_placement`, an op that can't be where you want
+# Another cure: tell the session that your pins are wishes. With `allow_soft_placement`, an op that can't be where you want
 # it goes to a device that can run it. **Predict: where will each of these two be?**
 
 # %%

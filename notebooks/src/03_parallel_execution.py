@@ -107,7 +107,8 @@ for _ in range(2):
 # - `F` waits for all of them. Until then the CPU is idle.
 #
 # Cheap ops run on the thread that called `sess.run`; the picture calls it *client*. To hand an op to another thread costs some
-# 0.1 ms, and many ops take less than that.
+# 0.1 ms, and many ops take less than that. (The row *memcpy*, short for *memory copy*, is the part of a card that copies
+# tensors to other devices and from them.)
 #
 # ## How many threads?
 #
@@ -178,13 +179,14 @@ sess = tf.Session()
 # %dtf_placement b z
 
 # %%
-for number, names in enumerate(tf.explain([b, z], [start], sess).sets, start=1):
-    print(f"set {number}:", *(name for name in names if not name.startswith("_")))
+sets = [[name for name in names if not name.startswith("_")] for names in tf.explain([b, z], [start], sess).sets]
+for number, names in enumerate(filter(None, sets), start=1):
+    print(f"set {number}:", *names)
 
 # %% [markdown]
 # The dashed arrows mean *order only*: no number travels on them, but the counters count them like the others. `x` and `y` only
-# need `start`; yet they wait until `b` has finished. `z` waits for all of them, because it waits for `x` and `y`. (The first
-# set brings in what is fed; the last one hands out what is fetched.)
+# need `start`; yet they wait until `b` has finished. `z` waits for all of them, because it waits for `x` and `y`. (Names that
+# begin with `_` are left out: helpers that bring in what is fed, and hand out what is fetched.)
 #
 # Without the block, `a`, `x` and `y` could run together: make the block `if True:`, and run the two cells again. (With it,
 # `b` waits for `a` anyway, so `[b]` would do in place of `[a, b]`.)
@@ -217,7 +219,8 @@ sess = tf.Session()
 # %dtf_memory total
 
 # %% [markdown]
-# The tables are sources, so all six are made before the first one is used. Five of them lie there and wait.
+# 112 MiB. The tables are sources, so all six are made before the first one is used up: 96 MiB. The running sums of the first
+# are the other 16 MiB. (A computer with many cores may make several sums at once: then it is even more.)
 #
 # Now one line more: a branch makes its table when the branch before has its mean. (In the function above it is the line
 # with `tf.control_dependencies`.) **Predict the picture.**
@@ -228,7 +231,8 @@ sess = tf.Session()
 # %dtf_memory total
 
 # %% [markdown]
-# The same numbers, the same work, and less than a third of the memory. Each table is freed before the next one is made.
+# The same numbers, the same work, and less than a third of the memory: 32 MiB, one table and its running sums. Each table is
+# freed before the next one is made.
 #
 # What does it cost? The branches can't run at the same time any more. On a device that was busy all the time that costs
 # nothing; on one with idle threads it costs time. This is a choice that TensorFlow can't make for you: it does not know which one
@@ -236,7 +240,8 @@ sess = tf.Session()
 #
 # ## Now break it
 #
-# Take a card with only 128 MiB. **Which of the two graphs will run?**
+# Take a card with only 128 MiB. The system and CUDA need some of it, so 79 MiB are left for tensors (lesson 02). **Which of the
+# two graphs will run?**
 
 # %%
 tf.simulate_gpus(1, memory="128MiB")
@@ -249,7 +254,7 @@ for one_after_the_other in (False, True):
             print(f"one after the other: {one_after_the_other}: {error.message}\n")
 
 # %% [markdown]
-# One line made the difference between a program that fails and one that runs.
+# The six tables alone are 96 MiB and did not fit; 32 MiB did. One line made the difference between a program that fails and one that runs.
 #
 # The same line helps when ops share something else than memory, for example a network link on which all of them want to send at
 # once. Lesson 11 is about links.

@@ -131,7 +131,7 @@ tf.viz.machines(cluster, seen)
 # %% [markdown]
 # The client called one master. This master called the worker services of the other two tasks; for what is on its own task
 # it calls nobody, it just does it. Had the client opened its session on another task, another master service would be
-# coloured.
+# coloured. (Tasks also fetch tensors from each other. That is left out here; the next picture has it.)
 #
 # Now the same step in the order of time. `c = a + b`: `a` is on the `ps`, `b` on machine A, `c` on machine B.
 #
@@ -151,8 +151,8 @@ tf.viz.machines(cluster, seen)
 # 4. When every part is done, the master answers the client. (`CleanupGraph`: the step is over, forget what is left of it.)
 #
 # The tensors do not pass through the client, nor through the master unless it needs them itself or you fetch them. They go
-# from the task that has them to the task that needs them. Any task may call any other: on real machines, all these ports must be open to each
-# other.
+# from the task that has them to the task that needs them. Any task may call any other: on real machines, all these ports
+# must be open to each other.
 #
 # ## The first step is different
 #
@@ -219,7 +219,7 @@ except tf.errors.UnavailableError as error:
 # %% [markdown]
 # ## Now break it: an address book with a mistake
 #
-# Three servers are started, each by a program of its own. Somebody tried the program out on one machine first, and the
+# Three servers are started, as if each by a program of its own. Somebody tried the program out on one machine first, and the
 # workers still have the address book of that day: it says that the `ps` is at `localhost:1`. (Each server also prints that
 # its address is only a name here.)
 #
@@ -311,11 +311,12 @@ attempt(sess)
 # - `AbortedError`: the task is there, but has forgotten this session. Open a new one.
 # - `FailedPreconditionError`: the new task has empty variables. Initialize them, or restore them from a checkpoint.
 #
-# `tf.train.MonitoredTrainingSession` does all three by itself.
+# `tf.train.MonitoredTrainingSession` waits for the task, and does the second and the third by itself. Only to start the task
+# again is left to you.
 #
 # ## Is all this real?
 #
-# The tasks above live in this notebook, and what they "send" is handed over in memory. Here is the same program with three
+# The tasks above live in this notebook, and what they «send» is handed over in memory. Here is the same program with three
 # operating system processes, which talk over real network connections on this machine. They speak TensorFlow's own
 # protocol. It uses two libraries: gRPC, with which a program calls a function of another program over a network, and
 # protocol buffers, which pack what is sent. So a task of dtflab and one of TensorFlow can even be in the same cluster.

@@ -72,3 +72,22 @@ def test_the_product_of_the_arguments_earns_nothing_for_who_adds():
         return workers * steps
 
     assert not tf.check(Q1, "all_add", {"count_together": answer})
+
+
+@pytest.mark.parametrize(
+    "use",
+    [lambda counter: counter, lambda counter: tf.assign_add(counter, 1), lambda counter: counter + tf.constant(1)],
+)
+def test_however_the_graph_of_another_client_is_met_its_hint_comes(use):
+    def answer(workers, steps):
+        def work(client):
+            tf.no_op()
+            with tf.Session(client.target) as sess:
+                sess.run(use(counter))
+
+        with tf.Cluster(ps=1, worker=workers) as cluster:
+            with tf.Graph().as_default():
+                counter = tf.Variable(0, name="counter")
+            cluster.run(work)
+
+    assert "The counter was built in another graph" in tf.grade(Q1, answer).text

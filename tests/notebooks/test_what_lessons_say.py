@@ -22,7 +22,7 @@ SAID = {
         ("why is `weights0/read` on `GPU:0`?", r"GPU:0 +4  weights0, weights0/read"),
         ("Look at the row `VariableV2 int32`", r"VariableV2 int32 +1 op placed here +no kernel +no kernel"),
         ("The *placer* refused", r"Cannot assign a device for operation i"),
-        ("`3.0` in place of `3` is often the cure", r"i = 3\.0, on .*GPU:0"),
+        ("`3.0` in place of `3` is often the best one", r"i = 3\.0, on .*GPU:0"),
         ("goes to a device that can run it", r"i +on CPU:0: no GPU kernel(.|\n)*far +on GPU:0: there is no /gpu:7"),
     ],
     "02_gpu_memory": [
@@ -45,9 +45,10 @@ SAID = {
         ("`A`, `B` and `C` are ready from the start", r"step, not begun\nready next: A, B, C,"),
         ("The number beside an op is its counter", r"\nF +4\n"),
         ("`D` and `E` both went from 1 to 0", r"after set 1\nready next: send A, send B, D, E\n"),
-        ("yet they wait until `b` has finished", r"set 3: b\nset 4: x y\nset 5: z\n"),
+        ("yet they wait until `b` has finished", r"set 1: a\nset 2: b\nset 3: x y\nset 4: z\n"),
         ("each makes a table of\n16 MiB", r"peak 112 MiB"),
         ("less than a third of the memory", r"peak 32\.0 MiB"),
+        ("79 MiB are left for tensors", r"of 79\.09MiB are free"),
         ("a program that fails and one that runs", r"False: OOM(.|\n)*True: \d"),
     ],
     "04_clusters": [

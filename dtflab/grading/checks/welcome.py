@@ -40,6 +40,13 @@ q1 = register(
 )
 
 
+_OTHER_GRAPH = (
+    "graph is empty",
+    "element of this graph",
+    "from the same graph",
+)  # what a session says of another graph
+
+
 class Adding(NamedTuple):
     """The step that a client ran most often with the server of a worker."""
 
@@ -72,9 +79,9 @@ def _run(answer: Any, workers: int, steps: int) -> Seen:
     with watch() as seen:
         try:
             value = answer(workers, steps)
-        except (errors.FailedPreconditionError, errors.InvalidArgumentError) as raised:
-            error = raised.message
-            if "uninitialized value" not in error and "/job:localhost" not in error:
+        except (errors.FailedPreconditionError, errors.InvalidArgumentError, RuntimeError, ValueError) as raised:
+            error = getattr(raised, "message", str(raised))
+            if not any(part in error for part in ("uninitialized value", "/job:localhost", *_OTHER_GRAPH)):
                 raise
     found = _look(seen, workers, steps)._replace(value=value, error=error)
     if error:
@@ -205,6 +212,14 @@ def opens_a_local_session(seen: Seen) -> bool:
 )
 def forgets_the_initializer(seen: Seen) -> bool:
     return "uninitialized value" in seen.error
+
+
+@q1.mistake(
+    "The counter was built in another graph than that of the client that uses it. Each call of work begins with an "
+    "empty graph: build the counter in there, with the same name on the same task, and it is the same counter."
+)
+def builds_one_graph_for_all(seen: Seen) -> bool:
+    return any(part in seen.error for part in _OTHER_GRAPH)
 
 
 @q1.mistake(

@@ -43,6 +43,20 @@ def forgets_the_initializer(workers, steps):
             return sess.run(make_counter())
 
 
+def builds_one_graph_for_all(workers, steps):
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default():
+        counter, sess = start(cluster)
+        add = tf.assign_add(counter, 1)
+
+        def work(client):
+            with tf.Session(client.target) as own:
+                for _ in range(steps):
+                    own.run(add)
+
+        cluster.run(work)
+        return sess.run(counter)
+
+
 def each_counts_alone(workers, steps):
     def work(client):
         counter = tf.Variable(0, name="counter")
