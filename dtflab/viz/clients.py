@@ -20,11 +20,12 @@ from dtflab.viz.palette import GREY, natural
 from dtflab.viz.parties import client_label, is_task, party
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, Point, arrow_head, join, number, shorten, tag, text_width
+from dtflab.viz.svg import Markup, Point, arrow_head, join, number, shorten, tag, text_width, wrapped
 from dtflab.viz.units import plural
 
 _MOST_EMPTY = 4  # tasks that hold nothing; more are one box
 MOST_CLIENTS, MOST_TASKS, MOST_THINGS = 12, 12, 8  # of each, drawn
+_BOLD = 1.07  # bold text is so much wider
 _CLIENT, _THING, _HEAD, _GAP, _PAD = 40.0, 30.0, 30.0, 16.0, 8.0
 _STYLE = (
     ".dtf .task{fill:var(--soft);fill-opacity:.07;stroke:var(--soft);stroke-opacity:.45}"
@@ -165,7 +166,7 @@ class _Drawing:
         samples = [(sample, meaning) for does, sample, meaning in _LEGEND if does in there]
         legend, legend_height = marks.line_legend(samples, width, head.height + 8)
         top = head.height + 8 + legend_height + 10
-        self._client_width, self._task_width = width * 0.3, width * 0.44
+        self._client_width, self._task_width = width * 0.3, max(width * 0.44, min(width * 0.54, 300.0))
         self._task_left = width - self._task_width
         heights = [self._height(task) for task in self._tasks]
         right = sum(heights) + _GAP * (len(heights) - 1)
@@ -194,10 +195,12 @@ class _Drawing:
             yield tag("rect", x=x, y=y, width=self._task_width, height=height, rx=6, class_="task")
             yield marks.badge(one, x + 10, y + 6)
             same = self._as_one if task in self._as_one else [task]
-            label = one.label if len(same) == 1 else f"{one.label} and {len(same) - 1} more, which hold nothing"
             at = x + 16 + marks.badge_width(one)
             guests = self._letters({client for client, master in self._system.sessions if master in same})
             space = self._width - 18 - text_width(guests, 11) - at
+            some = f"{one.label} and {len(same) - 1} more"
+            labels = [one.label] if len(same) == 1 else [f"{some}, which hold nothing", some]
+            label = next((each for each in labels if text_width(each, bold=True) <= space), labels[-1])
             text = tag("text", shorten(label, space, bold=True), x=at, y=y + 19, class_="b")
             yield tag("g", tag("title", ", ".join(party(each).label for each in same)), text)
             if guests:
@@ -217,7 +220,7 @@ class _Drawing:
         users = self._letters({way.client for way in self._system.ways if way.thing == thing})
         self._things[thing] = y + high / 2
         radius = 4 if thing.kind == "variable" else high / 2
-        space = wide - 24 - text_width(users, 11)
+        space = wide - 42 - text_width(users, 11)
         word = f"{thing.kind} " if not thing.others else f"{thing.others + 1} {thing.kind}s "
         name = shorten(thing.name + (", …" if thing.others else ""), space - text_width(word, 11), 12)
         yield tag("rect", x=x, y=y, width=wide, height=high, rx=radius, class_="thing")
@@ -245,8 +248,10 @@ class _Drawing:
                   stroke_width=1.7)  # fmt: skip
         yield tag("rect", x=8, y=y + 11, width=28, height=18, rx=4, fill=GREY.fill)
         yield tag("text", number_of, x=22, y=y + 24, class_="s11 b mid", style=f"fill:{GREY.ink}")
-        text = tag("text", shorten(label, wide - 54, bold=True), x=44, y=y + 24, class_="b")
-        yield tag("g", tag("title", told), text)
+        lines = [label] if text_width(label, bold=True) <= wide - 54 else wrapped(label, (wide - 54) / _BOLD)[:2]
+        places = (y + 24 + (i - (len(lines) - 1) / 2) * 15 for i in range(len(lines)))
+        text = [tag("text", line, x=44, y=at, class_="b") for line, at in zip(lines, places, strict=True)]
+        yield tag("g", tag("title", told), *text)
 
     def _lines(self, group: Sequence[str], y: float) -> Iterator[Markup]:
         members, start = set(group), (self._client_width, y + _CLIENT / 2)
