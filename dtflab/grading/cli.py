@@ -26,6 +26,7 @@ from dtflab.grading.isolation import Limits
 from dtflab.grading.otter import export
 from dtflab.grading.questions import Question, all_questions, find
 from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, questions_of
+from dtflab.viz.units import plural
 
 
 def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,6 +85,8 @@ def _carry_out(tasks: Sequence[batch.Task], options: argparse.Namespace) -> int:
     progress.end()
     try:
         print(sheets.text(graded), flush=True)
+        if status == 130:
+            print(f"Interrupted: {plural(len(tasks) - len(graded), 'file')} not graded", flush=True)
     finally:  # also where there is nobody to read it
         written = _write(graded, options)
     return status or int(not written)

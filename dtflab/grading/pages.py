@@ -12,12 +12,14 @@ from typing import Any
 from dtflab.grading.judge import Report, Result
 from dtflab.grading.questions import Check, Question
 from dtflab.viz.svg import Markup, join, tag
+from dtflab.viz.units import plural
 
 _WORDS = {True: ("✓", "PASS"), False: ("✗", "FAIL")}
 ROOT = "color:var(--jp-content-font-color1,inherit);font-size:13px;line-height:1.5;max-width:860px"
 CELL = "text-align:left;vertical-align:top;padding:4px 16px 4px 0;white-space:normal"
 SOFT = "color:var(--jp-content-font-color2,inherit)"
 NOTE = "border-left:3px solid #E69F00;padding:2px 0 2px 10px;margin:4px 0"
+_FOLDED = 8  # lines that an answer may print before they are folded
 # A tint under words in the theme's own colour: it is read in light and dark, with eyes of every kind.
 _TINT = {True: "rgba(0,158,115,.22)", False: "rgba(213,94,0,.22)"}
 
@@ -125,7 +127,11 @@ def badge(good: bool, words: str) -> Markup:
 def _note(note: str) -> Markup:
     if note.startswith("Hint: "):
         return tag("div", note, style=NOTE)
-    return tag("div", note, style=f"{SOFT};white-space:pre-wrap;overflow-wrap:anywhere")
+    style = f"{SOFT};white-space:pre-wrap;overflow-wrap:anywhere"
+    if note.startswith("Printed: ") and (lines := len(note.splitlines())) > _FOLDED:
+        summary = tag("summary", f"Printed: {plural(lines, 'line')}", style=SOFT)
+        return tag("details", summary, tag("div", note, style=style))
+    return tag("div", note, style=style)
 
 
 # -- data ----------------------------------------------------------------------------------------------------

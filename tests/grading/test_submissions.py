@@ -10,7 +10,7 @@ import jupytext
 import pytest
 
 from dtflab import course
-from dtflab.grading import batch, cli, sheets
+from dtflab.grading import batch, cli, pages, sheets
 from dtflab.grading.batch import Graded, none
 from dtflab.grading.questions import find
 from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, questions_of
@@ -162,6 +162,11 @@ def test_the_page_shows_the_first_note_and_folds_what_was_printed(graded):
     page = sheets.html([graded])
     assert "Cell 2: ValueError (and 1 more note)" in page
     assert "<details><summary>Printed: 2 lines</summary><pre>1\n2</pre></details>" in page
+
+
+def test_what_an_answer_printed_is_folded_where_it_is_long():
+    short, long = (str(pages._note("Printed: " + "x\n" * lines)) for lines in (3, 9))
+    assert "<details" not in short and "<summary" in long and "Printed: 9 lines" in long
 
 
 def test_a_name_is_no_formula_and_no_markup(graded):
