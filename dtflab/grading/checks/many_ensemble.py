@@ -76,6 +76,11 @@ def sum_of_logits(logits: Sequence[Any]) -> Any:
     return np.sum(logits, axis=0).argmax(axis=1)
 
 
+def most_votes(logits: Sequence[Any]) -> Any:
+    """Each net has one vote; of classes with equally many the lowest wins."""
+    return sum(np.eye(10)[one.argmax(axis=1)] for one in logits).argmax(axis=1)
+
+
 def first_three(members: Sequence[Member]) -> Sequence[Member]:
     return members[:3]
 
@@ -99,6 +104,7 @@ def everyone(members: Sequence[Member]) -> Sequence[Member]:
 Choose = Callable[[Sequence[Member]], Sequence[Member]]
 _OTHERS: list[tuple[Choose, Combine]] = [
     (best_three, sum_of_logits),
+    (best_three, most_votes),
     *((choose, mean_of_probabilities) for choose in (first_three, worst_three, only_best, everyone)),
 ]
 
@@ -263,6 +269,14 @@ def forgets_the_device(seen: Seen) -> bool:
 )
 def adds_logits(seen: Seen) -> bool:
     return seen.says(best_three, sum_of_logits)
+
+
+@q2.mistake(
+    "Each net has one vote, however sure it is. Let each say probabilities, tf.nn.softmax of its logits; the class with "
+    "the highest mean of them wins."
+)
+def counts_votes(seen: Seen) -> bool:
+    return seen.says(best_three, most_votes)
 
 
 @q2.mistake("These are the first three of the list, which is in no order. Sort it by accuracy.")

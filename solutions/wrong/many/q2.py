@@ -40,6 +40,10 @@ def adds_logits(results, images):
     return asked(best_of(results), images, says=tf.identity)
 
 
+def counts_votes(results, images):
+    return asked(best_of(results), images, says=lambda logits: tf.one_hot(tf.argmax(logits, axis=1), 10))
+
+
 def takes_the_first(results, images):
     return asked(results[:3], images)
 
