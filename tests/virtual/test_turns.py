@@ -289,3 +289,21 @@ def test_work_in_a_thread_of_the_librarys_own_is_told_of_a_deadlock_at_once(monk
 
     clocks.REAL.spawn(program, name="work")
     assert ended.wait(30) and "work waits for step 1" in str(told[0])
+
+
+def test_an_error_that_is_nobody_s_is_the_program_s_even_if_a_thread_has_waited_longer(cluster):
+    """As one of `cluster.at`: the thread, which waits first, is not told; the main thread is."""
+    ended = []
+
+    def waits_first():
+        tf.sim.sleep(2.0)
+        ended.append(tf.sim.now())
+
+    cluster.clock.spawn(waits_first)
+    cluster.clock.sleep(0.5)  # lets it begin to wait
+    cluster.at(1.0, cluster.kill, "worker", 7)
+    with pytest.raises(ValueError, match="has no task"):
+        cluster.clock.sleep(5.0)
+    assert cluster.now() == 1.0 and ended == []
+    cluster.clock.sleep(1.5)
+    assert ended == [2.0]
