@@ -272,8 +272,8 @@ def adds_logits(seen: Seen) -> bool:
 
 
 @q2.mistake(
-    "Each net has one vote, however sure it is. Let each say probabilities, tf.nn.softmax of its logits; the class with "
-    "the highest mean of them wins."
+    "Each net has one vote, however sure it is. Let each say probabilities, tf.nn.softmax of its logits; the class "
+    "with the highest mean of them wins."
 )
 def counts_votes(seen: Seen) -> bool:
     return seen.says(best_three, most_votes)
