@@ -20,11 +20,12 @@ from dtflab.viz.cards import host_of, program_look
 from dtflab.viz.palette import GREY, Look
 from dtflab.viz.picture import Picture, Table
 from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, hatch_path, join, number, shorten, tag, text_width
+from dtflab.viz.svg import Markup, hatch_path, join, number, tag, text_width, wrapped
 from dtflab.viz.units import duration, plural
 
 MOST_EVENTS = 20  # that are drawn
-_PLOT, _LINE = 190.0, 18.0
+_PLOT, _LINE, _BELOW = 190.0, 18.0, 44.0
+_BOLD = 1.07  # bold text is so much wider
 _HEADROOM = 1.35  # of the capacity: what was asked for may stick out so far
 _PROGRAM = tuple[int, str]
 
@@ -138,7 +139,9 @@ class _Drawing:
         self.left = text_width(_mib(card.memory_bytes), 11) + 8
         self.top = self.head.height + 10 + height + 4
         self.bottom = self.top + _PLOT
-        self.lines = self.bottom + 44
+        self.after = max(text_width(self._when(moment), 11) for moment in moments) + 46
+        room = (width - self.after) / _BOLD
+        self.told = [wrapped(self._words(moment), room) for moment in moments]
 
     def picture(self, host: str) -> Picture:
         """All of it."""
@@ -146,9 +149,9 @@ class _Drawing:
                       *self._capacity(), *self._numbers(), *self._list()])  # fmt: skip
         told = [f"{i}: {self._words(moment)}" for i, moment in enumerate(self.moments, 1)]
         sentence = f"{self.title}, {_mib(self.card.memory_bytes, up=False)}, on {host}: {self.summary}. "
-        table, last = self._table(), self.lines + (len(self.moments) - 1) * _LINE
+        table, height = self._table(), self.bottom + _BELOW + _LINE * sum(map(len, self.told)) - 8
         text = f"{self.title} ({self.summary})\n{text_table(*table[1:])}"
-        return Picture(parts, (self.width, last + 4), _STYLE, sentence + "; ".join(told) + ".", [table], text)
+        return Picture(parts, (self.width, height), _STYLE, sentence + "; ".join(told) + ".", [table], text)
 
     def x(self, step: int) -> float:
         """Where state `step` begins: the first is what was there before, half as wide as the others."""
@@ -241,14 +244,14 @@ class _Drawing:
             yield tag("text", step, x=x, y=self.bottom + 18, class_="s11 b mid")
 
     def _list(self) -> Iterator[Markup]:
-        """When, who and what, in a line each."""
-        after = max(text_width(self._when(moment), 11) for moment in self.moments) + 34
-        for i, moment in enumerate(self.moments):
-            y = self.lines + i * _LINE
-            yield tag("text", i + 1, x=20, y=y, class_="s11 b end")
-            yield tag("text", self._when(moment), x=after, y=y, class_="s11 soft end")
-            words = shorten(self._words(moment), self.width - after - 12)
-            yield tag("text", words, x=after + 12, y=y, class_="b" if moment.event.what == "refused" else None)
+        """When, who and what, in a line each, or several if they are long."""
+        y = self.bottom + _BELOW
+        for i, (moment, lines) in enumerate(zip(self.moments, self.told, strict=True), 1):
+            yield tag("text", i, x=20, y=y, class_="s11 b end")
+            yield tag("text", self._when(moment), x=self.after - 12, y=y, class_="s11 soft end")
+            for line in lines:
+                yield tag("text", line, x=self.after, y=y, class_="b" if moment.event.what == "refused" else None)
+                y += _LINE
 
     # -- words --------------------------------------------------------------------------------------------------
 

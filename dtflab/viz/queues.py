@@ -65,7 +65,7 @@ class _Band:
         self.course, self.y, self.width = course, y, width
         self._first = first  # it carries the times
         self._start, self._seconds = start, (end - start) or 1e-6
-        self.left, self.right = min(212.0, width * 0.32), width - 16
+        self.left, self.right = min(212.0, max(width * 0.32, 172.0)), width - 16
         self.bottom = y + _HEAD + _PLOT
         by_who: dict[tuple[str, str, str], list[Wait]] = {}
         for wait in course.waits:

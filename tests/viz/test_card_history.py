@@ -113,6 +113,15 @@ def test_of_many_events_the_last_are_drawn():
     assert numbers(shapes(picture, "held")[0])[3] == pytest.approx(numbers(shapes(picture, "held")[-1])[3], abs=0.02)
 
 
+def test_a_long_line_of_the_list_goes_on_below():
+    asks = [event(1 + i / 100, 2, "refused", 100, 100, size, 50) for i, size in enumerate((5000, 4500, 4000))]
+    wide, narrow = (tf.viz.card_history(state(*asks), width=width) for width in (828, 400))
+    words = "A is refused: wants 5,000 MiB, 50 MiB are free; then 2 smaller pieces"
+    assert f">{words}<" in wide.svg and narrow._size[1] == wide._size[1] + 18
+    lines = re.findall(r'<text[^>]*class="b">([^<]*)</text>', narrow.svg)[-2:]
+    assert " ".join(lines) == words and clipped(narrow.svg) == []
+
+
 @pytest.mark.parametrize("style", ["default", "projector"])
 def test_nothing_is_clipped_whatever_happens(style):
     crowd = [event(i / 7, 10000 + i, "takes", 0, 60) for i in range(15)]

@@ -10,6 +10,7 @@ import dtflab as tf
 from dtflab.graph.watch import Use
 from dtflab.viz.palette import GREY
 from dtflab.viz.parties import party
+from tests.viz.texts import clipped, overlapping
 from tests.viz.watched import PS, W0, W1, call, event, fits, seen_of, texts
 
 
@@ -38,6 +39,23 @@ def test_clients_are_grey_with_their_letters_at_all_that_they_reach():
     assert badges < seen and {colour.upper() for colour in seen - badges} <= {c.upper() for c in GREY} | {"#111111"}
     assert [words[words.index(name) + 1] for name in ("worker:0", "worker:1", "x", "y")] == ["C1, C3", "C2", "C1", "C2"]
     assert fits(picture)
+
+
+@pytest.mark.parametrize("style", ["default", "projector"])
+def test_long_names_stay_clear_of_the_letters_beside_them(style):
+    device = f"{PS}/device:CPU:0"
+    names = [f"client /job:worker/task:{n}" for n in range(3)]
+    calls = [call(0.0, "RunStep", name, W0) for name in names]
+    uses = [Use(name, device, "", f"a_long_name_of_a_layer/{n}/kernel/read") for n, name in enumerate(names)]
+    puts = [event(0.0, "put", 1, 1, client=name, queue=f"a_long_name_of_a_queue_{name[-1]}") for name in names]
+    tf.viz.style(style)
+    try:
+        svg = tf.viz.clients(seen_of(calls, puts, uses)).svg
+    finally:
+        tf.viz.style("default")
+    assert overlapping(svg) == clipped(svg) == []
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    assert ("client of worker:0" in words) if style == "default" else ({"client of", "worker:0"} <= set(words))
 
 
 def test_the_legend_of_clients_explains_what_is_there():
