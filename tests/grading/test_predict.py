@@ -142,6 +142,7 @@ def test_what_is_missing_is_counted_then_pointed_at_then_told(question):
     assert not any(
         part in second.text for choice in missing for part in (f"✓ {choice.letter}", choice.text, choice.why)
     )
+    assert re.findall(r"(?<![:\w])[A-F](?![\w:])", "".join(choice.look for choice in missing)) == [], "no letters"
     assert f"{right(question)} is right, you chose {''.join(sorted(tries[2]))}" in third.text and not third.right
     assert all(choice.why in third.text for choice in question.choices)
 

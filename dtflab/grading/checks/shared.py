@@ -42,35 +42,35 @@ q1.choice(
     "A",
     "a variable on `/job:ps/task:0`, after the program that trained it has ended",
     right=True,
-    look="What does the run say of `A`?",
+    look="What does the run say of the variable whose task nobody touched?",
     why="The variables of a cluster live in its tasks, not in the session: `A` is there until its task ends.",
 )
 q1.choice(
     "B",
     'one on `/job:ps/task:1`, in the container `experiment`, after `tf.Session.reset(target, ["experiment"])`',
     right=False,
-    look="What does the run say of `B`?",
+    look="What does the run say of the variable in the container `experiment`?",
     why="`tf.Session.reset` clears a container: the variables in it are gone, for everybody. `B` was in it.",
 )
 q1.choice(
     "C",
     "one on `/job:ps/task:1`, in no container, after the same reset",
     right=True,
-    look="What does the run say of `C`?",
+    look="Two variables were on the same task. What became of the one that was not in the container?",
     why="`C` was on the same task as `B`, but not in the container that was reset.",
 )
 q1.choice(
     "D",
     "one on `/job:worker/task:0`, after that task was started anew",
     right=False,
-    look="What does the run say of `D`?",
+    look="What does the run say of the variable on the task that was started anew?",
     why="The value of `D` was in the memory of a task that has ended. The one that came after it begins with nothing.",
 )
 q1.choice(
     "E",
     "one of a local session, `tf.Session()`, after that session was closed",
     right=False,
-    look="What does the run say of `E`?",
+    look="What did the second local session find, in the last line of the run?",
     why="The variables of a local session live in that session. The next one begins with nothing.",
 )
 
