@@ -35,7 +35,7 @@ BUSES = {
         Bus("nvlink2", _PCIE3, _COPY_S, "NVIDIA's NVLink page: 6 links of 25 GB/s; 2 GPUs per PCIe switch (recalled)",
             tree=2, peer_bandwidth=6 * 25 * _GB, peer_links=6),
         Bus("nvswitch", _PCIE3, _COPY_S, "NVIDIA on DGX-2: 6 links of 25 GB/s into NVSwitches; PCIe recalled",
-            tree=2, peer_bandwidth=6 * 25 * _GB),
+            tree=2, peer_bandwidth=6 * 25 * _GB, peer_links=6),
         Bus("nvlink3", _PCIE4, _COPY_S, "A100 white paper: 12 links of 25 GB/s; 2 GPUs per PCIe switch (recalled)",
             tree=2, peer_bandwidth=12 * 25 * _GB),
         Bus("nvlink4", _PCIE5, _COPY_S, "H100 data sheet: 18 links of 25 GB/s; a PCIe switch per GPU (recalled)",

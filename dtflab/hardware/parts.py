@@ -62,8 +62,8 @@ class Bus:
 
     `bandwidth` is that of one GPU's lanes to the host. With `tree` GPUs behind a switch, they share the switch's
     uplink, which is as wide as the lanes of one. `peer_bandwidth` is what a GPU sends to all other GPUs together over
-    NVLink; 0: copies between GPUs go over the lanes, too. In a mesh these are `peer_links` to different GPUs, of which
-    a ring uses one.
+    NVLink; 0: copies between GPUs go over the lanes, too. These are `peer_links`, to different GPUs of a mesh or to
+    different switches, of which a ring uses one.
     """
 
     name: str

@@ -20,6 +20,8 @@ from typing import Any
 SCHEMA = "dtflab-scaling-points/1"
 CALIBRATION = Path(__file__).with_name("calibration_scaling.json")  # shipped: 64 points, free to fit
 
+MOST = 10**6  # GPUs, hosts, tasks: who writes more has mistyped
+
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
@@ -62,9 +64,9 @@ class Row:
         return None if self.number(*names) is None else self.need(*names)
 
     def count(self, *names: str) -> int | None:
-        """As `number`, but whole and not negative: GPUs, nodes, tasks."""
+        """As `number`, but whole, not negative and not absurd: GPUs, nodes, tasks."""
         value = self.number(*names)
-        if value is not None and (value < 0 or value != int(value)):
+        if value is not None and (not 0 <= value <= MOST or value != int(value)):
             raise UnknownError(f"{' or '.join(map(repr, names))} of {self.what} is {value:g}, which counts nothing")
         return None if value is None else int(value)
 

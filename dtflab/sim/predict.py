@@ -28,6 +28,7 @@ from dtflab.sim.setups import (
     collective_of,
     gpu_of,
     hosts_of,
+    is_by_grpc,
     known_gpu,
     messages_of,
     nominal_nic,
@@ -149,7 +150,8 @@ class Predictor:
     def _site(self, point: Point, hosts: int, gpus: int) -> Site:
         setup, library, row = point.setup, self.fitted.library, point.platform
         bus = bus_of(point)
-        nominal = nominal_nic(row) if collective_of(point) else min(nominal_nic(row), GRPC)  # those go past the kernel
+        by_grpc = is_by_grpc(setup) and not collective_of(point)  # collectives go past the kernel
+        nominal = min(nominal_nic(row), GRPC) if by_grpc else nominal_nic(row)
         nic, lanes, latency_s = self.fitted.of(point.platform_name, nominal, bus)
         spares = setup.count("backup") or 0
         servers = setup.count("ps_tasks") or hosts - spares  # default: as many as hosts
@@ -297,8 +299,12 @@ class Predictor:
         return replace(question, sync=True).step_s / replace(question, sync=False).step_s
 
     def collective_over_servers(self, point: Point) -> float:
-        """How often as fast a ring is as parameter servers on the same hosts."""
+        """How often as fast a ring is as parameter servers on the same hosts, if each GPU is a worker in both.
+
+        So no host sums up its GPUs' gradients before the network: plain TensorFlow has nothing that does.
+        """
         servers = self.question(point, parallelism=None, all_reduce=None, variable_update="parameter_server")
+        servers = replace(servers, site=replace(servers.site, aggregates=False))
         ring = self.question(point, parallelism="ring", all_reduce=None, variable_update=None)
         return servers.step_s / replace(ring, compute_s=servers.compute_s).step_s
 

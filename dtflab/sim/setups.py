@@ -19,6 +19,9 @@ NIC = "10Gb/s"  # assumed where a platform's network is unpublished
 BATCH = 64.0  # examples per GPU, assumed where a setup has no batch
 TOKENS = 2.0 * TIMES  # of a pair of sentences, which is one example
 LENGTHS = 0.5  # standard deviation of sentences' lengths over their mean: assumed
+UNITS = dict.fromkeys(("image", "img", "example", "sample", "sentence", "pair"), 1.0)
+UNITS |= dict.fromkeys(("token", "tok", "word"), TOKENS)
+SPARE_PART = 0.1  # of the workers: who says nothing of the numbers of spares that were tried, tried no more (assumed)
 SPARSE_ROWS, ROW_BYTES = 32, 4096.0  # of an embedding per step: assumed
 SCALAR_BYTES = 4.0
 
@@ -50,14 +53,31 @@ def batch_of(point: Point) -> float:
 
 
 def units_of(point: Point) -> float:
-    """What an example counts as in the point's unit: a pair of sentences is many tokens."""
-    return TOKENS if "token" in point.unit else 1.0
+    """What an example counts as in the unit of rates: a pair of sentences is many tokens.
+
+    Where the point's own unit is none of a rate, a rate that is given counts tokens of a network of words, else images.
+    """
+    counted = re.fullmatch(r"([a-z]+?)s?\s*(?:/|per)\s*s(?:ec(?:ond)?)?", point.unit.lower())
+    if counted and counted[1] in UNITS:
+        return UNITS[counted[1]]
+    if point.metric == "throughput":
+        raise UnknownError(f"a throughput has a unit like 'images/s' or 'tokens/s', not {point.unit!r}")
+    return TOKENS if _is_of_words(point) else 1.0
 
 
 def unevenness_of(point: Point) -> float:
     """By what part the work of one GPU's batch differs from another's: sentences are not equally long, images are."""
-    words = point.model is not None and point.model.number("vocab") is not None
-    return LENGTHS / math.sqrt(batch_of(point)) if words else 0.0
+    return LENGTHS / math.sqrt(batch_of(point)) if _is_of_words(point) else 0.0
+
+
+def _is_of_words(point: Point) -> bool:
+    return point.model is not None and point.model.number("vocab") is not None
+
+
+def is_by_grpc(setup: Row) -> bool:
+    """Whether servers are TensorFlow's: they are if no framework is named."""
+    said = setup.text("framework", "kvstore")
+    return not said or bool(re.search(r"tensorflow|\btf", said))
 
 
 def collective_of(point: Point) -> str:
@@ -105,13 +125,13 @@ def null_layers(setup: Row, servers: int) -> tuple[Layer, ...]:
 
 
 def spares_of(point: Point, hosts: int) -> Sequence[int]:
-    """Numbers of spares to choose from: those that the setup lists or spans, else up to as many as are needed."""
+    """Numbers of spares to choose from: those that the setup lists or spans, else up to a tenth of what is needed."""
     said = point.setup.values.get("backup")
     if isinstance(said, str):
         span = re.match(r"\D*(\d+)\s*(?:to|-|–|…|\.\.+)\s*(\d+)", said)  # "0 to 10 of 50"
         said = range(int(span[1]), int(span[2]) + 1) if span else re.findall(r"\d+", said)
     listed = [number(one, "'backup' of the setup") for one in said] if isinstance(said, list | range) else []
-    return [int(spares) for spares in listed] or range(hosts + 1)
+    return [int(spares) for spares in listed] or range(math.ceil(SPARE_PART * hosts) + 1)
 
 
 # ---- what a platform says ----

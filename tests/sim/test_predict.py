@@ -119,7 +119,7 @@ def test_efficiency_from_other_than_one_gpu():
 
 def test_spare_workers_help_until_their_gradients_cost_more():
     times = [value("median_step_time", "s", backup=spares, **K40) for spares in range(20)]
-    assert value("argmin_backup_step_time", **K40) == times.index(min(times)) > 0
+    assert value("argmin_backup_step_time", backup="0 to 19", **K40) == times.index(min(times)) > 0
     gains = [value("normalised_speedup", backup=spares, **K40) for spares in range(20)]
     assert gains[3] == pytest.approx(times[0] / times[3] * 50 / 53)
     assert value("argmax_normalised_speedup", **K40) == gains.index(max(gains))
@@ -136,6 +136,20 @@ def test_synchronous_steps_are_longer_than_asynchronous_ones():
 def test_an_all_reduce_gains_most_on_servers_that_are_hot():
     gains = {model: value("horovod_over_distributed_tf", model=model, **PASCAL) for model in ("inception_v3", "vgg16")}
     assert 1 < gains["inception_v3"] < gains["vgg16"]
+
+
+def test_each_gpu_is_a_worker_where_a_ring_is_compared_with_servers():
+    """As in Uber's comparison: no host sums up before the network, so servers take four times the bytes."""
+    setup = {"model": "resnet101", **PASCAL, "gpus": 64, "nodes": 16}
+    gain = value("horovod_over_distributed_tf", **setup)
+    fields = {"variable_update": "parameter_server", **setup}
+    summed = value("step_time", "s", **fields) / value("step_time", "s", parallelism="ring", **setup)
+    assert gain > 1.3 * summed > 1.3
+    alone = {"gpus": 16, "nodes": 16, "gpus_per_node": 1}
+    one = value("step_time", "s", **{**fields, **alone}) / value(
+        "step_time", "s", **{**setup, **alone}, parallelism="ring"
+    )
+    assert value("horovod_over_distributed_tf", **{**setup, **alone}) == pytest.approx(one), "nothing to sum up"
 
 
 def test_attention_of_the_top_layer_keeps_split_layers_waiting():
@@ -171,6 +185,25 @@ def test_sentences_of_many_lengths_keep_gpus_waiting_more_in_small_batches():
     assert small < large
 
 
+@pytest.mark.parametrize("unit", ["tokens/s", "Token / sec", "tok/s", "words per second"])
+def test_a_rate_may_be_said_in_other_words(unit):
+    setup = {"platform": "dgx1_v100", "model": "gnmt_v2_4l_1024", "gpus": 4, "nodes": 1, "parallelism": "NCCL"}
+    rate = value("throughput", unit, {"single_gpu": 2e4}, **setup)
+    assert rate == value("throughput", "tokens/s", {"single_gpu": 2e4}, **setup)
+    assert 4e4 < rate < 8e4
+    images = {**setup, "model": "resnet50"}
+    assert value("throughput", "img/sec", {"single_gpu": 300}, **images) == value(
+        "throughput", "images/s", {"single_gpu": 300}, **images
+    )
+
+
+def test_a_rate_of_a_network_of_words_counts_tokens_whatever_is_asked():
+    """A batch of 128 pairs at 20,000 tokens/s takes 0.3 s, not 6 ms."""
+    setup = {"platform": "dgx1_v100", "model": "gnmt_v2_4l_1024", "gpus": 4, "nodes": 1, "parallelism": "NCCL"}
+    rate = value("throughput", "tokens/s", {"single_gpu": 2e4}, batch_per_gpu=128, **setup)
+    assert value("speedup", "x", {"single_gpu": 2e4}, batch_per_gpu=128, **setup) == pytest.approx(rate / 2e4)
+
+
 def test_a_batch_of_a_worker_is_shared_by_its_gpus():
     setup = {"platform": "dgx1_p100", "model": "resnet50", "gpus": 8, "nodes": 2}
     one = value("step_time", "s", {"single_gpu": 200}, batch_per_gpu=32, **setup)
@@ -203,10 +236,15 @@ def test_a_given_way_back_and_gradients_need_no_model():
 
 @pytest.mark.parametrize(
     ("said", "best"),
-    [("0 to 2", 2), ("0–2 of 50", 2), ("0, 1", 1), ("up to 2 or 3", 3), ([0, "1 (quoted)"], 1), ("as many as help", 9)],
+    [("0 to 2", 2), ("0–2 of 50", 2), ("0, 1", 1), ("up to 2 or 3", 3), ([0, "1 (quoted)"], 1), ("as many as help", 5)],
 )
 def test_spares_to_choose_from_may_be_said_in_words(said, best):
-    assert value("argmin_backup_step_time", **K40, backup=said) == pytest.approx(best, abs=0 if best < 9 else 5)
+    assert value("argmin_backup_step_time", **K40, backup=said) == best
+
+
+def test_who_does_not_say_which_spares_were_tried_tried_no_more_than_a_tenth():
+    times = [value("median_step_time", "s", backup=spares, **K40) for spares in range(6)]
+    assert value("argmin_backup_step_time", **K40) == times.index(min(times)) == 5, "ten would be quicker still"
 
 
 @pytest.mark.parametrize("sums", ["cpu", "gpu"])
@@ -250,6 +288,9 @@ def test_a_row_of_a_sparse_step_is_counted_in_words():
         ({"gpus": 2, "nodes": 3}, "can't be on 3 nodes"),
         ({"gpus": "several"}, "a number was expected"),
         ({"gpus": math.inf}, "a number was expected"),
+        ({"gpus": 1e30}, "counts nothing"),
+        ({"unit": "K words/s"}, "a unit like 'images/s' or 'tokens/s', not 'K words/s'"),
+        ({"unit": "weeks"}, "not 'weeks'"),
         ({"batch_per_gpu": -1}, "no positive 'batch_per_gpu'"),
         ({"unit": "weeks", "metric": "step_time"}, "not 'weeks'"),
         ({"model": None}, "names no model"),
@@ -327,6 +368,24 @@ def test_grpc_does_not_fill_very_fast_cards_but_collectives_do():
             content["platforms"]["dgx1_v100"]["nic_gbps"] = gigabits
         gains.append(predictions(fast).values["a"] / predictions(slow).values["a"])
     assert gains[0] == 1 < gains[1]
+
+
+def test_only_tensorflow_s_servers_are_bound_by_grpc():
+    setup = {"platform": "dgx1_v100", "model": "vgg16", "gpus": 64, "nodes": 8, "batch_per_gpu": 32, "ps_tasks": 8}
+    unnamed, tensorflow, short, mxnet = (
+        value("scaling_efficiency", "x", {"single_gpu": 200}, **setup, **more)
+        for more in ({}, {"framework": "TensorFlow 1.4"}, {"framework": "TF 1.1"}, {"framework": "MXNet"})
+    )
+    assert unnamed == tensorflow == short < mxnet
+
+
+def test_a_ring_over_switches_takes_one_link_as_in_a_mesh():
+    """Fitted rings of both meshes reach 0.48 and 0.73 of one of their links."""
+    setup = {"model": "vgg16", "gpus": 8, "nodes": 1, "gpus_per_node": 8, "all_reduce": "nccl", "batch_per_gpu": 64}
+    content = asked("scaling_efficiency", "x", {"single_gpu": 300}, platform="dgx2_v100", **setup)
+    through_switches = predictions(content).values["a"]
+    content["platforms"]["dgx2_v100"]["bus"] = "nvlink2"
+    assert predictions(content).values["a"] == pytest.approx(through_switches)
 
 
 # ---- the command ----
