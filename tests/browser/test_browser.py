@@ -159,6 +159,31 @@ except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledE
 ]
 
 
+PROJECTED = [
+    """import dtflab as tf
+tf.viz.style("projector")
+cluster = tf.Cluster(worker=1, gpus=1, gpu_memory="256MiB")
+with tf.device("/job:worker/task:0/gpu:0"):
+    product = tf.matmul(tf.ones([200, 200]), tf.ones([200, 200]), name="product")
+with tf.Session(cluster.target) as sess:
+    step = sess.trace(product)""",
+    "tf.viz.timeline(step)",
+    "tf.viz.card_history(tf.smi())",
+    "tf.viz.cards(tf.smi())",
+]
+
+
+@pytest.mark.timeout(300)
+def test_pictures_for_a_projector_fit_beside_the_file_browser(look, tmp_path):
+    report = look(write(tmp_path / "projected.ipynb", *PROJECTED))
+    assert complaints(report) == []
+    for seen in report["themes"].values():
+        assert len(seen["svgs"]) == 3
+        for svg in seen["svgs"]:  # a page of 480 units, whose smallest text is 11 high
+            width, _ = svg["size"]
+            assert width < 860 and width / 480 * 11 > 18
+
+
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("trusted", [True, False])
 def test_a_saved_notebook_still_has_the_panels_table(look, tmp_path, trusted):
