@@ -32,12 +32,12 @@ def hosts_of(point: Point) -> tuple[int, int]:
     required = setup.count("workers_required")
     if required:
         return required + (setup.count("backup") or 0), 1
-    on_all = (setup.count("nodes") or 0) * (setup.count("gpus_per_node") or 0)
-    gpus = setup.count("gpus") or on_all or setup.count("workers")
+    nodes = setup.count("nodes") or 0
+    of_setup, of_platform = setup.count("gpus_per_node") or 0, point.platform.count("gpus_per_node") or 0
+    gpus = setup.count("gpus") or nodes * of_setup or setup.count("workers") or nodes * of_platform
     if not gpus:
         raise UnknownError("the setup says neither 'gpus' nor 'workers' nor both 'nodes' and 'gpus_per_node'")
-    per_host = setup.count("gpus_per_node") or point.platform.count("gpus_per_node") or 1
-    hosts = setup.count("nodes") or math.ceil(gpus / per_host)
+    hosts = nodes or math.ceil(gpus / (of_setup or of_platform or 1))
     if hosts > gpus:
         raise UnknownError(f"{gpus} GPUs can't be on {hosts} nodes")
     return hosts, math.ceil(gpus / hosts)
@@ -82,14 +82,15 @@ def is_by_grpc(setup: Row) -> bool:
 
 def collective_of(point: Point) -> str:
     """How gradients are summed without servers: "ring", "halving", "tree"; "" with servers."""
-    update, said = point.setup.text("variable_update"), point.setup.text("parallelism", "all_reduce", "framework")
+    update, named = point.setup.text("variable_update"), point.setup.text("all_reduce")
+    said = point.setup.text("parallelism", "all_reduce", "framework", "kvstore")
     if update in ("parameter_server", "distributed_replicated"):
         return ""
     for word in ("tree", "halving"):
         if word in said:
             return word
-    words = ("reduc", "ring", "nccl", "horovod")
-    return "ring" if update == "replicated" or any(word in said for word in words) else ""
+    meant = re.search(r"reduc|\bring\b|nccl|horovod|gloo|\b(?:mpi|ddp)\b", said)
+    return "ring" if update == "replicated" or meant or (named and named not in ("no", "none", "false")) else ""
 
 
 def sums_on_gpus(setup: Row, hosts: int, gpus: int) -> bool:

@@ -185,6 +185,40 @@ def test_sentences_of_many_lengths_keep_gpus_waiting_more_in_small_batches():
     assert small < large
 
 
+RING = {"platform": "bigbasin_p100_50gbe", "model": "vgg16", "gpus": 32, "nodes": 4, "batch_per_gpu": 32}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"parallelism": "data, multi-ring"},
+        {"parallelism": "data (all-reduce)"},
+        {"all_reduce": "Gloo"},
+        {"all_reduce": "the framework's own"},
+        {"framework": "PyTorch DDP"},
+        {"kvstore": "nccl"},
+        {"variable_update": "replicated", "all_reduce": None},
+    ],
+)
+def test_an_all_reduce_is_understood_in_many_words(said):
+    ring, servers = (
+        value("speedup", given={"single_gpu": 150}, **RING, **one) for one in ({"parallelism": "ring"}, {})
+    )
+    assert value("speedup", given={"single_gpu": 150}, **RING, **said) == ring != servers
+
+
+@pytest.mark.parametrize("said", [{"parallelism": "data, sharing parameter servers"}, {"all_reduce": "none"}])
+def test_servers_are_not_taken_for_an_all_reduce(said):
+    servers = value("speedup", given={"single_gpu": 150}, **RING)
+    assert value("speedup", given={"single_gpu": 150}, **RING, **said) == servers
+
+
+def test_asynchronous_may_be_said_in_words():
+    setup = {**K40, "workers": 50, "workers_required": None}
+    rates = [value("throughput", "images/s", sync=sync, **setup) for sync in (False, "asynchronous (quoted)", True)]
+    assert rates[0] == rates[1] > rates[2]
+
+
 @pytest.mark.parametrize("unit", ["tokens/s", "Token / sec", "tok/s", "words per second"])
 def test_a_rate_may_be_said_in_other_words(unit):
     setup = {"platform": "dgx1_v100", "model": "gnmt_v2_4l_1024", "gpus": 4, "nodes": 1, "parallelism": "NCCL"}
@@ -214,10 +248,10 @@ def test_a_batch_of_a_worker_is_shared_by_its_gpus():
 def test_nodes_and_their_gpus_are_multiplied():
     setup = {"platform": "dgx1_p100", "model": "resnet50", "nodes": 2, "gpus_per_node": 8}
     rates = [
-        value("throughput", "images/s", {"single_gpu": 200}, **setup, **more)
-        for more in ({}, {"workers": 2}, {"gpus": 16})
+        value("throughput", "images/s", {"single_gpu": 200}, **{**setup, **more})
+        for more in ({}, {"workers": 2}, {"gpus": 16}, {"gpus_per_node": None})
     ]
-    assert 200 * 8 < rates[0] == rates[1] == rates[2]
+    assert 200 * 8 < rates[0] == rates[1] == rates[2] == rates[3], "the last from what the platform has"
 
 
 def test_a_time_may_be_taken_from_another_point_of_the_calibration():
