@@ -36,7 +36,7 @@ with tf.Cluster(ps=1, worker=3, clock="virtual") as cluster:
 # %% [markdown]
 # ## Your task
 #
-# Write `train(client, build_loss, rate, sync, steps)`, which each worker runs:
+# Write `train_together(client, build_loss, rate, sync, steps)`, which each worker runs:
 #
 # - `build_loss()` makes the variables of the model and returns its loss. Build it, and all else, so that variables are on the
 #   `ps` and everything else on this worker, `client.device`;
@@ -51,7 +51,7 @@ with tf.Cluster(ps=1, worker=3, clock="virtual") as cluster:
 
 
 # %%
-def train(client, build_loss, rate, sync, steps):
+def train_together(client, build_loss, rate, sync, steps):
     """Train with the other workers; the virtual seconds that it took."""
     ### BEGIN SOLUTION
     workers = client.cluster_spec.num_tasks("worker")
@@ -76,7 +76,7 @@ def train(client, build_loss, rate, sync, steps):
 # %% [markdown]
 # ## Do they train one model?
 #
-# The next cell grades `train`. Stuck? `%dtf_grade data/q1 --hint`.
+# The next cell grades `train_together`. Stuck? `%dtf_grade data/q1 --hint`.
 
 # %%
 dtflab.grade("data/q1")
@@ -112,7 +112,8 @@ def race(workers, sync, steps, rate, devices=1):
         def work(client):
             mine = slice(client.index, 1200, workers)
             places = [f"{client.device}/gpu:{i}" for i in range(devices)]
-            return train(client, lambda: loss_of(digits.images[mine], digits.labels[mine], places), rate, sync, steps)
+            images, labels = digits.images[mine], digits.labels[mine]
+            return train_together(client, lambda: loss_of(images, labels, places), rate, sync, steps)
 
         seconds = cluster.run(work)[-1]
         with tf.Graph().as_default(), tf.device("/job:ps/task:0"):

@@ -74,6 +74,12 @@ def test_texts_and_points_add_up(question):
     assert len({mistake.text for mistake in question.mistakes}) == len(question.mistakes)
 
 
+def test_no_two_answers_have_one_name():
+    """`%dtf_grade` finds the questions of a notebook by the names of their answers."""
+    names = [question.answer for question in QUESTIONS]
+    assert sorted(names) == sorted(set(names))
+
+
 @pytest.fixture(scope="module")
 def tallies():
     """Those of all questions that were judged."""

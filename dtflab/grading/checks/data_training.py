@@ -40,12 +40,12 @@ LIMIT = 300.0  # virtual seconds, as the two below: when all has ended
 BEGIN = 5.0
 BUSY = 5.5  # nobody computes any more
 WAITS = "After 300 s of virtual time, where milliseconds are enough, workers still wait."
-ENDLESS = "The workers go on and on: train does not come to an end."
+ENDLESS = "The workers go on and on: train_together does not come to an end."
 
 q1 = register(
     "data/q1",
     "Training together, with and without waiting",
-    answer="train",
+    answer="train_together",
     hints=(
         """Build under tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec,
         worker_device=client.device)): then variables go to the ps, all else to this worker. The session is a
@@ -147,7 +147,9 @@ def run(answer: Any, random: Random, sync: bool, workers: int | None = None) -> 
                 told, strays = late[0]
                 raise Wrong(told, seen._replace(strays=strays, end=told)) from None
         if not all(isinstance(one, float) and 0 < one <= cluster.now() - BEGIN for one in seconds):
-            raise Wrong(f"train returns the virtual seconds of the training; the workers returned {shown(seconds)}.")
+            raise Wrong(
+                f"train_together returns the virtual seconds of the training; the workers returned {shown(seconds)}."
+            )
         if strays := _strays(cluster, loss):
             told = f"Expected are variables on the ps and the rest on each worker; but {strays[0]}."
             raise Wrong(told, seen._replace(strays=strays))
