@@ -17,6 +17,7 @@ from typing import NamedTuple
 import nbclient
 import nbformat
 from nbconvert import HTMLExporter
+from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 
 HERE = Path(__file__).resolve().parent
 LIMIT = 300  # seconds for a cell
@@ -47,7 +48,8 @@ def run(source: Path, folder: Path) -> Page:
     where = {"metadata": {"path": str(folder)}}  # what a lesson writes stays there
     nbclient.NotebookClient(notebook, timeout=LIMIT, allow_errors=True, resources=where).execute()
     seconds = time.perf_counter() - began
-    page, _ = HTMLExporter().from_notebook_node(notebook)
+    # A line that is printed while the kernel is busy comes in pieces: they are joined, as JupyterLab does.
+    page, _ = HTMLExporter(preprocessors=[CoalesceStreamsPreprocessor]).from_notebook_node(notebook)
     (folder / f"{source.stem}.html").write_text(page, encoding="utf-8")
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     errors = [f"{one.ename}: {one.evalue}" for one in outputs if one.output_type == "error"]

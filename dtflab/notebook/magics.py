@@ -475,7 +475,7 @@ def _placed(session: BaseSession, fetches: Any, feed: Any) -> tuple[Any, Mapping
     except NotImplementedError:
         if fetches is not None and feed is not None:
             return _placed_by_running(session, fetches, feed)
-    print("The master is in another process. This is where dtflab's rules place the ops; with --feed it tells itself.")
+    print("The master is in another process: this is where dtflab's rules place ops. With --feed, the master is asked.")
     return session.graph if fetches is None else fetches, placement_of(session)
 
 
