@@ -209,7 +209,7 @@ def test_a_projectors_curve_has_text_of_16_points_and_keeps_its_style():
     viz.style("projector")
     large = viz.curve([1, 2], {"a": [1, 2]}, "step", "loss")
     viz.style("default")
-    for figure, points_, pixels in ((plain, 11 * 0.75, 720 + 28), (large, 16, 560 * 16 * 96 / 72 / 11)):
+    for figure, points_, pixels in ((plain, 11 * 0.75, 720 + 28), (large, 16, 480 * 16 * 96 / 72 / 11)):
         svg = figure.picture.svg
         width, units = (float(re.search(p, svg)[1]) for p in (r' width="([\d.]+)"', r'viewBox="0 0 ([\d.]+)'))
         least = min(float(size) for size in re.findall(r"font-size:([\d.]+)px", svg)) * width / units
