@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 
+import numpy as np
 import pytest
 
 import dtflab as tf
@@ -64,7 +65,11 @@ def asking_for_all_first(step, most):
     return fits
 
 
-RIGHT = [doubling_first, with_bisect, bit_by_bit, recursive, asking_for_all_first]
+def with_numpy(step, most):
+    return np.int64(with_bisect(step, most))
+
+
+RIGHT = [doubling_first, with_bisect, with_numpy, bit_by_bit, recursive, asking_for_all_first]
 
 
 @pytest.mark.parametrize("answer", RIGHT)
@@ -78,7 +83,7 @@ def for_ever(step, most):
 
 
 BAD = {
-    "nothing": (lambda step, most: None, "largest_batch returned None; expected is a number"),
+    "nothing": (lambda step, most: None, "largest_batch returned None; expected is a whole number"),
     "as many as there are": (lambda step, most: most, "but that does not fit"),
     "one": (lambda step, most: 1, "but more would fit"),
     "too many": (lambda step, most: most + 1, "expected is a number from 0 to"),

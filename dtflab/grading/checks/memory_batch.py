@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
@@ -106,9 +108,10 @@ def _model(features: int) -> Iterator[Model]:
 def _try(answer: Any, model: Model, most: int) -> Seen:
     """Let the answer look for the batch."""
     model.tries = 0
-    given = answer(model.step, most)
-    if isinstance(given, bool) or not isinstance(given, int):
-        raise Wrong(f"largest_batch returned {shown(given)}; expected is a number of examples.")
+    value = answer(model.step, most)
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise Wrong(f"largest_batch returned {shown(value)}; expected is a whole number of examples, an int.")
+    given = int(value)
     tries = model.tries
     return Seen(most, given, tries, given == 0 or (given > 0 and model.fits(given)), model.fits(max(given, 0) + 1))
 
