@@ -186,7 +186,8 @@ def outputs(lesson: str, folder: Path) -> str:
     notebook = nbformat.read(ROOT / "notebooks" / f"{lesson}.ipynb", as_version=4)
     nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": folder}}).execute()
     found = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    return "\n".join(output.get("text") or output.get("data", {}).get("text/plain", "") for output in found)
+    # A busy kernel sends a printed line in pieces, at times; what is shown has no line end of its own.
+    return "".join(output.get("text") or f"\n{output.get('data', {}).get('text/plain', '')}\n" for output in found)
 
 
 def text(lesson: str) -> str:
