@@ -17,8 +17,11 @@ from dtflab.hardware.workload import Workload, measured
 from dtflab.machine.bfc_allocator import human_bytes
 from dtflab.machine.cards import grab_all_limit
 from dtflab.placement import earliest_finish
+from dtflab.placement.colocation_graph import ColocationGraph
 from dtflab.placement.dynamic import DynamicPlacer, best_assignment
 from dtflab.placement.problem import Problem
+from dtflab.placement.recurring import recurring
+from dtflab.placement.units import problem_of
 from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.sim.placement_suite import TASK, best_of_all, host, random_problem
 
@@ -160,6 +163,18 @@ def test_memory_is_a_hard_limit():
     assert len(set(homes)) > 1
     roomy = placed(graph, machines=one_host(gpu=card(1 << 34)))[1]
     assert len({roomy[f"w{i}"] for i in range(4)}) == 1  # a chain: with room, one card is best
+
+
+@pytest.mark.parametrize("walk", [earliest_finish.by_time, earliest_finish.ranked])
+def test_a_greedy_walk_gives_a_card_no_more_variables_than_it_can_hold(walk):
+    nodes = weights(4).nodes()
+    memory = next(size for size in range(200 << 20, 1 << 30, 1 << 20) if grab_all_limit(size) >= 160 << 20)
+    for size, most in ((memory, 2), (1 << 34, 4)):  # of 64 MB each
+        colocations = ColocationGraph(nodes, DEVICES, False, {})
+        problem = problem_of(Workload(recurring(nodes), None), colocations, one_host(gpu=card(size)))
+        schedule = problem.schedule(walk(problem))
+        homes = [schedule.tasks[f"w{i}"].device for i in range(4)]
+        assert max(map(homes.count, GPUS)) == most
 
 
 def test_what_fits_nowhere_is_an_error_that_says_what_to_do():
