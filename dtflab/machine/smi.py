@@ -107,7 +107,8 @@ class Smi:
         own = "".join(_html_block(host) for host in self.hosts if host.ours)
         blocks = (own or f"<p>{html.escape(NO_GPUS)}</p>") + "".join(f"<p>{html.escape(n)}</p>" for n in self.notes)
         others = "".join(map(_html_block, self.others))
-        fold = f"<details><summary>{OTHERS} ({len(self.others)})</summary>{others}</details>" if others else ""
+        count = f"{len(self.others)} host{'s' * (len(self.others) > 1)}"
+        fold = f"<details><summary>{OTHERS} ({count})</summary>{others}</details>" if others else ""
         return f"<p>{time.ctime(self.moment)}</p>{blocks}{fold}"
 
 

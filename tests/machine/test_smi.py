@@ -207,7 +207,7 @@ def test_hosts_of_other_programs_stand_below_a_line(tmp_path):
         ]  # fmt: skip
         ours, theirs = shown.text.split(f"{smi.OTHERS}:\n")
         assert "localhost: simulated" in ours and "notebook-7: simulated" in theirs and "theirs" in theirs
-        assert f"<details><summary>{smi.OTHERS} (2)</summary>" in shown._repr_html_()
+        assert f"<details><summary>{smi.OTHERS} (2 hosts)</summary>" in shown._repr_html_()
         hosts.simulate_gpus(None)
         alone = tf.smi()
         assert "No GPUs" not in alone.text and "No GPUs" in alone._repr_html_()  # a fold would hide all that there is
