@@ -210,6 +210,14 @@ def drags_what_must_be_there(seen: Seen) -> bool:
 
 
 @q3.mistake(
+    "These ops are beside another op, as they should be; but that op is on the GPU itself. Take one that has to stay "
+    "on the CPU, because it has no GPU kernel."
+)
+def stands_beside_what_is_on_the_gpu(seen: Seen) -> bool:
+    return any(one.on_gpu and one.reason.startswith("colocated") for one in _wrong(seen, "dragged"))
+
+
+@q3.mistake(
     "An op does not follow its inputs: where a value is needed on another device, it is sent there. But an op that "
     "changes a variable must be beside it, and so must all that tf.colocate_with asks for."
 )

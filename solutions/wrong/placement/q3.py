@@ -37,6 +37,12 @@ def drags_what_must_be_there(gpu, cpu, dragged):
     return {"gpu": ops(gpu, on_gpu), "cpu": ops(cpu, text), "dragged": there}
 
 
+def stands_beside_what_is_on_the_gpu(gpu, cpu, dragged):
+    with tf.colocate_with(tf.constant(2.0).op):
+        there = ops(dragged, on_gpu)
+    return {"gpu": ops(gpu, on_gpu), "cpu": ops(cpu, text), "dragged": there}
+
+
 def follows_its_inputs(gpu, cpu, dragged):
     counter = tf.Variable(0)
     there = ops(dragged, lambda: tf.cast(counter, tf.float32))
