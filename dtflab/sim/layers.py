@@ -72,7 +72,7 @@ def _of_words(row: Row, batch: int) -> Profile:
 
     said = row.text("attention")
     kind = next((kind for kind in ATTENTIONS if kind and kind in said), None)
-    count = {name: int(row.need(name)) for name in ("layers", "units", "vocab")}
+    count = {"layers": row.layers, "units": int(row.need("units")), "vocab": int(row.need("vocab"))}
     return Profile.from_table(
         params=total_bytes(row) / 4, **count, attention=kind, steps=TIMES, batch=batch, name=row.what
     )

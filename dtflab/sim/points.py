@@ -20,7 +20,7 @@ from typing import Any
 SCHEMA = "dtflab-scaling-points/1"
 CALIBRATION = Path(__file__).with_name("calibration_scaling.json")  # shipped: 64 points, free to fit
 
-MOST = 10**6  # GPUs, hosts, tasks: who writes more has mistyped
+MOST, MOST_LAYERS = 10**6, 10**4  # GPUs, hosts or tasks; layers of a network: who writes more has mistyped
 
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
@@ -69,6 +69,13 @@ class Row:
         if value is not None and (not 0 <= value <= MOST or value != int(value)):
             raise UnknownError(f"{' or '.join(map(repr, names))} of {self.what} is {value:g}, which counts nothing")
         return None if value is None else int(value)
+
+    @property
+    def layers(self) -> int:
+        """Layers of a network. Raises UnknownError if it has none, or more than anybody builds."""
+        if (count := self.need("layers")) > MOST_LAYERS:
+            raise UnknownError(f"{self.what} has {count:g} layers, but {MOST_LAYERS:,} are the most that make sense")
+        return int(count)
 
 
 @dataclass(frozen=True)

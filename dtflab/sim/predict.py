@@ -291,7 +291,10 @@ class Predictor:
         per_host = point.setup.count("gpus_per_node") or point.platform.count("gpus_per_node") or 1
         hosts = max(1, base // per_host)
         small = self.question(point, gpus=base, workers=None, nodes=hosts, gpus_per_node=base // hosts)
-        return small.step_s / self.question(point).step_s
+        large = self.question(point)
+        if large.gpus < base:
+            raise UnknownError(f"{large.gpus} GPUs are fewer than the {base} that they are compared with")
+        return small.step_s / large.step_s
 
     def sync_over_async(self, point: Point) -> float:
         """A synchronous step over one of a worker that waits for nobody."""

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dtflab.sim.models.seq2seq import ATTENTIONS
+from dtflab.sim.points import MOST_LAYERS
 from dtflab.sim.profile import Kernel, LayerCost, Profile, VariableCost
 
 FLOAT = 4  # bytes
@@ -69,6 +70,10 @@ def _images(batch: int, params: int, largest: float, macs: float) -> Iterator[La
 def _sizes(params: int, largest: float) -> list[int]:
     """Whole numbers that grow by one factor up to about `largest`, and whose sum is `params`."""
     count = max(round(LAYERS_PER_LARGEST * params / largest), FEWEST_LAYERS)
+    if count > MOST_LAYERS:
+        raise ValueError(
+            f"{params:,} numbers, of which a variable has {largest:,.0f} at most, would be {count:,} layers."
+        )
     low, high = 0.0, 1.0
     for _ in range(60):  # by halving: 1 + r + r² + … = params / largest
         ratio = (low + high) / 2

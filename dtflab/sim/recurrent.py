@@ -37,7 +37,7 @@ def is_split(setup: Row) -> bool:
 
 def network(row: Row, attention: str) -> Network:
     """A row of the table of models, with `attention` in words if the setup has them."""
-    units, layers = row.need("units"), int(row.need("layers"))
+    units, layers = row.need("units"), row.layers
     words = attention or row.text("attention")
     bottom = "bottom" in words
     cell = 8 * units**2  # weights of an LSTM whose input is as wide as itself
