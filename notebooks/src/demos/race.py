@@ -6,7 +6,7 @@
 # Three ways race in *virtual time*: the training is real, the seconds are those of simulated machines. Run all cells, then
 # move a slider (also with the arrow keys). Each race takes some seconds; equal sliders give equal races.
 #
-# On a projector: run `%dtf_style --projector` first, then *View → Appearance → Presentation Mode*, and hide
+# On a projector: end the first code cell with `%dtf_style --projector`, then *View → Appearance → Presentation Mode*, and hide
 # the list of files (Ctrl+B).
 
 # %%

@@ -6,7 +6,7 @@
 # One training step of a small convolutional net is planned once, and then simulated again for every place of the sliders,
 # in some milliseconds. Run all cells, then move them, by mouse or with the arrow keys.
 #
-# On a projector: run `%dtf_style --projector` first, then *View → Appearance → Presentation Mode*, and hide
+# On a projector: end the first code cell with `%dtf_style --projector`, then *View → Appearance → Presentation Mode*, and hide
 # the list of files (Ctrl+B).
 
 # %%
