@@ -331,6 +331,7 @@ print("\n".join(report.splitlines()[-11:]))
 #
 # ## What you can do now
 #
-# - Say who holds how much of which card, and why it is more than the tensors need: `%dtf_smi`, `tf.viz.cards(tf.smi())`.
+# - Say who holds how much of which card, and why it is more than the tensors need: `%dtf_smi`, `tf.viz.cards(tf.smi())`;
+#   and how it came to be: `tf.viz.card_history(tf.smi())`.
 # - Let programs share a computer: by `CUDA_VISIBLE_DEVICES`, by a fraction, by `allow_growth`; and say what each way costs.
 # - Read an out-of-memory error, and find the tensors that make the peak: `%dtf_memory`.
