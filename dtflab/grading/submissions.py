@@ -6,7 +6,8 @@
 
 The name of one of the course's exercises is an assignment's, never a student's: `ada/ex01_placement.ipynb` is ada's
 where only the file, or only the folder `ada`, is named, too. A copy's name counts as the name of what it is a copy of:
-`ex01_placement-Copy1.ipynb`, as Jupyter calls it, and `ex01_placement (1).ipynb`, as browsers do.
+`ex01_placement-Copy1.ipynb`, as Jupyter calls it, and `ex01_placement (1).ipynb`, as browsers do. The course's whole
+folder may be handed in: `ada/exercises/ex01_placement.ipynb` is ada's ex01_placement.
 
 A file is a notebook or Python in percent format (`# %%` begins a cell, `# %x` is a magic).
 
@@ -29,6 +30,7 @@ _ASKS = re.compile(r"""\.grade\(\s*["']([\w/]+)["']|^\s*%dtf_grade\s+(\w+/\w+)""
 _CELL = re.compile(r"^# %%(?:[ \t](.*))?$")
 _MAGIC = re.compile(r"^# ?((?:[\w, ]+ = )?%{1,2}[a-zA-Z].*)$")
 _COPY = re.compile(r"(?:-Copy\d+| ?\(\d+\))+$")
+_COURSES = "exercises"  # the folder that `dtflab notebooks` makes: no student, no assignment
 _SUFFIXES = (".ipynb", ".py")
 _MOST = 50 * 2**20  # bytes of a file
 
@@ -83,8 +85,11 @@ def _text(file: Path) -> str:
 
 def _submission(file: Path, folder: Path, exercises: Container[str]) -> Submission:
     original = _COPY.sub("", file.stem)
-    names = (*file.relative_to(folder).parent.parts, original if original in exercises else file.stem)
-    return Submission(file, *_whose(names, folder.resolve(), exercises), _timestamp(file))
+    between = (name for name in file.relative_to(folder).parent.parts if name != _COURSES)
+    names = (*between, original if original in exercises else file.stem)
+    place = folder.resolve()
+    owner = place.parent if place.name == _COURSES else place
+    return Submission(file, *_whose(names, owner, exercises), _timestamp(file))
 
 
 def _whose(names: Sequence[str], folder: Path, exercises: Container[str]) -> tuple[str, str]:

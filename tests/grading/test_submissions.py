@@ -104,6 +104,8 @@ PLACES = {  # named on the command line, file in it: student and assignment
     "eleven/lab/ada.py": (".", "ada", "lab"),
     "twelve": ("ada/ex1_x (1).py", "ada", "ex1_x"),
     "thirteen": ("ada/ex1_x-Copy2.py", "ada", "ex1_x"),
+    "fifteen": ("ada/exercises/ex1_x.py", "ada", "ex1_x"),
+    "sixteen/ada/exercises": ("ex1_x.py", "ada", "ex1_x"),
     "fourteen": ("ada/mine (1).py", "ada", "mine (1)"),
 }
 
