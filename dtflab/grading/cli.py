@@ -60,7 +60,7 @@ def grade(options: argparse.Namespace, exercises: Container[str]) -> int:
     try:
         how, chosen = _options(options), _questions(options)
         submissions, others = _submissions(options, exercises)
-        tasks = _tasks(submissions, chosen, how)
+        tasks = _tasks(submissions, chosen, how, exercises)
         _check_outputs(options)
     except (FileNotFoundError, LookupError, Misuse, ChecksError) as error:
         print(f"dtflab grade: {error.args[0] if error.args else error}", file=sys.stderr)
@@ -124,17 +124,23 @@ def _questions(options: argparse.Namespace) -> list[Question]:
     return [find(id) for id in options.questions or ()]
 
 
-def _tasks(submissions: Sequence[Submission], chosen: list[Question], how: batch.Options) -> list[batch.Task]:
-    """What is to be done for each file, and on which questions."""
+def _tasks(
+    submissions: Sequence[Submission], chosen: list[Question], how: batch.Options, exercises: Container[str]
+) -> list[batch.Task]:
+    """What is to be done for each file, and on which questions. Of several exercises in `ada/hw1/` each has its own."""
+
+    def together_with(one: Submission) -> tuple[str, str]:
+        return one.assignment, one.path.stem if one.path.stem in exercises else ""
+
     known = {question.id: question for question in all_questions()}
     code, ids, why = _read(submissions, known)
     together = defaultdict(list)
     for submission in code:
-        together[submission.assignment].append(ids[submission])
-    of_assignment = {assignment: questions_of(all_ids) for assignment, all_ids in together.items()}
+        together[together_with(submission)].append(ids[submission])
+    of_all = {group: questions_of(all_ids) for group, all_ids in together.items()}
     tasks: list[batch.Task] = []
     for submission in submissions:
-        wanted = of_assignment.get(submission.assignment, []) or ids.get(submission, [])
+        wanted = of_all.get(together_with(submission), []) or ids.get(submission, [])
         questions = chosen or [known[id] for id in wanted]
         if submission in why:
             tasks.append(_refused(submission, questions, why[submission]))

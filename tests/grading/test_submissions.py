@@ -152,6 +152,17 @@ def test_what_a_submission_says_in_the_graders_name_is_nothing(line):
     assert not work.done and not work.reports and not work.errors and work._now[0] == ""
 
 
+def test_each_exercise_of_an_assignment_has_its_own_questions(tmp_path):
+    for name in ("a/hw/ex1_x", "b/hw/ex1_x", "c/hw/ex1_x", "a/hw/ex2_y", "b/hw/ex2_y", "a/lab/mine", "b/lab/other"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        question = "queues/q1" if "ex2" in name else "placement/q1"
+        (tmp_path / f"{name}.py").write_text(f"# %%\ndtflab.grade('{question}')\n")
+    taken, _ = found([tmp_path], names := {"ex1_x", "ex2_y"})
+    tasks = cli._tasks(taken, [], batch.Options(), names)
+    judged = [(task.args[0].path.stem, [question.id for question in task.args[2]]) for task in tasks]
+    assert all(ids == ["queues/q1" if stem == "ex2_y" else "placement/q1"] for stem, ids in judged), judged
+
+
 def test_a_file_of_another_exercise_is_told():
     assert cli._other_exercise(["a/q1"], ["a/q1", "b/q1"]) == cli._other_exercise([], ["a/q1"]) == []
     assert cli._other_exercise(["b/q1"], ["a/q1"]) == [
