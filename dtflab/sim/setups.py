@@ -147,20 +147,25 @@ def nominal_nic(row: Row) -> float:
 def bus_of(point: Point) -> Bus:
     """The platform's bus; PCI Express 3.0 if it says none."""
     try:
-        return catalogue.bus(str(point.platform.values.get("bus") or "pcie3"))
+        return catalogue.bus(_part(point, "bus") or "pcie3")
     except ValueError as error:
         raise UnknownError(f"{point.platform.what}: {error}") from None
 
 
 def gpu_of(point: Point) -> Processor:
     """The platform's GPU."""
-    name = point.platform.values.get("gpu_name")
+    name = _part(point, "gpu_name")
     if not name:
         raise UnknownError(f"{point.platform.what} names no GPU, and no rate of one is given")
     try:
-        return _processor(str(name))
+        return _processor(name)
     except ValueError as error:
         raise UnknownError(f"{point.platform.what}: {error}") from None
+
+
+def _part(point: Point, field: str) -> str:
+    """The name of a part of the platform, without a remark in brackets; "" if it has none."""
+    return re.sub(r"\s*\(.*\)", "", str(point.platform.values.get(field) or ""))
 
 
 def known_gpu(point: Point) -> Processor | None:

@@ -355,6 +355,11 @@ def test_unknown_parts_are_skipped_with_the_list_of_the_known():
     assert "K40" in elsewhere(None, gpu_name="Voodoo 2").skipped["a"]
 
 
+def test_parts_may_carry_a_remark():
+    plain = elsewhere(None, gpu_name="P100-SXM2", bus="pcie3-tree").values["a"]
+    assert elsewhere(None, gpu_name="P100-SXM2 (recalled)", bus="pcie3-tree (2 switches, assumed)").values["a"] == plain
+
+
 def test_a_given_rate_needs_no_known_gpu():
     assert elsewhere({"single_gpu": 100}, gpu_name="Voodoo 2").values["a"] > 300
     assert elsewhere({"single_gpu": 100}, gpu_name=None).values["a"] > 300
