@@ -71,7 +71,7 @@ def marked(monkeypatch):
     from dtflab.grading import batch, cli
     from dtflab.grading.questions import find
 
-    def tasks(submissions, chosen, how):
+    def tasks(submissions, chosen, how, exercises):
         return [lambda stopped: batch.Graded(submissions[0], [batch._lost(find("placement/q1"), "no")])]
 
     monkeypatch.setattr(cli, "_tasks", tasks)
