@@ -171,17 +171,25 @@ def _parse_request(spec: str) -> DeviceName:
                 raise ValueError(
                     f"Unknown attribute '{attribute}' is encountered while parsing the device spec: '{spec}'."
                 )
-    return DeviceName(job, _number(replica), _number(task), *device)
+    return DeviceName(job, _number(spec, "replica", replica), _number(spec, "task", task), *device)
 
 
 def _device(spec: str, earlier: tuple[str | None, int | None], kind: str, index: str) -> tuple[str | None, int | None]:
     if earlier[0] is not None:
         raise ValueError(f"Multiple device types are not allowed while parsing the device spec: {spec}.")
-    return kind, None if index == "*" else int(index)
+    return kind, None if index == "*" else _number(spec, "device", index)
 
 
-def _number(text: str | None) -> int | None:
-    return None if text is None else int(text)
+def _number(spec: str, field: str, text: str | None) -> int | None:
+    """A number in the spec; where Python's own error would not say of which spec, this one does."""
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        others = "* for any" if field == "device" else f"leave the {field} out"
+        raise ValueError(
+            f"{text!r} is not the number of a {field}, while parsing the device spec: '{spec}'. Write a whole number, "
+            f"or {others}."
+        ) from None
 
 
 def canonical_name(device: str | DeviceSpec | None) -> str:

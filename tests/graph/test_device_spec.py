@@ -7,6 +7,8 @@ from hypothesis import given, strategies as st
 
 from dtflab.graph import device_spec
 from dtflab.graph.device_spec import DeviceName, DeviceSpec, canonical_name, merge_device
+from dtflab.graph.graph import Graph
+from dtflab.graph.scopes import device
 
 PS = "/job:ps/replica:0/task:1/device:GPU:0"
 
@@ -70,6 +72,23 @@ def test_users_are_read_kindly():
     assert canonical_name(None) == ""
     with pytest.raises(ValueError, match="Unknown attribute 'xpu'"):
         canonical_name("/xpu:0")
+
+
+@pytest.mark.parametrize(
+    ("spec", "text", "field", "others"),
+    [
+        ("/job:ps/gpu:x", "x", "device", "* for any"),
+        ("/device:GPU:", "", "device", "* for any"),
+        ("/job:ps/task:one/cpu:0", "one", "task", "leave the task out"),
+        ("/task:*", "*", "task", "leave the task out"),
+        ("/replica:1.5", "1.5", "replica", "leave the replica out"),
+    ],
+)
+def test_what_is_no_number_is_told_with_its_spec(spec, text, field, others):
+    with pytest.raises(ValueError) as caught, Graph().as_default(), device(spec):
+        pass
+    told = f"'{text}' is not the number of a {field}, while parsing the device spec: '{spec}'."
+    assert str(caught.value) == f"{told} Write a whole number, or {others}."
 
 
 def test_a_spec_can_be_changed():
