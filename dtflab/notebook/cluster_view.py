@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster import Cluster, RunningTask, device_label
 from dtflab.graph import errors
-from dtflab.viz.palette import look
+from dtflab.viz.palette import look, together
 
 _WHERE = {"inprocess": "in this process", "process": "each in a process of its own"}
 _CELL = "text-align:left;padding:3px 16px 3px 0;white-space:nowrap"
@@ -80,10 +80,13 @@ def table(cluster: Cluster) -> str:
     """The table as HTML that needs no script; its colours follow the theme."""
     head = "".join(f'<th style="{_CELL}">{title}</th>' for title in ("task", "devices", "address", "state"))
     name, _, rest = html.escape(_title(cluster)).partition(": ")
+    found = rows(cluster)
+    with together(row.task for row in found):
+        body = "".join(map(_table_row, found))
     return (
         '<div class="dtf-cluster" style="color:var(--jp-content-font-color1,inherit);font-size:13px;line-height:1.5">'
         f'{_STYLE}<b>{name}</b>: {rest}<table style="border-collapse:collapse;margin:6px 0">'
-        f"<thead><tr>{head}</tr></thead><tbody>{''.join(map(_table_row, rows(cluster)))}</tbody></table></div>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 

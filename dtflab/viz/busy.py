@@ -14,7 +14,7 @@ from dtflab.graph.device_spec import matches
 from dtflab.graph.text_table import text_table
 from dtflab.virtual.event_log import EventLog, Happened
 from dtflab.viz import marks
-from dtflab.viz.palette import in_order, look
+from dtflab.viz.palette import in_order, look, together
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, join, number, tag, text_width
@@ -63,7 +63,8 @@ def busy(
     if not rows or until <= since:
         where = f" on {device}" if device else ""
         raise ValueError(f"No kernel ran{where} between {since:g} and {until:g} s of virtual time.")
-    return _Drawing(rows, since, until, room(width), title).picture()
+    with together(row.device for row in rows):
+        return _Drawing(rows, since, until, room(width), title).picture()
 
 
 # -- data -------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from dtflab.graph.text_table import text_table
 from dtflab.graph.watch import Watch
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
 from dtflab.viz import marks
-from dtflab.viz.palette import GREY, natural
+from dtflab.viz.palette import GREY, natural, together
 from dtflab.viz.parties import client_label, is_task, party
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import room
@@ -64,14 +64,15 @@ def clients(seen: Watch, *, width: float | None = None, title: str = "Clients an
     system = _System(seen)
     if not system.sessions:
         raise ValueError("No client asked for anything while this was watched. Run a session in the block.")
-    drawing = _Drawing(system, room(width), title)
-    rows = system.rows()
-    heads = ("client", "does", "what", "kind", "on")
-    sentence = (
-        f"{title}: {system.summary()}. " + "; ".join(f"{c} {does} {what}" for c, does, what, *_ in rows[:40]) + "."
-    )
-    text = f"{system.summary()}\n{text_table(heads, rows)}"
-    return Picture(drawing.markup, drawing.size, _STYLE, sentence, [(title, heads, rows)], text)
+    with together(system.tasks):
+        drawing = _Drawing(system, room(width), title)
+        rows = system.rows()
+        heads = ("client", "does", "what", "kind", "on")
+        sentence = (
+            f"{title}: {system.summary()}. " + "; ".join(f"{c} {does} {what}" for c, does, what, *_ in rows[:40]) + "."
+        )
+        text = f"{system.summary()}\n{text_table(heads, rows)}"
+        return Picture(drawing.markup, drawing.size, _STYLE, sentence, [(title, heads, rows)], text)
 
 
 class _System:

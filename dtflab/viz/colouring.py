@@ -23,6 +23,7 @@ from dtflab.viz.palette import (
     Colour,
     Look,
     in_order,
+    job_look,
     look,
 )
 from dtflab.viz.phases import phases
@@ -85,15 +86,6 @@ def _devices(looks: Iterable[Look]) -> list[Look]:
 
 
 BY_DEVICE = Colouring("device", lambda name, device: look(device), _devices)
-
-
-def job_look(device: str) -> Look:
-    """The look of a device's job: the colour of its first task, the letter of its name."""
-    job = device.partition("/job:")[2].partition("/")[0]
-    if not job:
-        return look("")
-    first = look(f"/job:{job}/task:0")
-    return Look(f"/job:{job}/", first.colour, job[0].upper(), f"/job:{job}", False)
 
 
 # -- phases --------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from dtflab.graph.steps import Standing
 from dtflab.graph.text_table import text_table
 from dtflab.viz import marks
 from dtflab.viz.layout import Box, Cluster, Layout, Rect, layout
-from dtflab.viz.palette import BLUE, GREEN, GREY, ORANGE, Look, look
+from dtflab.viz.palette import BLUE, GREEN, GREY, ORANGE, Look, look, together
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, arrow_head, join, line_path, shorten, tag, text_width
@@ -40,16 +40,17 @@ def counters(nodes: Sequence[Standing]) -> Picture:
         raise ValueError("there is nothing to draw: the step has no nodes outside of loops")
     names = {node.name for node in nodes}
     edges = [(source, node.name) for node in nodes for source in node.sources if source in names]
-    boxes = tuple(Box(node.name, _width(node), HEIGHT) for node in nodes)
-    plan = layout(Cluster("step", boxes, 0), edges, room())
-    present = [state for state in _LOOKS if any(node.state == state for node in nodes)]
-    legend, height = marks.legend([(_LOOKS[s], _MEANINGS[s]) for s in present], max(plan.width, 500.0), 0)
-    drawing = join([legend, tag("g", _lines(plan), _boxes(nodes, plan), transform=f"translate(0 {height + 8:g})")])
-    rows = [[look(n.device).label, readable(n.name), n.state, n.waits_for] for n in nodes]
-    heads = ("device", "node", "state", "waits for")
-    count = ", ".join(f"{sum(n.state == state for n in nodes)} {_LOOKS[state].label}" for state in present)
-    size = (max(plan.width, 500.0), height + 8 + plan.height)
-    return Picture(drawing, size, _STYLE, f"Step: {count}.", [("Nodes", heads, rows)], text_table(heads, rows))
+    with together(node.device for node in nodes):
+        boxes = tuple(Box(node.name, _width(node), HEIGHT) for node in nodes)
+        plan = layout(Cluster("step", boxes, 0), edges, room())
+        present = [state for state in _LOOKS if any(node.state == state for node in nodes)]
+        legend, height = marks.legend([(_LOOKS[s], _MEANINGS[s]) for s in present], max(plan.width, 500.0), 0)
+        drawing = join([legend, tag("g", _lines(plan), _boxes(nodes, plan), transform=f"translate(0 {height + 8:g})")])
+        rows = [[look(n.device).label, readable(n.name), n.state, n.waits_for] for n in nodes]
+        heads = ("device", "node", "state", "waits for")
+        count = ", ".join(f"{sum(n.state == state for n in nodes)} {_LOOKS[state].label}" for state in present)
+        size = (max(plan.width, 500.0), height + 8 + plan.height)
+        return Picture(drawing, size, _STYLE, f"Step: {count}.", [("Nodes", heads, rows)], text_table(heads, rows))
 
 
 def _width(node: Standing) -> float:

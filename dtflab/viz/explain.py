@@ -16,7 +16,7 @@ from dtflab.graph.nest import leaves
 from dtflab.graph.node_names import readable
 from dtflab.graph.text_table import text_table
 from dtflab.runtime.session import BaseSession, Session, last_session
-from dtflab.viz.palette import look
+from dtflab.viz.palette import look, together
 from dtflab.viz.picture import Table
 from dtflab.viz.story import Op, Story, story
 from dtflab.viz.tables import page
@@ -129,15 +129,16 @@ def _listed(names: Iterable[str], most: int | None = MOST_NAMES) -> str:
 
 def tables(s: Story, names: int | None, by_scope: bool) -> list[Table]:
     """Order, ops, crossings; at most `names` names in a cell, with `by_scope` many ops are told by their scopes."""
-    order = [
-        [number, look(device).label, _listed(group, names)]
-        for number, ready in enumerate(s.sets, 1)
-        for device, group in _by_device(ready, {op.name: op.device for op in s.ops})
-    ]
-    crossings = [[readable(c.tensor), look(c.source).label, look(c.target).label, _size(c)] for c in s.crossings]
-    heads, ops = _op_rows(s.ops, by_scope)
-    if "node" in heads:
-        ops += [[look(o.device).label, readable(o.name), o.op, 0, 0, o.reason] for o in s.known]
+    with together(op.device for op in s.ops):
+        order = [
+            [number, look(device).label, _listed(group, names)]
+            for number, ready in enumerate(s.sets, 1)
+            for device, group in _by_device(ready, {op.name: op.device for op in s.ops})
+        ]
+        crossings = [[readable(c.tensor), look(c.source).label, look(c.target).label, _size(c)] for c in s.crossings]
+        heads, ops = _op_rows(s.ops, by_scope)
+        if "node" in heads:
+            ops += [[look(o.device).label, readable(o.name), o.op, 0, 0, o.reason] for o in s.known]
     found: list[Table] = [
         ("Ready order: a set runs when the sets before it have", ("set", "device", "nodes"), order),
         ("Ops: where, why, and how many inputs each waits for", heads, ops),

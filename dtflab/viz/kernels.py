@@ -22,7 +22,7 @@ from dtflab.machine.gpu import GPUDevice
 from dtflab.ops import kernel_registry
 from dtflab.runtime.session import BaseSession
 from dtflab.viz import marks
-from dtflab.viz.palette import Look, look
+from dtflab.viz.palette import Look, look, together
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, hatch_path, join, tag, text_width, wrapped
@@ -55,16 +55,17 @@ def kernels(fetches: Any, session: BaseSession, *, width: float | None = None, t
     """
     rows = _rows(session.placed_nodes(fetches))
     devices = _devices(session)
-    layers = [("computed by", [_library(device) for device in devices]),
-              ("hardware", [_hardware(device) for device in devices])]  # fmt: skip
-    heads = ("op", *(look(device.name).label for device in devices))
-    told = [[row.kind, *(_word(row, device) for device in devices)] for row in rows]
-    told += [[name, *words] for name, words in layers]
-    drawing = _Drawing(rows, devices, layers, room(width))
-    summary = f"{plural(len(rows), 'kind')} of ops on {plural(len(devices), 'device')}"
-    parts = join([marks.heading(title, summary), *drawing.draw()])
-    text = f"{summary}\n{text_table(heads, told)}"
-    return Picture(parts, drawing.size, _STYLE, _sentence(rows, devices, layers), [(title, heads, told)], text)
+    with together(device.name for device in devices):
+        layers = [("computed by", [_library(device) for device in devices]),
+                  ("hardware", [_hardware(device) for device in devices])]  # fmt: skip
+        heads = ("op", *(look(device.name).label for device in devices))
+        told = [[row.kind, *(_word(row, device) for device in devices)] for row in rows]
+        told += [[name, *words] for name, words in layers]
+        drawing = _Drawing(rows, devices, layers, room(width))
+        summary = f"{plural(len(rows), 'kind')} of ops on {plural(len(devices), 'device')}"
+        parts = join([marks.heading(title, summary), *drawing.draw()])
+        text = f"{summary}\n{text_table(heads, told)}"
+        return Picture(parts, drawing.size, _STYLE, _sentence(rows, devices, layers), [(title, heads, told)], text)
 
 
 # -- data -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from dtflab.graph.text_table import text_table
 from dtflab.viz.marks import badge, badge_width, heading
-from dtflab.viz.palette import GREY, in_order, look
+from dtflab.viz.palette import GREY, in_order, look, together
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, hatch_path, join, number, tag, text_width
@@ -26,13 +26,14 @@ def loads(title: str, ways: Mapping[str, Mapping[str, float]]) -> Picture:
     if not ways:
         raise ValueError("loads needs at least one way to spread them")
     devices = in_order(device for way in ways.values() for device in way)
-    rows = [[look(device).label, *(byte_size(way.get(device, 0)) for way in ways.values())] for device in devices]
-    heads = ("device", *ways)
-    sentence = "; ".join(f"{name}: {_sentence(way, devices)}" for name, way in ways.items())
-    drawing = join([heading(title, "bytes per device"), *_bars(devices, ways, room())])
-    height = _TOP + len(devices) * _row_height(ways) - _ROW_GAP
-    text = f"{title}\n{text_table(heads, rows)}"
-    return Picture(drawing, (room(), height), "", f"{title}. {sentence}.", [(title, heads, rows)], text)
+    with together(devices):
+        rows = [[look(device).label, *(byte_size(way.get(device, 0)) for way in ways.values())] for device in devices]
+        heads = ("device", *ways)
+        sentence = "; ".join(f"{name}: {_sentence(way, devices)}" for name, way in ways.items())
+        drawing = join([heading(title, "bytes per device"), *_bars(devices, ways, room())])
+        height = _TOP + len(devices) * _row_height(ways) - _ROW_GAP
+        text = f"{title}\n{text_table(heads, rows)}"
+        return Picture(drawing, (room(), height), "", f"{title}. {sentence}.", [(title, heads, rows)], text)
 
 
 def _sentence(way: Mapping[str, float], devices: list[str]) -> str:

@@ -15,6 +15,7 @@ from dtflab.graph import errors
 from dtflab.graph.text_table import text_table
 from dtflab.graph.watch import Call, Watch
 from dtflab.viz import marks
+from dtflab.viz.palette import together
 from dtflab.viz.parties import client_label, is_task, party
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import room
@@ -62,14 +63,17 @@ def machines(
     sessions = [(client, task) for client, task in sessions if task in {task.name for task in tasks}]
     masters = {task for _, task in sessions}
     asked = sorted({(call.source, call.target) for call in calls if call.source in masters and _is_a_masters(call)})
-    drawing = _Drawing(tasks, sessions, asked, room(width), title)
-    heads = ("task", "machine", "port", "devices", "called", "state")
-    rows = [[party(t.name).label, t.host, t.port, ", ".join(t.devices), ", ".join(t.called), t.state] for t in tasks]
-    told = [f"{client_label(client)} has a session at {party(task).label}" for client, task in sessions]
-    told += [f"master {party(one).label} called the worker service of {party(task).label}" for one, task in asked]
-    sentence = f"{title}: {drawing.summary}. " + " ".join(f"{text}." for text in [*map(_told, tasks), *told])
-    text = "\n".join([drawing.summary, text_table(heads, rows), *told])
-    return Picture(drawing.markup, drawing.size, _STYLE, sentence, [(title, heads, rows)], text)
+    with together(task.name for task in tasks):
+        drawing = _Drawing(tasks, sessions, asked, room(width), title)
+        heads = ("task", "machine", "port", "devices", "called", "state")
+        rows = [
+            [party(t.name).label, t.host, t.port, ", ".join(t.devices), ", ".join(t.called), t.state] for t in tasks
+        ]
+        told = [f"{client_label(client)} has a session at {party(task).label}" for client, task in sessions]
+        told += [f"master {party(one).label} called the worker service of {party(task).label}" for one, task in asked]
+        sentence = f"{title}: {drawing.summary}. " + " ".join(f"{text}." for text in [*map(_told, tasks), *told])
+        text = "\n".join([drawing.summary, text_table(heads, rows), *told])
+        return Picture(drawing.markup, drawing.size, _STYLE, sentence, [(title, heads, rows)], text)
 
 
 def _is_a_masters(call: Call) -> bool:

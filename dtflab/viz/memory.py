@@ -15,7 +15,7 @@ from dtflab.graph.scopes import get_default_graph
 from dtflab.graph.text_table import text_table
 from dtflab.viz import marks
 from dtflab.viz.digraph import Op, ops_of
-from dtflab.viz.palette import Look, look
+from dtflab.viz.palette import Look, look, together
 from dtflab.viz.picture import Picture, Table
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, hatch_path, join, number, shorten, tag, text_width
@@ -50,20 +50,21 @@ def memory(step: Any, *, graph: Any = None, width: float | None = None, title: s
     it.
     """
     usages = read(step, _ops(graph))
-    inner = room(width)
-    bands: list[_Band] = []
-    heading = marks.heading(title, _summary(usages), inner)
-    top = heading.height + 8.0 + 26.0
-    y = top
-    largest = max(usage.peak()[1] for usage in usages)
-    for usage in usages:
-        if usage.peak()[1] < largest * _LEAST_SHARE:
-            continue
-        bands.append(_Band(usage, look(usage.device), y, inner, first=y == top))
-        y += bands[-1].height + _GAP
-    drawing = join([heading, *(part for band in bands for part in band.draw())])
-    sentence = f"{title} of {_summary(usages)}. " + " ".join(map(_sentence, usages))
-    return Picture(drawing, (inner, y - _GAP), _STYLE, sentence, _tables(usages), _text(usages))
+    with together(usage.device for usage in usages):
+        inner = room(width)
+        bands: list[_Band] = []
+        heading = marks.heading(title, _summary(usages), inner)
+        top = heading.height + 8.0 + 26.0
+        y = top
+        largest = max(usage.peak()[1] for usage in usages)
+        for usage in usages:
+            if usage.peak()[1] < largest * _LEAST_SHARE:
+                continue
+            bands.append(_Band(usage, look(usage.device), y, inner, first=y == top))
+            y += bands[-1].height + _GAP
+        drawing = join([heading, *(part for band in bands for part in band.draw())])
+        sentence = f"{title} of {_summary(usages)}. " + " ".join(map(_sentence, usages))
+        return Picture(drawing, (inner, y - _GAP), _STYLE, sentence, _tables(usages), _text(usages))
 
 
 def _ops(graph: Any) -> Sequence[Op]:

@@ -1,17 +1,20 @@
 """What a device looks like: one colour, one letter and one label, the same in every picture.
 
-Colours are Okabe and Ito's, told apart by nearly all eyes; which one follows from the job and the task alone,
-never from what else is in the picture. Colour never stands alone: there is the letter, the label, and hatching
-for devices that are not a CPU. Theme: pictures use Jupyter's own CSS variables and look right without them.
+Colours are Okabe and Ito's, told apart by nearly all eyes, and two darker ones. Those of `ps` and `worker` follow from
+the name, those of other jobs are the first that are left; within a picture, which says `together` what it shows, no two
+tasks have the same as long as there are colours. A task that is alone has a colour for each device. Colour never stands
+alone: there is the letter, the label, and hatching for devices that are not a CPU. Theme: pictures use Jupyter's own
+CSS variables and look right without them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
-import zlib
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import NamedTuple, TypeVar
 
 from dtflab.graph.device_spec import DeviceName, label, parse
 
@@ -31,17 +34,23 @@ PURPLE = Colour("#CC79A7", "#B9628F", "#111")
 ORANGE = Colour("#E69F00", "#B87F00", "#111")
 SKY = Colour("#56B4E9", "#2E8BC0", "#111")
 YELLOW = Colour("#F0E442", "#8F8600", "#111")
+WINE = Colour("#882255", "#A83A72", "#fff")
+BROWN = Colour("#7A4A12", "#9A6224", "#fff")
 GREY = Colour("#8C959F", "#7D8590", "#111")
 
 OKABE_ITO = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, YELLOW)
+_ALL = (*OKABE_ITO, WINE, BROWN)
 _BY_JOB = {
     "ps": (BLUE, SKY, YELLOW),
-    "worker": (VERMILLION, GREEN, PURPLE, ORANGE),
+    "worker": (VERMILLION, GREEN, PURPLE, ORANGE, SKY, YELLOW, WINE, BROWN),
     "chief": (ORANGE,),
     "master": (ORANGE,),
     "evaluator": (PURPLE,),
 }
+_LEFT = (BLUE, SKY, YELLOW, WINE, BROWN, ORANGE, PURPLE, GREEN, VERMILLION)  # the workers' first ones last
 _SINGLE = "localhost"  # a session without a cluster: here devices, not tasks, have colours
+_Task = tuple[str, int]
+_Who = TypeVar("_Who", bound=Hashable)
 
 
 class Look(NamedTuple):
@@ -54,21 +63,38 @@ class Look(NamedTuple):
     hatched: bool
 
 
-@functools.lru_cache(maxsize=1024)
-def look(device: str) -> Look:
-    """The look of a device, given its full or partial name; an empty name is an op that is not placed."""
-    name = _parse(device)
-    if name is None or (name.job is None and name.type is None):
-        return Look(device, GREY, "?", device or "not placed", False)
-    kind, index = name.type or "CPU", name.id or 0
-    if name.job in (None, _SINGLE):
-        number = index + (0 if kind == "CPU" else 1)
-        return Look(device, OKABE_ITO[number % 7], f"{kind[0]}{index}", label(device), kind != "CPU")
-    task = name.task or 0
-    colours = _BY_JOB.get(name.job) or _shifted(name.job)
-    plain = (kind, index) == ("CPU", 0)
-    letter = name.job[0].upper() + str(task) + ("" if plain else kind[0].lower() + str(index))
-    return Look(device, colours[task % len(colours)], letter, label(device), kind != "CPU")
+def _task(name: DeviceName) -> _Task:
+    return name.job or _SINGLE, name.task or 0
+
+
+def _device(name: DeviceName) -> tuple[str, int]:
+    return name.type or "CPU", name.id or 0
+
+
+def _rank(task: _Task) -> tuple[int, list[tuple[int, str]], int]:
+    """Who chooses first: the jobs with colours of their own, then the others by their names."""
+    job, number = task
+    known = list(_BY_JOB)
+    return (known.index(job) if job in known else len(known)), natural(job), number
+
+
+def _wish(job: str, task: int) -> Colour | None:
+    """The colour that a task has by its name; None for a job without colours of its own."""
+    colours = _BY_JOB.get(job)
+    return colours[task % len(colours)] if colours else None
+
+
+def _given(wishes: Mapping[_Who, Colour | None]) -> dict[_Who, Colour]:
+    """To each what it wishes, unless one before it has that; to the others, in order, the first that nobody has."""
+    given: dict[_Who, Colour] = {}
+    for who, wish in wishes.items():
+        if wish is not None and wish not in given.values():
+            given[who] = wish
+    for who, wish in wishes.items():
+        if who not in given:
+            free = (colour for colour in _LEFT if colour not in given.values())
+            given[who] = next(free, wish or _LEFT[len(given) % len(_LEFT)])
+    return given
 
 
 def _parse(device: str) -> DeviceName | None:
@@ -78,9 +104,71 @@ def _parse(device: str) -> DeviceName | None:
         return None
 
 
-def _shifted(job: str) -> tuple[Colour, ...]:
-    start = zlib.crc32(job.encode()) % len(OKABE_ITO)
-    return OKABE_ITO[start:] + OKABE_ITO[:start]
+class _Company:
+    """The devices of one picture: the colours of their tasks and jobs, and who has company in his own task."""
+
+    def __init__(self, devices: Iterable[str] = ()) -> None:
+        own: dict[_Task, set[tuple[str, int]]] = {}
+        for name in (_parse(device) for device in devices):
+            if name is not None and name.job not in (None, _SINGLE):
+                own.setdefault((name.job, name.task or 0), set()).add(_device(name))
+        tasks = sorted(own, key=_rank)
+        self.colours = _given({task: _wish(*task) for task in tasks})
+        self.jobs = _given({job: _wish(job, 0) for job, _ in tasks})
+        self.several = {task for task in tasks if len(own[task]) > 1}
+        self.alone = len(tasks) == 1
+
+    def by_device(self, name: DeviceName) -> bool:
+        """Whether devices, not tasks, have colours."""
+        return name.job in (None, _SINGLE) or (self.alone and name.type is not None and _task(name) in self.several)
+
+    def label(self, device: str, name: DeviceName) -> str:
+        """A CPU is called by its name only where another device of its task stands beside it."""
+        plain = name.type == "CPU" and name.id == 0 and _task(name) in self.several
+        return f"{name.job}:{name.task or 0} CPU:0" if plain else label(device)
+
+
+_NOBODY = _Company()
+_company: ContextVar[_Company] = ContextVar("devices of the picture that is being drawn", default=_NOBODY)
+
+
+@contextlib.contextmanager
+def together(devices: Iterable[str]) -> Iterator[None]:
+    """Within, the looks are those of a picture that shows these devices; full names, partial ones or those of tasks."""
+    before = _company.set(_Company(devices))
+    try:
+        yield
+    finally:
+        _company.reset(before)
+
+
+def look(device: str) -> Look:
+    """The look of a device, given its full or partial name; an empty name is an op that is not placed."""
+    return _look(device, _company.get())
+
+
+def job_look(device: str) -> Look:
+    """The look of a device's job: the colour of its first task, the letter of its name."""
+    job = device.partition("/job:")[2].partition("/")[0]
+    if not job:
+        return look("")
+    colour = _company.get().jobs.get(job) or look(f"/job:{job}/task:0").colour
+    return Look(f"/job:{job}/", colour, job[0].upper(), f"/job:{job}", False)
+
+
+@functools.lru_cache(maxsize=1024)
+def _look(device: str, company: _Company) -> Look:
+    name = _parse(device)
+    if name is None or (name.job is None and name.type is None):
+        return Look(device, GREY, "?", device or "not placed", False)
+    (kind, index), words = _device(name), company.label(device, name)
+    if company.by_device(name):
+        number = index + (0 if kind == "CPU" else 1)
+        return Look(device, _ALL[number % len(_ALL)], f"{kind[0]}{index}", words, kind != "CPU")
+    job, task = _task(name)
+    colour = company.colours.get((job, task)) or _wish(job, task) or _LEFT[task % len(_LEFT)]
+    letter = job[0].upper() + str(task) + ("" if (kind, index) == ("CPU", 0) else kind[0].lower() + str(index))
+    return Look(device, colour, letter, words, kind != "CPU")
 
 
 def in_order(devices: Iterable[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterable
 
@@ -18,7 +17,6 @@ def is_task(name: str) -> bool:
     return name.startswith("/job:")
 
 
-@functools.lru_cache(maxsize=1024)
 def party(name: str) -> Look:
     """The look of a task or device, whose task it is then, or of a client, who goes by the name of its thread."""
     if not is_task(name):

@@ -22,7 +22,7 @@ from dtflab.viz import marks
 from dtflab.viz.colouring import Colouring, colouring, of_ops
 from dtflab.viz.digraph import Edge, Op, edges_of, ops_of
 from dtflab.viz.layout import TOLERATED, Box, Cluster, Layout, Rect, layout
-from dtflab.viz.palette import Look, in_order, look
+from dtflab.viz.palette import Look, in_order, look, together
 from dtflab.viz.picture import Picture, Table
 from dtflab.viz.scopes import Block, blocks
 from dtflab.viz.story import placement_of
@@ -83,9 +83,10 @@ def placement(
         if not ops:
             raise ValueError(f"No op of this graph is in the scope {scope!r}; tf.name_scope makes scopes.")
     page = room(width)
-    coloured = _Coloured(ops, way, of_ops(way, ops), page)
-    view = _on_a_page(coloured) if max_boxes is None else _View(coloured, _blocks(coloured, max_boxes))
-    return Picture(*view.draw(title), _STYLE, _sentence(view), _tables(view), _text(view))
+    with together(op.device for op in ops):
+        coloured = _Coloured(ops, way, of_ops(way, ops), page)
+        view = _on_a_page(coloured) if max_boxes is None else _View(coloured, _blocks(coloured, max_boxes))
+        return Picture(*view.draw(title), _STYLE, _sentence(view), _tables(view), _text(view))
 
 
 def _asked(graph: Any, where: Any) -> tuple[Any, Mapping[str, str] | None]:

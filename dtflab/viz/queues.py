@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dtflab.graph.text_table import text_table
 from dtflab.graph.watch import QueueEvent, Watch
 from dtflab.viz import marks
-from dtflab.viz.palette import GREY, VERMILLION
+from dtflab.viz.palette import GREY, VERMILLION, together
 from dtflab.viz.parties import client_label, party
 from dtflab.viz.picture import Picture, Table
 from dtflab.viz.queue_course import Course, Wait, courses
@@ -42,20 +42,21 @@ def queues(seen: Watch | Sequence[QueueEvent], *, width: float | None = None, ti
     ended with an error, the longest, and each n-th of the others. The picture says so, and its tables have all.
     """
     found = courses(seen)
-    shown = sorted(sorted(found, key=lambda course: -len(course.events))[:MOST_BANDS], key=found.index)
-    start = min(course.events[0].at for course in found)
-    end = max(max([course.events[-1].at, *(wait.ended for wait in course.waits)]) for course in found)
-    inner = room(width)
-    head = marks.heading(title, _summary(found, shown, end - start), inner)
-    legend, legend_height = marks.line_legend(_LEGEND, inner, head.height + 8)
-    bands: list[_Band] = []
-    y = head.height + 8 + legend_height + 26
-    for course in shown:
-        bands.append(_Band(course, y, inner, start, end, not bands))
-        y += bands[-1].height + _GAP
-    drawing = join([head, legend, *(part for band in bands for part in band.draw())])
-    sentence = f"{title}: {_summary(found, shown, end - start)}. " + " ".join(map(_sentence, found))
-    return Picture(drawing, (inner, y - _GAP), _STYLE, sentence, _tables(found, start), _text(found))
+    with together(course.device for course in found):
+        shown = sorted(sorted(found, key=lambda course: -len(course.events))[:MOST_BANDS], key=found.index)
+        start = min(course.events[0].at for course in found)
+        end = max(max([course.events[-1].at, *(wait.ended for wait in course.waits)]) for course in found)
+        inner = room(width)
+        head = marks.heading(title, _summary(found, shown, end - start), inner)
+        legend, legend_height = marks.line_legend(_LEGEND, inner, head.height + 8)
+        bands: list[_Band] = []
+        y = head.height + 8 + legend_height + 26
+        for course in shown:
+            bands.append(_Band(course, y, inner, start, end, not bands))
+            y += bands[-1].height + _GAP
+        drawing = join([head, legend, *(part for band in bands for part in band.draw())])
+        sentence = f"{title}: {_summary(found, shown, end - start)}. " + " ".join(map(_sentence, found))
+        return Picture(drawing, (inner, y - _GAP), _STYLE, sentence, _tables(found, start), _text(found))
 
 
 class _Band:

@@ -9,6 +9,7 @@ from dtflab.cluster.holdings import HeldQueue, devices_of, queues_on
 from dtflab.graph.text_table import text_table
 from dtflab.runtime.session import BaseSession
 from dtflab.viz import marks
+from dtflab.viz.palette import together
 from dtflab.viz.parties import client_label, party
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import room
@@ -31,17 +32,19 @@ def queues_now(
     found = held.queues() if isinstance(held, Cluster) else _of(held)
     if not found:
         raise ValueError("There is no queue yet: it comes to be when the first of its ops runs.")
-    inner = room(width)
-    summary = plural(len(found), "queue") + (f" (the first {MOST_QUEUES} are drawn)" if found[MOST_QUEUES:] else "")
-    head = marks.heading(title, summary, inner)
-    rows, bottom = _rows(found[:MOST_QUEUES], head.height + 10, inner)
-    heads = ("queue", "kind", "device", "container", "level", "closed", "waits")
-    table = [
-        [q.name, q.kind, q.device, q.container, _level(q), q.closed, "; ".join(map(_waits, q.waiting))] for q in found
-    ]
-    sentence = f"{title}: " + "; ".join(_sentence(queue) for queue in found) + "."
-    text = text_table(heads, table)
-    return Picture(join([head, rows]), (inner, bottom), _STYLE, sentence, [(title, heads, table)], text)
+    with together(queue.device for queue in found):
+        inner = room(width)
+        summary = plural(len(found), "queue") + (f" (the first {MOST_QUEUES} are drawn)" if found[MOST_QUEUES:] else "")
+        head = marks.heading(title, summary, inner)
+        rows, bottom = _rows(found[:MOST_QUEUES], head.height + 10, inner)
+        heads = ("queue", "kind", "device", "container", "level", "closed", "waits")
+        table = [
+            [q.name, q.kind, q.device, q.container, _level(q), q.closed, "; ".join(map(_waits, q.waiting))]
+            for q in found
+        ]
+        sentence = f"{title}: " + "; ".join(_sentence(queue) for queue in found) + "."
+        text = text_table(heads, table)
+        return Picture(join([head, rows]), (inner, bottom), _STYLE, sentence, [(title, heads, table)], text)
 
 
 def _of(held: BaseSession | Sequence[HeldQueue]) -> list[HeldQueue]:

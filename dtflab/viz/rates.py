@@ -15,7 +15,7 @@ from typing import Any
 from dtflab.graph.text_table import text_table
 from dtflab.graph.watch import Watch
 from dtflab.viz import marks
-from dtflab.viz.palette import BLUE, GREY, VERMILLION
+from dtflab.viz.palette import BLUE, GREY, VERMILLION, together
 from dtflab.viz.parties import party
 from dtflab.viz.picture import Picture, Table
 from dtflab.viz.pipeline import Pipeline, Stage, pipeline
@@ -42,25 +42,26 @@ def rates(seen: Watch, *, width: float | None = None, title: str = "Pipeline") -
     ValueError if nothing happened at a queue.
     """
     found = pipeline(seen)
-    slow = found.bottleneck()
-    rows = _rows(found)
-    inner = room(width)
-    head = marks.heading(title, _summary(found, rows), inner)
-    lines = wrapped(_verdict(found, slow), inner / 1.08)  # it is bold
-    verdict = [tag("text", line, x=0, y=head.height + 16 + 17 * i, class_="b") for i, line in enumerate(lines)]
-    top = head.height + 10 + 17 * len(lines)
-    legend, legend_height = marks.line_legend(_LEGEND, inner, top)
-    y = top + legend_height + 10
-    places: list[tuple[Row, float, float]] = []
-    for row in rows[:MOST_ROWS]:
-        places.append((row, y, _STAGE if isinstance(row, Stage) else _QUEUE))
-        y += places[-1][2] + _GAP
-    boxes = [part for row, top, height in places for part in _box(found, row, row is slow, top, height, inner)]
-    drawing = join([head, *verdict, legend, *_arrows(found, places), *boxes])
-    sentence = f"{title}: {_summary(found, rows)}. {_verdict(found, slow)} " + " ".join(
-        _told(found, s) for s in found.stages
-    )
-    return Picture(drawing, (inner, y - _GAP), _STYLE, sentence, _tables(found), _text(found, slow))
+    with together(course.device for course in found.queues):
+        slow = found.bottleneck()
+        rows = _rows(found)
+        inner = room(width)
+        head = marks.heading(title, _summary(found, rows), inner)
+        lines = wrapped(_verdict(found, slow), inner / 1.08)  # it is bold
+        verdict = [tag("text", line, x=0, y=head.height + 16 + 17 * i, class_="b") for i, line in enumerate(lines)]
+        top = head.height + 10 + 17 * len(lines)
+        legend, legend_height = marks.line_legend(_LEGEND, inner, top)
+        y = top + legend_height + 10
+        places: list[tuple[Row, float, float]] = []
+        for row in rows[:MOST_ROWS]:
+            places.append((row, y, _STAGE if isinstance(row, Stage) else _QUEUE))
+            y += places[-1][2] + _GAP
+        boxes = [part for row, top, height in places for part in _box(found, row, row is slow, top, height, inner)]
+        drawing = join([head, *verdict, legend, *_arrows(found, places), *boxes])
+        sentence = f"{title}: {_summary(found, rows)}. {_verdict(found, slow)} " + " ".join(
+            _told(found, s) for s in found.stages
+        )
+        return Picture(drawing, (inner, y - _GAP), _STYLE, sentence, _tables(found), _text(found, slow))
 
 
 def _rows(found: Pipeline) -> list[Row]:

@@ -8,7 +8,7 @@ from typing import Any
 from dtflab.graph.node_names import readable
 from dtflab.graph.steps import Record, Steps
 from dtflab.viz.counters import MOST, counters
-from dtflab.viz.palette import look
+from dtflab.viz.palette import look, together
 from dtflab.viz.picture import Table
 from dtflab.viz.svg import Markup
 from dtflab.viz.tables import page
@@ -21,7 +21,8 @@ def steps_html(steps: Steps) -> Markup:
     head = str(steps).partition("\n")[0].capitalize()
     drawing = Markup(counters(nodes).html) if 0 < len(nodes) <= MOST else None
     told = last._replace(ready=steps.ready, waiting=steps.waiting)
-    return page(head, told.outlook.split("\n"), _tables(last, counts), unfolded=2, drawing=drawing)
+    with together(node.device for node in nodes):
+        return page(head, told.outlook.split("\n"), _tables(last, counts), unfolded=2, drawing=drawing)
 
 
 def record_html(record: Record) -> Markup:

@@ -17,7 +17,7 @@ from dtflab.viz import marks, trace
 from dtflab.viz.bands import BAND_PADDING, LABEL_GAP, Band, Bands, Row
 from dtflab.viz.colouring import Colouring, colouring
 from dtflab.viz.names import shorter
-from dtflab.viz.palette import GREY, Look, look
+from dtflab.viz.palette import GREY, Look, look, together
 from dtflab.viz.picture import Picture, Table
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, Point, arrow_head, hatch_path, join, number, tag, text_width
@@ -60,11 +60,16 @@ def timeline(
     read = trace.read(step, MOST_RECORDS)
     if color_by == "phase" and not any(way.knows(event.name) for event in read.events):
         raise ValueError("color_by='phase' needs the graph that was run: viz.timeline(…, graph=sess.graph).")
-    looks = _Looks(way)
-    bands = Bands(read, room(width), looks.mark)
-    return Picture(
-        *_draw(bands, looks, title), _STYLE, _sentence(bands, looks), _tables(bands.trace, looks), _text(bands, looks)
-    )
+    with together(read.devices()):
+        looks = _Looks(way)
+        bands = Bands(read, room(width), looks.mark)
+        return Picture(
+            *_draw(bands, looks, title),
+            _STYLE,
+            _sentence(bands, looks),
+            _tables(bands.trace, looks),
+            _text(bands, looks),
+        )
 
 
 class _Looks(NamedTuple):

@@ -14,7 +14,7 @@ from dtflab.graph.text_table import text_table
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
 from dtflab.runtime.session import BaseSession
 from dtflab.viz import marks
-from dtflab.viz.palette import in_order, look
+from dtflab.viz.palette import in_order, look, together
 from dtflab.viz.picture import Picture, Table
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, hatch_path, join, number, shorten, tag, text_width
@@ -44,15 +44,18 @@ def variables(
     by_device: dict[str, list[HeldVariable]] = {device: [] for device in in_order(v.device for v in found)}
     for variable in found:
         by_device[variable.device].append(variable)
-    inner = room(width)
-    most = sorted(by_device, key=lambda device: -_bytes(by_device[device]))[:MOST_DEVICES]
-    shown = {device: own for device, own in by_device.items() if device in most}
-    head = marks.heading(title, _summary(found, by_device, shown), inner)
-    top = head.height + 12
-    drawing = join([head, *_bars(shown, top, inner)])
-    size = (inner, top + len(shown) * _ROW)
-    sentence = f"{title}: {_summary(found, by_device, shown)}. " + " ".join(_told(*item) for item in by_device.items())
-    return Picture(drawing, size, _STYLE, sentence, _tables(by_device, found), _text(by_device))
+    with together(by_device):
+        inner = room(width)
+        most = sorted(by_device, key=lambda device: -_bytes(by_device[device]))[:MOST_DEVICES]
+        shown = {device: own for device, own in by_device.items() if device in most}
+        head = marks.heading(title, _summary(found, by_device, shown), inner)
+        top = head.height + 12
+        drawing = join([head, *_bars(shown, top, inner)])
+        size = (inner, top + len(shown) * _ROW)
+        sentence = f"{title}: {_summary(found, by_device, shown)}. " + " ".join(
+            _told(*item) for item in by_device.items()
+        )
+        return Picture(drawing, size, _STYLE, sentence, _tables(by_device, found), _text(by_device))
 
 
 def held_by(held: Cluster | BaseSession | Iterable[HeldVariable]) -> list[HeldVariable]:

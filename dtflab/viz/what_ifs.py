@@ -17,7 +17,7 @@ from dtflab.hardware.parts import Network, Nic
 from dtflab.sim.outcomes import FACTORS, HEADS, PATH_HEADS, Outcome
 from dtflab.viz.curves import curve
 from dtflab.viz.marks import badge, badge_width, heading
-from dtflab.viz.palette import GREY, in_order, look
+from dtflab.viz.palette import GREY, in_order, look, together
 from dtflab.viz.picture import Picture, Table
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, join, number, shorten, tag, text_width
@@ -66,10 +66,11 @@ def what_if(
     scale = _Scale(max(one.makespan for _, one in named))
     head = heading(title, f"{plural(len(named), 'step')} on one scale of time; dashed: the end")
     blocks, y = [], head.height + 10
-    for name, one in named:
-        block, height = _step(name, one, scale, devices, links)
-        blocks.append(tag("g", block, transform=f"translate(0 {number(y)})"))
-        y += height + _GAP
+    with together(device for _, one in named for device in _busiest(one, devices)):
+        for name, one in named:
+            block, height = _step(name, one, scale, devices, links)
+            blocks.append(tag("g", block, transform=f"translate(0 {number(y)})"))
+            y += height + _GAP
     rows = [(name, *one.row[1:]) for name, one in named]
     sentence = f"{title}. {'; '.join(f'{name}: {one.sentence}' for name, one in named)}."
     drawing = join([head, *blocks, *_axis(scale, y - _GAP + 14)])

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from dtflab.graph.text_table import text_table
 from dtflab.graph.watch import Call, Watch
 from dtflab.viz import marks
+from dtflab.viz.palette import together
 from dtflab.viz.parties import in_line, is_task, party
 from dtflab.viz.picture import Picture, Table
 from dtflab.viz.style import room
@@ -50,9 +51,12 @@ def wire(seen: Watch | Sequence[Call], step: int | None = None, *, width: float 
     numbers = _step_numbers(calls)
     if step is not None:
         calls = _of_step(calls, step, numbers)
-    chart = _Chart(calls, numbers, room(width), title)
-    sentence = f"{title}: {chart.summary()}. {_counts(calls)}."
-    return Picture(chart.drawing, chart.size, _STYLE, sentence, _tables(calls, numbers), _text(calls, chart.summary()))
+    with together(name for call in calls for name in (call.source, call.target) if is_task(name)):
+        chart = _Chart(calls, numbers, room(width), title)
+        sentence = f"{title}: {chart.summary()}. {_counts(calls)}."
+        return Picture(
+            chart.drawing, chart.size, _STYLE, sentence, _tables(calls, numbers), _text(calls, chart.summary())
+        )
 
 
 def _step_numbers(calls: Sequence[Call]) -> dict[int, int]:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dtflab import viz
-from dtflab.viz import colouring
+from dtflab.viz import colouring, palette
 from dtflab.viz.digraph import ops_of
 from tests.viz.programs import mlp, traced
 
@@ -48,10 +48,10 @@ def test_the_default_is_by_device():
 
 
 def test_jobs_have_the_colour_of_their_first_task():
-    ps, worker = (colouring.job_look(f"/job:{job}/replica:0/task:3/device:GPU:1") for job in ("ps", "worker"))
+    ps, worker = (palette.job_look(f"/job:{job}/replica:0/task:3/device:GPU:1") for job in ("ps", "worker"))
     assert (ps.letter, worker.letter, ps.label) == ("P", "W", "/job:ps")
-    assert ps.colour != worker.colour and ps == colouring.job_look("/job:ps/task:0")
-    assert colouring.job_look("").label == "not placed"
+    assert ps.colour != worker.colour and ps == palette.job_look("/job:ps/task:0")
+    assert palette.job_look("").label == "not placed"
 
 
 def test_classes_of_time_are_decades_and_the_longest_is_the_last():
