@@ -20,7 +20,7 @@ import dtflab as tf
 # %load_ext dtflab
 
 # %% [markdown]
-# Write your letters between the quotes, and run the cell. It tells you what to look at in the run below. There are no points
+# Write your letter between the quotes, and run the cell. It tells you what to look at in the run below. There are no points
 # for it: nothing is lost by a wrong guess.
 
 # %%

@@ -35,7 +35,7 @@ except argparse.ArgumentError as error:
 # %% [markdown]
 # ## Your task
 #
-# Write `train(argv)`, where `argv` is a command line with six options:
+# Write `train_net(argv)`, where `argv` is a command line with six options:
 #
 # - `--server`, the address of a task: where to make the session, `tf.Session(...)`;
 # - `--device`, where the whole net goes, for example `/job:worker/task:1/cpu:0`;
@@ -44,7 +44,7 @@ except argparse.ArgumentError as error:
 #   `tf.train.GradientDescentOptimizer`, and how many steps to train.
 #
 # Train on batches of 32 training images; count the steps in the *global step*. Then **return** the share of the **validation**
-# images for which the net is right, a number from 0 to 1. The variables stay on the cluster, for the next exercise. `train`
+# images for which the net is right, a number from 0 to 1. The variables stay on the cluster, for the next exercise. `train_net`
 # may be called several times, so it makes a graph of its own.
 
 
@@ -56,7 +56,7 @@ def net(images, hidden, name):
         return tf.layers.dense(layer, 10, name="logits")
 
 
-def train(argv):
+def train_net(argv):
     """Train a net as the command line says; its share of right answers on the validation images."""
     digits = tf.datasets.digits()
     ### BEGIN SOLUTION
@@ -90,7 +90,7 @@ def train(argv):
 # %% [markdown]
 # ## Does it obey?
 #
-# The next cell calls `train` on simulated clusters and looks at the variables that it leaves; at the end it starts two
+# The next cell calls `train_net` on simulated clusters and looks at the variables that it leaves; at the end it starts two
 # processes. Stuck? `%dtf_grade many/q1 --hint`.
 
 # %%
@@ -113,7 +113,7 @@ lines = [
     ]
     for i, (hidden, rate) in enumerate([(8, 0.1), (8, 0.5), (32, 0.1), (32, 0.5), (64, 0.1), (64, 0.5)])
 ]  # fmt: skip
-found = run_beside_each_other(program_of(train), lines, seconds=60)
+found = run_beside_each_other(program_of(train_net), lines, seconds=60)
 if failed := [process for process in found if process.status]:
     print(failed[0].errors.splitlines()[-1])
 else:

@@ -102,9 +102,11 @@ class Prediction:
     def _end(self) -> Iterator[str]:
         """The sentences below the letters."""
         if not self.letters:
+            one = _only_one(self.question)
+            which = "letter of the sentence that you think is" if one else "letters of all sentences that you think are"
             yield (
-                "Write the letters of all sentences that you think are right between the quotes, and run this cell "
-                f"again: {_example(self.question)}. It is for you alone: it gives no points, and costs none."
+                f"Write the {which} right between the quotes, and run this cell again: {_example(self.question)}. It "
+                "is for you alone: it gives no points, and costs none."
             )
         elif not self._told:
             count = len(self._missing)
@@ -119,9 +121,10 @@ def predict(id: str, letters: str = "") -> Prediction:
     """What there is to say of the letters that were chosen: `"CE"`, or `"e, c"`. `.right` is True or False.
 
     `id` is a question's, `placement/q3`, or its end if that is enough. LookupError lists the questions if there is none
-    of that id, or if it has nothing to choose from; ValueError names letters that it does not have.
+    of that id, or if it has nothing to choose from; ValueError names letters that it does not have; TypeError is for
+    what is no text.
     """
-    question = find(id)
+    question = _question(id)
     chosen = _letters(question, letters)
     tried = _tried.setdefault(question.id, set())
     if chosen:
@@ -132,6 +135,13 @@ def predict(id: str, letters: str = "") -> Prediction:
 def with_choices() -> list[Question]:
     """The questions that have something to choose from."""
     return [question for question in all_questions() if question.choices]
+
+
+def _question(id: Any) -> Question:
+    if not isinstance(id, str):
+        example = _example(with_choices()[0])
+        raise TypeError(f"A question is named by its id, a text: {example}, not {type(id).__name__}")
+    return find(id)
 
 
 def _letters(question: Question, text: Any) -> frozenset[str]:
@@ -150,9 +160,18 @@ def _letters(question: Question, text: Any) -> frozenset[str]:
     return chosen
 
 
+def _only_one(question: Question) -> bool:
+    """Whether one sentence is right, as its notebook says: «Choose one»."""
+    return sum(choice.right for choice in question.choices) == 1
+
+
 def _example(question: Question) -> str:
-    """A call with two letters."""
-    return f'dtflab.predict("{question.id}", "{question.choices[0].letter}{question.choices[-1].letter}")'
+    """A call with so many letters as are asked for, one or several; not the right ones."""
+    if _only_one(question):
+        letters = next(choice.letter for choice in question.choices if not choice.right)
+    else:
+        letters = question.choices[0].letter + question.choices[-1].letter
+    return f'dtflab.predict("{question.id}", "{letters}")'
 
 
 def _html_row(row: Row) -> Markup:

@@ -70,21 +70,35 @@ def grade_all(questions: list[Question], namespace: Mapping[str, Any]) -> Score:
 
 
 def next_hint(question: Question) -> Hint:
-    """The next step of help; after the last one, that one again."""
-    step = min(_given.get(question.id, 0) + 1, len(question.hints))
-    _given[question.id] = step
-    return Hint(f"Hint {step} of {len(question.hints)}: {question.hints[step - 1]}")
+    """The next step of help; after the last one, that one again, and that there are no more."""
+    given, count = _given.get(question.id, 0), len(question.hints)
+    _given[question.id] = step = min(given + 1, count)
+    told = f"Hint {step} of {count}: {question.hints[step - 1]}"
+    return Hint(told if given < count else f"There are no more hints. The last one was:\n{told}")
 
 
 def chosen(text: str, every: bool, namespace: Mapping[str, Any]) -> list[Question]:
-    """The questions that `%dtf_grade` means: the one of an id, all, or those with an answer in the notebook."""
+    """The questions that `%dtf_grade` means: the one of an id, all, or those with an answer in the notebook.
+
+    LookupError says what to name if there is none of them.
+    """
     if text and every:
         raise LookupError(f"{text}, or all questions? Name one, or say --all: not both")
-    if text:
-        return [find(text, namespace)]
     questions = all_questions()
-    here = questions if every else [question for question in questions if question.answer in namespace]
+    written = {question.answer for question in questions if _is_written_here(question.answer, namespace)}
+    if text:
+        return [find(text, written)]
+    here = questions if every else [question for question in questions if question.answer in written]
     if not here:
         names = ", ".join(f"{question.id} ({question.answer})" for question in questions)
-        raise LookupError(f"None of the answers is here yet. The questions, and what their answers are called: {names}")
+        raise LookupError(
+            "None of the answers is here yet: no cell has defined a function of that name. The questions, and what "
+            f"their answers are called: {names}"
+        )
     return here
+
+
+def _is_written_here(name: str, namespace: Mapping[str, Any]) -> bool:
+    """Whether it is a function of the notebook; an op or a setting that is called as an answer is none of it."""
+    value = namespace.get(name)
+    return callable(value) and getattr(value, "__module__", None) == namespace.get("__name__")

@@ -272,7 +272,7 @@ class DtfMagics(Magics):
     def dtf_grade(self, line: str) -> Any:
         """Grade answers of the notebook, or ask for a hint.
 
-        %dtf_grade                   the questions whose answers are in the notebook
+        %dtf_grade                   the questions whose answers, functions, you have written in the notebook
         %dtf_grade placement/q1      one question; q1 if that is enough
         %dtf_grade q1 --hint         a hint for it, each time a bigger one
         %dtf_grade --all             every question

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import logging
 import sys
 import threading
 import warnings
 
+import numpy as np
 import pytest
 
 import dtflab as tf
@@ -216,19 +218,41 @@ def test_a_short_id_means_the_question_whose_answer_is_there(twice):
     assert find("q9", {"shout"}) is other
 
 
+def notebook(**names):
+    """The namespace of a notebook, of which this file is the only cell."""
+    return {"__name__": __name__, **names}
+
+
+def function(n):
+    return n
+
+
 def test_which_questions_are_meant(twice):
-    assert chosen("", False, {"twice": 1}) == chosen("", True, {}) == chosen("q9", False, {}) == [twice]
+    space = notebook(twice=function)
+    assert chosen("", False, space) == chosen("", True, {}) == chosen("q9", False, {}) == [twice]
+    assert chosen("", False, notebook(twice=functools.cache(function))) == [twice]
     with pytest.raises(LookupError, match=r"None of the answers is here yet.*numbers/q9 \(twice\)"):
         chosen("", False, {})
+
+
+@pytest.mark.parametrize("thing", [1, np.place, tf.train], ids=["value", "imported", "module"])
+def test_what_only_has_the_name_of_an_answer_is_not_meant(twice, thing):
+    """In a notebook of one's own `train`, `job` or `settings` is an op, a number, a function of somebody else."""
+    other = register("letters/q9", "Shout", answer="shout", hints=("upper",))
+    space = notebook(twice=thing)
+    with pytest.raises(LookupError, match="no cell has defined a function of that name"):
+        chosen("", False, space)
+    assert chosen("q9", False, notebook(twice=thing, shout=function)) == [other]
+    assert chosen("numbers/q9", False, space) == [twice], "who names it means it"
 
 
 def test_hints_come_in_steps(twice):
     assert [str(grade("numbers/q9", hint=True)) for _ in range(3)] == [
         "Hint 1 of 2: Add it.",
         "Hint 2 of 2: Multiply by 2.",
-        "Hint 2 of 2: Multiply by 2.",
+        "There are no more hints. The last one was:\nHint 2 of 2: Multiply by 2.",
     ]
-    assert repr(next_hint(twice)) == "Hint 2 of 2: Multiply by 2."
+    assert repr(next_hint(twice)).endswith("\nHint 2 of 2: Multiply by 2.")
 
 
 def test_a_question_is_checked_when_it_is_registered(twice):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from dtflab.grading.questions import MOST
-from tests.grading.answers import QUESTIONS, mark, solution, stub, wrong_answers
+from tests.grading.answers import QUESTIONS, SOLUTIONS, mark, solution, source_of, stub, wrong_answers
 from tests.grading.mutants import ENOUGH, SAMPLE_SEEDS, Tally, sample, total
+from tests.house import ROOT
 
 EACH = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)
 WRONG = [(question, name) for question in QUESTIONS for name in wrong_answers(question)]
@@ -78,6 +81,17 @@ def test_no_two_answers_have_one_name():
     """`%dtf_grade` finds the questions of a notebook by the names of their answers."""
     names = [question.answer for question in QUESTIONS]
     assert sorted(names) == sorted(set(names))
+
+
+@EACH
+def test_no_function_of_another_notebook_has_the_name_of_an_answer(question):
+    """Nor does a lesson use it for its own things, so that nobody is used to it."""
+    texts = [
+        path.read_text(encoding="utf-8")
+        for path in (*SOLUTIONS.glob("ex*.py"), *(ROOT / "notebooks/src").rglob("*.py"))
+    ]
+    defines = re.compile(rf"^(def|class) {question.answer}\b", re.MULTILINE)
+    assert [text[:40] for text in texts if defines.search(text)] == [source_of(question)[:40]]
 
 
 @pytest.fixture(scope="module")

@@ -107,6 +107,11 @@ def test_nothing_is_chosen_as_shipped(question):
     assert not found.right and f"{question.id}: choose first" in found.text and "no points" in found.text
     example = re.search(r'", "(\w+)"\)', found.text)[1]
     assert example != right(question)
+    one = "Choose one," in cells(source_of(question))[0].source
+    assert (len(example), len(right(question)) == 1) == ((1, True) if one else (2, False)), "as many as are asked for"
+    assert ("Write the letter of the sentence" if one else "Write the letters of all sentences") in found.text
+    own_cell = next(cell.source for cell in cells(source_of(question)) if "between the quotes" in cell.source)
+    assert own_cell.startswith("Write your letter between" if one else "Write your letters between")
     assert [choice.letter for choice in question.choices if choice.text in found.text] == []
 
 
@@ -182,7 +187,7 @@ def test_right_letters_with_a_wrong_one_are_not_right():
             LookupError,
             "placement/q1 has no letters to choose from. .* for memory/q1, .*shared/q1",
         ),
-        ((3, "C"), TypeError, "not int"),
+        ((3, "C"), TypeError, r'its id, a text: dtflab.predict\("memory/q1", "A"\), not int'),
     ],
 )
 def test_bad_input_says_what_there_is(call, error, told):

@@ -36,7 +36,7 @@ LEARNED = 0.5  # of the training images, after some steps
 q1 = register(
     "many/q1",
     "A client program for a hyperparameter search",
-    answer="train",
+    answer="train_net",
     hints=(
         """argparse: parser.add_argument("--rate", type=float, required=True) for each of the six options, then
         options = parser.parse_args(argv), and options.rate. Everything else is the training that you know, with these
@@ -102,7 +102,7 @@ def run(answer: Any, cluster: Cluster, **given: Any) -> Seen:
     options = Options(**({"server": cluster.target} | given))
     value = answer(options.argv)
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value <= 1:
-        raise Wrong(f"train returns the share of right answers, a number from 0 to 1; returned was {shown(value)}.")
+        raise Wrong(f"train_net returns the share of right answers, a number from 0 to 1; returned was {shown(value)}.")
     return _looked_at(cluster, Seen(options, float(value), cluster.variables()))
 
 
@@ -200,7 +200,7 @@ def _demand_numbers(seen: Seen) -> None:
         raise Wrong(f"With --rate={options.rate:g}, {told}.", seen._replace(disobeys=True))
 
 
-@q1.check("train returns the share of right answers on the validation images", points=2, seconds=3)
+@q1.check("train_net returns the share of right answers on the validation images", points=2, seconds=3)
 def validated(answer: Any, random: Random) -> None:
     with Cluster(clock="virtual", worker=3, seed=random.randrange(1000)) as cluster:
         for steps in (20, 3):
@@ -211,7 +211,7 @@ def _demand_value(seen: Seen) -> None:
     """Wrong unless the program returned what the net that it left is worth."""
     if seen.validation is not None and abs(seen.value - seen.validation) > 0.002:
         told = f"The net that the program left is right on {seen.validation:.1%} of the validation images"
-        raise Wrong(f"{told}; train returned {seen.value:.3f}.", seen)
+        raise Wrong(f"{told}; train_net returned {seen.value:.3f}.", seen)
 
 
 @q1.check("Two processes run it at the same time, and their nets stay", points=1, seconds=8)
