@@ -48,7 +48,8 @@ def curve(
 ) -> Curves:
     """A Figure with one line for each of `ys` (name → values) over `xs`; NaN leaves a gap.
 
-    `xlabel` and `ylabel` say what is shown, with its unit: "step", "time (ms)". With `log`, equal steps along x are
+    `xlabel` and `ylabel` say what is shown, with its unit: "step", "time (ms)". The axis of values begins at 0 where
+    none is negative and the largest is more than twice the smallest. With `log`, equal steps along x are
     equal factors. Sizes are inches of 100 pixels, those of a projector larger; a page limits the width. The figure has
     `.picture`, as a notebook shows it, and `.save(path)` for .svg, .html, .png and .pdf. ValueError for lines that
     can't be drawn.
@@ -66,8 +67,9 @@ def curve(
     _dress(axes, xlabel, ylabel, title)
     if log:
         _logarithmic(axes, x)
-    elif (x == x.round()).all():
+    elif _are_whole(x):
         axes.locator_params(axis="x", integer=True)
+    _scale(axes, np.concatenate([*lines.values()]))
     _name_ends(figure, axes, x, lines)
     return figure  # type: ignore[no-any-return]
 
@@ -119,6 +121,23 @@ def _dress(axes: Axes, xlabel: str, ylabel: str, title: str) -> None:
         spine.set(visible=side in ("left", "bottom"), color=EDGE, linewidth=_POINT)
 
 
+def _are_whole(values: Any) -> bool:
+    return bool((values == values.round()).all())
+
+
+def _scale(axes: Axes, values: Any) -> None:
+    """Values that are far from each other are read as «a third of»: their axis begins at 0; counts have whole numbers.
+
+    Of values that lie near each other the differences count, which an axis from 0 would hide.
+    """
+    values = values[np.isfinite(values)]
+    low, high = values.min(), values.max()
+    if 0 <= 2 * low < high:
+        axes.set_ylim(bottom=0)
+    if _are_whole(values):
+        axes.locator_params(axis="y", integer=True)
+
+
 def _logarithmic(axes: Axes, x: Any) -> None:
     """A logarithmic axis with numbers as people write them, at as many of the points as have room."""
     from matplotlib.ticker import NullLocator
@@ -135,7 +154,7 @@ def _logarithmic(axes: Axes, x: Any) -> None:
 
 
 def _name_ends(figure: Figure, axes: Axes, x: Any, lines: Mapping[str, Any]) -> None:
-    """Write each name beside the end of its line; where they would touch, further away and after the line's marker."""
+    """Write each name beside the end of its line; where some would touch, further away, all after their markers."""
     from matplotlib.lines import Line2D
     from matplotlib.transforms import ScaledTranslation
 
@@ -144,9 +163,9 @@ def _name_ends(figure: Figure, axes: Axes, x: Any, lines: Mapping[str, Any]) -> 
     gap = (high - low) * _NAME / (figure.get_figheight() * _DOTS * 0.75)  # what is around the axes takes a quarter
     heights = _apart([float(lines[name][end]) for name, end in ends.items()], gap, high - gap / 2)
     beside = axes.transData + ScaledTranslation(15 / _DOTS, 0, figure.dpi_scale_trans)
+    moved = any(abs(height - lines[name][end]) > gap / 2 for height, (name, end) in zip(heights, ends.items()))
     for i, (name, end) in enumerate(ends.items()):
         at = float(x[end]), heights[i]
-        moved = abs(heights[i] - lines[name][end]) > gap / 2
         if moved:
             figure.add_artist(Line2D(at[:1], at[1:], transform=beside, linestyle="none", **_mark(i)))
         axes.annotate(

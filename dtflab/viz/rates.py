@@ -3,8 +3,8 @@
 Elements go from top to bottom. Each stage has a bar for the whole time: what it worked is filled, what it waited to
 take is grey, what it waited to put is hatched. Each queue has a bar for how full it was in the mean.
 
-Rule for the bottleneck: the stage that was at work for the largest part of the time. Before it queues are full and
-others wait to put, behind it they are empty and others wait to take.
+Rule for the bottleneck: the stage that was at work for the largest part of the time. In a long run the queue before it
+fills up, and others wait to put; behind it others wait to take. What of this happened is said with its numbers.
 """
 
 from __future__ import annotations
@@ -191,10 +191,28 @@ def _verdict(found: Pipeline, slow: Stage | None) -> str:
         why = "one stage alone" if len(found.stages) < 2 else "nobody waited"
         return f"No bottleneck: {why}."
     share = 100 * found.share(slow, slow.worked)
-    return (
-        f"The bottleneck is {slow.name}: it was at work {share:.0f} % of the time, more than any other stage. "
-        "Before it, queues fill up; behind it, they run empty."
-    )
+    words = f"The bottleneck is {slow.name}: it was at work {share:.0f} % of the time, more than any other stage."
+    return " ".join([words, *_before(found, slow), *_behind(found, slow)])
+
+
+def _before(found: Pipeline, slow: Stage) -> Iterator[str]:
+    """How full the queues are from which a stage takes, of several the fullest."""
+    courses = [found.queues[number] for number in sorted(slow.takes - slow.puts)]
+    if courses:
+        course = max(courses, key=lambda course: course.mean() / (course.capacity or 1))
+        fills = "a queue fills up" if 2 * course.mean() >= course.capacity else "no queue fills up"
+        words = f"{course.name} holds {_mean(course)} in the mean."
+        yield f"Before it, {fills}: {words}" if course.capacity else f"Before it, {words}"
+
+
+def _behind(found: Pipeline, slow: Stage) -> Iterator[str]:
+    """How long a stage waits for what another puts, of several the one that waits most."""
+    takers = [stage for stage in found.stages if stage is not slow and stage.takes & slow.puts]
+    if takers:
+        share, name = max((100 * found.share(stage, stage.waited_to_take), stage.name) for stage in takers)
+        yield (
+            f"Behind it, {name} waits {share:.0f} % of the time for more." if share >= 0.5 else "Behind it, none waits."
+        )
 
 
 def _speed(found: Pipeline, stage: Stage) -> str:
@@ -209,9 +227,12 @@ def _per_second(found: Pipeline, elements: int) -> str:
 
 
 def _fullness(course: Course) -> str:
-    limit = f" of {course.capacity:,}" if course.capacity else ""
-    text = f"{course.mean():.3g}{limit} in the mean, empty {100 * course.share_at(0):.0f} % of the time"
+    text = f"{_mean(course)} in the mean, empty {100 * course.share_at(0):.0f} % of the time"
     return f"{text}, full {100 * course.share_at(course.capacity):.0f} %" if course.capacity else text
+
+
+def _mean(course: Course) -> str:
+    return f"{course.mean():.3g}" + (f" of {course.capacity:,}" if course.capacity else "")
 
 
 def _told(found: Pipeline, stage: Stage) -> str:

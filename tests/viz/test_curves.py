@@ -74,7 +74,37 @@ def test_names_at_the_ends_do_not_touch():
     assert all(box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1 for box in boxes)
     assert clipped(figure.picture.svg) == overlapping(figure.picture.svg) == []
     drawn = [len(paths(figure.picture, colour.line.lower())) for colour in OKABE_ITO]
-    assert sorted(drawn) == [2, 3, 3, 3, 3, 3, 3]  # all names but one stand away from their line: after its marker
+    assert drawn == [3] * 7  # names stand away from their lines: all after a marker, also one that is at its place
+
+
+def test_names_at_their_lines_have_no_marker():
+    picture = viz.curve(X, {"a": X, "b": X * 3}, "step", "loss").picture
+    assert [len(paths(picture, colour.line.lower())) for colour in OKABE_ITO[:2]] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("values", "begins"),
+    [
+        ([56e3, 170e3], 0.0),  # a third as fast is a third as high
+        ([0.0, 0.3], 0.0),
+        ([2.0, np.nan, 5.0], 0.0),
+        ([0.90, 0.97], None),  # the differences count
+        ([60.0, 110.0], None),
+        ([-1.0, 5.0], None),
+    ],
+)
+def test_values_far_from_each_other_have_an_axis_that_begins_at_0(values, begins):
+    low = viz.curve(range(len(values)), {"a": values}, "step", "value").axes[0].get_ylim()[0]
+    assert low == begins if begins is not None else low not in (0.0,) and low <= np.nanmin(values)
+
+
+def test_counts_have_whole_numbers_along_both_axes():
+    figure = viz.curve(range(4), {"version": [1, 1, np.nan, 2]}, "query", "version that answered")
+    FigureCanvasAgg(figure).draw()
+    for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis):
+        assert all(tick == round(tick) for tick in axis.get_ticklocs())
+    figure = viz.curve(range(4), {"loss": [1, 1, 1.25, 2]}, "step", "loss")
+    assert any(tick != round(tick) for tick in figure.axes[0].get_yticks())
 
 
 def test_a_notebook_shows_a_picture_without_pyplot():

@@ -62,3 +62,35 @@ def test_a_circle_of_queues_and_many_stages():
         ]
     picture = tf.viz.rates(seen_of(queues=events))
     assert "the first 24 of 80 are drawn" in picture.sentence and len(picture.tables[0][2]) == 40 and fits(picture)
+
+
+def _waits_then_takes(n, level):
+    """`train` waits 9 of 10 seconds for what `decode` puts; `level` is how many names are left before that."""
+    return [
+        event(10.0 * n, "take", 1, level, "take", "B", 100 + n, queue="names", cap=10),
+        event(10.0 * n + 9.0, "put", 1, 1, "decode", "B", 100 + n),
+        event(10.0 * n, "wait", 0, 0, "train", "C", 200 + n, False, "take"),
+        event(10.0 * n + 9.0, "take", 1, 0, "train", "C", 200 + n),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("level", "capacity", "said"),
+    [
+        (9, 10, "Before it, a queue fills up: names holds 9 of 10 in the mean."),
+        (0, 10, "Before it, no queue fills up: names holds 0 of 10 in the mean."),
+        (3, 0, "Before it, names holds 3 in the mean."),
+    ],
+)
+def test_the_verdict_says_what_the_levels_show(level, capacity, said):
+    events = [one._replace(capacity=capacity) if one.queue == "names" else one
+              for n in range(4) for one in _waits_then_takes(n, level)]  # fmt: skip
+    picture = tf.viz.rates(seen_of(queues=events))
+    assert said in str(picture) and said in picture.sentence
+    assert "Behind it, train waits 92 % of the time for more." in str(picture)  # 36 of 39 s
+
+
+def test_of_the_first_and_the_last_stage_one_side_is_told():
+    first, last = str(tf.viz.rates(line(0))), str(tf.viz.rates(line(2)))
+    assert "Before it" not in first and "Behind it, decode waits" in first
+    assert "Before it, a queue fills up" in last and "Behind it" not in last
