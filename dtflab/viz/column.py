@@ -70,7 +70,8 @@ class Column:
         """Order, x, ports, tracks, y. The width is a wish."""
         links = [[link for hop in hops.values() for link in hop.links()] for hops in self.hops[1:-1]]
         titles = frozenset(slot for row in self.rows for slot in row if slot.kind == "title")
-        ranks.order_rows(self.rows, links, titles)
+        groups = {slot: slot.group for row in self.rows for slot in row if slot.group}
+        ranks.order_rows(self.rows, links, titles, groups)
         self._place(width)
         self._straighten()
         left = min((slot.x for row in self.rows for slot in row), default=0.0)

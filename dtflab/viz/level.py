@@ -138,7 +138,7 @@ class Level:
     def _make_slots(self, nets: Nets, room: float, rising: Mapping[str, bool]) -> None:
         for child in self.cluster.children:
             if isinstance(child, Box):
-                self.slots[child.key] = Slot("box", child.key, child.width, child.height)
+                self.slots[child.key] = Slot("box", child.key, child.width, child.height, group=child.group)
             else:
                 level = self.insides[child.key] = self._solved(child, nets, room, rising[child.key])
                 self.slots[child.key] = level.as_slot()

@@ -190,13 +190,15 @@ class _View:
         return _Seen(block, label, count, looks, math.ceil(max(width, LEAST_BOX)))
 
     def _cluster(self, block: Block) -> Cluster:
-        children = tuple(
-            self._cluster(child) if child.is_open else Box(child.key, self.seen[child.key].width, BOX_HEIGHT)
-            for child in block.children
-        )
+        children = tuple(self._cluster(child) if child.is_open else self._shape(child) for child in block.children)
         label = shorten(block.label, LABEL_ROOM + 60, 11, bold=True)
         self.titles[block.key] = (label, block)
         return Cluster(block.key, children, math.ceil(text_width(label, 11, bold=True)) + 2)
+
+    def _shape(self, block: Block) -> Box:
+        seen = self.seen[block.key]
+        group = seen.looks[0][0].device if len(seen.looks) == 1 else ""
+        return Box(block.key, seen.width, BOX_HEIGHT, group)
 
     @property
     def fits(self) -> bool:

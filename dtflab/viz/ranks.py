@@ -8,6 +8,7 @@ ties go to the order in which items were given.
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -85,10 +86,16 @@ def assign_rows(keys: Sequence[K], after: Edges[K], width_of: Callable[[K], floa
 Links = Sequence[tuple[K, K, float, float]]  # upper slot, lower slot, and where on each the line is, -0.5..0.5
 
 
-def order_rows(rows: list[list[K]], links: Sequence[Links[K]], fixed: frozenset[K], sweeps: int = 12) -> None:
+def order_rows(
+    rows: list[list[K]],
+    links: Sequence[Links[K]],
+    fixed: frozenset[K],
+    groups: Mapping[K, str] | None = None,
+    sweeps: int = 12,
+) -> None:
     """Reorder each row in place so that few lines cross; `links[r]` are the lines between rows r and r + 1.
 
-    `fixed` slots stay at the left end of their row.
+    `fixed` slots stay at the left end of their row. Slots of one of `groups` keep to one side where that costs nothing.
     """
     best, fewest = [list(row) for row in rows], crossings(rows, links)
     for sweep in range(sweeps):
@@ -101,6 +108,36 @@ def order_rows(rows: list[list[K]], links: Sequence[Links[K]], fixed: frozenset[
         if fewest == 0:
             break
     rows[:] = best
+    _keep_sides(rows, links, fixed, groups or {})
+
+
+def _keep_sides(rows: list[list[K]], links: Sequence[Links[K]], fixed: frozenset[K], groups: Mapping[K, str]) -> None:
+    """Mirror all rows above one in which groups change sides, unless more lines cross then."""
+    for r in range(1, len(rows)):
+        if _changes(rows[r - 1], rows[r], groups) > 0:
+            above = [[*(key for key in row if key in fixed), *(key for key in reversed(row) if key not in fixed)]
+                     for row in rows[:r]]  # fmt: skip
+            if crossings([*above, *rows[r:]], links) <= crossings(rows, links):
+                rows[:r] = above
+
+
+def _changes(upper: Sequence[K], lower: Sequence[K], groups: Mapping[K, str]) -> int:
+    """How many pairs of groups stand the other way round in the lower row, less those that do not."""
+    total = 0
+    above, below = (_middles(row, groups) for row in (upper, lower))
+    for a, b in itertools.combinations([group for group in above if group in below], 2):
+        turn = (above[a] - above[b]) * (below[a] - below[b])
+        total += (turn < 0) - (turn > 0)
+    return total
+
+
+def _middles(row: Sequence[K], groups: Mapping[K, str]) -> dict[str, float]:
+    """The mean place of each group in a row."""
+    places: dict[str, list[int]] = {}
+    for i, key in enumerate(row):
+        if key in groups:
+            places.setdefault(groups[key], []).append(i)
+    return {group: sum(own) / len(own) for group, own in places.items()}
 
 
 def _sort_row(rows: list[list[K]], r: int, links: Links[K], down: bool, fixed: frozenset[K]) -> None:

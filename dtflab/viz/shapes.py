@@ -14,11 +14,12 @@ Piece = tuple[str, str, str]  # a line within one cluster: cluster, source of it
 
 @dataclasses.dataclass(frozen=True)
 class Box:
-    """A rectangle to be placed."""
+    """A rectangle to be placed. Those of one `group` keep to one side of the page where no more lines cross for it."""
 
     key: str
     width: float
     height: float
+    group: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -34,6 +34,7 @@ class Slot:
     inlets: dict[str, float] = dataclasses.field(default_factory=dict)
     outlets: dict[str, float] = dataclasses.field(default_factory=dict)
     x: float = 0.0  # left edge
+    group: str = ""  # of boxes that keep to one side
 
     def inlet(self, net: str) -> float:
         return self.x + self.inlets.get(net, self.width / 2)

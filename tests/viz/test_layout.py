@@ -129,6 +129,35 @@ def test_crossings_are_avoided_and_counted():
     assert ranks.crossings(rows, links) == 0
 
 
+HALVES = [["t0", "b0"], ["t1", "b1"], ["t2", "b2"], ["t3", "b3"]]  # t0 sends to b1, b0 to t1; then all to all
+CROSSED = [[("t0", "b1", 0.0, 0.0), ("b0", "t1", 0.0, 0.0)]] + [
+    [(f"{a}{r}", f"{b}{r + 1}", 0.0, 0.0) for a in "tb" for b in "tb"] for r in (1, 2)
+]
+
+
+def test_groups_keep_their_sides_where_no_more_lines_cross():
+    plain, sided = ([list(row) for row in HALVES] for _ in range(2))
+    ranks.order_rows(plain, CROSSED, frozenset())
+    ranks.order_rows(sided, CROSSED, frozenset(), {key: key[0] for row in HALVES for key in row})
+    assert ranks.crossings(plain, CROSSED) == ranks.crossings(sided, CROSSED) == 2
+    first = [[key[0] for key in row] for row in sided]
+    assert first[1] == first[2] == first[3] and first[0] != first[1]  # turned once, where else two more would cross
+    assert len({tuple(key[0] for key in row) for row in plain[1:]}) == 2  # without groups, sides change
+
+
+def test_a_title_stays_left_when_rows_are_mirrored():
+    rows = [["title", *HALVES[0]], *([*row] for row in HALVES[1:])]
+    ranks.order_rows(rows, CROSSED, frozenset(["title"]), {key: key[0] for row in HALVES for key in row})
+    assert rows[0][0] == "title"
+
+
+def test_a_side_is_not_kept_at_the_price_of_a_crossing():
+    rows = [["a1", "b1"], ["b2", "a2"]]
+    links = [[("a1", "b2", 0.0, 0.0), ("b1", "a2", 0.0, 0.0)]]
+    ranks.order_rows(rows, links, frozenset(), {key: key[0] for row in rows for key in row})
+    assert ranks.crossings(rows, links) == 0
+
+
 def test_rows():
     after = {"a": ["b", "c"], "b": ["d"], "c": ["d"], "late": ["d"]}
     rows = ranks.assign_rows([*"abcd", "late"], after, lambda _: 10, 100)
