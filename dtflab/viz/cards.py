@@ -19,7 +19,7 @@ from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, hatch_path, join, tag, text_width
 from dtflab.viz.units import memory_size, plural
 
-_BAR, _ROW = 24.0, 36.0
+_BAR, _ROW, _BEHIND = 24.0, 36.0, 6.0
 
 _STYLE = (
     ".dtf .held{fill-opacity:.3}.dtf .free{fill:none;stroke:var(--edge)}"
@@ -91,6 +91,10 @@ def _words(piece: _Piece) -> list[str]:
     return [f"{piece.process.name} ({piece.process.pid})", piece.size, memory_size(piece.in_use)]
 
 
+def _free(piece: _Piece) -> str:
+    return f"free {piece.size}"
+
+
 def _sentence(host: HostState, pieces: dict[int, list[_Piece]]) -> str:
     told = [f"card {index}: " + ", ".join(" ".join(_words(piece)[:2]) for piece in pieces[index]) for index in pieces]
     return f"Memory of the GPUs of {host.name}. {'; '.join(told)}."
@@ -113,7 +117,11 @@ class _Drawing:
         self.states, self.pieces, self.looks, self.top = states, pieces, looks, top
         labels = [f"GPU {state.index}  {state.name}" for state in states]
         self.left = max(text_width(label) for label in labels) + 10
-        self.scale = (width - self.left) / max(state.memory_bytes for state in states)
+        most = max(state.memory_bytes for state in states)
+        self.scale = (width - self.left) / most
+        free = [own[-1] for own in pieces.values()]
+        if narrow := [_free(piece) for piece in free if not self._has_room(_free(piece), piece)]:  # they stand behind
+            self.scale = (width - self.left - max(map(text_width, narrow)) - _BEHIND) / most
         self.size = (width, top + len(states) * _ROW)
 
     def draw(self) -> Iterator[Markup]:
@@ -129,8 +137,10 @@ class _Drawing:
     def _piece(self, piece: _Piece, x: float, y: float) -> Markup:
         width = max(piece.held * self.scale, 1.0)
         if piece.process is None:
-            return join([tag("rect", x=x, y=y, width=width, height=_BAR, class_="free"),
-                         self._label((f"free {piece.size}", piece.size), x, y, width)])  # fmt: skip
+            text, bar = _free(piece), tag("rect", x=x, y=y, width=width, height=_BAR, class_="free")
+            if self._has_room(text, piece):
+                return join([bar, self._label((text,), x, y, width)])
+            return join([bar, tag("text", text, x=x + width + _BEHIND, y=y + 16)])
         one = self.looks[piece.process.pid, piece.process.name]
         used = min(piece.in_use, piece.held) * self.scale
         parts = [
@@ -143,6 +153,9 @@ class _Drawing:
         if one.hatched:
             parts.append(tag("path", d=hatch_path(x, y, width, _BAR, 7), stroke=GREY.line, stroke_opacity=0.5))
         return tag("g", *parts, self._label((f"{one.letter}  {piece.size}", one.letter), x, y, width))
+
+    def _has_room(self, text: str, piece: _Piece) -> bool:
+        return text_width(text) <= piece.held * self.scale - 2
 
     def _label(self, texts: Sequence[str], x: float, y: float, width: float) -> Markup:
         """The first of the texts that has room."""

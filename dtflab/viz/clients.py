@@ -2,11 +2,12 @@
 
 A dashed line is a session: it ends at the task whose master the client talks to. A line that ends in a dot: its steps
 use that variable. An arrow to a queue: it puts; an arrow from a queue: it takes. Clients that do the same are one box.
-Clients are grey, as everywhere; at both ends of a line stands whose it is: C1, C2.
+Clients are grey, as everywhere; at both ends of a line stands whose it is: C1, C2, or a name of one or two letters.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from dtflab.graph.watch import Watch
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
 from dtflab.viz import marks
 from dtflab.viz.palette import GREY, natural, together
-from dtflab.viz.parties import client_label, is_task, party
+from dtflab.viz.parties import client_label, is_task, own_letters, party
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, Point, arrow_head, join, number, shorten, tag, text_width, wrapped
@@ -156,6 +157,7 @@ class _Drawing:
     def __init__(self, system: _System, width: float, title: str) -> None:
         self._system, self._width = system, width
         self._groups = system.groups[:MOST_CLIENTS]
+        self._badges = _badges(self._groups)
         empty = [task for task in system.tasks if not self._held(task)]
         self._as_one = empty if len(empty) > _MOST_EMPTY else []
         full = [task for task in system.tasks if task not in self._as_one]
@@ -235,11 +237,11 @@ class _Drawing:
 
     def _letters(self, clients: set[str]) -> str:
         """`C1, C3`: those of them that are drawn."""
-        letters = [f"C{i + 1}" for i, group in enumerate(self._groups) if clients & set(group)]
+        letters = [badge for badge, group in zip(self._badges, self._groups, strict=True) if clients & set(group)]
         return ", ".join(letters) if len(letters) <= 4 else f"{len(letters)} clients"
 
     def _client(self, group: Sequence[str], y: float) -> Iterator[Markup]:
-        number_of = f"C{self._groups.index(list(group)) + 1}"
+        badge = self._badges[self._groups.index(list(group))]
         wide = self._client_width
         label = client_label(group[0]) if len(group) == 1 else f"{len(group)} clients that do the same"
         if len(group) == 1 and not label.startswith(("client", "queue runner", "closer of")):
@@ -248,7 +250,7 @@ class _Drawing:
         yield tag("rect", x=0, y=y, width=wide, height=_CLIENT, rx=6, class_="card", stroke=GREY.line,
                   stroke_width=1.7)  # fmt: skip
         yield tag("rect", x=8, y=y + 11, width=28, height=18, rx=4, fill=GREY.fill)
-        yield tag("text", number_of, x=22, y=y + 24, class_="s11 b mid", style=f"fill:{GREY.ink}")
+        yield tag("text", badge, x=22, y=y + 24, class_="s11 b mid", style=f"fill:{GREY.ink}")
         lines = [label] if text_width(label, bold=True) <= wide - 54 else wrapped(label, (wide - 54) / _BOLD)[:2]
         places = (y + 24 + (i - (len(lines) - 1) / 2) * 15 for i in range(len(lines)))
         text = [tag("text", line, x=44, y=at, class_="b") for line, at in zip(lines, places, strict=True)]
@@ -271,6 +273,13 @@ class _Drawing:
             yield tag("path", d=arrow_head((end[0] + 1, end[1]), (start[0], end[1]), 9), fill=GREY.line)
         else:
             yield tag("path", d=arrow_head((start[0] + 1, start[1]), (end[0], start[1]), 9), fill=GREY.line)
+
+
+def _badges(groups: Sequence[Sequence[str]]) -> list[str]:
+    """A short name of a client's own, or C and a number that nobody has as a name."""
+    own = [own_letters(group[0]) if len(group) == 1 else "" for group in groups]
+    numbered = (badge for number in itertools.count(1) if (badge := f"C{number}") not in own)
+    return [letters or next(numbered) for letters in own]
 
 
 def _bend(start: Point, end: Point) -> str:

@@ -213,7 +213,7 @@ class _Band:
         shown = self.listed[:_MOST_LAYERS]
         for i, held in enumerate(shown, 1):
             y += _ROW
-            yield self._entry(x, y, i, held.bytes, readable(held.name))
+            yield self._entry(x, y, i, held.bytes, _called(held, self.moment))
             if held.until:
                 y += _UNTIL
                 text = shorten(f"for {readable(held.until)}", _LIST - 98, 11)
@@ -221,7 +221,7 @@ class _Band:
         rest = self.listed[_MOST_LAYERS:]
         if rest:
             y += _ROW
-            yield self._entry(x, y, 0, sum(held.bytes for held in rest), plural(len(rest), "smaller tensor"))
+            yield self._entry(x, y, 0, sum(held.bytes for held in rest), plural(len(rest), "more tensor"))
         if self.usage.before:
             y += _ROW
             yield tag("rect", x=x, y=y - 10, width=12, height=12, rx=2, class_="old")
@@ -275,8 +275,9 @@ def _size_step(most: int) -> int:
 def _tensor_text(held: Held) -> str:
     end = "to after the step" if held.end is None else f"to {duration(held.end)}"
     until = f"\nkept for {readable(held.until)}" if held.until else ""
+    over = "".join(f"\nwritten over by {readable(name)}" for _, name in held.over)
     span = f"{memory_size(held.bytes)}, from {duration(held.start)} {end}"
-    return f"{readable(held.name)} = {held.op}  {held.what}\n{span}{until}"
+    return f"{readable(held.name)} = {held.op}  {held.what}\n{span}{over}{until}"
 
 
 def _summary(usages: Sequence[Usage]) -> str:
@@ -287,7 +288,7 @@ def _summary(usages: Sequence[Usage]) -> str:
 def _sentence(usage: Usage) -> str:
     moment, most = usage.peak()
     largest = usage.held_at_peak()[:3]
-    parts = [f"{memory_size(held.bytes)} from {readable(held.name)}{_kept(held)}" for held in largest]
+    parts = [f"{memory_size(held.bytes)} from {_called(held, moment)}{_kept(held)}" for held in largest]
     parts += [f"{memory_size(usage.before)} from before the step"] if usage.before else []
     simulated = " (simulated: NumPy timings)" if usage.simulated else ""
     return (
@@ -296,11 +297,17 @@ def _sentence(usage: Usage) -> str:
     )
 
 
+def _called(held: Held, moment: float) -> str:
+    """The op whose output it is at that moment, and the one that made the buffer if another has written over it."""
+    now = held.output_of(moment)
+    return readable(held.name) if now == held.name else f"{readable(now)} over {readable(held.name)}"
+
+
 def _kept(held: Held) -> str:
     return f", kept for {readable(held.until)}" if held.until else ""
 
 
-_HEADS = ("op", "type", "tensor", "bytes", "made, µs", "freed, µs", "kept for")
+_HEADS = ("op", "type", "tensor", "bytes", "made, µs", "freed, µs", "written over by", "kept for")
 
 
 def _tables(usages: Sequence[Usage]) -> list[Table]:
@@ -309,7 +316,7 @@ def _tables(usages: Sequence[Usage]) -> list[Table]:
         label, listed = look(usage.device).label, usage.held_at_peak()
         moment, most = usage.peak()
         title = f"{label}, {usage.allocator}: the peak of {most:,} bytes at {moment:.0f} µs"
-        old = [["", "", "from before the step", f"{usage.before:,}", "", "", ""]] if usage.before else []
+        old = [["", "", "from before the step", f"{usage.before:,}", "", "", "", ""]] if usage.before else []
         tables.append((title, _HEADS, [*map(_cells, listed[:_MOST_TABLE_ROWS]), *old]))
         tables.append((f"{label}, {usage.allocator}: all", _HEADS, [*map(_cells, usage.tensors[:_MOST_TABLE_ROWS])]))
     return tables
@@ -317,20 +324,21 @@ def _tables(usages: Sequence[Usage]) -> list[Table]:
 
 def _cells(held: Held) -> list[str]:
     end = "after the step" if held.end is None else f"{held.end:.0f}"
-    return [held.name, held.op, held.what, f"{held.bytes:,}", f"{held.start:.0f}", end, held.until]
+    over = ", ".join(name for _, name in held.over)
+    return [held.name, held.op, held.what, f"{held.bytes:,}", f"{held.start:.0f}", end, over, held.until]
 
 
 def _text(usages: Sequence[Usage]) -> str:
     parts = [_summary(usages)]
     for usage in usages:
-        _, most = usage.peak()
+        moment, most = usage.peak()
         rows = [
-            [memory_size(held.bytes), readable(held.name), held.op, held.what, readable(held.until)]
+            [memory_size(held.bytes), _called(held, moment), held.op, held.what, readable(held.until)]
             for held in usage.held_at_peak()
         ]
         if len(rows) > _MOST_LAYERS:
             rest = sum(held.bytes for held in usage.held_at_peak()[_MOST_LAYERS:])
-            more = plural(len(rows) - _MOST_LAYERS, "smaller tensor")
+            more = plural(len(rows) - _MOST_LAYERS, "more tensor")
             rows[_MOST_LAYERS:] = [[memory_size(rest), more, "", "", ""]]
         rows += [[memory_size(usage.before), "from before the step", "", "", ""]] if usage.before else []
         simulated = ", simulated: NumPy timings" if usage.simulated else ""

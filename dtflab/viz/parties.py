@@ -20,9 +20,14 @@ def is_task(name: str) -> bool:
 def party(name: str) -> Look:
     """The look of a task or device, whose task it is then, or of a client, who goes by the name of its thread."""
     if not is_task(name):
-        return Look(name, GREY, "C", client_label(name), False)
+        return Look(name, GREY, own_letters(name) or "C", client_label(name), False)
     task = task_name(name)
     return Look(name, look(task).colour, "L", "localhost", False) if "/job:localhost" in name else look(task)
+
+
+def own_letters(client: str) -> str:
+    """The name of a client that is short enough to stand in a badge; of all others nothing."""
+    return client if len(client) <= 2 and client.isalnum() else ""
 
 
 def client_label(name: str) -> str:

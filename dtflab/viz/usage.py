@@ -21,11 +21,17 @@ _NODE = re.compile(r"(?P<name>\S+) = (?P<op>\w+)\(")
 _FED = re.compile(r"_arg_(?P<name>.+)_\d+_\d+")
 _RECEIVED = re.compile(r"\] (?:edge_\d+_)?(?P<name>\S+) from ")
 
+_HANDED_ON = frozenset(  # ops whose output is what they read, where it lies
+    "Identity IdentityN Reshape Squeeze ExpandDims StopGradient PreventGradient CheckNumerics Bitcast Snapshot "
+    "Switch RefSwitch Merge RefMerge Enter RefEnter Exit RefExit NextIteration RefNextIteration LoopCond".split()
+)
+
 
 class Held(NamedTuple):
     """A tensor in memory: made by node `name` at `start`, freed at `end`, or after the step if that is None.
 
-    `until` is the op that was the last to need it; empty if the graph does not tell.
+    `until` is the op that was the last to need it; empty if the graph does not tell. `over` are the ops that wrote what
+    they made over it, each with when it began.
     """
 
     name: str
@@ -35,6 +41,12 @@ class Held(NamedTuple):
     start: float
     end: float | None
     until: str = ""
+    buffer: int = 0  # its number in the trace, 0 if that has none
+    over: tuple[tuple[float, str], ...] = ()
+
+    def output_of(self, moment: float) -> str:
+        """The op whose output lies there at a moment."""
+        return next((name for at, name in reversed(self.over) if at <= moment), self.name)
 
 
 class Usage(NamedTuple):
@@ -82,6 +94,7 @@ def read(step: Any, ops: Iterable[Op] = ()) -> list[Usage]:
     `ops` are those of the step's graph: they tell who needed a tensor.
     """
     whole, zero = trace.read(step), _start(step)
+    writers = _writers(step, zero)
     readers = _Readers(ops, whole.events, [node for device in _stats(step) for node in device.node_stats])
     tensors: dict[tuple[str, str], list[Held]] = {}
     in_use: dict[tuple[str, str], list[tuple[float, int]]] = {}
@@ -89,7 +102,12 @@ def read(step: Any, ops: Iterable[Op] = ()) -> list[Usage]:
         for node in device.node_stats:
             for memory in node.memory:
                 key = _place(device.device, memory.allocator_name), memory.allocator_name
-                found = [one._replace(until=readers.last(one.name)) for one in _held(node, memory, zero)]
+                found = [
+                    one._replace(
+                        until=readers.last(one.name), over=_over(one, writers.get((device.device, one.buffer)))
+                    )
+                    for one in _held(node, memory, zero)
+                ]
                 tensors.setdefault(key, []).extend(found)
                 if memory.allocator_bytes_in_use and found:
                     in_use.setdefault(key, []).append((found[-1].start, memory.allocator_bytes_in_use))
@@ -159,8 +177,9 @@ def _held(node: Any, memory: Any, zero: float) -> Iterable[Held]:
             if end is not None:
                 ends.remove(end)
             start = max(0.0, record.alloc_micros - zero)
-            what = _what(node, record.alloc_bytes)
-            yield Held(name, op, what, record.alloc_bytes, start, None if end is None else max(start, end[0]))
+            what, buffer = _output(node, record.alloc_bytes)
+            freed = None if end is None else max(start, end[0])
+            yield Held(name, op, what, record.alloc_bytes, start, freed, buffer=buffer)
 
 
 def _source(node: Any) -> tuple[str, str]:
@@ -172,15 +191,43 @@ def _source(node: Any) -> tuple[str, str]:
     return node.node_name, match["op"] if match is not None else node.timeline_label or node.node_name
 
 
-def _what(node: Any, nbytes: int) -> str:
-    """Type and shape of the output that has so many bytes."""
+def _output(node: Any, nbytes: int) -> tuple[str, int]:
+    """Type and shape of the output that has so many bytes, and the number of its buffer."""
     for output in node.output:
         description = output.tensor_description
-        if nbytes in (description.allocation_description.allocated_bytes,
-                      description.allocation_description.requested_bytes):  # fmt: skip
+        there = description.allocation_description
+        if nbytes in (there.allocated_bytes, there.requested_bytes):
             shape = ", ".join(str(dim.size) for dim in description.shape.dim)
-            return f"{dtypes.as_dtype(description.dtype).name} [{shape}]"
-    return ""
+            return f"{dtypes.as_dtype(description.dtype).name} [{shape}]", there.allocation_id
+    return "", 0
+
+
+class _Write(NamedTuple):
+    """An output in a buffer: when its op began, which that is, and its bytes."""
+
+    at: float
+    name: str
+    nbytes: int
+
+
+def _writers(step: Any, zero: float) -> dict[tuple[str, int], list[_Write]]:
+    """Who wrote into each buffer of each device, in the order of time; without those that only hand it on."""
+    found: dict[tuple[str, int], list[_Write]] = {}
+    for device in _stats(step):
+        for node in device.node_stats:
+            name, op = _source(node)
+            for output in node.output if op not in _HANDED_ON else ():
+                there = output.tensor_description.allocation_description
+                write = _Write(node.all_start_micros - zero, name, there.requested_bytes)
+                found.setdefault((device.device, there.allocation_id), []).append(write)
+    return {key: sorted(own) for key, own in found.items() if key[1]}
+
+
+def _over(held: Held, writes: Iterable[_Write] | None) -> tuple[tuple[float, str], ...]:
+    """Of the writes into a tensor's buffer those of others that filled it."""
+    own = {write.name: write for write in writes or ()}
+    size = own[held.name].nbytes if held.name in own else 0
+    return tuple((write.at, name) for name, write in own.items() if name != held.name and write.nbytes == size)
 
 
 def _before(held: list[Held], in_use: list[tuple[float, int]]) -> int:

@@ -26,7 +26,7 @@ def test_clients_tasks_and_what_they_share():
         ["B", "uses", "problem/x"], ["A", "puts into", "q"], ["B", "takes from", "q"],
     ]  # fmt: skip
     assert "2 clients, 3 tasks, 2 variables, 1 queue" in picture.sentence
-    assert {"client A", "client B", "x", "problem/x", "C1, C2"} <= set(texts(picture)) and fits(picture)
+    assert {"client A", "client B", "x", "problem/x", "A, B"} <= set(texts(picture)) and fits(picture)
 
 
 def test_clients_are_grey_with_their_letters_at_all_that_they_reach():
@@ -37,8 +37,18 @@ def test_clients_are_grey_with_their_letters_at_all_that_they_reach():
     badges = {party(task).colour.fill for task in (PS, W0, W1)}
     seen = set(re.findall(r"#[0-9A-Fa-f]{6}", picture.svg.partition("</style>")[2]))
     assert badges < seen and {colour.upper() for colour in seen - badges} <= {c.upper() for c in GREY} | {"#111111"}
-    assert [words[words.index(name) + 1] for name in ("worker:0", "worker:1", "x", "y")] == ["C1, C3", "C2", "C1", "C2"]
+    assert [words[words.index(name) + 1] for name in ("worker:0", "worker:1", "x", "y")] == ["A, B", "C", "A", "C"]
     assert fits(picture)
+
+
+def test_clients_with_longer_names_have_numbers_that_are_nobodys_name():
+    names = ["C1", "train", "client /job:worker/task:0", "B"]
+    calls = [call(float(n), "RunStep", name, W0) for n, name in enumerate(names)]
+    picture = tf.viz.clients(seen_of(calls, (), [Use("C1", f"{PS}/device:CPU:0", "", "x")]))
+    words = texts(picture)
+    badges = {word: words[words.index(word) - 1] for word in ("client C1", "client train", "client of worker:0")}
+    assert badges == {"client C1": "C1", "client train": "C3", "client of worker:0": "C2"} and fits(picture)
+    assert words[words.index("client B") - 1] == "B"
 
 
 @pytest.mark.parametrize("style", ["default", "projector"])

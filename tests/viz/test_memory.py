@@ -122,7 +122,7 @@ def test_words_and_tables_say_what_the_drawing_shows():
 def test_many_tensors_make_one_layer_of_small_ones():
     many = [(f"t{i}", (20 - i) * MIB, i + 1, 80) for i in range(20)]
     picture = viz.memory(step(*many))
-    assert len(rectangles(picture)) == 8 and "13 smaller tensors" in picture.svg
+    assert len(rectangles(picture)) == 8 and "13 more tensors" in picture.svg
     assert len(picture.tables[0][2]) == 20
 
 
@@ -191,5 +191,29 @@ def test_it_says_for_whom_a_tensor_is_kept():
     picture = viz.memory(metadata, graph=graph)
     assert "for last" in picture.svg and "from twice, kept for last" in picture.sentence
     row = next(row for row in picture.tables[1][2] if row[0] == "twice")
-    assert row[-1] == "last" and picture.tables[1][1][-1] == "kept for" and re.search("twice .* last", picture.text)
+    assert (
+        row[-2:] == ["", "last"] and picture.tables[1][1][-1] == "kept for" and re.search("twice .* last", picture.text)
+    )
     assert "kept for last" not in viz.memory(metadata).sentence  # the default graph is another one
+
+
+def test_it_says_who_wrote_over_a_tensor():
+    """Tanh runs in place: at the peak its output lies where the product was. An Identity only hands it on."""
+    simulate_gpus(1)
+    with tf.Graph().as_default() as graph, tf.device("/gpu:0"):
+        x = tf.placeholder(tf.float32, [512, 512], name="x")
+        layer = tf.tanh(tf.matmul(x, x, name="product"), name="layer")
+        other = tf.matmul(tf.identity(layer, name="same"), x, name="next")
+        with tf.Session() as session:
+            metadata = session.trace([layer.op, other.op], {x: [[1e-3] * 512] * 512})
+    simulate_gpus(None)
+    gpu = usage.read(metadata, ops_of(graph))[-1]
+    (held,) = (held for held in gpu.held_at_peak() if held.name == "product")
+    assert [name for _, name in held.over] == ["layer"]
+    assert held.output_of(gpu.peak()[0]) == "layer" and held.output_of(held.start - 1) == "product"
+    picture = viz.memory(metadata, graph=graph)
+    assert ">layer over product</text>" in picture.svg and "from layer over product" in picture.sentence
+    row = next(row for row in picture.tables[-2][2] if row[0] == "product")
+    assert row[picture.tables[-2][1].index("written over by")] == "layer"
+    assert "written over by layer" in picture.svg
+    assert not next(one for one in gpu.tensors if one.name == "next").over
