@@ -13,22 +13,24 @@ memory, or at a library below the checks, can earn any mark.
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import json
+import math
 import os
 import re
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
 from dtflab.grading import hidden, judge, pages
+from dtflab.grading.meter import Meter, processor_seconds
 from dtflab.grading.questions import Question, all_questions
+from dtflab.machine.clock import REAL, Event
 
-GRACE = 3.0  # seconds that a cell has to react when its time is up
-_JUDGING = 25.0  # seconds for a question: its checks stop after 20, this stops what does not let them
+GRACE = 3.0  # seconds that a cell has to react when its time is up; then the caller ends the process
 _FILE = 256 * 2**20  # bytes of the largest file that a submission may write
 # A cell that only grades is skipped: the questions are asked here.
 _ONLY_GRADES = re.compile(r"\s*(import dtflab\s+)?(dtflab\.grade\([^()\n]*\)|%dtf_grade[^\n]*)\s*")
@@ -80,9 +82,7 @@ def main(descriptor: int) -> None:
         for question in questions:
             _open_streams()
             tell("judging", question.id)
-            faulthandler.dump_traceback_later(_JUDGING, exit=True)
-            report = judge.judge(question, namespace, order.seed, order.student)
-            faulthandler.cancel_dump_traceback_later()
+            report = judge.judge(question, namespace, order.seed, order.student, wall=math.inf)
             tell("report", pages.data(report))
         tell("end")
 
@@ -137,7 +137,6 @@ def _detach() -> None:
 def _run_cells(order: Order, tell: Teller) -> dict[str, Any]:
     """What the names stand for after all cells."""
     shell = _shell()
-    signal.signal(signal.SIGALRM, _time_up)
     for number, cell in enumerate(order.cells, 1):
         if number not in order.skip and not _ONLY_GRADES.fullmatch(cell):
             _open_streams()
@@ -165,21 +164,42 @@ def _shell() -> Any:
 
 def _run_cell(shell: Any, cell: str, seconds: float) -> str:
     """Run it; its error in one line, empty if there was none."""
-    faulthandler.dump_traceback_later(seconds + GRACE, exit=True)
-    signal.setitimer(signal.ITIMER_REAL, seconds, GRACE / 5)
     try:
-        try:
+        with _limited(seconds):
             result = shell.run_cell(cell, silent=True)
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
         error = result.error_before_exec or result.error_in_exec
     except TimeUp as late:  # it came while the cell was being left
         error = late
-    finally:
-        faulthandler.cancel_dump_traceback_later()
     if isinstance(error, TimeUp):
         return f"stopped after {seconds:g} s"
     return _told(error)[:500].rstrip(": ") if error is not None else ""
+
+
+@contextlib.contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raise TimeUp in the block when its seconds are over, again and again, as it may be caught."""
+    inside, done = [True], REAL.event()
+
+    def time_up(number: int, frame: FrameType | None) -> None:
+        if inside:
+            raise TimeUp
+
+    signal.signal(signal.SIGALRM, time_up)
+    REAL.spawn(_remind, threading.get_ident(), seconds, done, name="dtflab-cell")
+    try:
+        yield
+    finally:
+        inside.clear()
+        done.set()
+
+
+def _remind(ident: int, seconds: float, done: Event) -> None:
+    """Send SIGALRM to a thread when its seconds are over."""
+    meter = Meter(seconds, REAL.now(), processor_seconds())
+    while not done.wait(meter.pause(REAL.now())):
+        if meter.look(REAL.now(), processor_seconds()):
+            signal.pthread_kill(ident, signal.SIGALRM)
+            done.wait(GRACE / 5)
 
 
 def _told(error: BaseException) -> str:
@@ -187,10 +207,6 @@ def _told(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.lineno:
         return f"{type(error).__name__} in its line {error.lineno}: {error.msg}"
     return f"{type(error).__name__}: {error}"
-
-
-def _time_up(number: int, frame: FrameType | None) -> None:
-    raise TimeUp
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import secrets
 import shutil
@@ -24,13 +25,14 @@ from typing import Any, NamedTuple
 
 from dtflab.grading import attempt, isolation, pages
 from dtflab.grading.judge import Report, Result
-from dtflab.grading.questions import Question
+from dtflab.grading.questions import MOST, Question
 from dtflab.grading.score import Score
 from dtflab.grading.submissions import Submission
 from dtflab.machine.clock import REAL
 
 ATTEMPTS = 4
 _NOTES = 8  # sentences about a file
+_MORE = 5.0  # seconds for a question whose own are over: its answer is asked to stop, more than once
 _SECRET = ("DTFLAB_CHECKS", "DTFLAB_GRADE_SEED")  # not in the environment of a submission
 
 
@@ -109,32 +111,35 @@ class _Work:
         self.notes: list[str] = []
         self.output = ""
         self.done = False
-        self._until = time.monotonic() + options.limits.seconds
+        self._left = options.limits.seconds  # as `meter` counts them
+        self._used = 0.0  # by the attempt that runs
         self._token = secrets.token_hex(16)
-        self._now: tuple[str, Any, float] = ("", None, 0.0)  # what was said last, and when
+        self._now: tuple[str, Any, float] = ("", None, 0.0)  # what was said last, and after how many seconds
 
     @property
     def late(self) -> bool:
         """Whether the file's time is over."""
-        return time.monotonic() >= self._until
+        return self._left <= 0
 
     def go_on(self, stopped: Callable[[], bool]) -> None:
         """One process: all cells but those to be skipped, all questions without a report."""
         folder = Path(tempfile.mkdtemp(prefix="dtflab-grade-"))
-        self._now = ("start", None, time.monotonic())
+        self._now, self._used = ("start", None, 0.0), 0.0
         try:
             ended = isolation.run(
                 [sys.executable, "-m", attempt.__name__],
-                self.options.limits._replace(seconds=self._until - time.monotonic()),
+                self.options.limits._replace(seconds=self._left),
                 folder,
                 environment=_environment(folder, self.submission.student),
                 given=json.dumps(self._order()._asdict()),
                 heard=self._hear,
                 stopped=stopped,
+                late=self._is_deaf,
             )
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         self.output = ended.output
+        self._left -= ended.seconds
         if not self.done and not self.late:  # who ran when the time was over need not have taken it
             self._blame(ended.told or "It ended the whole process.")
 
@@ -172,13 +177,20 @@ class _Work:
             question = self.questions[about["id"]]
             self.reports[question.id] = pages.report_of(about, question)
         self.done = event == "end"
-        self._now = (event, about, time.monotonic())
+        self._now = (event, about, self._used)
+
+    def _is_deaf(self, seconds: float) -> bool:
+        """Whether the cell or the question of now should have stopped by itself long ago."""
+        self._used = seconds
+        event, _, since = self._now
+        most = {"cell": self.options.cell_seconds + attempt.GRACE, "judging": MOST + _MORE}.get(event, math.inf)
+        return seconds - since > most
 
     def _blame(self, told: str) -> None:
         """Whose fault it was that the process ended: that is left out of the next attempt."""
         event, about, since = self._now
         if event == "cell":
-            endless = time.monotonic() - since >= self.options.cell_seconds
+            endless = self._used - since >= self.options.cell_seconds
             why = (
                 f"It did not end within {self.options.cell_seconds:g} s, and could not be stopped." if endless else told
             )

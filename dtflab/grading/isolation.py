@@ -6,7 +6,8 @@ prints is read to the end and kept up to a limit, so that it neither fills memor
 is for what it has to say to its caller.
 
 Rule: a limit that is passed is a sentence, not an exception. Where there is no /proc (macOS), memory and processes are
-not measured, and only the process group is killed. Left out: the network, and files that the user may read.
+not measured, seconds are those on the wall, and only the process group is killed. Left out: the network, and files that
+the user may read.
 """
 
 from __future__ import annotations
@@ -23,16 +24,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from dtflab.grading.meter import PROC, Meter, Process, processes
 from dtflab.viz.units import memory_size
 
 _PERIOD = 0.1  # seconds between two looks at time, memory and processes
 _MARK = "DTFLAB_ISOLATED"  # what it starts inherits it; a program inside of another has both marks
-_PROC = Path("/proc")
 _MOST_HEARD = 16 * 2**20  # bytes that a program may say to its caller
 
 
 class Limits(NamedTuple):
-    """What a program may use: seconds, bytes that all its processes hold, processes, bytes of output that are kept."""
+    """What a program may use: seconds as `meter` counts them, bytes that all its processes hold, processes, bytes of
+    output that are kept."""
 
     seconds: float = 120.0
     memory: int = 4 * 2**30
@@ -41,7 +43,7 @@ class Limits(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """How it ended: `told` says what went wrong, and is empty after status 0; what it printed; how long it took."""
+    """How it ended: `told` says what went wrong, empty after status 0; what it printed; its seconds that count."""
 
     told: str
     output: str
@@ -75,13 +77,15 @@ def run(
     given: str = "",
     heard: Callable[[str], None] | None = None,
     stopped: Callable[[], bool] = lambda: False,
+    late: Callable[[float], bool] = lambda seconds: False,
 ) -> Ended:
     """Run `command` in `folder`, with `given` as its standard input, until it ends or passes a limit.
 
     With `heard`, the number of a file descriptor is added to the command; each line that is written there is handed to
-    `heard`. When `stopped` gets true, or an exception comes by, the program is killed. Needs Linux or macOS.
+    `heard`. When `stopped` gets true, or `late` of the seconds that count so far, or an exception comes by, the program
+    is killed. Needs Linux or macOS.
     """
-    mark, began = secrets.token_hex(8), time.monotonic()
+    mark, meter = secrets.token_hex(8), Meter(limits.seconds, time.monotonic(), 0.0)
     kept, said = _Kept(limits.output), _Lines(heard)
     with tempfile.TemporaryFile() as stdin, _pipe() as (reads, writes), selectors.DefaultSelector() as ready:
         stdin.write(given.encode("utf-8"))
@@ -101,11 +105,11 @@ def run(
             ready.register(stdout, selectors.EVENT_READ, kept.write)
             ready.register(reads, selectors.EVENT_READ, said.write)
             try:
-                told = _watched(process, ready, limits, mark, began, stopped)
+                told = _watched(process, ready, limits, mark, meter, stopped, late)
             finally:
                 _kill(process, mark)
             _drain(ready)
-    return Ended(told or _status(process.returncode), kept.text, time.monotonic() - began)
+    return Ended(told or _status(process.returncode), kept.text, meter.seconds)
 
 
 @contextlib.contextmanager
@@ -140,21 +144,24 @@ def _watched(
     ready: selectors.BaseSelector,
     limits: Limits,
     mark: str,
-    began: float,
+    meter: Meter,
     stopped: Callable[[], bool],
+    late: Callable[[float], bool],
 ) -> str:
     """Read what it says until it has ended; why it must be killed, empty if it ended by itself."""
-    looked = began
+    looked = time.monotonic()
     while process.poll() is None:
         _read(ready, _PERIOD)
         if time.monotonic() - looked < _PERIOD:
             continue
-        looked = time.monotonic()
+        looked, found = time.monotonic(), members(process.pid, mark)
         if stopped():
             return "Stopped by its caller."
-        if looked - began > limits.seconds:
+        if meter.look(looked, sum(one.processor for one in found.values())):
             return f"Stopped after {limits.seconds:g} s: it did not come to an end."
-        if told := _too_much(members(process.pid, mark), limits):
+        if late(meter.seconds):
+            return "It could not be stopped."
+        if told := _too_much(found, limits):
             return told
     return ""
 
@@ -175,10 +182,10 @@ def _drain(ready: selectors.BaseSelector) -> None:
             return
 
 
-def _too_much(found: Mapping[int, int], limits: Limits) -> str:
+def _too_much(found: Mapping[int, Process], limits: Limits) -> str:
     if len(found) > limits.processes:
         return f"Stopped: it started more than {limits.processes} processes."
-    if sum(found.values()) > limits.memory:
+    if sum(one.memory for one in found.values()) > limits.memory:
         return f"Stopped: it held more than {memory_size(limits.memory)} of memory."
     return ""
 
@@ -192,15 +199,16 @@ def _status(code: int) -> str:
 # -- what belongs to a program -------------------------------------------------------------------------------
 
 
-def members(session: int, mark: str) -> dict[int, int]:
-    """Processes of a session, or with a mark in their environment, that have not ended: the bytes that each holds."""
-    found = {}
-    for folder in _PROC.glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile, or is not ours
-            state, _, _, its_session, *more = (folder / "stat").read_text().rpartition(")")[2].split()
-            if state != "Z" and (int(its_session) == session or mark.encode() in (folder / "environ").read_bytes()):
-                found[int(folder.name)] = int(more[17]) * os.sysconf("SC_PAGE_SIZE")
-    return found
+def members(session: int, mark: str) -> dict[int, Process]:
+    """Processes of a session, or with a mark in their environment, that have not ended."""
+    return {pid: one for pid, one in processes().items() if one.session == session or _is_marked(pid, mark)}
+
+
+def _is_marked(pid: int, mark: str) -> bool:
+    try:
+        return mark.encode() in (PROC / str(pid) / "environ").read_bytes()
+    except OSError:  # it has ended meanwhile, or is not ours
+        return False
 
 
 def _kill(process: subprocess.Popen[bytes], mark: str) -> None:

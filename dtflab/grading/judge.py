@@ -1,7 +1,7 @@
 """Judge an answer: every check of its question, in order, each for its own time, whatever the answer does.
 
 Rules: nothing that an answer does gets out of here: errors, endless loops, wrong types and floods of text are results.
-The mark follows from the answer, the seed and the student alone.
+The mark follows from the answer, the seed and the student alone: its seconds are those that `meter` counts.
 """
 
 from __future__ import annotations
@@ -20,13 +20,18 @@ from typing import Any
 
 from dtflab.grading import watchdog
 from dtflab.grading.capture import captured
-from dtflab.grading.questions import MOST, Check, Question, Wrong
+from dtflab.grading.questions import CELL, MOST, Check, Question, Wrong
+from dtflab.machine.clock import REAL
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Frames below are not the answer's own, but of a library that it calls.
 _LIBRARIES = (_HERE, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 _DEAF = "Not tried, because the answer could not be stopped."
 _LATE = f"Not tried, because the answer has used up its {MOST:g} s."
+_BUSY = (
+    f"Stopped, because a question has {CELL:g} s on the clock in a notebook: other programs have the processor, or the "
+    "answer waits every now and then. Try again when the machine has less to do."
+)
 
 
 @dataclass
@@ -66,16 +71,21 @@ class Report:
 
 
 def judge(
-    question: Question, namespace: Mapping[str, Any], seed: str | None = None, student: str | None = None
+    question: Question,
+    namespace: Mapping[str, Any],
+    seed: str | None = None,
+    student: str | None = None,
+    wall: float = CELL,
 ) -> Report:
     """The report on the answer that `namespace` holds under the question's name for it.
 
-    Instances are drawn from `seed` and `student`; by default those of the environment.
+    Instances are drawn from `seed` and `student`; by default those of the environment. After `wall` seconds on the
+    clock, the answer is stopped on a busy machine, too.
     """
     seed = os.environ.get("DTFLAB_GRADE_SEED", "0") if seed is None else seed
     student = os.environ.get("DTFLAB_STUDENT", "") if student is None else student
     if question.answer in namespace:
-        results = list(_results(question, namespace[question.answer], seed, student))
+        results = list(_results(question, namespace[question.answer], seed, student, wall))
     else:
         results = [Result(check, False, unwritten=True) for check in question.checks]
     report = Report(question, results, seed, student, versions=_versions())
@@ -84,15 +94,18 @@ def judge(
     return report
 
 
-def _results(question: Question, answer: Any, seed: str, student: str) -> Iterator[Result]:
-    left, deaf = MOST, False
+def _results(question: Question, answer: Any, seed: str, student: str, wall: float) -> Iterator[Result]:
+    left, end, why = MOST, REAL.now() + wall, ""
     for check in question.checks:
-        if deaf or left <= 0:
-            yield Result(check, False, _DEAF if deaf else _LATE)
+        if why:
+            yield Result(check, False, why)
             continue
-        result = _run(question, check._replace(seconds=min(check.seconds, left)), answer, seed, student)
+        result, used = _run(
+            question, check._replace(seconds=min(check.seconds, left)), answer, seed, student, end - REAL.now()
+        )
         yield result
-        left, deaf = left - result.seconds, result.left_running
+        left -= used
+        why = _DEAF if result.left_running else _LATE if left <= 0 else _BUSY if REAL.now() >= end else ""
 
 
 def _next_step(question: Question, defined: bool) -> str:
@@ -104,20 +117,22 @@ def _next_step(question: Question, defined: bool) -> str:
     return f"There is no {question.answer} yet. Run the cell that defines it, then this one."
 
 
-def _run(question: Question, check: Check, answer: Any, seed: str, student: str) -> Result:
+def _run(question: Question, check: Check, answer: Any, seed: str, student: str, wall: float) -> tuple[Result, float]:
+    """The result, and the seconds that count."""
     random = Random(f"{seed}/{student}/{question.id}/{check.name}")  # the same on every machine
     began = time.perf_counter()
     with captured() as kept:
-        outcome = watchdog.call(functools.partial(check.judge, answer, random), check.seconds)
+        outcome = watchdog.call(functools.partial(check.judge, answer, random), check.seconds, wall)
     result = _result(question, check, outcome)
     result.output, result.seconds = kept.text, time.perf_counter() - began
-    return result
+    return result, outcome.seconds
 
 
 def _result(question: Question, check: Check, outcome: watchdog.Outcome) -> Result:
     error = outcome.error
     if outcome.stopped:
-        text = f"Stopped after {check.seconds:.3g} s: {question.answer} does not come to an end."
+        endless = f"Stopped after {check.seconds:.3g} s: {question.answer} does not come to an end."
+        text = endless if outcome.seconds >= check.seconds else _BUSY
         deaf = " It did not react, and goes on in the background: restart the kernel."
         return Result(check, False, text + deaf * outcome.left_running, left_running=outcome.left_running)
     if error is None:

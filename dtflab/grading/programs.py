@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+from dtflab.grading.meter import Meter, processor_seconds
 from dtflab.grading.questions import Wrong
 from dtflab.machine.clock import REAL
 
@@ -76,15 +77,18 @@ def run_beside_each_other(program: str, command_lines: Sequence[Sequence[str]], 
         running = [
             stack.enter_context(_process([sys.executable, "-c", program, *line], path)) for line in command_lines
         ]
-        end = REAL.now() + seconds
-        ended = []
-        for process in running:
-            try:
-                output, errors = process.communicate(timeout=max(end - REAL.now(), 0.01))
-            except subprocess.TimeoutExpired:
-                raise Wrong(f"A process of the program has not ended after {seconds:g} s.") from None
-            ended.append(Ended(process.returncode, output, errors))
-        return ended
+        meter = Meter(seconds, REAL.now(), processor_seconds())
+        return [_ended(process, meter) for process in running]
+
+
+def _ended(process: subprocess.Popen[str], meter: Meter) -> Ended:
+    while True:
+        try:
+            output, errors = process.communicate(timeout=meter.pause(REAL.now()))
+            return Ended(process.returncode, output, errors)
+        except subprocess.TimeoutExpired:
+            if meter.look(REAL.now(), processor_seconds()):
+                raise Wrong(f"A process of the program has not ended after {meter.limit:g} s.") from None
 
 
 @contextlib.contextmanager

@@ -29,8 +29,9 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-LIMIT = 4.0  # seconds for a check
-MOST = 20.0  # seconds for all checks of a question, hidden ones too: nbgrader gives a cell 30
+LIMIT = 4.0  # seconds for a check, as `meter` counts them
+MOST = 20.0  # seconds for all checks of a question, hidden ones too
+CELL = 25.0  # seconds on the clock for them in a cell of a notebook, to which nbgrader gives 30
 Judge = Callable[[Any, Random], Any]
 Shows = Callable[[Any], bool]
 _questions: dict[str, Question] = {}

@@ -10,6 +10,7 @@ a whole submission is run in a process of its own.
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 import threading
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dtflab import virtual
+from dtflab.grading.meter import Meter, processor_seconds
 from dtflab.machine.clock import REAL, Event, Thread
 
 _AGAIN = 0.5  # seconds between two attempts to stop a thread: it may have a cluster to stop before it ends
@@ -36,12 +38,13 @@ class Outcome:
         self.value: Any = None
         self.error: BaseException | None = None
         self.stopped = False
+        self.seconds = 0.0  # that counted, as `meter` says
         self.over = False  # its thread is about to end
         self.left_running = False  # deaf to being stopped
 
 
-def call(function: Callable[[], Any], seconds: float) -> Outcome:
-    """Call `function()` for at most `seconds`. Ctrl-C stops it, too."""
+def call(function: Callable[[], Any], seconds: float, wall: float = math.inf) -> Outcome:
+    """Call `function()` for at most `seconds` that count, and `wall` seconds of the clock. Ctrl-C stops it, too."""
     outcome, done, leaving = Outcome(), REAL.event(), threading.Lock()
     ident: list[int] = []
 
@@ -60,12 +63,24 @@ def call(function: Callable[[], Any], seconds: float) -> Outcome:
 
     thread = REAL.spawn(run, name="dtflab-answer")
     try:
-        done.wait(seconds)  # not join(): interrupted by Ctrl-C, Python 3.11 takes the thread for ended
+        outcome.seconds = _wait(done, seconds, wall)
     finally:
         if not done.is_set():
             outcome.stopped = True
             outcome.left_running = not (ident and _stop(ident[0], thread, done, leaving))
     return outcome
+
+
+def _wait(done: Event, seconds: float, wall: float) -> float:
+    """Until it is done or its time is up; the seconds that counted."""
+    began = REAL.now()
+    meter = Meter(seconds, began, processor_seconds())
+    # Not join(): interrupted by Ctrl-C, Python 3.11 takes the thread for ended.
+    while not done.wait(min(meter.pause(now := REAL.now()), max(0.0, began + wall - now))):
+        if meter.look(now := REAL.now(), processor_seconds()) or now - began >= wall:
+            return meter.seconds
+    meter.look(REAL.now(), processor_seconds())
+    return meter.seconds
 
 
 def _stop(ident: int, thread: Thread, done: Event, leaving: threading.Lock) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.grading import questions, watchdog
+from dtflab.grading import judge as judging, questions, watchdog
 from dtflab.grading.grade import chosen, grade, grade_all, next_hint
 from dtflab.grading.judge import judge
 from dtflab.grading.questions import Question, Wrong, find, register
@@ -121,6 +121,17 @@ def test_an_endless_answer_fails_one_check_and_the_others_are_judged(twice):
     first, second = report(twice, stuck).results
     assert not first.passed and first.message == "Stopped after 1 s: twice does not come to an end."
     assert second.passed
+
+
+def test_in_a_notebook_a_question_also_has_a_limit_by_the_clock(twice):
+    """Before an answer has had its own seconds: on a machine that is busy."""
+
+    def stuck(n):
+        while True:
+            pass
+
+    first, second = judge(twice, {"twice": stuck}, wall=0.2).results
+    assert first.message == second.message == judging._BUSY and "25 s on the clock" in first.message
 
 
 def test_a_deaf_answer_is_told(twice, monkeypatch):
