@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 import dtflab as tf
+from dtflab.grading.questions import find
 
 Q1 = "input/q1"
 
@@ -29,3 +32,46 @@ def test_what_is_told(answer, told, untold, monkeypatch):
     monkeypatch.setenv("DTFLAB_GRADE_SEED", "0")
     text = tf.grade(Q1, answer).text
     assert told in text and untold not in text
+
+
+def reads(server, filenames, epochs, at_the_end):
+    """As the solution, until no line comes any more."""
+    with tf.Graph().as_default(), tf.Session(server) as sess:
+        queue = tf.FIFOQueue(10, [tf.string], shapes=[[]])
+        _, line = tf.TextLineReader().read(tf.train.string_input_producer(filenames, num_epochs=epochs))
+        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(line)]))
+        take = queue.dequeue()
+        sess.run(tf.local_variables_initializer())
+        coordinator = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(sess, coordinator)
+        return at_the_end(lambda: sess.run(take), coordinator, threads)
+
+
+def swallows_the_end(take, coordinator, threads):
+    while True:
+        with suppress(tf.errors.OutOfRangeError):
+            take()
+
+
+def waits_for_a_stop(take, coordinator, threads):
+    with suppress(tf.errors.OutOfRangeError):
+        while True:
+            take()
+    coordinator.wait_for_stop()
+
+
+def joins_before_it_takes(take, coordinator, threads):
+    coordinator.join(threads)
+
+
+def computes_for_ever(take, coordinator, threads):
+    while True:
+        pass
+
+
+@pytest.mark.parametrize("at_the_end", [swallows_the_end, waits_for_a_stop, joins_before_it_takes, computes_for_ever])
+def test_what_has_no_end_is_told_what_it_usually_means(at_the_end, monkeypatch):
+    monkeypatch.setattr(find(Q1), "checks", find(Q1).checks[:1])
+    score = tf.grade(Q1, lambda *arguments: reads(*arguments, at_the_end))
+    assert score == 0 and "An answer without an end usually waits for somebody whom nobody asks to stop" in score.text
+    assert "Nobody fills the queue" not in score.text and "more lines than" not in score.text

@@ -8,6 +8,7 @@ is missing.
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -16,14 +17,18 @@ from random import Random
 from typing import Any, NamedTuple
 
 from dtflab.cluster.cluster import Cluster
+from dtflab.grading import watchdog
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import errors
+from dtflab.graph.watch import QueueEvent
 from dtflab.machine.watch import watch
 from dtflab.virtual.deadlock import DeadlockError
 from dtflab.viz.units import plural
 
 Lines = Sequence[str]
+SECONDS = 2.0  # for a call; right answers need less than a tenth of it
+PATIENCE = 300.0  # virtual seconds: who has not come to an end then waits for ever; they need milliseconds
 
 q1 = register(
     "input/q1",
@@ -54,38 +59,82 @@ class Seen(NamedTuple):
     got: Sequence[str] = ()
     error: type[BaseException] | None = None
     elsewhere: bool = False  # no queue of the cluster was used
+    waits: bool = False  # for ever
+    endless: bool = False  # that, or it was stopped;
+    taken: int = 0  # elements until then, of the queue from which most were taken
 
     @property
     def once(self) -> Counter[str]:
         """The lines of one epoch."""
         return Counter(line for lines in self.files for line in lines)
 
+    @property
+    def starved(self) -> bool:
+        """Whether it waits for a first element that nobody will bring."""
+        return self.waits and not self.taken
+
+    @property
+    def insatiable(self) -> bool:
+        return self.endless and self.taken > self.once.total() * self.epochs
+
 
 def run(answer: Any, files: Sequence[Lines], epochs: int, missing: bool = False) -> Seen:
-    """Write the files, and let the answer read them; Wrong for an error that is not about the missing file."""
+    """Let the answer read files; Wrong for an error that is not about the missing file, and if it never ends."""
     seen = Seen(files, epochs, missing)
+    with watch() as watched:
+        outcome = watchdog.call(functools.partial(_read, answer, seen, watched.queues), SECONDS)
+    if outcome.stopped:
+        told = f"Stopped after {SECONDS:g} s: read_all does not come to an end."
+        deaf = " It did not react, and goes on in the background: restart the kernel." * outcome.left_running
+        raise _endless(told + deaf, seen, watched.queues)
+    if outcome.error is not None:
+        raise outcome.error
+    found: Seen = outcome.value
+    return found
+
+
+def _read(answer: Any, seen: Seen, queues: Sequence[QueueEvent]) -> Seen:
+    """Call the answer on a cluster of its own, whose `queues` are watched."""
     with tempfile.TemporaryDirectory() as folder, Cluster(clock="virtual", worker=1) as cluster:
-        paths = [Path(folder, f"lines{number}.txt") for number in range(len(files))]
-        for path, lines in zip(paths, files):
-            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        names = [str(path) for path in paths]
-        names.insert(1, str(Path(folder, "missing.txt"))) if missing else None
+        names = _written(folder, seen.files)
+        names.insert(1, str(Path(folder, "missing.txt"))) if seen.missing else None
+        cluster.at(PATIENCE, cluster.stop)
         try:
-            with watch() as watched:
-                got = answer(cluster.target, names, epochs)
-        except DeadlockError:
-            raise Wrong(
-                "The program waits for ever: nobody fills the queue.", seen._replace(error=DeadlockError)
-            ) from None
-        except errors.OpError as error:
+            got = answer(cluster.target, names, seen.epochs)
+        except (DeadlockError, errors.OpError) as error:
+            if isinstance(error, DeadlockError) or cluster.now() >= PATIENCE:
+                raise _endless("The program waits for ever.", seen._replace(waits=True), queues) from None
             return _raised(seen, error)
+        if cluster.now() >= PATIENCE:
+            raise _endless("The program waits for ever.", seen._replace(waits=True), queues)
     if not isinstance(got, list | tuple) or not all(isinstance(line, str | bytes) for line in got):
         raise Wrong(f"A list of lines is expected; returned was {shown(got)}.")
-    if got and not any("/job:worker/" in event.device for event in watched.queues):
+    if got and not any("/job:worker/" in event.device for event in queues):
         raise Wrong(
             "No queue was used on `server`; expected are lines that came through one.", seen._replace(elsewhere=True)
         )
     return seen._replace(got=[line.decode() if isinstance(line, bytes) else line for line in got])
+
+
+def _written(folder: str, files: Sequence[Lines]) -> list[str]:
+    """The names of the files, which are there now."""
+    paths = [Path(folder, f"lines{number}.txt") for number in range(len(files))]
+    for path, lines in zip(paths, files):
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return [str(path) for path in paths]
+
+
+def _endless(told: str, seen: Seen, queues: Sequence[QueueEvent]) -> Wrong:
+    """What there is to say of a call that has no end, by what it took from queues."""
+    taken: Counter[str] = Counter()
+    for event in queues:
+        taken[event.queue] += event.elements if event.what == "take" else 0
+    seen = seen._replace(endless=True, taken=max(taken.values(), default=0))
+    if seen.starved:
+        told = f"{told} Nobody fills the queue."
+    elif seen.insatiable:
+        told = f"{told} It took more lines than should come."
+    return Wrong(told, seen)
 
 
 def _raised(seen: Seen, error: errors.OpError) -> Seen:
@@ -157,7 +206,24 @@ def reads_elsewhere(seen: Seen) -> bool:
     "tf.train.start_queue_runners(sess, coordinator) starts their threads."
 )
 def forgets_to_start(seen: Seen) -> bool:
-    return seen.error is DeadlockError
+    return seen.starved
+
+
+@q1.mistake(
+    "The files are read again and again, and nobody ever closes the queue of their names: without num_epochs, "
+    "string_input_producer goes on for ever. With num_epochs=epochs it closes its queue, and the others close in turn."
+)
+def reads_for_ever(seen: Seen) -> bool:
+    return seen.insatiable
+
+
+@q1.mistake(
+    "An answer without an end usually waits for somebody whom nobody asks to stop. A queue that is closed and empty "
+    "raises OutOfRangeError: leave the loop there. Then coordinator.request_stop(), and only then "
+    "coordinator.join(threads). coordinator.should_stop() is True after a request_stop() only."
+)
+def asks_nobody_to_stop(seen: Seen) -> bool:
+    return seen.endless
 
 
 @q1.mistake(

@@ -43,6 +43,29 @@ def swallows_errors(server, filenames, epochs):
     return read(server, filenames, epochs, join=False)
 
 
+def reads_for_ever(server, filenames, epochs):
+    return read(server, filenames, epochs=None)
+
+
+def asks_nobody_to_stop(server, filenames, epochs):
+    lines = []
+    with tf.Graph().as_default(), tf.Session(server) as sess:
+        queue = tf.FIFOQueue(10, [tf.string], shapes=[[]])
+        _, line = tf.TextLineReader().read(tf.train.string_input_producer(filenames, num_epochs=epochs))
+        tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(line)]))
+        take = queue.dequeue()
+        sess.run(tf.local_variables_initializer())
+        coordinator = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(sess, coordinator)
+        while not coordinator.should_stop():
+            try:
+                lines.append(sess.run(take))
+            except tf.errors.OutOfRangeError:
+                continue
+        coordinator.join(threads)
+    return lines
+
+
 def one_epoch_only(server, filenames, epochs):
     return read(server, filenames, epochs=1)
 
