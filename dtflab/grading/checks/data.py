@@ -102,6 +102,7 @@ def other(
     stale: Callable[[int, int], bool] = lambda local_step, step: local_step < step,
     begins_anew: bool = True,
     loses: bool = False,
+    only_required: bool = False,
 ) -> tuple[Any, Any]:
     """A rule that may differ from the right one: a pair (push, take)."""
     kept: list[Any] = []
@@ -115,7 +116,8 @@ def other(
         if len(kept) < required:
             kept.clear() if loses else None
             return None
-        mean = np.sum(kept, axis=0) / divide(len(kept), required)
+        counted = kept[:required] if only_required else kept
+        mean = np.sum(counted, axis=0) / divide(len(counted), required)
         kept.clear() if begins_anew else None
         steps.append(1)
         return mean
@@ -266,6 +268,14 @@ def sums(seen: Seen) -> bool:
 )
 def divides_by_required(seen: Seen) -> bool:
     return seen.follows(divide=lambda kept, required: required)
+
+
+@q2.mistake(
+    "Only `required` gradients count, though more have come. `required` is how many there must be at least: take the "
+    "mean of all that were kept."
+)
+def takes_no_more_than_required(seen: Seen) -> bool:
+    return seen.follows(only_required=True)
 
 
 @q2.mistake(

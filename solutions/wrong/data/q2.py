@@ -3,7 +3,14 @@
 kept_by_all: list = []
 
 
-def rule(divide=lambda kept, required: kept, stale=lambda local, step: local < step, anew=True, loses=False, kept=None):
+def rule(
+    divide=lambda kept, required: kept,
+    stale=lambda local, step: local < step,
+    anew=True,
+    loses=False,
+    kept=None,
+    most=lambda required: None,
+):
     """The right way, but for what an argument changes."""
     step, kept = 0, [] if kept is None else kept
 
@@ -17,7 +24,8 @@ def rule(divide=lambda kept, required: kept, stale=lambda local, step: local < s
             if loses:
                 kept.clear()
             return None
-        total = sum(kept) / divide(len(kept), required)
+        counted = kept[: most(required)]
+        total = sum(counted) / divide(len(counted), required)
         step += 1
         if anew:
             kept.clear()
@@ -32,6 +40,10 @@ def sums():
 
 def divides_by_required():
     return rule(divide=lambda kept, required: required)
+
+
+def takes_no_more_than_required():
+    return rule(most=lambda required: required)
 
 
 def keeps_what_was_used():
