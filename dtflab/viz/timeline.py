@@ -8,7 +8,7 @@ Every number has a unit; a step without length is an error, not an empty picture
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dtflab.graph.node_names import readable
@@ -99,10 +99,13 @@ class _Looks(NamedTuple):
 
     def counted(self, step: Trace) -> list[tuple[Look, str]]:
         """Each look, in the order of the legend, with how many ops have it and how long they took."""
-        times: dict[Look, list[float]] = {}
+        own: dict[Look, list[Event]] = {}
         for event in step.events:
-            times.setdefault(self.of(event), []).append(event.duration)
-        return [(one, f"{plural(len(times[one]), 'op')}, {duration(sum(times[one]))}") for one in self.way.order(times)]
+            own.setdefault(self.of(event), []).append(event)
+        return [
+            (one, f"{_count(own[one])}, {duration(sum(event.duration for event in own[one]))}")
+            for one in self.way.order(own)
+        ]
 
 
 # -- drawing -------------------------------------------------------------------------------------------------
@@ -287,12 +290,19 @@ def _summary(bands: Bands) -> str:
     if step.whole is not None:
         records, length = step.whole
         which = f"the first {duration(step.total)} of a step of {duration(length)} with {records:,} records"
-    text = f"{which}: {plural(len(step.events), 'op')} on {plural(len(bands.bands), 'device')}"
+    text = f"{which}: {_count(step.events)} on {plural(len(bands.bands), 'device')}"
     if not step.transfers:
         return text
     text += f", {plural(len(step.transfers), 'transfer')}, {byte_size(sum(t.bytes for t in step.transfers))}"
     drawn = len(bands.drawn)
     return text if drawn == len(step.transfers) else f"{text} (the {drawn} largest are drawn)"
+
+
+def _count(events: Sequence[Event]) -> str:
+    """`111 ops (and 9 that send or fetch)`: ops are those of the graph, as a placement counts them."""
+    added = sum(event.added for event in events)
+    text = plural(len(events) - added, "op")
+    return f"{text} (and {added:,} that send or fetch)" if added else text
 
 
 def _sentence(bands: Bands, looks: _Looks) -> str:
@@ -347,7 +357,9 @@ def _text(bands: Bands, looks: _Looks) -> str:
         longest = max(events, key=lambda e: e.duration, default=None)
         what = f"{readable(longest.name)} ({duration(longest.duration)})" if longest else ""
         name = band.look.device + f" ({_SIMULATED})" * (band.look.device in bands.trace.simulated)
-        rows.append([name, len(events), f"{100 * band.idle:.0f} %", byte_size(received), what])
+        rows.append(
+            [name, sum(not event.added for event in events), f"{100 * band.idle:.0f} %", byte_size(received), what]
+        )
     text = _summary(bands) + "\n" + text_table(("device", "ops", "idle", "received", "longest op"), rows)
     if looks.way.by_device:
         return text

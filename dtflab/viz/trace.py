@@ -27,6 +27,7 @@ _PART = re.compile(r" part (?P<number>\d+) of (?P<count>\d+)$")
 _OWN_POOL = re.compile(r"^[CG]PU(:\d+)? (?=.*(inter|intra)-op)")
 _BFC = re.compile(r"GPU_\d+_bfc$")
 _HIDDEN = {"_SOURCE", "_SINK"}
+_ADDED_OPS = {"_Send", "_Recv", "_HostSend", "_HostRecv", "_Retval"}  # by partitioning and for what is fetched
 MOVED = {"wire": "sent", "memcpy": "copied"}  # what the rows of these names show
 
 
@@ -45,6 +46,11 @@ class Event(NamedTuple):
     @property
     def duration(self) -> float:
         return self.end - self.start
+
+    @property
+    def added(self) -> bool:
+        """Whether it is none of the graph's ops: it sends, receives or fetches what these made."""
+        return self.op in _ADDED_OPS
 
     def called(self, name: str) -> str:
         """A form of the op's name, with the number of the part if this is one."""

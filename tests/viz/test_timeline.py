@@ -1,4 +1,5 @@
 import itertools
+import re
 import sys
 
 import numpy as np
@@ -255,3 +256,19 @@ def test_rows_of_what_is_moved_say_what():
     assert ">weights</text>" in picture.svg and "NoOp" not in picture.svg
     (wire,) = (row for _, _, rows in picture.tables for row in rows if row[1] == "sent" and "weights" in row[0])
     assert wire[3] == "wire"
+
+
+def test_ops_are_counted_as_a_placement_does_and_what_is_added_is_said_apart():
+    with tf.Graph().as_default(), tf.Cluster(ps=1, worker=1, clock="virtual") as cluster:
+        with tf.device("/job:ps/task:0"):
+            x = tf.random_uniform([9], name="x")
+        with tf.device("/job:worker/task:0"):
+            y = tf.square(x, name="y")
+        with tf.Session(cluster.target) as session:
+            step, placed = session.trace(y), viz.placement(y, session)
+    ops = placed.text.partition(" on ")[0]
+    for way in ("device", "job", "phase"):
+        picture = viz.timeline(step, color_by=way, graph=y.graph)
+        assert f": {ops} (and 2 that send or fetch) on 2 devices, 1 transfer" in picture.sentence  # _Send, _Retval
+    counts = [int(n) for n in re.findall(r"^/job:\S+ +(\d+) ", viz.timeline(step).text, re.MULTILINE)]
+    assert len(counts) == 2 and f"{sum(counts)} ops" == ops
