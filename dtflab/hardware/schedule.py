@@ -7,8 +7,8 @@ says to its workers before and after a step; fetched values go nowhere.
 Rules: pure and the same every time. A task is ready when all its inputs are on its device. A GPU runs one after the
 other, a host's cores that of all its tasks, in the order in which they became ready; at one moment, in the order of the
 events that made them so. What ends is delivered at once: beside it, and by one message per (tensor, device) elsewhere,
-which passes its links cut-through. A message between hosts first takes a core's time where it leaves and last where it
-arrives.
+which passes its links as `cut_through.py` says. A message between hosts first takes a core's time where it leaves and
+last where it arrives.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtflab.hardware import topology
+from dtflab.hardware.cut_through import pass_link
 from dtflab.hardware.machines import Place
 from dtflab.hardware.spans import Hop, Message, Record, Schedule, Span, Task
 
@@ -47,22 +48,18 @@ class Route(NamedTuple):
     latency_s: float
     cpu_s: float
 
-    def hops(self, nbytes: int, sent: float, free: Mapping[int, float]) -> list[tuple[float, float]]:
-        """When a message begins and ends to pass each link, if these are free from `free` on.
-
-        Cut-through: it begins once the link is free and it has begun on the one before, and ends no earlier than there.
-        """
+    def hops(self, nbytes: int, sent: float, free: Mapping[int, float]) -> list[tuple[float, float, float]]:
+        """When a message begins and ends to pass each link, and when that is free again, if it is from `free` on."""
         hops, start, end = [], sent, sent
         for link, rate in self.rates:
-            start = max(start, free.get(link, 0.0))
-            end = max(start + nbytes / rate, end)
-            hops.append((start, end))
+            start, end, done = pass_link(start, end, free.get(link, 0.0), nbytes / rate)
+            hops.append((start, end, done))
         return hops
 
-    def take(self, hops: Sequence[tuple[float, float]], free: dict[int, float]) -> None:
-        """Have the links carry a message: each is taken until the last byte is through."""
-        for (link, _), (_, end) in zip(self.rates, hops, strict=True):
-            free[link] = end
+    def take(self, hops: Sequence[tuple[float, float, float]], free: dict[int, float]) -> None:
+        """Have the links carry a message: each is taken for its bytes."""
+        for (link, _), (_, _, done) in zip(self.rates, hops, strict=True):
+            free[link] = done
 
     def alone_s(self, nbytes: int) -> float:
         """Seconds that a message takes if there is no other, the cores' time at both ends included."""
@@ -288,8 +285,9 @@ class _Run:
         task, output, there, *_, hops = self.messages[number]
         route = self.fabric.route(self.where[task], there)
         nbytes = self.plan.bytes_of(task, output)
-        hops += route.hops(nbytes, now, self.link_free)
-        route.take(hops, self.link_free)
+        passed = route.hops(nbytes, now, self.link_free)
+        route.take(passed, self.link_free)
+        hops += [(start, end) for start, end, _ in passed]
         self.at((hops[-1][1] if hops else now) + route.latency_s, self.land, number)
 
     def land(self, now: float, number: int) -> None:

@@ -51,7 +51,7 @@ class Span(NamedTuple):
 
 
 class Hop(NamedTuple):
-    """A message on one link of its path, in seconds."""
+    """A message on one link of its path, in seconds; others pass it meanwhile if it only trickles through."""
 
     link: Link
     start: float
@@ -147,12 +147,8 @@ class Schedule:
 
     @cached_property
     def link_busy(self) -> dict[Link, float]:
-        """Seconds that each link was taken."""
-        taken = dict.fromkeys(self.links, 0.0)
-        for message in self.messages:
-            for hop in message.hops:
-                taken[hop.link] += hop.end - hop.start
-        return taken
+        """Seconds that each link took for its bytes."""
+        return {link: sum(message.nbytes for message in held) / link.bandwidth for link, held in self.links.items()}
 
     @cached_property
     def memory(self) -> dict[str, list[tuple[float, int]]]:

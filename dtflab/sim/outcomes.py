@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from dtflab.graph import device_spec
 from dtflab.graph.text_table import html_table, text_table
 from dtflab.hardware.schedule import Message, Schedule, Span
-from dtflab.hardware.topology import Link
 from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.sim.critical_path import Part
 from dtflab.sim.step_tasks import computes, plain
@@ -90,21 +89,9 @@ class Outcome:
 
     @cached_property
     def link_load(self) -> dict[str, float]:
-        """The share of the time for which each link was taken, those first that were in the way.
-
-        A wide link is taken, too, while a narrow one on the same way lets a message through: not for its own bytes.
-        """
-        links = sorted(self.schedule.link_busy.items(), key=lambda pair: (-self._own[pair[0]], -pair[1]))
+        """The share of the time that each link took for its bytes, the busiest first."""
+        links = sorted(self.schedule.link_busy.items(), key=lambda pair: -pair[1])
         return {link.short: seconds / self.makespan for link, seconds in links}
-
-    @cached_property
-    def _own(self) -> dict[Link, float]:
-        """Seconds that each link takes for its bytes alone."""
-        own = dict.fromkeys(self.schedule.link_busy, 0.0)
-        for message in self.schedule.messages:
-            for hop in message.hops:
-                own[hop.link] += message.nbytes / hop.link.bandwidth
-        return own
 
     @cached_property
     def messages(self) -> list[Message]:

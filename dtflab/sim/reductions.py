@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dtflab.hardware.cut_through import pass_link
 from dtflab.sim.cluster_models import ClusterModel, Wiring
 from dtflab.sim.critical_path import Part
 from dtflab.sim.job import Work, overlapping, slowness, times
@@ -252,8 +253,8 @@ class _Run:
             start = end = self.engine.now
             for wire in wires:
                 one = self.job.wires[wire]
-                start = max(start, self.free[wire])
-                end = self.free[wire] = max(start + one.overhead_s + nbytes / one.bandwidth, end)
+                seconds = one.overhead_s + nbytes / one.bandwidth
+                start, end, self.free[wire] = pass_link(start, end, self.free[wire], seconds)
                 start += one.overhead_s
             adding = nbytes * self.job.sum_s_per_byte if number < self.adds else 0.0
             self.engine.at(end + latency_s + adding, self.arrive, message.target, item, number)

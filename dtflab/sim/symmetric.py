@@ -3,8 +3,8 @@
 Stands for thousands of equal messages: if n workers send the same bytes at the same moment, a link passes them as one
 message that is n times as long. Left out: workers that differ (`step_model.py` has each), what each link is doing when.
 
-Rule: messages pass links as everywhere here: `start = max(free, start before)`, `end = max(start + seconds, end
-before)`, `free = end`. No name and no number of anything is asked for: the numbers of a `Site` are all there is.
+Rule: messages pass links as everywhere here (`hardware/cut_through.py`). No name and no number of anything is asked
+for: the numbers of a `Site` are all there is.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dtflab.hardware.cut_through import pass_link
 from dtflab.sim.formulas import exponential_order_statistic
 from dtflab.sim.layers import Layer
 
@@ -76,9 +77,7 @@ def carry(stages: Sequence[Stage], sent: float) -> float:
     """When a message that is sent at `sent` has passed all lines, each of which it holds for so many seconds."""
     start = end = sent
     for line, seconds in stages:
-        start = max(line.free, start)
-        end = max(start + seconds, end)
-        line.free = end
+        start, end, line.free = pass_link(start, end, line.free, seconds)
         line.busy += seconds
     return end
 

@@ -1,8 +1,8 @@
 """Transfers: many messages over shared links at once, as max-plus scans in NumPy.
 
-The rule for one message is that of hardware/schedule.py. With t the moment it is sent and FIFO links 1…k:
-`start_i = max(free_i, start_(i−1) + overhead_(i−1))`, `end_i = max(start_i + overhead_i + n/B_i, end_(i−1))`,
-`free_i = end_i`; it arrives at `end_k + Σ latency`. A link serves messages in the order in which they were *sent*.
+The rule for one message is that of `hardware/cut_through.py`, link by link: it takes `overhead + n/B` of a link, its
+head goes on `overhead` after it has begun there, and it arrives at the last end + Σ latency. A link serves messages in
+the order in which they were *sent*.
 
 Left out: fair sharing. Two streams that share a link take turns by message, as gRPC's do, not by packet.
 
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+NEVER = -1e300  # a moment before all others, with which one can still reckon
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Batch:
 
     def __init__(self, wires: Sequence[Wire], flow: Flow, idle: frozenset[int] = frozenset()) -> None:
         self.count = len(flow.routes)
-        self._served: list[tuple[Array, Array, Array, Array]] = []  # wires, free before, messages, their ends
+        self._served: list[tuple[Array, Array, Array, Array]] = []  # wires, free before, messages, free after each
         latency = np.array([*(wire.latency_s for wire in wires), 0.0])[flow.ways].sum(axis=1)  # -1 is the 0 behind
         self.latency = latency[flow.way]
         depth = _depths(flow, len(wires))
@@ -122,7 +123,8 @@ class Batch:
 
     def arrivals(self, sent: Array, free: Array) -> Array:
         """When messages sent at `sent[i]` arrive; `free[wire]`, from when on each wire is idle, is brought forward."""
-        start, end = np.append(sent, -np.inf), np.full(self.count + 1, -np.inf)
+        start = np.append(sent, NEVER)
+        end = start.copy()
         moments = np.append(sent, np.inf)
         self._served = []
         for level in self.levels:
@@ -135,34 +137,31 @@ class Batch:
                     service, overhead = service.take(order), overhead.take(order)
                     work = np.cumsum(service, axis=1)
             before = free[level.wires]
-            started, ended = _serve(start[messages], end[messages], service, work, before[:, None])
-            free[level.wires] = ended[:, -1]
+            started, ended, freed = _serve(start[messages], end[messages], service, work, before[:, None])
+            free[level.wires] = freed[:, -1]
             start[messages], end[messages] = started + overhead, ended
-            start[-1] = end[-1] = -np.inf
-            self._served.append((level.wires, before, messages, ended))
-        arrived: Array = np.maximum(end[:-1], sent) + self.latency
+            start[-1] = end[-1] = NEVER
+            self._served.append((level.wires, before, messages, freed))
+        arrived: Array = end[:-1] + self.latency
         return arrived
 
     def take_back(self, gone: Array, free: Array) -> None:
         """As if the messages `gone[i]` had not been sent last time; they were the last that were sent."""
         stays = np.append(~gone, False)
-        for wires, before, messages, ended in self._served:
-            free[wires] = np.maximum(before, np.where(stays[messages], ended, -np.inf).max(axis=1))
+        for wires, before, messages, freed in self._served:
+            free[wires] = np.maximum(before, np.where(stays[messages], freed, NEVER).max(axis=1))
 
 
-def _serve(start: Array, end: Array, service: Array, work: Array, free: Array) -> tuple[Array, Array]:
-    """Start, in place, and end on wires of messages in their order, that were on the wire before from `start` to `end`.
-
-    `work` is the sum of `service` up to each.
-    """
-    ready = np.maximum(start + service, end)
+def _serve(start: Array, end: Array, service: Array, work: Array, free: Array) -> tuple[Array, Array, Array]:
+    """`pass_link` for messages one after the other in each row; `work` is the sum of `service` up to each."""
+    ready = start + service
+    spare = np.maximum(end - ready, 0.0)
     np.maximum(ready[:, :1], free + service[:, :1], out=ready[:, :1])
     ready -= work
-    ended = np.maximum.accumulate(ready, axis=1)
-    ended += work
-    np.maximum(start[:, :1], free, out=start[:, :1])
-    np.maximum(start[:, 1:], ended[:, :-1], out=start[:, 1:])
-    return start, ended
+    freed = np.maximum.accumulate(ready, axis=1)
+    freed += work
+    before = np.concatenate([free, freed[:, :-1]], axis=1)
+    return np.maximum(start, before - spare), np.maximum(end, freed), freed
 
 
 def _level(wires: Sequence[Wire], flow: Flow, here: Array) -> Level:

@@ -1,8 +1,7 @@
 """Wires: messages on their way between devices.
 
-Stands for gRPC, the NICs and the PCIe bus. The rule for messages is that of `hardware/schedule.py` (Route.hops): they
-pass the links of their path cut-through, each link first come, first served. A message between hosts costs both of them
-CPU time.
+Stands for gRPC, the NICs and the PCIe bus. Messages pass the links of their path by the rule of
+`hardware/cut_through.py`. A message between hosts costs both of them CPU time.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtflab.hardware import topology
+from dtflab.hardware.cut_through import pass_link
 from dtflab.hardware.machines import Machines
 from dtflab.hardware.topology import Link
 from dtflab.virtual.engine import Engine
@@ -129,11 +129,11 @@ class Wires:
     ) -> None:
         now = start = end = self._engine.now
         for wire in route.wires:
-            start = max(wire.free, start)
-            wire.free = end = max(start + nbytes / wire.bandwidth, end)
+            seconds = nbytes / wire.bandwidth
+            start, end, wire.free = pass_link(start, end, wire.free, seconds)
             wire.messages += 1
             wire.nbytes += nbytes
-            wire.busy += end - start
+            wire.busy += seconds
         end += route.latency
         self._log.add(now, end, step, what, source, target, nbytes)
         self._engine.at(end, self._came, route, arrived)

@@ -236,9 +236,13 @@ def test_nothing_starts_too_early_and_no_processor_does_too_much(seed):
             assert all(a.end <= b.start for a, b in itertools.pairwise(spans))
             assert [span.ready for span in spans] == sorted(span.ready for span in spans)
             assert schedule.idle[device] + schedule.busy[device] == pytest.approx(schedule.makespan)
-    for messages in schedule.links.values():
-        link_ends = [hop for m in messages for hop in m.hops if schedule.links[hop.link] is messages]
-        assert all(a.end <= b.start for a, b in itertools.pairwise(link_ends))
+    for link, messages in schedule.links.items():
+        hops = [(hop, m.nbytes / link.bandwidth) for m in messages for hop in m.hops if hop.link is link]
+        for first, (hop, _) in enumerate(hops):
+            work = itertools.accumulate(seconds for _, seconds in hops[first:])
+            assert all(
+                later.end >= hop.start + passed - 1e-9 for (later, _), passed in zip(hops[first:], work, strict=True)
+            )
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 
+from dtflab.hardware.cut_through import pass_link
 from dtflab.sim import messages, reductions, step_model, stragglers
 from dtflab.sim.job import Input, job
 from dtflab.sim.parameters import IDEAL
@@ -117,15 +118,14 @@ def test_all_reduce_of_unequal_devices_within_a_tenth(algorithm):
 
 
 def one_by_one(wires, flow, sent, free):
-    """The rule of hardware/schedule.py, a message at a time."""
+    """The rule of hardware/cut_through.py, a message at a time."""
     arrived = np.zeros(len(flow.routes))
     for i in sorted(range(len(flow.routes)), key=lambda i: (sent[i], i)):
         start, end, latency = sent[i], sent[i], 0.0
         for number in flow.routes[i]:
             wire = wires[number]
             held = wire.overhead_s * flow.counts[i]
-            start = max(free[number], start)
-            end = free[number] = max(start + held + flow.nbytes[i] / wire.bandwidth, end)
+            start, end, free[number] = pass_link(start, end, free[number], held + flow.nbytes[i] / wire.bandwidth)
             start, latency = start + held, latency + wire.latency_s
         arrived[i] = end + latency
     return arrived

@@ -114,6 +114,28 @@ def test_more_bandwidth_never_hurts(mode, seed):
     assert seconds(network, cluster(**options), mode, stragglers=stragglers, **spares) <= before * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("count", [8, 16])
+def test_racks_without_oversubscription_do_not_delay_free_running_workers(count):
+    network = layered([1_000_000] * count, 1e-3, 2e-3)
+    one, two = (
+        estimate(network, cluster(count, count, racks=racks, bandwidth=1e8), 6, "ps_async", parameters=IDEAL)
+        for racks in (1, 2)
+    )
+    assert two.step_time == pytest.approx(one.step_time)
+
+
+@pytest.mark.parametrize("engine", ["vectorised", "events"])
+def test_a_servers_card_is_not_held_by_a_slow_bus(engine):
+    """Eight workers whose buses have an eighth of the network's bandwidth push at once: each as if it were alone."""
+    bus = dataclasses.replace(BUS, bandwidth=1e8)
+    alone, eight = (
+        estimate(layered([1_000_000], 0, 0), cluster(n, 1, bandwidth=8e8, bus=bus), 1, parameters=IDEAL, engine=engine)
+        for n in (1, 8)
+    )
+    last_begins = 7 * 1_000_000 / 8e8  # the server sends one variable after the other
+    assert eight.step_time == pytest.approx(alone.step_time + last_begins)
+
+
 @pytest.mark.parametrize("mode", ["ps_sync", "ps_sync_spares", "allreduce"])
 def test_more_workers_never_make_a_step_shorter(mode):
     network = layered(SIZES)

@@ -15,7 +15,16 @@ from dtflab.sim.layers import Layer, layers_of
 from dtflab.sim.parameters import Parameters
 from dtflab.sim.profile import Profile
 from dtflab.sim.stragglers import Stragglers
-from dtflab.sim.symmetric import Site, all_reduce_step, asynchronous_step, parameter_server_step, slow_host, slowest
+from dtflab.sim.symmetric import (
+    Line,
+    Site,
+    all_reduce_step,
+    asynchronous_step,
+    carry,
+    parameter_server_step,
+    slow_host,
+    slowest,
+)
 
 ONE = (Layer(100e6, 0.0),)
 SOME = (Layer(4e6, 0.0), Layer(9e6, 0.4), Layer(60e6, 0.7), Layer(30e6, 0.9))
@@ -126,6 +135,13 @@ def test_a_free_running_worker_waits_for_nobody_until_a_line_is_full():
     site = replace(FAST, hosts=4, servers=1, nic=1e9, overlap=0.0)
     assert asynchronous_step(3.0, ONE, site) == close(3.2), "its own pull and push"
     assert asynchronous_step(0.1, ONE, site) == close(0.4), "its share of the server's card"
+
+
+def test_a_fast_line_carries_others_while_one_trickles_in():
+    """Ten slow lines lead into one that is ten times as fast: all are through when each slow one is."""
+    fast, slow = Line(), [Line() for _ in range(10)]
+    assert [carry([(line, 1.0), (fast, 0.1)], 0.0) for line in slow] == pytest.approx([1.0] * 10)
+    assert fast.busy == pytest.approx(1.0)
 
 
 # ---- laws ----

@@ -160,11 +160,11 @@ def test_a_sweep_with_something_else_changed_too(question):
 
 
 def test_the_link_in_the_way_is_named_first(question):
-    """A GPU's lanes are taken as long as the slow network lets a message through; they are not what is in the way."""
+    """A GPU's lanes are not in the way of a slow network: each link is taken for its own bytes only."""
     loads = question.run(network="1Gb/s").link_load
     first, *_ = loads
     assert first.endswith(("egress", "ingress")) and "lanes" not in first
-    assert max(load for link, load in loads.items() if "lanes" in link) > 0.9 * loads[first]
+    assert 0 < max(load for link, load in loads.items() if "lanes" in link) < 0.02 * loads[first]
     assert {link.partition(" ")[0] for link in question.run(workers=3).link_load} >= {
         "worker-0",
         "worker-1",

@@ -287,3 +287,25 @@ def test_a_step_fails_at_the_moment_of_the_fault_though_a_kernel_would_take_long
         with tf.Session(cluster.target) as sess, pytest.raises(error):
             sess.run(total, options=tf.RunOptions(timeout_in_ms=timeout_ms))
         assert cluster.now() == pytest.approx(0.1)
+
+
+def test_a_slow_worker_does_not_hold_the_servers_card():
+    """Three of four pull on at full speed while the fourth's card takes ten times as long."""
+
+    def program(client):
+        with tf.device("/job:ps/task:0"):
+            variable = tf.identity(tf.placeholder_with_default(np.ones(1_000_000, np.float32), [1_000_000]))
+        with tf.device(client.device), tf.Session(client.target) as session:
+            got = tf.identity(variable)[0] + 1.0
+            session.run(got)
+            began = tf.sim.now()
+            for _ in range(5):
+                session.run(got)
+            return tf.sim.now() - began
+
+    with tf.Cluster(ps=1, worker=4, network="10Gb/s", clock="virtual") as cluster:
+        plain = cluster.run(program)
+        cluster.slow("worker", 3, network=10.0)
+        *others, slow = cluster.run(program)
+    assert max(others) <= max(plain)
+    assert slow > 2 * max(others)
