@@ -4,7 +4,7 @@ Stands for `python/training/monitored_session.py`; its Scaffold, session creator
 their own here. Left out: distribution strategies.
 
 Rule: hooks are told everything in one order. `begin`, while the graph can still change; `after_create_session`, for
-each new session; `before_run` and `after_run`; `end`, unless the training ended with an error.
+each new session; `before_run` and `after_run`; `end`, or `fail` if the training ended with an error.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dtflab.train.queue_runner import start_queue_runners
 from dtflab.train.recording_hooks import CheckpointSaverHook, StepCounterHook, SummarySaverHook
 from dtflab.train.scaffold import Scaffold
 from dtflab.train.session_creator import ChiefSessionCreator, SessionCreator, WorkerSessionCreator
+from dtflab.train.session_run_hook import SessionRunHook
 from dtflab.train.wrapped_session import StepContext, _CoordinatedSession, _HookedSession, _RecoverableSession
 
 USE_DEFAULT: Any = object()  # no value was given
@@ -124,9 +125,11 @@ class _MonitoredSession:
         if self._sess is None:
             raise RuntimeError("Session is already closed.")
         try:
-            if exception_type is None:
-                for hook in self._hooks:
+            for hook in self._hooks:
+                if exception_type is None:
                     hook.end(self._coordinated_creator.tf_sess)
+                elif isinstance(hook, SessionRunHook):  # others need not have it
+                    hook.fail(self._coordinated_creator.tf_sess)
         finally:
             try:
                 self._sess.close()

@@ -15,7 +15,7 @@ class SessionRunHook:
     """Base of hooks; each method does nothing here. With `survives_loss = False`, a lost task ends the training.
 
     In order: `begin` (the graph may still be changed), `after_create_session` (each time that a session is made
-    anew), then `before_run` and `after_run` around every run, and `end` if the last run did not fail.
+    anew), then `before_run` and `after_run` around every run, and `end` if the last run did not fail, else `fail`.
     """
 
     def begin(self) -> None:
@@ -38,6 +38,9 @@ class SessionRunHook:
 
         Not called if a run raised anything but OutOfRangeError or StopIteration, which mean that the input ended.
         """
+
+    def fail(self, session: Any) -> None:
+        """Called in the place of `end` when the training ends with an error. TensorFlow's hooks are not told of it."""
 
 
 class SessionRunArgs(NamedTuple):

@@ -43,7 +43,8 @@ class StalenessOptimizer(WrappingOptimizer):
     Cures: gradients staler than `drop_above` are dropped; with `scale` they are divided by their staleness, if that is
     above 1. With `max_ahead` a worker waits if it is more than so many steps ahead of the slowest of `num_workers`;
     with `warm_up_steps` worker 0 makes so many steps before the others begin. The last two need
-    `hooks=[optimizer.make_session_run_hook()]` in every worker's session.
+    `hooks=[optimizer.make_session_run_hook()]` in every worker's session. Nobody waits for a worker that failed, until
+    it comes back; without worker 0, who makes the rounds, the others end.
 
     Around a SyncReplicasOptimizer it measures, and all cures but its own (spare replicas) are refused: ValueError.
     """
@@ -148,7 +149,7 @@ class StalenessOptimizer(WrappingOptimizer):
 
     def make_session_run_hook(self) -> PaceHook:
         """What `max_ahead` and `warm_up_steps` need in every worker's session; harmless without them."""
-        return PaceHook(self._pace)
+        return PaceHook(self._pace, self._rows)
 
 
 def _handed_on(pairs: Pairs, after: list[Operation]) -> Pairs:

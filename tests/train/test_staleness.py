@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 
 import dtflab as tf
+from dtflab.graph import errors
+from dtflab.train import worker_pace
 from dtflab.train.staleness_log import LogQueue
 
 RATE = 1.0
@@ -255,12 +258,22 @@ def test_what_is_missing_is_named():
 
 # -- in virtual time ----------------------------------------------------------------------------------------------
 
+
+class Failure(Exception):
+    """Of a worker."""
+
+
 VIRTUAL = {"clock": "virtual", "seed": 1}
 REAL: dict[str, str] = {}
 
 
-def train(workers, steps, sync=None, pause=0.0, inner=None, stragglers=None, hardware=VIRTUAL, watch=None, **cures):
-    """`steps` steps of worker 0, as many of the others or as long as it takes: (log, global step, hash)."""
+def train(
+    workers, steps, sync=None, pause=0.0, inner=None, stragglers=None, hardware=VIRTUAL, watch=None, fate=None, **cures
+):
+    """`steps` steps of worker 0, as many of the others or as long as it takes: (log, global step, hash).
+
+    `fate(client, made, session)` comes after each step and may be the failure of the worker.
+    """
 
     def client_program(client):
         hooks = []
@@ -275,13 +288,18 @@ def train(workers, steps, sync=None, pause=0.0, inner=None, stragglers=None, har
             train_op = optimizer.minimize(tf.reduce_sum(tf.square(w)), global_step=step)
             hooks.append(optimizer.make_session_run_hook())
         made = 0
-        with tf.train.MonitoredTrainingSession(
-            client.target, is_chief=client.is_chief, hooks=hooks, stop_grace_period_secs=1
-        ) as session:
+        with (
+            contextlib.suppress(Failure),
+            tf.train.MonitoredTrainingSession(
+                client.target, is_chief=client.is_chief, hooks=hooks, stop_grace_period_secs=1
+            ) as session,
+        ):
             while made < steps if client.is_chief or not sync else not session.should_stop():
                 session.run(train_op)
                 tf.sim.sleep(pause * client.index)
                 made += 1
+                if fate is not None:
+                    fate(client, made, session)
             return session.run(step) if client.is_chief else None
 
     with tf.Cluster(ps=1, worker=workers, **hardware, stragglers=stragglers) as cluster:
@@ -362,3 +380,140 @@ def test_the_bound_holds_from_the_end_of_a_warm_up(bound):
 def test_who_ends_lets_the_others_end():
     assert len(train(3, 5, pause=0.01, max_ahead=1, num_workers=3)[0]) == 15
     assert len(train(2, 3, warm_up_steps=100)[0]) == 6  # the first one never came so far
+
+
+# -- workers that fail --------------------------------------------------------------------------------------------
+
+
+def fails(worker, after):
+    def fate(client, made, session):
+        if (client.index, made) == (worker, after):
+            raise Failure
+
+    return fate
+
+
+@pytest.mark.parametrize("hardware", [REAL, VIRTUAL], ids=["real", "virtual"])
+def test_the_others_go_on_without_a_worker_that_failed(hardware):
+    log, step, _ = train(3, 12, hardware=hardware, pause=0.001, max_ahead=1, num_workers=3, fate=fails(1, 4))
+    assert [len(log.of(worker)) for worker in range(3)] == [12, 4, 12] and step >= 12 + 4
+    last = int(np.flatnonzero(log.worker == 1)[-1])
+    assert furthest_ahead(log) > 1 >= furthest_ahead(of_two(log, 0, 2), after=last)
+
+
+def of_two(log, *workers):
+    own = np.isin(log.worker, workers)
+    return tf.train.StalenessLog(*(getattr(log, name)[own] for name in log.__dataclass_fields__))
+
+
+@pytest.mark.parametrize("hardware", [REAL, VIRTUAL], ids=["real", "virtual"])
+@pytest.mark.parametrize(
+    "cures", [{"max_ahead": 1}, {"max_ahead": 1, "warm_up_steps": 9}, {"warm_up_steps": 9}], ids=str
+)
+def test_without_the_first_worker_the_others_end(hardware, cures):
+    log, _, _ = train(3, 12, hardware=hardware, num_workers=3, fate=fails(0, 4), **cures)
+    assert len(log.of(0)) == 4
+    assert all(len(log.of(worker)) <= (6 if "max_ahead" in cures else 12) for worker in (1, 2))
+
+
+@pytest.mark.parametrize("hardware", [REAL, VIRTUAL], ids=["real", "virtual"])
+@pytest.mark.parametrize("lost", [0, 1])
+def test_who_gets_a_session_anew_goes_on_and_the_others_wait_for_it(hardware, lost):
+    def fate(client, made, session):
+        def lose(step_context):
+            if step_context.session not in old:
+                old.append(step_context.session)
+            if len(old) <= 2:
+                raise errors.AbortedError(None, None, "the task was lost")
+
+        if client.index == lost and made == 5:
+            session.run_step_fn(lose)
+
+    old = []
+    log, _, _ = train(3, 12, hardware=hardware, pause=0.001, max_ahead=1, num_workers=3, fate=fate)
+    without_step = 2 if lost == 0 else 0  # rounds that the first worker's two ends have ended
+    assert len(old) == 3 and furthest_ahead(log) <= 1 + without_step
+    made = [len(log.of(worker)) for worker in range(3)]
+    assert max(made) == 12 and min(made) >= 12 - (1 + without_step)  # who ends lets the others end
+
+
+@pytest.fixture
+def two_workers():
+    """A session on both workers' graph, `max_ahead=1`; (session, their parts of the pace, their steps, a round)."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        step, w, paces, steps = tf.train.create_global_step(), tf.Variable(1.0), [], []
+        for worker in range(2):
+            inner = tf.train.GradientDescentOptimizer(0.1)
+            optimizer = tf.train.StalenessOptimizer(inner, worker, max_ahead=1, num_workers=2)
+            steps.append(optimizer.minimize(tf.square(w), global_step=step))
+            paces.append(optimizer.make_session_run_hook()._pace)
+        session.run(tf.global_variables_initializer())
+        for pace in paces:
+            session.run(pace.begin)
+        yield session, paces, steps, paces[0].rounds.enqueue_ops[0]
+
+
+def waits(session, op):
+    """Whether a run of `op` would wait; it is given up."""
+    try:
+        session.run(op, options=tf.RunOptions(timeout_in_ms=200))
+    except errors.DeadlineExceededError:
+        return True
+    return False
+
+
+def size(session, pace, queue):
+    return session.run(pace._queue(queue).size())
+
+
+def test_a_mark_stands_for_who_is_away_until_it_comes_back(two_workers):
+    session, (_, other), (first_step, other_step), turn = two_workers
+    session.run([other_step, first_step])
+    session.run(turn)
+    session.run(other.fail)
+    for _ in range(5):
+        session.run(first_step)
+        session.run(turn)
+    assert size(session, other, "token_1") == 1  # who is away gets no tokens, so the bound is the same when it is back
+    session.run(other.begin)
+    session.run(other.resume)
+    session.run(first_step)
+    session.run(turn)  # the round under way
+    session.run(first_step)
+    assert size(session, other, "done_1") == 0 and waits(session, first_step)
+
+
+def test_a_token_that_a_lost_session_waited_for_is_the_next_ones(two_workers):
+    session, (_, other), (first_step, other_step), turn = two_workers
+    session.run(other_step)
+    assert waits(session, other_step)
+    session.run(other.begin)
+    assert waits(session, other.resume)
+    for _ in range(2):
+        session.run(first_step)
+        session.run(turn)
+    session.run(other.resume)
+    assert size(session, other, "token_1") == 1 and size(session, other, "owed_1") == 0
+
+
+def test_who_waits_long_says_for_whom(monkeypatch):
+    def fate(client, made, session):
+        if client.index == 1 and made == 3:
+            assert told.wait(60)
+
+    said, told = [], threading.Event()
+    monkeypatch.setattr(worker_pace, "_PATIENCE", 0.05)
+    monkeypatch.setattr(worker_pace, "say", lambda text: (said.append(text), told.set()))
+    log, _, _ = train(2, 6, hardware=REAL, max_ahead=1, num_workers=2, fate=fate)
+    assert len(log) == 12 and said[0].startswith("Worker 0 has been in a step since ")
+    assert "With max_ahead=1 it waits for the slowest worker. " in said[0]
+    assert said[0].index("worker 1: ") < said[0].index("worker 0: ")
+
+
+def test_of_each_worker_its_last_moment_is_told():
+    pace = worker_pace.WorkerPace(2, 3, 4, 0, "staleness")
+    rows = np.array([[0, 0, 0, 86_400.0, 1, 0], [2, 0, 0, 86_403.0, 1, 0], [0, 1, 1, 86_402.0, 1, 0]])
+    at = [worker_pace._clock_time(moment) for moment in (86_404, 86_402, 86_403)]
+    text = pace.told(86_404, rows)
+    assert text.startswith(f"Worker 2 has been in a step since {at[0]}. With max_ahead=4 it waits")
+    assert f"the oldest first: worker 1: none yet, worker 0: {at[1]}, worker 2: {at[2]}. A worker" in text
