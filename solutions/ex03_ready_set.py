@@ -73,7 +73,8 @@ dtflab.grade("parallel/q3")
 # %% [markdown]
 # ## See it at work
 #
-# The executor can be stopped after each set. Are these the sets that you expect? Its counters are there, too.
+# The executor can be stopped after each set. Are these the sets that you expect? Its counters are there, too. (Does the cell
+# not come to an end? Then your function does not: *Kernel → Interrupt Kernel*.)
 
 # %%
 with tf.Session(graph=graph) as sess:

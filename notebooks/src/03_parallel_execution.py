@@ -32,8 +32,8 @@ def six_ops(size):
     with tf.device("/gpu:1"):
         table = tf.constant(0.001, shape=[size, size], name="table")
         c = tf.matmul(table, table, name="C")
-        d = tf.exp(c, name="D")
-        e = tf.cumsum(c, name="E")
+        d = tf.matmul(c, table, name="D")
+        e = tf.matmul(table, c, name="E")
     with tf.device("/cpu:0"):
         return tf.add_n([a, b, d, e], name="F")
 
@@ -102,12 +102,13 @@ for _ in range(2):
 #   (On a real card, `A` and `B` would both be handed over at once, too; but then the card works them off one after the other,
 #   each with all its small arithmetic units. An exercise below shows this.)
 # - `A` is a product of two tables. Its kernel cuts the work in three: `A 1/3`, `A 2/3`, `A 3/3`, each on a thread of its own.
-#   `C` and `D` can do this, too. `B` is a running sum, where each row needs the one before: it stays in one piece.
-# - When `C` ends, `D` and `E` begin, both at once. No sooner, and it does not matter what `A` does.
+#   `C`, `D` and `E` are products, too. `B` is a running sum, where each row needs the one before: it stays in one piece.
+# - When `C` ends, `D` and `E` are ready, both at once, and run at the same time. No sooner, and it does not matter what `A`
+#   does.
 # - `F` waits for all of them. Until then the CPU is idle.
 #
-# Cheap ops run on the thread that called `sess.run`; the picture calls it *client*. To hand an op to another thread costs some
-# 0.1 ms, and many ops take less than that. (The row *memcpy*, short for *memory copy*, is the part of a card that copies
+# Cheap ops run on the thread that called `sess.run`; the picture calls it *client*. To hand them to another thread would only
+# add work. (The row *memcpy*, short for *memory copy*, is the part of a card that copies
 # tensors to other devices and from them.)
 #
 # ## How many threads?

@@ -113,8 +113,16 @@ for name, value in zip("cdef", sess.run([c, d, e, f])):
 # %dtf_placement [c, d, e, f] --session sess
 
 # %% [markdown]
-# `e` is the surprise: `/job:worker` without a task went to machine B, because the master there is a worker. Open the same
-# session on machine A and it runs on machine A. If you mean a task, say which.
+# `e` is the surprise: `/job:worker` without a task went to machine B, because the master there is a worker. With a master on
+# machine A, the same graph runs in another place:
+
+# %%
+with tf.Session("grpc://machine-a.example.com:2222") as on_a:
+    picture = tf.viz.placement(e, on_a)
+picture
+
+# %% [markdown]
+# If you mean a task, say which.
 #
 # ## What they say to each other
 #

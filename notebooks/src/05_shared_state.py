@@ -239,8 +239,8 @@ for who, sess in sessions.items():
 #
 # ## One parameter server is not enough
 #
-# Every step, each worker reads the variables and sends back gradients of the same size. If they are all on one `ps`, its
-# network card is the bottleneck. So they are spread over several: *sharding*. `tf.train.replica_device_setter` deals them
+# Every step, each worker reads the variables and sends back gradients of the same size. If they are all on one `ps`, all of
+# that goes through its one network card. So they are spread over several: *sharding*. `tf.train.replica_device_setter` deals them
 # like cards, one to each `ps` in turn. Everything else goes to the worker, unless an inner block says more.
 #
 # Two parameter servers, five variables: **predict which is where. And where are `s`, `p1` and `p2`?**

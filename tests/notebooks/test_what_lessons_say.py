@@ -55,6 +55,7 @@ SAID = {
     "04_clusters": [
         ("GPU 0 of machine B. No other task took part", r"worker/replica:0/task:1/device:GPU:0 +3  a, c/y, c\n"),
         ("`e` is the surprise", r"task:1/device:GPU:0 +\d  c, e/y, e\n"),
+        ("With a master on\nmachine A, the same graph runs in another place", r"task:0/device:GPU:0 +2  e/y, e\n"),
         ("The client called one master", r"worker:1 +\S+ +2222 +CPU:0, GPU:0 +master service +running"),
         ("the worker services of the other two", r"ps:0 +\S+ +2221 +CPU:0 +worker service +running"),
         ("`a` travels twice", r"RecvTensor +worker:0 +ps:0 +1 +4\nRecvTensor +worker:1 +ps:0 +1 +4\n"),
@@ -201,6 +202,32 @@ def text(lesson: str) -> str:
 def test_what_is_said_is_shown(lesson, tmp_path):
     shown = outputs(lesson, tmp_path)
     assert [said for said, pattern in SAID[lesson] if not re.search(pattern, shown)] == []
+
+
+BESIDE = """
+def d_beside_e():
+    ran = {}  # when ops began and ended, in microseconds
+    for device in sess.trace(result).step_stats.dev_stats:
+        for node in device.node_stats:
+            if node.node_name in "CDE" and device.device.endswith("GPU:1"):
+                ran[node.node_name] = (node.all_start_micros, node.all_start_micros + node.all_end_rel_micros)
+    both_ready = ran["C"][1] <= min(ran["D"][0], ran["E"][0])
+    return both_ready and max(ran["D"][0], ran["E"][0]) < min(ran["D"][1], ran["E"][1])
+
+
+print([d_beside_e() for _ in range(3)])
+"""
+
+
+@pytest.mark.timeout(200)
+def test_d_and_e_run_at_the_same_time_in_lesson_03(tmp_path):
+    """Both take as long as `C`: an op of a millisecond would be over before the other thread has begun."""
+    notebook = nbformat.read(ROOT / "notebooks" / "03_parallel_execution.ipynb", as_version=4)
+    figure = next(i for i, cell in enumerate(notebook.cells) if cell.source.startswith("# Figure 12-5"))
+    notebook.cells = [*notebook.cells[: figure + 1], nbformat.v4.new_code_cell(BESIDE)]
+    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": tmp_path}}).execute()
+    assert "True" in notebook.cells[-1].outputs[0].text
+    assert "and run at the same time" in text("03_parallel_execution")
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
