@@ -32,6 +32,7 @@ from dtflab.machine.clock import REAL
 
 ATTEMPTS = 4
 _NOTES = 8  # sentences about a file
+_SHIPPED = "As shipped: no answer is written in it."
 _MORE = 5.0  # seconds for a question whose own are over: its answer is asked to stop, more than once
 _SECRET = ("DTFLAB_CHECKS", "DTFLAB_GRADE_SEED")  # not in the environment of a submission
 
@@ -55,6 +56,8 @@ class Graded:
     failed: str = ""
     output: str = ""
     seconds: float = 0.0
+    counts: bool = True  # not another file of the same student
+    handed_in: bool = True
 
     @property
     def score(self) -> Score:
@@ -209,8 +212,9 @@ class _Work:
         reports = [
             self.reports.get(id) or _lost(question, f"Not judged. {why}") for id, question in self.questions.items()
         ]
+        untouched = [_SHIPPED] if all(report.as_shipped for report in reports) else []
         errors = [f"Cell {number}: {error}" for number, error in sorted(self.errors.items())]
-        notes = [*dict.fromkeys(self.notes), *errors]
+        notes = [*untouched, *dict.fromkeys(self.notes), *errors]
         more = [f"… and {len(notes) - _NOTES} more."] if len(notes) > _NOTES else []
         return Graded(self.submission, reports, notes[:_NOTES] + more, why if missing else "", self.output, took)
 

@@ -25,8 +25,11 @@ from dtflab.grading.hidden import ChecksError, load_folder
 from dtflab.grading.isolation import Limits
 from dtflab.grading.otter import export
 from dtflab.grading.questions import Question, all_questions, find
-from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, questions_of
+from dtflab.grading.students import choose, read_list, with_class
+from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, in_parts, questions_of
 from dtflab.viz.units import plural
+
+Chosen = dict[str, list[Question]]  # by the name of a file, "" for all
 
 
 def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,11 +37,12 @@ def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("paths", nargs="+", type=Path, metavar="FOLDER|FILE", help="notebooks, percent files, or folders of them")
     add("--json", type=Path, metavar="FILE", help="everything: checks, messages, hints, notes, output")
-    add("--csv", type=Path, metavar="FILE", help="a row per file, with the columns of `nbgrader export`")
+    add("--csv", type=Path, metavar="FILE", help="a row per student, with the columns of `nbgrader export`")
     add("--html", type=Path, metavar="FILE", help="a page with every report")
-    add("--questions", nargs="+", metavar="ID", help="what is judged (default: what most files of the assignment ask)")
+    add("--questions", nargs="+", metavar="ID|NAME=ID,ID", help="what is judged, in all files or in those of that name")
     add("--checks", type=Path, metavar="FOLDER", help="your own checks (default: DTFLAB_CHECKS of the environment)")
     add("--student", help="whose a single file is (default: from its folder or its name)")
+    add("--students", type=Path, metavar="FILE", help="the class: a name or id per line, or a CSV with a column id")
     add("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 2), help="files at a time (default: %(default)s)")
     add("--timeout", type=float, default=120.0, help="seconds for a file, all attempts together (default: 120)")
     add("--cell-timeout", type=float, default=30.0, help="seconds for a cell (default: 30)")
@@ -58,16 +62,17 @@ class Misuse(Exception):
 def grade(options: argparse.Namespace, exercises: Container[str]) -> int:
     """Grade, print, write; the exit status. `exercises` are the course's names for assignments."""
     try:
-        how, chosen = _options(options), _questions(options)
-        submissions, others = _submissions(options, exercises)
-        tasks = _tasks(submissions, chosen, how, exercises)
+        how, chosen = _options(options), _chosen(options.questions or ())
+        submissions, others = _submissions(options, exercises, chosen)
+        students = _students(options)
+        tasks = _tasks(submissions, chosen, how)
         _check_outputs(options)
     except (FileNotFoundError, LookupError, Misuse, ChecksError) as error:
         print(f"dtflab grade: {error.args[0] if error.args else error}", file=sys.stderr)
         return 2
     if others:
         print(f"Left out, neither notebooks nor percent files: {_few(others)}")
-    return _carry_out(tasks, options)
+    return _carry_out(tasks, students, options)
 
 
 def _few(paths: Sequence[Path]) -> str:
@@ -75,11 +80,13 @@ def _few(paths: Sequence[Path]) -> str:
     return ", ".join(map(str, paths[:5])) + more
 
 
-def _carry_out(tasks: Sequence[batch.Task], options: argparse.Namespace) -> int:
+def _carry_out(tasks: Sequence[batch.Task], students: Sequence[str], options: argparse.Namespace) -> int:
     progress, status = _Progress(len(tasks)), 130
     try:
         graded = batch.grade_all(tasks, options.jobs, progress.done)
         status = int(any(one.failed for one in graded))
+        choose(graded)
+        graded = with_class(graded, students, options.students.name) if students else graded
     except KeyboardInterrupt:
         graded = progress.graded
     progress.end()
@@ -92,7 +99,9 @@ def _carry_out(tasks: Sequence[batch.Task], options: argparse.Namespace) -> int:
     return status or int(not written)
 
 
-def _submissions(options: argparse.Namespace, exercises: Container[str]) -> tuple[list[Submission], list[Path]]:
+def _submissions(
+    options: argparse.Namespace, exercises: Container[str], chosen: Chosen
+) -> tuple[list[Submission], list[Path]]:
     """The files to grade, and those of the folders that are left out."""
     submissions, others = found(options.paths, exercises)
     if not submissions:
@@ -101,7 +110,20 @@ def _submissions(options: argparse.Namespace, exercises: Container[str]) -> tupl
         if len(submissions) > 1:
             raise Misuse("--student says whose a single file is, and here are several")
         submissions = [submissions[0]._replace(student=options.student)]
-    return submissions, others
+    names = {one.name for one in submissions}
+    if nobodys := sorted(chosen.keys() - names - {""}):
+        raise Misuse(f"--questions: no file is called {nobodys[0]}. There are: {', '.join(sorted(names)[:9])}")
+    return in_parts(submissions, exercises, chosen), others
+
+
+def _students(options: argparse.Namespace) -> list[str]:
+    """Those of the class list; none without one."""
+    try:
+        return read_list(options.students) if options.students is not None else []
+    except OSError as error:
+        raise Misuse(f"{options.students} can't be read: {error.strerror}") from None
+    except ValueError as error:
+        raise Misuse(str(error)) from None
 
 
 def _options(options: argparse.Namespace) -> batch.Options:
@@ -120,28 +142,27 @@ def _options(options: argparse.Namespace) -> batch.Options:
     return batch.Options(limits, options.cell_timeout, folder, os.environ.get("DTFLAB_GRADE_SEED", "0"))
 
 
-def _questions(options: argparse.Namespace) -> list[Question]:
-    return [find(id) for id in options.questions or ()]
+def _chosen(texts: Sequence[str]) -> Chosen:
+    """What `--questions` names: `placement/q1` for all files, `part1=placement/q1,queues/q1` for those of a name."""
+    chosen: Chosen = defaultdict(list)
+    for text in texts:
+        name, _, ids = text.rpartition("=")
+        chosen[name] += [find(id) for id in ids.split(",")]
+    return chosen
 
 
-def _tasks(
-    submissions: Sequence[Submission], chosen: list[Question], how: batch.Options, exercises: Container[str]
-) -> list[batch.Task]:
-    """What is to be done for each file, and on which questions. Of several exercises in `ada/hw1/` each has its own."""
-
-    def together_with(one: Submission) -> tuple[str, str]:
-        return one.assignment, one.path.stem if one.path.stem in exercises else ""
-
+def _tasks(submissions: Sequence[Submission], chosen: Chosen, how: batch.Options) -> list[batch.Task]:
+    """What is to be done for each file, and on which questions: the chosen ones, or those of its assignment."""
     known = {question.id: question for question in all_questions()}
     code, ids, why = _read(submissions, known)
     together = defaultdict(list)
     for submission in code:
-        together[together_with(submission)].append(ids[submission])
-    of_all = {group: questions_of(all_ids) for group, all_ids in together.items()}
+        together[submission.assignment].append(ids[submission])
+    of_all = {assignment: questions_of(all_ids) for assignment, all_ids in together.items()}
     tasks: list[batch.Task] = []
     for submission in submissions:
-        wanted = of_all.get(together_with(submission), []) or ids.get(submission, [])
-        questions = chosen or [known[id] for id in wanted]
+        wanted = of_all.get(submission.assignment, []) or ids.get(submission, [])
+        questions = chosen.get(submission.name) or chosen.get("") or [known[id] for id in wanted]
         if submission in why:
             tasks.append(_refused(submission, questions, why[submission]))
         elif not questions:
@@ -229,7 +250,7 @@ def _json(graded: Sequence[batch.Graded]) -> str:
 def export_tests(options: argparse.Namespace) -> int:
     """Write the tests for otter-grader; the exit status."""
     try:
-        questions = _questions(options) or all_questions()
+        questions = [find(id) for id in options.questions or ()] or all_questions()
     except (LookupError, ChecksError) as error:
         print(f"dtflab export: {error.args[0]}", file=sys.stderr)
         return 2

@@ -69,6 +69,11 @@ class Report:
     def points(self) -> int:
         return sum(result.points for result in self.results)
 
+    @property
+    def as_shipped(self) -> bool:
+        """Whether no answer is written yet."""
+        return bool(self.results) and all(result.unwritten for result in self.results)
+
 
 def judge(
     question: Question,
@@ -89,7 +94,7 @@ def judge(
     else:
         results = [Result(check, False, unwritten=True) for check in question.checks]
     report = Report(question, results, seed, student, versions=_versions())
-    if results and all(result.unwritten for result in results):
+    if report.as_shipped:
         report.next_step = _next_step(question, question.answer in namespace)
     return report
 

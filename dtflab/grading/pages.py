@@ -168,7 +168,10 @@ def report_of(found: Any, question: Question) -> Report:
 
 def _result_of(found: dict[str, Any], check: Check) -> Result:
     message, mistake, hint, output = (str(found[name]) for name in ("message", "mistake", "hint", "output"))
-    return Result(check, found["passed"] is True, message, mistake, hint, None, output, float(found["seconds"]))
+    unwritten = found["unwritten"] is True
+    return Result(
+        check, found["passed"] is True, message, mistake, hint, None, output, float(found["seconds"]), unwritten
+    )
 
 
 def _check_data(result: Result) -> dict[str, Any]:
@@ -178,6 +181,7 @@ def _check_data(result: Result) -> dict[str, Any]:
         "points": result.points,
         "max": result.check.points,
         "passed": result.passed,
+        "unwritten": result.unwritten,
         "message": result.message,
         "mistake": result.mistake,
         "hint": result.hint,

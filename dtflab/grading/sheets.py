@@ -36,11 +36,11 @@ _FORMULA = re.compile(r"^[=+\-@\t\r]")
 
 
 def csv_text(all_graded: Sequence[Graded]) -> str:
-    """A row per file."""
+    """A row per student and assignment: that of the file that counts."""
     out = io.StringIO()
     sheet = csv.writer(out, lineterminator="\n")
     sheet.writerow(COLUMNS)
-    for one in all_graded:
+    for one in filter(lambda one: one.counts, all_graded):
         submission, score = one.submission, one.score
         who = (_cell(submission.assignment), "", _cell(submission.timestamp), _cell(submission.student), "", "", "")
         sheet.writerow((*who, float(score), 0.0, float(score), score.max))
@@ -59,10 +59,11 @@ def data(all_graded: Sequence[Graded]) -> dict[str, Any]:
 
 def _data(one: Graded) -> dict[str, Any]:
     return {
-        "file": str(one.submission.path),
+        "file": str(one.submission.path) if one.handed_in else "",
         "student": one.submission.student,
         "assignment": one.submission.assignment,
         "timestamp": one.submission.timestamp,
+        "counts": one.counts,
         "failed": one.failed,
         "notes": one.notes,
         "seconds": round(one.seconds, 2),
@@ -79,8 +80,12 @@ def text(all_graded: Sequence[Graded]) -> str:
         lines.append(f"{one.submission.student:{width}}  {_points(one):>9}  {one.submission.assignment}")
         lines += [f"{'':{width}}  {note}" for note in _notes(one)]
     failed = sum(bool(one.failed) for one in all_graded)
-    lines.append(f"{plural(len(all_graded), 'file')}, {failed} could not be graded")
+    lines.append(f"{_files(all_graded)}, {failed} could not be graded")
     return "\n".join(lines)
+
+
+def _files(all_graded: Sequence[Graded]) -> str:
+    return plural(sum(one.handed_in for one in all_graded), "file")
 
 
 def _points(one: Graded) -> str:
@@ -96,7 +101,7 @@ def html(all_graded: Sequence[Graded]) -> str:
     head = tag("tr", *(tag("th", name, scope="col") for name in ("student", "assignment", "points", "")))
     rows = (_row(number, one) for number, one in enumerate(all_graded))
     table = tag("table", tag("thead", head), tag("tbody", join(rows)), class_="all")
-    title = f"Marks of {plural(len(all_graded), 'file')}"
+    title = f"Marks of {_files(all_graded)}"
     body = tag(
         "body",
         tag("h1", title),

@@ -6,8 +6,9 @@
 
 The name of one of the course's exercises is an assignment's, never a student's: `ada/ex01_placement.ipynb` is ada's
 where only the file, or only the folder `ada`, is named, too. A copy's name counts as the name of what it is a copy of:
-`ex01_placement-Copy1.ipynb`, as Jupyter calls it, and `ex01_placement (1).ipynb`, as browsers do. The course's whole
-folder may be handed in: `ada/exercises/ex01_placement.ipynb` is ada's ex01_placement.
+`ex01_placement-Copy1.ipynb`, as Jupyter calls it, and `ex01_placement (1).ipynb`, as browsers do; a name of the
+teacher's own with such an ending, if the original lies beside it in the student's folder. The course's whole folder may
+be handed in: `ada/exercises/ex01_placement.ipynb` is ada's ex01_placement.
 
 A file is a notebook or Python in percent format (`# %%` begins a cell, `# %x` is a magic).
 
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,6 +47,15 @@ class Submission(NamedTuple):
     student: str
     assignment: str
     timestamp: str
+
+    @property
+    def name(self) -> str:
+        """The file's name, or that of what it is a copy of."""
+        return _COPY.sub("", self.path.stem)
+
+    @property
+    def is_copy(self) -> bool:
+        return self.name != self.path.stem
 
 
 def found(paths: Iterable[Path], exercises: Container[str] = ()) -> tuple[list[Submission], list[Path]]:
@@ -85,8 +95,9 @@ def _text(file: Path) -> str:
 
 def _submission(file: Path, folder: Path, exercises: Container[str]) -> Submission:
     original = _COPY.sub("", file.stem)
-    between = (name for name in file.relative_to(folder).parent.parts if name != _COURSES)
-    names = (*between, original if original in exercises else file.stem)
+    between = tuple(name for name in file.relative_to(folder).parent.parts if name != _COURSES)
+    is_copy = original in exercises or (between and file.with_stem(original).exists())
+    names = (*between, original if is_copy else file.stem)
     place = folder.resolve()
     owner = place.parent if place.name == _COURSES else place
     return Submission(file, *_whose(names, owner, exercises), _timestamp(file))
@@ -108,6 +119,29 @@ def _timestamp(file: Path) -> str:
     if note.is_file():
         return _text(note).strip()[:40]
     return datetime.fromtimestamp(file.stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def in_parts(
+    submissions: Sequence[Submission], exercises: Container[str], named: Container[str] = ()
+) -> list[Submission]:
+    """The same, with the assignment `hw1/part1` where `hw1` has several parts: notebooks that are judged by themselves.
+
+    Parts are the course's exercises, `named` ones, and names that two or more students have who hand in several.
+    """
+    names: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for one in submissions:
+        names[one.assignment][one.student].add(one.name)
+    parts = {}
+    for assignment, by_student in names.items():
+        counts = Counter(name for several in by_student.values() if len(several) > 1 for name in several)
+        every = set().union(*by_student.values())
+        parts[assignment] = {name for name in every if counts[name] > 1 or name in exercises or name in named}
+    return [
+        one._replace(assignment=f"{one.assignment}/{one.name}")
+        if one.name in parts[one.assignment] and len(parts[one.assignment]) > 1
+        else one
+        for one in submissions
+    ]
 
 
 # -- what is in a file ---------------------------------------------------------------------------------------

@@ -39,6 +39,9 @@ MISUSES = {
     "no such question": (["a.py", "--questions", "none/q1"], "There is no question 'none/q1'"),
     "no checks": (["a.py", "--checks", "."], "no folder with Python files"),
     "no time": (["a.py", "--timeout", "0"], "more than 0"),
+    "no class": (["a.py", "--questions=placement/q1", "--students", "gone.txt"], "gone.txt can't be read"),
+    "an empty class": (["a.py", "--students", "empty/nobody.txt"], "there is no student in empty/nobody.txt"),
+    "no such part": (["a.py", "--questions", "part1=placement/q1"], "no file is called part1. There are: a"),
     "whose": (["a.py", "b.py", "--student", "ada"], "here are several"),
     "no folder for the sheet": (
         ["a.py", "--questions=placement/q1", "--csv", "gone/m.csv"],
@@ -55,6 +58,7 @@ def test_misuse_is_told_in_one_line(name, tmp_path, monkeypatch, capsys):
     arguments, told = MISUSES[name]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
+    (tmp_path / "empty/nobody.txt").write_text("\n\n")
     if name != "no notebook":
         for file in ("a.py", "b.py"):
             (tmp_path / "empty" / file).write_text(percent(RIGHT))
@@ -71,7 +75,7 @@ def marked(monkeypatch):
     from dtflab.grading import batch, cli
     from dtflab.grading.questions import find
 
-    def tasks(submissions, chosen, how, exercises):
+    def tasks(submissions, chosen, how):
         return [lambda stopped: batch.Graded(submissions[0], [batch._lost(find("placement/q1"), "no")])]
 
     monkeypatch.setattr(cli, "_tasks", tasks)

@@ -13,7 +13,7 @@ from dtflab import course
 from dtflab.grading import batch, cli, pages, sheets
 from dtflab.grading.batch import Graded, none
 from dtflab.grading.questions import find
-from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, questions_of
+from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, in_parts, questions_of
 from tests.house import ROOT
 
 PERCENT = """# a line before the first cell is a cell
@@ -108,6 +108,7 @@ PLACES = {  # named on the command line, file in it: student and assignment
     "sixteen/ada/exercises": ("ex1_x.py", "ada", "ex1_x"),
     "fourteen": ("ada/mine (1).py", "ada", "mine (1)"),
 }
+COPIES = {"ada/mine.py": ("ada", "mine"), "ada/mine (1).py": ("ada", "mine"), "mine (1).py": ("mine (1)", "lab")}
 
 
 @pytest.mark.parametrize("named", PLACES)
@@ -118,6 +119,15 @@ def test_the_name_of_an_exercise_is_no_students(named, tmp_path):
     file.write_text("# %%\n")
     (one,), _ = found([tmp_path / named], {"ex1_x", "ex2_y"})
     assert (one.student, one.assignment) == (student, assignment)
+
+
+def test_a_copy_beside_its_original_is_the_same_assignment_but_two_smiths_are_two(tmp_path):
+    for name in (*COPIES, "ada/lone (1).py", "mine.py"):
+        (tmp_path / "lab" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "lab" / name).write_text("# %%\n")
+    taken, _ = found([tmp_path / "lab"])
+    whose = {one.path.relative_to(tmp_path / "lab").as_posix(): (one.student, one.assignment) for one in taken}
+    assert whose == COPIES | {"ada/lone (1).py": ("ada", "lone (1)"), "mine.py": ("mine", "lab")}
 
 
 def test_the_courses_exercises_are_known():
@@ -158,7 +168,7 @@ def test_each_exercise_of_an_assignment_has_its_own_questions(tmp_path):
         question = "queues/q1" if "ex2" in name else "placement/q1"
         (tmp_path / f"{name}.py").write_text(f"# %%\ndtflab.grade('{question}')\n")
     taken, _ = found([tmp_path], names := {"ex1_x", "ex2_y"})
-    tasks = cli._tasks(taken, [], batch.Options(), names)
+    tasks = cli._tasks(in_parts(taken, names), {}, batch.Options())
     judged = [(task.args[0].path.stem, [question.id for question in task.args[2]]) for task in tasks]
     assert all(ids == ["queues/q1" if stem == "ex2_y" else "placement/q1"] for stem, ids in judged), judged
 
