@@ -78,7 +78,7 @@ SAID = {
             "`FailedPreconditionError`: the new task",
             r"FailedPreconditionError: Attempting to use uninitialized value x",
         ),
-        ("three operating system processes", r"y = 3\.0(.|\n)*ops on 3 devices"),
+        ("three operating system processes", r"y = 3\.0(.|\n)*\d ops .*on 3 devices"),
     ],
     "05_shared_state": [
         ("A local session is a little cluster", r"second session: Attempting to use uninitialized value x"),
