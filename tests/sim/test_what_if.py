@@ -182,3 +182,8 @@ def test_a_slider_can_drive_it(question):
     for factor in range(40):
         question.run(gpu=1 + factor / 100)
     assert len(question.step._times) <= 16, "and what a slider has left behind is forgotten"
+
+
+def test_factors_of_a_job_and_of_its_task_multiply(question):
+    both = question.run(stragglers={"/job:worker": 2.0, "/job:worker/task:0": 3.0})
+    assert both.makespan == question.run(stragglers={"/job:worker/task:0": 6.0}).makespan > question.base.makespan

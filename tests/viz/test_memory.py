@@ -217,3 +217,12 @@ def test_it_says_who_wrote_over_a_tensor():
     assert row[picture.tables[-2][1].index("written over by")] == "layer"
     assert "written over by layer" in picture.svg
     assert not next(one for one in gpu.tensors if one.name == "next").over
+
+
+def test_the_smaller_tensors_of_the_peak_are_one_line_with_their_sum():
+    sizes = [16, 15, 14, 13, 12, 11, 10, 5, 3, 1]
+    picture = viz.memory(step(*((f"t{i}", size * MIB, 1 + i, 90) for i, size in enumerate(sizes))))
+    root = ElementTree.fromstring(picture.svg.split("\n", 1)[1])
+    texts = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[texts.index("3 more tensors") - 1] == memory_size(9 * MIB)
+    assert re.search(rf"{memory_size(9 * MIB)} +3 more tensors", picture.text)

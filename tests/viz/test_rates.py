@@ -94,3 +94,12 @@ def test_of_the_first_and_the_last_stage_one_side_is_told():
     first, last = str(tf.viz.rates(line(0))), str(tf.viz.rates(line(2)))
     assert "Before it" not in first and "Behind it, decode waits" in first
     assert "Before it, a queue fills up" in last and "Behind it" not in last
+
+
+def test_a_queue_is_empty_while_nothing_is_in_it():
+    """Not while its last element is: 1 s of 10 s at one element, 3 s at none, 6 s at two and more."""
+    moments = ((0.0, "put", 2), (6.0, "take", 1), (7.0, "take", 0), (10.0, "put", 1))
+    events = [event(at, what, 1, level, what, what, n) for n, (at, what, level) in enumerate(moments)]
+    picture = tf.viz.rates(seen_of(queues=events))
+    assert "1.3 of 4 in the mean, empty 30 % of the time, full 0 %" in texts(picture)
+    assert picture.tables[1][2][0][-2:] == ["30 %", "0 %"]

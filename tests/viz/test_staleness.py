@@ -79,3 +79,12 @@ def test_one_gradient_at_one_moment_and_none():
 def test_what_is_no_log_is_named():
     with pytest.raises(TypeError, match=r"draws a StalenessLog.*, not list\."):
         staleness([1, 2])
+
+
+@pytest.mark.parametrize("age", [0, 3])
+def test_the_mean_of_equal_ages_goes_through_the_middle_of_their_bar(age):
+    picture = staleness(log_of([age] * 5))
+    (bar,) = (rect for rect in parts(picture, "rect") if rect.find(SVG + "title") is not None)
+    (mean,) = parts(picture, "path", **{"class": "mean"})
+    x = float(re.match(r"M([\d.]+)", mean.get("d"))[1])
+    assert x == pytest.approx(float(bar.get("x")) + float(bar.get("width")) / 2, abs=0.1)

@@ -13,6 +13,7 @@ from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.viz import trace
 from dtflab.viz.bands import Bands
 from dtflab.viz.names import readable, shorter
+from dtflab.viz.style import room
 from tests.viz.programs import PS, mlp, traced, worker
 
 TF_LABEL = "[25600B] [588.505737Mb/s] edge_7_hidden/weights/read from {} to {}"
@@ -272,3 +273,18 @@ def test_ops_are_counted_as_a_placement_does_and_what_is_added_is_said_apart():
         assert f": {ops} (and 2 that send or fetch) on 2 devices, 1 transfer" in picture.sentence  # _Send, _Retval
     counts = [int(n) for n in re.findall(r"^/job:\S+ +(\d+) ", viz.timeline(step).text, re.MULTILINE)]
     assert len(counts) == 2 and f"{sum(counts)} ops" == ops
+
+
+def test_an_arrow_ends_where_the_wait_does():
+    """Its tip is at the bar's right end, where the tensor is there, not where somebody began to wait for it."""
+    stats = step(("weights", 0, 300), device=PS)
+    stats.MergeFrom(step(("RecvTensor", 100, 400), label=TF_LABEL.replace("hidden/weights/read", "weights").format(
+        PS, WORKER
+    )))  # fmt: skip
+    bands = Bands(trace.read(stats), room(880))
+    (transfer,) = bands.trace.transfers
+    svg = viz.timeline(stats, width=880).svg
+    d = re.search(r'</title><path d="M(\S+) \S+C[^"]* (\S+) \S+" class="wire"', svg)
+    x, width = bands.extent(transfer)
+    assert float(d[1]) == approx(bands.x(300), abs=1.1) and float(d[2]) == approx(x + width - 3, abs=0.1)
+    assert width > 100

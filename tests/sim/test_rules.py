@@ -1,0 +1,69 @@
+"""One rule at a time, by hand: what the comparisons of whole runs leave to chance."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dtflab.sim import critical_path, reductions
+from dtflab.sim.estimates import _needed
+from dtflab.sim.profile import LayerTime
+from dtflab.sim.traffic import Shard, items
+from dtflab.sim.transfers import Flow, Wire, idle_wires
+from tests.sim.networks import cluster, layered
+
+OVERHEAD, LATENCY = 0.25, 0.125
+
+
+def a_round(messages, reach):
+    wires = [Wire(f"wire {n}", 100.0, LATENCY, OVERHEAD) for n in range(3)]
+    routes = {pair: reductions.Reach(way, LATENCY * len(way)) for pair, way in reach.items()}
+    return reductions._round_seconds(
+        SimpleNamespace(wires=wires, reach=routes, schedule=SimpleNamespace(pieces=4)), messages
+    )
+
+
+def test_a_round_takes_the_overheads_of_its_longest_way():
+    fixed, per_byte = a_round([(0, 1, 0, 2)], {(0, 1): (0, 1)})
+    assert fixed == 2 * (LATENCY + OVERHEAD) and per_byte == 2 / 100.0 / 4
+
+
+def test_a_round_takes_the_overheads_of_its_busiest_wire():
+    ways = {(source, 9): (0,) for source in range(5)}
+    fixed, per_byte = a_round([(source, 9, 0, 1) for source in range(5)], ways)
+    assert fixed == 5 * OVERHEAD > LATENCY + OVERHEAD and per_byte == 5 / 100.0 / 4
+
+
+@pytest.mark.parametrize("bandwidths", [(10.0, 1000.0), (1000.0, 10.0)])
+def test_alone_a_message_takes_the_narrowest_link_of_its_way(bandwidths):
+    """Also if that comes first: its end lies behind that of the fast link after it."""
+    job = SimpleNamespace(wires=[Wire(f"{b:g}", b, LATENCY, OVERHEAD) for b in bandwidths])
+    flow = Flow([(0, 1)], np.array([50.0]), np.array([1]))
+    parts = critical_path._transfer(job, flow, 0, "push", "w", 3.0, 13.0)
+    narrowest = OVERHEAD * (1 + bandwidths.index(10.0)) + 50.0 / 10.0
+    assert parts[0] == ("push", "w over 10", pytest.approx(narrowest + 2 * LATENCY))
+    assert parts[1].seconds == pytest.approx(10.0 - parts[0].seconds)
+
+
+def test_a_server_needs_all_its_shards_and_what_it_computes_itself():
+    profile = layered([300, 500, 700])
+    apart = cluster(2, 1)
+    assert _needed(profile, apart, "greedy", 1)[apart.servers[0]] == 300 + 500 + 700
+    beside = cluster(2, 1, ps_colocated=True)
+    held = _needed(profile, beside, "greedy", 1)
+    assert sum(held.values()) == 2 * profile.fetched_memory_bytes + 300 + 500 + 700
+
+
+@pytest.mark.parametrize(("overhead_s", "idle"), [(0.0, {1}), (0.01, set())])
+def test_a_faster_wire_makes_nobody_wait_unless_it_takes_time_for_each_message(overhead_s, idle):
+    """A fast wire with an overhead may well be the slower one for a small message."""
+    wires = [Wire("slow", 10.0), Wire("fast", 1000.0, overhead_s=overhead_s)]
+    assert idle_wires(wires, [Flow([(0, 1)] * 3, np.ones(3), np.ones(3, int))]) == idle
+
+
+def test_an_update_is_shared_out_by_the_bytes_of_a_layers_shards():
+    held = [[Shard("a", 0, 10, 10, 10), Shard("b", 1, 30, 30, 30)], [Shard("c", 0, 5, 5, 5)]]
+    made = items([LayerTime(1.0, 1.0, 4.0), LayerTime(1.0, 1.0, 7.0)], held)
+    assert made.names == ["a", "b", "c"] and made.apply_s.tolist() == [1.0, 3.0, 7.0]
