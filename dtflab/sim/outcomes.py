@@ -170,6 +170,11 @@ class Outcome:
         )
 
     @property
+    def what(self) -> str:
+        """What the throughput counts."""
+        return "steps" if self.batch is None else "examples"
+
+    @property
     def rate(self) -> str:
         """The throughput as people write it."""
         return f"{self.throughput:,.0f}" if self.throughput >= 1000 else f"{self.throughput:.4g}"
@@ -177,9 +182,8 @@ class Outcome:
     @property
     def sentence(self) -> str:
         """Step time, throughput and speedup in words."""
-        what = "steps" if self.batch is None else "examples"
         beside = f", {self.speedup:.3g} × the base" if self.changes else ""
-        return f"{1e3 * self.makespan:.4g} ms, {self.rate} {what}/s{beside}"
+        return f"{1e3 * self.makespan:.4g} ms, {self.rate} {self.what}/s{beside}"
 
     @property
     def path_rows(self) -> list[tuple[str, str, str, str]]:

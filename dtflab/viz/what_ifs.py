@@ -207,7 +207,7 @@ def _axis(scale: _Scale, y: float) -> Iterator[Markup]:
 
 _SHOWN: dict[str, tuple[str, Callable[[Outcome], float]]] = {
     "step": ("step time, ms", lambda one: 1e3 * one.makespan),
-    "throughput": ("throughput, per second", lambda one: one.throughput),
+    "throughput": ("{} per second", lambda one: one.throughput),
     "speedup": ("speedup over the base", lambda one: one.speedup),
 }
 
@@ -234,6 +234,7 @@ def sweep(
         raise ValueError(f"The lines {', '.join(lines)} are not over the same values of one thing.")
     words, shown = _SHOWN[of]
     ys = {name: [shown(one) for one in each] for name, each in lines.items()}
+    words = words.format(next(iter(lines.values()))[0].what)
     return curve(xs, ys, what, words, title=title, log=_is_wide(what, xs))
 
 

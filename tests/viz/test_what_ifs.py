@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
 import dtflab as tf
 from dtflab import sim, viz
 from dtflab.sim.outcomes import HEADS
+from tests.viz.texts import clipped, overlapping
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +71,20 @@ def test_one_outcome_is_a_picture(question):
     assert viz.timeline(question.base).text == viz.timeline(question.base.step_stats()).text
 
 
+def test_the_demo_of_two_steps_fits_a_projectors_window_below_its_sliders(question):
+    steps = {"as it is": question.base, "what if": question.run(workers=16, network="1Gb/s")}
+    viz.style("projector")
+    try:
+        high, low = (viz.what_if(steps, devices=2, links=1, title=title) for title in ("What if", ""))
+    finally:
+        viz.style("default")
+    size = [float(re.search(r' height="([\d.]+)"', picture.svg)[1]) for picture in (high, low)]
+    assert size[1] < 500 < size[0] and "What if" not in low.svg and low.sentence.startswith("Steps. as it is: ")
+    for picture in (high, low):
+        assert ">dashed: the end of the step</text>" in picture.svg
+        assert clipped(picture.svg) == overlapping(picture.svg) == []
+
+
 def test_what_can_not_be_seen_apart_is_drawn_together(question):
     many = viz.what_if([question.run(workers=16, network="1Gb/s")], devices=3, links=1)
     drawn = bars(many)
@@ -102,6 +118,9 @@ def test_a_curve_over_what_was_changed(question):
     lines = {net: question.sweep(workers=[1, 4], network=net) for net in ("1Gb/s", "10Gb/s")}
     axes = viz.sweep(lines, "throughput").axes[0]
     assert (axes.get_xlabel(), [line.get_label() for line in axes.lines]) == ("workers", ["1Gb/s", "10Gb/s"])
+    assert axes.get_ylabel() == "examples per second"
+    steps = [replace(one, batch=None) for one in question.sweep(workers=[1, 4])]
+    assert viz.sweep(steps, "throughput").axes[0].get_ylabel() == "steps per second"
     axes = viz.sweep(question.sweep(network=["1Gb/s", "10Gb/s"])).axes[0]
     assert (axes.get_xlabel(), axes.lines[0].get_xdata().tolist()) == ("network, Gbit/s", [1, 10])
     assert axes.get_xscale() == "log" and [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "10"]
