@@ -180,9 +180,8 @@ def _letters() -> str:
         return ""
     words = ", ".join(f".dtf-sliders {each}" for each in (".widget-label", ".widget-readout", "small", "code"))
     large = f"{words}{{font-size:16pt!important;line-height:1.2}}"
-    return (
-        f"<style>{large} .dtf-sliders .widget-hbox{{height:auto}} .dtf-sliders .widget-readout{{min-width:6em}}</style>"
-    )
+    rows = ".dtf-sliders .widget-hbox{height:auto;margin:0} .dtf-sliders .widget-readout{min-width:6em}"
+    return f"<style>{large} {rows}</style>"
 
 
 def _bundle(picture: Any) -> dict[str, Any]:

@@ -30,6 +30,7 @@ _MARKERS = "osD^vPX"
 _DOTS = 100  # units per inch
 _POINT = 72 / _DOTS  # points of matplotlib in a unit of a drawing
 _NAME = 15.0  # units from one name to the next
+_LEAST_HEIGHT = 1.8  # inches that are left to a figure on a narrow page
 _MOST_MARKERS = 16  # more points than this, and only some of them are marked
 _MOST_NUMBERS = 12  # along a logarithmic axis
 _MOST_ROWS = 200  # of the table
@@ -49,15 +50,16 @@ def curve(
     """A Figure with one line for each of `ys` (name → values) over `xs`; NaN leaves a gap.
 
     `xlabel` and `ylabel` say what is shown, with its unit: "step", "time (ms)". The axis of values begins at 0 where
-    none is negative and the largest is more than twice the smallest. With `log`, equal steps along x are
-    equal factors. Sizes are inches of 100 pixels, those of a projector larger; a page limits the width. The figure has
-    `.picture`, as a notebook shows it, and `.save(path)` for .svg, .html, .png and .pdf. ValueError for lines that
-    can't be drawn.
+    none is negative and the largest is more than twice the smallest. With `log`, equal steps along x are equal factors.
+    Sizes are inches of 100 pixels, those of a projector larger; on a page that is narrower, as that of a projector, the
+    figure is narrower and as much lower. The figure has `.picture`, as a notebook shows it, and `.save(path)` for .svg,
+    .html, .png and .pdf. ValueError for lines that can't be drawn.
     """
     x, lines = _checked(xs, ys)
     if not xlabel or not ylabel:
         raise ValueError("both axes need a label, with a unit where there is one: curve(..., 'step', 'loss')")
-    size = min(width, room() / _DOTS), height
+    share = min(1.0, room() / _DOTS / width)
+    size = share * width, max(share * height, min(height, _LEAST_HEIGHT))
     figure = _figure_class()(figsize=size, dpi=_DOTS, facecolor=CARD, layout="constrained")
     figure.how, figure.table = current(), _table(title or f"{ylabel} over {xlabel}", xlabel, x, lines)
     figure.sentence = f"{figure.table[0]}. {'; '.join(_course(name, y) for name, y in lines.items())}."

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dtflab.viz.curves import Curves
 
 _LEFT, _RIGHT = 190.0, 66.0  # for the name of a row, and for the number behind it
-_ROW, _LINK, _GAP = 21.0, 15.0, 20.0
+_ROW, _LINK, _GAP = 20.0, 14.0, 14.0
 _LEAST = 0.5  # px: bars and gaps that are narrower are drawn together
 
 _STYLE = (
@@ -55,7 +55,7 @@ def what_if(
     """Steps of `WhatIf.run`, or of several questions by name, under each other: `viz.what_if([w.base, slower])`.
 
     Of each are drawn the `devices` that computed most and the `links` that were most in the way; below them stands how
-    many others there are. ValueError for nothing, TypeError for what is no outcome.
+    many others there are. An empty `title` saves its line. ValueError for nothing, TypeError for what is no outcome.
     """
     if isinstance(outcomes, Outcome):
         outcomes = [outcomes]
@@ -64,17 +64,20 @@ def what_if(
     if not named:
         raise ValueError("There is nothing to draw: viz.what_if([w.base, w.run(network='1Gb/s')]).")
     scale = _Scale(max(one.makespan for _, one in named))
-    head = heading(title, f"{plural(len(named), 'step')} on one scale of time; dashed: the end")
-    blocks, y = [], head.height + 10
+    blocks: list[Markup] = []
+    y = 0.0
+    if title:
+        blocks.append(head := heading(title, f"{plural(len(named), 'step')} on one scale of time"))
+        y += head.height + 10
     with together(device for _, one in named for device in _busiest(one, devices)):
         for name, one in named:
             block, height = _step(name, one, scale, devices, links)
             blocks.append(tag("g", block, transform=f"translate(0 {number(y)})"))
             y += height + _GAP
     rows = [(name, *one.row[1:]) for name, one in named]
-    sentence = f"{title}. {'; '.join(f'{name}: {one.sentence}' for name, one in named)}."
-    drawing = join([head, *blocks, *_axis(scale, y - _GAP + 14)])
-    tables: list[Table] = [(title, HEADS, rows)]
+    sentence = f"{title or 'Steps'}. {'; '.join(f'{name}: {one.sentence}' for name, one in named)}."
+    drawing = join([*blocks, *_axis(scale, y - _GAP + 14)])
+    tables: list[Table] = [(title or "Steps", HEADS, rows)]
     tables += [(f"Critical path: {name}", PATH_HEADS, one.path_rows) for name, one in named]
     return Picture(drawing, (room(), y + 4), _STYLE, sentence, tables, text_table(HEADS, rows))
 
@@ -198,6 +201,7 @@ def _grid(scale: _Scale, top: float, bottom: float) -> Iterator[Markup]:
 
 
 def _axis(scale: _Scale, y: float) -> Iterator[Markup]:
+    yield tag("text", "dashed: the end of the step", x=0, y=y, class_="s11 soft")
     for x, text in _ticks(scale):
         at = min(x, room() - text_width(text, 11) / 2)
         yield tag("text", text, x=at, y=y, class_="s11 soft mid")

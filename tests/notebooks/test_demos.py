@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 import runpy
 from typing import Any
@@ -24,6 +26,21 @@ def run(tmp_path):
     return run
 
 
+def sliders(name: str) -> dict[str, Any]:
+    """Where a demo's sliders begin."""
+    text = (ROOT / "notebooks" / "src" / "demos" / f"{name}.py").read_text(encoding="utf-8")
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    (explore,) = (call for call in calls if ast.unparse(call.func) == "explore")
+    return {each.arg: ast.literal_eval(each.value.args[1]) for each in explore.keywords}
+
+
+@pytest.mark.parametrize("name", ["race", "what_if"])
+def test_the_code_of_the_sliders_is_folded_away(name):
+    cells = json.loads((ROOT / "notebooks" / "demos" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    folded = ["".join(cell["source"]) for cell in cells if cell["metadata"].get("jupyter", {}).get("source_hidden")]
+    assert len(folded) == 1 and folded[0].startswith("explore(")
+
+
 def test_what_if_twice_is_one_net(run, capsys):
     for _ in range(2):  # the second time with %dtf_style --projector
         run("what_if")
@@ -37,6 +54,10 @@ def test_what_if_says_what_is_so(run):
     assert step.run(gpu="H100").speedup == pytest.approx(1.14, abs=0.01)
     assert step.run(network="100Gb/s").speedup == pytest.approx(2.4, abs=0.02)
     size = [variable.shape.num_elements() for variable in demo["tf"].trainable_variables()]
+    ends = {network: [one.throughput for one in step.sweep(workers=[16, 32], network=network)] for network in
+            demo["networks"]}  # fmt: skip
+    more = [after / before for before, after in ends.values()]
+    assert more[0] < 1.05 and more[1] < 1.1 and more[2] > 1.25, "two lines go flat, one goes on rising"
     assert max(size) / sum(size) == pytest.approx(0.99, abs=0.01)
 
 
@@ -54,10 +75,13 @@ def test_a_very_slow_network_costs_half_of_the_steps(run):
     assert len(shares) == 3 and shares == pytest.approx([0.5] * 3, abs=0.1)
 
 
-def test_spares_pay_when_steps_vary(run):
-    race, ends = run("race")["race"], {}
-    for varies in (0, 1.0):
-        *_, picture = race(workers=8, spares=2, stragglers=varies, network="100Mb/s")
+def test_spares_pay_at_the_first_settings_and_not_where_nobody_is_late(run):
+    race, ends, first = run("race")["race"], {}, sliders("race")
+    assert (first["workers"], first["spares"], first["stragglers"]) == (8, 2, 1.0)
+    for varies in (0, first["stragglers"]):
+        *_, picture = race(**first | {"stragglers": varies})
         _, sync, spared = map(float, re.findall(r" to ([\d.]+), lowest", picture.sentence))
+        _, waits, goes_on = map(int, re.findall(r"\((\d+) steps\)", picture.sentence))
         ends[varies] = spared / sync
     assert ends[0] > 0.9 and ends[1.0] == pytest.approx(2 / 3, abs=0.05)
+    assert goes_on > 1.5 * waits

@@ -234,6 +234,13 @@ def test_counts_have_no_numbers_between():
     assert "0.5" in shown(np.arange(5) / 2)
 
 
+def test_a_curve_on_a_narrow_page_is_as_much_lower():
+    viz.style("projector")
+    wide, small = (viz.curve(X, {"a": X}, "step", "loss", height=height) for height in (3.6, 2.0))
+    assert wide.get_figwidth() / wide.get_figheight() == pytest.approx(7.2 / 3.6)
+    assert small.get_figheight() == pytest.approx(1.8)  # not so low that nothing is left of it
+
+
 def test_a_projectors_curve_has_text_of_16_points_and_keeps_its_style():
     plain = viz.curve([1, 2], {"a": [1, 2]}, "step", "loss")
     viz.style("projector")

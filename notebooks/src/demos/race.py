@@ -99,19 +99,21 @@ def race(workers, spares, stragglers, network):
 # %% [markdown]
 # ## Move a slider
 #
+# The code of the sliders is folded away: a click on the three dots shows it.
+#
 # *Ask the room first: which line will be lowest at the end? What makes waiting expensive? When do spare workers pay?*
 
-# %%
+# %% jupyter={"source_hidden": true}
 explore(
     race,
     workers=Slider(
-        [2, 4, 8, 16], 8, "More workers: staler gradients in async, more stragglers in sync."
+        [2, 4, 8, 16], 8, "More of them: async is staler, sync waits longer."
     ),
     spares=Slider(
-        [0, 1, 2, 3], 1, "Sync takes the first gradients; the last ones are thrown away.", "to spare"
+        [0, 1, 2, 3], 2, "Sync throws so many last gradients away.", "to spare"
     ),
     stragglers=Slider(
-        [0, 0.1, 0.3, 0.6, 1.0], 0.3, "How much steps vary. At 0 nobody is late."
+        [0, 0.1, 0.3, 0.6, 1.0], 1.0, "How much steps vary. At 0 nobody is late."
     ),
     network=Slider(
         ["1Mb/s", "10Mb/s", "100Mb/s"], "100Mb/s", "Does everybody wait for the wire?"
@@ -125,5 +127,6 @@ explore(
 #   is 0.15 divided by their number.
 # - **Sync** makes few, good steps. Each lasts as long as its slowest worker.
 # - **The network** matters when it is very slow: at 1 Mb/s all make about half of their steps.
-# - **Spares** cut off the stragglers. With 8 workers and `stragglers` at 0 they gain nothing; at 1.0, two to spare end with
-#   a loss that is a third lower.
+# - **Spares** cut off the stragglers. As the sliders begin, with 8 workers and `stragglers` at 1.0, sync with two to spare
+#   makes more steps than plain sync, and ends with a loss that is a third lower. With `stragglers` at 0 spares gain nothing:
+#   they only throw gradients away.

@@ -44,15 +44,19 @@ print(f"{weights * 4 / 1e6:.1f} MB of variables go to each worker, as much comes
 # %% [markdown]
 # ## Move a slider
 #
+# The code of the sliders is folded away: a click on the three dots shows it.
+#
 # *Ask the room first: how many times faster are 16 workers? And on 100 Gb/s?*
 
 
 # %%
 def what_if(network, workers, gpu):
-    """The step as it is, and as it would be."""
-    return tf.viz.what_if([step.base, step.run(network=network, workers=workers, gpu=gpu)])
+    """The step as it is, and as it would be: of each the two busiest devices and the busiest link."""
+    steps = {"as it is": step.base, "what if": step.run(network=network, workers=workers, gpu=gpu)}
+    return tf.viz.what_if(steps, devices=2, links=1, title="")
 
 
+# %% jupyter={"source_hidden": true}
 explore(
     what_if,
     network=Slider(
@@ -69,8 +73,8 @@ explore(
 # %% [markdown]
 # ## The whole picture
 #
-# All places of two sliders at once: examples per second against the number of workers. A line that bends down is a network
-# that is full.
+# All places of two sliders at once: examples per second against the number of workers. A line that goes flat is a network
+# that is full: one more worker waits for it, too. Only the line of 100 Gb/s goes on rising.
 
 # %%
 networks = ("1Gb/s", "10Gb/s", "100Gb/s")
