@@ -66,13 +66,15 @@ def test_more_spares_than_workers_leave_one_gradient(run):
     assert "sync, 1 to spare" in picture.sentence
 
 
-def test_a_very_slow_network_costs_half_of_the_steps(run):
-    race, steps = run("race")["race"], {}
+def test_a_very_slow_network_costs_steps(run):
+    race, steps, ends = run("race")["race"], [], []
     for network in ("1Mb/s", "100Mb/s"):
-        *_, picture = race(workers=8, spares=1, stragglers=0.3, network=network)
-        steps[network] = [int(count) for count in re.findall(r"\((\d+) steps\)", picture.sentence)]
-    shares = [slow / fast for slow, fast in zip(*steps.values(), strict=True)]
-    assert len(shares) == 3 and shares == pytest.approx([0.5] * 3, abs=0.1)
+        *_, picture = race(**sliders("race") | {"network": network})
+        steps.append([int(count) for count in re.findall(r"\((\d+) steps\)", picture.sentence)])
+        ends.append([float(end) for end in re.findall(r" to ([\d.]+), lowest", picture.sentence)])
+    first, *others = (slow / fast for slow, fast in zip(*steps, strict=True))
+    assert first == pytest.approx(0.5, abs=0.1) and others == pytest.approx([0.7] * 2, abs=0.1)
+    assert all(slow > 1.3 * fast for slow, fast in zip(*ends, strict=True))
 
 
 def test_spares_pay_at_the_first_settings_and_not_where_nobody_is_late(run):

@@ -126,7 +126,8 @@ explore(
 # - **Async** makes by far the most steps, but each rests on old weights. The more workers, the smaller its rate must be: here it
 #   is 0.15 divided by their number.
 # - **Sync** makes few, good steps. Each lasts as long as its slowest worker.
-# - **The network** matters when it is very slow: at 1 Mb/s all make about half of their steps.
+# - **The network** matters when it is very slow: at 1 Mb/s async makes about half of its steps, sync two or three
+#   quarters, and all end with a larger loss.
 # - **Spares** cut off the stragglers. As the sliders begin, with 8 workers and `stragglers` at 1.0, sync with two to spare
 #   makes more steps than plain sync, and ends with a loss that is a third lower. With `stragglers` at 0 spares gain nothing:
 #   they only throw gradients away.
