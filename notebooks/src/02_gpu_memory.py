@@ -286,7 +286,7 @@ sess.run(tf.global_variables_initializer())
 # ## Now break it: out of memory
 #
 # The same net on a card of only 128 MiB; the batch is doubled until it does not fit. **Predict: with 4,096 rows the peak was
-# 33 MiB. How many rows will be too many?**
+# some 33 MiB. How many rows will be too many?**
 
 # %%
 tf.simulate_gpus(1, memory="128MiB")
