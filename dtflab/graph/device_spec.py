@@ -250,6 +250,11 @@ def task_name(full: str) -> str:
     return str(parse(full)._replace(type=None, id=None))
 
 
+def plain(name: str) -> str:
+    """A task's or device's full name without its replica, which is always 0, as one writes it in `tf.device`."""
+    return name.replace("/replica:0", "")
+
+
 def label(device: str) -> str:
     """A device as people call it: `ps:0`, `worker:1 GPU:0`, in a session without a cluster `CPU:0`."""
     name = parse(device)

@@ -124,6 +124,9 @@ class Network:
 
     `hosts_per_rack` 0: all hosts are under one switch. `per_message_cpu_s` is what a core of the sender's host, and one
     of the receiver's, is busy with a message between tasks, whatever its size.
+
+    A rack's uplink has `hosts_per_rack` times the bandwidth of `nic`, divided by `oversubscription`; that hosts in it
+    have cards of their own changes nothing there.
     """
 
     nic: Nic

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster import Cluster, RunningTask, device_label
-from dtflab.graph import errors
+from dtflab.graph import device_spec, errors
 from dtflab.viz.palette import look, together
 
 _WHERE = {"inprocess": "in this process", "process": "each in a process of its own"}
@@ -43,12 +43,7 @@ def rows(cluster: Cluster) -> list[Row]:
     for task in cluster.tasks:
         if task.name not in known and task.state == "running":
             known[task.name] = ", ".join(_ask(task))
-    return [Row(_plain(t.name), known.get(t.name, ""), t.address, t.state) for t in cluster.tasks]
-
-
-def _plain(task: str) -> str:
-    """The name that one writes in tf.device."""
-    return task.replace("/replica:0", "")
+    return [Row(device_spec.plain(t.name), known.get(t.name, ""), t.address, t.state) for t in cluster.tasks]
 
 
 def _ask(task: RunningTask) -> list[str]:

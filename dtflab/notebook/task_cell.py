@@ -16,8 +16,7 @@ from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from dtflab.cluster.cluster import Cluster, RunningTask
-from dtflab.graph import scopes
-from dtflab.graph.device_spec import parse
+from dtflab.graph import device_spec, scopes
 from dtflab.notebook.magics import DtfMagics
 from dtflab.runtime.session import Session, open_sessions
 
@@ -95,22 +94,17 @@ class TaskMagics(Magics):
         before = words if event.line.endswith(" ") else words[:-1]
         if before[-1:] == ["--name"]:
             return list(self._lines.clusters)
-        return [_short(task) for cluster in self._lines.clusters.values() for task in cluster.tasks]
-
-
-def _short(task: RunningTask) -> str:
-    """The name of a task as one writes it."""
-    return task.name.replace("/replica:0", "")
+        return [device_spec.plain(task.name) for cluster in self._lines.clusters.values() for task in cluster.tasks]
 
 
 def _task(cluster: Cluster, device: str) -> RunningTask:
     """The task of a device; UsageError if it names none."""
     try:
-        name = parse(device)
+        name = device_spec.parse(device)
         if name.job is None or name.task is None:
             raise ValueError(f"{device!r} names no task." if device else "Name a task.")
     except ValueError as error:
-        there = ", ".join(map(_short, cluster.tasks))
+        there = ", ".join(device_spec.plain(task.name) for task in cluster.tasks)
         raise UsageError(f"{error} For example: {_EXAMPLE}. There is {there}.") from None
     try:
         return cluster.task(name.job, name.task)

@@ -127,5 +127,5 @@ class Reasons:
 
 def short(device: str) -> str:
     """A device as people write it: `/job:ps/gpu:0`."""
-    name = str(device_spec.parse(device)).replace("/replica:0", "")
+    name = device_spec.plain(str(device_spec.parse(device)))
     return name.replace("/device:GPU:", "/gpu:").replace("/device:CPU:", "/cpu:")

@@ -58,6 +58,7 @@ def _predict(options: argparse.Namespace) -> None:
         uniform = predictor(asked, fitted, known, ["hot_variables"])
         models: dict[str, Callable[[points.Point], float]] = {"the model": model, **baselines(model, known, uniform)}
         print(f"\n{regime_table({name: report.sizes(one, asked) for name, one in models.items()})}")
+        print("uniform shards: with the parameters as they are; docs/simulator.md fits them anew for that row.")
 
 
 def _calibrate(options: argparse.Namespace) -> None:

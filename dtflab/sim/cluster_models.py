@@ -88,7 +88,7 @@ def of_machines(machines: Machines) -> ClusterModel:
     servers = [devices[0] for task, devices in by_task.items() if task.startswith("/job:ps/")]
     workers = [devices for task, devices in by_task.items() if not task.startswith("/job:ps/")]
     if not workers:
-        raise ValueError(f"the machines have no task that computes, only {', '.join(by_task)}")
+        raise ValueError(f"The machines have no task that computes, only {', '.join(by_task)}.")
     gpus = tuple(tuple(devices[1:] or devices) for devices in workers)
     return ClusterModel(machines, gpus, tuple(servers) or (workers[0][0],))
 
@@ -127,12 +127,12 @@ def reached(machines: Machines, parameters: Parameters) -> Machines:
 def _check(workers: int, ps_tasks: int, gpus: int, per_host: int, local_parameter_device: str) -> None:
     if workers < 1 or ps_tasks < 0 or gpus < 0 or per_host < 1:
         raise ValueError(
-            f"no cluster has {workers} workers, {per_host} on a host, with {gpus} GPUs each and {ps_tasks} ps tasks"
+            f"No cluster has {workers} workers, {per_host} on a host, with {gpus} GPUs each and {ps_tasks} ps tasks."
         )
     if local_parameter_device not in ("cpu", "gpu"):
-        raise ValueError(f"local_parameter_device is 'cpu' or 'gpu', not {local_parameter_device!r}")
+        raise ValueError(f"local_parameter_device is 'cpu' or 'gpu', not {local_parameter_device!r}.")
     if local_parameter_device == "gpu" and (ps_tasks or not gpus):
-        raise ValueError("local_parameter_device='gpu' needs ps_tasks=0 and a worker with GPUs to hold the variables")
+        raise ValueError("local_parameter_device='gpu' needs ps_tasks=0 and a worker with GPUs to hold the variables.")
 
 
 def _devices(task: str, gpus: int) -> tuple[str, ...]:

@@ -73,10 +73,10 @@ def _kept(record: Record, step: int) -> Moments:
     assert record.trace is not None
     kept, count = len(record.trace.forward), len(record.started)
     if not -count <= step < count:
-        raise ValueError(f"there are {count} steps, and none with number {step}")
+        raise ValueError(f"There are {count} steps, and none with number {step}.")
     row = range(count)[step] - (count - kept)
     if row < 0:
-        raise ValueError(f"only the last step was kept, not step {step}: estimate(…, trace=True) keeps all")
+        raise ValueError(f"Only the last step was kept, not step {step}: estimate(…, trace=True) keeps all.")
     return Moments(*(column[row] for column in record.trace))
 
 

@@ -23,6 +23,7 @@ from dtflab.hardware.machines import Machines
 from dtflab.hardware.schedule import Schedule
 from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.sim import messages, models, pipelines, reductions, step_model
+from dtflab.sim.altered import is_factor, whole
 from dtflab.sim.cluster_models import ClusterModel, of_machines, without_trees
 from dtflab.sim.critical_path import critical_path
 from dtflab.sim.estimate_trace import of_reduction, of_schedule, step_stats
@@ -94,7 +95,10 @@ def estimate(
       ValueError: an argument that is not known, or numbers that do not go together; it says which there are.
     """
     _check_kinds(stragglers=(stragglers, Stragglers), input=(input, Input), parameters=(parameters, Parameters))
-    left_out, engine = _checked(mode, off, steps, parts, fusion_bytes), _engine(mode, engine)
+    _check_counts(steps=steps, parts=parts, micro_batches=micro_batches)
+    _check_counts(**{name: n for name, n in (("batch", batch), ("most_items", most_items)) if n is not None})
+    _check_counts(least=0, spares=spares, seed=seed)
+    left_out, engine = _checked(mode, off, fusion_bytes), _engine(mode, engine)
     given = parameters or _fitted()
     values = dataclasses.replace(given, **{name: 0.0 for off, name in _OFF.items() if off in left_out})
     profile, where = _profile(model, batch), _cluster(cluster)
@@ -184,7 +188,7 @@ def _pipeline(asked: _Asked, micro_batches: int) -> Estimate:
 def _last_step(schedule: Schedule, steps: int, step: int, _: Iterable[int]) -> StepStats:
     """All stages of the only step of which a schedule is kept."""
     if step not in (-1, steps - 1):
-        raise ValueError(f"only the last step of a pipeline is kept, not step {step}")
+        raise ValueError(f"Only the last step of a pipeline is kept, not step {step}.")
     return of_schedule(schedule)
 
 
@@ -195,19 +199,24 @@ def _engine(mode: str, asked: str | None) -> str:
     """The engine that simulates a mode."""
     there = ("events",) if mode in ("ps_async", "model_parallel", "pipeline") else ENGINES
     if asked is not None and asked not in there:
-        raise ValueError(f"engine={asked!r} does not simulate mode {mode!r}: take {' or '.join(map(repr, there))}")
+        raise ValueError(f"engine={asked!r} does not simulate mode {mode!r}: take {' or '.join(map(repr, there))}.")
     return asked or there[0]
 
 
-def _checked(mode: str, off: Iterable[str], steps: int, parts: int, fusion_bytes: float) -> frozenset[str]:
+def _checked(mode: str, off: Iterable[str], fusion_bytes: Any) -> frozenset[str]:
     left_out = frozenset([off] if isinstance(off, str) else off)
     for what, given, known in (("mode", {mode}, MODES), ("off", left_out, MECHANISMS)):
         if unknown := sorted(given - set(known)):
-            raise ValueError(f"{what}={unknown[0]!r} is not known; there are {', '.join(known)}")
-    for what, number, least in (("steps", steps, 1), ("parts", parts, 1), ("fusion_bytes", fusion_bytes, 0)):
-        if number < least:
-            raise ValueError(f"{what} is at least {least}, not {number}")
+            raise ValueError(f"{what}={unknown[0]!r} is not known; there are {', '.join(known)}.")
+    if not (is_factor(fusion_bytes) and fusion_bytes >= 0):
+        raise ValueError(f"fusion_bytes={fusion_bytes!r} is no number from 0 up.")
     return left_out
+
+
+def _check_counts(least: int = 1, **given: Any) -> None:
+    """Options that count something, from `least` up."""
+    for what, number in given.items():
+        whole(what, number, least)
 
 
 def _check_kinds(**given: tuple[Any, type]) -> None:
@@ -215,7 +224,7 @@ def _check_kinds(**given: tuple[Any, type]) -> None:
     for what, (value, kind) in given.items():
         if not isinstance(value, kind | None):
             example = "sim.lognormal(0.2)" if kind is Stragglers else f"a sim.{kind.__name__}(…)"
-            raise TypeError(f"{what} is {example}, not {value!r}")
+            raise TypeError(f"{what} is {example}, not {value!r}.")
 
 
 def _profile(model: Any, batch: int | None) -> Profile:
@@ -224,7 +233,7 @@ def _profile(model: Any, batch: int | None) -> Profile:
         return _named(model, 32 if batch is None else batch)
     loss = model if isinstance(model, Tensor | Profile) else getattr(model, "loss", None)
     if loss is None:
-        raise TypeError(f"model is a name of sim.models, a sim.Profile or the loss of a graph, not {model!r}")
+        raise TypeError(f"model is a name of sim.models, a sim.Profile or the loss of a graph, not {model!r}.")
     profile = loss if isinstance(loss, Profile) else _of_graph(loss, batch)
     return profile if batch in (None, profile.batch) else profile.with_batch(batch)
 
@@ -263,7 +272,7 @@ def _cluster(given: Any) -> ClusterModel:
     machines = given if isinstance(given, Machines) else getattr(given, "machines", None)
     if not isinstance(machines, Machines):
         raise TypeError(
-            f"cluster is a sim.cluster_model(…), Machines or a Cluster(clock='virtual'), not {type(given).__name__}"
+            f"cluster is a sim.cluster_model(…), Machines or a Cluster(clock='virtual'), not {type(given).__name__}."
         )
     return of_machines(machines)
 
@@ -306,9 +315,9 @@ def _required(cluster: ClusterModel, mode: str, spares: int, local_aggregation: 
     """How many workers' gradients a step needs."""
     workers = len(cluster.gpus) if local_aggregation else len(cluster.devices)
     if mode != "ps_sync_spares" and spares:
-        raise ValueError(f"spares={spares} has no meaning in mode {mode!r}: take 'ps_sync_spares'")
+        raise ValueError(f"spares={spares} has no meaning in mode {mode!r}: take 'ps_sync_spares'.")
     if not 0 <= spares < workers:
-        raise ValueError(f"of {workers} workers {spares} can't be spares: at least one must be waited for")
+        raise ValueError(f"Of {workers} workers {spares} can't be spares: at least one must be waited for.")
     return workers - spares
 
 

@@ -29,7 +29,7 @@ def halving_doubling_all_reduce_seconds(workers: int, nbytes: float, latency_s: 
     """Recursive halving, then doubling: log2 p exchanges each way, of n/2, n/4, … bytes. ValueError unless p = 2^k."""
     p = _positive("workers", workers)
     if p & (p - 1):
-        raise ValueError(f"recursive halving and doubling takes a power of two workers, not {p}: use ring or tree")
+        raise ValueError(f"Recursive halving and doubling takes a power of two workers, not {p}: use ring or tree.")
     return 2 * math.log2(p) * latency_s + 2 * (p - 1) / p * nbytes / bandwidth
 
 
@@ -47,7 +47,7 @@ def pipeline_bubble(stages: int, micro_batches: int) -> float:
 def exponential_order_statistic(k: int, n: int, mean: float = 1.0) -> float:
     """The expected k-th smallest of n independent exponential times: mean · (H_n − H_(n−k))."""
     if not 1 <= k <= n:
-        raise ValueError(f"the {k}-th of {n} times does not exist: 1 ≤ k ≤ n")
+        raise ValueError(f"The {k}-th of {n} times does not exist: 1 ≤ k ≤ n.")
     return mean * math.fsum(1 / i for i in range(n - k + 1, n + 1))
 
 
@@ -59,11 +59,11 @@ def mean_staleness(workers: int) -> int:
 def divergence_learning_rate(delay: int, curvature: float = 1.0) -> float:
     """Above this learning rate gradient descent on ½λx² diverges if gradients are `delay` steps old; λ: `curvature`."""
     if delay < 0:
-        raise ValueError(f"delay counts steps and is ≥ 0, not {delay}")
+        raise ValueError(f"delay counts steps and is ≥ 0, not {delay}.")
     return 2 * math.sin(math.pi / (2 * (2 * delay + 1))) / curvature
 
 
 def _positive(name: str, count: int) -> int:
     if count < 1:
-        raise ValueError(f"{name} must be at least 1, not {count}")
+        raise ValueError(f"{name} must be at least 1, not {count}.")
     return count

@@ -103,7 +103,7 @@ class Estimate:
     def critical_path(self) -> list[Part]:
         """What the last step waited for, part by part; they add up to its length. ValueError if asynchronous."""
         if self.mode == "ps_async":
-            raise ValueError("asynchronous workers have no step in common: no path is critical for all of them")
+            raise ValueError("Asynchronous workers have no step in common: no path is critical for all of them.")
         return self.path()
 
     def step_stats(self, step: int = -1, workers: Iterable[int] = range(4)) -> StepStats:

@@ -38,7 +38,7 @@ class Input:
 
     def __post_init__(self) -> None:
         if self.bytes_per_example < 0 or not self.bandwidth > 0:
-            raise ValueError(f"no file server sends {self.bytes_per_example} bytes an example at {self.bandwidth} B/s")
+            raise ValueError(f"No file server sends {self.bytes_per_example} bytes an example at {self.bandwidth} B/s.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,7 @@ class Parameters:
             low, high = one.metadata["range"]
             if not low <= getattr(self, one.name) <= high:
                 unit = one.metadata["unit"]
-                raise ValueError(f"{one.name} is {getattr(self, one.name)}, but lies between {low} and {high} {unit}")
+                raise ValueError(f"{one.name} is {getattr(self, one.name)}, but lies between {low} and {high} {unit}.")
 
 
 # Nothing is lost: what formulas speak of.

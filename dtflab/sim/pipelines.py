@@ -112,11 +112,11 @@ def run(job: Pipeline, factors: Array) -> tuple[Record, Schedule]:
 
 def _check(profile: Profile, stages: int, micro_batches: int) -> None:
     if len(profile.layers) < stages:
-        raise ValueError(f"{profile.name} has {len(profile.layers)} layers: too few for {stages} stages")
+        raise ValueError(f"{profile.name} has {len(profile.layers)} layers: too few for {stages} stages.")
     if not 1 <= micro_batches <= profile.batch:
-        raise ValueError(f"a batch of {profile.batch} can't be cut into {micro_batches} micro-batches")
+        raise ValueError(f"A batch of {profile.batch} can't be cut into {micro_batches} micro-batches.")
     if unknown := [layer.name for layer in profile.layers[:-1] if layer.output_bytes is None]:
-        raise ValueError(f"{profile.name} does not say how large the output of {unknown[0]} is: it can't be cut there")
+        raise ValueError(f"{profile.name} does not say how large the output of {unknown[0]} is: it can't be cut there.")
 
 
 def _stage(profile: Profile, device: str, times: Sequence[LayerTime], members: Sequence[int]) -> Stage:

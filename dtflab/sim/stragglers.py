@@ -27,11 +27,11 @@ class Stragglers:
 
     def __post_init__(self) -> None:
         if self.name not in _DRAWS:
-            raise ValueError(f"no distribution {self.name!r} of stragglers: {', '.join(_DRAWS)}")
+            raise ValueError(f"There is no distribution {self.name!r} of stragglers, but {', '.join(_DRAWS)}.")
         if self.size < 0 or (self.name == "uniform" and self.size > 1):
-            raise ValueError(f"{self.name} stragglers of size {self.size} would compute in negative time")
+            raise ValueError(f"{self.name.capitalize()} stragglers of size {self.size} would compute in negative time.")
         if self.name == "pareto" and self.size <= 1:
-            raise ValueError(f"pareto stragglers need a shape above 1, or their mean is infinite: not {self.size}")
+            raise ValueError(f"Pareto stragglers need a shape above 1, or their mean is infinite: not {self.size}.")
 
     def factors(self, steps: int, devices: int, seed: int) -> np.ndarray[Any, Any]:
         """float64 `[steps, devices]`, ≥ 0: by how much each device's computing is longer in each step."""

@@ -84,7 +84,7 @@ def shards(profile: Profile, servers: int, strategy: str = "greedy", parts: int 
     ValueError for a strategy that is not known.
     """
     if strategy not in STRATEGIES:
-        raise ValueError(f"no strategy {strategy!r} places variables: {', '.join(STRATEGIES)}")
+        raise ValueError(f"No strategy {strategy!r} places variables: take {' or '.join(map(repr, STRATEGIES))}.")
     cut = [[piece for v in layer.variables for piece in _cut(v, parts)] for layer in profile.layers]
     placed = iter(STRATEGIES[strategy]([piece.bytes for each in cut for piece in each], servers))
     return [[piece._replace(server=next(placed)) for piece in each] for each in cut]
@@ -142,7 +142,7 @@ def _merged(times: Sequence[LayerTime], held: Sequence[list[Shard]], count: int)
 
 def _items(blocks: Sequence[_Block]) -> Items:
     if not any(block.shards for block in blocks):
-        raise ValueError("a network without variables has nothing to send, and nothing to train")
+        raise ValueError("A network without variables has nothing to send, and nothing to train.")
     groups = [(b, group) for b, block in enumerate(blocks) for group in block.shards]
     forward, ready = np.zeros(len(groups)), np.zeros(len(groups))
     last = {b: i for i, (b, _) in enumerate(groups)}  # the item after which block b can start

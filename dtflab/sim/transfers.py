@@ -190,5 +190,5 @@ def _depths(flow: Flow, wires: int) -> Array:
     while (depths[behind] <= depths[before]).any():
         np.maximum.at(depths, behind, depths[before] + 1)
         if depths.max() > used:
-            raise ValueError("routes go in a circle over some wires: no order serves them all")
+            raise ValueError("Routes go in a circle over some wires: no order serves them all.")
     return depths

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 from dtflab.graph import device_spec
@@ -22,7 +21,7 @@ from dtflab.hardware.parts import Bus, Network, Nic, Processor
 from dtflab.hardware.schedule import Plan
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession
-from dtflab.sim.altered import altered, first_worker, is_factor, with_local, with_workers
+from dtflab.sim.altered import altered, first_worker, is_factor, whole, with_local, with_workers
 from dtflab.sim.outcomes import Outcome, Outcomes, table
 from dtflab.sim.step_graph import StepGraph, planned, remembered, traced
 from dtflab.sim.step_tasks import StepFabric, computes, copy_of, plain, replicas, tasks_of
@@ -59,7 +58,7 @@ def what_if(
       ValueError: what is lacking, and how to get it. TypeError: `of` is none of these.
     """
     own = None if master is None else task_of(master)
-    batch = None if batch is None else _whole("batch", batch)
+    batch = None if batch is None else whole("batch", batch)
     if isinstance(of, BaseSession):
         return _of_session(of, cluster, fetches, feed_dict, batch, own, measured)
     if fetches is not None or feed_dict is not None:
@@ -149,8 +148,8 @@ class WhatIf:
           ValueError: unknown names, numbers that can't be, a batch or a number of workers that can't be changed.
         """
         asked: dict[str, Any] = {"network": network, "latency": latency, "bus": bus, "gpu": gpu, "cpu": cpu}
-        count = 1 if workers is None else _whole("workers", workers)
-        size = self.step.batch if batch is None else _whole("batch", batch)
+        count = 1 if workers is None else whole("workers", workers)
+        size = self.step.batch if batch is None else whole("batch", batch)
         machines = altered(self._populated(count), **asked)
         asked |= {"workers": workers, "batch": batch, "stragglers": stragglers}
         if stragglers is not None and not isinstance(stragglers, Mapping):
@@ -248,9 +247,3 @@ def _hit(name: str, factor: Any, devices: Sequence[str]) -> list[int]:
 def _several(value: Any) -> bool:
     """True for a list of values, of whatever kind; names and factors by name are one."""
     return isinstance(value, Iterable) and not isinstance(value, str | Mapping)
-
-
-def _whole(what: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{what}={value!r} is no whole number from 1 up.")
-    return int(value)

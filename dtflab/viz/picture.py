@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from dtflab.viz.palette import STYLE, STYLE_ALONE
-from dtflab.viz.style import DEFAULT, MARGIN, Style, current
+from dtflab.viz.style import MARGIN, Style, current
 from dtflab.viz.svg import Markup, join, number, tag
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]  # title, heads, rows
 
-WIDTH = DEFAULT.width
 # `hidden` is lifted by the style; where styles are removed, the image is shown in place of the drawing. (It needs a
 # value: JupyterLab's sanitizer drops empty attributes.)
 _PAGE_STYLE = (

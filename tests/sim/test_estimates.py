@@ -75,9 +75,9 @@ def test_a_step_can_be_shown_if_it_was_kept():
         )
         received = [n for each in stats.dev_stats for n in each.node_stats if n.node_name == "RecvTensor"]
         assert len(received) == 2 * len(SIZES)
-    with pytest.raises(ValueError, match="only the last step was kept"):
+    with pytest.raises(ValueError, match="Only the last step was kept"):
         estimate(NETWORK, there, 4, parameters=IDEAL).step_stats(0)
-    with pytest.raises(ValueError, match="there are 4 steps, and none with number 4"):
+    with pytest.raises(ValueError, match="There are 4 steps, and none with number 4"):
         found.step_stats(4)
 
 
@@ -106,7 +106,7 @@ def test_stages_of_a_pipeline_can_be_shown():
     assert [name for name, _ in devices[0] if name.startswith("forward")] == ["forward 0/0", "forward 0/1"]
     assert [sum(name == "RecvTensor" for name, _ in spans) for spans in devices] == [2, 4, 2]
     assert max(end for spans in devices for _, end in spans) == pytest.approx(found.step_times[-1], abs=1e-8)
-    with pytest.raises(ValueError, match="only the last step of a pipeline is kept"):
+    with pytest.raises(ValueError, match="Only the last step of a pipeline is kept"):
         found.step_stats(0)
 
 
@@ -153,15 +153,20 @@ def test_a_measured_rate_takes_the_place_of_the_roofline():
         ({"mode": "ps"}, "mode='ps' is not known; there are ps_sync, ps_async"),
         ({"off": ["magic"]}, "off='magic' is not known; there are overlap"),
         ({"mode": "ps_async", "engine": "vectorised"}, "engine='vectorised' does not simulate mode 'ps_async'"),
-        ({"steps": 0}, "steps is at least 1, not 0"),
-        ({"batch": 0}, "A batch has at least one example, not 0"),
-        ({"parts": 0}, "parts is at least 1, not 0"),
-        ({"mode": "allreduce", "fusion_bytes": -1}, "fusion_bytes is at least 0, not -1"),
+        ({"steps": 0}, "steps=0 is no whole number from 1 up."),
+        ({"steps": 1.5}, r"steps=1\.5 is no whole number"),
+        ({"batch": 2.5}, r"batch=2\.5 is no whole number from 1 up\."),
+        ({"seed": -1}, r"seed=-1 is no whole number from 0 up\."),
+        ({"most_items": 0}, r"most_items=0 is no whole number from 1 up\."),
+        ({"fusion_bytes": "all"}, "fusion_bytes='all' is no number from 0 up"),
+        ({"batch": 0}, "batch=0 is no whole number from 1 up"),
+        ({"parts": 0}, "parts=0 is no whole number from 1 up"),
+        ({"mode": "allreduce", "fusion_bytes": -1}, "fusion_bytes=-1 is no number from 0 up"),
         ({"off": "magic"}, "off='magic' is not known"),
         ({"spares": 2}, "spares=2 has no meaning in mode 'ps_sync'"),
-        ({"mode": "ps_sync_spares", "spares": 4}, "of 4 workers 4 can't be spares"),
-        ({"strategy": "fair"}, "no strategy 'fair' places variables: round_robin, greedy"),
-        ({"mode": "pipeline", "micro_batches": 11}, "a batch of 10 can't be cut into 11 micro-batches"),
+        ({"mode": "ps_sync_spares", "spares": 4}, "Of 4 workers 4 can't be spares"),
+        ({"strategy": "fair"}, "No strategy 'fair' places variables: take 'round_robin' or 'greedy'"),
+        ({"mode": "pipeline", "micro_batches": 11}, "A batch of 10 can't be cut into 11 micro-batches"),
         ({"mode": "allreduce", "algorithm": "star"}, "Unknown all-reduce algorithm 'star'"),
     ],
 )
@@ -183,7 +188,7 @@ def test_options_that_are_objects(options, message):
         estimate(NETWORK, cluster(2, 1), **options)
     with pytest.raises(TypeError, match=r"model is a name of sim\.models, .* not 3"):
         estimate(3, cluster(2, 1))
-    with pytest.raises(ValueError, match="no file server"):
+    with pytest.raises(ValueError, match="No file server"):
         Input(1e5, 0)
 
 
@@ -205,7 +210,7 @@ def test_a_batch_that_the_graph_leaves_open_is_that_which_is_asked_for():
 def test_a_cluster_must_be_one():
     with pytest.raises(TypeError, match=r"cluster is a sim\.cluster_model"):
         estimate(NETWORK, {"worker": 2}, parameters=IDEAL)
-    with pytest.raises(ValueError, match="no cluster has 0 workers"):
+    with pytest.raises(ValueError, match="No cluster has 0 workers"):
         cluster(0)
     with pytest.raises(ValueError, match="needs ps_tasks=0 and a worker with GPUs"):
         cluster(1, 1, local_parameter_device="gpu")

@@ -105,7 +105,7 @@ def test_gradient_descent_on_old_gradients_diverges_just_above_the_bound(delay):
     [
         (lambda: formulas.halving_doubling_all_reduce_seconds(6, 1, 1, 1), "power of two workers, not 6"),
         (lambda: formulas.ring_all_reduce_seconds(0, 1, 1, 1), "workers must be at least 1, not 0"),
-        (lambda: formulas.exponential_order_statistic(3, 2), "the 3-th of 2"),
+        (lambda: formulas.exponential_order_statistic(3, 2), "The 3-th of 2"),
         (lambda: formulas.divergence_learning_rate(-1), "delay counts steps"),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 import dtflab as tf
 from dtflab import sim, viz
 from dtflab.sim.outcomes import HEADS
+from dtflab.viz.style import DEFAULT, MARGIN
 from tests.viz.texts import clipped, overlapping
 
 
@@ -41,7 +42,7 @@ def test_bars_are_as_long_as_they_took_on_one_scale(question):
     drawn = sorted(width for words, _, width in bars(picture) if words == "weights/read")
     took = [taken(one) for one in (base, slow)]
     room = max(drawn) / max(took[1]) * slow.makespan
-    assert room == pytest.approx(viz.picture.WIDTH - 2 * viz.picture.MARGIN - 256, abs=0.1)
+    assert room == pytest.approx(DEFAULT.width - 2 * MARGIN - 256, abs=0.1)
     expected = sorted(seconds / slow.makespan * room for seconds in took[0] + took[1])
     assert drawn == pytest.approx(expected, abs=0.02)
 
