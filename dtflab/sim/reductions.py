@@ -10,7 +10,7 @@ busiest wire; by events each message is sent when its sender has what it needs.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,6 +26,8 @@ from dtflab.sim.record import Log, Moments, Record
 from dtflab.sim.traffic import Array, Items, items, shards
 from dtflab.train.all_reduce_schedule import Message, Round, Schedule, schedule
 from dtflab.virtual.engine import Engine
+
+Sizes = tuple[tuple[int, int, int], ...]  # source, target and number of pieces of a round's messages
 
 
 class Reach(NamedTuple):
@@ -52,14 +54,17 @@ def reduction(
     layers = times(profile, cluster, devices[0], parameters)
     work = fused(overlapping(items(layers, shards(profile, 1)), parameters.overlap), fusion_bytes)
     plan, wiring = schedule(algorithm, len(devices)), Wiring(cluster, parameters)
-    pairs = {(m.source, m.target) for messages in (*plan.reduce, *plan.gather) for m in messages}
-    reach = {pair: _reach(wiring, devices[pair[0]], devices[pair[1]]) for pair in sorted(pairs)}
-    held = np.zeros(len(wiring.wires))
-    for message in (m for messages in (*plan.reduce, *plan.gather) for m in messages):
-        share = (message.last - message.first) / plan.pieces
-        for wire in reach[message.source, message.target].wires:
+    sent: Counter[tuple[int, int]] = Counter()  # messages from one device to another, and the pieces in them
+    pieces: Counter[tuple[int, int]] = Counter()
+    for source, target, first, last in (m for messages, _ in _rounds(plan) for m in messages):
+        sent[source, target] += 1
+        pieces[source, target] += last - first
+    reach = {pair: _reach(wiring, devices[pair[0]], devices[pair[1]]) for pair in sorted(sent)}
+    held, nbytes = np.zeros(len(wiring.wires)), work.push_bytes.sum() / plan.pieces
+    for pair, (wires, _) in reach.items():
+        for wire in wires:
             one = wiring.wires[wire]
-            held[wire] += len(work.names) * one.overhead_s + share * work.push_bytes.sum() / one.bandwidth
+            held[wire] += sent[pair] * len(work.names) * one.overhead_s + pieces[pair] * nbytes / one.bandwidth
     bandwidth = cluster.processor.memory_bandwidth
     return Reduction(
         batch=profile.batch,
@@ -138,13 +143,13 @@ def _moments(start: Array, forward: Array, ready: Array, whole: Array) -> Moment
 def _seconds(job: Reduction) -> tuple[float, float]:
     """Seconds of an all-reduce: fixed, and per byte of the tensor. Each round is as slow as its busiest wire."""
     fixed = per_byte = 0.0
-    known: dict[Round, tuple[float, float]] = {}
+    known: dict[Sizes, tuple[float, float]] = {}
     for messages, adds in _rounds(job.schedule):
-        shape = tuple(m._replace(first=0, last=m.last - m.first) for m in messages)
+        shape = tuple((source, target, last - first) for source, target, first, last in messages)
         if shape not in known:
             known[shape] = _round_seconds(job, shape)
         fixed += known[shape][0]
-        share = max(m.last for m in shape) / job.schedule.pieces
+        share = max(pieces for _, _, pieces in shape) / job.schedule.pieces
         per_byte += known[shape][1] + adds * share * job.sum_s_per_byte
     return fixed, per_byte
 
@@ -155,15 +160,15 @@ def _rounds(plan: Schedule) -> Iterator[tuple[Round, bool]]:
     yield from ((messages, False) for messages in plan.gather)
 
 
-def _round_seconds(job: Reduction, messages: Sequence[tuple[int, int, int, int]]) -> tuple[float, float]:
+def _round_seconds(job: Reduction, messages: Sizes) -> tuple[float, float]:
     load: Counter[int] = Counter()
     overhead: defaultdict[int, float] = defaultdict(float)
     latest = 0.0
-    for source, target, first, last in messages:
+    for source, target, pieces in messages:
         wires, latency_s = job.reach[source, target]
         latest = max(latest, latency_s + sum(job.wires[wire].overhead_s for wire in wires))
         for wire in wires:
-            load[wire] += last - first
+            load[wire] += pieces
             overhead[wire] += job.wires[wire].overhead_s
     per_byte = max(count / job.wires[wire].bandwidth for wire, count in load.items()) / job.schedule.pieces
     return max(latest, max(overhead.values())), per_byte

@@ -64,6 +64,7 @@ class _Band:
 
     def __init__(self, course: Course, y: float, width: float, start: float, end: float, first: bool) -> None:
         self.course, self.y, self.width = course, y, width
+        self.most = course.most
         self._first = first  # it carries the times
         self._start, self._seconds = start, (end - start) or 1e-6
         self.left, self.right = min(212.0, max(width * 0.32, 172.0)), width - 16
@@ -82,12 +83,12 @@ class _Band:
 
     def level(self, elements: float) -> float:
         """The y of so many elements; the fullest it was, or could be, stays a little below the top."""
-        top = self.course.capacity if self._shows_capacity() else max(self.course.most, 1)
+        top = self.course.capacity if self._shows_capacity() else max(self.most, 1)
         return self.bottom - elements / top * (_PLOT - 14)
 
     def _shows_capacity(self) -> bool:
         """A capacity far above what was ever there would leave nothing to see."""
-        return self.course.capacity > 0 and not 0 < _MOST_EMPTY * self.course.most < self.course.capacity
+        return self.course.capacity > 0 and not 0 < _MOST_EMPTY * self.most < self.course.capacity
 
     def draw(self) -> Iterator[Markup]:
         yield tag("rect", x=0, y=self.y, width=self.width, height=self.height, rx=6, class_="band")
@@ -138,7 +139,7 @@ class _Band:
                   stroke="none")  # fmt: skip
         yield tag("path", d=line, class_="level", style="fill:none", stroke=colour.line)
         yield tag("path", d=f"M{number(self.left)} {base}H{number(self.right)}", class_="grid")
-        high = course.most
+        high = self.most
         marked = {high: f"{high:,}", 0: "0 elements"}
         if self._shows_capacity():
             marked[course.capacity] = f"capacity {course.capacity:,}"

@@ -188,18 +188,24 @@ def _untangle(block: Block, order: Sequence[str], after: Mapping[str, Sequence[s
 
 
 def _tangled(block: Block, home: Mapping[str, int], after: Mapping[str, Sequence[str]]) -> set[int]:
-    """Children on cycles, or between cycles: what is left when first and last ones are taken away repeatedly."""
-    children = range(len(block.children))
-    links = {
-        (home[a], home[b]) for a in block.ops for b in after[a] if b in home and home[a] != home[b]
-    }  # fmt: skip
-    left = set(children)
-    while True:
-        inner = {(a, b) for a, b in links if a in left and b in left}
-        keep = {a for a, _ in inner} & {b for _, b in inner}
-        if keep == left or not keep:
-            return keep
-        left = keep
+    """Children on cycles, or between cycles: what is left when first and last ones are taken away one by one."""
+    behind: list[set[int]] = [set() for _ in block.children]
+    before: list[set[int]] = [set() for _ in block.children]
+    for a, b in ((home[op], home[target]) for op in block.ops for target in after[op] if target in home):
+        if a != b:
+            behind[a].add(b)
+            before[b].add(a)
+    left = {child for child in range(len(block.children)) if behind[child] and before[child]}
+    gone = [child for child in range(len(block.children)) if child not in left]
+    while gone:
+        child = gone.pop()
+        for near, links in ((behind, before), (before, behind)):
+            for other in near[child]:
+                links[other].discard(child)
+                if other in left and not links[other]:
+                    left.remove(other)
+                    gone.append(other)
+    return left
 
 
 def _parts(ops: Sequence[str], home: Mapping[str, int], after: Mapping[str, Sequence[str]]) -> dict[str, int]:

@@ -26,13 +26,13 @@ def a_round(messages, reach):
 
 
 def test_a_round_takes_the_overheads_of_its_longest_way():
-    fixed, per_byte = a_round([(0, 1, 0, 2)], {(0, 1): (0, 1)})
+    fixed, per_byte = a_round([(0, 1, 2)], {(0, 1): (0, 1)})
     assert fixed == 2 * (LATENCY + OVERHEAD) and per_byte == 2 / 100.0 / 4
 
 
 def test_a_round_takes_the_overheads_of_its_busiest_wire():
     ways = {(source, 9): (0,) for source in range(5)}
-    fixed, per_byte = a_round([(source, 9, 0, 1) for source in range(5)], ways)
+    fixed, per_byte = a_round([(source, 9, 1) for source in range(5)], ways)
     assert fixed == 5 * OVERHEAD > LATENCY + OVERHEAD and per_byte == 5 / 100.0 / 4
 
 

@@ -128,3 +128,14 @@ def test_many_queues_now():
     picture = tf.viz.queues_now([held("a_long_name_" * 9 + str(n), waiting=waiting) for n in range(50)])
     assert "the first 20 are drawn" in " ".join(texts(picture)) and "and 56 more" in texts(picture) and fits(picture)
     assert len(picture.tables[0][2]) == 50
+
+
+def test_a_queues_highest_level_is_sought_a_few_times_whatever_happened(monkeypatch):
+    """It is sought among all events; for each event again, a long watch would take minutes."""
+    sought = []
+    most = queue_course.Course.most
+    monkeypatch.setattr(
+        queue_course.Course, "most", property(lambda course: sought.append(course) or most.fget(course))
+    )
+    tf.viz.queues(seen_of(queues=[event(float(n), "put", 1, n + 1, cap=500) for n in range(400)]))
+    assert 0 < len(sought) < 10

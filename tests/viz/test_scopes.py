@@ -1,8 +1,10 @@
 import itertools
 import random
+from types import SimpleNamespace
 
 import pytest
 
+from dtflab.viz import scopes
 from dtflab.viz.scopes import blocks
 
 
@@ -93,3 +95,36 @@ def check_no_cycle(block, edges):
     for child in block.children if block.is_open else ():
         if child.is_open:
             check_no_cycle(child, edges)
+
+
+def tangled(after):
+    """Which of the children are on or between cycles; child n is the op n."""
+    ops = [str(op) for op in range(len(after))]
+    block = SimpleNamespace(children=ops, ops=ops)
+    links = {str(op): [str(target) for target in targets] for op, targets in enumerate(after)}
+    return scopes._tangled(block, {op: int(op) for op in ops}, links)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tangled_is_who_comes_from_a_cycle_and_leads_to_one(seed):
+    chance = random.Random(seed)
+    count = chance.randrange(1, 14)
+    after = [[b for b in range(count) if chance.random() < 1.3 / count] for _ in range(count)]
+    reached = []
+    for child in range(count):
+        found, new = set(), {other for other in after[child] if other != child}
+        while new:
+            found |= new
+            new = {b for a in new for b in after[a] if a != b} - found
+        reached.append(found)
+    cycles = {child for child in range(count) if child in reached[child]}
+    behind = {other for child in cycles for other in reached[child]}
+    assert tangled(after) == {child for child in behind if reached[child] & cycles}
+
+
+def test_a_long_chain_is_peeled_once():
+    """Not looked at as a whole for each op that goes: that would take an hour here."""
+    count = 100_000
+    chain = [[op + 1] for op in range(count - 1)] + [[]]
+    assert tangled(chain) == set()
+    assert tangled([*chain[:-1], [count - 2]]) == {count - 2, count - 1}
