@@ -215,6 +215,7 @@ class PaceHook(SessionRunHook):
         self._tell(session, self._pace.fail)
 
     def _tell(self, session: Any, ops: list[Operation]) -> None:
-        self._coord.request_stop()  # of the own rounds first: that tokens are closed is no error of theirs
+        if self._pace.rounds is not None:
+            self._coord.request_stop()  # of them first: that tokens are closed is no error of theirs
         with contextlib.suppress(errors.OpError, RuntimeError):  # the session may be what has failed
             session.run(ops, options=RunOptions(timeout_in_ms=int(_GOODBYE * 1000)))

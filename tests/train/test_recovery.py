@@ -316,6 +316,32 @@ def test_a_failed_preparation_leaves_no_session_behind():
 # -- what TensorFlow does otherwise -----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(None, "end"), (StopIteration, "end"), (errors.OutOfRangeError, "end"), (ZeroDivisionError, "fail")],
+)
+def test_a_hook_is_told_how_the_training_ended(error, told):
+    """TensorFlow tells only of a good end. A hook of another family, which need not have `fail`, does no harm."""
+
+    class Hook(tf.train.SessionRunHook):
+        end = lambda self, session: calls.append(("end", session.run(c)))  # noqa: E731
+        fail = lambda self, session: calls.append(("fail", session.run(c)))  # noqa: E731
+
+    class Other:
+        begin = end = lambda *_: None
+        after_create_session = before_run = after_run = lambda *_: None
+
+    c, calls = tf.constant(3), []
+    with (
+        contextlib.suppress(ZeroDivisionError),
+        tf.train.SingularMonitoredSession(hooks=[Other(), Hook()]) as session,
+    ):
+        session.run(c)
+        if error is not None:
+            raise error(None, None, "the end") if error is errors.OutOfRangeError else error
+    assert calls == [(told, 3)]
+
+
 def test_after_a_loss_a_step_function_gets_the_new_session():
     """TensorFlow gives it the one that it has closed."""
     c = tf.constant(3)
