@@ -30,6 +30,7 @@ _MARKERS = "osD^vPX"
 _DOTS = 100  # units per inch
 _POINT = 72 / _DOTS  # points of matplotlib in a unit of a drawing
 _NAME = 15.0  # units from one name to the next
+_LABEL = 18.0  # units that the label of the values is high, with what lies between it and the axis
 _LEAST_HEIGHT = 1.8  # inches that are left to a figure on a narrow page
 _MOST_MARKERS = 16  # more points than this, and only some of them are marked
 _MOST_NUMBERS = 12  # along a logarithmic axis
@@ -73,6 +74,8 @@ def curve(
         axes.locator_params(axis="x", integer=True)
     _scale(axes, np.concatenate([*lines.values()]))
     _name_ends(figure, axes, x, lines)
+    if not title:  # it keeps room for the label on top of the axis, which the layout does not see
+        figure.get_layout_engine().set(rect=(0, 0, 1, 1 - _LABEL / (_DOTS * size[1])))
     return figure  # type: ignore[no-any-return]
 
 

@@ -98,6 +98,13 @@ def test_values_far_from_each_other_have_an_axis_that_begins_at_0(values, begins
     assert low == begins if begins is not None else low not in (0.0,) and low <= np.nanmin(values)
 
 
+@pytest.mark.parametrize("title", ["", "a title"])
+def test_the_label_on_top_of_the_axis_is_within_the_figure(title):
+    figure = viz.curve([0, 1], {"a": [1.0, 2.0]}, "step", "loss", title=title)
+    FigureCanvasAgg(figure).draw()
+    assert figure.axes[0].yaxis.label.get_window_extent().y1 <= figure.bbox.y1
+
+
 def test_counts_have_whole_numbers_along_both_axes():
     figure = viz.curve(range(4), {"version": [1, 1, np.nan, 2]}, "query", "version that answered")
     FigureCanvasAgg(figure).draw()
