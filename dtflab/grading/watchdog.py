@@ -13,8 +13,8 @@ import ctypes
 import math
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,16 +85,28 @@ def _wait(done: Event, seconds: float, wall: float) -> float:
 
 def _stop(ident: int, thread: Thread, done: Event, leaving: threading.Lock) -> bool:
     """Raise Stopped in a thread until it has ended; False if it does not. One that is leaving is let go."""
-    for _ in range(_ATTEMPTS):
-        patience = REAL.now() + _AGAIN
-        while _takes_turns(ident) and REAL.now() < patience and not done.wait(0.001):
-            pass
-        with leaving:
-            if not done.is_set():
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Stopped))
-        if done.wait(_AGAIN) or not thread.is_alive():
-            return True
+    with _lost_without_a_word():
+        for _ in range(_ATTEMPTS):
+            patience = REAL.now() + _AGAIN
+            while _takes_turns(ident) and REAL.now() < patience and not done.wait(0.001):
+                pass
+            with leaving:
+                if not done.is_set():
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Stopped))
+            if done.wait(_AGAIN) or not thread.is_alive():
+                return True
     return False
+
+
+@contextmanager
+def _lost_without_a_word() -> Iterator[None]:
+    """Stopped may come inside `__del__` or a weak reference's callback, which can't raise it. It is raised again."""
+    before = sys.unraisablehook
+    sys.unraisablehook = lambda lost: None if lost.exc_type is Stopped else before(lost)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def _takes_turns(ident: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -50,6 +51,28 @@ def test_a_loop_that_catches_everything_once_is_stopped():
 
     outcome = watchdog.call(stubborn, SOON)
     assert outcome.stopped and not outcome.left_running and caught == [watchdog.Stopped]
+
+
+def test_who_is_stopped_in_a_callback_of_the_garbage_collector_is_stopped_again(capfd):
+    """Python can't raise there, and has only words for it: pytest makes a failure of them."""
+
+    class Thing:
+        pass
+
+    def forever(_=None):
+        while True:
+            pass
+
+    def answer():
+        thing = Thing()
+        told = weakref.ref(thing, forever)
+        del thing  # the first attempt ends in the callback
+        assert told() is None
+        forever()
+
+    outcome = watchdog.call(answer, 0.1)
+    assert outcome.stopped and not outcome.left_running
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_deaf_call_is_left_behind(monkeypatch):
