@@ -35,6 +35,17 @@ def texts(shown):
     return [bundle["text/plain"] for bundle in shown[1:]]  # the first one is the sliders
 
 
+def move_on_while_it_draws(draw, begun, goes_on):
+    """The slider goes to 1, and to 2 while the picture of 1 is being made."""
+    one = explore(draw, n=Slider([0, 1, 2], 0, "Look."))
+    one._ipython_display_()
+    one.set(n=1)
+    assert begun.wait(WAIT)
+    one.set(n=2)
+    goes_on.set()
+    assert one.still.wait(WAIT)
+
+
 def test_a_picture_is_there_before_anything_moves(shown):
     explore(
         lambda n: viz.loads("Bytes", {"now": {"/job:ps/task:0": n}}), n=Slider([1, 2], 2, "Look.")
@@ -86,13 +97,7 @@ def test_an_error_names_the_values_that_were_drawn_not_those_of_now(shown):
             raise ValueError("one")
         return str(n)
 
-    one = explore(draw, n=Slider([0, 1, 2], 0, "Look."))
-    one._ipython_display_()
-    one.set(n=1)
-    assert begun.wait(WAIT)
-    one.set(n=2)
-    goes_on.set()
-    assert one.still.wait(WAIT)
+    move_on_while_it_draws(draw, begun, goes_on)
     assert texts(shown)[1:] == ["draw(n=1): ValueError: one", "2"]
 
 
@@ -128,13 +133,7 @@ def test_a_picture_that_comes_bit_by_bit_is_given_up_for_a_newer_one(shown):
         yield f"{n} b"
         yield f"{n} c"
 
-    one = explore(draw, n=Slider([0, 1, 2], 0, "Look."))
-    one._ipython_display_()
-    one.set(n=1)
-    assert begun.wait(WAIT)
-    one.set(n=2)
-    goes_on.set()
-    assert one.still.wait(WAIT)
+    move_on_while_it_draws(draw, begun, goes_on)
     assert texts(shown) == ["0 a", "0 b", "0 c", "1 a", "1 b", "2 a", "2 b", "2 c"]
 
 
