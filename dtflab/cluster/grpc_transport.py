@@ -49,6 +49,7 @@ _METADATA = (("tf-rpc", "1"),)
 _Done = Callable[[bytes, errors.OpError | None], Any]  # with the answer, or its error
 _MAX_TEXT = 3000  # TensorFlow's limit; metadata has 8 KiB
 _NEVER_SENT = "failed to connect"  # gRPC's words for that
+_CUT_OFF = "CANCELLED"  # its word for a call that meets a server as it stops; whoever gives up says more
 _STATUS = {status.value[0]: status for status in grpc.StatusCode}
 
 
@@ -134,6 +135,8 @@ class _Wire:
     def _error(self, error: Any) -> errors.OpError:
         """The class of `errors` for a failed call."""
         code, text = error.code().value[0], error.details() or ""
+        if code == errors.CANCELLED and text == _CUT_OFF:
+            code, text = errors.UNAVAILABLE, "it ended while the call was on its way"
         # A lost connection is grpc's own message; an unavailable task further away has its name in it.
         if code == errors.UNAVAILABLE and "/job:" not in text:
             text = (

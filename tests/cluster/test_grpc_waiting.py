@@ -97,3 +97,18 @@ def test_ctrl_c_ends_a_step_elsewhere():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("interrupted\n5\n", "")
+
+
+def test_a_call_that_meets_a_server_as_it_stops(lab):
+    """gRPC ends it with a bare CANCELLED, as if its caller had given up; who recovers looks for UNAVAILABLE."""
+    answers = []
+    worker = lab.worker(0)
+    worker.get_status()  # connected
+    server = lab.serving[0]._server
+    with server._state.lock:  # nobody takes calls while we hold it
+        for step in range(3):
+            worker.recv_tensor(step, "never sent", lambda value, error: answers.append(error))
+        ended = server.stop(0)
+        until(lambda: len(answers) >= 2, "those are told whom nobody had taken")
+    assert [type(error) for error in answers[:2]] == [errors.UnavailableError] * 2
+    ended.wait()
