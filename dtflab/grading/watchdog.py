@@ -16,15 +16,19 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from dtflab import virtual
 from dtflab.grading.meter import Meter, processor_seconds
 from dtflab.machine.clock import REAL, Event, Thread
+from dtflab.virtual.clock import VirtualClock, held_back
 
-_AGAIN = 0.5  # seconds between two attempts to stop a thread: it may have a cluster to stop before it ends
+_AGAIN = 0.5  # seconds that count between two attempts to stop a thread: it may have a cluster to stop before it ends
 _ATTEMPTS = 4
+_LOOKS = 500  # of 1 ms each, and more on a busy machine, for a moment at which a thread is not in virtual time
 _VIRTUAL_TIME = str(Path(virtual.__file__).parent)
+_TO_BE_ENDED = {VirtualClock._wait_in_event.__code__, VirtualClock.stop.__code__}
 
 
 # The time is up. `except Exception` lets it pass, and a thread may end with it without a word.
@@ -46,12 +50,13 @@ class Outcome:
 def call(function: Callable[[], Any], seconds: float, wall: float = math.inf) -> Outcome:
     """Call `function()` for at most `seconds` that count, and `wall` seconds of the clock. Ctrl-C stops it, too."""
     outcome, done, leaving = Outcome(), REAL.event(), threading.Lock()
-    ident: list[int] = []
+    begun, ident = REAL.event(), list[int]()
 
     def run() -> None:
         ident.append(threading.get_ident())
         with suppress(Stopped):  # one that comes while another one is dealt with
             try:
+                begun.set()
                 outcome.value = function()
             except BaseException as error:
                 if not outcome.stopped:
@@ -63,6 +68,7 @@ def call(function: Callable[[], Any], seconds: float, wall: float = math.inf) ->
 
     thread = REAL.spawn(run, name="dtflab-answer")
     try:
+        begun.wait()  # on a busy machine a thread may be late: its seconds count from here on
         outcome.seconds = _wait(done, seconds, wall)
     finally:
         if not done.is_set():
@@ -87,13 +93,15 @@ def _stop(ident: int, thread: Thread, done: Event, leaving: threading.Lock) -> b
     """Raise Stopped in a thread until it has ended; False if it does not. One that is leaving is let go."""
     with _lost_without_a_word():
         for _ in range(_ATTEMPTS):
-            patience = REAL.now() + _AGAIN
-            while _takes_turns(ident) and REAL.now() < patience and not done.wait(0.001):
-                pass
-            with leaving:
-                if not done.is_set():
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Stopped))
-            if done.wait(_AGAIN) or not thread.is_alive():
+            for look in range(1, 1 + _LOOKS):
+                with leaving:
+                    if not done.is_set() and (look == _LOOKS or not _takes_turns(ident)):
+                        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Stopped))
+                        break
+                if done.wait(0.001):
+                    break
+            _wait(done, _AGAIN, math.inf)
+            if done.is_set() or not thread.is_alive():
                 return True
     return False
 
@@ -110,8 +118,18 @@ def _lost_without_a_word() -> Iterator[None]:
 
 
 def _takes_turns(ident: int) -> bool:
-    """Whether a thread is in the middle of virtual time: if it broke off there, nobody would have the next turn."""
-    frame = sys._current_frames().get(ident)
-    while frame is not None and not frame.f_code.co_filename.startswith(_VIRTUAL_TIME):
+    """Whether a thread is in the middle of virtual time: if it broke off there, nobody would have the next turn.
+
+    Who stands still until it is woken may break off, but in an event that others wait for, or while a clock stops.
+    """
+    frame, inside = sys._current_frames().get(ident), list[FrameType]()
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_VIRTUAL_TIME):
+            inside.append(frame)
         frame = frame.f_back
-    return frame is not None
+    return bool(inside) and not (_stands_still(inside[0]) and _TO_BE_ENDED.isdisjoint(one.f_code for one in inside))
+
+
+def _stands_still(frame: FrameType) -> bool:
+    """Whether it has come as far as the line that waits."""
+    return frame.f_code is held_back.__code__ and frame.f_lineno > frame.f_code.co_firstlineno

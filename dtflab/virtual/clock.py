@@ -14,7 +14,8 @@ sleeps. It then turns the engine again, on top of the event that it is in; whoev
 first has to wait until that is over.
 
 Rules: who is woken first runs first. If nothing that is going to happen can wake anybody, all who wait get a
-DeadlockError that says what they wait for. An error in an event goes to the guest who has waited longest.
+DeadlockError that says what they wait for; so does who looks again and again for what nobody will do. An error in an
+event goes to the guest who has waited longest.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import contextlib
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,12 @@ from dtflab.virtual.guests import Away
 
 EPOCH = 1_451_606_400.0  # the first of January 2016, in seconds since 1970: virtual time 0 for what shows a date
 STRETCH = 0.5  # real seconds after which the main thread looks for Ctrl-C
+LOOKS = 100  # for something that another thread has to do, while nothing is due: then it is a deadlock
+
+
+def held_back(baton: threading.Lock) -> None:
+    """Stand still until the baton comes. Who looks from outside knows by this frame that no turn is under way."""
+    baton.acquire()
 
 
 class _Turn:
@@ -53,6 +60,7 @@ class _Turn:
         self.number = 0  # of its waits: what would end an earlier one comes too late
         self.covered = 0  # waits of its thread, inside of events, that have to end before
         self.failed: BaseException | None = None  # instead of what it waits for
+        self.in_vain = 0  # looks of its thread, one after the other, when nothing was due but more of them
 
 
 class VirtualEvent:
@@ -150,6 +158,7 @@ class VirtualClock:
         self._threads: set[_Turn] = set()  # that were started and have not ended
         self._waiting: dict[_Turn, VirtualEvent] = {}  # who stands still, and for what; the first first
         self._woken: deque[_Turn] = deque()
+        self._resting = 0  # of those who wait, who will look again
         self._door = threading.Lock()  # over the two below
         self._inside = False  # the engine is being turned, or somebody takes a turn
         self._arrivals: deque[_Turn] = deque()  # guests that came meanwhile
@@ -175,6 +184,19 @@ class VirtualClock:
         if not 0 <= seconds < math.inf:
             raise ValueError(f"sleep({seconds!r}): give a finite number of seconds, 0 or more.")
         self._wait(VirtualEvent(self, f"{seconds:g} s to pass"), seconds)
+
+    def rest(self, seconds: float, what: str) -> None:
+        """Sleep between two looks for `what`. DeadlockError once nothing else has been due for LOOKS of them."""
+        me = self._my_turn()
+        me.in_vain = me.in_vain + 1 if self._all_rest(me) else 0
+        if me.in_vain > LOOKS:
+            me.in_vain = 0
+            raise DeadlockError(None, None, self._deadlock([(me.name, what)]))
+        self._resting += 1
+        try:
+            self._wait(VirtualEvent(self, what), seconds)
+        finally:
+            self._resting -= 1
 
     def event(self) -> VirtualEvent:
         return VirtualEvent(self)
@@ -314,7 +336,7 @@ class VirtualClock:
 
     def _stand_still(self, me: _Turn) -> None:
         if threading.current_thread() is not threading.main_thread():
-            me.baton.acquire()
+            held_back(me.baton)
             return
         try:
             while not me.baton.acquire(timeout=STRETCH):
@@ -430,10 +452,24 @@ class VirtualClock:
         if self._watch.somebody_may_come({turn.thread for turn in self._waiting}, self.engine.turned):
             REAL.sleep(0.001)
             return
-        own = [turn for turn, event in self._waiting.items() if event.what and not turn.guest]
-        shown = [(turn.name, event.what) for turn, event in self._waiting.items() if event.what or not own]
-        lines = [*self.waits(), *(f"{name} waits for {what or 'somebody to wake it'}" for name, what in shown)]
-        text = self._watch.text(self.engine.now, lines)
+        text = self._deadlock()
         others = [turn for turn in self._waiting if turn.guest]  # who mostly wait for the others to end
-        for turn in own or others or list(self._waiting):
+        for turn in self._own_waiting() or others or list(self._waiting):
             self._fail(turn, DeadlockError(None, None, text))
+
+    def _own_waiting(self) -> list[_Turn]:
+        return [turn for turn, event in self._waiting.items() if event.what and not turn.guest]
+
+    def _deadlock(self, also: Iterable[tuple[str, str]] = ()) -> str:
+        """Who waits for what."""
+        own = self._own_waiting()
+        shown = [(turn.name, event.what) for turn, event in self._waiting.items() if event.what or not own]
+        lines = [f"{name} waits for {what or 'somebody to wake it'}" for name, what in (*shown, *also)]
+        return self._watch.text(self.engine.now, [*self.waits(), *lines])
+
+    def _all_rest(self, me: _Turn) -> bool:
+        """True if nothing is due but looks of threads that rest, and no guest is free to change what they look at."""
+        if self._woken or self._arrivals or len(self.engine) > self._resting:
+            return False
+        inside = {turn.thread for turn in (me, *self._waiting)}
+        return not self._watch.somebody_may_come(inside, self.engine.turned)

@@ -11,6 +11,8 @@ import pytest
 import dtflab as tf
 from dtflab.grading import watchdog
 from dtflab.machine import clock
+from dtflab.virtual.clock import VirtualClock
+from tests.cluster.two_tasks import until
 
 SOON = 0.2  # seconds
 
@@ -83,7 +85,8 @@ def test_a_deaf_call_is_left_behind(monkeypatch):
     release.set()  # it ends; conftest.py looks
 
 
-def test_ctrl_c_stops_the_answer_and_gets_through(monkeypatch):
+@pytest.mark.parametrize("number", [1, 2], ids=["until it begins", "until it ends"])
+def test_ctrl_c_stops_the_answer_and_gets_through(number, monkeypatch):
     running = threading.Event()
     ended = threading.Event()
 
@@ -95,14 +98,14 @@ def test_ctrl_c_stops_the_answer_and_gets_through(monkeypatch):
             ended.set()
 
     class Interrupted(type(watchdog.REAL.event())):
-        """An event whose first wait is interrupted, as by Ctrl-C."""
+        """One of the waits is interrupted, as by Ctrl-C."""
 
         waits = 0
 
         def wait(self, timeout=None):
-            self.waits += 1
-            if self.waits == 1:
-                assert running.wait(5)
+            Interrupted.waits += 1
+            if Interrupted.waits == number:
+                assert running.wait(60)
                 raise KeyboardInterrupt
             return super().wait(timeout)
 
@@ -118,17 +121,24 @@ def test_the_limit_is_of_the_call_not_of_the_thread_before_it():
     assert time.monotonic() - began < 60
 
 
-def test_a_thread_that_did_not_get_to_begin_is_no_success(monkeypatch):
-    monkeypatch.setattr(watchdog.REAL, "spawn", lambda *args, **kwargs: None)
-    outcome = watchdog.call(lambda: 7, 0.0)
-    assert outcome.stopped and outcome.left_running and outcome.value is None
+def test_seconds_count_from_the_moment_at_which_the_thread_begins(monkeypatch):
+    """On a busy machine it may be late: then it has its time all the same, and can be stopped."""
+    spawn = watchdog.REAL.spawn
+
+    def late(target, **how):
+        return spawn(lambda: (time.sleep(SOON), target()), **how)
+
+    monkeypatch.setattr(watchdog.REAL, "spawn", late, raising=False)
+    assert watchdog.call(lambda: 7, SOON / 2).value == 7
+    outcome = watchdog.call(loop_for_ever, SOON / 2)
+    assert outcome.stopped and not outcome.left_running
 
 
 def test_a_call_that_is_slow_to_end_is_stopped_without_a_word(monkeypatch, capsys):
     monkeypatch.setattr(watchdog, "_AGAIN", 0.0)  # as on a busy machine: the next one comes while the thread ends
     for _ in range(20):
         assert watchdog.call(loop_for_ever, 0.01).stopped
-    time.sleep(0.1)
+    until(lambda: "dtflab-answer" not in {thread.name for thread in threading.enumerate()}, "all have ended")
     assert capsys.readouterr().err == ""
 
 
@@ -154,13 +164,25 @@ def test_an_answer_that_never_ends_in_virtual_time_takes_its_cluster_along():
         assert clock.current() is clock.REAL
 
 
-def test_who_waits_in_virtual_time_is_in_the_middle_of_it():
-    me, seen = threading.get_ident(), []
-    with tf.Cluster(worker=1, clock="virtual") as cluster:
-        cluster.at(1.0, lambda: seen.append(watchdog._takes_turns(me)))
-        tf.sim.sleep(2.0)
-        seen.append(watchdog._takes_turns(me))
-    assert seen == [True, False]
+def test_who_makes_an_event_is_in_the_middle_of_virtual_time_and_who_stands_still_is_not():
+    virtual, seen, maker = VirtualClock(), [], []
+
+    def event():
+        maker.append(threading.get_ident())
+        seen.append(watchdog._takes_turns(maker[0]))
+        virtual.sleep(1.0)
+
+    def look():
+        virtual.sleep(1.5)
+        seen.append(watchdog._takes_turns(maker[0]))  # it waits in the event
+        until(lambda: not watchdog._takes_turns(idle.ident), "it stands still")
+
+    idle, other = virtual.spawn(virtual.sleep, 3.0), virtual.spawn(look)
+    virtual.engine.at(1.0, event)
+    other.join()
+    idle.join()
+    virtual.stop()
+    assert seen == [True, True]
 
 
 def test_nobody_is_broken_off_in_the_middle_of_virtual_time(monkeypatch):
@@ -177,5 +199,6 @@ def test_nobody_is_broken_off_in_the_middle_of_virtual_time(monkeypatch):
         finally:
             stopped_after.append(len(asked))
 
+    monkeypatch.setattr(watchdog, "_AGAIN", 60.0)  # there is one attempt
     monkeypatch.setattr(watchdog, "_takes_turns", takes_turns)
     assert watchdog.call(answer, SOON).stopped and stopped_after == [4]
