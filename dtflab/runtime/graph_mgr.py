@@ -65,9 +65,8 @@ class StepContext:
 
     def state(self, node_name: str, make: Callable[[], Any]) -> Any:
         """What the kernel of that node keeps from step to step, as long as the session lives."""
-        if node_name not in self._kernel_state:
-            self._kernel_state[node_name] = make()
-        return self._kernel_state[node_name]
+        found = self._kernel_state.get(node_name)  # two steps may come at once: both get what the first has made
+        return self._kernel_state.setdefault(node_name, make()) if found is None else found
 
     def instantiate(self, function: FunctionAttr) -> FunctionCall:
         """The function of an attribute, bound to this device: `call(values, ctx=None)`. To be kept for many calls."""
