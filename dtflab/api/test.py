@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import socket
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +16,7 @@ from dtflab.api.benchmark import Benchmark, benchmark_config
 from dtflab.api.device_lib import list_local_devices as _list_local_devices
 from dtflab.api.test_case import TestCase, get_temp_dir
 from dtflab.cluster.cluster_spec import ClusterSpec as _ClusterSpec
+from dtflab.cluster.process import free_addresses as _free_addresses
 from dtflab.cluster.server import Server as _Server
 from dtflab.graph.gradients import gradients as _gradients
 from dtflab.graph.missing import missing as _missing
@@ -82,15 +81,6 @@ def create_local_cluster(
         for job, tasks in configs.items()
     }
     return made["worker"], made["ps"]
-
-
-def _free_addresses(count: int) -> list[str]:
-    """Addresses of this machine that nobody listens at now."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [f"localhost:{one.getsockname()[1]}" for one in sockets]
 
 
 def assert_equal_graph_def(

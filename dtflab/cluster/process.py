@@ -139,12 +139,29 @@ def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def free_addresses(count: int) -> list[str]:
-    """Addresses on this machine's loopback that nobody uses now."""
-    sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
+    """Addresses on this machine's loopback that nobody uses now, nor is given before whoever they are for is there.
+
+    On Linux a port that somebody is bound to without listening is given to nobody who asks for any, and yet to who
+    asks for this one, if both allow it, as servers do. So the last ports that were found here stay bound.
+    """
+    sockets = [_bound() for _ in range(count)]
     addresses = [f"localhost:{s.getsockname()[1]}" for s in sockets]
-    for s in sockets:
-        s.close()
+    _kept.extend(sockets)
+    while len(_kept) > (max(_KEPT, count) if sys.platform == "linux" else 0):
+        _kept.popleft().close()
     return addresses
+
+
+_KEPT = 128
+_kept: deque[socket.socket] = deque()
+
+
+def _bound() -> socket.socket:
+    """A socket on a free port of loopback, which does not listen there."""
+    found = socket.socket()
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    found.bind(("127.0.0.1", 0))
+    return found
 
 
 def _main(encoded: str) -> Any:

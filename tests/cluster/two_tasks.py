@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,14 +11,16 @@ from typing import Any
 
 import dtflab as tf
 from dtflab.cluster import grpc_transport
+from dtflab.cluster.process import free_addresses
 from dtflab.graph.apply_op import apply_op
+from dtflab.graph.garbage import current_frames
 from dtflab.runtime import transport
 from dtflab.runtime.local import make_devices
 from dtflab.runtime.master import Master
 from dtflab.runtime.worker import Worker
 
 HERE, THERE = "/job:lab/task:0", "/job:lab/task:1"
-_SETTLE = 30.0
+_SETTLE = 60.0
 
 
 class Task:
@@ -62,8 +65,8 @@ class GrpcLab(Lab):
 
     def __init__(self) -> None:
         super().__init__()
-        self.serving = [grpc_transport.serve(task, "localhost:0") for task in self.tasks]
-        self.addresses = [f"localhost:{serving.port}" for serving in self.serving]
+        self.addresses = free_addresses(len(self.tasks))  # theirs also between two lives of a task
+        self.serving = [grpc_transport.serve(*pair) for pair in zip(self.tasks, self.addresses, strict=True)]
         self._stubs: dict[int, Any] = {}
 
     def master(self, number: int) -> Any:
@@ -121,6 +124,23 @@ def until(condition: Callable[[], Any], what: str) -> Any:
         assert time.monotonic() < deadline, f"still not so after {_SETTLE:g} s: {what}"
         pause.wait(0.005)
     return value
+
+
+def interrupt_main(*places: str) -> None:
+    """Ctrl-C, as soon as the main thread stands still in a function of one of these names."""
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def stands() -> bool:
+        frame = current_frames()[main]
+        names = set()
+        while frame.f_back is not None:
+            names.add(frame.f_code.co_name)
+            frame = frame.f_back
+        return not names.isdisjoint(places)
+
+    until(stands, f"the main thread is in {places}")
+    signal.pthread_kill(main, signal.SIGINT)
 
 
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
