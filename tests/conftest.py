@@ -6,7 +6,6 @@ import contextlib
 import gc
 import os
 import signal
-import sys
 import threading
 import time
 import traceback
@@ -18,6 +17,7 @@ import hypothesis
 import pytest
 
 from dtflab.graph import scopes
+from dtflab.graph.garbage import current_frames
 from dtflab.hardware import catalogue
 from dtflab.machine import cards, clock, hosts
 
@@ -41,8 +41,12 @@ os.environ["DTFLAB_GPUS"] = "0"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No deadline: the machine may be busy. In CI the same examples each time, at home new ones.
-hypothesis.settings.register_profile("dtflab", deadline=None, derandomize=IN_CI, print_blob=True)
+# No deadline, and no complaint that examples are slow to make: the machine may be busy. In CI the same examples each
+# time, at home new ones.
+hypothesis.settings.register_profile(
+    "dtflab", deadline=None, derandomize=IN_CI, print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)  # fmt: skip
 hypothesis.settings.load_profile("dtflab")
 
 
@@ -148,7 +152,7 @@ def virtual_time_ends() -> Iterator[None]:
     clock._of_program[:] = [one for one in clock._of_program if one in before]
 
 
-SETTLE_S = 20.0  # for threads and processes that were told to stop and are on their way
+SETTLE_S = 60.0  # for threads and processes that were told to stop and are on their way
 
 
 @pytest.fixture(autouse=True)
@@ -164,9 +168,9 @@ def nothing_left_running() -> Iterator[None]:
 
 
 def _left(threads: set[threading.Thread], children: set[int]) -> list[str]:
-    frames = sys._current_frames()
-    lines = []
-    for thread in set(threading.enumerate()) - threads:
+    lines, new = [], set(threading.enumerate()) - threads
+    frames = current_frames() if new else {}
+    for thread in new:
         stack = [frame for frame, _ in traceback.walk_stack(frames[thread.ident])] if thread.ident in frames else []
         if not _idle_in_a_pool(stack):
             lines.append(f"thread {thread.name}\n" + "".join(traceback.format_stack(*stack[:1])))

@@ -15,8 +15,10 @@ is driven (`RARE_COLLECTION`), it waits for a hundred times as many new objects.
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from contextlib import ContextDecorator
+from types import FrameType
 
 _RARER = 100
 
@@ -67,3 +69,13 @@ class _RareCollection:
 
 NO_COLLECTION = _NoCollection()
 RARE_COLLECTION = _RareCollection()
+
+
+def current_frames() -> dict[int, FrameType]:
+    """What each thread is doing, by its ident.
+
+    Python 3.11 makes the frames under a lock of the interpreter. A collection there may run a finalizer that waits, and
+    a thread that begins or ends meanwhile would want the lock: nobody would ever go on.
+    """
+    with NO_COLLECTION:
+        return sys._current_frames()

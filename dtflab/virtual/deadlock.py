@@ -5,12 +5,12 @@ Rule: no false alarm. Who is not known to wait for virtual time might still brin
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Collection, Iterable
 from typing import Any
 
 from dtflab.graph import errors
+from dtflab.graph.garbage import current_frames
 from dtflab.machine.clock import REAL, OwnThread
 
 PATIENCE = 2.0  # real seconds in which a thread that nobody knows may turn out to be a guest
@@ -55,9 +55,6 @@ class Watch:
 
 
 def _joins(thread: Any) -> bool:
-    """True if a thread stands in a call of `threading`: it joins another, or waits for one in real time.
-
-    To be asked rarely: in Python 3.11, many calls of `_current_frames` beside busy threads stop the interpreter.
-    """
-    frame = sys._current_frames().get(thread.ident or 0)
+    """True if a thread stands in a call of `threading`: it joins another, or waits for one in real time."""
+    frame = current_frames().get(thread.ident or 0)
     return frame is not None and frame.f_globals.get("__name__") == threading.__name__

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 import pytest
 
 import dtflab as tf
-from dtflab.graph.garbage import NO_COLLECTION
+from dtflab.graph.garbage import NO_COLLECTION, current_frames
 
 
 @pytest.fixture(autouse=True)
@@ -63,3 +64,10 @@ def test_a_large_graph_is_taken_in_without_it():
         finally:
             gc.callbacks.remove(note)
     assert len(seen) < 40, "168 with nothing to prevent it, 6 between the stages"
+
+
+def test_what_threads_do_is_told_without_it(monkeypatch):
+    """Python 3.11 holds a lock of the interpreter meanwhile, for which a thread that begins or ends would wait."""
+    seen = []
+    monkeypatch.setattr(sys, "_current_frames", lambda: seen.append(gc.isenabled()) or {})
+    assert current_frames() == {} and seen == [False] and gc.isenabled()
