@@ -262,7 +262,7 @@ def test_a_patient_set_waits():
         waiter = threading.Thread(target=lambda: found.append(steps.finish()))
         waiter.start()
         session.run(put)
-        waiter.join(20)
+        waiter.join(60)
         assert found == [5.0]
 
 
@@ -271,7 +271,7 @@ def test_a_set_has_the_time_of_the_session():
     with tf.Session(config=tf.ConfigProto(operation_timeout_in_ms=30)) as session:
         with pytest.raises(tf.errors.DeadlineExceededError, match="take"):
             session.step_through(taken).finish()
-        assert session.run(tf.constant(1)) == 1
+        assert session.run(tf.constant(1), options=tf.RunOptions(timeout_in_ms=60_000)) == 1
 
 
 def test_tasks_show_who_waits_for_whom(tasks):
