@@ -54,6 +54,9 @@ class Clock(Protocol):
     def sleep(self, seconds: float) -> None:
         """Let that much time pass for the calling thread."""
 
+    def rest(self, seconds: float, what: str) -> None:
+        """Sleep between two looks for `what` another thread has to do; an error if it is known that nobody will."""
+
     def event(self) -> Event:
         """A new event, not set."""
 
@@ -105,6 +108,7 @@ class RealClock:
     # Found when they are called: tests of TF1 programs put others in their place.
     time = staticmethod(lambda: time.time())
     sleep = staticmethod(lambda seconds: time.sleep(seconds))
+    rest = staticmethod(lambda seconds, what: time.sleep(seconds))
     event = staticmethod(_Event)
 
     def thread(self, target: Callable[..., Any], *args: Any, name: str = "dtflab", daemon: bool = True) -> Thread:
@@ -161,6 +165,9 @@ class _Current:
 
     def sleep(self, seconds: float) -> None:
         current().sleep(seconds)
+
+    def rest(self, seconds: float, what: str) -> None:
+        current().rest(seconds, what)
 
     def event(self) -> Event:
         return current().event()

@@ -97,17 +97,18 @@ class _RecoverableSession(_WrappedSession):
         super().__init__(self._create_session())
 
     def _create_session(self) -> Any:
-        """Try until there is a session; says from time to time what keeps it from coming."""
-        reminded = self._clock.now()
+        """Try until there is a session; says what keeps it from coming, each time after twice as long."""
+        reminded, wait = self._clock.now(), timeouts.notice
         for pause in pauses(timeouts.recovery):
             try:
                 return self._sess_creator.create_session()
             except LOST as error:
                 _log_lost("An error was raised while a session was being created.", "of", "A", error)
-                if self._clock.now() - reminded >= timeouts.notice:
-                    reminded = self._clock.now()
+                if self._clock.now() - reminded >= wait:
+                    reminded, wait = self._clock.now(), 2 * wait
                     say(f"MonitoredSession still waiting for a session: {error.message}")
-            self._clock.sleep(pause)
+                reason = error.message
+            self._clock.rest(pause, f"a session: {reason}")
 
     def _check_stop(self) -> bool:
         """Like the session below; but what is lost is made anew, and what fails should stop instead of raising."""

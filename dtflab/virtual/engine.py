@@ -35,6 +35,10 @@ class Engine:
         """The event of that number, which has not come yet, will not come."""
         self._cancelled.add(number)
 
+    def __len__(self) -> int:
+        """How many events are to come."""
+        return len(self._heap) - len(self._cancelled)
+
     def turn(self) -> bool:
         """Make the next event; False if there is none."""
         while self._heap:

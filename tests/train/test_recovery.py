@@ -236,6 +236,9 @@ class Slept:
             self.event()
         self.seconds += seconds
 
+    def rest(self, seconds, what):
+        self.sleep(seconds)
+
 
 def test_who_waits_looks_again_soon_and_says_so_as_often_as_tensorflow(caplog):
     v = tf.Variable(1, name="waits_v")
@@ -274,18 +277,18 @@ def test_pauses_grow():
 
 
 def test_a_session_that_never_comes_is_told_of(monkeypatch):
-    said, clock, tries = [], Slept(), iter(range(20))
+    said, clock, tries = [], Slept(), iter(range(25))
 
     class Creator:
         def create_session(self):
-            if next(tries) < 15:
+            if next(tries) < 20:
                 raise errors.UnavailableError(None, None, "the ps is away")
             return "a session"
 
     monkeypatch.setattr("dtflab.train.wrapped_session.say", said.append)
     assert _RecoverableSession(Creator(), clock=clock)._sess == "a session"
-    assert said == ["MonitoredSession still waiting for a session: the ps is away"] * 2  # after 5 and 10 seconds
-    assert len(clock.pauses) == 15
+    assert said == ["MonitoredSession still waiting for a session: the ps is away"] * 2  # after 5 seconds and 10 more
+    assert len(clock.pauses) == 20
 
 
 def test_ctrl_c_ends_the_waiting():

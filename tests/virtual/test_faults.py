@@ -76,6 +76,29 @@ def test_a_killed_worker_goes_on_when_it_is_started_anew():
     assert len([moment for _, moment in times[1] if moment > 2.0]) > 10
 
 
+def test_who_waits_for_a_task_that_nobody_starts_anew_is_told_of_a_deadlock(capsys):
+    times = [[], []]
+    with two_workers() as cluster:
+        cluster.at(0.5, cluster.kill, "worker", 1)
+        with pytest.raises(
+            DeadlockError, match=r"client /job:worker/task:1 waits for a session: .* has lost"
+        ) as failed:
+            cluster.run(lambda client: counts(client, 500, times[client.index]))
+        assert "client /job:worker/task:0" not in str(failed.value)  # it has ended
+        assert times[0][-1][0] == 500 and cluster.now() < 200
+    assert 1 <= "".join(capsys.readouterr()).count("still waiting for a session") <= 6
+
+
+def test_who_waits_for_a_task_waits_as_long_as_something_is_due():
+    times = [[], []]
+    with two_workers() as cluster:
+        cluster.at(0.1, cluster.kill, "worker", 1)
+        cluster.at(5000.0, cluster.restart, "worker", 1)
+        cluster.at(9000.0, lambda: None)  # and then nothing any more
+        cluster.run(lambda client: counts(client, 100, times[client.index]))
+    assert times[1][-1][1] > 5000.0
+
+
 @pytest.mark.parametrize("factor", [0.5, 3.0])
 def test_a_slow_task_takes_that_many_times_as_long(factor):
     def seconds(slowed):
