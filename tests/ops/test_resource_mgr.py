@@ -79,6 +79,6 @@ def test_the_collector_may_delete_a_resource_while_another_is_made(resources):
 
     thread = threading.Thread(target=resources.lookup_or_create, args=("", "new", Thing, make), daemon=True)
     thread.start()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     assert [name for _, name, _ in resources.items()] == ["new"]

@@ -98,5 +98,5 @@ def test_a_picture_leaves_nothing_behind_not_even_for_another_thread():
         within = look(task("data"))
         other = threading.Thread(target=lambda: seen.append(look(task("data"))))
         other.start()
-        other.join(10)
+        other.join(60)
     assert seen == [before] == [look(task("data"))] and within.colour != before.colour
