@@ -37,6 +37,8 @@ def profile_of(row: Row, rows: Iterable[Row], batch: int, gmac: float | None = N
             return _of_words(row, batch)
         largest_MB, gmac = row.number("largest_variable_MB"), row.number("gmac_per_image") or gmac
         return _of_images(row.what, total_bytes(row), largest_MB, gmac, rows).with_batch(batch)
+    except UnknownError:  # names the row already
+        raise
     except ValueError as error:
         raise UnknownError(f"{row.what}: {error}") from None
 
@@ -64,7 +66,7 @@ def layers_of(profile: Profile, dense: bool, part: float) -> tuple[Layer, ...]:
 def total_bytes(row: Row) -> float:
     """Bytes of all variables in float32."""
     params = row.positive("params")
-    return params * 4 if params else row.need("fp32_MB") * 1e6
+    return params * 4 if params else row.need("fp32_MB", "params") * 1e6
 
 
 def _of_words(row: Row, batch: int) -> Profile:
@@ -73,9 +75,8 @@ def _of_words(row: Row, batch: int) -> Profile:
     said = row.text("attention")
     kind = next((kind for kind in ATTENTIONS if kind and kind in said), None)
     count = {"layers": row.layers, "units": int(row.need("units")), "vocab": int(row.need("vocab"))}
-    return Profile.from_table(
-        params=total_bytes(row) / 4, **count, attention=kind, steps=TIMES, batch=batch, name=row.what
-    )
+    params = None if row.text("params", "fp32_MB") == "" else total_bytes(row) / 4  # else what its layers add up to
+    return Profile.from_table(params=params, **count, attention=kind, steps=TIMES, batch=batch, name=row.what)
 
 
 def _of_images(name: str, nbytes: float, largest_MB: float | None, gmac: float | None, rows: Iterable[Row]) -> Profile:

@@ -239,12 +239,12 @@ class Predictor:
         processor, precision = gpu_of(point), precision_of(point)
         peak = processor.peak()  # in float32; it is taken that one precision gains the same on all GPUs
         near = [
-            (abs(math.log(rate.peak / peak)), rate.peak / peak / rate.per_second)
+            (rate.precision != precision, abs(math.log(rate.peak / peak)), rate.peak / peak / rate.per_second)
             for rate in self.rates.get(point.model_name, ())
-            if rate.precision == precision and max(rate.peak, peak) < ALIKE * min(rate.peak, peak)
+            if rate.precision in (precision, "fp32") and max(rate.peak, peak) < ALIKE * min(rate.peak, peak)
         ]
         if near:
-            return min(near)[1]
+            return min(near)[2]
         profile = self._profile(point)
         times = profile.times(processor, self.fitted.library.flop_efficiency)
         return sum(time.forward + time.backward for time in times) / profile.batch / units_of(point)
@@ -288,13 +288,16 @@ class Predictor:
 
     def _efficiency_from(self, point: Point, base: int) -> float:
         """Of `base` GPUs, which fill one host after the other."""
-        per_host = point.setup.count("gpus_per_node") or point.platform.count("gpus_per_node") or 1
-        hosts = max(1, base // per_host)
-        small = self.question(point, gpus=base, workers=None, nodes=hosts, gpus_per_node=base // hosts)
         large = self.question(point)
+        hosts = max(1, base // large.site.gpus)
+        fewer: dict[str, object] = {"gpus": base, "nodes": hosts, "gpus_per_node": base // hosts}
+        fewer |= dict.fromkeys(("workers", "workers_required", "backup"))
+        if point.setup.number("global_batch") is None:  # else fewer GPUs have more of it each
+            fewer["batch_per_gpu"] = batch_of(point)
+        small = self.question(point, **fewer)
         if large.gpus < base:
             raise UnknownError(f"{large.gpus} GPUs are fewer than the {base} that they are compared with")
-        return small.step_s / large.step_s
+        return (large.examples / large.step_s) / (small.examples / small.step_s)
 
     def sync_over_async(self, point: Point) -> float:
         """A synchronous step over one of a worker that waits for nobody."""

@@ -14,6 +14,7 @@ from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Bus, Processor
 from dtflab.sim.layers import TIMES, Layer
 from dtflab.sim.points import Point, Row, UnknownError, number
+from dtflab.sim.recurrent import is_split
 
 NIC = "10Gb/s"  # assumed where a platform's network is unpublished
 BATCH = 64.0  # examples per GPU, assumed where a setup has no batch
@@ -47,8 +48,10 @@ def batch_of(point: Point) -> float:
     """Examples per GPU and step; of the whole model, if it is split over GPUs."""
     setup, gpus = point.setup, math.prod(hosts_of(point))
     of_worker, workers = setup.positive("batch_per_worker"), setup.count("workers") or gpus
-    one = setup.positive("batch_per_gpu", "batch") or (of_worker and of_worker * workers / gpus)
     whole = setup.positive("global_batch")
+    if is_split(setup):
+        return setup.positive("batch_per_gpu", "batch") or of_worker or whole or BATCH
+    one = setup.positive("batch_per_gpu", "batch") or (of_worker and of_worker * workers / gpus)
     return one or (whole / gpus if whole else BATCH)
 
 

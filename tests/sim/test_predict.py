@@ -117,6 +117,26 @@ def test_efficiency_from_other_than_one_gpu():
     assert 0.6 < found < 1
 
 
+@pytest.mark.parametrize(
+    ("many", "few"),
+    [
+        (
+            {"workers_required": 50, "backup": 4, "batch_per_worker": 32},
+            {"workers_required": 8, "batch_per_worker": 32},
+        ),
+        ({"workers": 8, "gpus": 64, "nodes": 8, "batch_per_worker": 512}, {"gpus": 8, "nodes": 1, "batch_per_gpu": 64}),
+        ({"gpus": 64, "nodes": 8, "global_batch": 2048}, {"gpus": 8, "nodes": 1, "global_batch": 2048}),
+    ],
+)
+def test_efficiency_from_eight_gpus_compares_rates_of_one_gpu(many, few):
+    setup = {"platform": "bigbasin_p100_50gbe", "model": "resnet50", "ps_tasks": 8}
+    rates = [value("throughput", "images/s", {"single_gpu": 219}, **setup, **one) for one in (many, few)]
+    gpus = many.get("workers_required", 64)
+    found = value("scaling_efficiency_vs_8", given={"single_gpu": 219}, **setup, **many)
+    assert found == pytest.approx(rates[0] / gpus / (rates[1] / 8))
+    assert found < 1
+
+
 def test_spare_workers_help_until_their_gradients_cost_more():
     times = [value("median_step_time", "s", backup=spares, **K40) for spares in range(20)]
     assert value("argmin_backup_step_time", backup="0 to 19", **K40) == times.index(min(times)) > 0
@@ -162,6 +182,14 @@ def test_attention_of_the_top_layer_keeps_split_layers_waiting():
     assert 1 < top < bottom < 4
     step = value("step_time", "s", {"single_gpu_step": 2.4}, attention="standard (queries top layer)", **one)
     assert step == pytest.approx(2.4 / top)
+
+
+@pytest.mark.parametrize("batch", [{"batch": 128}, {"global_batch": 128}, {"batch_per_worker": 128, "workers": 1}])
+def test_a_split_network_has_one_batch_however_it_is_said(batch):
+    setup = {"platform": "k40m_server", "model": "nmt_4l_1024", "gpus": 4, "parallelism": "model: layers in turns"}
+    step = value("step_time", "s", {"single_gpu_step": 2.4}, **setup, **batch)
+    rate = value("throughput", "sentences/s", {"single_gpu_step": 2.4}, **setup, **batch)
+    assert rate == pytest.approx(128 / step)
 
 
 def test_a_sparse_step_costs_the_same_for_any_size_of_the_table():
@@ -404,6 +432,26 @@ def test_a_model_that_is_none_is_a_reason_to_skip(row, why):
     content = asked("throughput", "images/s", None, platform="dgx1_p100", model="resnet50", gpus=8)
     content["models"]["resnet50"] = row
     assert re.search(why, predictions(content).skipped["a"])
+
+
+def test_a_network_of_words_may_be_said_by_its_layers_alone():
+    content = asked(
+        "throughput", "tokens/s", {"single_gpu": 20000}, platform="dgx1_v100", model="gnmt_v2_4l_1024", gpus=8
+    )
+    given = predictions(content).values["a"]
+    del content["models"]["gnmt_v2_4l_1024"]["params"]  # 160 million; the layers add up to some more
+    assert predictions(content).values["a"] == pytest.approx(given, rel=0.05)
+    content["models"]["gnmt_v2_4l_1024"] = {}
+    reason = "model 'gnmt_v2_4l_1024' has no positive 'fp32_MB' or 'params'"
+    assert predictions(content).skipped == {"a": reason}
+
+
+def test_where_no_rate_of_sixteen_bits_is_known_one_of_float32_is_the_least():
+    content = asked("throughput", "images/s", {"single_gpu": 380}, platform="dgx1_v100", model="resnet50", gpus=1)
+    content["points"].append(copy.deepcopy(content["points"][0]) | {"id": "fp16", "given": None})
+    content["points"][1]["setup"]["precision"] = "fp16"
+    found = predictions(content).values
+    assert found["fp16"] == pytest.approx(found["a"], rel=1e-3)
 
 
 def test_grpc_does_not_fill_very_fast_cards_but_collectives_do():
