@@ -435,7 +435,12 @@ def test_a_reset_container_ends_what_waits_in_it(files):
     server = dtflab.train.Server.create_local_server()
     with dtflab.Graph().as_default():
         queue = dtflab.FIFOQueue(9, [dtflab.string], shapes=[()], shared_name="names")
-        _, line = dtflab.TextLineReader().read(queue)
+        reader, begun = dtflab.TextLineReader(), dtflab.FIFOQueue(1, dtflab.bool)
+        has_begun = begun.dequeue()
+        with dtflab.control_dependencies([queue.queue_ref.op, reader.reader_ref.op]):
+            tell = begun.enqueue(True)
+        with dtflab.control_dependencies([tell]):
+            _, line = reader.read(queue)
         errors: list[Any] = []
 
         def read() -> None:
@@ -444,10 +449,11 @@ def test_a_reset_container_ends_what_waits_in_it(files):
             errors.append(caught.value)
 
         with dtflab.Session(server.target) as session:
-            session.run(queue.size())
             thread = threading.Thread(target=read)
             thread.start()
+            session.run(has_begun)  # what begins after the reset has a queue of its own, and waits there
             dtflab.Session.reset(server.target)
             thread.join(60)
+            assert not thread.is_alive()
     server.stop()
     assert len(errors) == 1

@@ -66,10 +66,13 @@ def addresses_without_a_port(tf):
 def closing_a_session_ends_what_it_runs(tf):
     server = local_server(tf)
     queue = tf.FIFOQueue(1, tf.float32)
-    put, taken = queue.enqueue(1.0), queue.dequeue()
+    begun = tf.FIFOQueue(1, tf.bool)
+    put, has_begun = queue.enqueue(1.0), begun.dequeue()
+    with tf.control_dependencies([begun.enqueue(True)]):
+        taken = queue.dequeue()
     session = tf.Session(server.target)
     session.run(put)
-    session.run(taken)
+    session.run([taken, has_begun])
     found = []
 
     def wait() -> None:
@@ -80,7 +83,7 @@ def closing_a_session_ends_what_it_runs(tf):
 
     thread = threading.Thread(target=wait)
     thread.start()
-    thread.join(0.2)  # it waits: a session closed before that is refused otherwise, and ends the test
+    session.run(has_begun)  # a session closed before that would refuse the step otherwise
     session.close()
     thread.join()
     stop(server)

@@ -331,7 +331,9 @@ def loops(tf, home):
 def the_end_of_the_input(tf, home):
     number = tf.train.range_input_producer(3, num_epochs=1, shuffle=False, capacity=1).dequeue()
     sv, got = tf.train.Supervisor(logdir=home, save_model_secs=0), []
-    with sv.managed_session() as sess:
+    recorded = threading.Event()
+    with heard("Recording summary at step None.", lambda line: recorded.set()), sv.managed_session() as sess:
+        assert recorded.wait(60)  # a thread that begins when all is over does not record
         while not sv.should_stop():
             got.append(sess.run(number))
     return got, sv.should_stop()

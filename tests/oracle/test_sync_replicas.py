@@ -353,6 +353,7 @@ def test_monitored_sessions_with_the_hook():
     """Between-graph replication as programs have it: a chief, a worker, hooks that do the rest."""
     tf = dtflab
     shown: dict[int, Any] = {}
+    turn = threading.Barrier(2)  # who is a step ahead takes the other's token, and gives both gradients of the next
 
     def work(cluster: Any, index: int) -> None:
         with tf.Graph().as_default():
@@ -368,6 +369,7 @@ def test_monitored_sessions_with_the_hook():
                 target, index == 0, hooks=hooks, stop_grace_period_secs=1, log_step_count_steps=None
             ) as session:
                 while not session.should_stop():
+                    turn.wait(SECONDS)
                     shown[index] = session.run([train, w, step])[1:]
 
     with tf.Cluster(ps=1, worker=2) as cluster:
