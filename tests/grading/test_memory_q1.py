@@ -64,7 +64,10 @@ def test_every_right_answer_gets_full_marks(answer, monkeypatch):
 BAD = {
     "nothing": (lambda p, c, n, m: None, "settings gave up (None)"),
     "too few": (lambda p, c, n, m: growing(p, c, 1, m)[1:], "expected is a pair for each program"),
-    "numbers": (lambda p, c, n, m: [(i % c, None) for i in range(p)], "one of the settings is (0, None)"),
+    "numbers": (lambda p, c, n, m: [(i % c, None) for i in range(p)], "a setting has 0, which is no text"),
+    "no message": (lambda p, c, n, m: [("0", {"allow_growth": True})] * p, "True}, which is no tf.ConfigProto"),
+    "too many": (lambda p, c, n, m: [("0", None)] * 2 * p, " pairs; expected is a pair for each program"),
+    "names": (lambda p, c, n, m: [("/gpu:0", None)] * p, "CUDA_VISIBLE_DEVICES is a list of their numbers"),
     "too little": (
         lambda p, c, n, m: [(str(i % c), options(per_process_gpu_memory_fraction=0.5 * n / m)) for i in range(p)],
         "program 1 stopped: OOM when allocating tensor with shape[",

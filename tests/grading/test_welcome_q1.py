@@ -51,7 +51,26 @@ def with_a_chief(workers, steps):
             return sess.run(tf.Variable(0.0, name="counter"))
 
 
-@pytest.mark.parametrize("answer", [with_a_setter, with_a_chief])
+def with_a_monitored_session(workers, steps):
+    """The chief's session initializes; those of the others wait for it, and initialize what is local: nothing."""
+
+    def build():
+        with tf.device("/job:ps/task:0"):
+            return tf.Variable(0, name="counter")
+
+    def work(client):
+        add = build().assign_add(1)
+        with tf.train.MonitoredTrainingSession(client.target, client.is_chief) as sess:
+            for _ in range(steps):
+                sess.run(add)
+
+    with tf.Cluster(ps=1, worker=workers) as cluster:
+        cluster.run(work)
+        with tf.Graph().as_default(), tf.Session(cluster.target) as sess:
+            return sess.run(build())
+
+
+@pytest.mark.parametrize("answer", [with_a_setter, with_a_chief, with_a_monitored_session])
 def test_right_answers_of_other_kinds_have_full_marks(answer):
     score = tf.grade(Q1, answer)
     assert score == score.max, score.text
@@ -61,6 +80,16 @@ def test_right_answers_of_other_kinds_have_full_marks(answer):
 def test_an_answer_that_starts_nothing_has_no_marks(given):
     score = tf.grade(Q1, lambda workers, steps: given)
     assert score == 0 and "no session has used any variable of a cluster" in score.text
+
+
+def test_tasks_that_no_check_can_look_into_are_told():
+    def answer(workers, steps):
+        nothing = tf.no_op()
+        with tf.Cluster(ps=1, worker=1, engine="process") as cluster, tf.Session(cluster.target) as sess:
+            sess.run(nothing)
+        return workers * steps
+
+    assert "tasks were processes of their own" in tf.grade(Q1, answer).text
 
 
 def test_the_product_of_the_arguments_earns_nothing_for_who_adds():

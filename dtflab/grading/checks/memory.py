@@ -111,13 +111,16 @@ class Seen(NamedTuple):
 def _settings(case: Case, value: Any) -> list[tuple[str | None, Any]]:
     """The pairs that an answer gave; Wrong if they are no such."""
     expected = "expected is a pair for each program: a text for CUDA_VISIBLE_DEVICES, and a tf.ConfigProto."
-    if not isinstance(value, list | tuple) or len(value) != case.programs:
+    if not isinstance(value, list | tuple):
         raise Wrong(f"For {case}, settings gave {shown(value)}; {expected}")
     for pair in value:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise Wrong(f"For {case}, one of the settings is {shown(pair)}; {expected}")
-        if not isinstance(pair[0], str | None) or not isinstance(pair[1], ConfigProto | None):
-            raise Wrong(f"For {case}, one of the settings is {shown(pair)}; {expected}")
+        for part, kind, what in zip(pair, (str | None, ConfigProto | None), ("text", "tf.ConfigProto"), strict=True):
+            if not isinstance(part, kind):
+                raise Wrong(f"For {case}, a setting has {shown(part)}, which is no {what}; {expected}")
+    if len(value) != case.programs:
+        raise Wrong(f"For {case}, settings gave {plural(len(value), 'pair')}; {expected}")
     return [(visible, config or ConfigProto()) for visible, config in value]
 
 
@@ -219,8 +222,8 @@ def promises_too_much(seen: Seen) -> bool:
 
 
 @q1.mistake(
-    "A program sees no card: CUDA_VISIBLE_DEVICES counts them from 0, and the numbers of programs go on after the last "
-    "card. Begin again: p % cards."
+    'A program sees no card. CUDA_VISIBLE_DEVICES is a list of their numbers, "0" or "1,0", counted from 0; it ends '
+    "before the first that is no card's. There are more programs than cards: after the last one begin again, p % cards."
 )
 def runs_out_of_cards(seen: Seen) -> bool:
     return any(not one.sees for one in seen.settings or ())
@@ -244,8 +247,8 @@ def takes_all(seen: Seen) -> bool:
 
 
 @q1.mistake(
-    "The parts of a card add up to so much that nothing is left for the contexts: besides the memory for its tensors, "
-    "each program takes 38 MiB of a card. Give each only what it needs: 1.05 * need / memory."
+    "The parts of a card (1 is all of it) add up to so much that nothing is left for the contexts: besides the memory "
+    "for its tensors, each program takes 38 MiB of a card. Give each only what it needs: 1.05 * need / memory."
 )
 def leaves_no_room_for_contexts(seen: Seen) -> bool:
     memory = seen.case.memory * MIB

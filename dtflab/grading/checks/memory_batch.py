@@ -181,7 +181,9 @@ def other_errors(answer: Any, random: Random) -> None:
         given = answer(step, 100)
     except bad:
         return
-    seen = Seen(100, given, len(tries), fits=False, next_fits=False, hid_an_error=True)
+    seen = Seen(100, given, len(tries), fits=False, next_fits=False, hid_an_error=bool(tries))
+    if not tries:
+        raise Wrong(f"largest_batch gave {shown(given)}, and never called step.", seen)
     raise Wrong(f"step raised {bad.__name__}, and nobody hears of it; largest_batch gave {shown(given)}.", seen)
 
 
@@ -194,6 +196,14 @@ def other_errors(answer: Any, random: Random) -> None:
 )
 def hides_errors(seen: Seen) -> bool:
     return seen.hid_an_error
+
+
+@q2.mistake(
+    "No step was run. What fits can't be known before: the allocator hands out chunks, and cuts them only if it pays. "
+    "Call step(n), and see whether it raises tf.errors.ResourceExhaustedError."
+)
+def never_tries(seen: Seen) -> bool:
+    return seen.tries == 0
 
 
 @q2.mistake(

@@ -91,14 +91,18 @@ class Seen(NamedTuple):
 
 
 def drawn(random: Random) -> Task:
-    """Two or three bounds; a batch of sentences of each kind and some more, mixed, first one as long as each bound."""
+    """Two or three bounds; a batch of sentences of each kind and some more, mixed, first one as long as each bound.
+
+    A kind in the middle comes first: the first batch is there while those before and after it have less than one.
+    """
     bounds = sorted(random.sample(range(3, 12), random.randint(2, 3)))
     batch_size = random.randint(2, 4)
     edges = [0, *bounds, bounds[-1] + 6]
+    kinds = [1, 0, *range(2, len(edges) - 1)]
     sentences = []
-    for turn in range(len(edges[1:]) * (batch_size + 1) + random.randrange(3)):
-        kind = turn % len(edges[1:])
-        shortest = edges[kind] + 1 if turn > kind else edges[kind + 1]
+    for turn in range(len(kinds) * (batch_size + 1) + random.randrange(3)):
+        kind = kinds[turn % len(kinds)]
+        shortest = edges[kind] + 1 if turn >= len(kinds) else edges[kind + 1]
         length = random.randint(shortest, edges[kind + 1])
         sentences.append(tuple(random.randint(1, 999) for _ in range(length)))
     return Task(bounds, batch_size, sentences)
@@ -275,8 +279,8 @@ def gives_no_shapes(seen: Seen) -> bool:
 
 
 @q1.mistake(
-    "take gives one sentence, with dequeue(). A batch is several of them, padded to one length: "
-    "dequeue_up_to(batch_size)."
+    "A batch has a row for each sentence. With dequeue(), take gives only one of them: dequeue_up_to(batch_size) gives "
+    "several, padded to one length. With enqueue_many, each word is an element: enqueue puts in a whole sentence."
 )
 def takes_one_sentence(seen: Seen) -> bool:
     return len(seen.shape) == 1

@@ -116,13 +116,14 @@ class Case(NamedTuple):
 class Seen(NamedTuple):
     """What an answer called lost, what its checkpoint holds (None: there is none), what the cluster had afterwards.
 
-    If it ended with an error, what that said, and nothing else.
+    If it ended with an error, what that said, and nothing else. `files` are all that it wrote beside `path`.
     """
 
     case: Case
     lost: Sequence[str] = ()
     saved: Mapping[str, np.ndarray] | None = None
     left: Sequence[str] = ()
+    files: Sequence[str] = ()
     error: str = ""
 
 
@@ -159,7 +160,7 @@ def _run(answer: Any, case: Case) -> Seen:
             case.build()
             with Session(target) as session:
                 gone = session.run(report_uninitialized_variables())
-        return Seen(case, lost, saved, sorted(set(case.homes) - {name.decode() for name in gone}))
+        return Seen(case, lost, saved, sorted(set(case.homes) - {name.decode() for name in gone}), os.listdir(folder))
 
 
 def _asked(answer: Any, case: Case, target: str, path: str) -> Any:
@@ -202,7 +203,8 @@ def _demand_saved(seen: Seen) -> None:
     """Wrong unless the checkpoint has the trained values of all that is not lost, and nothing else."""
     kept = seen.case.kept
     if seen.saved is None:
-        raise Wrong("There is no checkpoint at `path`. tf.train.Saver(…).save(sess, path) writes one.", seen)
+        there = f" The folder has {_listed(seen.files)}." if seen.files else ""
+        raise Wrong(f"There is no checkpoint at `path`. tf.train.Saver(…).save(sess, path) writes one.{there}", seen)
     if set(seen.saved) != set(kept):
         raise Wrong(f"The checkpoint has {_listed(seen.saved)}; expected are {_listed(kept)}.", seen)
     for name, value in kept.items():
@@ -252,6 +254,19 @@ def saves_all(seen: Seen) -> bool:
 @q1.mistake("These are the names of what is left, and saved. Return those of the others, which have no value any more.")
 def names_what_is_left(seen: Seen) -> bool:
     return bool(seen.saved) and set(seen.lost) == set(seen.case.kept)
+
+
+@q1.mistake("These are variables. Return their names: variable.op.name.")
+def returns_variables(seen: Seen) -> bool:
+    return any(name.startswith("<tf.Variable") for name in seen.lost)
+
+
+@q1.mistake(
+    "A number was added to the name of the checkpoint: that is what global_step does. Whoever looks at `path` finds "
+    "nothing there. Leave it out."
+)
+def numbers_the_checkpoint(seen: Seen) -> bool:
+    return seen.saved is None and any(name.startswith("model.ckpt-") for name in seen.files)
 
 
 @q1.mistake(

@@ -25,7 +25,7 @@ from dtflab.ops.variables import global_variables_initializer
 from dtflab.runtime.session import Session
 from dtflab.viz.loads import loads
 from dtflab.viz.picture import Picture
-from dtflab.viz.units import byte_size
+from dtflab.viz.units import byte_size, plural
 
 WORKER = "/job:worker/task:0"
 COLUMNS = 32
@@ -139,8 +139,8 @@ def _demand_rows(seen: Seen) -> None:
         case = seen.case
         told = ["none of the table" if row is None else str(row) for row in seen.rows]
         raise Wrong(
-            f"Asked for the rows {', '.join(map(str, case.ids))} of a table of {len(case.table)}, dealt out in blocks "
-            f"of {case.block_rows} to {case.tasks} ps tasks, it gave {', '.join(told)}.",
+            f"Asked for the rows {', '.join(map(str, case.ids))} of a table of {len(case.table)}, dealt out to "
+            f"{case.tasks} ps tasks in blocks of {plural(case.block_rows, 'row')}, it gave {', '.join(told)}.",
             seen,
         )
 

@@ -87,8 +87,15 @@ def _run(answer: Any, workers: int, steps: int) -> Seen:
     if error:
         raise Wrong(f"{found} stopped with an error: {error.partition('. ')[0]}.", found)
     if not found.homes:
-        raise Wrong(f"{found} returned {shown(value)}, and no session has used any variable of a cluster.")
+        raise Wrong(f"{found} returned {shown(value)}, and {_unseen(seen)}.")
     return found
+
+
+def _unseen(seen: Watch) -> str:
+    """Why no variable was seen in use."""
+    if seen.calls:
+        return "no check could look on: its tasks were processes of their own. Start the cluster without engine="
+    return "no session has used any variable of a cluster"
 
 
 def _look(seen: Watch, workers: int, steps: int) -> Seen:
@@ -97,7 +104,9 @@ def _look(seen: Watch, workers: int, steps: int) -> Seen:
     adding = _adding(calls)
     first = {(one.client, one.worker): _first(calls, one) for one in adding}
     before = [call for call in calls if call.turn < first.get((call.source, _worker(call.target)), call.turn + 1)]
-    return Seen(workers, steps, None, homes, adding, len({call.source for call in before if _runs_an_op(call)}))
+    reached = {call.step for call in seen.calls if call.method == "RunGraph" and _worker(call.target) < 0}
+    began = {call.source for call in before if _runs_an_op(call) and (call.step in reached or _worker(call.target) < 0)}
+    return Seen(workers, steps, None, homes, adding, len(began))
 
 
 def _kind(detail: str) -> str:
@@ -106,7 +115,10 @@ def _kind(detail: str) -> str:
 
 
 def _runs_an_op(call: Call) -> bool:
-    """Whether a step runs an op for its effect, as an initializer is run; who only looks fetches tensors: `name:0`."""
+    """Whether a step runs an op for its effect, as an initializer is run; who only looks fetches tensors: `name:0`.
+
+    (Those of a MonitoredTrainingSession's workers initialize what is local, which is nothing: they reach no ps.)
+    """
     return any(":" not in name for name in call.detail.split(", "))
 
 

@@ -59,3 +59,19 @@ def names_what_is_left(target, build, path):
     with tf.Session(target) as sess:
         lost = save_what_is_left(sess, path)
     return [variable.op.name for variable in tf.global_variables() if variable.op.name not in lost]
+
+
+def returns_variables(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        lost = save_what_is_left(sess, path)
+    return [variable for variable in tf.global_variables() if variable.op.name in lost]
+
+
+def numbers_the_checkpoint(target, build, path):
+    build()
+    with tf.Session(target) as sess:
+        lost = [name.decode() for name in sess.run(tf.report_uninitialized_variables())]
+        left = [variable for variable in tf.global_variables() if variable.op.name not in lost]
+        tf.train.Saver(left).save(sess, path, global_step=1000)
+        return lost
