@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 from dtflab.hardware.machines import Host, Machines, machines_for
@@ -125,9 +126,12 @@ def reached(machines: Machines, parameters: Parameters) -> Machines:
 
 
 def _check(workers: int, ps_tasks: int, gpus: int, per_host: int, local_parameter_device: str) -> None:
-    if workers < 1 or ps_tasks < 0 or gpus < 0 or per_host < 1:
+    counts = workers, ps_tasks, gpus, per_host
+    whole = all(isinstance(count, Integral) for count in counts)
+    if not whole or workers < 1 or ps_tasks < 0 or gpus < 0 or per_host < 1:
         raise ValueError(
-            f"No cluster has {workers} workers, {per_host} on a host, with {gpus} GPUs each and {ps_tasks} ps tasks."
+            f"No cluster has {workers!r} workers, {per_host!r} on a host, with {gpus!r} GPUs each and {ps_tasks!r} "
+            "ps tasks."
         )
     if local_parameter_device not in ("cpu", "gpu"):
         raise ValueError(f"local_parameter_device is 'cpu' or 'gpu', not {local_parameter_device!r}.")

@@ -82,7 +82,7 @@ def estimate(
       stragglers, seed: how much longer devices compute by chance; by default the library's fitted jitter.
       strategy, parts: "greedy" by bytes or "round_robin"; large variables are cut into at most so many parts.
       local_aggregation: a worker with several GPUs pulls once, and pushes the sum of their gradients.
-      input: where examples come from; by default they cost nothing.
+      input: where examples come from, in modes with servers; by default they cost nothing.
       engine: "vectorised", or "events", where every message is one. By default what is quicker; asynchronous
         workers and pipelines have only events.
       most_items: take neighbouring layers' messages to one server together until a worker has at most so many, or one
@@ -99,6 +99,7 @@ def estimate(
     _check_counts(**{name: n for name, n in (("batch", batch), ("most_items", most_items)) if n is not None})
     _check_counts(least=0, spares=spares, seed=seed)
     left_out, engine = _checked(mode, off, fusion_bytes), _engine(mode, engine)
+    _check_meaning(mode, spares=spares, input=input)
     given = parameters or _fitted()
     values = dataclasses.replace(given, **{name: 0.0 for off, name in _OFF.items() if off in left_out})
     profile, where = _profile(model, batch), _cluster(cluster)
@@ -116,7 +117,7 @@ def estimate(
         strategy, parts = "greedy", len(where.servers)
     local_aggregation = local_aggregation and "local_aggregation" not in left_out
     _check_memory(profile, where, _needed(profile, where, strategy, parts))
-    required = _required(where, mode, spares, local_aggregation)
+    required = _required(where, spares, local_aggregation)
     if most_items is None and asked.engine == "vectorised":
         most_items = max(_MESSAGES // len(where.devices), len(where.servers))
     options = {"strategy": strategy, "parts": parts, "local_aggregation": local_aggregation, "most": most_items}
@@ -219,6 +220,15 @@ def _check_counts(least: int = 1, **given: Any) -> None:
         whole(what, number, least)
 
 
+def _check_meaning(mode: str, spares: int, input: Input | None) -> None:
+    """Options that only some modes have."""
+    if spares and mode != "ps_sync_spares":
+        raise ValueError(f"spares={spares} has no meaning in mode {mode!r}: take 'ps_sync_spares'.")
+    if input is not None and not mode.startswith("ps_"):
+        there = ", ".join(known for known in MODES if known.startswith("ps_"))
+        raise ValueError(f"input=… is simulated in modes {there} only, not in {mode!r}.")
+
+
 def _check_kinds(**given: tuple[Any, type]) -> None:
     """Options that are objects: each with the class that it must be of, if it is given."""
     for what, (value, kind) in given.items():
@@ -311,11 +321,9 @@ def _check_fits(profile: Profile, nbytes: float, device: str, cluster: ClusterMo
         )
 
 
-def _required(cluster: ClusterModel, mode: str, spares: int, local_aggregation: bool) -> int:
+def _required(cluster: ClusterModel, spares: int, local_aggregation: bool) -> int:
     """How many workers' gradients a step needs."""
     workers = len(cluster.gpus) if local_aggregation else len(cluster.devices)
-    if mode != "ps_sync_spares" and spares:
-        raise ValueError(f"spares={spares} has no meaning in mode {mode!r}: take 'ps_sync_spares'.")
     if not 0 <= spares < workers:
         raise ValueError(f"Of {workers} workers {spares} can't be spares: at least one must be waited for.")
     return workers - spares

@@ -9,9 +9,11 @@ last item to the first. Both engines (`step_model`, vectorised; `messages`, by e
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -37,8 +39,9 @@ class Input:
     read: bool = True
 
     def __post_init__(self) -> None:
-        if self.bytes_per_example < 0 or not self.bandwidth > 0:
-            raise ValueError(f"No file server sends {self.bytes_per_example} bytes an example at {self.bandwidth} B/s.")
+        nbytes, bandwidth = given = self.bytes_per_example, self.bandwidth
+        if not all(isinstance(number, Real) for number in given) or not (0 <= nbytes < math.inf and bandwidth > 0):
+            raise ValueError(f"No file server sends {nbytes!r} bytes an example at {bandwidth!r} B/s.")
 
 
 @dataclass(frozen=True, kw_only=True)

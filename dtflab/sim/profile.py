@@ -10,8 +10,10 @@ first. All costs are those of one step with `batch` examples. Bytes and seconds 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from numbers import Real
 from typing import Any, NamedTuple
 
 from dtflab.graph.text_table import text_table
@@ -203,8 +205,9 @@ class Profile:
 
         The measured step is taken to be forward and backward; what updates cost is not taken out of it.
         """
-        if not single_device_rate > 0:
-            raise ValueError(f"A rate in examples per second must be above 0, not {single_device_rate!r}.")
+        given: Any = single_device_rate  # or what somebody takes for one
+        if not isinstance(given, Real) or not 0 < single_device_rate < math.inf:
+            raise ValueError(f"A rate is a finite number of examples per second above 0, not {given!r}.")
         return replace(self, step_seconds=self.batch / single_device_rate)
 
     def with_batch(self, batch: int) -> Profile:

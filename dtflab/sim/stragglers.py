@@ -9,7 +9,9 @@ factors, whoever asks.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,9 @@ class Stragglers:
     def __post_init__(self) -> None:
         if self.name not in _DRAWS:
             raise ValueError(f"There is no distribution {self.name!r} of stragglers, but {', '.join(_DRAWS)}.")
+        size: Any = self.size  # or what somebody takes for one
+        if not (isinstance(size, Real) and math.isfinite(size)):
+            raise ValueError(f"The size of {self.name} stragglers is a finite number, not {size!r}.")
         if self.size < 0 or (self.name == "uniform" and self.size > 1):
             raise ValueError(f"{self.name.capitalize()} stragglers of size {self.size} would compute in negative time.")
         if self.name == "pareto" and self.size <= 1:

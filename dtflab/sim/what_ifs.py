@@ -153,7 +153,7 @@ class WhatIf:
         machines = altered(self._populated(count), **asked)
         asked |= {"workers": workers, "batch": batch, "stragglers": stragglers}
         if stragglers is not None and not isinstance(stragglers, Mapping):
-            asked["seed"] = seed
+            asked["seed"] = seed = whole("seed", seed, 0)
         changes = {what: value for what, value in asked.items() if value is not None}
         with NO_COLLECTION:  # thousands of spans, which stay
             return self._run(changes, machines, count, size, stragglers, seed)

@@ -164,6 +164,10 @@ def test_a_measured_rate_takes_the_place_of_the_roofline():
         ({"mode": "allreduce", "fusion_bytes": -1}, "fusion_bytes=-1 is no number from 0 up"),
         ({"off": "magic"}, "off='magic' is not known"),
         ({"spares": 2}, "spares=2 has no meaning in mode 'ps_sync'"),
+        ({"spares": 2, "mode": "allreduce"}, "spares=2 has no meaning in mode 'allreduce'"),
+        ({"input": Input(1, 1), "mode": "pipeline"}, "input=… is simulated in modes .* only, not in 'pipeline'"),
+        ({"single_gpu_rate": "fast"}, "finite number of examples per second above 0, not 'fast'"),
+        ({"single_gpu_rate": float("inf")}, "finite number of examples per second above 0, not inf"),
         ({"mode": "ps_sync_spares", "spares": 4}, "Of 4 workers 4 can't be spares"),
         ({"strategy": "fair"}, "No strategy 'fair' places variables: take 'round_robin' or 'greedy'"),
         ({"mode": "pipeline", "micro_batches": 11}, "A batch of 10 can't be cut into 11 micro-batches"),
@@ -188,8 +192,12 @@ def test_options_that_are_objects(options, message):
         estimate(NETWORK, cluster(2, 1), **options)
     with pytest.raises(TypeError, match=r"model is a name of sim\.models, .* not 3"):
         estimate(3, cluster(2, 1))
-    with pytest.raises(ValueError, match="No file server"):
-        Input(1e5, 0)
+    for numbers in ((1e5, 0), (float("nan"), 1e9), ("much", 1e9)):
+        with pytest.raises(ValueError, match="No file server"):
+            Input(*numbers)
+    for size in ("some", float("nan")):
+        with pytest.raises(ValueError, match="size of exponential stragglers is a finite number"):
+            sim.exponential(size)
 
 
 def test_a_question_leaves_the_graph_as_it_is():
@@ -210,8 +218,9 @@ def test_a_batch_that_the_graph_leaves_open_is_that_which_is_asked_for():
 def test_a_cluster_must_be_one():
     with pytest.raises(TypeError, match=r"cluster is a sim\.cluster_model"):
         estimate(NETWORK, {"worker": 2}, parameters=IDEAL)
-    with pytest.raises(ValueError, match="No cluster has 0 workers"):
-        cluster(0)
+    for workers in (0, 2.5, "4"):
+        with pytest.raises(ValueError, match=f"No cluster has {workers!r} workers"):
+            cluster(workers)
     with pytest.raises(ValueError, match="needs ps_tasks=0 and a worker with GPUs"):
         cluster(1, 1, local_parameter_device="gpu")
 

@@ -364,7 +364,7 @@ def test_without_a_processor_or_a_rate_there_is_no_time():
         profile("mlp").times()
     with pytest.raises(ValueError, match="A batch has at least one example, not 0"):
         profile("mlp").with_batch(0)
-    with pytest.raises(ValueError, match="must be above 0, not 0"):
+    with pytest.raises(ValueError, match="finite number of examples per second above 0, not 0"):
         profile("mlp").scaled(0)
     empty = Profile("empty", 1, (LayerCost("a", (), ()),)).scaled(1.0)
     with pytest.raises(ValueError, match="can't be shared out among layers without work"):

@@ -109,6 +109,7 @@ def test_a_batch_that_is_built_in_says_so():
         ({"stragglers": {"/job:worker/task:7": 2.0}}, "/job:worker/task:7.*There are /job:"),
         ({"stragglers": {"/job:worker/task:0": -2.0}}, "how many times as long"),
         ({"stragglers": 2.0}, r"sim.lognormal\(0.2\), or a factor by name"),
+        ({"stragglers": sim.lognormal(0.2), "seed": -1}, "seed=-1 is no whole number from 0 up"),
     ],
     ids=str,
 )
