@@ -8,6 +8,7 @@ Run as `python -m dtflab.cluster.process`, this module is the child.
 
 from __future__ import annotations
 
+import atexit
 import base64
 import contextlib
 import os
@@ -147,13 +148,21 @@ def free_addresses(count: int) -> list[str]:
     sockets = [_bound() for _ in range(count)]
     addresses = [f"localhost:{s.getsockname()[1]}" for s in sockets]
     _kept.extend(sockets)
-    while len(_kept) > (max(_KEPT, count) if sys.platform == "linux" else 0):
-        _kept.popleft().close()
+    _keep(max(_KEPT, count) if sys.platform == "linux" else 0)
     return addresses
 
 
 _KEPT = 128
 _kept: deque[socket.socket] = deque()
+
+
+def _keep(count: int) -> None:
+    """Let go of all but the last."""
+    while len(_kept) > count:
+        _kept.popleft().close()
+
+
+atexit.register(_keep, 0)
 
 
 def _bound() -> socket.socket:
