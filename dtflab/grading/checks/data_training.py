@@ -146,10 +146,11 @@ def run(answer: Any, random: Random, sync: bool, workers: int | None = None) -> 
                     raise
                 told, strays = late[0]
                 raise Wrong(told, seen._replace(strays=strays, end=told)) from None
-        if not all(isinstance(one, float) and 0 < one <= cluster.now() - BEGIN for one in seconds):
-            raise Wrong(
-                f"train_together returns the virtual seconds of the training; the workers returned {shown(seconds)}."
-            )
+        took = cluster.now() - BEGIN
+        for index, one in enumerate(seconds):
+            if not (isinstance(one, float) and 0 < one <= took):
+                told = f"train_together returns the virtual seconds of the training, which took {took:.2g} s at most"
+                raise Wrong(f"{told}; that of worker {index} returned {shown(one)}.")
         if strays := _strays(cluster, loss):
             told = f"Expected are variables on the ps and the rest on each worker; but {strays[0]}."
             raise Wrong(told, seen._replace(strays=strays))
@@ -264,6 +265,14 @@ def never_ends(seen: Seen) -> bool:
 )
 def counts_for_itself(seen: Seen) -> bool:
     return not seen.sync and seen.workers > 1 and seen.taken > seen.most
+
+
+@q1.mistake(
+    "One step too many. A global step that is fetched together with the step of the training may still be the one "
+    "before it. tf.train.StopAtStepHook(last_step=steps) looks at it afterwards."
+)
+def reads_the_step_too_early(seen: Seen) -> bool:
+    return seen.sync and not seen.alone and seen.taken == seen.steps + 1
 
 
 @q1.mistake(

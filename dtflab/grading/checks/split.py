@@ -231,7 +231,8 @@ def _is(step: Step, value: Any) -> bool:
     "relu is missing between the layers. It works on each hidden unit by itself, so each GPU can do it for its own."
 )
 def forgets_relu(step: Step) -> bool:
-    return _is(step, step.net.inputs @ step.net.first @ step.net.second)
+    without = step.net.inputs @ step.net.first @ step.net.second
+    return _is(step, without) or _is(step, np.maximum(without, 0))
 
 
 @q1.mistake(
@@ -240,6 +241,11 @@ def forgets_relu(step: Step) -> bool:
 )
 def puts_side_by_side(step: Step) -> bool:
     return any(_is(step, np.concatenate(_halves(step.net), axis=axis)) for axis in (0, 1))
+
+
+@q1.mistake("That is the mean of the two partial outputs, half of what it should be. Each is a summand: tf.add_n.")
+def takes_the_mean(step: Step) -> bool:
+    return _is(step, step.net.outputs() / 2)
 
 
 @q1.mistake("Half of the hidden units count only: the output of one GPU is not in the result. Add both.")

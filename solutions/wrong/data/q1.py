@@ -52,3 +52,22 @@ def aggregates_too_few(client, build_loss, rate, sync, steps):
 
 def never_waits(client, build_loss, rate, sync, steps):
     return work(client, build_loss, rate, False, steps)
+
+
+def reads_the_step_too_early(client, build_loss, rate, sync, steps):
+    workers = client.cluster_spec.num_tasks("worker")
+    hooks, count = [], 0
+    with tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec, worker_device=client.device)):
+        optimizer = tf.train.GradientDescentOptimizer(rate)
+        if sync:
+            optimizer = tf.train.SyncReplicasOptimizer(optimizer, workers, workers)
+            hooks.append(optimizer.make_session_run_hook(client.is_chief))
+        global_step = tf.train.get_or_create_global_step()
+        step = optimizer.minimize(build_loss(), global_step)
+    began = tf.sim.now()
+    with tf.train.MonitoredTrainingSession(
+        client.target, client.is_chief, hooks=hooks, stop_grace_period_secs=1
+    ) as sess:
+        while count < steps and not sess.should_stop():
+            _, count = sess.run([step, global_step])
+    return tf.sim.now() - began

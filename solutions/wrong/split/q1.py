@@ -26,6 +26,10 @@ def puts_side_by_side(x, first, second, devices):
     return tf.concat(halves(x, first, second, devices), axis=1)
 
 
+def takes_the_mean(x, first, second, devices):
+    return tf.reduce_mean(tf.stack(halves(x, first, second, devices)), axis=0)
+
+
 def loses_a_half(x, first, second, devices):
     return halves(x, first, second, devices)[0]
 
