@@ -46,6 +46,7 @@ def main(options: argparse.Namespace) -> None:
 
 
 def _predict(options: argparse.Namespace) -> None:
+    _check_folder(options.json)
     asked, known, fitted = points.read(options.points), points.read(), load(options.parameters)
     model = predictor(asked, fitted, known)
     found = predict(asked, model)
@@ -62,16 +63,24 @@ def _predict(options: argparse.Namespace) -> None:
 
 
 def _calibrate(options: argparse.Namespace) -> None:
+    _check_folder(options.json)
     fitted, _ = calibrate(points.read(), told=print)
     _write(options.json, fitted.as_json())
     print(f"wrote {options.json}")
 
 
 def _report(options: argparse.Namespace) -> None:
+    _check_folder(options.docs / "simulator.json")
     numbers = report.measure(points.read(), load(), told=print)
     _write(options.docs / "simulator.json", numbers)
     page = options.docs / "simulator.md"
     page.write_text(report.refreshed(page.read_text(encoding="utf-8"), numbers), encoding="utf-8")
+
+
+def _check_folder(path: Path | None) -> None:
+    """ValueError, before minutes of work, if a file can't be written where it is asked for."""
+    if path is not None and not path.parent.is_dir():
+        raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name} in")
 
 
 def _write(path: Path, content: Any) -> None:

@@ -516,6 +516,13 @@ def test_the_command_says_in_one_line_what_is_wrong_with_a_file(tmp_path):
         main(["sim", "predict", str(path)])
 
 
+@pytest.mark.parametrize("command", [["calibrate", "--json", "none/a.json"], ["report", "--docs", "none"]])
+def test_a_folder_that_is_not_there_is_told_before_the_work(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match=f"dtflab sim {command[0]}: there is no folder 'none' to write .*json in"):
+        main(["sim", *command])
+
+
 def test_an_interrupted_search_writes_nothing_and_says_so(tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
