@@ -58,9 +58,9 @@ class Clients:
 
     def run(self, grace: float) -> list[Any]:
         """The results, in the order of tasks; the first error once all have ended, or after `grace` seconds."""
-        for number, client in enumerate(self._clients):
-            self._clock.spawn(self._run_one, number, client, name=f"client {client.device}")
         try:
+            for number, client in enumerate(self._clients):
+                self._clock.spawn(self._run_one, number, client, name=f"client {client.device}")
             self._await(grace)
         except KeyboardInterrupt:
             self._interrupted = True

@@ -68,7 +68,7 @@ def test_those_who_wait_are_served_in_order():
     got: list[str] = []
 
     def wait_for(memory: int, holder: str) -> None:
-        with ask(books, memory=memory, holder=holder, wait=True, timeout=30):
+        with ask(books, memory=memory, holder=holder, wait=True, timeout=60):
             got.append(holder)
 
     def in_line(memory: int, holder: str) -> threading.Thread:
@@ -83,7 +83,7 @@ def test_those_who_wait_are_served_in_order():
     assert got == []  # 1 GiB is free, but «small» came later
     first.release()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert got == ["large", "small"]
     assert books.promises() == []
 
@@ -122,7 +122,7 @@ def test_who_waits_for_what_no_longer_is_there_is_told():
 
     def wait() -> None:
         with pytest.raises(errors.ResourceExhaustedError, match="can no longer give") as info:
-            ask(books, wait=True, timeout=30)
+            ask(books, wait=True, timeout=60)
         told.append(str(info.value))
 
     thread = threading.Thread(target=wait)
@@ -131,7 +131,7 @@ def test_who_waits_for_what_no_longer_is_there_is_told():
         pass
     there.clear()
     books.look_again()
-    thread.join(30)
+    thread.join(60)
     assert len(told) == 1 and books.waiting() == [] and books.allocations() == []
 
 
@@ -186,7 +186,7 @@ def test_who_wants_other_cards_passes_those_who_wait(cluster):
     with pytest.raises(errors.ResourceExhaustedError, match="patient waits for"):
         cluster.allocate(on="/job:worker/task:1")
     held.release()
-    waiting.join(30)
+    waiting.join(60)
 
 
 def test_a_ps_has_no_card_to_give(cluster):

@@ -17,6 +17,7 @@ import dtflab as tf
 from dtflab.cluster import inprocess
 from dtflab.cluster.process import free_addresses
 from dtflab.graph import errors
+from dtflab.machine.clock import REAL
 from tests.cluster.two_tasks import never, until
 
 ENGINES = ["inprocess", "process"]
@@ -228,12 +229,32 @@ def test_clients_that_do_not_stop_are_left_behind_after_a_grace():
     def work(client):
         if client.index:
             raise ValueError("first")
-        go_on.wait(30)
+        go_on.wait(60)
 
     with tf.Cluster(worker=2) as cluster:
         with pytest.raises(ValueError, match="first"):
             cluster.run(work, grace=0.01)
         go_on.set()
+
+
+def test_ctrl_c_while_clients_are_being_started_stops_those_that_run(monkeypatch):
+    begun, ended, spawn = threading.Event(), threading.Event(), REAL.spawn
+
+    def work(client):
+        begun.set()
+        until(client.should_stop, "it is told")
+        ended.set()
+
+    def interrupted(target, *args, name="", **options):
+        if name == "client /job:worker/task:1":
+            assert begun.wait(60)
+            raise KeyboardInterrupt
+        return spawn(target, *args, name=name, **options)
+
+    monkeypatch.setattr(REAL, "spawn", interrupted)
+    with tf.Cluster(worker=2) as cluster, pytest.raises(KeyboardInterrupt):
+        cluster.run(work)
+    assert ended.wait(60)
 
 
 # -- tasks that are lost ----------------------------------------------------------------------------------------
@@ -261,7 +282,7 @@ def test_killing_a_worker_within_a_step(engine):
             thread.start()
             waiting = until(lambda: engine == "process" or cluster.waits(), "the step waits")
             cluster.kill("worker", 1)
-            thread.join(30)
+            thread.join(60)
             assert isinstance(found[0], errors.UnavailableError | errors.AbortedError), found
             assert "/job:worker/replica:0/task:1" in str(found[0])
             assert session.run(tf.constant(2.0)) == 2  # what does not need the lost task goes on

@@ -71,7 +71,7 @@ def test_stopping_a_task_tells_those_who_wait_there(lab, fresh_graph):
         thread.start()
         until(lambda: lab.waiting() == 3, "three clients wait")
         lab.serving[0].stop()
-        thread.join(30)
+        thread.join(60)
         assert [type(error) for error in found] == [errors.UnavailableError] * 3
         assert "/job:lab/replica:0/task:0" in str(found[0]) and "stopped" in str(found[0])
         with pytest.raises(errors.UnavailableError, match=r"does not answer.*\nIs it still running"):
