@@ -17,7 +17,7 @@ def fresh_graph():
 
 def run(fetches, feeds=None, **kwargs):
     with tf.Session() as session:
-        return session.run(fetches, feeds, options=tf.RunOptions(timeout_in_ms=20_000), **kwargs)
+        return session.run(fetches, feeds, options=tf.RunOptions(timeout_in_ms=60_000), **kwargs)
 
 
 def loop(start, going, body, frame="loop", parallel=10, constants=()):

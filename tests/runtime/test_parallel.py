@@ -18,7 +18,7 @@ from tests.cluster.two_tasks import until
 from tests.runtime.ops import op
 
 GPU = "/job:localhost/replica:0/task:0/device:GPU:"
-SETTLE = 30
+SETTLE = 60
 
 
 @pytest.fixture(autouse=True)
@@ -27,8 +27,9 @@ def fresh_graph():
         yield
 
 
-def two_gpus(**config):
-    return tf.ConfigProto(device_count={"GPU": 2}, intra_op_parallelism_threads=3, **config)
+def two_gpus():
+    """With two inter-op threads each: of more, a node takes a third while the first is about to have nothing to do."""
+    return tf.ConfigProto(device_count={"GPU": 2}, intra_op_parallelism_threads=3, inter_op_parallelism_threads=2)
 
 
 class Meeting:

@@ -82,7 +82,7 @@ def test_closing_the_session_ends_a_call_that_waits():
         while not any("q" in line for line in cluster.waits()):
             assert thread.is_alive()
         sess.close()
-        thread.join(10)
+        thread.join(60)
         assert len(seen) == 1
 
 

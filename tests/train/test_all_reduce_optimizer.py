@@ -6,6 +6,7 @@ import contextlib
 import json
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -44,7 +45,8 @@ def model(index, seed):
     return tf.reduce_mean(tf.square(tf.matmul(tf.tanh(tf.matmul(x, w1) + b1), w2) - y)), layers
 
 
-def by_parameter_servers(client, optimizer):
+def by_parameter_servers(client, optimizer, together):
+    """After each step at the barrier `together`: else who is fast may take a slow one's token and make its step."""
     with tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec, worker_device=client.device)):
         step = tf.train.get_or_create_global_step()
         loss, variables = model(client.index, seed=0)
@@ -57,6 +59,7 @@ def by_parameter_servers(client, optimizer):
     ) as session:
         for _ in range(STEPS):
             session.run(train)
+            together.wait(SECONDS)
         return [*session.run(values), session.run(step)] if client.is_chief else None
 
 
@@ -80,7 +83,8 @@ def by_all_reduce(client, optimizer, **kwargs):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_weights_are_those_of_synchronous_parameter_servers(algorithm, optimizer, cluster):
-    *expected, steps = cluster.run(lambda client: by_parameter_servers(client, optimizer))[0]
+    together = threading.Barrier(WORKERS)
+    *expected, steps = cluster.run(lambda client: by_parameter_servers(client, optimizer, together))[0]
     for task in cluster.tasks:
         tf.Session.reset(task.target)
     results = cluster.run(lambda client: by_all_reduce(client, optimizer, algorithm=algorithm))
@@ -137,7 +141,8 @@ def test_weights_on_tasks_of_their_own_processes():
     """Servers are processes; the clients are threads here."""
     momentum = OPTIMIZERS["momentum"]
     with tf.Cluster(ps=1, worker=WORKERS, engine="process") as cluster:
-        *expected, _ = cluster.run(lambda client: by_parameter_servers(client, momentum))[0]
+        together = threading.Barrier(WORKERS)
+        *expected, _ = cluster.run(lambda client: by_parameter_servers(client, momentum, together))[0]
         results = cluster.run(lambda client: by_all_reduce(client, momentum))
     for weights, _, _ in results:
         for one, other in zip(weights, expected, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import threading
 
@@ -397,8 +398,7 @@ def fails(worker, after):
 def test_the_others_go_on_without_a_worker_that_failed(hardware):
     log, step, _ = train(3, 12, hardware=hardware, pause=0.001, max_ahead=1, num_workers=3, fate=fails(1, 4))
     assert [len(log.of(worker)) for worker in range(3)] == [12, 4, 12] and step >= 12 + 4
-    last = int(np.flatnonzero(log.worker == 1)[-1])
-    assert furthest_ahead(log) > 1 >= furthest_ahead(of_two(log, 0, 2), after=last)
+    assert furthest_ahead(log) > 1 >= furthest_ahead(of_two(log, 0, 2))
 
 
 def of_two(log, *workers):
@@ -497,17 +497,26 @@ def test_a_token_that_a_lost_session_waited_for_is_the_next_ones(two_workers):
 
 
 def test_who_waits_long_says_for_whom(monkeypatch):
+    """Also a step that is slow on a busy machine is told of; worker 1 rests until it is named as the slowest."""
+
     def fate(client, made, session):
         if client.index == 1 and made == 3:
             assert told.wait(60)
 
+    def say(text):
+        said.append(text)
+        if text.startswith("Worker 0 ") and text.index("worker 1: ") < text.index("worker 0: "):
+            told.set()
+
     said, told = [], threading.Event()
     monkeypatch.setattr(worker_pace, "_PATIENCE", 0.05)
-    monkeypatch.setattr(worker_pace, "say", lambda text: (said.append(text), told.set()))
+    monkeypatch.setattr(worker_pace, "say", say)
     log, _, _ = train(2, 6, hardware=REAL, max_ahead=1, num_workers=2, fate=fate)
-    assert len(log) == 12 and said[0].startswith("Worker 0 has been in a step since ")
-    assert "With max_ahead=1 it waits for the slowest worker. " in said[0]
-    assert said[0].index("worker 1: ") < said[0].index("worker 0: ")
+    assert len(log) == 12 and told.is_set()
+    assert all(
+        re.match(r"Worker [01] has been in a step since \d\d:\d\d:\d\d\. With max_ahead=1 it waits", t) for t in said
+    )
+    assert all("it waits for the slowest worker. Last gradients of each, the oldest first: worker" in t for t in said)
 
 
 def test_of_each_worker_its_last_moment_is_told():
