@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.timeout(300)  # a busy machine takes its time to load TensorFlow
+
 PROGRAM = """
 import sys
 if sys.argv.pop() == "tensorflow":
@@ -66,7 +68,7 @@ def run(tmp_path, library, *args):
     path = tmp_path / "program.py"
     path.write_text(PROGRAM, encoding="utf-8")
     command = [sys.executable, str(path), *args, library]
-    return subprocess.run(command, capture_output=True, text=True, timeout=100, cwd=tmp_path)
+    return subprocess.run(command, capture_output=True, text=True, timeout=140, cwd=tmp_path)
 
 
 def printed(done: subprocess.CompletedProcess[str]) -> list[str]:

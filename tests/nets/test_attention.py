@@ -276,6 +276,7 @@ def sequences(random, count):
     return digits, lengths, before, targets
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("standard", [True, False], ids=["standard", "bottom"])
 def test_learns_to_reverse_digits(standard):
     tf.set_random_seed(1)

@@ -76,7 +76,7 @@ def _busy(traced: Any) -> set[str]:
     }
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("net", "steps", "rate", "bar"), [(convolutional, 400, 0.003, 0.97), (recurrent, 400, 0.01, 0.95)]
 )

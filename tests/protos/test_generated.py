@@ -88,6 +88,7 @@ assert type(ours) is not type(theirs)
 
 
 @pytest.mark.oracle
+@pytest.mark.timeout(300)  # a busy machine takes its time to load TensorFlow
 @pytest.mark.parametrize("first", ["dtflab", "tensorflow"])
 def test_lives_in_one_process_with_tensorflow(first: str) -> None:
     if importlib.util.find_spec("tensorflow") is None:

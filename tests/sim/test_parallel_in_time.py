@@ -205,7 +205,7 @@ def translation(attention, layers, spread):
 
 
 @pytest.mark.parametrize("layers, kinds", [(4, (None, "standard", "gnmt")), (8, ("standard", "gnmt"))])
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_who_asks_the_attention_decides_what_runs_at_once(layers, kinds):
     """From the graph alone: the next word's bottom layer waits for the top one's answer, or it does not."""
     alone = {kind: translation(kind, layers, spread=False).base for kind in kinds}

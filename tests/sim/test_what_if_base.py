@@ -107,7 +107,7 @@ def three_tasks():
 WITHOUT_LOOPS = recipes.map(lambda recipe: [line for line in recipe if line.kind != "loop"]).filter(bool)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @settings(max_examples=150, derandomize=True)
 @given(recipe=WITHOUT_LOOPS)
 def test_random_programs_over_six_devices(three_tasks, recipe):
