@@ -218,7 +218,7 @@ class Wiring:
     def _number(self, link: Link, reached: float, overhead_s: float = 0.0) -> int:
         number = self._numbers.get(link)
         if number is None:
-            wire = Wire(link.name, link.bandwidth * reached, link.latency_s, overhead_s)
+            wire = Wire(link.short, link.bandwidth * reached, link.latency_s, overhead_s)
             number = self._numbers[link] = self.add(wire)
         return number
 

@@ -181,7 +181,7 @@ def _pipeline(asked: _Asked, micro_batches: int) -> Estimate:
     record, schedule = pipelines.run(ready, asked.factors)
     alone = asked.profile.times(asked.cluster.processor, asked.parameters.flop_efficiency)
     compute_s = sum(time.forward + time.backward for time in alone)
-    links = [link.name for link in ready.fabric.links]
+    links = [link.short for link in ready.fabric.links]
     path = functools.partial(pipelines.critical_path, schedule)
     return asked.estimate(compute_s, links, record, path, functools.partial(_last_step, schedule, len(record.steps)))
 
@@ -281,9 +281,7 @@ def _cluster(given: Any) -> ClusterModel:
         return given
     machines = given if isinstance(given, Machines) else getattr(given, "machines", None)
     if not isinstance(machines, Machines):
-        raise TypeError(
-            f"cluster is a sim.cluster_model(…), Machines or a Cluster(clock='virtual'), not {type(given).__name__}."
-        )
+        raise TypeError(f"cluster is a sim.cluster_model(…), Machines or a Cluster(clock='virtual'), not {given!r}.")
     return of_machines(machines)
 
 

@@ -151,5 +151,5 @@ def _part(each: Span | Message) -> Part:
     if isinstance(each, Span):
         kind = each.name.partition(" ")[0]
         return Part(kind, f"{each.name} on {each.device}", each.end - each.start)
-    narrowest = max(each.hops, key=lambda hop: hop.end - hop.start).link.name
+    narrowest = max(each.hops, key=lambda hop: hop.end - hop.start).link.short
     return Part("push", f"output of {each.source} over {narrowest}", each.arrived - each.sent)

@@ -86,7 +86,7 @@ def held_s(wires: Sequence[Wire], flow: Flow) -> Array:
 
 def _service(wires: Sequence[Wire], flow: Flow, wire: Array, message: Array) -> tuple[Array, Array]:
     """For how long `message[i]` holds up what follows on `wire[i]`, and for how long it takes the wire."""
-    overhead_s, bandwidth = (np.array(column) for column in zip(*((w.overhead_s, w.bandwidth) for w in wires)))
+    overhead_s, bandwidth = np.array([(w.overhead_s, w.bandwidth) for w in wires]).reshape(len(wires), 2).T
     overhead = overhead_s[wire] * flow.counts[message]
     return overhead, overhead + flow.nbytes[message] / bandwidth[wire]
 

@@ -218,11 +218,29 @@ def test_a_batch_that_the_graph_leaves_open_is_that_which_is_asked_for():
 def test_a_cluster_must_be_one():
     with pytest.raises(TypeError, match=r"cluster is a sim\.cluster_model"):
         estimate(NETWORK, {"worker": 2}, parameters=IDEAL)
+    with tf.Cluster(worker=1) as real, pytest.raises(TypeError, match=r"clock='virtual'\), not <Cluster .*inprocess"):
+        estimate(NETWORK, real, parameters=IDEAL)
     for workers in (0, 2.5, "4"):
         with pytest.raises(ValueError, match=f"No cluster has {workers!r} workers"):
             cluster(workers)
     with pytest.raises(ValueError, match="needs ps_tasks=0 and a worker with GPUs"):
         cluster(1, 1, local_parameter_device="gpu")
+
+
+@pytest.mark.parametrize("engine", ["vectorised", "events"])
+def test_a_gpu_that_holds_its_variables_itself_is_as_fast_as_alone(engine):
+    there = cluster(1, 0, local_parameter_device="gpu")  # without a single wire
+    found = estimate(NETWORK, there, 3, parameters=IDEAL, engine=engine)
+    assert found.speedup == pytest.approx(1.0) and found.link_load == {}
+    assert estimate(NETWORK, there, 3, "ps_async", parameters=IDEAL).speedup == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("mode", ["ps_sync", "allreduce", "pipeline"])
+def test_links_of_a_running_cluster_are_called_without_its_process(mode):
+    with tf.Cluster(ps=1, worker=2, clock="virtual") as there:
+        found = estimate(NETWORK, there, 2, mode, parameters=IDEAL)
+    assert "worker-0 egress" in found.link_load
+    assert " of process " not in found.to_json() + str(found)
 
 
 def test_what_does_not_fit_into_memory_fails_as_it_would_there():
