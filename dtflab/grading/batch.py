@@ -13,6 +13,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -212,11 +213,17 @@ class _Work:
         reports = [
             self.reports.get(id) or _lost(question, f"Not judged. {why}") for id, question in self.questions.items()
         ]
-        untouched = [_SHIPPED] if all(report.as_shipped for report in reports) else []
+        untouched = [_SHIPPED] if all(report.as_shipped for report in reports) and not self._is_written() else []
         errors = [f"Cell {number}: {error}" for number, error in sorted(self.errors.items())]
         notes = [*untouched, *dict.fromkeys(self.notes), *errors]
         more = [f"… and {len(notes) - _NOTES} more."] if len(notes) > _NOTES else []
         return Graded(self.submission, reports, notes[:_NOTES] + more, why if missing else "", self.output, took)
+
+    def _is_written(self) -> bool:
+        """Whether a cell defines an answer in words of its own, even if Python can't read them."""
+        names = "|".join(re.escape(question.answer) for question in self.questions.values())
+        begins = re.compile(rf"^(?:def ({names})\b|({names})\s*=)", re.MULTILINE)
+        return any(begins.search(cell) and "raise NotImplementedError" not in cell for cell in self.code)
 
 
 def _environment(folder: Path, student: str) -> dict[str, str]:

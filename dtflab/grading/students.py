@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dtflab.grading.batch import Graded, none
-from dtflab.grading.submissions import Submission
+from dtflab.grading.submissions import Submission, same
 
 NOTHING = "Nothing handed in."
 
@@ -21,15 +21,18 @@ NOTHING = "Nothing handed in."
 def read_list(path: Path) -> list[str]:
     """The students of a class list: a name or an id per line, or the column `id` of a table, as nbgrader has it.
 
-    ValueError if there is nobody in it; OSError if it can't be read.
+    (Marks have it as `student_id`.) ValueError if there is nobody in it; OSError if it can't be read.
     """
-    lines = [line.strip() for line in path.read_text(encoding="utf-8-sig", errors="replace").splitlines()]
+    try:
+        lines = [same(line.strip()) for line in path.read_text(encoding="utf-8-sig").splitlines()]
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not in UTF-8. A spreadsheet calls that «CSV UTF-8» when it saves") from None
     head = lines[0].lower() if lines else ""
     delimiter = ";" if ";" in head else ","
-    columns = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
+    columns = [name.strip().removeprefix("student_") for name in next(csv.reader([head], delimiter=delimiter), [])]
     if "id" in columns:
-        rows = csv.reader(lines[1:], delimiter=delimiter)
-        lines = ["".join(row[columns.index("id") : columns.index("id") + 1]).strip() for row in rows]
+        at = columns.index("id")
+        lines = ["".join(row[at : at + 1]).strip() for row in csv.reader(lines[1:], delimiter=delimiter)]
     students = list(dict.fromkeys(filter(None, lines)))
     if not students:
         raise ValueError(f"there is no student in {path}: write a name or an id per line, or a CSV with a column id")

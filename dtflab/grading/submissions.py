@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -84,13 +85,18 @@ def _aside(file: Path, folder: Path) -> bool:
 def _is_one(file: Path) -> bool:
     """A notebook by its name, or Python with cells; other Python files are a student's modules."""
     try:
-        return file.suffix == ".ipynb" or (file.suffix == ".py" and any(map(_CELL.match, _text(file).splitlines())))
+        return _kind(file) == ".ipynb" or (_kind(file) == ".py" and any(map(_CELL.match, _text(file).splitlines())))
     except OSError:
         return True  # it can't be read: its row says so
 
 
+def _kind(file: Path) -> str:
+    """How its name ends; some systems write that in capitals."""
+    return file.suffix.lower()
+
+
 def _text(file: Path) -> str:
-    return file.read_bytes()[:_MOST].decode("utf-8", errors="replace")
+    return file.read_bytes()[:_MOST].decode("utf-8-sig", errors="replace")
 
 
 def _submission(file: Path, folder: Path, exercises: Container[str]) -> Submission:
@@ -100,7 +106,13 @@ def _submission(file: Path, folder: Path, exercises: Container[str]) -> Submissi
     names = (*between, original if is_copy else file.stem)
     place = folder.resolve()
     owner = place.parent if place.name == _COURSES else place
-    return Submission(file, *_whose(names, owner, exercises), _timestamp(file))
+    student, assignment = _whose(names, owner, exercises)
+    return Submission(file, same(student), assignment, _timestamp(file))
+
+
+def same(name: str) -> str:
+    """A name in the one form of its letters that is compared: macOS writes `ü` of a folder's name as two characters."""
+    return unicodedata.normalize("NFC", name)
 
 
 def _whose(names: Sequence[str], folder: Path, exercises: Container[str]) -> tuple[str, str]:
@@ -149,14 +161,14 @@ def in_parts(
 
 def cells(file: Path) -> list[str]:
     """The code cells of a notebook or of a file in percent format; Unreadable says why there are none."""
-    if file.suffix not in _SUFFIXES:
+    if _kind(file) not in _SUFFIXES:
         raise Unreadable(f"It is no notebook: its name ends in {file.suffix or 'nothing'!r}, not in .ipynb or .py.")
     if file.stat().st_size > _MOST:
         raise Unreadable(f"It has more than {_MOST >> 20} MiB. Clear its outputs, and hand it in again.")
     text = _text(file)
     if not text.strip():
         raise Unreadable("The file is empty. Save it in Jupyter, and hand it in again.")
-    code = _notebook_cells(text) if file.suffix == ".ipynb" else list(_percent_cells(text))
+    code = _notebook_cells(text) if _kind(file) == ".ipynb" else list(_percent_cells(text))
     if not any(map(str.strip, code)):
         raise Unreadable("It has no code.")
     return code

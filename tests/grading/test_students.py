@@ -63,6 +63,7 @@ LISTS = {
     "names": "Ada Lovelace\n\n  Hopper, Grace \nAda Lovelace\n",
     "nbgrader": 'id,first_name,last_name,email\nAda Lovelace,Ada,Lovelace,x\n"Hopper, Grace",Grace,Hopper,\n',
     "excel": "\ufeffName;ID\nAda;Ada Lovelace\nGrace;Hopper, Grace\nshort\n",
+    "marks": 'assignment,student_id\nex1,Ada Lovelace\nex1,"Hopper, Grace"\nex2,Ada Lovelace\n',
 }
 
 
@@ -70,6 +71,15 @@ LISTS = {
 def test_class_lists(name, tmp_path):
     (tmp_path / "list").write_text(LISTS[name], encoding="utf-8")
     assert read_list(tmp_path / "list") == ["Ada Lovelace", "Hopper, Grace"]
+
+
+def test_letters_are_compared_in_one_form_and_other_encodings_are_refused(tmp_path):
+    path = tmp_path / "list"
+    path.write_text("Zoe\u0308", encoding="utf-8")
+    assert read_list(path) == ["Zo\u00eb"]
+    path.write_bytes("Zo\u00eb".encode("cp1252"))
+    with pytest.raises(ValueError, match="is not in UTF-8"):
+        read_list(path)
 
 
 def test_who_handed_in_nothing_has_a_row_and_strangers_are_named():
@@ -141,13 +151,20 @@ def test_questions_are_named_for_a_part(tmp_path):
 
 
 def test_a_class_from_the_command_line(folders, tmp_path):
-    """Ada's copy is better, bob wrote nothing, carol handed in nothing, and nobody knows eve."""
+    """Ada's copy is better, bob wrote nothing, carol handed in nothing, dan a slip, and nobody knows eve."""
     checks, _, _ = folders
     asks, stub = 'dtflab.grade("numbers/q9")', "def twice(n):\n    raise NotImplementedError()"
-    for name, answer in (("ada/ex9", WRONG), ("ada/ex9 (1)", RIGHT), ("bob/ex9", stub), ("eve/ex9", RIGHT)):
+    slip = "def twice(n):\n    return 2 *"
+    for name, answer in (
+        ("ada/ex9", WRONG),
+        ("ada/ex9 (1)", RIGHT),
+        ("bob/ex9", stub),
+        ("dan/ex9", slip),
+        ("eve/ex9", RIGHT),
+    ):
         (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "in" / f"{name}.py").write_text(percent(answer, asks))
-    (tmp_path / "class.csv").write_text("id,first_name\nada,Ada\nbob,Bob\ncarol,Carol\n")
+    (tmp_path / "class.csv").write_text("id,first_name\nada,Ada\nbob,Bob\ncarol,Carol\ndan,Dan\n")
     files = ("--json", tmp_path / "m.json", "--csv", tmp_path / "m.csv")
     done = grade(tmp_path / "in", f"--checks={checks}", "--students", tmp_path / "class.csv", *files)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -157,8 +174,9 @@ def test_a_class_from_the_command_line(folders, tmp_path):
         ("ada", 4, True): ["Counts: the best of 2 files for this assignment."],
         ("ada", 1, False): ["Does not count: ada/ex9 (1).py has more points."],
         ("bob", 0, True): ["As shipped: no answer is written in it."],
+        ("dan", 0, True): ["Cell 1: SyntaxError in its line 2: invalid syntax"],
         ("eve", 4, True): ["eve is not in class.csv: whose file is it?"],
         ("carol", 0, True): ["Nothing handed in."],
     }
     sheet = [line.split(",")[3] for line in (tmp_path / "m.csv").read_text().splitlines()[1:]]
-    assert sheet == ["ada", "bob", "eve", "carol"]
+    assert sheet == ["ada", "bob", "dan", "eve", "carol"]

@@ -50,6 +50,16 @@ def test_notebooks_of_both_forms(tmp_path):
     assert cells(path) == ["x = 1\ny = 2"] * 2
 
 
+def test_what_other_systems_do_to_files(tmp_path):
+    """Windows writes a mark of its own before a text, old disks write names in capitals, macOS splits letters."""
+    path = tmp_path / "Zoe\u0308" / "EX1.IPYNB"
+    path.parent.mkdir()
+    code = [{"cell_type": "code", "source": "x = 1"}]
+    path.write_text(json.dumps({"cells": code}), encoding="utf-8-sig")
+    (one,), left = found([tmp_path])
+    assert (one.student, one.assignment, left) == ("Zo\u00eb", "EX1", []) and cells(path) == ["x = 1"]
+
+
 REFUSED = {
     "a.docx": ("x", "its name ends in '.docx'"),
     "a.ipynb": ('{"cells": [{"cell_type": "code", "source": 3}]}', r"TypeError: a cell's source is int"),
