@@ -297,11 +297,13 @@ class VirtualClock:
     def _come_in(self, me: _Turn) -> None:
         self._away.comes(me.thread)
         with self._door:
-            if not self._inside:
-                self._inside = True
-                return
-            me.given = False
-            self._arrivals.append(me)
+            in_line, self._inside = self._inside, True
+            if in_line:
+                me.given = False
+                self._arrivals.append(me)
+            self._away.is_in(me.thread)  # not before: nobody would wait for it, and time would pass
+        if not in_line:
+            return
         try:
             self._stand_still(me)
         except BaseException:

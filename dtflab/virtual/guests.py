@@ -39,14 +39,17 @@ class Away:
         self._until[thread] = REAL.now() + self._patience.get(thread, PATIENCE)
 
     def comes(self, thread: Any) -> None:
-        """It is back, or here for the first time."""
+        """It is back, or here for the first time; expected still, until it is in line."""
         self._inside.add(thread)
-        if self._until.pop(thread, None) is not None:
-            self._patience[thread] = PATIENCE
         new = [t for t in threading.enumerate() if not isinstance(t, OwnThread) and t not in self._known]
         self._known.update(new)
         for one in {*new, threading.main_thread()} - {*self._inside} if new else ():
             self._expect(one)
+
+    def is_in(self, thread: Any) -> None:
+        """It stands in line, or nobody was there before it."""
+        if self._until.pop(thread, None) is not None:
+            self._patience[thread] = PATIENCE
         self._back.set()
 
     def expects(self) -> bool:

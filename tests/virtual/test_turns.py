@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
-import time
+from collections import deque
 from types import SimpleNamespace
 
 import pytest
 
 import dtflab as tf
 from dtflab.machine import clock as clocks
-from dtflab.virtual import deadlock
+from dtflab.virtual import deadlock, guests
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.deadlock import DeadlockError
+from tests.cluster.two_tasks import interrupt_main
 
 
 def interrupt_soon(started):
-    """Ctrl-C, once `started` is set and the main thread had the time to stand still."""
-    started.wait(10)
-    time.sleep(0.05)
-    os.kill(os.getpid(), signal.SIGINT)
+    """Ctrl-C, once `started` is set and the main thread stands still."""
+    assert started.wait(60)
+    interrupt_main("_stand_still")
 
 
 @pytest.fixture
@@ -69,8 +67,9 @@ def test_a_function_of_a_data_set_takes_the_time_of_what_it_calls(cluster):
     assert seconds == [pytest.approx(expected, abs=0.01) for expected in ([2.0, 14.0], [2.0, 12.0], [2.0, 12.0])]
 
 
-def test_threads_of_the_program_are_guests(cluster):
+def test_threads_of_the_program_are_guests(cluster, monkeypatch):
     """One waits for what another brings later in real time; the main thread only joins them."""
+    monkeypatch.setattr(deadlock, "PATIENCE", 60)  # on a busy machine the other one may be late
     with tf.Graph().as_default() as graph, tf.device("/job:ps/task:0"):
         queue = tf.FIFOQueue(3, tf.float32, shared_name="between")
         enqueue, dequeue = queue.enqueue(1.0), queue.dequeue()
@@ -78,19 +77,20 @@ def test_threads_of_the_program_are_guests(cluster):
 
     def run(op, number, after=None):
         with tf.Session(cluster.target_of("worker", number), graph=graph) as session:
-            asked.set() if after is None else after.wait(10)
+            asked.set() if after is None else after.wait(60)
             found.append(session.run(op))
 
     threads = [threading.Thread(target=run, args=args) for args in ((dequeue, 0), (enqueue, 1, asked))]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert sorted(found, key=str) == [1.0, None]
 
 
-def test_time_waits_for_threads_that_the_program_started():
+def test_time_waits_for_threads_that_the_program_started(monkeypatch):
     """What they compute between two waits takes none, and those that it is about to start miss nothing."""
+    monkeypatch.setattr(guests, "PATIENCE", 60)  # on a busy machine they may be late
     with tf.Cluster(ps=1, clock="virtual"):
         coordinator, times = tf.train.Coordinator(), []
 
@@ -109,6 +109,33 @@ def test_time_waits_for_threads_that_the_program_started():
         assert times == sorted(3 * [1.0, 2.0, 3.0, 4.0, 5.0])
 
 
+def test_who_comes_back_is_expected_until_it_stands_in_line(monkeypatch):
+    """In between, nothing that is due may come: it would find that time had passed."""
+    monkeypatch.setattr(guests, "PATIENCE", 60)
+    left, expected, over = set(), [], guests.Away.leaves
+
+    class Line(deque):
+        def append(self, turn):
+            expected.extend([turn.thread in clock._away._until] * (turn.thread in left))
+            super().append(turn)
+
+    def leaves(away, thread):
+        left.add(thread)
+        over(away, thread)
+
+    monkeypatch.setattr(guests.Away, "leaves", leaves)
+    with tf.Cluster(ps=1, clock="virtual") as cluster:
+        clock = cluster.clock
+        clock._arrivals = Line()
+        threads = [threading.Thread(target=lambda: [tf.sim.sleep(1.0) for _ in range(4)]) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        tf.sim.sleep(10.0)
+        for thread in threads:
+            thread.join(60)
+    assert expected and all(expected)
+
+
 def test_guests_of_whom_nobody_can_be_woken_are_told_although_main_joins_them(cluster):
     with tf.Graph().as_default() as graph:
         dequeue = tf.FIFOQueue(3, tf.float32).dequeue()
@@ -123,7 +150,7 @@ def test_guests_of_whom_nobody_can_be_woken_are_told_although_main_joins_them(cl
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert len(errors) == 2 and "0 of 3 elements" in errors[0]
 
 
@@ -150,7 +177,7 @@ def sleeps(client, started):
 
 def keeps_the_turn(client, started):
     started.set()
-    client.released.wait(10)
+    client.released.wait(60)
 
 
 @pytest.mark.parametrize("program", [computes, runs_constants, sleeps, keeps_the_turn])
@@ -170,10 +197,11 @@ def test_ctrl_c_is_heard_whatever_the_clients_do_and_the_cluster_goes_on(cluster
     assert cluster.now() > before
 
 
-def test_ctrl_c_in_a_step_of_the_main_thread(cluster):
+def test_ctrl_c_in_a_step_of_the_main_thread(cluster, monkeypatch):
     """Another thread that might still bring something keeps it from being a deadlock."""
+    monkeypatch.setattr(deadlock, "PATIENCE", 60)
     started, over = threading.Event(), threading.Event()
-    bystander = threading.Thread(target=over.wait, args=(30,))
+    bystander = threading.Thread(target=over.wait, args=(60,))
     bystander.start()
     threading.Thread(target=interrupt_soon, args=(started,), daemon=True).start()
     with tf.Graph().as_default(), tf.Session(cluster.target) as session:
@@ -252,7 +280,7 @@ def test_patience_with_guests_begins_anew_when_something_has_happened(monkeypatc
     moment = [0.0]
     monkeypatch.setattr(deadlock, "REAL", SimpleNamespace(now=lambda: moment[0]))
     watch, over = deadlock.Watch(), threading.Event()
-    bystander = threading.Thread(target=over.wait, args=(30,))
+    bystander = threading.Thread(target=over.wait, args=(60,))
     bystander.start()
     inside = {threading.main_thread()}
     assert watch.somebody_may_come(inside, turned=5)
@@ -288,7 +316,7 @@ def test_work_in_a_thread_of_the_librarys_own_is_told_of_a_deadlock_at_once(monk
         ended.set()
 
     clocks.REAL.spawn(program, name="work")
-    assert ended.wait(30) and "work waits for step 1" in str(told[0])
+    assert ended.wait(60) and "work waits for step 1" in str(told[0])
 
 
 def test_an_error_that_is_nobody_s_is_the_program_s_even_if_a_thread_has_waited_longer(cluster):
