@@ -123,9 +123,10 @@ def _sized(node: Node, x: Any, dtype: DType, batch: int | None) -> Any:
         sizes = [batch, *sizes[1:]]
     known = tuple(size for size in sizes if size is not None)
     if len(known) < len(sizes):
+        given = "Give `batch`, make" if batch is None else f"batch={batch} is a first dimension only: make"
         raise ValueError(
-            f"What op {node.name!r} ({node.op}) costs is not known: one of its shapes is {shape}. Give `batch`, make "
-            "the shape static (set_shape, a placeholder with a shape), or pass the arrays themselves."
+            f"What op {node.name!r} ({node.op}) costs is not known: one of its shapes is {shape}. {given} the shape "
+            "static (set_shape, a placeholder with a shape), or pass the arrays themselves."
         )
     return Sized(known, _numpy_dtype(dtype))
 

@@ -249,19 +249,33 @@ def _profile(model: Any, batch: int | None) -> Profile:
 
 
 def _of_graph(loss: Tensor, batch: int | None) -> Profile:
-    """The profile of a graph; `batch` is asked for only if its shapes don't say how many examples a step takes.
-
-    The step that is priced is made in a copy: a question changes nobody's graph, not even a finalized one.
-    """
-    with Graph().as_default() as copy:
-        import_meta_graph(export_meta_graph(graph=loss.graph))
-        loss = copy.get_tensor_by_name(loss.name)
+    """The profile of a graph; `batch` is asked for only if its shapes don't say how many examples a step takes."""
     try:
-        return Profile.from_graph(loss)
+        return Profile.from_graph(_copied(loss))
     except ValueError:
         if batch is None:
             raise
-        return Profile.from_graph(loss, batch=batch)
+    try:
+        fed = _copied(loss, batch)
+    except ValueError:  # somewhere the graph says that an input is no batch of examples
+        fed = _copied(loss)
+    return Profile.from_graph(fed, batch=batch)
+
+
+def _copied(loss: Tensor, batch: int = -1) -> Tensor:
+    """The loss in a copy of its graph, whose inputs have `batch` examples if it leaves open how many they are.
+
+    The step that is priced is made there: a question changes nobody's graph, not even a finalized one.
+    """
+    meta_graph = export_meta_graph(graph=loss.graph)
+    for node in meta_graph.graph_def.node:
+        given = [node.attr["shape"].shape] if node.op.startswith("Placeholder") else []
+        for shape in node.attr["output_shapes"].list.shape if node.op == "IteratorGetNext" else given:
+            if shape.dim and shape.dim[0].size < 0:
+                shape.dim[0].size = batch
+    with Graph().as_default() as copy:
+        import_meta_graph(meta_graph)
+        return copy.get_tensor_by_name(loss.name)
 
 
 @functools.cache

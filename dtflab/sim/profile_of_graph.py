@@ -101,7 +101,7 @@ class _Step:
             if self.loop_turns is None:
                 raise ValueError(
                     f"Operation '{op.name}' is in the loop '{context.name}': how often that turns is not in the graph. "
-                    "Give loop_turns=…, or unroll it (tf.nn.static_rnn)."
+                    "Say sim.Profile.from_graph(…, loop_turns=…), or unroll it (tf.nn.static_rnn)."
                 )
             turns *= self.loop_turns
             outer = context.outer_context

@@ -215,6 +215,31 @@ def test_a_batch_that_the_graph_leaves_open_is_that_which_is_asked_for():
         assert estimate(loss, cluster(1, 1), 2, batch=24, parameters=IDEAL).batch == 24
 
 
+@pytest.mark.parametrize("source", ["fed", "read"])
+def test_an_open_batch_costs_what_a_stated_one_does(source):
+    """Gradients of what is broadcast have shapes of which nothing is known until the inputs' are."""
+
+    def throughput(rows):
+        with tf.Graph().as_default():
+            if source == "fed":
+                x = tf.placeholder(tf.float32, [rows, 8])
+            else:
+                data = tf.data.Dataset.from_tensor_slices(np.ones([96, 8], np.float32))
+                x = data.batch(24, drop_remainder=rows is not None).make_one_shot_iterator().get_next()
+            hidden = tf.nn.dropout(tf.layers.dense(x, 64), 0.5) * tf.get_variable("scales", [64])
+            return estimate(tf.reduce_mean(hidden), cluster(2, 1), 2, batch=24, parameters=IDEAL).throughput
+
+    assert throughput(None) == pytest.approx(throughput(24), rel=0.02)
+
+
+def test_inputs_that_are_no_batch_keep_what_the_graph_says_of_them():
+    with tf.Graph().as_default():
+        x, scales = tf.placeholder(tf.float32, [None, 8]), tf.placeholder(tf.float32, [None])
+        scales = tf.ensure_shape(scales, [3])
+        loss = tf.reduce_mean(tf.nn.relu(tf.layers.dense(x, 4))) * tf.reduce_sum(scales)
+        assert estimate(loss, cluster(1, 1), 2, batch=24, parameters=IDEAL).batch == 24
+
+
 def test_a_cluster_must_be_one():
     with pytest.raises(TypeError, match=r"cluster is a sim\.cluster_model"):
         estimate(NETWORK, {"worker": 2}, parameters=IDEAL)

@@ -256,7 +256,7 @@ def test_a_loop_costs_its_turns():
         loop = tf.while_loop(lambda i, h: i < 7, lambda i, h: (i + 1, tf.matmul(h, w)), [0, x])
         loss = tf.reduce_sum(loop[1])
         step = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
-        with pytest.raises(ValueError, match=r"in the loop '[^']*while[^']*'.*Give loop_turns"):
+        with pytest.raises(ValueError, match=r"in the loop '[^']*while[^']*'.*loop_turns=…"):
             Profile.from_graph(loss, step)
         found = Profile.from_graph(loss, step, loop_turns=7)
     products = [
