@@ -109,6 +109,7 @@ class _Shards:
             worker.submit(functools.partial(self._part, i))
         self._part(0)
         self._ended.wait()
+        del self._work  # and its arrays: the other threads may be slow to forget this
         if _here.parts is not None:
             _here.parts += [self._ran[i] for i in range(len(self._errors))]
         for error in self._errors:

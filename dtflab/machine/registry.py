@@ -84,7 +84,7 @@ class Record:
             with self.life.open("rb") as file:
                 file.seek(holding.slot * CELLS * 8)
                 busy, in_use, moment = struct.unpack(f"{CELLS}Q", file.read(CELLS * 8))
-        except FileNotFoundError:  # it has ended since its record was read
+        except (FileNotFoundError, struct.error):  # it has ended since its record was read, and is being buried
             return 0, 0, 0
         return busy, in_use, moment
 
@@ -261,10 +261,10 @@ class Registry:
 
     def _read(self, life: Path) -> Record | None:
         path = life.with_suffix(".json")
-        if not path.exists():
-            return None  # it lives, but has not told anything yet
         try:
             record = parse(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None  # it has not told anything yet, or ends at this moment
         except (OSError, ValueError) as error:
             if path not in self._told:
                 self._told.add(path)

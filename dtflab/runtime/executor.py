@@ -177,8 +177,7 @@ class Executor:
             self._grow()
         root = Iteration(self, step, ctx, None, 0)
         root.ready.extend(self.sources)
-        if self.multiplies:
-            step.multiplies = True
+        step.multiplies |= self.multiplies
         if step.trace is not None:
             now = step.clock.now()
             for n, value in self.constants.items():
@@ -298,7 +297,7 @@ class Iteration:
             if get_ident() == starting:
                 answer[:] = value, error
             else:
-                step.post(self._finished, n, value, error)
+                step.post(self._finished, n, [value, error])
 
         self.executor.items[n].kernel(*args, done)
         starting = None
@@ -326,10 +325,11 @@ class Iteration:
         def task() -> None:
             try:
                 with np.errstate(all="ignore"):
-                    value, error = self._compute(n, args), None
+                    answer = [self._compute(n, args), None]
             except Exception as raised:
-                value, error = None, raised
-            step.post(self._finished, n, value, error)
+                answer = [None, raised]
+            args.clear()  # what a step frees is free at once, though this thread may be slow to end
+            step.post(self._finished, n, answer)
 
         self.executor.device.inter_op_pool(step.inter_op).submit(task)
 
@@ -344,8 +344,9 @@ class Iteration:
         self._record(n, started, value, parts)
         return value
 
-    def _finished(self, n: int, value: Any, error: Exception | None) -> None:
-        """An asynchronous node is done (called by the driving thread)."""
+    def _finished(self, n: int, answer: list[Any]) -> None:
+        """An asynchronous node is done (called by the driving thread): its value and its error, of which one is."""
+        error, value = answer.pop(), answer.pop()  # the other thread has the list, and no more
         self.in_flight -= 1
         if error is not None:
             self._fail(n, error)

@@ -212,7 +212,7 @@ class _Kernel:
                 step.trace.lane = lane
                 work._record(n, self._started, self._value)
                 step.trace.lane = _CLIENT
-        work._finished(n, self._value, error)
+        work._finished(n, [self._value, error])
         step._go_on()
 
 

@@ -160,7 +160,7 @@ def test_many_threads_at_once(memory):
 
 
 def test_two_threads_that_give_the_same_array_account_it_once(memory):
-    array, barrier = kib(1), threading.Barrier(4, timeout=20)
+    array, barrier = kib(1), threading.Barrier(4, timeout=60)
 
     def work():
         barrier.wait()

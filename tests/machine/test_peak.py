@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import threading
 
 import numpy as np
 import pytest
 
 import dtflab as tf
+from dtflab.machine import pools
 from dtflab.machine.hosts import simulate_gpus
+from dtflab.runtime.runner import Step
 from tests.runtime.test_frames import turns
 
 SIZE = 1 << 20
@@ -134,6 +137,27 @@ def test_what_was_fed_and_what_is_fetched_have_an_end_too(traced):
         y = tf.cumsum(y)
     with on_gpu() as session:
         assert peak(session, y, {x: np.ones(N, "f")}, traced) == 2 * SIZE
+
+
+@pytest.mark.parametrize(("of", "does", "kernels"), [(Step, "post", 2), (pools._Shards, "_part", 1)])
+def test_what_a_step_freed_is_free_though_another_thread_is_slow_to_end(of, does, kernels, monkeypatch):
+    """A pool's thread has said that it is done, and does not get the processor for a while."""
+    is_over, slow, original = threading.Event(), [], getattr(of, does)
+
+    def slow_to_end(self, *args):
+        original(self, *args)
+        if threading.current_thread() is not threading.main_thread() and not slow:
+            slow.append(threading.current_thread().name)
+            is_over.wait(60)
+
+    monkeypatch.setattr(of, does, slow_to_end)
+    x = tf.reshape(big(), [512, 512])
+    products = [tf.matmul(x, x).op for _ in range(kernels)]
+    with tf.Session(config=tf.ConfigProto(intra_op_parallelism_threads=2)) as session:
+        session.run(products)
+        left = [str(one) for one in memory_of(session).buffers() if one.size >= SIZE]
+        is_over.set()
+    assert len(slow) == 1 and left == []
 
 
 def branches(one_after_the_other):

@@ -389,3 +389,18 @@ def test_a_child_that_outlives_its_killed_parent_holds_nothing_of_it(own_folder)
 def test_counters_of_a_process_that_has_just_ended_are_zero(tmp_path):
     record = registry.Record(1, "python", life=tmp_path / "gone.live")
     assert record.counters(registry.Holding("h", 0, "", 1, 0.0, 0)) == (0, 0, 0)
+    record.life.touch()  # by who looks just then whether it lives
+    assert record.counters(registry.Holding("h", 0, "", 1, 0.0, 0)) == (0, 0, 0)
+
+
+def test_a_process_that_ends_while_others_look_is_left_out_without_a_word(program, own_folder, monkeypatch, capfd):
+    other = program()
+    assert other.grab(GIB)
+    read = type(own_folder).read_text
+
+    def first_it_ends(path, **how):
+        other.end()
+        return read(path, **how)
+
+    monkeypatch.setattr(type(own_folder), "read_text", first_it_ends)
+    assert registry.registry().others() == [] and capfd.readouterr().err == ""

@@ -208,7 +208,7 @@ def waits_at(seen, waiting, number=1):
 
     seen.queues = Told(seen.queues)
     waiting()
-    assert event.wait(20)
+    assert event.wait(60)
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
@@ -251,7 +251,7 @@ def test_a_wait_that_began_before_the_watch_is_seen_when_it_ends():
         waits_at(before, thread.start)
     with tf.watch() as seen:
         sess.run(put)
-        thread.join(20)
+        thread.join(60)
     sess.close()
     assert [(event.what, event.level) for event in seen.queues] == [("put", 1), ("take", 0)]
 
@@ -271,7 +271,7 @@ def test_who_waits_and_is_sent_away_by_a_close_or_a_deadline():
         thread = threading.Thread(target=is_cancelled, args=(sess, put))
         waits_at(seen, thread.start, number=2)
         sess.run(q.close(cancel_pending_enqueues=True))
-        thread.join(20)
+        thread.join(60)
         sess.run(take)
         with pytest.raises(tf.errors.OutOfRangeError):
             sess.run(take)
@@ -292,7 +292,7 @@ def test_what_is_given_back_when_a_queue_closes_is_put_again():
         waits_at(seen, thread.start)
         sess.run(put)
         sess.run(close)
-        thread.join(20)
+        thread.join(60)
     assert values[0].tolist() == [1, 2]
     assert seen.queues[-1].level == 0 and seen.queues[-1].over
 
