@@ -26,12 +26,12 @@ def run(tmp_path):
     return run
 
 
-def sliders(name: str) -> dict[str, Any]:
-    """Where a demo's sliders begin."""
+def sliders(name: str, argument: int = 1) -> dict[str, Any]:
+    """An argument of each of a demo's sliders; by default where it begins."""
     text = (ROOT / "notebooks" / "src" / "demos" / f"{name}.py").read_text(encoding="utf-8")
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     (explore,) = (call for call in calls if ast.unparse(call.func) == "explore")
-    return {each.arg: ast.literal_eval(each.value.args[1]) for each in explore.keywords}
+    return {each.arg: ast.literal_eval(each.value.args[argument]) for each in explore.keywords}
 
 
 @pytest.mark.parametrize("name", ["race", "what_if"])
@@ -39,6 +39,13 @@ def test_the_code_of_the_sliders_is_folded_away(name):
     cells = json.loads((ROOT / "notebooks" / "demos" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
     folded = ["".join(cell["source"]) for cell in cells if cell["metadata"].get("jupyter", {}).get("source_hidden")]
     assert len(folded) == 1 and folded[0].startswith("explore(")
+
+
+@pytest.mark.parametrize("name", ["race", "what_if"])
+def test_what_a_slider_says_is_a_line_on_a_projector(name):
+    """A second line pushes the picture's axis out of a window of 1280 × 720; some 50 letters fit in presentation mode."""
+    says = sliders(name, argument=2).values()
+    assert max(map(len, says)) < 50, says
 
 
 def test_what_if_twice_is_one_net(run, capsys):

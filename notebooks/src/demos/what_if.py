@@ -63,7 +63,7 @@ explore(
         ["1Gb/s", "10Gb/s", "25Gb/s", "40Gb/s", "100Gb/s"], "10Gb/s", "Who waits: the GPU or the wire?"
     ),
     workers=Slider(
-        [1, 2, 4, 8, 16, 32], 4, "Each makes a step of its own. Do the servers keep up?"
+        [1, 2, 4, 8, 16, 32], 4, "Each makes a step. Do the servers keep up?"
     ),
     gpu=Slider(
         ["K40", "P100", "V100", "A100", "H100"], "K40", "A faster GPU waits more: look at «idle»."
