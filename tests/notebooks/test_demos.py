@@ -43,7 +43,7 @@ def test_the_code_of_the_sliders_is_folded_away(name):
 
 @pytest.mark.parametrize("name", ["race", "what_if"])
 def test_what_a_slider_says_is_a_line_on_a_projector(name):
-    """A second line pushes the picture's axis out of a window of 1280 × 720; some 50 letters fit in presentation mode."""
+    """A second line pushes the picture's axis out of a window of 1280 × 720; some 50 letters fit in one."""
     says = sliders(name, argument=2).values()
     assert max(map(len, says)) < 50, says
 
