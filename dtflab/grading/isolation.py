@@ -212,15 +212,19 @@ def _is_marked(pid: int, mark: str) -> bool:
 
 
 def _kill(process: subprocess.Popen[bytes], mark: str) -> None:
-    """End all that belongs to it. What forks meanwhile is found the next time."""
-    for _ in range(500):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        left = members(process.pid, mark)
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        if process.poll() is not None and not left:
-            break
-        time.sleep(0.01)
-    process.wait()
+    """End all that belongs to it, whoever interrupts that. What forks meanwhile is found the next time."""
+    try:
+        for _ in range(500):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            left = members(process.pid, mark)
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if process.poll() is not None and not left:
+                break
+            time.sleep(0.01)
+        process.wait()
+    except BaseException:
+        _kill(process, mark)
+        raise

@@ -80,17 +80,17 @@ def judge(
     namespace: Mapping[str, Any],
     seed: str | None = None,
     student: str | None = None,
-    wall: float = CELL,
+    wall: float | None = None,
 ) -> Report:
     """The report on the answer that `namespace` holds under the question's name for it.
 
     Instances are drawn from `seed` and `student`; by default those of the environment. After `wall` seconds on the
-    clock, the answer is stopped on a busy machine, too.
+    clock, those of a cell by default, the answer is stopped on a busy machine, too.
     """
     seed = os.environ.get("DTFLAB_GRADE_SEED", "0") if seed is None else seed
     student = os.environ.get("DTFLAB_STUDENT", "") if student is None else student
     if question.answer in namespace:
-        results = list(_results(question, namespace[question.answer], seed, student, wall))
+        results = list(_results(question, namespace[question.answer], seed, student, CELL if wall is None else wall))
     else:
         results = [Result(check, False, unwritten=True) for check in question.checks]
     report = Report(question, results, seed, student, versions=_versions())

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from dtflab.grading import isolation
-from tests.grading.classroom import ASKS, RIGHT, command, grade, percent, sleepers
+from tests.grading.classroom import ASKS, RIGHT, command, grade, own_seconds, percent, sleepers
 from tests.house import ROOT
 
-SLEEPER = "86398"  # seconds: what processes that stay behind are known by
+pytestmark = pytest.mark.timeout(900)
+SLEEPER = own_seconds(2)  # what processes that stay behind are known by
 
 
 def test_students_come_from_folders_and_from_the_option(folders, tmp_path):
@@ -197,7 +198,7 @@ def test_ctrl_c_ends_all_and_writes_what_is_there(folders, tmp_path):
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     process.send_signal(2)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 130 and err == ""
     assert out.endswith("1 file, 0 could not be graded\nInterrupted: 1 file not graded\n")
     assert len(sheet.read_text().splitlines()) == 2

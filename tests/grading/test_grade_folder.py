@@ -8,10 +8,11 @@ import json
 import pytest
 
 from dtflab.grading.sheets import COLUMNS
-from tests.grading.classroom import ASKS, RIGHT, WRONG, grade, percent, sleepers
+from tests.grading.classroom import ASKS, RIGHT, WRONG, grade, own_seconds, percent, sleepers
 from tests.house import ROOT
 
-SLEEPER = "86399"  # seconds: what processes that stay behind are known by
+pytestmark = pytest.mark.timeout(900)
+SLEEPER = own_seconds(3)  # what processes that stay behind are known by
 
 # What each does first; then comes a right answer, which counts.
 HARMLESS = {
@@ -98,7 +99,6 @@ def graded(folders):
     return done, {one["student"]: one for one in data["submissions"]}
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", HARMLESS)
 def test_a_right_answer_counts_whatever_comes_before_it(graded, name):
     _, marks = graded
@@ -173,7 +173,6 @@ def test_output_is_cut(graded):
     assert len(marks["floods"]["output"]) < 21_000 and "bytes more" in marks["floods"]["output"]
 
 
-@pytest.mark.timeout(200)
 def test_solutions_have_full_marks_here_too(tmp_path):
     """One with magics, one whose check starts processes of its own."""
     files = [ROOT / "solutions" / f"{name}.py" for name in ("ex01_placement", "ex08_search")]

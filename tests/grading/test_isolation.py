@@ -6,10 +6,11 @@ import sys
 
 import pytest
 
-from dtflab.grading import isolation
-from tests.grading.classroom import sleepers
+from dtflab.grading import isolation, watchdog
+from tests.cluster.two_tasks import until
+from tests.grading.classroom import own_seconds, sleepers
 
-SLEEPER = "86397"  # seconds: what processes that stay behind are known by
+SLEEPER = own_seconds(1)  # what processes that stay behind are known by
 LONG = isolation.Limits(seconds=20)
 
 
@@ -64,10 +65,29 @@ def test_nothing_stays_when_the_caller_is_interrupted(tmp_path):
     assert sleepers(SLEEPER) == []
 
 
-def test_a_check_may_start_programs_and_is_stopped_with_them(tmp_path):
-    """The watchdog's exception arrives between two looks, and takes the program along."""
-    from dtflab.grading import watchdog
+def test_nothing_stays_when_the_caller_is_interrupted_once_more(tmp_path, monkeypatch):
+    """On a busy machine the watchdog comes again while the program is being ended."""
+    members = isolation.members
 
-    outcome = watchdog.call(lambda: run(f"import time; time.sleep({SLEEPER})", tmp_path), 0.5)
+    def again(session, mark):
+        monkeypatch.setattr(isolation, "members", members)
+        raise KeyboardInterrupt
+
+    def interrupted():
+        monkeypatch.setattr(isolation, "members", again)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(f"import time; time.sleep({SLEEPER})", tmp_path, stopped=interrupted)
+    assert sleepers(SLEEPER) == []
+
+
+def test_a_check_may_start_programs_and_is_stopped_with_them(tmp_path, monkeypatch):
+    """The watchdog's exception arrives between two looks, and takes the program along."""
+    looks = []
+    monkeypatch.setattr(watchdog, "_wait", lambda *_: until(lambda: looks, "the program runs") and 0.0)
+    outcome = watchdog.call(
+        lambda: run(f"import time; time.sleep({SLEEPER})", tmp_path, stopped=lambda: looks.append(1)), 60
+    )
     assert outcome.stopped and not outcome.left_running
     assert sleepers(SLEEPER) == []

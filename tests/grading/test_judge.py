@@ -123,14 +123,16 @@ def test_an_endless_answer_fails_one_check_and_the_others_are_judged(twice):
     assert second.passed
 
 
-def test_in_a_notebook_a_question_also_has_a_limit_by_the_clock(twice):
+def test_in_a_notebook_a_question_also_has_a_limit_by_the_clock(twice, monkeypatch):
     """Before an answer has had its own seconds: on a machine that is busy."""
+    monkeypatch.setattr(judging, "CELL", 0.2)
+    twice.checks[:] = [check._replace(seconds=20) for check in twice.checks]
 
     def stuck(n):
         while True:
             pass
 
-    first, second = judge(twice, {"twice": stuck}, wall=0.2).results
+    first, second = judge(twice, {"twice": stuck}).results
     assert first.message == second.message == judging._BUSY and "25 s on the clock" in first.message
 
 

@@ -7,13 +7,14 @@ import sys
 import time
 from pathlib import Path
 
-import nbclient
 import nbformat
 import pytest
 from nbformat import v4
 
 from tests.house import ROOT
+from tests.notebooks.kernels import execute
 
+pytestmark = pytest.mark.timeout(900)
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 ALL = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -61,17 +62,11 @@ def test_the_hook_that_strips_outputs_finds_nothing_to_strip(path):
 
 
 @ALL
-@pytest.mark.timeout(300)
 def test_runs_clean_twice_in_one_kernel(path, tmp_path, record_property):
     notebook = nbformat.read(path, as_version=4)
     notebook.cells += nbformat.read(path, as_version=4).cells
     began = time.perf_counter()
-    nbclient.NotebookClient(
-        notebook,
-        timeout=120,
-        allow_errors=True,
-        resources={"metadata": {"path": tmp_path}},
-    ).execute()
+    execute(notebook, tmp_path, allow_errors=True)
     record_property(f"{path.stem}, both runs", f"{time.perf_counter() - began:.0f} s")
     assert complaints(notebook) + not_drawn(notebook) == []
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
