@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -54,6 +55,7 @@ class Task:
         self.master = Master(self.name, workers, clock, new_step, config)
         self._peers: dict[str, Any] = {}
         self.calls: deque[tuple[Any, ...]] = deque(maxlen=10_000)  # what other tasks of this process asked of this one
+        self.helps: weakref.WeakSet[Step] = weakref.WeakSet()  # steps of other masters in this process
         self.stopped = False
 
     def _peer(self, task: str) -> Any:
@@ -110,6 +112,9 @@ class Task:
         self.stopped = True
         gone = errors.UnavailableError(None, None, f"Task {self.name} at {self.address} was stopped.")
         self.worker.rendezvous.abort_all(gone)
+        for step in list(self.helps):
+            if step.in_flight:  # before its ops are told below that their queue or accumulator is gone
+                step.cancel(gone)
         self.master.close(gone)
         for peer in self._peers.values():
             close = getattr(peer, "close", None)

@@ -65,6 +65,40 @@ def test_a_step_fails_at_the_moment_at_which_a_task_that_it_needs_is_killed():
         assert cluster.run(program) == [12.5, 12.5]
 
 
+@pytest.mark.parametrize("kind", ["queue", "accumulator"])
+def test_a_step_that_is_all_on_a_killed_task_says_that_it_was_lost(kind):
+    """Not that its op was cancelled, which nobody would try again."""
+    with two_workers() as cluster, tf.Graph().as_default(), tf.device("/job:ps"):
+        queue, sums = tf.FIFOQueue(3, tf.float32), tf.ConditionalAccumulator(tf.float32, shape=[])
+        waits = queue.dequeue().op if kind == "queue" else sums.take_grad(1).op
+        cluster.at(1.0, cluster.kill, "ps")
+        with tf.Session(cluster.target) as session, pytest.raises(errors.UnavailableError, match=r"job:ps.*stopped"):
+            session.run(waits)
+        assert cluster.now() == 1.0
+
+
+def test_synchronous_training_goes_on_when_its_servers_are_started_anew():
+    def program(client):
+        with tf.device(tf.train.replica_device_setter(cluster=client.cluster_spec)):
+            step = tf.train.get_or_create_global_step()
+            weights = tf.get_variable("weights", [4])
+            optimizer = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.1), 2)
+            train = optimizer.minimize(tf.reduce_sum(weights**2), step)
+        hooks = [optimizer.make_session_run_hook(client.is_chief, num_tokens=0), tf.train.StopAtStepHook(last_step=99)]
+        with tf.train.MonitoredTrainingSession(
+            client.target, client.is_chief, hooks=hooks, stop_grace_period_secs=0
+        ) as session:
+            while not session.should_stop():
+                session.run(train)
+                tf.sim.sleep(0.01)
+        return tf.sim.now()
+
+    with two_workers() as cluster:
+        cluster.at(0.5, cluster.kill, "ps")
+        cluster.at(2.0, cluster.restart, "ps")
+        assert all(2.9 < ended < 6 for ended in cluster.run(program))
+
+
 def test_a_killed_worker_goes_on_when_it_is_started_anew():
     times = [[], []]
     with two_workers() as cluster:
