@@ -74,12 +74,21 @@ def what_if(
             block, height = _step(name, one, scale, devices, links)
             blocks.append(tag("g", block, transform=f"translate(0 {number(y)})"))
             y += height + _GAP
-    rows = [(name, *one.row[1:]) for name, one in named]
+    heads, rows = _table(named)
     sentence = f"{title or 'Steps'}. {'; '.join(f'{name}: {one.sentence}' for name, one in named)}."
     drawing = join([*blocks, *_axis(scale, y - _GAP + 14)])
-    tables: list[Table] = [(title or "Steps", HEADS, rows)]
+    tables: list[Table] = [(title or "Steps", heads, rows)]
     tables += [(f"Critical path: {name}", PATH_HEADS, one.path_rows) for name, one in named]
-    return Picture(drawing, (room(), y + 4), _STYLE, sentence, tables, text_table(HEADS, rows))
+    return Picture(drawing, (room(), y + 4), _STYLE, sentence, tables, text_table(heads, rows))
+
+
+def _table(named: Sequence[tuple[str, Outcome]]) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+    """A row for each step. Where each is the base of a question of its own, nothing is said of a speedup over bases."""
+    table = [HEADS, *((name, *one.row[1:]) for name, one in named)]
+    if len(named) > 1 and not any(one.changes for _, one in named):
+        at = HEADS.index("speedup")
+        table = [(*row[:at], *row[at + 1 :]) for row in table]
+    return table[0], table[1:]
 
 
 def _check(outcomes: Any) -> None:

@@ -67,6 +67,14 @@ def test_it_says_in_words_what_it_shows(question):
     ET.fromstring(picture.svg.partition("\n")[2])
 
 
+def test_bases_of_several_questions_have_no_speedup(question):
+    """Each is 1.00 times itself, however much faster one is than another."""
+    ((_, heads, rows), *_), base = viz.what_if({"a": question.base, "b": question.base}).tables, question.base
+    assert "speedup" not in heads and {len(row) for row in rows} == {len(heads)} == {len(HEADS) - 1}
+    ((_, heads, rows), *_) = viz.what_if([base, question.run(network="1Gb/s")]).tables
+    assert tuple(heads) == HEADS and rows[0][HEADS.index("speedup")] == "1.00"
+
+
 def test_one_outcome_is_a_picture(question):
     assert viz.what_if(question.base).text == viz.what_if([question.base]).text
     assert viz.timeline(question.base).text == viz.timeline(question.base.step_stats()).text
