@@ -13,6 +13,7 @@ import pytest
 
 from dtflab.machine.bfc_allocator import BFCAllocator, OutOfMemory
 
+pytestmark = pytest.mark.timeout(400)  # TensorFlow alone takes 15 s where nothing else runs
 HERE = Path(__file__).parent
 MIB = 1 << 20
 LIMIT_MIB = 256
@@ -40,7 +41,7 @@ def beside():
     actions = [*a_sequence(7), FULL]
     ran = subprocess.run(
         [sys.executable, str(HERE / "bfc_in_tensorflow.py")],
-        input=json.dumps([actions, LIMIT_MIB]), capture_output=True, text=True, timeout=120,
+        input=json.dumps([actions, LIMIT_MIB]), capture_output=True, text=True, timeout=350,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-3000:]
     theirs = json.loads(ran.stdout)

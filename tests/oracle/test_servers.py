@@ -42,10 +42,13 @@ def stop(server: Any) -> None:
 
 @program
 def the_servers_time_limit_is_that_of_its_sessions(tf):
-    server = local_server(tf, operation_timeout_in_ms=50)
-    taken = tf.FIFOQueue(1, tf.float32).dequeue()
+    """The step is known there when it has to wait: one whose time is up before it begins hangs in TensorFlow."""
+    server = local_server(tf, operation_timeout_in_ms=2000)
+    queue = tf.FIFOQueue(1, tf.float32)
+    put, taken = queue.enqueue(1.0), queue.dequeue()
     with tf.Session(server.target) as session:
-        found = tried(lambda: session.run(taken))
+        session.run(put)
+        found = [tried(lambda: session.run(taken)) for _ in range(2)]
     stop(server)
     return found
 
