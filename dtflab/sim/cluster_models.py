@@ -1,6 +1,6 @@
 """ClusterModel: who computes where, who keeps the variables, and which wires lie between: a cluster that never runs.
 
-Stands for a ClusterSpec and replica_device_setter's arguments. Left out: chief and evaluator, which train nothing.
+Stands for a ClusterSpec and replica_device_setter's arguments. Left out: evaluators, which train nothing.
 
 Rule: the wires are those of `hardware/topology.py`; here only what software makes of them is added: the part of a
 bandwidth that it reaches, and what a message between tasks costs in their CPUs.
@@ -82,12 +82,12 @@ def cluster_model(
 
 
 def of_machines(machines: Machines) -> ClusterModel:
-    """All tasks but those of job `ps` compute, with all the GPUs that they see; those hold the variables."""
+    """Tasks of job `ps` hold the variables; all others but evaluators compute, with all the GPUs that they see."""
     by_task: dict[str, list[str]] = {}
     for device in machines.devices:
         by_task.setdefault(device.rpartition("/")[0], []).append(device)
     servers = [devices[0] for task, devices in by_task.items() if task.startswith("/job:ps/")]
-    workers = [devices for task, devices in by_task.items() if not task.startswith("/job:ps/")]
+    workers = [devices for task, devices in by_task.items() if not task.startswith(("/job:ps/", "/job:evaluator/"))]
     if not workers:
         raise ValueError(f"The machines have no task that computes, only {', '.join(by_task)}.")
     gpus = tuple(tuple(devices[1:] or devices) for devices in workers)

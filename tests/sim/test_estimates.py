@@ -268,6 +268,15 @@ def test_links_of_a_running_cluster_are_called_without_its_process(mode):
     assert " of process " not in found.to_json() + str(found)
 
 
+def test_evaluators_train_nothing():
+    with tf.Cluster(ps=1, chief=1, worker=2, evaluator=1, clock="virtual") as there:
+        found = estimate(NETWORK, there, 2, parameters=IDEAL)
+    assert [task for (task,) in found.cluster.gpus] == [
+        f"/job:{task}/device:CPU:0"
+        for task in ("chief/replica:0/task:0", "worker/replica:0/task:0", "worker/replica:0/task:1")
+    ]
+
+
 def test_what_does_not_fit_into_memory_fails_as_it_would_there():
     small = dataclasses.replace(GPU, memory_bytes=20_000_000)
     with pytest.raises(tf.errors.ResourceExhaustedError, match=r"OOM when training layered .*GPU:0: it needs 0.0 GiB"):
