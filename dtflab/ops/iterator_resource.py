@@ -65,7 +65,7 @@ class Iteration:
         self._line: deque[Request] = deque()
         self._kept: deque[Outcome] = deque()  # what came too late
         self._wanted = self._run.clock.event()
-        self._serving = False
+        self._unserved = threading.Lock()  # taken for good by who starts the thread
 
     def next(self, ctx: Any, done: Done) -> None:
         """Tell `done` of the next element, now or later."""
@@ -81,8 +81,7 @@ class Iteration:
         if self._run.closed:
             request.finish(None, closed())
             return
-        if not self._serving:
-            self._serving = True
+        if self._unserved.acquire(blocking=False):
             self._run.closes(self)
             self._run.clock.spawn(self._serve, name="iterator")
         self._wanted.set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import signal
+import contextlib
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +14,7 @@ from dtflab.machine.clock import REAL
 from dtflab.ops.dataset import Run
 from dtflab.ops.dataset_threads import Calls, Prefetched, ShortCalls
 from dtflab.runtime.runner import Step
+from tests.cluster.two_tasks import interrupt_main
 
 
 class Source:
@@ -66,7 +67,7 @@ def test_a_prefetch_begins_with_the_first_element_and_keeps_as_many_as_it_was_as
     until(lambda: source.made == 4)  # one is taken, three are kept
     thread = threads("prefetch")[0]
     run.close()
-    thread.join(10)
+    thread.join(60)
     assert source.made == 4 and not thread.is_alive()
 
 
@@ -75,7 +76,7 @@ def test_a_prefetch_that_nobody_holds_ends(run):
     next(ahead)
     thread = threads("prefetch")[0]
     del ahead
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
 
 
@@ -177,7 +178,7 @@ def test_closing_the_session_ends_a_wait(waiting):
     thread, errors = in_the_background(session, waiting.next)
     until(lambda: threads("iterator"))
     session.close()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive() and isinstance(errors[0], tf.errors.CancelledError)
     until(lambda: threads("iterator") == [])
 
@@ -198,7 +199,7 @@ def test_to_begin_anew_sends_away_who_waits(waiting):
         thread, errors = in_the_background(session, waiting.next)
         until(lambda: threads("iterator"))
         session.run(waiting.iterator.initializer)
-        thread.join(10)
+        thread.join(60)
         assert isinstance(errors[0], tf.errors.CancelledError)
         session.run(waiting.put, {waiting.number: 7})
         assert session.run(waiting.next) == 7
@@ -207,10 +208,7 @@ def test_to_begin_anew_sends_away_who_waits(waiting):
 def test_control_c_gets_the_prompt_back(waiting):
     with tf.Session() as session:
         session.run(waiting.iterator.initializer)
-        main = threading.main_thread().ident
-        threading.Thread(
-            target=lambda: (until(lambda: threads("iterator")), signal.pthread_kill(main, signal.SIGINT))
-        ).start()
+        threading.Thread(target=interrupt_main, args=("_wait",)).start()
         with pytest.raises(KeyboardInterrupt):
             session.run(waiting.next)
         session.run(waiting.put, {waiting.number: 7})
@@ -230,10 +228,14 @@ def test_a_wait_on_another_task_ends_with_the_session(engine):
             session.run(iterator.initializer)
             with pytest.raises(tf.errors.DeadlineExceededError):
                 session.run(used, options=tf.RunOptions(timeout_in_ms=100))
-            session.run(put)
-            assert session.run(used) == 8
+            for lost in range(3):  # over a wire, the step whose time was up may take the first before it hears of that
+                session.run(put)
+                with contextlib.suppress(tf.errors.DeadlineExceededError):
+                    assert session.run(used, options=tf.RunOptions(timeout_in_ms=20_000)) == 8 + lost
+                    break
+            assert lost == 0 or engine == "process"
             thread, errors = in_the_background(session, used)
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
         assert isinstance(errors[0], tf.errors.CancelledError | tf.errors.AbortedError | RuntimeError)
 
@@ -288,7 +290,7 @@ def test_closing_the_session_ends_the_wait_for_a_generator():
     thread, errors = in_the_background(session, element)
     assert yielded.wait(60)
     session.close()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive() and isinstance(errors[0], tf.errors.CancelledError)
     come.set()
 
