@@ -141,7 +141,7 @@ class Predictor:
         site = self._site(point, hosts, gpus)
         if point.setup.text("kind"):
             return Question(0.0, 1.0, null_layers(point.setup, max(1, site.servers)), site)
-        sync = point.setup.flag("sync", default=True) and not point.setup.text("sync").startswith("async")
+        sync = point.setup.flag("sync", default=True) and "async" not in point.setup.text("sync", "kvstore")
         examples = batch_of(point) * units_of(point)
         question = Question(0.0, examples, self._layers(point), site, collective_of(point), sync)
         computed = replace(question, compute_s=self._compute_s(point, question))

@@ -245,6 +245,7 @@ def test_asynchronous_may_be_said_in_words():
     setup = {**K40, "workers": 50, "workers_required": None}
     rates = [value("throughput", "images/s", sync=sync, **setup) for sync in (False, "asynchronous (quoted)", True)]
     assert rates[0] == rates[1] > rates[2]
+    assert value("throughput", "images/s", kvstore="dist_async", framework="TensorFlow", **setup) == rates[0]
 
 
 @pytest.mark.parametrize("unit", ["tokens/s", "Token / sec", "tok/s", "words per second"])
