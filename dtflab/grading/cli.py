@@ -26,7 +26,7 @@ from dtflab.grading.isolation import Limits
 from dtflab.grading.otter import export
 from dtflab.grading.questions import Question, all_questions, find
 from dtflab.grading.students import choose, read_list, with_class
-from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, in_parts, questions_of
+from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, in_parts, questions_of, same
 from dtflab.viz.units import plural
 
 Chosen = dict[str, list[Question]]  # by the name of a file, "" for all
@@ -77,7 +77,7 @@ def grade(options: argparse.Namespace, exercises: Container[str]) -> int:
 
 def _few(paths: Sequence[Path]) -> str:
     more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
-    return ", ".join(map(str, paths[:5])) + more
+    return ", ".join(same(str(path)) for path in paths[:5]) + more
 
 
 def _carry_out(tasks: Sequence[batch.Task], students: Sequence[str], options: argparse.Namespace) -> int:

@@ -62,7 +62,7 @@ def _choose(files: Sequence[Graded]) -> None:
 
 
 def _short(path: Path) -> str:
-    return "/".join(path.parts[-2:])
+    return same("/".join(path.parts[-2:]))
 
 
 def with_class(all_graded: Sequence[Graded], students: Sequence[str], source: str) -> list[Graded]:

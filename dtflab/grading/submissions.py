@@ -107,12 +107,16 @@ def _submission(file: Path, folder: Path, exercises: Container[str]) -> Submissi
     place = folder.resolve()
     owner = place.parent if place.name == _COURSES else place
     student, assignment = _whose(names, owner, exercises)
-    return Submission(file, same(student), assignment, _timestamp(file))
+    return Submission(file, same(student), same(assignment), _timestamp(file))
 
 
 def same(name: str) -> str:
-    """A name in the one form of its letters that is compared: macOS writes `ü` of a folder's name as two characters."""
-    return unicodedata.normalize("NFC", name)
+    """A name in the one form of its letters that is compared: macOS writes `ü` of a folder's name as two characters.
+
+    What is no UTF-8, as in an archive from an old Windows, is spelled: `\\xeb`. (Nothing can be drawn from it else.)
+    """
+    spelled = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return unicodedata.normalize("NFC", spelled)
 
 
 def _whose(names: Sequence[str], folder: Path, exercises: Container[str]) -> tuple[str, str]:

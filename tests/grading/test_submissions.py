@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 
 import jupytext
@@ -13,7 +14,7 @@ from dtflab import course
 from dtflab.grading import batch, cli, pages, sheets
 from dtflab.grading.batch import Graded, none
 from dtflab.grading.questions import find
-from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, in_parts, questions_of
+from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, in_parts, questions_of, same
 from tests.house import ROOT
 
 PERCENT = """# a line before the first cell is a cell
@@ -58,6 +59,8 @@ def test_what_other_systems_do_to_files(tmp_path):
     path.write_text(json.dumps({"cells": code}), encoding="utf-8-sig")
     (one,), left = found([tmp_path])
     assert (one.student, one.assignment, left) == ("Zo\u00eb", "EX1", []) and cells(path) == ["x = 1"]
+    assert [same(os.fsdecode(name)) for name in (b"Zo\xeb", b"Zo\xe9")] == [r"Zo\xeb", r"Zo\xe9"], "two students"
+    assert cli._few([Path(os.fsdecode(b"ada/\xfc.pdf"))]) == r"ada/\xfc.pdf", "a terminal can print it"
 
 
 REFUSED = {
