@@ -79,7 +79,8 @@ def estimate(
       batch: examples per device; by default what the model was built for, 32 for a name.
       single_gpu_rate: measured examples per second of one device, to which op times are scaled.
       parameters: what the library can't know; by default what was fitted to published measurements.
-      stragglers, seed: how much longer devices compute by chance; by default the library's fitted jitter.
+      stragglers, seed: how much longer devices compute by chance, `sim.lognormal(0.2)` or an object of one's own with
+        its `factors(steps, devices, seed)`; by default the library's fitted jitter.
       strategy, parts: "greedy" by bytes or "round_robin"; large variables are cut into at most so many parts.
       local_aggregation: a worker with several GPUs pulls once, and pushes the sum of their gradients.
       input: where examples come from, in modes with servers; by default they cost nothing.
@@ -230,9 +231,10 @@ def _check_meaning(mode: str, spares: int, input: Input | None) -> None:
 
 
 def _check_kinds(**given: tuple[Any, type]) -> None:
-    """Options that are objects: each with the class that it must be of, if it is given."""
+    """Options that are objects: each with the class that it must be of, or like, if it is given."""
     for what, (value, kind) in given.items():
-        if not isinstance(value, kind | None):
+        fits = hasattr(value, "factors") if kind is Stragglers else isinstance(value, kind)
+        if value is not None and not fits:
             example = "sim.lognormal(0.2)" if kind is Stragglers else f"a sim.{kind.__name__}(…)"
             raise TypeError(f"{what} is {example}, not {value!r}.")
 

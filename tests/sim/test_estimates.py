@@ -200,6 +200,15 @@ def test_options_that_are_objects(options, message):
             sim.exponential(size)
 
 
+def test_factors_may_be_one_s_own():
+    class FirstIsSlow:
+        def factors(self, steps, devices, seed):
+            return np.where(np.arange(devices) == 0, 2.0, 1.0) * np.ones([steps, 1])
+
+    there = cluster(3, 1, bandwidth=float("inf"))
+    assert seconds(there, stragglers=FirstIsSlow()) == pytest.approx(2 * seconds(there), rel=1e-6)
+
+
 def test_a_question_leaves_the_graph_as_it_is():
     with tf.Graph().as_default() as graph:
         loss = tf.reduce_mean(tf.layers.dense(tf.placeholder(tf.float32, [16, 8]), 4))
