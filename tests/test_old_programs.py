@@ -119,7 +119,7 @@ def run(tmp_path: Path, program: str, *args: str) -> subprocess.CompletedProcess
     path = tmp_path / "program.py"
     path.write_text(program)
     command = [sys.executable, "-m", "dtflab", "run", str(path), *args]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
 
 
 def test_import_paths(tmp_path):
@@ -181,7 +181,7 @@ if __name__ == "__main__":
     queue = context.Queue()
     process = context.Process(target=child, args=(queue,))
     process.start()
-    print(*queue.get(timeout=50))
+    print(*queue.get(timeout=200))
     process.join()
 """
 
@@ -210,7 +210,7 @@ try:
 except ModuleNotFoundError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stdout.splitlines() == ["True", "True True True True", "No module named 'dtflab.no_such_thing'"]
 
 
@@ -257,7 +257,7 @@ def test_what_is_not_there_is_said(tmp_path):
     done = run(tmp_path, "from tensorflow.python.ops.math_ops import reduce_all_of_it")
     assert "ImportError: There is no tensorflow.python.ops.math_ops.reduce_all_of_it. The nearest" in done.stderr
     command = [sys.executable, "-m", "dtflab", "run", "missing.py"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
     assert done.returncode == 2 and "there is no file 'missing.py'" in done.stderr
 
 
@@ -315,5 +315,5 @@ for default in (1, 2):
     tf.app.flags.DEFINE_integer("steps", default, "how many")
 print(tf.app.flags.FLAGS.steps)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert (done.stdout, done.stderr) == ("2\n", "")

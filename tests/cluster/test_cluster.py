@@ -78,7 +78,7 @@ def test_tasks_of_this_process_may_listen():
         assert host == "localhost"
         assert other.task("worker").address == f"worker-0.{other.name}:2222"
         program = f"import dtflab as tf; print(tf.Session('grpc://{host}:{port}').run(tf.constant(5)))"
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
         assert done.stdout == "5\n", done.stderr
 
 
@@ -351,7 +351,7 @@ sys.stdin.read()
     assert len(pids) == 2
     if how.startswith("SIG"):
         os.kill(parent.pid, getattr(signal, how))
-    parent.communicate(timeout=60)
+    parent.communicate(timeout=300)
     ended(pids)
 
 

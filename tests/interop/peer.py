@@ -21,7 +21,7 @@ from typing import Any
 from dtflab.cluster.process import free_addresses
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 90  # seconds; loading TensorFlow takes some when several do, a program one at most
+PATIENCE = 300  # seconds; loading TensorFlow takes some when several do, a program one at most
 MODULES = {"TensorFlow": "tensorflow.compat.v1", "TensorFlow v2": "tensorflow.compat.v1", "dtflab": "dtflab"}
 
 

@@ -12,7 +12,7 @@ from dtflab.train.all_reduce_schedule import ALGORITHMS
 from tests.interop.peer import addresses
 
 WORKERS, STEPS = 3, 3
-SECONDS = 60.0
+SECONDS = 120.0
 
 
 @pytest.fixture(scope="module")

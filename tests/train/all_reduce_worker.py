@@ -29,7 +29,7 @@ def main(index: int, steps: int, *addresses: str) -> None:
     with tf.device(f"/job:worker/task:{index}"):
         step = tf.train.get_or_create_global_step()
         loss, weights = model(index)
-        optimizer = tf.train.AllReduceOptimizer(tf.train.MomentumOptimizer(0.1, 0.9), cluster, index, timeout=60)
+        optimizer = tf.train.AllReduceOptimizer(tf.train.MomentumOptimizer(0.1, 0.9), cluster, index, timeout=300)
         train = optimizer.minimize(loss, global_step=step)
         with tf.control_dependencies([train]):
             after = [weight.read_value() for weight in weights]

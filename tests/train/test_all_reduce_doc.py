@@ -14,7 +14,7 @@ PAGE = (ROOT / "docs" / "all_reduce.md").read_text(encoding="utf-8")
 
 def test_the_program_prints_what_stands_below_it():
     program, printed = re.search(r"```python\n(import.*?)```\n```text\n(.*?)```", PAGE, re.S).groups()
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
     rows = [re.findall(r"([a-z_]+) +([\d.]+) ms a step, loss ([\d.]+)", text) for text in (done.stdout, printed)]
     assert len(rows[0]) == 4

@@ -17,7 +17,7 @@ from dtflab.train.all_reduce_schedule import ALGORITHMS
 from tests.house import ROOT
 
 WORKERS, STEPS = 3, 4
-SECONDS = 60.0
+SECONDS = 120.0
 OPTIMIZERS = {
     "SGD": lambda: tf.train.GradientDescentOptimizer(0.1),
     "momentum": lambda: tf.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
@@ -169,7 +169,7 @@ def worker_processes(steps):
 def test_a_program_in_a_process_per_worker():
     """Each process ends as soon as its own training does, and takes its server along."""
     with worker_processes(STEPS) as running:
-        outputs = [process.communicate(timeout=120) for process in running]
+        outputs = [process.communicate(timeout=300) for process in running]
     assert [process.returncode for process in running] == [0] * WORKERS, outputs
     weights = [json.loads(out.splitlines()[-1]) for out, _ in outputs]
     assert weights == [weights[0]] * WORKERS

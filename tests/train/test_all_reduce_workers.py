@@ -12,7 +12,7 @@ import dtflab as tf
 from dtflab.graph import errors
 from dtflab.train.all_reduce_schedule import ALGORITHMS
 
-SECONDS = 60.0  # long enough that only what hangs is noticed
+SECONDS = 120.0  # long enough that only what hangs is noticed
 
 
 @pytest.fixture(scope="module")
