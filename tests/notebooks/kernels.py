@@ -22,6 +22,7 @@ def execute(notebook: NotebookNode, folder: Path, **how: bool) -> NotebookNode:
             config=config,
             timeout=PATIENCE_S,
             startup_timeout=PATIENCE_S,
+            iopub_timeout=PATIENCE_S,
             resources={"metadata": {"path": folder}},
             **how,
         ).execute()
