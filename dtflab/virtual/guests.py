@@ -28,28 +28,32 @@ class Away:
         self._patience: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
         self._inside: weakref.WeakSet[Any] = weakref.WeakSet()
         self._known = weakref.WeakSet(threading.enumerate())
+        self._lock = threading.Lock()  # nobody is expected who comes in this moment
         self._back = REAL.event()
 
     def leaves(self, thread: Any) -> None:
         """A guest goes out."""
-        self._inside.discard(thread)
-        self._expect(thread)
+        with self._lock:
+            self._inside.discard(thread)
+            self._expect(thread)
 
     def _expect(self, thread: Any) -> None:
         self._until[thread] = REAL.now() + self._patience.get(thread, PATIENCE)
 
     def comes(self, thread: Any) -> None:
         """It is back, or here for the first time; expected still, until it is in line."""
-        self._inside.add(thread)
-        new = [t for t in threading.enumerate() if not isinstance(t, OwnThread) and t not in self._known]
-        self._known.update(new)
-        for one in {*new, threading.main_thread()} - {*self._inside} if new else ():
-            self._expect(one)
+        with self._lock:
+            self._inside.add(thread)
+            new = [t for t in threading.enumerate() if not isinstance(t, OwnThread) and t not in self._known]
+            self._known.update(new)
+            for one in {*new, threading.main_thread()} - {*self._inside} if new else ():
+                self._expect(one)
 
     def is_in(self, thread: Any) -> None:
         """It stands in line, or nobody was there before it."""
-        if self._until.pop(thread, None) is not None:
-            self._patience[thread] = PATIENCE
+        with self._lock:
+            if self._until.pop(thread, None) is not None:
+                self._patience[thread] = PATIENCE
         self._back.set()
 
     def expects(self) -> bool:
