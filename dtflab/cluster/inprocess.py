@@ -130,7 +130,7 @@ class Peer:
     def run_graph(self, session: str, graph_handle: str, step: Any, args: Any = (), results: Any = None) -> None:
         """Start the worker's part of a step, on the caller's thread."""
         self._note("RunGraph", 0, graph_handle)
-        self.task.helps.add(step)
+        self.task.help(step)
         if not watch.watchers:
             self._worker().run_graph(session, graph_handle, step, args, results)
             return

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -55,7 +56,8 @@ class Task:
         self.master = Master(self.name, workers, clock, new_step, config)
         self._peers: dict[str, Any] = {}
         self.calls: deque[tuple[Any, ...]] = deque(maxlen=10_000)  # what other tasks of this process asked of this one
-        self.helps: weakref.WeakSet[Step] = weakref.WeakSet()  # steps of other masters in this process
+        self._helps: weakref.WeakSet[Step] = weakref.WeakSet()  # steps of other masters in this process
+        self._helps_lock = threading.Lock()
         self.stopped = False
 
     def _peer(self, task: str) -> Any:
@@ -107,12 +109,19 @@ class Task:
 
         return WorkerStub(task, address, source=self.name)
 
+    def help(self, step: Step) -> None:
+        """Have a part in the step of another master in this process."""
+        with self._helps_lock:
+            self._helps.add(step)
+
     def close(self) -> None:
         """End the task: what runs here fails, connections and state are let go."""
         self.stopped = True
         gone = errors.UnavailableError(None, None, f"Task {self.name} at {self.address} was stopped.")
         self.worker.rendezvous.abort_all(gone)
-        for step in list(self.helps):
+        with self._helps_lock:
+            helped = list(self._helps)
+        for step in helped:
             if step.in_flight:  # before its ops are told below that their queue or accumulator is gone
                 step.cancel(gone)
         self.master.close(gone)
