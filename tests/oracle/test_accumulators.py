@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -308,6 +309,12 @@ class Client:
         return self._found[0]
 
 
+def until(condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "does not come about"
+
+
 @program
 def taking_waits_for_enough(tf):
     q = tf.ConditionalAccumulator(tf.float32, [2])
@@ -329,6 +336,7 @@ def many_takers_get_one_mean_each(tf):
         takers = [Client(lambda: session.run(take)) for _ in range(8)]
         for i in range(8):
             session.run(add, {x: i + 1.0, step: i})
+            until(lambda: session.run(count) == 0)  # whoever comes late would take what came meanwhile, too
         return sorted(str(taker.result()) for taker in takers), session.run(count)
 
 

@@ -42,8 +42,9 @@ def in_thread(call: Callable[[], Any]) -> Callable[[], Any]:
 def announced(tf: Any, wait: Callable[[], Any]) -> tuple[Any, Any]:
     """An operation that waits, and one that returns when the step with the first has begun."""
     begun = tf.FIFOQueue(9, tf.bool, name="begun")
+    has_begun = begun.dequeue()
     with tf.control_dependencies([begun.enqueue(True)]):
-        return wait(), begun.dequeue()
+        return wait(), has_begun
 
 
 @program

@@ -45,6 +45,7 @@ def targets():
     theirs = tensorflow.train.Server.create_local_server()
     ours = dtflab.train.Server.create_local_server()
     yield {tensorflow: theirs.target, dtflab: ours.target}
+    ours.stop()
 
 
 @pytest.mark.parametrize("number", [None, -2, 0, 5])
