@@ -51,7 +51,10 @@ def train(net: Net, devices: list[str], steps: int, rate: float, start: Any) -> 
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
         accuracy = tf.reduce_mean(tf.cast(tf.equal(tf.argmax(logits, 1), labels), tf.float32))
         weights = tf.trainable_variables()
-        step = tf.train.AdamOptimizer(rate).minimize(loss, colocate_gradients_with_ops=True)
+        # Slower and slower: else the last few batches, and what another CPU rounds otherwise, move the accuracy.
+        done = tf.train.get_or_create_global_step()
+        adam = tf.train.AdamOptimizer(tf.train.polynomial_decay(rate, done, steps, rate / 10))
+        step = adam.minimize(loss, done, colocate_gradients_with_ops=True)
         saver, losses, traced = tf.train.Saver(weights), [], tf.RunMetadata()
         with tf.Session(cluster.target, config=SOFT) as session:
             session.run(tf.global_variables_initializer())
@@ -78,7 +81,7 @@ def _busy(traced: Any) -> set[str]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("net", "steps", "rate", "bar"), [(convolutional, 400, 0.003, 0.97), (recurrent, 400, 0.01, 0.95)]
+    ("net", "steps", "rate", "bar"), [(convolutional, 400, 0.003, 0.97), (recurrent, 400, 0.02, 0.95)]
 )
 def test_digits(tmp_path, net, steps, rate, bar):
     one, accuracy, busy = train(net, WORKERS[:1], steps, rate, tmp_path / "start")
