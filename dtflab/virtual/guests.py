@@ -58,9 +58,9 @@ class Away:
 
     def expects(self) -> bool:
         """True if somebody is expected; by then a moment has passed."""
-        now = REAL.now() if self._until else 0.0
+        now, there = (REAL.now(), threading.enumerate()) if self._until else (0.0, [])
         for thread, until in list(self._until.items()):
-            if until < now or not thread.is_alive():
+            if until < now or thread not in there:  # one that is just being started is there, and not alive yet
                 self._until.pop(thread, None)
                 self._patience[thread] = self._patience.get(thread, PATIENCE) / 4
         if not self._until:

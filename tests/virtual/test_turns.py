@@ -136,6 +136,21 @@ def test_who_comes_back_is_expected_until_it_stands_in_line(monkeypatch):
     assert expected and all(expected)
 
 
+def test_a_thread_that_is_just_being_started_is_expected(monkeypatch):
+    """The system may take its time; until then it is listed, but not alive."""
+    monkeypatch.setattr(guests, "PATIENCE", 60)
+    away, main, there = guests.Away(), threading.main_thread(), threading.enumerate()
+    monkeypatch.setattr(threading, "enumerate", lambda: [*there, beginning])
+    beginning = threading.Thread()
+    away.comes(main)
+    away.is_in(main)
+    assert away.expects() and not beginning.is_alive()
+    there, beginning = [*there, beginning], main  # it is there
+    assert away.expects()
+    there = [main]  # it has ended
+    assert not away.expects()
+
+
 def test_guests_of_whom_nobody_can_be_woken_are_told_although_main_joins_them(cluster):
     with tf.Graph().as_default() as graph:
         dequeue = tf.FIFOQueue(3, tf.float32).dequeue()
