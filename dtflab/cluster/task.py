@@ -151,6 +151,9 @@ def await_task(
         except errors.UnavailableError as error:
             last = error
         now = clock.now()
+        if now - reminded >= timeouts.notice:  # also if the time is up by now: on a busy machine to ask may take long
+            reminded = now
+            say(f"CreateSession still waiting for response from worker: {task} at {address}")
         if now - start > seconds:
             raise errors.UnavailableError(
                 None,
@@ -158,9 +161,6 @@ def await_task(
                 f"Task {task} at {address} did not answer within {seconds:g} s ({_reason(last)}). Is it started, and "
                 "is that its address? Start it with tf.train.Server(cluster_spec, job_name=…, task_index=…).",
             )
-        if now - reminded >= timeouts.notice:
-            reminded = now
-            say(f"CreateSession still waiting for response from worker: {task} at {address}")
         clock.sleep(min(0.05, seconds))
 
 

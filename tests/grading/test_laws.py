@@ -101,7 +101,7 @@ def tallies():
 
 
 @EACH
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 def test_mutants_that_behave_differently_lose_marks(question, tallies, tmp_path, record_property):
     """A sample of them; `python -m tests.grading.mutants` judges all."""
     tally = Tally(question, tmp_path, SAMPLE_SEEDS)
