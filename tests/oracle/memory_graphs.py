@@ -76,7 +76,8 @@ GRAPHS = {
 def facts(run_metadata):
     """Of the trace of a step: what each op allocates, if it is large, whether it is freed within the step; the peak.
 
-    The peak is that of the large tensors, in bytes, with memory taken before other is freed in the same microsecond.
+    The peak is that of the large tensors, in bytes. In one microsecond memory is freed before other is taken: between
+    taking it and freeing an input an op computes, which is longer; but the next op may take its own at once.
     """
     taken, changes = {}, []
     for device in run_metadata.step_stats.dev_stats:
@@ -84,9 +85,9 @@ def facts(run_metadata):
             records = [r for memory in node.memory for r in memory.allocation_records if abs(r.alloc_bytes) > 1000]
             if records and node.node_name != "_SOURCE":
                 taken[node.node_name] = [r.alloc_bytes for r in records]
-                changes += [(r.alloc_micros, -r.alloc_bytes) for r in records]
+                changes += [(r.alloc_micros, r.alloc_bytes) for r in records]
     peak = now = 0
     for _, change in sorted(changes):
-        now -= change
+        now += change
         peak = max(peak, now)
     return {"taken": taken, "peak": peak}
