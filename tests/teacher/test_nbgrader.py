@@ -18,10 +18,12 @@ from tests.teacher.venv import environment, tool
 CONFIG = """
 c = get_config()
 c.CourseDirectory.course_id = "dtflab"
-c.Execute.timeout = 10
+c.Execute.timeout_func = lambda cell: 10 if "while True" in cell.source else 600
+c.Execute.startup_timeout = c.Execute.iopub_timeout = 600
 """
 
 
+pytestmark = pytest.mark.timeout(3000)  # the first test does all that nbgrader does; the machine may be busy
 NOISE = "import sys, warnings; print('noise', file=sys.stderr); warnings.warn('noise')\n    "
 ANSWERS = {
     "good": (SOLUTION, 10.0),
@@ -42,7 +44,7 @@ def submission(name):
 def nbgrader(course, *arguments):
     done = subprocess.run(
         [tool("nbgrader"), *arguments],
-        cwd=course, env=environment(course), capture_output=True, text=True, timeout=200, stdin=subprocess.DEVNULL,
+        cwd=course, env=environment(course), capture_output=True, text=True, timeout=800, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stderr
@@ -67,7 +69,6 @@ def course(tmp_path_factory):
     return folder
 
 
-@pytest.mark.timeout(400)
 def test_the_released_notebook_is_ours_cell_for_cell(course):
     released = nbformat.read(course / "release" / NAME / f"{NAME}.ipynb", as_version=4)
     ours = nbformat.read(ROOT / "exercises" / f"{NAME}.ipynb", as_version=4)
@@ -114,8 +115,8 @@ def test_dtflab_grades_the_same_folder_alike(course):
     """The marks of `dtflab grade` on nbgrader's folder of submissions are nbgrader's."""
     done = subprocess.run(
         [sys.executable, "-m", "dtflab", "grade", str(course / "submitted"), "--csv", str(course / "ours.csv"),
-         "--cell-timeout=2"],
-        cwd=ROOT, env={**os.environ}, capture_output=True, text=True, timeout=200,
+         "--cell-timeout=5"],
+        cwd=ROOT, env={**os.environ}, capture_output=True, text=True, timeout=800,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     keys = ("assignment", "student_id", "score", "max_score")
@@ -123,7 +124,6 @@ def test_dtflab_grades_the_same_folder_alike(course):
     assert ours == theirs
 
 
-@pytest.mark.timeout(400)
 def test_a_choice_is_released_without_its_letters_and_costs_no_points(tmp_path):
     name = "ex01_no_pins"
     (tmp_path / "nbgrader_config.py").write_text(CONFIG)

@@ -14,6 +14,7 @@ from notebooks import build
 from tests.teacher.submissions import SOLUTION, answered
 from tests.teacher.venv import environment, tool
 
+pytestmark = pytest.mark.timeout(2000)  # the machine may be busy
 ANSWERS = {
     "good": (SOLUTION, 10.0),
     "half": (SOLUTION.replace('op.get_attr("dtype").size', "1"), 8.0),
@@ -24,7 +25,7 @@ Q1 = "placement/q1"
 def otter(folder, *arguments):
     done = subprocess.run(
         [tool("otter"), *arguments],
-        cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=200, stdin=subprocess.DEVNULL,
+        cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=800, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -40,7 +41,6 @@ def autograder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("name", ANSWERS)
 def test_otter_run_gives_the_points_of_each_check(autograder, name):
     code, points = ANSWERS[name]
@@ -55,7 +55,6 @@ def test_otter_run_gives_the_points_of_each_check(autograder, name):
         assert "1,000 bool are 1,000" in test["output"], "otter shows what the check printed"
 
 
-@pytest.mark.timeout(200)
 def test_a_student_checks_in_the_notebook(autograder):
     """`grader.check` beside our own cell."""
     code = (
@@ -65,7 +64,7 @@ def test_a_student_checks_in_the_notebook(autograder):
     )
     done = subprocess.run(
         [tool("python"), "-c", code], cwd=autograder, env=environment(autograder), capture_output=True, text=True,
-        timeout=100,
+        timeout=800,
     )  # fmt: skip
     assert "results: All test cases passed!" in done.stdout, done.stdout + done.stderr
 
