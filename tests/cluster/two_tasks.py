@@ -126,21 +126,20 @@ def until(condition: Callable[[], Any], what: str) -> Any:
     return value
 
 
-def interrupt_main(*places: str) -> None:
-    """Ctrl-C, as soon as the main thread stands still in a function of one of these names."""
-    main = threading.main_thread().ident
-    assert main is not None
+def is_in(thread: threading.Thread, function: str) -> bool:
+    """Whether a thread is in a function of that name, or in what that calls."""
+    frame = current_frames().get(thread.ident or 0)
+    while frame is not None and frame.f_code.co_name != function:
+        frame = frame.f_back
+    return frame is not None
 
-    def stands() -> bool:
-        frame = current_frames()[main]
-        names = set()
-        while frame.f_back is not None:
-            names.add(frame.f_code.co_name)
-            frame = frame.f_back
-        return not names.isdisjoint(places)
 
-    until(stands, f"the main thread is in {places}")
-    signal.pthread_kill(main, signal.SIGINT)
+def interrupt_main(function: str) -> None:
+    """Ctrl-C, as soon as the main thread stands still in a function of that name."""
+    main = threading.main_thread()
+    until(lambda: is_in(main, function), f"the main thread is in {function}")
+    assert main.ident is not None
+    signal.pthread_kill(main.ident, signal.SIGINT)
 
 
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:

@@ -14,6 +14,7 @@ import dtflab as tf
 from dtflab.graph import errors
 from dtflab.train import worker_pace
 from dtflab.train.staleness_log import LogQueue
+from tests.cluster.two_tasks import is_in, until
 
 RATE = 1.0
 
@@ -454,12 +455,22 @@ def two_workers():
 
 
 def waits(session, op):
-    """Whether a run of `op` would wait; it is given up."""
-    try:
-        session.run(op, options=tf.RunOptions(timeout_in_ms=200))
-    except errors.DeadlineExceededError:
-        return True
-    return False
+    """Whether a run of `op` comes to wait; then it is given up."""
+    given_up = []
+
+    def run():
+        try:
+            session.run(op)
+        except errors.CancelledError as error:
+            given_up.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    until(lambda: not thread.is_alive() or is_in(thread, "_wait"), "it waits, or has ended")
+    for step in list(session._master.session(session._handle)._running.values()):
+        step.cancel(errors.CancelledError(None, None, "given up"))
+    thread.join(60)
+    return bool(given_up)
 
 
 def size(session, pace, queue):
