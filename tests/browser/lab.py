@@ -56,13 +56,13 @@ def jupyter_lab(folder: Path, work: Path) -> Iterator[Lab]:
         yield _wait_until_up(server, work / "runtime", log)
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(120)
         assert _leftovers(work) == [], "JupyterLab has ended, but not what it started"
 
 
 def _wait_until_up(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> Lab:
     """The server chooses a free port itself and writes where it listens into its runtime folder."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline and server.poll() is None:
         if (info := runtime / f"jpserver-{server.pid}.json").exists():
             with contextlib.suppress(json.JSONDecodeError):  # half written
@@ -74,7 +74,7 @@ def _wait_until_up(server: subprocess.Popen[bytes], runtime: Path, log: Path) ->
 
 def _leftovers(work: Path) -> list[str]:
     """Processes with this server's runtime folder in their environment: its kernels and their children."""
-    mark, deadline = str(work / "runtime").encode(), time.monotonic() + 10
+    mark, deadline = str(work / "runtime").encode(), time.monotonic() + 60
     while True:
         found = []
         for process in Path("/proc").glob("[0-9]*"):

@@ -20,6 +20,7 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking', '--no-first-run'],
 });
 const page = await browser.newPage({ viewport: { width: WIDTH, height: 1400 } });
+page.setDefaultTimeout(300_000); // the machine may be busy
 const noise = []; // what the browser's console and network complain about
 await page.addInitScript(() => {
   window.lowest = selector => Math.max(...[...document.querySelectorAll(selector)].map(e => e.getBoundingClientRect().bottom));
@@ -30,7 +31,7 @@ page.on('requestfailed', request => noise.push(`request failed: ${request.url()}
 
 try {
   await page.goto(`${url}lab/tree/${notebook}?token=${token}&reset`, { waitUntil: 'domcontentloaded' });
-  await page.waitForSelector('#jp-main-statusbar :text("| Idle")', { timeout: 90_000 });
+  await page.waitForSelector('#jp-main-statusbar :text("| Idle")', { timeout: 300_000 });
   const started = Date.now();
   if (action !== 'look') await runAll();
   for (const step of JSON.parse(steps)) await act(step);
@@ -53,10 +54,10 @@ try {
 async function runAll() {
   await menu('Run', 'Run All Cells');
   if (action !== 'run') {
-    await page.waitForSelector('.jp-OutputArea-output:has-text("waiting")', { timeout: 60_000 });
+    await page.waitForSelector('.jp-OutputArea-output:has-text("waiting")');
     await page.click(`button:has-text("${action}")`);
   }
-  await page.waitForFunction(allCellsRan, null, { timeout: 120_000, polling: 100 });
+  await page.waitForFunction(allCellsRan, null, { timeout: 600_000, polling: 100 });
 }
 
 async function act({ slider, key, replace, by, see }) {
@@ -70,7 +71,7 @@ async function act({ slider, key, replace, by, see }) {
     await page.evaluate(() => (window.lastBusy = 0));
     await runAll();
   }
-  await page.waitForFunction(text => document.querySelector('.jp-Notebook').innerText.includes(text), see, { timeout: 60_000 });
+  await page.waitForFunction(text => document.querySelector('.jp-Notebook').innerText.includes(text), see);
 }
 
 async function menu(bar, ...items) {
@@ -84,7 +85,7 @@ async function menu(bar, ...items) {
 // a busy machine a layout from before them is measured first.
 async function showEverything() {
   await page.waitForFunction(() => !document.querySelector('.jp-Notebook').innerText.includes('Loading widget...'));
-  const deadline = Date.now() + 30_000;
+  const deadline = Date.now() + 120_000;
   do {
     const height = await page.evaluate(() => lowest('.jp-Cell') + document.querySelector('.jp-WindowedPanel-outer').scrollTop);
     await page.setViewportSize({ width: WIDTH, height: Math.min(Math.ceil(height) + 60, 12_000) });

@@ -34,7 +34,10 @@ HOW_TO_GET = {
     ),
 }
 MISSING = [f"{tool} ({how})" for tool, (there, how) in HOW_TO_GET.items() if not there]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"missing: {', '.join(MISSING)}")
+pytestmark = [
+    pytest.mark.skipif(bool(MISSING), reason=f"missing: {', '.join(MISSING)}"),
+    pytest.mark.timeout(1500),  # the machine may be busy
+]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +52,7 @@ def look(tmp_path_factory):
             where = [lab.url, lab.token, notebook.name, SHOTS]
             command = ["node", HERE / "open_notebook.mjs", *where, action, json.dumps(steps)]
             environment = os.environ | {"CHROMIUM": CHROMIUM}
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1000)
             assert done.returncode == 0, done.stderr
             return json.loads(done.stdout)
 
@@ -79,7 +82,6 @@ def brightness(seen: dict) -> float:
     return sum(map(float, re.findall(r"[\d.]+", seen["background"])[:3])) / 3
 
 
-@pytest.mark.timeout(400)
 def test_welcome(look, record_property):
     report = look(ROOT / "notebooks" / "00_welcome.ipynb")
     record_property("run all, seconds", report["seconds"])
@@ -91,7 +93,6 @@ def test_welcome(look, record_property):
     assert re.search(r"test accuracy 0\.9[5-9]", "\n".join(light["stdout"]))
 
 
-@pytest.mark.timeout(400)
 def test_an_answer_that_is_typed_gets_full_marks(look):
     (question,) = [one for one in QUESTIONS if one.id == "placement/q1"]
     full = f"{question.points} of {question.points} points"
@@ -100,7 +101,6 @@ def test_an_answer_that_is_typed_gets_full_marks(look):
     assert complaints(report) == []
 
 
-@pytest.mark.timeout(400)
 def test_a_slider_is_moved_by_keyboard_and_the_picture_changes(look):
     moved = {"slider": 1, "key": "ArrowRight", "see": "2.44 × the base"}  # with 8 workers, 2.03 with 4
     report = look(ROOT / "notebooks" / "demos" / "what_if.ipynb", "run", moved)
@@ -133,7 +133,6 @@ WRONG = [
 ]
 
 
-@pytest.mark.timeout(400)
 def test_the_panels_stop_button_works_while_a_cell_runs(look, tmp_path):
     report = look(write(tmp_path / "stop.ipynb", *STOPPED), "Stop")
     assert complaints(report) == []
@@ -173,7 +172,6 @@ with tf.Session(cluster.target) as sess:
 ]
 
 
-@pytest.mark.timeout(300)
 def test_pictures_for_a_projector_fit_beside_the_file_browser(look, tmp_path):
     report = look(write(tmp_path / "projected.ipynb", *PROJECTED))
     assert complaints(report) == []
@@ -184,7 +182,6 @@ def test_pictures_for_a_projector_fit_beside_the_file_browser(look, tmp_path):
             assert width < 860 and width / 480 * 11 > 18
 
 
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize("trusted", [True, False])
 def test_a_saved_notebook_still_has_the_panels_table(look, tmp_path, trusted):
     notebook = nbformat.read(write(tmp_path / f"saved-{trusted}.ipynb", STOPPED[0]), as_version=4)
@@ -198,7 +195,6 @@ def test_a_saved_notebook_still_has_the_panels_table(look, tmp_path, trusted):
     assert "".join(rest).strip() == "" and seen["buttons"] == []
 
 
-@pytest.mark.timeout(400)
 def test_a_bad_notebook_is_seen_to_be_bad(look, tmp_path):
     report = look(write(tmp_path / "bad.ipynb", BAD, "'not run'"))
     found = "\n".join(line for line in complaints(report) if line.startswith("light"))
