@@ -112,6 +112,8 @@ class Rate(NamedTuple):
 class Predictor:
     """Fitted parameters, and what is known besides: all models' rows, and rates of one GPU by model.
 
+    `references` are shipped points with what was published of each, and `asked` the points of the file, both by id.
+
     `off` are mechanisms that are switched off: "overlap", "hot_variables", "pcie_tree", "local_aggregation",
     "stragglers", "messages", "board_sharing".
     """
@@ -120,6 +122,7 @@ class Predictor:
     rows: tuple[Row, ...] = ()
     rates: dict[str, list[Rate]] = field(default_factory=dict)
     references: dict[str, tuple[Point, float]] = field(default_factory=dict)
+    asked: dict[str, Point] = field(default_factory=dict)
     off: frozenset[str] = frozenset()
     profiles: dict[tuple[object, ...], Profile] = field(default_factory=dict)  # that were made before
 
@@ -213,10 +216,23 @@ class Predictor:
             return given.need("single_gpu_step")
         if given.positive("backprop_ms"):
             return given.need("backprop_ms") / 1e3 / (1 - FORWARD)
-        reference = self.references.get(str(given.values.get("calibrate_from")))
-        if reference and reference[0].id != point.id:
-            return self._as_in(*reference) * question.examples
+        if named := given.values.get("calibrate_from"):
+            return self._as_named(str(named), point) * question.examples
         return question.examples * self._per_example_s(point)
+
+    def _as_named(self, named: str, point: Point) -> float:
+        """Seconds per example of the point that is named: by what was published if it is shipped, else as it computes.
+
+        A point that names itself computes as if it named none.
+        """
+        if named in self.references and named != point.id:
+            return self._as_in(*self.references[named])
+        if named not in self.asked:
+            raise UnknownError(f"'calibrate_from' is {named!r}: no such point is in the file, or among the shipped")
+        other = self.asked[named]
+        plain = replace(other.given, values={**other.given.values, "calibrate_from": None})
+        question = self.question(replace(other, given=plain))
+        return question.compute_s / question.examples
 
     def _as_in(self, point: Point, published: float) -> float:
         """Seconds per example with which the model says of `point` what was published of it: by bisection."""
@@ -388,7 +404,8 @@ def predictor(points: Points, fitted: Fitted, known: Points, off: Iterable[str] 
     references = {
         point.id: (point, middle(known.published[point.id])) for point in known if point.id in known.published
     }
-    return Predictor(fitted, tuple(rows.values()), _rates(both), references, frozenset(off))
+    asked = {point.id: point for point in points}
+    return Predictor(fitted, tuple(rows.values()), _rates(both), references, asked, frozenset(off))
 
 
 def predict(points: Points, predictor: Callable[[Point], float]) -> Predictions:

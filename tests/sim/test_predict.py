@@ -290,6 +290,28 @@ def test_a_time_may_be_taken_from_another_point_of_the_calibration():
     assert value("median_step_time", "s", given, backup=0, **K40) > found
 
 
+def test_a_time_may_be_taken_from_another_point_of_the_same_file():
+    """It computes as that one does, whose rate is given; the two may name each other, and one may name itself."""
+    setup = {"platform": "daint_p100", "model": "resnet50", "batch_per_gpu": 64, "nodes": 1, "ps_tasks": 1}
+    content = asked("throughput", "images/s", {"calibrate_from": "b"}, gpus=1, **setup)
+    content["points"].append(copy.deepcopy(content["points"][0]) | {"id": "b", "published": 5.0})
+    content["points"][1]["given"] = {"single_gpu": 123, "calibrate_from": "a"}
+    assert predictions(content).values["a"] == pytest.approx(123, rel=1e-5)
+    for given in content["points"]:
+        given["given"] = {"calibrate_from": "a"}
+    plain = value("throughput", "images/s", gpus=1, **setup)
+    assert predictions(content).values == {"a": plain, "b": plain}
+
+
+@pytest.mark.parametrize("named", ["osdi-backup-t44", "OSDI-backup-t4", 7])
+def test_a_point_that_names_a_point_that_is_nowhere_is_skipped(named):
+    """It is not predicted from another rate instead; a point whose own rate is given asks no other."""
+    found = predictions(asked("median_step_time", "s", {"calibrate_from": named}, **K40))
+    assert found.values == {}
+    assert f"'calibrate_from' is '{named}': no such point" in found.skipped["a"]
+    assert value("median_step_time", "s", {"single_gpu_step": 1.4, "calibrate_from": named}, **K40) > 1.4
+
+
 def test_a_given_way_back_and_gradients_need_no_model():
     setup = {"platform": "daint_p100", "gpus": 4, "nodes": 4, "ps_tasks": 4}
     given = {"backprop_ms": 300, "gradient_bytes": 4e8}
