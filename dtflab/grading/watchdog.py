@@ -21,6 +21,7 @@ from typing import Any
 
 from dtflab import virtual
 from dtflab.grading.meter import Meter, processor_seconds
+from dtflab.graph.garbage import current_frames
 from dtflab.machine.clock import REAL, Event, Thread
 from dtflab.virtual.clock import VirtualClock, held_back
 
@@ -122,7 +123,7 @@ def _takes_turns(ident: int) -> bool:
 
     Who stands still until it is woken may break off, but in an event that others wait for, or while a clock stops.
     """
-    frame, inside = sys._current_frames().get(ident), list[FrameType]()
+    frame, inside = current_frames().get(ident), list[FrameType]()
     while frame is not None:
         if frame.f_code.co_filename.startswith(_VIRTUAL_TIME):
             inside.append(frame)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import traceback
 
@@ -13,6 +12,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.graph import errors
+from dtflab.graph.garbage import current_frames
 from dtflab.machine import pools
 from dtflab.machine.clock import REAL, Pool
 from dtflab.machine.devices import Device
@@ -89,7 +89,7 @@ def test_a_ctrl_c_while_the_caller_waits_for_a_part_does_not_wait(pool):
     released, caller = threading.Event(), threading.get_ident()
 
     def waits():
-        stack = traceback.walk_stack(sys._current_frames()[caller])
+        stack = traceback.walk_stack(current_frames()[caller])
         return any(frame.f_code.co_qualname == "_Event.wait" for frame, _ in stack)  # not that of a thread's start
 
     def work(first, last):
