@@ -157,7 +157,7 @@ def everything_is_costly(monkeypatch):
     submit = Pool.submit
 
     def counting(pool, task):
-        tasks[pool._name.split()[1]] += 1
+        tasks.update(pool._name.split()[1:2])
         submit(pool, task)
 
     monkeypatch.setattr(Pool, "submit", counting)
