@@ -67,6 +67,8 @@ def replica(tf: Any, site: Site, index: int) -> list[float]:
         train = optimizer.minimize(tf.reduce_sum(error), step)
     with tf.device(PS):
         ready = tf.FIFOQueue(1, tf.bool, [[]], shared_name="ready")
+        made = [tf.FIFOQueue(1, tf.bool, [[]], shared_name=f"made_{replica}") for replica in (0, 1)]
+    say, hear = made[index].enqueue(True), made[1 - index].dequeue()
     coordinator, threads = tf.train.Coordinator(), []
     with tf.Session(site.target) as sess:
         if index == 0:
@@ -82,6 +84,8 @@ def replica(tf: Any, site: Site, index: int) -> list[float]:
         for _ in range(4):
             sess.run(train)
             found.append(float(sess.run(step)))
+            sess.run(say)
+            sess.run(hear)  # else who is fast may take the other's token, and make its step
         found += sess.run(w)[:, 0].tolist()
         coordinator.request_stop()
     coordinator.join(threads)
