@@ -1,8 +1,9 @@
 """What runs in the process of a submission: its cells in order, then the checks of its answers. `python -m …attempt`.
 
 The order comes as JSON on standard input, what happens goes as lines of JSON to a pipe: which cell runs, its error,
-which question is judged, its report. A cell that fails or takes too long does not keep later ones from running; one
-that can't be stopped takes the process down, and the caller makes another attempt without it (`batch.py`).
+which question is judged, its report, or that the grader failed. A cell that fails or takes too long does not keep later
+ones from running; one that can't be stopped takes the process down, and the caller makes another attempt without it
+(`batch.py`).
 
 Rule: the marks come from the questions as they were before the first cell ran. This process puts its own `grading`
 modules out of the submission's reach, as far as `import` goes: what it changes in `dtflab.grade` or in the checks, it
@@ -82,9 +83,19 @@ def main(descriptor: int) -> None:
         for question in questions:
             _open_streams()
             tell("judging", question.id)
-            report = judge.judge(question, namespace, order.seed, order.student, wall=math.inf)
-            tell("report", pages.data(report))
+            _judge(question, namespace, order, tell)
         tell("end")
+
+
+def _judge(question: Question, namespace: dict[str, Any], order: Order, tell: Teller) -> None:
+    """Tell the report; or that the grader has failed, which costs other questions nothing."""
+    try:
+        report = judge.judge(question, namespace, order.seed, order.student, wall=math.inf)
+        tell("report", pages.data(report))
+    except Exception as error:
+        if not judge.is_own(error, order.checks):
+            raise
+        tell("broken", question.id, judge.line_of(error))
 
 
 @contextlib.contextmanager

@@ -70,8 +70,8 @@ def none(submission: Submission, questions: Sequence[Question], why: str) -> Gra
     return Graded(submission, [_lost(question, "Not judged: see above.") for question in questions], failed=why)
 
 
-def _lost(question: Question, why: str) -> Report:
-    results = [Result(check, False, why) for check in question.checks]
+def _lost(question: Question, why: str, broken: bool = False) -> Report:
+    results = [Result(check, False, why, broken=broken) for check in question.checks]
     return Report(question, results, "", "", next_step=why)
 
 
@@ -177,6 +177,11 @@ class _Work:
         if event == "error":
             self.errors[about] = str(more)
             return
+        if event == "broken":
+            question = self.questions[about]
+            self.reports[about] = _lost(
+                question, f"The grader has failed, not {question.answer}: it has to be mended. {more}", broken=True
+            )
         if event == "report":
             question = self.questions[about["id"]]
             self.reports[question.id] = pages.report_of(about, question)
@@ -217,13 +222,24 @@ class _Work:
         errors = [f"Cell {number}: {error}" for number, error in sorted(self.errors.items())]
         notes = [*untouched, *dict.fromkeys(self.notes), *errors]
         more = [f"… and {len(notes) - _NOTES} more."] if len(notes) > _NOTES else []
-        return Graded(self.submission, reports, notes[:_NOTES] + more, why if missing else "", self.output, took)
+        failed = " ".join([*([why] if missing else []), *_broken(reports)])
+        return Graded(self.submission, reports, notes[:_NOTES] + more, failed, self.output, took)
 
     def _is_written(self) -> bool:
         """Whether a cell defines an answer in words of its own, even if Python can't read them."""
         names = "|".join(re.escape(question.answer) for question in self.questions.values())
         begins = re.compile(rf"^(?:def ({names})\b|({names})\s*=)", re.MULTILINE)
         return any(begins.search(cell) and "raise NotImplementedError" not in cell for cell in self.code)
+
+
+def _broken(reports: Sequence[Report]) -> list[str]:
+    """What the grader could not judge because of itself, each reason once."""
+    told: dict[str, str] = {}
+    for report in reports:
+        for result in report.results:
+            if result.broken:
+                told.setdefault(result.message, f"{report.question.id}, {result.check.title}: {result.message}")
+    return list(told.values())
 
 
 def _environment(folder: Path, student: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Judge an answer: every check of its question, in order, each for its own time, whatever the answer does.
 
 Rules: nothing that an answer does gets out of here: errors, endless loops, wrong types and floods of text are results.
+A check's own error is told as the grader's, which a teacher has to mend, and never as the answer's.
 The mark follows from the answer, the seed and the student alone: its seconds are those that `meter` counts.
 """
 
@@ -26,6 +27,11 @@ from dtflab.machine.clock import REAL
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Frames below are not the answer's own, but of a library that it calls.
 _LIBRARIES = (_HERE, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
+# What an answer of a wrong type, length or size brings about in the line of a check that uses it.
+_BY_A_VALUE = (
+    *(AssertionError, TypeError, AttributeError, LookupError, ValueError),
+    *(OverflowError, MemoryError, RecursionError, StopIteration),
+)
 _DEAF = "Not tried, because the answer could not be stopped."
 _LATE = f"Not tried, because the answer has used up its {MOST:g} s."
 _BUSY = (
@@ -48,6 +54,7 @@ class Result:
     seconds: float = 0.0
     unwritten: bool = False  # it is the exercise as shipped
     left_running: bool = False  # the answer could not be stopped
+    broken: bool = False  # the check has failed, not the answer
 
     @property
     def points(self) -> int:
@@ -146,7 +153,34 @@ def _result(question: Question, check: Check, outcome: watchdog.Outcome) -> Resu
         found = question.diagnosis(error.evidence) if error.evidence is not None else None
         name, hint = (found.name, found.text) if found else ("", "")
         return Result(check, False, str(error), name, hint, error.picture)
-    return Result(check, False, _told(error), unwritten=_is_stub(error))
+    if _fails_itself(check, error):
+        told = f"The check has failed, not {question.answer}: the teacher has to mend it. {line_of(error)}"
+        return Result(check, False, told, broken=True)
+    return Result(check, False, _told(error, _file(check)), unwritten=_is_stub(error))
+
+
+def _fails_itself(check: Check, error: BaseException) -> bool:
+    """Whether a line of the check raised it, and no value of the answer's is likely to be the reason."""
+    *_, last = traceback.walk_tb(error.__traceback__)
+    return last[0].f_code.co_filename == _file(check) and not isinstance(error, _BY_A_VALUE)
+
+
+def _file(check: Check) -> str:
+    code = getattr(check.judge, "__code__", None)
+    return code.co_filename if code is not None else ""
+
+
+def is_own(error: BaseException, checks: str = "") -> bool:
+    """Whether the grader's own line raised it, or one of a teacher's folder of checks; not one of a submission."""
+    own = (*_LIBRARIES, checks) if checks else _LIBRARIES
+    return traceback.extract_tb(error.__traceback__)[-1].filename.startswith(own)
+
+
+def line_of(error: BaseException) -> str:
+    """Where a program failed, as a sentence: file, line, error."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    name = os.path.basename(last.filename)
+    return f"Line {last.lineno} of {name}, `{last.line}`, raised {_kind_and_gist(error)}."
 
 
 def _is_stub(error: BaseException) -> bool:
@@ -154,14 +188,19 @@ def _is_stub(error: BaseException) -> bool:
     return isinstance(error, NotImplementedError) and not str(error)
 
 
-def _told(error: BaseException) -> str:
-    """An error of the answer, and its line."""
-    text = f"{type(error).__name__}: {_gist(str(error))}" if str(error) else type(error).__name__
+def _told(error: BaseException, check: str) -> str:
+    """An error of the answer, and its line; `check` is the file in which a line is the check's."""
+    text = _kind_and_gist(error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_LIBRARIES)]
     if not frames:
         return f"Calling it raised {text}"
     source = f", `{frames[-1].line}`," if frames[-1].line else ""  # none of what runs in built-in code
-    return f"Line {frames[-1].lineno}{source} raised {text}"
+    line = "The check's line" if frames[-1].filename == check else "Line"
+    return f"{line} {frames[-1].lineno}{source} raised {text}"
+
+
+def _kind_and_gist(error: BaseException) -> str:
+    return f"{type(error).__name__}: {_gist(str(error))}" if str(error) else type(error).__name__
 
 
 def _gist(message: str) -> str:

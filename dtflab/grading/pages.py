@@ -168,10 +168,9 @@ def report_of(found: Any, question: Question) -> Report:
 
 def _result_of(found: dict[str, Any], check: Check) -> Result:
     message, mistake, hint, output = (str(found[name]) for name in ("message", "mistake", "hint", "output"))
-    unwritten = found["unwritten"] is True
-    return Result(
-        check, found["passed"] is True, message, mistake, hint, None, output, float(found["seconds"]), unwritten
-    )
+    seconds, unwritten, broken = float(found["seconds"]), found["unwritten"] is True, found["broken"] is True
+    passed = found["passed"] is True
+    return Result(check, passed, message, mistake, hint, None, output, seconds, unwritten, broken=broken)
 
 
 def _check_data(result: Result) -> dict[str, Any]:
@@ -182,6 +181,7 @@ def _check_data(result: Result) -> dict[str, Any]:
         "max": result.check.points,
         "passed": result.passed,
         "unwritten": result.unwritten,
+        "broken": result.broken,
         "message": result.message,
         "mistake": result.mistake,
         "hint": result.hint,
