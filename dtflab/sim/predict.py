@@ -22,10 +22,12 @@ from dtflab.sim.layers import Layer, layers_of, of_bytes, profile_of
 from dtflab.sim.points import Point, Points, Row, UnknownError
 from dtflab.sim.profile import Profile
 from dtflab.sim.setups import (
+    COPIES,
     batch_of,
     bus_of,
     chips_of,
     collective_of,
+    copies_to_gpus,
     gpu_of,
     hosts_of,
     is_by_grpc,
@@ -36,11 +38,12 @@ from dtflab.sim.setups import (
     per_second,
     precision_of,
     spares_of,
+    sums_in_halves,
     sums_on_gpus,
     unevenness_of,
     units_of,
 )  # fmt: skip
-from dtflab.sim.symmetric import FORWARD, Site, all_reduce_step, asynchronous_step, parameter_server_step
+from dtflab.sim.symmetric import FORWARD, Site, all_reduce_step, asynchronous_step, copied_step, parameter_server_step
 
 ALIKE = 1.5  # GPUs whose peaks differ by less are taken to be of one generation, so one's rates tell the other's
 GRPC = 6e9  # B/s through a host's TCP and gRPC, whatever its cards: assumed where a platform's own was not fitted
@@ -56,12 +59,14 @@ class Question:
     examples: float  # of one GPU and one step, in what the unit counts
     layers: tuple[Layer, ...]
     site: Site
-    collective: str = ""  # "ring", "halving" or "tree"; else parameter servers
+    collective: str = ""  # "ring", "halving", "tree" or COPIES; else parameter servers
     sync: bool = True
 
     @property
     def step_s(self) -> float:
         """Seconds of a step; of one worker's if it waits for nobody."""
+        if self.collective == COPIES:
+            return copied_step(self.compute_s, self.layers, self.site)
         if self.collective:
             return all_reduce_step(self.compute_s, self.layers, self.site, self.collective)
         step = parameter_server_step if self.sync else asynchronous_step
@@ -70,7 +75,7 @@ class Question:
     @property
     def alone(self) -> Question:
         """One GPU without a network: what is measured where a rate of one GPU is published."""
-        one = replace(self.site, hosts=1, gpus=1, nic=math.inf, servers=0, spares=0, crowding=0.0)
+        one = replace(self.site, hosts=1, gpus=1, nic=math.inf, servers=0, spares=0, crowding=0.0, in_halves=False)
         return replace(self, site=one, sync=True)
 
     def measured(self) -> Question:
@@ -152,14 +157,14 @@ class Predictor:
 
     def _site(self, point: Point, hosts: int, gpus: int) -> Site:
         setup, library, row = point.setup, self.fitted.library, point.platform
-        bus = bus_of(point)
-        by_grpc = is_by_grpc(setup) and not collective_of(point)  # collectives go past the kernel
+        bus, collective = bus_of(point), collective_of(point)
+        by_grpc = is_by_grpc(setup) and not collective  # collectives go past the kernel
         nominal = min(nominal_nic(row), GRPC) if by_grpc else nominal_nic(row)
         nic, lanes, latency_s = self.fitted.of(point.platform_name, nominal, bus)
         spares = setup.count("backup") or 0
         servers = setup.count("ps_tasks") or hosts - spares  # default: as many as hosts
         distant = setup.count("ps_tasks") and not setup.flag("ps_colocated") and setup.count("nodes") != 1
-        many = (hosts > 1 or distant) and not collective_of(point)
+        many = (hosts > 1 or distant) and not collective
         shared = "shared" in row.text("network")
         site = Site(
             hosts=hosts,
@@ -173,7 +178,8 @@ class Predictor:
             message_s=library.message_s * messages_of(setup),
             servers=servers if many or setup.text("kind") else 0,
             colocated=setup.flag("ps_colocated"),
-            sums_on_gpus=sums_on_gpus(setup, hosts, gpus),
+            sums_on_gpus=copies_to_gpus(setup) if collective == COPIES else sums_on_gpus(setup, hosts, gpus),
+            in_halves=sums_in_halves(setup),
             sliced="sliced" in setup.text("array_slicing"),
             spares=spares,
             overlap=library.overlap,
@@ -327,7 +333,7 @@ class Predictor:
         """
         servers = self.question(point, parallelism=None, all_reduce=None, variable_update="parameter_server")
         servers = replace(servers, site=replace(servers.site, aggregates=False))
-        ring = self.question(point, parallelism="ring", all_reduce=None, variable_update=None)
+        ring = self.question(point, parallelism="ring", all_reduce=None, all_reduce_spec=None, variable_update=None)
         return servers.step_s / replace(ring, compute_s=servers.compute_s).step_s
 
     def normalised_speedup(self, point: Point) -> float:

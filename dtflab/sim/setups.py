@@ -25,6 +25,8 @@ UNITS |= dict.fromkeys(("token", "tok", "word"), TOKENS)
 SPARE_PART = 0.1  # of the workers: who says nothing of the numbers of spares that were tried, tried no more (assumed)
 SPARSE_ROWS, ROW_BYTES = 32, 4096.0  # of an embedding per step: assumed
 SCALAR_BYTES = 4.0
+COPIES = "copies"  # to one device of the host, as tf_cnn_benchmarks does for variables that are "replicated"
+NONE = ("no", "none", "false")
 
 
 def hosts_of(point: Point) -> tuple[int, int]:
@@ -84,16 +86,51 @@ def is_by_grpc(setup: Row) -> bool:
 
 
 def collective_of(point: Point) -> str:
-    """How gradients are summed without servers: "ring", "halving", "tree"; "" with servers."""
-    update, named = point.setup.text("variable_update"), point.setup.text("all_reduce")
-    said = point.setup.text("parallelism", "all_reduce", "framework", "kvstore")
+    """How gradients are summed without servers: "ring", "halving", "tree" or COPIES; "" with servers."""
+    update, named = point.setup.text("variable_update"), _spec(point.setup)
+    said = point.setup.text("parallelism", "all_reduce", "all_reduce_spec", "framework", "kvstore")
     if update in ("parameter_server", "distributed_replicated"):
         return ""
+    if re.search(r"ps[cg]pu|hierarchical", named) or (update == "replicated" and named in NONE):
+        _check_copies(point, named)
+        return COPIES
     for word in ("tree", "halving"):
         if word in said:
             return word
     meant = re.search(r"reduc|\bring\b|nccl|horovod|gloo|\b(?:mpi|ddp)\b", said)
-    return "ring" if update == "replicated" or meant or (named and named not in ("no", "none", "false")) else ""
+    return "ring" if update == "replicated" or meant or (named and named not in NONE) else ""
+
+
+def _check_copies(point: Point, named: str) -> None:
+    """UnknownError for copies that the model does not know."""
+    hosts, gpus = hosts_of(point)
+    bus = bus_of(point)
+    links = bus.peer_links if bus.peer_bandwidth else 0
+    if named not in (*NONE, "psgpu", "pscpu", "hierarchical_copy"):
+        raise UnknownError(f"all-reduce {named!r} is not known: none, psgpu, pscpu, hierarchical_copy, nccl")
+    if hosts > 1:
+        raise UnknownError(f"all-reduce {named!r} copies gradients together in one host, and here are {hosts}")
+    if sums_in_halves(point.setup) and (gpus % 2 or links < gpus // 2):
+        raise UnknownError(
+            "hierarchical_copy sums up two halves of the GPUs, each with a link to all of its half and to one of the "
+            f"other, which {gpus} on {bus.name!r} do not have"
+        )
+
+
+def _spec(setup: Row) -> str:
+    """The all-reduce that is named, without a remark; "" if none is."""
+    return re.sub(r"\s*\(.*\)", "", setup.text("all_reduce_spec") or setup.text("all_reduce"))
+
+
+def copies_to_gpus(setup: Row) -> bool:
+    """Whether gradients that are copied together go to GPUs; they do if nothing is said."""
+    named = _spec(setup)
+    return named != "pscpu" and (named not in NONE or "cpu" not in setup.text("local_parameter_device"))
+
+
+def sums_in_halves(setup: Row) -> bool:
+    """Whether they are summed in two steps, along the links between GPUs."""
+    return _spec(setup) == "hierarchical_copy"
 
 
 def sums_on_gpus(setup: Row, hosts: int, gpus: int) -> bool:

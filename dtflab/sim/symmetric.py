@@ -10,6 +10,7 @@ for: the numbers of a `Site` are all there is.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -43,6 +44,7 @@ class Site:
     servers: int = 0
     colocated: bool = False
     sums_on_gpus: bool = False
+    in_halves: bool = False  # what is summed on GPUs: first by one of each half of them, over links of their own
     sliced: bool = False  # each variable over all servers, not whole on one
     aggregates: bool = True  # a host sends one sum, not a gradient of each GPU
     spares: int = 0
@@ -100,16 +102,16 @@ class Way:
     def pull(self, layer: Layer, sent: float) -> float:
         """When all GPUs have the variable, if it was there to be fetched at `sent`."""
         far = self._at_server(layer, "out") + self._at_worker(layer, "in")
-        return self._passed((far, self._in_host(layer)), sent)
+        return self._passed([far, *reversed(self._in_host(layer))], sent)
 
     def push(self, layer: Layer, sent: float) -> float:
         """When the sum of all gradients of the variable is there, if they are computed at `sent`."""
         far = self._at_worker(layer, "out") + self._at_server(layer, "in")
-        return self._passed((self._in_host(layer), far), sent)
+        return self._passed([*self._in_host(layer), far], sent)
 
-    def _passed(self, legs: tuple[list[Stage], list[Stage]], sent: float) -> float:
+    def _passed(self, legs: list[list[Stage]], sent: float) -> float:
         """A GPU that is alone hands bytes on as they come; a sum of several leaves when it is whole."""
-        for leg in legs if self._site.gpus > 1 else (legs[0] + legs[1],):
+        for leg in legs if self._site.gpus > 1 else [list(itertools.chain(*legs))]:
             sent = carry(leg, sent)
         return sent + self._site.latency_s * self._is_far
 
@@ -134,18 +136,27 @@ class Way:
             (self._line(f"server CPU {way}", number), times * (site.message_s + nbytes / site.sum_rate)),
         ]
 
-    def _in_host(self, layer: Layer) -> list[Stage]:
-        """Between the GPUs of a host and the memory that holds its copy of the variable."""
+    def _in_host(self, layer: Layer) -> list[list[Stage]]:
+        """From the GPUs of a host to the memory that holds its copy of the variable."""
         site, nbytes = self._site, layer.nbytes
         if not site.sums_on_gpus:
             shared = min(site.switch, site.gpus)
-            return [(self._line("uplink"), shared * nbytes / site.bus)]
+            return [[(self._line("uplink"), shared * nbytes / site.bus)]]
         owner = self._owner[layer]
+        if site.in_halves:
+            return self._over_links(owner, nbytes / site.peer)
         lanes = (self._line("lanes", owner), (site.gpus - 1) * nbytes / (site.peer or site.bus))
         if site.peer or site.switch == 1 or site.gpus <= site.switch:
-            return [lanes]
+            return [[lanes]]
         outside = (site.gpus - site.switch) * nbytes / site.bus
-        return [lanes, (self._line("uplink", owner // site.switch), outside)]
+        return [[lanes, (self._line("uplink", owner // site.switch), outside)]]
+
+    def _over_links(self, owner: int, once_s: float) -> list[list[Stage]]:
+        """One GPU of each half gets what its own half has, over all its links at once; then the owner what it got."""
+        half = self._site.gpus // 2
+        mates_s = min(1, half - 1) * once_s
+        both = [(self._line("links", main), mates_s) for main in (owner, (owner + half) % self._site.gpus)]
+        return [both, [(self._line("across", owner), once_s)]]
 
 
 def parameter_server_step(compute_s: float, layers: tuple[Layer, ...], site: Site) -> float:
@@ -204,6 +215,21 @@ def all_reduce_step(compute_s: float, layers: tuple[Layer, ...], site: Site, col
         ]
         end = max(end, carry(stages, ready))
     return (end + hops * site.latency_s) * slow_host(site)
+
+
+def copied_step(compute_s: float, layers: tuple[Layer, ...], site: Site) -> float:
+    """Seconds of one step of one host whose GPUs have all variables each: gradients are copied together, the sums back.
+
+    A GPU that sums up some variables gets the others' sums, too: by symmetry its lines are as long as if it did both
+    for its own. A bus to the host carries both directions at once.
+    """
+    there = Way(site, layers, senders=0)
+    back = there if site.sums_on_gpus else Way(site, layers, senders=0)
+    end = compute = compute_s * slowest(site)
+    for layer in reversed(layers):
+        ready = compute - layer.depth * site.overlap * compute * (1 - FORWARD)
+        end = max(end, back.pull(layer, there.push(layer, ready)))
+    return end * slow_host(site)
 
 
 def slowest(site: Site) -> float:

@@ -241,6 +241,48 @@ def test_servers_are_not_taken_for_an_all_reduce(said):
     assert value("speedup", given={"single_gpu": 150}, **RING, **said) == servers
 
 
+REPLICATED = {"platform": "dgx1_p100", "model": "vgg16", "gpus": 8, "nodes": 1, "variable_update": "replicated"}
+
+
+def replicated(spec, **setup):
+    return value("throughput", "images/s", {"single_gpu": 154}, **{**REPLICATED, "all_reduce_spec": spec, **setup})
+
+
+def test_replicated_variables_are_summed_as_the_spec_says():
+    """As in tf_cnn_benchmarks: psgpu takes one GPU after the other for each variable, as it does if none is named."""
+    ring, none, halves, cpu = map(replicated, ("nccl", "none", "hierarchical_copy", "pscpu"))
+    assert none < halves < ring < 8 * 154, "one GPU, or one of each half, gets the largest variable of all"
+    assert none < cpu < ring
+    assert replicated("psgpu") == replicated("none (quoted)") == replicated(None, all_reduce="none") == none
+    assert replicated("none", local_parameter_device="cpu") == cpu != replicated("psgpu", local_parameter_device="cpu")
+    assert replicated("pscpu", local_parameter_device="gpu") == cpu
+    assert replicated("xring") == replicated(None) == ring
+
+
+@pytest.mark.parametrize("spec", ["none", "psgpu", "pscpu"])
+def test_one_gpu_has_nothing_to_sum_up_but_goes_on(spec):
+    assert replicated(spec, gpus=1) == pytest.approx(154, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("spec", "setup", "reason"),
+    [
+        ("psgpu#4", {}, "'psgpu#4' is not known: none, psgpu"),
+        ("nccl/pscpu", {}, "'nccl/pscpu' is not known"),
+        ("pscpu", {"gpus": 16, "nodes": 2}, "in one host, and here are 2"),
+        ("hierarchical_copy", {"gpus": 3}, "which 3 on 'nvlink1' do not have"),
+        ("hierarchical_copy", {"platform": "gce_k80x8"}, "which 8 on 'pcie3-tree' do not have"),
+        ("hierarchical_copy", {"platform": "dgx2_v100", "gpus": 16}, "which 16 on 'nvswitch' do not have"),
+    ],
+)
+def test_sums_that_the_model_does_not_know_are_skipped_with_a_reason(spec, setup, reason):
+    found = predictions(
+        asked("throughput", "images/s", {"single_gpu": 154}, **{**REPLICATED, "all_reduce_spec": spec, **setup})
+    )
+    assert found.values == {}
+    assert reason in found.skipped["a"]
+
+
 def test_asynchronous_may_be_said_in_words():
     setup = {**K40, "workers": 50, "workers_required": None}
     rates = [value("throughput", "images/s", sync=sync, **setup) for sync in (False, "asynchronous (quoted)", True)]

@@ -21,6 +21,7 @@ from dtflab.sim.symmetric import (
     all_reduce_step,
     asynchronous_step,
     carry,
+    copied_step,
     parameter_server_step,
     slow_host,
     slowest,
@@ -61,6 +62,32 @@ def test_an_all_reduce_takes_what_its_formula_says(collective, formula, workers)
 def test_a_ring_inside_a_host_goes_over_its_own_links():
     site = replace(FAST, gpus=8, peer=20e9)
     assert all_reduce_step(0.0, ONE, site) == close(formulas.ring_all_reduce_seconds(8, 100e6, 0.0, 20e9))
+
+
+@pytest.mark.parametrize(
+    ("said", "times"),
+    [
+        ({"gpus": 8, "bus": 1e9, "sums_on_gpus": True}, 7),
+        ({"gpus": 8, "peer": 1e9, "sums_on_gpus": True}, 7),
+        ({"gpus": 8, "bus": 1e9}, 1),
+        ({"gpus": 8, "bus": 1e9, "switch": 4}, 4),
+        ({"gpus": 8, "peer": 1e9, "sums_on_gpus": True, "in_halves": True}, 2),
+        ({"gpus": 2, "peer": 1e9, "sums_on_gpus": True, "in_halves": True}, 1),
+    ],
+)
+def test_gradients_are_copied_together_and_their_sum_back(said, times):
+    """One GPU gets those of all others; the host those of a switch; along links three come at once, then one."""
+    site = replace(FAST, overlap=0.0, **said)
+    assert copied_step(1.0, ONE, site) == close(1 + 2 * times * 100e6 / 1e9)
+
+
+def test_a_gpu_that_sums_up_sends_and_gets_by_turns_a_bus_has_two_directions():
+    pair = (Layer(100e6, 0.0), Layer(100e6, 0.5))
+    site = replace(FAST, overlap=0.0, gpus=2, bus=1e9)
+    assert copied_step(1.0, pair, site) == close(1 + 3 * 0.1), "one comes back while the other goes"
+    assert copied_step(1.0, pair, replace(site, sums_on_gpus=True)) == close(1 + 2 * 0.1), "each on its own GPU"
+    both = (*pair, *(layer._replace(depth=layer.depth + 0.1) for layer in pair))
+    assert copied_step(1.0, both, replace(site, sums_on_gpus=True)) == close(1 + 4 * 0.1), "two on each"
 
 
 def test_the_last_of_exponential_workers():
@@ -168,7 +195,8 @@ def sites(count):
         )
 
 
-STEPS = [parameter_server_step, asynchronous_step, all_reduce_step]
+NETWORK = [parameter_server_step, asynchronous_step, all_reduce_step]
+STEPS = [*NETWORK, copied_step]
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -198,7 +226,7 @@ def test_a_perfect_network_scales_linearly(step):
     assert step(1.0, SOME, replace(FAST, hosts=500, gpus=8, servers=16)) == close(1.0)
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", NETWORK)
 def test_half_the_bandwidth_doubles_a_saturated_step(step):
     site = replace(FAST, hosts=50, servers=4, nic=1e9)
     assert step(0.0, SOME, replace(site, nic=0.5e9)) == close(2 * step(0.0, SOME, site))
