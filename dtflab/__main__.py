@@ -15,6 +15,7 @@ from pathlib import Path
 import dtflab
 from dtflab import aliases, course
 from dtflab.grading import cli as grading
+from dtflab.machine.console import show
 from dtflab.sim import cli
 
 
@@ -44,7 +45,7 @@ def main(argv: list[str] | None = None) -> None:
     elif options.command == "export":
         sys.exit(grading.export_tests(options))
     elif options.command == "smi":
-        print(dtflab.smi(options.period))
+        show(dtflab.smi(options.period))
     else:
         _run(parser, options)
 

@@ -11,6 +11,8 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from dtflab.machine.console import show
+
 FOLDER = "course_files"
 _PACKAGE = Path(__file__).parent
 ROOT = _PACKAGE / FOLDER if (_PACKAGE / FOLDER).is_dir() else _PACKAGE.parent
@@ -55,8 +57,8 @@ def main(options: argparse.Namespace) -> None:
         written, kept = copy_course(options.folder)
     except OSError as error:
         raise SystemExit(f"dtflab notebooks: {error.strerror}: {error.filename}") from None
-    print(f"{len(written)} files written to {options.folder}")
+    show(f"{len(written)} files written to {options.folder}")
     for path in kept:
-        print(f"kept as it is: {options.folder / path} (move it away to get the shipped one)")
+        show(f"kept as it is: {options.folder / path} (move it away to get the shipped one)")
     # The folder, not a lesson: JupyterLab shows nothing above what it is given, so there would be no exercises.
-    print(f"Next: jupyter lab {shlex.quote(str(options.folder))}, then open notebooks/00_welcome.ipynb in it")
+    show(f"Next: jupyter lab {shlex.quote(str(options.folder))}, then open notebooks/00_welcome.ipynb in it")

@@ -27,6 +27,7 @@ from dtflab.grading.otter import export
 from dtflab.grading.questions import Question, all_questions, find
 from dtflab.grading.students import choose, read_list, with_class
 from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, in_parts, questions_of, same
+from dtflab.machine.console import show
 from dtflab.viz.units import plural
 
 Chosen = dict[str, list[Question]]  # by the name of a file, "" for all
@@ -71,7 +72,7 @@ def grade(options: argparse.Namespace, exercises: Container[str]) -> int:
         print(f"dtflab grade: {error.args[0] if error.args else error}", file=sys.stderr)
         return 2
     if others:
-        print(f"Left out, neither notebooks nor percent files: {_few(others)}")
+        show(f"Left out, neither notebooks nor percent files: {_few(others)}")
     return _carry_out(tasks, students, options)
 
 
@@ -91,9 +92,9 @@ def _carry_out(tasks: Sequence[batch.Task], students: Sequence[str], options: ar
         graded = progress.graded
     progress.end()
     try:
-        print(sheets.text(graded), flush=True)
+        show(sheets.text(graded), flush=True)
         if status == 130:
-            print(f"Interrupted: {plural(len(tasks) - len(graded), 'file')} not graded", flush=True)
+            show(f"Interrupted: {plural(len(tasks) - len(graded), 'file')} not graded", flush=True)
     finally:  # also where there is nobody to read it
         written = _write(graded, options)
     return status or int(not written)
@@ -211,11 +212,11 @@ class _Progress:
     def done(self, one: batch.Graded) -> None:
         self.graded.append(one)
         if self._shown:
-            print(f"\r\033[K{len(self.graded)} of {self._total} graded: {one.submission.student}", end="", flush=True)
+            show(f"\r\033[K{len(self.graded)} of {self._total} graded: {one.submission.student}", end="", flush=True)
 
     def end(self) -> None:
         if self._shown:
-            print("\r\033[K", end="", flush=True)
+            show("\r\033[K", end="", flush=True)
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
@@ -255,5 +256,5 @@ def export_tests(options: argparse.Namespace) -> int:
         print(f"dtflab export: {error.args[0]}", file=sys.stderr)
         return 2
     for path in export(questions, options.otter):
-        print(f"{path}: written")
+        show(f"{path}: written")
     return 0

@@ -13,7 +13,7 @@ from typing import Any
 from dtflab.grading.judge import judge
 from dtflab.grading.questions import Question, all_questions, find
 from dtflab.grading.score import Score
-from dtflab.machine.console import in_notebook
+from dtflab.machine.console import in_notebook, show
 
 _given: dict[str, int] = {}  # hints that each question has given
 _NOT_GIVEN = object()
@@ -57,7 +57,7 @@ def check(id: str, name: str = "", answer: Any = _NOT_GIVEN) -> bool:
     given = {question.answer: answer} if answer is not _NOT_GIVEN else {**caller.f_globals, **caller.f_locals}
     score = Score([judge(question, given)])
     if score < score.max:
-        print(score.text)
+        show(score.text)
     return score == score.max
 
 
@@ -65,7 +65,7 @@ def grade_all(questions: list[Question], namespace: Mapping[str, Any]) -> Score:
     """The Score of the answers in `namespace`. A terminal, which shows only its number, is told the rest."""
     score = Score([judge(question, namespace) for question in questions])
     if not in_notebook():
-        print(score.text)
+        show(score.text)
     return score
 
 

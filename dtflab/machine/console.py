@@ -1,12 +1,18 @@
-"""Lines for the person in front of the program: waiting for tasks, `tf.Print`.
+"""Lines for the person in front of the program: waiting for tasks, `tf.Print`, marks, tables.
 
-TensorFlow writes them to stderr. In a notebook stderr is a red box, and costs marks under nbgrader, so there they go
-to the cell's standard output.
+TensorFlow writes its lines to stderr. In a notebook stderr is a red box, and costs marks under nbgrader, so there they
+go to the cell's standard output.
+
+Rule: a terminal that lacks a letter (ASCII, an old Windows console) is no error: there a plain one stands for it.
 """
 
 from __future__ import annotations
 
 import sys
+from typing import TextIO
+
+_PLAIN = {"✓": "+", "✗": "x", "→": "->", "×": "x", "÷": "/", "·": "-", "–": "-", "−": "-", "…": "...",
+          "«": '"', "»": '"', "µ": "u", "≤": "<=", "≥": ">="}  # fmt: skip
 
 
 def in_notebook() -> bool:
@@ -18,4 +24,32 @@ def in_notebook() -> bool:
 
 def say(text: str) -> None:
     """Write one line: to stderr, or in a notebook to standard output."""
-    print(text, file=sys.stdout if in_notebook() else sys.stderr, flush=True)
+    _write(text, sys.stdout if in_notebook() else sys.stderr, "\n", flush=True)
+
+
+def show(text: object, end: str = "\n", flush: bool = False) -> None:
+    """Print to standard output what was asked for: a mark, a table."""
+    _write(str(text), sys.stdout, end, flush)
+
+
+def _write(text: str, stream: TextIO, end: str, flush: bool) -> None:
+    print(plain(text, getattr(stream, "encoding", None) or "utf-8"), end=end, file=stream, flush=flush)
+
+
+def plain(text: str, encoding: str) -> str:
+    """The text in letters of an encoding: others are replaced by plain ones, or spelled as `\\u4e2d`."""
+    if _has(encoding, text):
+        return text
+    return "".join(letter if _has(encoding, letter) else _PLAIN.get(letter, _spelled(letter)) for letter in text)
+
+
+def _has(encoding: str, text: str) -> bool:
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _spelled(letter: str) -> str:
+    return letter.encode("ascii", "backslashreplace").decode("ascii")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dtflab.machine.console import show
 from dtflab.sim import points, report
 from dtflab.sim.baselines import baselines
 from dtflab.sim.calibrate import calibrate
@@ -52,26 +53,26 @@ def _predict(options: argparse.Namespace) -> None:
     found = predict(asked, model)
     if options.json:
         _write(options.json, found.as_json())
-    print(point_table(found, asked))
+    show(point_table(found, asked))
     for point_id, reason in found.skipped.items():
-        print(f"skipped {point_id}: {reason}")
+        show(f"skipped {point_id}: {reason}")
     if asked.published:
         uniform = predictor(asked, fitted, known, ["hot_variables"])
         models: dict[str, Callable[[points.Point], float]] = {"the model": model, **baselines(model, known, uniform)}
-        print(f"\n{regime_table({name: report.sizes(one, asked) for name, one in models.items()})}")
-        print("uniform shards: with the parameters as they are; docs/simulator.md fits them anew for that row.")
+        show(f"\n{regime_table({name: report.sizes(one, asked) for name, one in models.items()})}")
+        show("uniform shards: with the parameters as they are; docs/simulator.md fits them anew for that row.")
 
 
 def _calibrate(options: argparse.Namespace) -> None:
     _check_folder(options.json)
-    fitted, _ = calibrate(points.read(), told=print)
+    fitted, _ = calibrate(points.read(), told=show)
     _write(options.json, fitted.as_json())
-    print(f"wrote {options.json}")
+    show(f"wrote {options.json}")
 
 
 def _report(options: argparse.Namespace) -> None:
     _check_folder(options.docs / "simulator.json")
-    numbers = report.measure(points.read(), load(), told=print)
+    numbers = report.measure(points.read(), load(), told=show)
     _write(options.docs / "simulator.json", numbers)
     page = options.docs / "simulator.md"
     page.write_text(report.refreshed(page.read_text(encoding="utf-8"), numbers), encoding="utf-8")

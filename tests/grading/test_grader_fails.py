@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import runpy
 
 import pytest
 
@@ -94,13 +95,13 @@ def test_what_a_wrong_value_brings_about_in_a_check_is_the_answers(question, nam
     assert not result.broken and not result.passed and result.message.startswith("The check's line")
 
 
-def test_an_answers_own_error_is_never_the_checks(question):
+def test_an_answers_own_error_is_never_the_checks(question, tmp_path):
     @question.check("One", points=1)
     def one(answer, random):
         raise Wrong("no") if answer(1) else RuntimeError("of the check")
 
-    exec(compile("def twice(n):\n    raise RuntimeError('of the answer')", "a cell", "exec"), cell := {})
-    (result,) = judge.judge(question, cell).results
+    (tmp_path / "cell.py").write_text("def twice(n):\n    raise RuntimeError('of the answer')")
+    (result,) = judge.judge(question, runpy.run_path(tmp_path / "cell.py")).results
     assert not result.broken and result.message.endswith("raised RuntimeError: of the answer")
     (result,) = judge.judge(question, {"twice": lambda n: 0}).results
     assert result.broken and "raised RuntimeError: of the check." in result.message
