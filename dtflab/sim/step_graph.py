@@ -74,7 +74,7 @@ class StepGraph:
         known: set[str] = set()
         for node in self.nodes:
             small = sum(self.nbytes(*edge) for edge in node.inputs) <= 1024  # as Executor
-            if small and node.op in FOLDED and not node.controls and known.issuperset(name for name, _ in node.inputs):
+            if small and node.op in FOLDED and known.issuperset([*(name for name, _ in node.inputs), *node.controls]):
                 known.add(node.name)
         return frozenset(known)
 

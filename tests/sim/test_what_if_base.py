@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 import dtflab as tf
 from dtflab import model_parallel, sim
-from tests.graphs import build, recipes
+from tests.graphs import Line, build, recipes
 from tests.sim.questions import PRECISION, cluster, flat, images, in_one_graph, train_on_servers
 from tests.test_one_equals_many import PLACES, TWO_CPUS
 
@@ -107,7 +107,7 @@ def three_tasks():
 WITHOUT_LOOPS = recipes.map(lambda recipe: [line for line in recipe if line.kind != "loop"]).filter(bool)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(120)
 @settings(max_examples=150, derandomize=True)
 @given(recipe=WITHOUT_LOOPS)
 def test_random_programs_over_six_devices(three_tasks, recipe):
@@ -123,6 +123,13 @@ def test_random_programs_over_six_devices(three_tasks, recipe):
     tf.Session.reset(three_tasks.target)
     branches = any(line.kind == "cond" for line in recipe)
     assert asked.base.makespan == pytest.approx(took, rel=1e-3 if branches else 1e-8)
+
+
+def test_a_constant_after_another_is_known_before_the_step_too(three_tasks):
+    """Also the signal that one is there: it sets out with the first."""
+    places = ((0, None), (2, 0), (0, None), (0, None), (0, None))
+    recipe = [*(Line("const", 0, 0, place, after) for place, after in places), Line("add", 0, 1, 0, None)]
+    test_random_programs_over_six_devices.hypothesis.inner_test(three_tasks, recipe)
 
 
 def test_every_kernel_and_message_of_the_base_is_where_the_log_has_it():
