@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,13 @@ MODES = ("ps_sync", "ps_async", "ps_sync_spares", "allreduce", "model_parallel",
 # A mechanism that can be left out, to see what it is worth.
 MECHANISMS = ("overlap", "hot_variables", "pcie_tree", "local_aggregation", "stragglers", "rpc", "input")
 ENGINES = ("vectorised", "events")
+_SERVERS = MODES[:3]
+_ONLY = {  # options that only some modes have
+    "spares": ("ps_sync_spares",),
+    **dict.fromkeys(("strategy", "parts", "local_aggregation", "input", "most_items"), _SERVERS),
+    **dict.fromkeys(("algorithm", "fusion_bytes"), ("allreduce",)),
+    "micro_batches": ("pipeline",),
+}
 _MESSAGES = 20_000  # of a step one way: with more, the vectorised engine takes layers together
 
 
@@ -93,14 +101,16 @@ def estimate(
 
     Raises:
       ResourceExhaustedError: variables, gradients and activations do not fit into a device's memory.
-      ValueError: an argument that is not known, or numbers that do not go together; it says which there are.
+      ValueError: an argument that is not known or that the mode does not have, or numbers that do not go together; it
+        says which there are.
     """
+    options = locals()  # as they were asked for
     _check_kinds(stragglers=(stragglers, Stragglers), input=(input, Input), parameters=(parameters, Parameters))
     _check_counts(steps=steps, parts=parts, micro_batches=micro_batches)
     _check_counts(**{name: n for name, n in (("batch", batch), ("most_items", most_items)) if n is not None})
     _check_counts(least=0, spares=spares, seed=seed)
     left_out, engine = _checked(mode, off, fusion_bytes), _engine(mode, engine)
-    _check_meaning(mode, spares=spares, input=input)
+    _check_meaning(mode, options)
     given = parameters or _fitted()
     values = dataclasses.replace(given, **{name: 0.0 for off, name in _OFF.items() if off in left_out})
     profile, where = _profile(model, batch), _cluster(cluster)
@@ -121,8 +131,8 @@ def estimate(
     required = _required(where, spares, local_aggregation)
     if most_items is None and asked.engine == "vectorised":
         most_items = max(_MESSAGES // len(where.devices), len(where.servers))
-    options = {"strategy": strategy, "parts": parts, "local_aggregation": local_aggregation, "most": most_items}
-    return _servers(asked, required, input=None if "input" in left_out else input, **options)
+    placed = {"strategy": strategy, "parts": parts, "local_aggregation": local_aggregation, "most": most_items}
+    return _servers(asked, required, input=None if "input" in left_out else input, **placed)
 
 
 @dataclass(frozen=True)
@@ -206,13 +216,13 @@ def _engine(mode: str, asked: str | None) -> str:
 
 
 def _checked(mode: str, off: Iterable[str], fusion_bytes: Any) -> frozenset[str]:
-    left_out = frozenset([off] if isinstance(off, str) else off)
-    for what, given, known in (("mode", {mode}, MODES), ("off", left_out, MECHANISMS)):
-        if unknown := sorted(given - set(known)):
+    mechanisms = list(off) if isinstance(off, Iterable) and not isinstance(off, str) else [off]
+    for what, given, known in (("mode", [mode], MODES), ("off", mechanisms, MECHANISMS)):
+        if unknown := [one for one in given if one not in known]:
             raise ValueError(f"{what}={unknown[0]!r} is not known; there are {', '.join(known)}.")
     if not (is_factor(fusion_bytes) and fusion_bytes >= 0):
         raise ValueError(f"fusion_bytes={fusion_bytes!r} is no number from 0 up.")
-    return left_out
+    return frozenset(mechanisms)
 
 
 def _check_counts(least: int = 1, **given: Any) -> None:
@@ -221,13 +231,13 @@ def _check_counts(least: int = 1, **given: Any) -> None:
         whole(what, number, least)
 
 
-def _check_meaning(mode: str, spares: int, input: Input | None) -> None:
-    """Options that only some modes have."""
-    if spares and mode != "ps_sync_spares":
-        raise ValueError(f"spares={spares} has no meaning in mode {mode!r}: take 'ps_sync_spares'.")
-    if input is not None and not mode.startswith("ps_"):
-        there = ", ".join(known for known in MODES if known.startswith("ps_"))
-        raise ValueError(f"input=… is simulated in modes {there} only, not in {mode!r}.")
+def _check_meaning(mode: str, given: Mapping[str, Any]) -> None:
+    """ValueError for an option that the mode does not have, and that is not what it is by default."""
+    defaults = inspect.signature(estimate).parameters
+    for what, modes in _ONLY.items():
+        if mode not in modes and given[what] != defaults[what].default:
+            there = " or ".join(map(repr, modes))
+            raise ValueError(f"{what}={given[what]!r} has no meaning in mode {mode!r}: take {there}.")
 
 
 def _check_kinds(**given: tuple[Any, type]) -> None:
