@@ -167,10 +167,18 @@ def _shell() -> Any:
     config = Config()
     config.HistoryManager.enabled = False
     shell: Any = InteractiveShell.instance(config=config)
+    shell.ask_exit = _end_of_cell
     shell.showtraceback = shell.showsyntaxerror = lambda *_, **__: None  # told in one line
     shell._tee = lambda channel: contextlib.nullcontext()  # it would keep all output in memory: 0.1 ms and more a line
     sys.argv = [""]
     return shell
+
+
+def _end_of_cell() -> None:
+    """What `exit()` and `quit()` do: in Jupyter they end the kernel, here the cell."""
+    raise SystemExit(
+        "the cell called exit() or quit(), which ends a kernel. Here only the rest of the cell was left out"
+    )
 
 
 def _run_cell(shell: Any, cell: str, seconds: float) -> str:

@@ -6,9 +6,10 @@
 
 The name of one of the course's exercises is an assignment's, never a student's: `ada/ex01_placement.ipynb` is ada's
 where only the file, or only the folder `ada`, is named, too. A copy's name counts as the name of what it is a copy of:
-`ex01_placement-Copy1.ipynb`, as Jupyter calls it, and `ex01_placement (1).ipynb`, as browsers do; a name of the
-teacher's own with such an ending, if the original lies beside it in the student's folder. The course's whole folder may
-be handed in: `ada/exercises/ex01_placement.ipynb` is ada's ex01_placement.
+`ex01_placement-Copy1.ipynb`, as Jupyter calls it, `ex01_placement (1).ipynb`, as browsers do, `… - Copy`, `… - Kopie`,
+`… copy 2`, `Copy of …`, as Windows, macOS and web drives do; a name of the teacher's own like that, if the original
+lies beside it in the student's folder. The course's whole folder may be handed in: `ada/exercises/ex01_placement.ipynb`
+is ada's ex01_placement.
 
 A file is a notebook or Python in percent format (`# %%` begins a cell, `# %x` is a magic).
 
@@ -31,7 +32,14 @@ from typing import Any, NamedTuple
 _ASKS = re.compile(r"""\.grade\(\s*["']([\w/]+)["']|^\s*%dtf_grade\s+(\w+/\w+)""", re.MULTILINE)
 _CELL = re.compile(r"^# %%(?:[ \t](.*))?$")
 _MAGIC = re.compile(r"^# ?((?:[\w, ]+ = )?%{1,2}[a-zA-Z].*)$")
-_COPY = re.compile(r"(?:-Copy\d+| ?\(\d+\))+$")
+_COPY = re.compile(r"^(?:Copy of |Kopie von )+(?=.)|(?<=.)(?:-Copy\d+| - (?:Copy|Kopie)| copy(?: \d+)?| ?\(\d+\))+$")
+_CONFLICT = re.compile(r"^[<>]{7} .*$", re.MULTILINE)
+_UTF_16 = "It is in UTF-16, and notebooks are in UTF-8. Save it in Jupyter again, or as UTF-8 in your editor."
+_FOREIGN = {  # by the first bytes of a file
+    b"\x1f\x8b": "It is compressed by gzip. Unpack it (gunzip), and hand in what is inside.",
+    b"\xff\xfe": _UTF_16,
+    b"\xfe\xff": _UTF_16,
+}
 _COURSES = "exercises"  # the folder that `dtflab notebooks` makes: no student, no assignment
 _SUFFIXES = (".ipynb", ".py")
 _MOST = 50 * 2**20  # bytes of a file
@@ -169,6 +177,8 @@ def cells(file: Path) -> list[str]:
         raise Unreadable(f"It is no notebook: its name ends in {file.suffix or 'nothing'!r}, not in .ipynb or .py.")
     if file.stat().st_size > _MOST:
         raise Unreadable(f"It has more than {_MOST >> 20} MiB. Clear its outputs, and hand it in again.")
+    if foreign := _foreign(file):
+        raise Unreadable(foreign)
     text = _text(file)
     if not text.strip():
         raise Unreadable("The file is empty. Save it in Jupyter, and hand it in again.")
@@ -178,13 +188,33 @@ def cells(file: Path) -> list[str]:
     return code
 
 
+def _foreign(file: Path) -> str:
+    """Why no text can be taken from a file, as its first bytes say."""
+    with file.open("rb") as start:
+        return _FOREIGN.get(start.read(2), "")
+
+
 def _notebook_cells(text: str) -> list[str]:
     try:
         document = json.loads(text)
         return [_source(cell["source"]) for cell in document["cells"] if cell["cell_type"] == "code"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
+        if conflict := _conflict(text):
+            raise Unreadable(conflict) from None
         told = f"{type(error).__name__}: {error}"[:200]
         raise Unreadable(f"It is no notebook, though it is called one ({told}). Save it in Jupyter again.") from None
+
+
+def _conflict(text: str) -> str:
+    """What to say of a file with the marks that git leaves in it; empty if there are none."""
+    mark = _CONFLICT.search(text)
+    if mark is None:
+        return ""
+    line = text.count("\n", 0, mark.start()) + 1
+    return (
+        f"Line {line} is {mark[0][:40]!r}: git has left two versions in it, after a conflict. Keep one of them "
+        "(git checkout --ours FILE, or --theirs), and hand it in again."
+    )
 
 
 def _source(source: Any) -> str:

@@ -21,6 +21,7 @@ HARMLESS = {
     "hangs_deaf": "import time\nwhile True:\n    try:\n        time.sleep(9)\n    except BaseException:\n        pass",
     "exits": "import os\nos._exit(3)",
     "leaves": "import sys\nsys.exit(1)",
+    "quits": "exit()\nraise ValueError('left out')",
     "crashes": "import ctypes\nctypes.string_at(0)",
     "forks": "import os\nfor _ in range(3):\n    os.fork()",
     "bombs": "import os, signal, time\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\n"
@@ -42,6 +43,8 @@ TOLD = {
     "hangs_deaf": "Cell 1 was left out. It did not end within 4 s, and could not be stopped.",
     "exits": "Cell 1 was left out. It ended with exit status 3.",
     "leaves": "Cell 1: SystemExit: 1",
+    "quits": "Cell 1: SystemExit: the cell called exit() or quit(), which ends a kernel. "
+    "Here only the rest of the cell was left out",
     "crashes": "Cell 1 was left out. It crashed: signal SIGSEGV.",
     "slips": "Cell 1: SyntaxError in its line 1: expected ':'",
     "bombs": "Cell 1 was left out. Stopped: it started more than 64 processes.",
@@ -137,11 +140,11 @@ def test_what_is_no_notebook_gets_a_row_and_a_sentence(graded, name):
 def test_status_output_and_left_out_files(graded, folders):
     done, _ = graded
     assert done.returncode == 1 and done.stderr == ""
-    assert "\r" not in done.stdout and "of 27" not in done.stdout, "no progress where there is no terminal"
+    assert "\r" not in done.stdout and "of 28" not in done.stdout, "no progress where there is no terminal"
     assert (
         "percent files: " in done.stdout
         and "notes.txt" in done.stdout
-        and "27 files, 4 could not be graded" in done.stdout
+        and "28 files, 4 could not be graded" in done.stdout
     )
 
 
@@ -149,7 +152,7 @@ def test_the_sheet_has_nbgraders_columns_and_a_row_per_file(graded, folders):
     _, marks = graded
     with (folders[2] / "marks.csv").open() as file:
         head, *rows = csv.reader(file)
-    assert tuple(head) == COLUMNS and len(rows) == len(marks) == 27
+    assert tuple(head) == COLUMNS and len(rows) == len(marks) == 28
     row = dict(zip(head, next(row for row in rows if "good" in row)))
     assert row | {"timestamp": ""} == {
         "assignment": "ex9", "duedate": "", "timestamp": "", "student_id": "good", "last_name": "", "first_name": "",
@@ -159,13 +162,13 @@ def test_the_sheet_has_nbgraders_columns_and_a_row_per_file(graded, folders):
 
 def test_the_page_says_it_for_each(graded, folders):
     page = (folders[2] / "marks.html").read_text()
-    assert page.count("<h2") == 27 and "<script" not in page
+    assert page.count("<h2") == 28 and "<script" not in page
     assert "Cell 1 was left out. It crashed: signal SIGSEGV." in page
 
 
 def test_nothing_is_left(graded, folders):
     assert sleepers(SLEEPER) == []
-    assert sorted(path.suffix for path in folders[1].iterdir()) == [".ipynb"] * 4 + [".py"] * 23 + [".txt"]
+    assert sorted(path.suffix for path in folders[1].iterdir()) == [".ipynb"] * 4 + [".py"] * 24 + [".txt"]
 
 
 def test_output_is_cut(graded):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -70,12 +71,20 @@ REFUSED = {
     "a.py": ("# %%\n\n", "It has no code."),
     "zero.ipynb": ("", "^The file is empty. "),
     "zero.py": ("\n", "^The file is empty. "),
+    "git.ipynb": (
+        '{\n<<<<<<< HEAD\n"a": 1\n=======\n"a": 2\n>>>>>>> theirs\n}',
+        "^Line 2 is '<<<<<<< HEAD': git has left two",
+    ),
+    "wide.ipynb": ("{}".encode("utf-16"), "^It is in UTF-16, and notebooks are in UTF-8"),
+    "wide.py": (b"\xfe\xff" + "# %%\n1".encode("utf-16-be"), "^It is in UTF-16"),
+    "packed.ipynb": (gzip.compress(b"{}"), "^It is compressed by gzip. Unpack it"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_has_no_cells_is_refused(name, tmp_path):
-    (tmp_path / name).write_text(REFUSED[name][0])
+    content = REFUSED[name][0]
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(Unreadable, match=REFUSED[name][1]):
         cells(tmp_path / name)
 
@@ -121,6 +130,19 @@ PLACES = {  # named on the command line, file in it: student and assignment
     "sixteen/ada/exercises": ("ex1_x.py", "ada", "ex1_x"),
     "fourteen": ("ada/mine (1).py", "ada", "mine (1)"),
 }
+COPIES_BY = {
+    "Jupyter": "ex1_x-Copy1",
+    "a browser": "ex1_x (2)",
+    "a mailer": "ex1_x(2)",
+    "Windows": "ex1_x - Copy",
+    "Windows again": "ex1_x - Copy (2)",
+    "German Windows": "ex1_x - Kopie",
+    "macOS": "ex1_x copy",
+    "macOS again": "ex1_x copy 2",
+    "a web drive": "Copy of ex1_x",
+    "a German drive": "Kopie von ex1_x",
+    "two of them": "Copy of ex1_x (1)",
+}
 COPIES = {"ada/mine.py": ("ada", "mine"), "ada/mine (1).py": ("ada", "mine"), "mine (1).py": ("mine (1)", "lab")}
 
 
@@ -132,6 +154,20 @@ def test_the_name_of_an_exercise_is_no_students(named, tmp_path):
     file.write_text("# %%\n")
     (one,), _ = found([tmp_path / named], {"ex1_x", "ex2_y"})
     assert (one.student, one.assignment) == (student, assignment)
+
+
+@pytest.mark.parametrize("program", COPIES_BY)
+def test_copies_of_other_programs_are_the_same_assignment(program, tmp_path):
+    file = tmp_path / "ada" / f"{COPIES_BY[program]}.py"
+    file.parent.mkdir()
+    file.write_text("# %%\n")
+    (one,), _ = found([tmp_path], {"ex1_x"})
+    assert (one.student, one.assignment, one.name, one.is_copy) == ("ada", "ex1_x", "ex1_x", True)
+
+
+@pytest.mark.parametrize("name", ["Copy of ", "(1)", "copycat", "Photocopy", "a-Copy"])
+def test_what_is_no_copy_keeps_its_name(name):
+    assert Submission(Path(f"{name}.py"), "ada", "ex1", "").name == name
 
 
 def test_a_copy_beside_its_original_is_the_same_assignment_but_two_smiths_are_two(tmp_path):
