@@ -197,7 +197,7 @@ class Step:
 
     def cancel(self, error: Exception) -> None:
         """Fail the step from any thread, before its next node."""
-        self._cancelled_by = error
+        self._cancelled_by = self._cancelled_by or error  # the first reason stays, too
         self.careful = True
         self._cancel_inner(error)
         self.post(self._cancelled)

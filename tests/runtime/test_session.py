@@ -380,3 +380,12 @@ def test_an_empty_list_remembered_does_not_make_none_a_fetch():
         assert sess.run([]) == []
         with pytest.raises(TypeError, match="Cannot be None"):
             sess.run(None)
+
+
+def test_a_step_that_is_cancelled_twice_tells_the_first_reason():
+    """Its session is closed, then its cluster is stopped, both before its own thread looks."""
+    step = Step(1)
+    step.cancel(errors.CancelledError(None, None, "the session was closed"))
+    step.cancel(errors.UnavailableError(None, None, "the task was stopped"))
+    with pytest.raises(errors.CancelledError, match="the session was closed"):
+        step.drive()
