@@ -20,7 +20,7 @@ from dtflab.graph.apply_op import apply_op
 from tests.oracle.graph_defs import assert_same_graph, both
 from tests.oracle.programs import Programs
 
-SECONDS = 30  # long enough that only what hangs is noticed
+SECONDS = 60  # long enough that only what hangs is noticed
 
 program = Programs()
 

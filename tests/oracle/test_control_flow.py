@@ -60,7 +60,7 @@ def test_same_values(function, layout, cluster):
     graph, fetches = build(function, LAYOUTS[layout])
     with dtflab.Graph().as_default() as ours:
         dtflab.import_graph_def(graph.as_graph_def(), name="")
-    config = dtflab.ConfigProto(device_count={"CPU": 3}, operation_timeout_in_ms=20_000)
+    config = dtflab.ConfigProto(device_count={"CPU": 3}, operation_timeout_in_ms=60_000)
     target = cluster.target if "task" in layout else ""
     with dtflab.Session(target, graph=ours, config=config) as session:
         session.run("init")

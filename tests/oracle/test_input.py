@@ -166,7 +166,7 @@ def drained(tf: Any, fetched: Any, most: int = 12) -> list[Any]:
         except tf.errors.OutOfRangeError:
             found.append("the end")
         coord.request_stop()
-        coord.join(stop_grace_period_secs=30)
+        coord.join(stop_grace_period_secs=60)
     return found
 
 
@@ -478,7 +478,7 @@ def test_a_failing_example_is_raised_by_join():
                 while True:
                     session.run(batch)
             with pytest.raises(tf.errors.InvalidArgumentError, match="too much"):
-                coord.join(stop_grace_period_secs=30)
+                coord.join(stop_grace_period_secs=60)
 
 
 # -- SparseTensors by number ------------------------------------------------------------------------------------

@@ -32,8 +32,8 @@ def in_thread(call: Callable[[], Any]) -> Callable[[], Any]:
     thread.start()
 
     def join() -> Any:
-        thread.join(30)
-        assert answers, "still waiting after 30 s"
+        thread.join(60)
+        assert answers, "still waiting after 60 s"
         return answers[0]
 
     return join

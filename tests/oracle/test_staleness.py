@@ -49,7 +49,7 @@ def play(session: Any, names: list[list[str]]) -> tuple[Any, float, int]:
         session.run(let)
         session.run(train)
     session.run(go)
-    thread.join(30)
+    thread.join(60)
     assert not thread.is_alive()
     log, again = (StalenessLog.of_rows(session.run(rows)) for _ in range(2))
     assert len(log) == len(again) == 3

@@ -22,7 +22,7 @@ import dtflab
 from dtflab.cluster.process import free_addresses
 from tests.oracle.graph_defs import assert_same_graph, both
 
-SECONDS = 30  # long enough that only what hangs is noticed
+SECONDS = 60  # long enough that only what hangs is noticed
 RATE = 2.0
 
 

@@ -297,7 +297,7 @@ def scopes_of_threads(tf):
     with tf.variable_scope("outside"):
         thread = threading.Thread(target=work)
         thread.start()
-        thread.join(30)
+        thread.join(60)
         names.append(tf.get_variable("v", [1]).name)
     return names
 
