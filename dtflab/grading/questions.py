@@ -190,6 +190,8 @@ def find(text: Any, namespace: Container[str] = ()) -> Question:
     for found in (ending, answered):
         if len(found) == 1:
             return known[found[0]]
-    near = ending or difflib.get_close_matches(text, known, n=3, cutoff=0.5)
+    if ending:
+        raise LookupError(f"{text!r} is the end of several questions. Name one: {', '.join(ending)}")
+    near = difflib.get_close_matches(text, known, n=3, cutoff=0.5)
     meant = f" Did you mean {' or '.join(near)}?" if near else ""
     raise LookupError(f"There is no question {text!r}.{meant} There are: {', '.join(known)}")

@@ -257,7 +257,10 @@ class DtfMagics(Magics):
 
         The same in plain Python: dtflab.viz.style("projector"). Draw a picture again to see it in the new style.
         """
-        args = parse_argstring(self.dtf_style, line)
+        try:
+            args = parse_argstring(self.dtf_style, line)
+        except UsageError as error:
+            raise UsageError(f"{error}. Choose one: %dtf_style --projector or %dtf_style --default") from None
         if args.projector == args.default:
             raise UsageError("Choose one: %dtf_style --projector or %dtf_style --default")
         viz.style("projector" if args.projector else "default")

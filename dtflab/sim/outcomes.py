@@ -153,8 +153,8 @@ class Outcome:
 
     @property
     def title(self) -> str:
-        """What was asked, in words."""
-        return ", ".join(_words(what, value) for what, value in self.changes.items()) or "as it is"
+        """What was asked, in words; the base, to which speedups refer, is called that."""
+        return ", ".join(_words(what, value) for what, value in self.changes.items()) or "the base"
 
     @property
     def row(self) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ class Outcome:
         return (
             self.title,
             f"{1e3 * self.makespan:.3f}",
-            self.rate,
+            f"{self.rate} {self.what}",
             f"{self.speedup:.2f}",
             "" if busiest is None else f"{busiest[0]} {100 * busiest[1]:.0f} %",
             f"{100 * sum(self.idle.values()) / max(1, len(self.idle)):.0f} %",

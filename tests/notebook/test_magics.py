@@ -13,6 +13,7 @@ from IPython.utils.capture import capture_output
 import dtflab as tf
 from dtflab.cluster.cluster import Cluster
 from dtflab.datasets import Dataset
+from dtflab.grading.questions import all_questions
 from dtflab.notebook import images
 from tests.notebook.cells import cell, magic, states
 
@@ -106,6 +107,13 @@ def test_an_unknown_question_is_told(shell):
     assert "Did you mean placement/q1 or " in cell(shell, "%dtf_grade placment/q1")
 
 
+def test_a_short_id_that_means_several_questions_is_told_with_all_of_them(shell):
+    told = cell(shell, "%dtf_grade q1").strip()
+    several = [question.id for question in all_questions() if question.id.endswith("/q1")]
+    assert told == f"UsageError: 'q1' is the end of several questions. Name one: {', '.join(several)}"
+    assert len(several) > 5
+
+
 def test_a_prediction_by_magic_is_that_of_the_function(shell, monkeypatch):
     monkeypatch.setattr("dtflab.grading.choices._tried", {})
     said = magic(shell, "%dtf_predict placement/q3 C, a", "said")
@@ -155,3 +163,5 @@ def test_a_style_is_that_of_all_pictures_from_then_on(model):
     assert "projector" not in magic(model, "%dtf_placement", "p").svg
     for line in ("%dtf_style", "%dtf_style --projector --default"):
         assert "Choose one: %dtf_style --projector or %dtf_style --default" in cell(model, line)
+    told = cell(model, "%dtf_style --projektor")
+    assert "--projektor. Choose one: %dtf_style --projector or %dtf_style --default" in told

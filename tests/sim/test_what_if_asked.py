@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -127,7 +129,7 @@ def test_a_step_of_constants_takes_what_it_takes_in_virtual_time():
             took = made.now() - before
             asked = sim.what_if(session, fetches=constant)
     assert asked.base.makespan == pytest.approx(took)
-    assert asked.run(gpu=2.0).speedup == 1 and "as it is" in asked.table(cpu=[2.0])
+    assert asked.run(gpu=2.0).speedup == 1 and "the base" in asked.table(cpu=[2.0])
 
 
 def test_bad_questions_say_what_is_lacking(question):
@@ -155,6 +157,13 @@ def test_bad_questions_say_what_is_lacking(question):
             sim.what_if(flat(fetches), made).run(workers=2)
         with tf.Session(made.target) as session, pytest.raises(ValueError, match="What does the step fetch"):
             sim.what_if(session)
+
+
+def test_the_base_has_one_name_and_a_rate_says_of_what(question):
+    faster, head = question.run(network="100Gb/s"), outcomes.HEADS.index("per second")
+    assert question.base.title == "the base" and faster.sentence.endswith(f" × {question.base.title}")
+    assert question.base.row[head] == f"{question.base.rate} examples"
+    assert replace(question.base, batch=None).row[head].endswith(" steps")
 
 
 def test_answers_are_tables_in_a_notebook_too(question):

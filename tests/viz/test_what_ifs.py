@@ -81,14 +81,14 @@ def test_one_outcome_is_a_picture(question):
 
 
 def test_the_demo_of_two_steps_fits_a_projectors_window_below_its_sliders(question):
-    steps = {"as it is": question.base, "what if": question.run(workers=16, network="1Gb/s")}
+    steps = {"the base": question.base, "what if": question.run(workers=16, network="1Gb/s")}
     viz.style("projector")
     try:
         high, low = (viz.what_if(steps, devices=2, links=1, title=title) for title in ("What if", ""))
     finally:
         viz.style("default")
     size = [float(re.search(r' height="([\d.]+)"', picture.svg)[1]) for picture in (high, low)]
-    assert size[1] < 500 < size[0] and "What if" not in low.svg and low.sentence.startswith("Steps. as it is: ")
+    assert size[1] < 500 < size[0] and "What if" not in low.svg and low.sentence.startswith("Steps. the base: ")
     for picture in (high, low):
         assert ">dashed: the end of the step</text>" in picture.svg
         assert clipped(picture.svg) == overlapping(picture.svg) == []

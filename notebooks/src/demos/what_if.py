@@ -51,8 +51,8 @@ print(f"{weights * 4 / 1e6:.1f} MB of variables go to each worker, as much comes
 
 # %%
 def what_if(network, workers, gpu):
-    """The step as it is, and as it would be: of each the two busiest devices and the busiest link."""
-    steps = {"as it is": step.base, "what if": step.run(network=network, workers=workers, gpu=gpu)}
+    """The step as it is, the base, and as it would be: of each the two busiest devices and the busiest link."""
+    steps = {"the base": step.base, "what if": step.run(network=network, workers=workers, gpu=gpu)}
     return tf.viz.what_if(steps, devices=2, links=1, title="")
 
 
