@@ -119,7 +119,8 @@ for way in (feed, preload, read):
 # %% [markdown]
 # Fed examples cross twice in each epoch: once to the master, once more to the worker. Preloaded ones cross twice in all, and
 # what reads its own files sends nothing. (The milliseconds are *virtual time*: a model of two machines and a network says how
-# long each thing takes, so they are the same wherever you run this.)
+# long each thing takes, so they are the same wherever you run this. Ops of the graph take virtual time;
+# the functions of a data set, `f` in `tf.data.Dataset.map(f)`, take none.)
 #
 # | way | good for |
 # | --- | --- |

@@ -108,3 +108,48 @@ def test_links_have_the_short_names_that_what_if_gives_them(cluster):
     cluster.run(product_of_a_pulled_matrix)
     names = {link.name for link in cluster.loads().links}
     assert {"ps-0 egress", "worker-0 ingress"} <= names and not any("process" in name for name in names)
+
+
+def synchronous_training(**options):
+    """Virtual seconds that five synchronous steps take by the chief's clock."""
+    with tf.Cluster(ps=1, worker=1, cpu=CPU, network=NETWORK, clock="virtual") as cluster:
+
+        def work(client):
+            with tf.Graph().as_default(), tf.device(tf.train.replica_device_setter(cluster=cluster.spec)):
+                step, weight = tf.train.get_or_create_global_step(), tf.get_variable("weight", [])
+                optimizer = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.1), 1)
+                train = optimizer.minimize(tf.square(weight), global_step=step)
+                hooks = [optimizer.make_session_run_hook(client.is_chief)]
+                with tf.train.MonitoredTrainingSession(
+                    client.target, is_chief=client.is_chief, hooks=hooks, **options
+                ) as session:
+                    for _ in range(5):
+                        session.run(train)
+
+        cluster.run(work, job="worker")
+        return cluster.loads()
+
+
+def test_a_synchronous_chief_stands_still_for_its_grace_period():
+    """As docs/troubleshooting.md says: TensorFlow's 120 s, beside which nobody has worked at all."""
+    waited, at_once = synchronous_training(), synchronous_training(stop_grace_period_secs=0)
+    assert waited.seconds > 120 and max(load.share for load in waited.processors) < 0.0005
+    assert at_once.seconds < 1 and max(load.share for load in at_once.processors) > 0.01
+
+
+@pytest.mark.parametrize("in_data_set", [True, False])
+def test_functions_of_data_sets_take_no_virtual_time(in_data_set):
+    """As docs/tour.md and lesson 07 say; the same product in the graph does."""
+
+    def seconds(size):
+        def product(_):
+            return tf.reduce_sum(tf.matmul(tf.ones([size, size]), tf.ones([size, size])))
+
+        numbers = tf.data.Dataset.range(3)
+        element = tf.data.make_one_shot_iterator(numbers.map(product) if in_data_set else numbers).get_next()
+        with tf.Cluster(localhost=1, cpu=CPU, clock="virtual") as cluster, tf.Session(cluster.target) as session:
+            session.run(element if in_data_set else product(element))
+            return cluster.now()
+
+    small, large = seconds(2), seconds(300)
+    assert (small == large) == in_data_set and small <= large
