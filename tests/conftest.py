@@ -30,6 +30,7 @@ IN_CI = os.environ.get("CI") == "true"  # set by .ci/run
 # Before the first import of TensorFlow, by whichever test.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")  # tf.layers and tf.nn.rnn_cell live in tf_keras
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # else the CPU decides which kernels TensorFlow has
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 
 # No GPUs, neither real ones nor those that the user simulates: a test asks for what it needs.
