@@ -418,13 +418,17 @@ tf.viz.curve(times, losses, "virtual time (s)", "loss on all training images")
 second_half = np.linspace(0.5, 1.0, 101)
 late = {name: float(run.loss_at(second_half).mean()) for name, run in cured.items()}
 for name, run in cured.items():
+    stale = run.staleness
+    used = stale.staleness[stale.used].mean()
     print(f"{name:13} mean loss in the second half {late[name]:5.2f}   {run.steps:4} updates   "
-          f"staleness {run.staleness.mean():3.1f}   {run.staleness.dropped:3} dropped")  # fmt: skip
+          f"staleness {stale.mean():3.1f}, of those used {used:3.1f}   {stale.dropped:3} dropped")  # fmt: skip
 assert all(late[name] < late["nothing"] for name in late if name != "nothing")
 assert max(late["lower rate"], late["scale"]) < min(late["drop"], late["warm-up"], late["larger batch"])
 
 # %% [markdown]
 # (A gap in a line: the loss was above 6. Guessing would have 2.3.)
+#
+# The first staleness is the mean of all gradients, those that were dropped too: so it can be above 4 with «drop».
 #
 # Each of them helps. Smaller steps help most: for all gradients (lower rate), or only for those that are stale (scale). Dropping
 # wastes a third of the work. A larger batch makes a gradient surer, but no fresher. And warm-up is over when the others come.
