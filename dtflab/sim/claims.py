@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from dtflab.machine.console import show
 from dtflab.sim import models
 from dtflab.sim.cluster_models import cluster_model
 from dtflab.sim.estimates import estimate
@@ -80,10 +81,10 @@ def row(claim: Claim, speedups: dict[str, float]) -> str:
 
 def main() -> None:
     """Print the table."""
-    print("| claim | published × | " + " | ".join(f"at {network} ×" for network in NETWORKS) + " | assumed |")
-    print("| --- | --- | " + "--- | " * len(NETWORKS) + "--- |")
+    show("| claim | published × | " + " | ".join(f"at {network} ×" for network in NETWORKS) + " | assumed |")
+    show("| --- | --- | " + "--- | " * len(NETWORKS) + "--- |")
     for claim, speedups in claims():
-        print(row(claim, speedups), flush=True)
+        show(row(claim, speedups), flush=True)
 
 
 if __name__ == "__main__":
