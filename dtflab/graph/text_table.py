@@ -1,10 +1,15 @@
-"""Text in columns, for everything that is printed as a table; the same for a notebook."""
+"""Text in columns, for everything that is printed as a table; the same for a notebook. Counts in words."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Sequence
 from typing import Any
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 op`, `1,200 ops`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

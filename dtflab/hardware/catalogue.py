@@ -92,7 +92,7 @@ def bus(name: str | Bus) -> Bus:
     return name if isinstance(name, Bus) else _named("bus", BUSES, name)
 
 
-_RATE = re.compile(r"(-?\d+(?:\.\d+)?) *([kmgt]?)(bits?|bytes?|b) *(?:/ *s|ps)", re.IGNORECASE)
+_RATE = re.compile(r"(-?\d+(?:\.\d+)?) *([kmgt]?)(bits?|bytes?|b) *(?:/ *s(?:ec(?:onds?)?)?|ps)", re.IGNORECASE)
 
 
 def nic(name: str | Nic) -> Nic:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from dtflab.graph import device_spec
+from dtflab.graph.text_table import plural
 from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Bus, Network, Nic, Processor, Rack
 
@@ -136,7 +137,8 @@ class Machines:
 
     def __repr__(self) -> str:
         cards = sum(len(host.gpus) for host in self.hosts)
-        return f"<{len(self._homes)} tasks on {len(self.hosts)} hosts with {cards} GPUs, {self.network.nic.name}>"
+        where = f"{plural(len(self._homes), 'task')} on {plural(len(self.hosts), 'host')}"
+        return f"<{where} with {plural(cards, 'GPU')}, {self.network.nic.name}>"
 
 
 def machines_for(

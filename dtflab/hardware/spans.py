@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from dtflab.graph.node import Edge
+from dtflab.graph.text_table import plural
 
 if TYPE_CHECKING:
     from dtflab.hardware.schedule import Fabric, Plan
@@ -95,7 +96,7 @@ class Schedule:
         self.events = record.events  # that it took to find out
 
     def __repr__(self) -> str:
-        return f"<Schedule: {len(self._record.end)} tasks, {self.makespan:.6g} s>"
+        return f"<Schedule: {plural(len(self._record.end), 'task')}, {self.makespan:.6g} s>"
 
     @cached_property
     def tasks(self) -> dict[str, Span]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
+from dtflab.graph.text_table import plural
 from dtflab.hardware.machines import Host, Machines, machines_for
 from dtflab.hardware.parts import Network, Processor
 from dtflab.hardware.topology import Link, path
@@ -40,7 +41,8 @@ class ClusterModel:
         return self.machines.processor(self.devices[0])[0]
 
     def __repr__(self) -> str:
-        return f"<{len(self.gpus)} workers, {len(self.devices)} × {self.processor.name}, {len(self.servers)} servers>"
+        workers, servers = plural(len(self.gpus), "worker"), plural(len(self.servers), "server")
+        return f"<{workers}, {len(self.devices)} × {self.processor.name}, {servers}>"
 
 
 def cluster_model(
@@ -130,8 +132,7 @@ def _check(workers: int, ps_tasks: int, gpus: int, per_host: int, local_paramete
     whole = all(isinstance(count, Integral) for count in counts)
     if not whole or workers < 1 or ps_tasks < 0 or gpus < 0 or per_host < 1:
         raise ValueError(
-            f"No cluster has {workers!r} workers, {per_host!r} on a host, with {gpus!r} GPUs each and {ps_tasks!r} "
-            "ps tasks."
+            f"No cluster has {workers=}, {per_host!r} of them on a host, each with gpus={gpus!r}, and {ps_tasks=}."
         )
     if local_parameter_device not in ("cpu", "gpu"):
         raise ValueError(f"local_parameter_device is 'cpu' or 'gpu', not {local_parameter_device!r}.")

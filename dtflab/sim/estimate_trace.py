@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from dtflab.graph.text_table import plural
 from dtflab.hardware.schedule import Schedule
 from dtflab.protos import step_stats_pb2
 from dtflab.sim.cluster_models import ClusterModel
@@ -73,7 +74,7 @@ def _kept(record: Record, step: int) -> Moments:
     assert record.trace is not None
     kept, count = len(record.trace.forward), len(record.started)
     if not -count <= step < count:
-        raise ValueError(f"There are {count} steps, and none with number {step}.")
+        raise ValueError(f"No step has number {step}: the run has {plural(count, 'step')}.")
     row = range(count)[step] - (count - kept)
     if row < 0:
         raise ValueError(f"Only the last step was kept, not step {step}: estimate(…, trace=True) keeps all.")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +21,10 @@ import numpy as np
 from dtflab.graph import errors
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
+from dtflab.graph.text_table import plural
 from dtflab.hardware.machines import Machines
 from dtflab.hardware.schedule import Schedule
+from dtflab.machine.bfc_allocator import human_bytes
 from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.sim import messages, models, pipelines, reductions, step_model
 from dtflab.sim.altered import is_factor, whole
@@ -336,7 +339,7 @@ def _check_stages(asked: _Asked, ready: pipelines.Pipeline) -> None:
 def _check_fits(profile: Profile, nbytes: float, device: str, cluster: ClusterModel) -> None:
     there = cluster.machines.processor(device)[0]
     if nbytes > there.memory_bytes:
-        needs, has = (f"{count / 2**30:.1f} GiB" for count in (nbytes, there.memory_bytes))
+        needs, has = human_bytes(math.ceil(nbytes)), human_bytes(there.memory_bytes)
         raise errors.ResourceExhaustedError(
             None,
             None,
@@ -349,7 +352,7 @@ def _required(cluster: ClusterModel, spares: int, local_aggregation: bool) -> in
     """How many workers' gradients a step needs."""
     workers = len(cluster.gpus) if local_aggregation else len(cluster.devices)
     if not 0 <= spares < workers:
-        raise ValueError(f"Of {workers} workers {spares} can't be spares: at least one must be waited for.")
+        raise ValueError(f"Of {plural(workers, 'worker')} {spares} can't be spares: at least one must be waited for.")
     return workers - spares
 
 

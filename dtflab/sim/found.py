@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import plural, text_table
 from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.sim.cluster_models import ClusterModel
 from dtflab.sim.critical_path import Part
@@ -159,7 +159,7 @@ class Estimate:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def __repr__(self) -> str:
-        devices = f"{len(self.cluster.devices)} devices"
+        devices = plural(len(self.cluster.devices), "device")
         return (
             f"<Estimate: {self.model}, {self.mode}, {devices}: {self.throughput:,.4g} examples/s, {self.speedup:.3g}×, "
             f"median step {self.step_time:.4g} s>"

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dtflab.graph.text_table import plural
 from dtflab.hardware.schedule import Fabric, Message, Plan, Schedule, Span, Task
 from dtflab.sim.cluster_models import ClusterModel, reached
 from dtflab.sim.critical_path import Part
@@ -112,7 +113,7 @@ def run(job: Pipeline, factors: Array) -> tuple[Record, Schedule]:
 
 def _check(profile: Profile, stages: int, micro_batches: int) -> None:
     if len(profile.layers) < stages:
-        raise ValueError(f"{profile.name} has {len(profile.layers)} layers: too few for {stages} stages.")
+        raise ValueError(f"{profile.name} has {plural(len(profile.layers), 'layer')}: too few for {stages} stages.")
     if not 1 <= micro_batches <= profile.batch:
         raise ValueError(f"A batch of {profile.batch} can't be cut into {micro_batches} micro-batches.")
     if unknown := [layer.name for layer in profile.layers[:-1] if layer.output_bytes is None]:

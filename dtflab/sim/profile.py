@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple
 
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import plural, text_table
 from dtflab.hardware import costs
 from dtflab.hardware.costs import Cost
 from dtflab.hardware.parts import Processor
@@ -243,8 +243,9 @@ class Profile:
         return self.table()
 
     def __repr__(self) -> str:
+        held = plural(len(self.variables), "variable")
         return (
-            f"<Profile {self.name!r}: {len(self.layers)} layers, {len(self.variables)} variables of "
+            f"<Profile {self.name!r}: {plural(len(self.layers), 'layer')}, {held} of "
             f"{_rounded(self.variable_bytes / 1e6)} MB, batch of {self.batch}, "
             f"{_rounded(self.forward_flops / self.batch / 1e6)} Mflop forward per example>"
         )

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dtflab.cluster.clients import Client
 from dtflab.cluster.cluster import Cluster
+from dtflab.graph.text_table import plural
 from dtflab.train.staleness_log import StalenessLog, log_at
 
 Program = Callable[[Client, Any], Sequence[tuple[float, float]]]
@@ -65,7 +66,7 @@ class Run:
         return edges[:-1], counts.astype(np.float64)
 
     def __repr__(self) -> str:
-        return f"<Run of {self.steps} steps in {self.seconds[-1]:.3g} s, loss {self.losses[-1]:.4g}>"
+        return f"<Run of {plural(self.steps, 'step')} in {self.seconds[-1]:.3g} s, loss {self.losses[-1]:.4g}>"
 
 
 def race(

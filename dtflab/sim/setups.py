@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 
+from dtflab.graph.text_table import plural
 from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Bus, Processor
 from dtflab.sim.layers import TIMES, Layer
@@ -42,7 +43,7 @@ def hosts_of(point: Point) -> tuple[int, int]:
         raise UnknownError("the setup says neither 'gpus' nor 'workers' nor both 'nodes' and 'gpus_per_node'")
     hosts = nodes or math.ceil(gpus / (of_setup or of_platform or 1))
     if hosts > gpus:
-        raise UnknownError(f"{gpus} GPUs can't be on {hosts} nodes")
+        raise UnknownError(f"{plural(gpus, 'GPU')} can't be on {hosts} nodes")
     return hosts, math.ceil(gpus / hosts)
 
 

@@ -24,6 +24,7 @@ from dtflab.graph.loops import is_back_edge
 from dtflab.graph.node import Node, by_name
 from dtflab.graph.node_shapes import static_shapes
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.graph.text_table import plural
 from dtflab.hardware import costs
 from dtflab.hardware.machines import Machines
 from dtflab.hardware.parts import Processor
@@ -221,7 +222,9 @@ class StepGraph:
                 "what_if(…, batch=…) how many examples were in it."
             )
         if not any(self._fed(node) for node in self.nodes if node.op == "_Arg"):
-            raise ValueError(f"Nothing with {self.batch} examples is fed to the step, so its batch can't be {batch}.")
+            raise ValueError(
+                f"Nothing with {plural(self.batch, 'example')} is fed to the step, so its batch can't be {batch}."
+            )
         for node in self.nodes:
             if node.op == "Reshape" and self.nbytes(*node.inputs[0], batch) != self.nbytes(node.name, 0, batch):
                 raise ValueError(

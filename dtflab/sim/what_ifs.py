@@ -16,6 +16,7 @@ from typing import Any
 from dtflab.graph import device_spec
 from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.text_table import plural
 from dtflab.hardware.machines import Machines, task_of
 from dtflab.hardware.parts import Bus, Network, Nic, Processor
 from dtflab.hardware.schedule import Plan
@@ -113,7 +114,7 @@ class WhatIf:
             machines.place(device)  # ValueError if it is not there
 
     def __repr__(self) -> str:
-        return f"<WhatIf: a step of {len(self.step.nodes)} nodes, {self.base.makespan:.6g} s>"
+        return f"<WhatIf: a step of {plural(len(self.step.nodes), 'node')}, {self.base.makespan:.6g} s>"
 
     @cached_property
     def base(self) -> Outcome:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from dtflab.graph.text_table import plural as plural
+
 
 def byte_size(count: float) -> str:
     """`512 B`, `25.6 kB`, `1.2 MB`: decimal units, as link speeds have."""
@@ -13,11 +15,6 @@ def byte_size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" or count >= 99.95 else f"{count:.1f} {unit}"
         count /= 1000
     raise AssertionError("unreachable")
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 op`, `1,200 ops`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def time_unit(total: float) -> tuple[float, str]:

@@ -126,7 +126,7 @@ def test_two_sockets_have_everything_twice():
 
 @pytest.mark.parametrize(("rate", "bandwidth"), [
     ("10Gb/s", 1.25e9), ("10 Gbit/s", 1.25e9), ("10Gbps", 1.25e9), ("25Gbit/s", 3.125e9), ("1.2GB/s", 1.2e9),
-    ("100 Mb/s", 12.5e6), ("800Gb/s", 1e11), ("10 GBytes/s", 1e10),
+    ("100 Mb/s", 12.5e6), ("800Gb/s", 1e11), ("10 GBytes/s", 1e10), ("10 Gb/sec", 1.25e9),
 ])  # fmt: skip
 def test_rates_are_read(rate, bandwidth):
     assert catalogue.nic(rate).bandwidth == bandwidth

@@ -118,3 +118,4 @@ def test_racks_are_filled_in_order():
     machines = machines_for({f"/job:worker/task:{i}": f"h{i}" for i in range(5)}, racks=2)
     assert [machines.rack_of(host) for host in machines.hosts] == [0, 0, 0, 1, 1]
     assert repr(machines) == "<5 tasks on 5 hosts with 0 GPUs, 10Gb/s>"
+    assert repr(machines_for({"/job:worker/task:0": "h"})) == "<1 task on 1 host with 0 GPUs, 10Gb/s>"

@@ -385,7 +385,7 @@ def test_a_profile_is_printed_as_a_table():
         "fc", (kernel,), (dataclasses.replace(kernel, count=2),), (), (VariableCost("w", 4_000_000),), 8_000
     )
     assert str(Profile("net", 4, (layer,))).splitlines() == [
-        "<Profile 'net': 1 layers, 1 variables of 4.0 MB, batch of 4, 500 Mflop forward per example>",
+        "<Profile 'net': 1 layer, 1 variable of 4.0 MB, batch of 4, 500 Mflop forward per example>",
         "layer  forward Mflop  backward Mflop  variables MB  output MB  kept MB",
         "fc              2000            4000           4.0  0.008          0.0",
         "sum             2000            4000           4.0                 0.0",

@@ -17,6 +17,7 @@ from typing import Any
 
 from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
+from dtflab.graph.text_table import plural
 from dtflab.nets.attention import AttentionWrapper, BottomAttentionCell, LuongAttention
 from dtflab.nets.layers.core import Dense
 from dtflab.nets.rnn_cell import LSTMCell, MultiRNNCell
@@ -45,7 +46,7 @@ def seq2seq(
     if attention not in ATTENTIONS:
         raise ValueError(f"attention is one of {ATTENTIONS}, not {attention!r}.")
     if devices is not None and len(devices) != layers:
-        raise ValueError(f"There are {layers} layers and {len(devices)} devices; each layer needs its own.")
+        raise ValueError(f"{plural(layers, 'layer')} on {plural(len(devices), 'device')}: each layer needs its own.")
     cells = [_cells(layers, units, devices) for _ in range(2)]
     source, target_in, target_out = (placeholder(dtypes.int32, [batch, steps], name=n) for n in _INPUTS)
     with variable_scope("encoder"):
