@@ -138,7 +138,7 @@ def test_layers_of_seq2seq_on_devices_of_their_own():
     model = models.get("seq2seq_gnmt")(2, layers=2, units=8, vocabulary=20, steps=3, devices=places)
     products = [op for op in model.graph.get_operations() if op.type == "MatMul" and "lstm" in op.name]
     assert {(op.device, "cell_1" in op.name) for op in products} == {(places[0], False), (places[1], True)}
-    with pytest.raises(ValueError, match="There are 4 layers and 2 devices"):
+    with pytest.raises(ValueError, match="4 layers on 2 devices"):
         models.get("seq2seq")(2, devices=places)
     with pytest.raises(ValueError, match=r"attention is one of .*'gnmt'.*, not 'top'"):
         models.get("seq2seq")(2, attention="top")
