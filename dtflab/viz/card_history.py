@@ -16,7 +16,7 @@ from dtflab.machine.cards import MIB
 from dtflab.machine.journal import CardEvent
 from dtflab.machine.smi import CardState, Smi
 from dtflab.viz import marks
-from dtflab.viz.cards import host_of, program_look
+from dtflab.viz.cards import by_arrival, host_of, program_look
 from dtflab.viz.palette import GREY, Look
 from dtflab.viz.picture import Picture, Table
 from dtflab.viz.style import room
@@ -88,7 +88,9 @@ def card_history(
         raise ValueError(f"Nothing happened to card {card} of {there.name}: no program took memory of it.")
     now = {(p.pid, p.name): p.held for p in there.processes if p.gpu == card}
     start, moments = _moments(events, now)
-    drawing = _Drawing(there.cards[card], start, moments, room(width), title or f"Memory of GPU {card} over time")
+    programs = by_arrival({*start, *(moment.program for moment in moments)}, state.events)
+    title = title or f"Memory of GPU {card} over time"
+    drawing = _Drawing(there.cards[card], programs, start, moments, room(width), title)
     return drawing.picture(there.name)
 
 
@@ -125,11 +127,17 @@ class _Drawing:
     """A plot of bands, a number below each event, and the list of events."""
 
     def __init__(
-        self, card: CardState, start: dict[_PROGRAM, int], moments: Sequence[_Moment], width: float, title: str
+        self,
+        card: CardState,
+        programs: Sequence[_PROGRAM],
+        start: dict[_PROGRAM, int],
+        moments: Sequence[_Moment],
+        width: float,
+        title: str,
     ) -> None:
+        self.programs = programs
         self.card, self.moments, self.width, self.title = card, moments, width, title
         self.states = [start, *(moment.held for moment in moments)]
-        self.programs = sorted(dict.fromkeys([*start, *(moment.program for moment in moments)]))
         self.looks = {who: program_look(i, *who) for i, who in enumerate(self.programs)}
         span = moments[-1].event.at - moments[0].event.at
         self.summary = f"{plural(len(self.programs), 'program')}, {plural(len(moments), 'event')}"

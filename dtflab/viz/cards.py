@@ -6,11 +6,12 @@ others, full what tensors use. It is drawn from `smi()`, so it is of one moment,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dtflab.graph.text_table import text_table
 from dtflab.machine.cards import MIB
+from dtflab.machine.journal import CardEvent
 from dtflab.machine.smi import NO_GPUS, CardState, HostState, Process, Smi
 from dtflab.viz import marks
 from dtflab.viz.palette import GREY, OKABE_ITO, Look
@@ -40,14 +41,20 @@ class _Piece(NamedTuple):
         return f"{self.held // MIB if self.process is None else -(-self.held // MIB):,} MiB"
 
 
+def by_arrival(programs: Iterable[tuple[int, str]], events: Sequence[CardEvent]) -> list[tuple[int, str]]:
+    """(pid, name) of programs in the order in which they came: numbers of processes begin anew now and then."""
+    came = {(event.pid, event.program): i for i, event in reversed(list(enumerate(events)))}
+    return sorted(programs, key=lambda who: (came.get(who, -1), who))  # who came long ago has no event any more
+
+
 def cards(state: Smi, host: str = "", *, width: float | None = None, title: str = "GPU memory") -> Picture:
     """Picture who holds the memory of a host's cards, in the `state` that `smi()` gave.
 
-    `host` is a name in `state.hosts`; by default the first, which is this one. Programs have letters in the order of
-    their process numbers. ValueError without a GPU, or for a host that is not there.
+    `host` is a name in `state.hosts`; by default the first, which is this one. Programs have letters in the order in
+    which they came. ValueError without a GPU, or for a host that is not there.
     """
     there = host_of(state, host)
-    programs = sorted({(process.pid, process.name) for process in there.processes})
+    programs = by_arrival({(process.pid, process.name) for process in there.processes}, state.events)
     looks = {program: program_look(number, *program) for number, program in enumerate(programs)}
     pieces = {card.index: list(_pieces(card, there.processes)) for card in there.cards}
     heads = ("card", "program", "held", "of it in tensors")

@@ -96,6 +96,18 @@ def test_a_program_that_asks_again_and_again_is_refused_once():
     ]
 
 
+def test_letters_come_in_the_order_of_arrival_though_process_numbers_begin_anew():
+    events = [
+        event(1, 32_000, "takes", 0, 400),
+        event(2, 500, "takes", 0, 300),
+        event(3, 700, "refused", 0, 0, 400, 290),
+    ]
+    found = state(*events)
+    assert "C is refused" in tf.viz.card_history(found).text
+    text = tf.viz.cards(found).text
+    assert 0 < text.index("(32000)") < text.index("(500)")
+
+
 def test_who_was_there_before_the_first_event_is_drawn_from_the_left():
     before = state(event(0, 1, "takes", 0, 100), moment=1e9 + 1)
     events = *before.events, event(2, 2, "takes", 0, 50), event(3, 3, "ends", 200, 0)
