@@ -11,8 +11,6 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from dtflab.machine.console import show
-
 FOLDER = "course_files"
 _PACKAGE = Path(__file__).parent
 ROOT = _PACKAGE / FOLDER if (_PACKAGE / FOLDER).is_dir() else _PACKAGE.parent
@@ -53,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> None:
     """Copy, and say what was done and what comes next."""
+    from dtflab.machine.console import show  # not above: who builds a wheel runs this file before dtflab is there
+
     try:
         written, kept = copy_course(options.folder)
     except OSError as error:
