@@ -27,8 +27,8 @@ from dtflab.grading.otter import export
 from dtflab.grading.questions import Question, all_questions, find
 from dtflab.grading.students import choose, read_list, with_class
 from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, in_parts, questions_of, same
+from dtflab.graph.text_table import plural
 from dtflab.machine.console import show
-from dtflab.viz.units import plural
 
 Chosen = dict[str, list[Question]]  # by the name of a file, "" for all
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from dtflab.grading.judge import Report, Result
 from dtflab.grading.questions import Check, Question
+from dtflab.graph.text_table import plural
 from dtflab.viz.svg import Markup, join, tag
-from dtflab.viz.units import plural
 
 _WORDS = {True: ("✓", "PASS"), False: ("✗", "FAIL")}
 ROOT = "color:var(--jp-content-font-color1,inherit);font-size:13px;line-height:1.5;max-width:860px"

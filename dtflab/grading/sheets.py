@@ -14,8 +14,8 @@ from typing import Any
 
 from dtflab.grading import pages
 from dtflab.grading.batch import Graded
+from dtflab.graph.text_table import plural
 from dtflab.viz.svg import Markup, join, tag
-from dtflab.viz.units import plural
 
 # Those of `nbgrader export`; the names, the address and the due date are in nbgrader's database only.
 COLUMNS = (

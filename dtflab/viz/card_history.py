@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import plural, text_table
 from dtflab.machine.cards import MIB
 from dtflab.machine.journal import CardEvent
 from dtflab.machine.smi import CardState, Smi
@@ -21,7 +21,7 @@ from dtflab.viz.palette import GREY, Look
 from dtflab.viz.picture import Picture, Table
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, hatch_path, join, number, tag, text_width, wrapped
-from dtflab.viz.units import duration, plural
+from dtflab.viz.units import duration
 
 MOST_EVENTS = 20  # that are drawn
 _PLOT, _LINE, _BELOW = 190.0, 18.0, 44.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import plural, text_table
 from dtflab.machine.cards import MIB
 from dtflab.machine.journal import CardEvent
 from dtflab.machine.smi import NO_GPUS, CardState, HostState, Process, Smi
@@ -18,7 +18,7 @@ from dtflab.viz.palette import GREY, OKABE_ITO, Look
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, hatch_path, join, tag, text_width
-from dtflab.viz.units import memory_size, plural
+from dtflab.viz.units import memory_size
 
 _BAR, _ROW, _BEHIND = 24.0, 36.0, 6.0
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dtflab.graph.device_spec import task_name
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import plural, text_table
 from dtflab.graph.watch import Watch
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
 from dtflab.viz import marks
@@ -22,7 +22,6 @@ from dtflab.viz.parties import client_label, is_task, own_letters, party
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, Point, arrow_head, join, number, shorten, tag, text_width, wrapped
-from dtflab.viz.units import plural
 
 _MOST_EMPTY = 4  # tasks that hold nothing; more are one box
 MOST_CLIENTS, MOST_TASKS, MOST_THINGS = 12, 12, 8  # of each, drawn

@@ -14,13 +14,13 @@ from dtflab.graph import scopes
 from dtflab.graph.feeds import feed_tensors
 from dtflab.graph.nest import leaves
 from dtflab.graph.node_names import readable
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import plural, text_table
 from dtflab.runtime.session import BaseSession, Session, last_session
 from dtflab.viz.palette import look, together
 from dtflab.viz.picture import Table
 from dtflab.viz.story import Op, Story, story
 from dtflab.viz.tables import page
-from dtflab.viz.units import byte_size, plural
+from dtflab.viz.units import byte_size
 
 MOST_ROWS, MOST_NAMES = 24, 6  # of a table, in a cell, before it is abbreviated
 

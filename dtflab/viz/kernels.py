@@ -16,7 +16,7 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.node import Node
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import plural, text_table
 from dtflab.machine.devices import Device
 from dtflab.machine.gpu import GPUDevice
 from dtflab.ops import kernel_registry
@@ -26,7 +26,6 @@ from dtflab.viz.palette import Look, look, together
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, hatch_path, join, tag, text_width, wrapped
-from dtflab.viz.units import plural
 
 _ROW, _TOP, _LAYER_GAP, _GAP, _LINE = 26.0, 62.0, 12.0, 10.0, 14.0
 

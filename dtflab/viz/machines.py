@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dtflab.cluster.cluster import Cluster, RunningTask, device_label
 from dtflab.graph import errors
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import plural, text_table
 from dtflab.graph.watch import Call, Watch
 from dtflab.viz import marks
 from dtflab.viz.palette import together
@@ -20,7 +20,6 @@ from dtflab.viz.parties import client_label, is_task, party
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, Point, arrow_head, join, line_path, shorten, tag, text_width
-from dtflab.viz.units import plural
 
 MOST_TASKS, MOST_CLIENTS = 24, 12  # drawn; the table knows all
 _CLIENT, _TASK, _HEAD, _GAP, _PAD, _BOX = 40.0, 90.0, 28.0, 14.0, 8.0, 22.0

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from dtflab.graph.graph import Graph
 from dtflab.graph.nest import leaves
 from dtflab.graph.node_names import readable
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import plural, text_table
 from dtflab.runtime.session import BaseSession
 from dtflab.viz import marks
 from dtflab.viz.colouring import Colouring, colouring, of_ops
@@ -28,7 +28,6 @@ from dtflab.viz.scopes import Block, blocks
 from dtflab.viz.story import placement_of
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, Point, arrow_head, join, line_path, shorten, tag, text_width
-from dtflab.viz.units import plural
 
 BOX_HEIGHT, LABEL_ROOM, LEAST_BOX = 26.0, 104.0, 56.0
 MOST_BADGES = 3

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import plural, text_table
 from dtflab.graph.watch import QueueEvent, Watch
 from dtflab.viz import marks
 from dtflab.viz.palette import GREY, VERMILLION, together
@@ -17,7 +17,7 @@ from dtflab.viz.picture import Picture, Table
 from dtflab.viz.queue_course import Course, Wait, courses
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, Point, hatch_path, join, line_path, number, shorten, tag, text_width
-from dtflab.viz.units import duration, plural, ticks, time_unit
+from dtflab.viz.units import duration, ticks, time_unit
 
 MOST_BANDS = 6  # queues that are drawn
 _MOST_LANES = 6  # of those who waited, per queue

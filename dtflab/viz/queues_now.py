@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.holdings import HeldQueue, devices_of, queues_on
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import plural, text_table
 from dtflab.runtime.session import BaseSession
 from dtflab.viz import marks
 from dtflab.viz.palette import together
@@ -14,7 +14,6 @@ from dtflab.viz.parties import client_label, party
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, join, shorten, tag, text_width
-from dtflab.viz.units import plural
 
 MOST_QUEUES, _MOST_WAITING = 20, 4
 _ROW, _LINE, _BAR = 30.0, 17.0, 16.0

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import plural, text_table
 from dtflab.graph.watch import Watch
 from dtflab.viz import marks
 from dtflab.viz.palette import BLUE, GREY, VERMILLION, together
@@ -22,7 +22,7 @@ from dtflab.viz.pipeline import Pipeline, Stage, pipeline
 from dtflab.viz.queue_course import Course
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, arrow_head, hatch_path, join, number, shorten, tag, text_width, wrapped
-from dtflab.viz.units import duration, plural
+from dtflab.viz.units import duration
 
 MOST_ROWS = 24  # of stages and queues; the tables have all
 _STAGE, _QUEUE, _GAP, _GUTTER = 58.0, 46.0, 16.0, 26.0

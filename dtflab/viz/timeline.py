@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dtflab.graph.node_names import readable
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import plural, text_table
 from dtflab.viz import marks, trace
 from dtflab.viz.bands import BAND_PADDING, LABEL_GAP, Band, Bands, Row
 from dtflab.viz.colouring import Colouring, colouring
@@ -22,7 +22,7 @@ from dtflab.viz.picture import Picture, Table
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, Point, arrow_head, hatch_path, join, number, tag, text_width
 from dtflab.viz.trace import Event, Trace, Transfer
-from dtflab.viz.units import byte_size, duration, plural, ticks, time_unit
+from dtflab.viz.units import byte_size, duration, ticks, time_unit
 
 MOST_TABLE_ROWS = 1000
 MOST_RECORDS = 100_000  # of a step: they take about two seconds

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from dtflab.graph.text_table import plural as plural
-
 
 def byte_size(count: float) -> str:
     """`512 B`, `25.6 kB`, `1.2 MB`: decimal units, as link speeds have."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.holdings import HeldVariable, variables_of
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import plural, text_table
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
 from dtflab.runtime.session import BaseSession
 from dtflab.viz import marks
@@ -18,7 +18,7 @@ from dtflab.viz.palette import in_order, look, together
 from dtflab.viz.picture import Picture, Table
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, hatch_path, join, number, shorten, tag, text_width
-from dtflab.viz.units import byte_size, plural
+from dtflab.viz.units import byte_size
 
 MOST_DEVICES = 24  # bars; the table knows more
 _MOST_TABLE_ROWS = 1000

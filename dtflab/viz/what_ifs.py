@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import plural, text_table
 from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Network, Nic
 from dtflab.sim.outcomes import FACTORS, HEADS, PATH_HEADS, Outcome
@@ -21,7 +21,7 @@ from dtflab.viz.palette import GREY, in_order, look, together
 from dtflab.viz.picture import Picture, Table
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, join, number, shorten, tag, text_width
-from dtflab.viz.units import plural, ticks, time_unit
+from dtflab.viz.units import ticks, time_unit
 
 if TYPE_CHECKING:
     from dtflab.viz.curves import Curves

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from dtflab.graph.text_table import text_table
+from dtflab.graph.text_table import plural, text_table
 from dtflab.graph.watch import Call, Watch
 from dtflab.viz import marks
 from dtflab.viz.palette import together
@@ -20,7 +20,7 @@ from dtflab.viz.parties import in_line, is_task, party
 from dtflab.viz.picture import Picture, Table
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, arrow_head, join, number, shorten, tag, text_width
-from dtflab.viz.units import byte_size, duration, plural
+from dtflab.viz.units import byte_size, duration
 
 MOST_ROWS = 60  # of arrows; the tables know more
 _MOST_TABLE_ROWS = 1000

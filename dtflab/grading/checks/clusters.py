@@ -16,7 +16,7 @@ from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
-from dtflab.viz.units import plural
+from dtflab.graph.text_table import plural
 
 q1 = register(
     "clusters/q1",

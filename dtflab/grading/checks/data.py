@@ -17,10 +17,10 @@ from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
+from dtflab.graph.text_table import plural
 from dtflab.ops.accumulators import ConditionalAccumulator
 from dtflab.ops.constant import placeholder
 from dtflab.runtime.session import Session
-from dtflab.viz.units import plural
 
 q2 = register(
     "data/q2",

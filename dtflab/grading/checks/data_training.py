@@ -25,6 +25,7 @@ from dtflab.graph.device_spec import label
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, device
+from dtflab.graph.text_table import plural
 from dtflab.ops.cross_entropy import sparse_softmax_cross_entropy_with_logits
 from dtflab.ops.initializers import zeros_initializer
 from dtflab.ops.matmul import matmul
@@ -33,7 +34,6 @@ from dtflab.ops.state import assign_add
 from dtflab.ops.variable_scope import get_variable
 from dtflab.runtime.session import Session
 from dtflab.sim import lognormal, sleep
-from dtflab.viz.units import plural
 
 EXAMPLES = 60
 LIMIT = 300.0  # virtual seconds, as the two below: when all has ended

@@ -21,10 +21,10 @@ from dtflab.grading import watchdog
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import errors
+from dtflab.graph.text_table import plural
 from dtflab.graph.watch import QueueEvent
 from dtflab.machine.watch import watch
 from dtflab.virtual.deadlock import DeadlockError
-from dtflab.viz.units import plural
 
 Lines = Sequence[str]
 SECONDS = 2.0  # for a call; right answers need less than a tenth of it

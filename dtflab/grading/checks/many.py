@@ -22,13 +22,13 @@ from dtflab.graph import device_spec, dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import container, device
+from dtflab.graph.text_table import plural
 from dtflab.nets.layers.core import dense
 from dtflab.ops.activations import relu
 from dtflab.ops.constant import placeholder
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
 from dtflab.ops.variable_scope import get_variable, variable_scope
 from dtflab.runtime.session import Session
-from dtflab.viz.units import plural
 
 SECONDS = 7.0  # for the processes
 LEARNED = 0.5  # of the training images, after some steps

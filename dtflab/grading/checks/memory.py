@@ -19,13 +19,13 @@ from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import errors
 from dtflab.graph.graph import Graph
+from dtflab.graph.text_table import plural
 from dtflab.machine.cards import CONTEXT_BYTES, MIB
 from dtflab.machine.visible import cuda_visible, listed
 from dtflab.ops.constant import zeros
 from dtflab.ops.variable import Variable
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.runtime.session import Session
-from dtflab.viz.units import plural
 
 _SMALL = MIB  # of what it needs, a program keeps this for small tensors
 

@@ -21,6 +21,7 @@ from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import dtypes, errors
 from dtflab.graph.graph import Graph
+from dtflab.graph.text_table import plural
 from dtflab.machine.cards import SMALLEST_CARD_BYTES
 from dtflab.ops.constant import fill, placeholder
 from dtflab.ops.reduction import reduce_sum
@@ -28,7 +29,6 @@ from dtflab.ops.unary import square
 from dtflab.runtime.session import Session
 from dtflab.viz.memory import memory
 from dtflab.viz.picture import Picture
-from dtflab.viz.units import plural
 
 _SECONDS = 3.0  # for a check: of an answer that never ends
 _FOR_EVER = 2000  # steps

@@ -18,12 +18,12 @@ from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.text_table import plural
 from dtflab.ops.constant import fill
 from dtflab.ops.reduction import reduce_sum
 from dtflab.runtime.session import Session
 from dtflab.viz.memory import memory
 from dtflab.viz.picture import Picture
-from dtflab.viz.units import plural
 
 Part = Callable[[], Tensor]
 

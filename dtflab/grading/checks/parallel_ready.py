@@ -14,10 +14,10 @@ from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation
+from dtflab.graph.text_table import plural
 from dtflab.ops.math import add_n
 from dtflab.ops.timestamp import timestamp
 from dtflab.runtime.session import Session
-from dtflab.viz.units import plural
 
 Sets = list[frozenset[str]]
 _SECONDS = 2.0  # for a check; a right answer needs some milliseconds

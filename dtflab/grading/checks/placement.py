@@ -13,9 +13,10 @@ from typing import Any
 
 from dtflab.grading.device_functions import Seen, Variable, dense_net, mixed_types, watch
 from dtflab.grading.questions import Wrong, register
+from dtflab.graph.text_table import plural
 from dtflab.viz.loads import loads
 from dtflab.viz.picture import Picture
-from dtflab.viz.units import byte_size, plural
+from dtflab.viz.units import byte_size
 
 WORKER = "/job:worker/task:0"
 

@@ -16,9 +16,9 @@ from dtflab.grading.questions import Wrong, register
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.text_table import plural
 from dtflab.ops import kernel_registry
 from dtflab.runtime.session import Session
-from dtflab.viz.units import plural
 
 q3 = register(
     "placement/q3",

@@ -15,11 +15,11 @@ from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import device_spec, dtypes, errors
 from dtflab.graph.graph import Graph
+from dtflab.graph.text_table import plural
 from dtflab.ops.constant import placeholder
 from dtflab.ops.strings import string_join
 from dtflab.ops.unary import square
 from dtflab.runtime.session import Session
-from dtflab.viz.units import plural
 
 q2 = register(
     "placement/q2",

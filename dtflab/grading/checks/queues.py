@@ -19,9 +19,9 @@ from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.grading.simulated import Stage, stage
 from dtflab.graph import dtypes, errors
+from dtflab.graph.text_table import plural
 from dtflab.ops.constant import placeholder
 from dtflab.virtual.deadlock import DeadlockError
-from dtflab.viz.units import plural
 
 Sentence = tuple[int, ...]
 

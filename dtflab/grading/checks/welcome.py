@@ -19,9 +19,9 @@ import numpy as np
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import errors
+from dtflab.graph.text_table import plural
 from dtflab.graph.watch import Call, Watch
 from dtflab.machine.watch import watch
-from dtflab.viz.units import plural
 
 q1 = register(
     "welcome/q1",
