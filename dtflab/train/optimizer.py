@@ -8,6 +8,7 @@ in between. Every update stands on the device of its variable, and the step is c
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -151,20 +152,26 @@ class Optimizer:
         var_list = [v for g, v in pairs if g is not None]
         if not var_list:
             raise ValueError(f"No gradients provided for any variable: {[str(v) for _, v in pairs]}.")
+        # Clients may be threads that share an optimizer and build a graph each. What `_prepare` keeps belongs to one
+        # graph, so it is kept on a copy until the graph is built; the slots are those of `self`.
+        mine = copy.copy(self)
+        before = vars(mine).copy()
         with init_scope():
-            self._create_slots(var_list)
+            mine._create_slots(var_list)
         with name_scope(name, self._name) as scope:
-            self._prepare()
+            mine._prepare()
             updates = []
             for grad, variable in pairs:
                 if grad is not None:
                     with name_scope(f"update_{variable.op.name}"), colocate_with(variable):
-                        updates.append(self._update(grad, variable))
+                        updates.append(mine._update(grad, variable))
             if global_step is None:
-                train_op = self._finish(updates, scope)
+                train_op = mine._finish(updates, scope)
             else:
-                with control_dependencies([self._finish(updates, "update")]), colocate_with(global_step):
+                with control_dependencies([mine._finish(updates, "update")]), colocate_with(global_step):
                     train_op = _count_step(global_step, scope)
+        # Programs read the last application's tensors, such as `_lr_t`, from the optimizer.
+        vars(self).update({k: v for k, v in vars(mine).items() if k not in before or v is not before[k]})
         operation = train_op.op if isinstance(train_op, Tensor) else train_op
         train_ops = get_collection_ref(GraphKeys.TRAIN_OP)
         if operation not in train_ops:
@@ -202,7 +209,9 @@ class Optimizer:
 
     def variables(self) -> list[Variable]:
         """All variables that this optimizer keeps in the current graph."""
-        kept = [*self._non_slot_dict.values(), *(v for slots in self._slots.values() for v in slots.values())]
+        # Copies, because another client may add its slots meanwhile.
+        slots = (v for by_variable in [*self._slots.values()] for v in [*by_variable.values()])
+        kept = [*self._non_slot_dict.values(), *slots]
         return sorted((v for v in kept if v.graph is get_default_graph()), key=lambda v: v.name)
 
     def _create_non_slot_variable(self, initial_value: Any, name: str, colocate_with: Any) -> Variable:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -350,6 +353,113 @@ def _said(text: str) -> str:
         line for line in text.split("\n") if line and not re.match(r"Graph execution|Detected at|Node:|  File", line)
     ]
     return re.split(r"[\[:=]", lines[0])[0].strip()
+
+
+# -- shared by clients ------------------------------------------------------------------------------------------------
+
+# Settings that are tensors, and a global step, are of one graph; so is an optimizer that has them.
+OF_NO_GRAPH = {name: make for name, make in OPTIMIZERS.items() if name not in ("adam", "adagrad da")}
+
+
+def built_by_clients(tf: Any, make: Callable[[Any], Any], use_resource: bool, clients: int) -> list[Any]:
+    """What threads with a graph each build with one optimizer: the GraphDef, or the error's class.
+
+    The constraint is called between the updates of `a` and `b`. Each thread begins when the one before is there, and
+    goes on when all are: each has prepared its settings, and none has used them for `b`.
+    """
+    optimizer, found = make(tf), []
+    all_there, one_there = threading.Event(), threading.Semaphore(0)
+
+    def constraint(value: Any) -> Any:
+        one_there.release()
+        all_there.wait()
+        return tf.identity(value)
+
+    def client() -> None:
+        try:
+            with tf.Graph().as_default() as graph:
+                a = tf.Variable([1.0], name="a", constraint=constraint, use_resource=use_resource)
+                b = tf.Variable([1.0], name="b", use_resource=use_resource)
+                optimizer.minimize(a * a + b * b)
+            found.append(graph.as_graph_def())
+        except Exception as error:
+            found.append(type(error).__name__)
+        finally:
+            one_there.release()
+
+    threads = [threading.Thread(target=client) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+        one_there.acquire()
+    all_there.set()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+@both_kinds
+@pytest.mark.parametrize("make", OF_NO_GRAPH.values(), ids=OF_NO_GRAPH)
+def test_clients_in_threads_may_share_an_optimizer(make, use_resource):
+    """TensorFlow's keeps the settings of one graph, the last: its clients are processes, ours may be threads."""
+    theirs, ours = both(lambda tf: built_by_clients(tf, make, use_resource, 3))
+    (alone,) = built_by_clients(dtflab, make, use_resource, 1)
+    assert ours == [alone] * 3
+    assert theirs.count("ValueError") == 2
+
+
+def test_an_application_leaves_on_the_optimizer_what_it_does_in_tensorflow():
+    """Programs make summaries of `_lr_t` and its kind, count in `_prepare`, and learning rates may be functions."""
+
+    def program(tf):
+        class Counting(tf.train.MomentumOptimizer):
+            prepared, asked = 0, 0
+
+            def _prepare(self):
+                self.prepared += 1
+                super()._prepare()
+
+            def rate(self):
+                self.asked += 1
+                return 0.1
+
+        w, step = tf.Variable(1.0), tf.train.create_global_step()
+        adam, dual, counting = tf.train.AdamOptimizer(0.1), tf.train.AdagradDAOptimizer(0.1, step), Counting(0.1, 0.9)
+        counting._learning_rate = counting.rate
+        for optimizer in (adam, dual, counting, adam, counting):
+            optimizer.minimize(w * w)
+        tensors = adam._lr_t, adam._beta2_t, dual._learning_rate_tensor, counting._momentum_tensor
+        return [t.name for t in tensors], counting.prepared, counting.asked
+
+    theirs, ours = both(program)
+    assert ours == theirs
+
+
+def test_variables_are_listed_while_another_client_builds():
+    optimizer, others = dtflab.train.MomentumOptimizer(0.1, 0.9), []
+
+    def build() -> list[str]:
+        with dtflab.Graph().as_default():
+            w = dtflab.Variable(1.0, name="w")
+            optimizer.minimize(w * w)
+            return [v.name for v in optimizer.variables()]
+
+    def its_turn(frame: Any, event: str, argument: Any) -> Any:
+        """Called at each line of the optimizer's, as if the interpreter changed threads there."""
+        if frame.f_code.co_filename != inspect.getsourcefile(dtflab.train.Optimizer):
+            return None
+        sys.settrace(None)
+        others.append(build())
+        sys.settrace(its_turn)
+        return its_turn
+
+    before = sys.gettrace()
+    build()
+    sys.settrace(its_turn)
+    try:
+        assert optimizer.variables() == []
+    finally:
+        sys.settrace(before)
+    assert len(others) > 3 and others == [["w/Momentum:0"]] * len(others)
 
 
 # -- half precision ---------------------------------------------------------------------------------------------------
