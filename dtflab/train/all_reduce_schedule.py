@@ -9,8 +9,8 @@ pieces keeps them instead of its own. With p workers, n bytes, latency α and ba
 | algorithm | rounds | seconds | good for |
 | --- | --- | --- | --- |
 | ring | 2(p−1) | 2(p−1)α + 2(p−1)/p · n/B | large tensors: every link is busy all the time |
-| tree | 2⌈log2 p⌉ | 2⌈log2 p⌉(α + n/B) | small tensors: few rounds |
-| halving_doubling | 2 log2 p | 2 log2(p) α + 2(p−1)/p · n/B | both, if any two workers are one hop apart |
+| tree | 2⌈log2 p⌉ | 2⌈log2 p⌉(α + n/B), less if p is not 2^k | small tensors: few rounds |
+| halving_doubling | 2 log2 p | 2 log2(p) α + 2(p−1)/p · n/B for p = 2^k | both, if any two workers are one hop apart |
 
 Rule: each piece is summed in one order, at one owner, and copied from there; so all workers get the same bits.
 """

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import random
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from dtflab.sim import formulas, messages, pipelines, reductions, step_model, stragglers
 from dtflab.sim.job import job
 from dtflab.sim.parameters import IDEAL
+from dtflab.train.all_reduce_schedule import schedule
 from tests.sim.networks import cluster, layered
 
 REL = 1e-9
@@ -26,6 +28,56 @@ def test_all_reduce(algorithm, workers, by_events):
     taken = run(ready, np.ones((2, workers))).steps[1] - ready.items.compute_s
     formula = getattr(formulas, f"{algorithm}_all_reduce_seconds")
     assert taken == pytest.approx(formula(workers, nbytes, latency_s, bandwidth), rel=REL, abs=1e-15)
+
+
+def moments(workers, draw):
+    """When workers are ready: at once, or within what a message takes, or much later."""
+    longest = draw.choice([0.0, 3e-5, 1e-3, 1.0])
+    return [draw.uniform(0, longest) for _ in range(workers)]
+
+
+def until_all_have_it(algorithm, ready, *network):
+    """Seconds from when the last worker is ready."""
+    return max(formulas.all_reduce_ends(algorithm, ready, *network)) - max(ready)
+
+
+NETWORK = 2_520_000, 30e-6, 1.25e9  # bytes, latency, bandwidth
+
+
+@pytest.mark.parametrize("workers", range(1, 18))
+def test_a_ring_takes_as_long_whenever_workers_are_ready(workers):
+    draw = random.Random(workers)
+    for _ in range(10):
+        expected = formulas.ring_all_reduce_seconds(workers, *NETWORK)
+        assert until_all_have_it("ring", moments(workers, draw), *NETWORK) == pytest.approx(expected, abs=1e-14)
+
+
+@pytest.mark.parametrize("workers", range(1, 18))
+def test_the_formula_of_a_tree_bounds_all_and_is_exact_for_powers_of_two(workers):
+    draw = random.Random(workers)
+    levels = {1: 0, 2: 1, **dict.fromkeys((3, 4), 2), **dict.fromkeys(range(5, 9), 3), 17: 5}.get(workers, 4)
+    bound = formulas.tree_all_reduce_seconds(workers, *NETWORK)
+    assert bound == pytest.approx(2 * levels * (30e-6 + 2_520_000 / 1.25e9), rel=REL)
+    assert len(schedule("tree", workers).reduce) == levels
+    for _ in range(30):
+        assert until_all_have_it("tree", moments(workers, draw), *NETWORK) <= bound + 1e-14
+    at_once = until_all_have_it("tree", [0.0] * workers, *NETWORK)
+    assert (at_once == pytest.approx(bound, rel=REL)) == (workers & (workers - 1) == 0)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4, 8, 16])
+def test_halving_and_doubling_of_workers_that_are_ready_at_once(workers):
+    expected = formulas.halving_doubling_all_reduce_seconds(workers, *NETWORK)
+    assert until_all_have_it("halving_doubling", [0.5] * workers, *NETWORK) == pytest.approx(expected, abs=1e-14)
+
+
+def test_an_all_reduce_by_hand():
+    """Three workers, 2 s a tensor on a port, 1 s of latency. The root's port takes one message after the other."""
+    ends = formulas.all_reduce_ends("tree", [0.0, 0.0, 0.0], 2.0, 1.0, 1.0)
+    assert ends == [5.0, 5 + 4 + 1, 5 + 2 + 1]  # both in by 4 + 1; then out to the second, and behind it to the first
+    assert formulas.all_reduce_ends("tree", [0.0, 0.0, 7.0], 2.0, 1.0, 1.0) == [10.0, 15.0, 13.0]
+    assert formulas.all_reduce_ends("tree", [9.0, 0.0, 0.0], 2.0, 1.0, 1.0) == [9.0, 14.0, 12.0]
+    assert formulas.all_reduce_ends("ring", [4.0], 2.0, 1.0, 1.0) == [4.0]
 
 
 def test_ring_all_reduce_adds_what_it_gets():
@@ -103,7 +155,12 @@ def test_gradient_descent_on_old_gradients_diverges_just_above_the_bound(delay):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: formulas.halving_doubling_all_reduce_seconds(6, 1, 1, 1), "power of two workers, not 6"),
+        (
+            lambda: formulas.halving_doubling_all_reduce_seconds(6, 1, 1, 1),
+            "power of two workers, not 6: all_reduce_ends",
+        ),
+        (lambda: formulas.all_reduce_ends("star", [0.0], 1, 1, 1), "Unknown all-reduce algorithm 'star'"),
+        (lambda: formulas.all_reduce_ends("ring", [], 1, 1, 1), "one worker at least, not 0"),
         (lambda: formulas.ring_all_reduce_seconds(0, 1, 1, 1), "workers must be at least 1, not 0"),
         (lambda: formulas.exponential_order_statistic(3, 2), "The 3-th of 2"),
         (lambda: formulas.divergence_learning_rate(-1), "delay counts steps"),
