@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dtflab.graph.device_spec import merge
 from dtflab.graph.node import line_text
 from dtflab.viz import trace
 
@@ -43,18 +44,19 @@ def digraph(graph: Any = None, placement: Mapping[str, str] | None = None, step_
     """A networkx DiGraph of ops.
 
     `graph` is a Graph (default: the default graph), a GraphDef, a list of Nodes, or fetches: tensors and operations,
-    however nested, which stand for themselves and all that they depend on. `placement` maps names of ops to devices;
-    without it, devices are those that the program asked for. `step_stats` is a RunMetadata or StepStats.
+    however nested, which stand for themselves and all that they depend on. `step_stats` is a RunMetadata or StepStats.
+    `placement` maps names of ops to devices. An op that it doesn't name is where the trace says that it ran, and one
+    that the trace doesn't name (a fed placeholder, control flow) has the device that the program asked for, or ''.
 
     Node attributes: op, device, scope, line, and from the trace start_us, end_us, bytes (None where not traced).
     Edge attributes: tensor (or `a:0, a:1`), kind ('data', 'control' or 'transfer': data between two devices),
-    bytes (None if unknown).
+    bytes (of that tensor; None if unknown).
     """
     import networkx
 
-    ops = ops_of(graph, placement)
-    found = networkx.DiGraph()
     ran, sent = _measured(step_stats)
+    ops = ops_of(graph, {**{name: event.device for name, event in ran.items()}, **(placement or {})})
+    found = networkx.DiGraph()
     for op in ops:
         event = ran.get(op.name)
         start, end, size = (event.start, event.end, event.bytes) if event else (None, None, None)
@@ -64,11 +66,15 @@ def digraph(graph: Any = None, placement: Mapping[str, str] | None = None, step_
         )  # fmt: skip
     device = {op.name: op.device for op in ops}
     for edge in edges_of(ops):
-        size = sent.get((edge.tensor.removesuffix(":0"), device[edge.target]))
-        if size is None and edge.kind != "control" and edge.source in ran:
-            size = ran[edge.source].bytes
+        size = None if edge.kind == "control" else _size(edge, ran, sent.get((edge.source, device[edge.target])))
         _add_edge(found, edge, size)
     return found
+
+
+def _size(edge: Edge, ran: Mapping[str, trace.Event], sent: int | None) -> int | None:
+    """Bytes of the tensor: as its producer's trace says, or, without one (a Switch has none), what was `sent`."""
+    outputs = ran[edge.source].outputs if edge.source in ran else {}
+    return outputs.get(int(edge.tensor.rpartition(":")[2]), sent)
 
 
 def _add_edge(graph: networkx.DiGraph, edge: Edge, size: int | None) -> None:
@@ -121,13 +127,23 @@ def edges_of(ops: Iterable[Op]) -> list[Edge]:
     for op in ops:
         for name, index in op.inputs:
             if name in device:
-                crosses = device[name] and op.device and device[name] != op.device
-                kind = "transfer" if crosses else "data"
+                kind = "transfer" if _differ(device[name], op.device) else "data"
                 edges[Edge(name, op.name, f"{name}:{index}", kind)] = None
         for name in op.controls:
             if name in device:
                 edges[Edge(name, op.name, f"^{name}", "control")] = None
     return list(edges)
+
+
+def _differ(device: str, other: str) -> bool:
+    """Whether these are surely two devices: `/job:ps` and `/job:ps/task:0` may be one."""
+    if not device or not other or device == other:
+        return False
+    try:
+        merge(device, other)
+    except ValueError:
+        return True
+    return False
 
 
 def _ops(what: Any) -> list[Op]:
@@ -197,9 +213,9 @@ def _from_node_def(node: Any) -> Op:
 
 
 def _measured(step_stats: Any) -> tuple[dict[str, trace.Event], dict[tuple[str, str], int]]:
-    """Events by op; bytes by (tensor, device) that a tensor was sent to."""
+    """Events by op; bytes by (op, device) that one output of the op was sent to: which one, no trace says."""
     if step_stats is None:
         return {}, {}
     read = trace.read(step_stats)
-    sent = {(t.tensor.removesuffix(":0"), t.device): t.bytes for t in read.transfers}
+    sent = {(t.producer, t.device): t.bytes for t in read.transfers}
     return {event.name: event for event in read.events}, sent

@@ -10,7 +10,8 @@ Times are microseconds since the start of the step. Clocks of different machines
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dtflab.graph.node_stats import SLOT
@@ -32,7 +33,10 @@ MOVED = {"wire": "sent", "memcpy": "copied"}  # what the rows of these names sho
 
 
 class Event(NamedTuple):
-    """A kernel that ran, or the part of one: `part` is then, say, (2, 3), the second of three."""
+    """A kernel that ran, or the part of one: `part` is then, say, (2, 3), the second of three.
+
+    `bytes` is the size of all its outputs, `outputs` that of each, by its number.
+    """
 
     name: str
     op: str
@@ -42,6 +46,7 @@ class Event(NamedTuple):
     end: float
     bytes: int
     part: tuple[int, int] | None = None
+    outputs: Mapping[int, int] = MappingProxyType({})
 
     @property
     def duration(self) -> float:
@@ -170,7 +175,9 @@ def _transfer(node: Any, device: str, zero: float) -> Transfer | None:
     if match is None:
         return None
     tensor = _EDGE_NUMBER.sub("", match["tensor"])
-    return Transfer(tensor, match["source"], device, *_span(node, zero), int(match["bytes"] or _bytes(node)))
+    return Transfer(
+        tensor, match["source"], device, *_span(node, zero), int(match["bytes"] or sum(_sizes(node).values()))
+    )
 
 
 def _event(node: Any, device: Any, zero: float) -> Event:
@@ -183,8 +190,10 @@ def _event(node: Any, device: Any, zero: float) -> Event:
     if beside and op == "NoOp":  # no op, but what is on its way
         op = MOVED.get(beside["line"], op)
     numbers = (int(part["number"]), int(part["count"])) if part else None
-    return Event(_ADDED.sub("", node.node_name), op, where, thread, *_span(node, zero), _bytes(node), numbers)
+    name, sizes = _ADDED.sub("", node.node_name), _sizes(node)
+    return Event(name, op, where, thread, *_span(node, zero), sum(sizes.values()), numbers, sizes)
 
 
-def _bytes(node: Any) -> int:
-    return sum(o.tensor_description.allocation_description.requested_bytes for o in node.output)
+def _sizes(node: Any) -> dict[int, int]:
+    """Bytes of each output."""
+    return {o.slot: o.tensor_description.allocation_description.requested_bytes for o in node.output}

@@ -1,8 +1,10 @@
 import itertools
 
 import networkx
+import numpy as np
 import pytest
 
+import dtflab as tf
 from dtflab import viz
 from dtflab.graph.node import Node
 from dtflab.protos.graph_pb2 import GraphDef
@@ -40,6 +42,67 @@ def test_placement_overrides_what_was_asked():
     assert graph.edges["a", "b"]["kind"] == "data" and graph.nodes["b"]["device"] == PS
 
 
+def unpinned():
+    """Two tensors of [2, 3] and [2, 1] from a split on ps, one used there, both by ops that name no device."""
+    with tf.device("/job:ps/task:0"):
+        both = tf.placeholder(tf.float32, [2, 4], name="both")
+        wide, narrow = tf.split(both, [3, 1], axis=1, name="split")
+        tf.negative(narrow, name="here")
+    with tf.device("/job:worker"):
+        square = tf.square(wide, name="square")
+    return tf.subtract(square, narrow, name="there"), both
+
+
+@pytest.fixture(scope="module")
+def step():
+    """The graph of a step on a ps and three workers, its fetches and its trace."""
+    with tf.Graph().as_default() as graph, tf.Cluster(ps=1, worker=3) as cluster:
+        there, both = unpinned()
+        fetches = [there, graph.get_operation_by_name("here")]
+        with tf.Session(cluster.target) as sess:
+            metadata, options = tf.RunMetadata(), tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+            sess.run(fetches, {both: np.ones([2, 4])}, options, metadata)
+    return fetches, metadata
+
+
+def test_without_a_trace_devices_are_those_asked_for(step):
+    graph = viz.digraph(step[0])
+    assert [graph.nodes[op]["device"] for op in ("split", "square", "there")] == ["/job:ps/task:0", "/job:worker", ""]
+    assert graph.edges["split", "there"] == {"tensor": "split:1", "kind": "data", "bytes": None}
+
+
+def test_a_trace_names_the_device_where_nothing_was_pinned(step):
+    graph = viz.digraph(step[0], step_stats=step[1])
+    device = dict(graph.nodes(data="device"))
+    assert device["split"] == device["here"] == PS
+    assert device["square"] == device["there"] == worker()
+    assert device["both"] == "/job:ps/task:0"  # what is fed never ran
+
+
+def test_a_trace_tells_which_edges_crossed(step):
+    kinds = {(a, b): kind for a, b, kind in viz.digraph(step[0], step_stats=step[1]).edges(data="kind")}
+    assert kinds["split", "square"] == kinds["split", "there"] == "transfer"
+    assert kinds["split", "here"] == kinds["square", "there"] == "data"
+    assert kinds["both", "split"] == "data"  # all that is known of the device of `both` agrees with that of `split`
+
+
+def test_bytes_of_an_edge_are_those_of_its_one_tensor(step):
+    graph = viz.digraph(step[0], step_stats=step[1])
+    size = {(a, b): size for a, b, size in graph.edges(data="bytes")}
+    assert size["split", "square"] == size["square", "there"] == 24  # float32 of [2, 3]: sent; on one device
+    assert size["split", "there"] == size["split", "here"] == 8  # of [2, 1]
+    assert size["both", "split"] is None and graph.nodes["split"]["bytes"] == 32
+
+
+def test_bytes_of_an_edge_from_what_has_no_trace_are_those_sent():
+    nodes = [Node("switch", "Switch", device=PS), Node("neg", "Neg", [("switch", 1)], device=worker())]
+    step = StepStats()
+    stats = step.dev_stats.add(device=worker()).node_stats
+    stats.add(node_name="RecvTensor", timeline_label=f"[12B] edge_7_switch from {PS} to {worker()}")
+    stats.add(node_name="neg", timeline_label="neg = Neg(switch:1)", all_end_rel_nanos=1000)
+    assert viz.digraph(nodes, step_stats=step).edges["switch", "neg"]["bytes"] == 12
+
+
 def test_graph_def():
     graph_def = GraphDef()
     graph_def.node.add(name="a", op="Split", device=PS)
@@ -49,8 +112,6 @@ def test_graph_def():
 
 
 def test_fetches_stand_for_what_they_need():
-    import dtflab as tf
-
     with tf.Graph().as_default():
         a = tf.constant(1.0, name="a")
         b = tf.add(a, a, name="b")
