@@ -201,7 +201,7 @@ class _Drawing:
             if high > low:
                 yield tag("rect", **rect._asdict(), class_="held", fill=one.colour.fill, stroke=one.colour.line)
                 if one.hatched:
-                    yield tag("path", d=hatch_path(*rect, 7), stroke=GREY.line, stroke_opacity=0.5)
+                    yield tag("path", d=hatch_path(*rect, 7), class_="hatch", stroke=GREY.line, stroke_opacity=0.5)
                 size = [f"{one.letter}  {_mib(high - low)}"] if high - low != told else []
                 yield from rect.word(*size, one.letter, class_="b")
             told = high - low

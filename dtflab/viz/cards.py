@@ -158,7 +158,9 @@ class _Drawing:
             tag("rect", x=x, y=y, width=used, height=_BAR, fill=one.colour.fill),
         ]
         if one.hatched:
-            parts.append(tag("path", d=hatch_path(x, y, width, _BAR, 7), stroke=GREY.line, stroke_opacity=0.5))
+            parts.append(
+                tag("path", d=hatch_path(x, y, width, _BAR, 7), class_="hatch", stroke=GREY.line, stroke_opacity=0.5)
+            )
         return tag("g", *parts, self._label((f"{one.letter}  {piece.size}", one.letter), x, y, width))
 
     def _has_room(self, text: str, piece: _Piece) -> bool:

@@ -28,9 +28,9 @@ MOST_CLIENTS, MOST_TASKS, MOST_THINGS = 12, 12, 8  # of each, drawn
 _BOLD = 1.07  # bold text is so much wider
 _CLIENT, _THING, _HEAD, _GAP, _PAD = 40.0, 30.0, 30.0, 16.0, 8.0
 _STYLE = (
-    ".dtf .task{fill:var(--soft);fill-opacity:.07;stroke:var(--soft);stroke-opacity:.45}"
+    ".dtf .task{fill:var(--soft);fill-opacity:.07;stroke:var(--soft);stroke-opacity:.8}"
     ".dtf .thing{fill:var(--bg);stroke:var(--soft)}.dtf .way{fill:none;stroke-width:1.7}"
-    ".dtf .session{stroke-dasharray:5 4;stroke-opacity:.75}"
+    ".dtf .session{stroke-dasharray:5 4}"
 )
 
 

@@ -32,7 +32,7 @@ _ROW, _TOP, _LAYER_GAP, _GAP, _LINE = 26.0, 62.0, 12.0, 10.0, 14.0
 _BOLD = 1.07  # bold text is so much wider
 
 _STYLE = (
-    ".dtf .able{fill:none;stroke-width:1.2}.dtf .layer{fill:var(--soft);fill-opacity:.08;stroke:var(--rule)}"
+    ".dtf .able{fill:none;stroke-width:1.2}.dtf .layer{fill:var(--soft);fill-opacity:.08;stroke:var(--edge)}"
     ".dtf .stripe{stroke:var(--soft);stroke-opacity:.3}"
     ".dtf .halo{paint-order:stroke;stroke:var(--bg);stroke-width:4px;stroke-linejoin:round}"
 )

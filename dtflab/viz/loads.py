@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from dtflab.graph.text_table import text_table
 from dtflab.viz.marks import badge, badge_width, heading
-from dtflab.viz.palette import GREY, in_order, look, together
+from dtflab.viz.palette import GREY, Colour, in_order, look, together
 from dtflab.viz.picture import Picture
 from dtflab.viz.style import room
 from dtflab.viz.svg import Markup, hatch_path, join, number, tag, text_width
@@ -58,11 +58,12 @@ def _bars(devices: list[str], ways: Mapping[str, Mapping[str, float]], width: fl
         yield tag("text", one.label, x=badge_width(one) + 8, y=top + 13, class_="b")
         for j, (name, way) in enumerate(ways.items()):
             held, y = way.get(device, 0), top + j * (_BAR + _GAP)
-            fill = one.colour.fill if j == 0 else None
-            yield _bar(left, y, max(held / most * longest, 1.0), fill, f"{byte_size(held)}  {name}")
+            colour = one.colour if j == 0 else None
+            yield _bar(left, y, max(held / most * longest, 1.0), colour, f"{byte_size(held)}  {name}")
 
 
-def _bar(x: float, y: float, width: float, fill: str | None, remark: str) -> Markup:
-    shape = tag("rect", x=x, y=y, width=width, height=_BAR, fill=fill or "none", stroke=fill or GREY.line)
-    hatch = tag("path", d=hatch_path(x, y, width, _BAR, 5), stroke=GREY.line) if fill is None else Markup("")
+def _bar(x: float, y: float, width: float, colour: Colour | None, remark: str) -> Markup:
+    fill, line = (colour.fill, colour.line) if colour else ("none", GREY.line)
+    shape = tag("rect", x=x, y=y, width=width, height=_BAR, fill=fill, stroke=line)
+    hatch = Markup("") if colour else tag("path", d=hatch_path(x, y, width, _BAR, 5), stroke=line)
     return join([shape, hatch, tag("text", remark, x=number(x + width + 8), y=y + 11.5, class_="s11 soft")])

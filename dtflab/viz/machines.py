@@ -25,9 +25,9 @@ MOST_TASKS, MOST_CLIENTS = 24, 12  # drawn; the table knows all
 _CLIENT, _TASK, _HEAD, _GAP, _PAD, _BOX = 40.0, 90.0, 28.0, 14.0, 8.0, 22.0
 _SERVICES = ("master service", "worker service")
 _STYLE = (
-    ".dtf .machine{fill:var(--soft);fill-opacity:.07;stroke:var(--soft);stroke-opacity:.45}"
-    ".dtf .task{fill:var(--bg);stroke:var(--rule)}"
-    ".dtf .idle{fill:none;stroke:var(--soft);stroke-opacity:.6}"
+    ".dtf .machine{fill:var(--soft);fill-opacity:.07;stroke:var(--soft);stroke-opacity:.8}"
+    ".dtf .task{fill:var(--bg);stroke:var(--edge)}"
+    ".dtf .idle{fill:none;stroke:var(--soft);stroke-opacity:.8}"
     ".dtf .asks{fill:none;stroke-width:1.2}"
     ".dtf .session{fill:none;stroke:var(--soft);stroke-width:1.7;stroke-dasharray:5 4}"
 )

@@ -25,7 +25,7 @@ def badge(look: Look, x: float, y: float, height: float = BADGE_HEIGHT, width: f
     shape = tag("path", d=path, fill=look.colour.fill)
     if look.hatched:
         lines = hatch_path(x, y, width, height, 5)
-        shape = join([shape, tag("path", d=lines, stroke=look.colour.ink, stroke_opacity=0.25)])
+        shape = join([shape, tag("path", d=lines, class_="hatch", stroke=look.colour.ink, stroke_opacity=0.25)])
     return join([shape, _letter(look, x + width / 2, y + height / 2 + 4)])
 
 

@@ -20,7 +20,7 @@ from dtflab.graph.device_spec import DeviceName, label, parse
 
 
 class Colour(NamedTuple):
-    """Okabe-Ito's colour for areas, one for lines (3:1 on white and on black), and one for text upon it."""
+    """Okabe-Ito's colour for areas, one for lines (3:1 or more on light and dark pages), one for text upon it."""
 
     fill: str
     line: str
@@ -34,7 +34,7 @@ PURPLE = Colour("#CC79A7", "#B9628F", "#111")
 ORANGE = Colour("#E69F00", "#B87F00", "#111")
 SKY = Colour("#56B4E9", "#2E8BC0", "#111")
 YELLOW = Colour("#F0E442", "#8F8600", "#111")
-WINE = Colour("#882255", "#A83A72", "#fff")
+WINE = Colour("#882255", "#B43E7A", "#fff")
 BROWN = Colour("#7A4A12", "#9A6224", "#fff")
 GREY = Colour("#8C959F", "#7D8590", "#111")
 
@@ -188,16 +188,14 @@ _VARIABLES = (
     "--bg:var(--jp-layout-color0,var(--vscode-editor-background,#fff));"
     "--fg:var(--jp-content-font-color1,var(--vscode-editor-foreground,#1f2328));"
     "--soft:var(--jp-content-font-color2,var(--vscode-descriptionForeground,#57606a));"
-    "--rule:var(--jp-border-color2,#d8dee4);"
     "--edge:#848d97"
 )
-_ALONE_DARK = "--bg:#0d1117;--fg:#e6edf3;--soft:#9aa4af;--rule:#30363d"
+_ALONE_DARK = "--bg:#0d1117;--fg:#e6edf3;--soft:#9aa4af"
 
 STYLE = (
     f".dtf{{{_VARIABLES}}}"
     f".dtf text{{font-family:{FONT};font-size:12px;fill:var(--fg);white-space:pre}}"
     ".dtf .card{fill:var(--bg)}.dtf .soft{fill:var(--soft)}.dtf .s11{font-size:11px}"
     ".dtf .b{font-weight:600}.dtf .end{text-anchor:end}.dtf .mid{text-anchor:middle}"
-    ".dtf .rule{stroke:var(--rule);fill:none}"
 )
 STYLE_ALONE = f"@media(prefers-color-scheme:dark){{.dtf.alone{{{_ALONE_DARK}}}}}"

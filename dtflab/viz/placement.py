@@ -39,9 +39,9 @@ PAGES, PAGE_HEIGHT = (
 LEAST_WIDTH = 700.0  # the legend's
 
 _STYLE = (
-    ".dtf .box{fill:var(--bg);stroke-width:1.4}.dtf .scope{fill:var(--soft);fill-opacity:.05;stroke:var(--rule)}"
+    ".dtf .box{fill:var(--bg);stroke-width:1.4}.dtf .scope{fill:var(--soft);fill-opacity:.05;stroke:var(--edge)}"
     ".dtf .e{stroke:var(--edge);stroke-width:1.1;fill:none}.dtf .x{stroke-width:2.2;fill:none}"
-    ".dtf .c{stroke-dasharray:3 3}.dtf .h{fill:var(--edge)}.dtf .more{fill:var(--bg);stroke-width:1;stroke-opacity:.6}"
+    ".dtf .c{stroke-dasharray:3 3}.dtf .h{fill:var(--edge)}.dtf .more{fill:var(--bg);stroke-width:1}"
 )
 
 

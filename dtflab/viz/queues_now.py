@@ -17,7 +17,7 @@ from dtflab.viz.svg import Markup, join, shorten, tag, text_width
 
 MOST_QUEUES, _MOST_WAITING = 20, 4
 _ROW, _LINE, _BAR = 30.0, 17.0, 16.0
-_STYLE = ".dtf .whole{fill:var(--soft);fill-opacity:.12;stroke:var(--soft);stroke-opacity:.6}"
+_STYLE = ".dtf .whole{fill:var(--soft);fill-opacity:.12;stroke:var(--soft);stroke-opacity:.8}"
 
 
 def queues_now(

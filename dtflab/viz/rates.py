@@ -27,9 +27,9 @@ from dtflab.viz.units import duration
 MOST_ROWS = 24  # of stages and queues; the tables have all
 _STAGE, _QUEUE, _GAP, _GUTTER = 58.0, 46.0, 16.0, 26.0
 _STYLE = (
-    ".dtf .stage{fill:var(--soft);fill-opacity:.07;stroke:var(--soft);stroke-opacity:.4}"
+    ".dtf .stage{fill:var(--soft);fill-opacity:.07;stroke:var(--soft);stroke-opacity:.8}"
     ".dtf .slow{stroke:var(--fg);stroke-opacity:1;stroke-width:2.4}"
-    ".dtf .queue{fill:none;stroke:var(--soft);stroke-opacity:.5;stroke-dasharray:4 3}"
+    ".dtf .queue{fill:none;stroke:var(--soft);stroke-opacity:.8;stroke-dasharray:4 3}"
     ".dtf .flow{fill:none;stroke:var(--soft);stroke-width:1.6}.dtf .tip{fill:var(--soft)}"
     ".dtf .whole{fill:var(--soft);fill-opacity:.14}"
 )

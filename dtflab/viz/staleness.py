@@ -26,9 +26,9 @@ _BESIDE = 700.0  # narrower pages have one plot below the other
 _MOST_BARS, _MOST_MARKS, _MOST_LINES = 34, 900, 7
 _Place = tuple[float, float, float]
 _STYLE = (
-    ".dtf .grid{stroke:var(--soft);stroke-opacity:.22}.dtf .axis{stroke:var(--soft);stroke-opacity:.7}"
+    ".dtf .grid{stroke:var(--soft);stroke-opacity:.22}.dtf .axis{stroke:var(--soft);stroke-opacity:.8}"
     ".dtf .mean{stroke:var(--fg);stroke-width:1.5;stroke-dasharray:4 3}.dtf .lost{fill:none;stroke-width:1.5}"
-    ".dtf .trace{fill:none;stroke-width:1.2;stroke-opacity:.6}"
+    ".dtf .trace{fill:none;stroke-width:1}"
 )
 
 

@@ -55,7 +55,7 @@ _PROJECTOR = _16_POINTS / 11
 DEFAULT = Style("default", 1.0, 0.94, 828.0, 0.0, "")
 PROJECTOR = Style(
     "projector", _PROJECTOR, 14 / 11 / _PROJECTOR, 480.0, 3 / _PROJECTOR,
-    f".dtf,.dtf.alone{{--soft:var(--fg);--rule:var(--fg);--edge:var(--fg);stroke-width:{3 / _PROJECTOR:.4g}}}"
+    f".dtf,.dtf.alone{{--soft:var(--fg);--edge:var(--fg);stroke-width:{3 / _PROJECTOR:.4g}}}"
     ".dtf .grid{stroke-opacity:.45}",
 )  # fmt: skip
 _STYLES = {each.name: each for each in (DEFAULT, PROJECTOR)}

@@ -31,7 +31,7 @@ MANY_BARS = 2000  # in one row; from here on, those hidden behind others are lef
 
 _STYLE = (
     ".dtf .band{fill:var(--soft);fill-opacity:.06}.dtf .grid{stroke:var(--soft);stroke-opacity:.22}"
-    ".dtf .wait{fill-opacity:.16;stroke-width:1}.dtf .wire{fill:none;stroke-width:1.5;stroke-opacity:.85}"
+    ".dtf .wait{fill-opacity:.16;stroke-width:1}.dtf .wire{fill:none;stroke-width:1.5}"
     ".dtf .part{stroke:var(--bg);stroke-width:1.5;stroke-dasharray:4 3}"
     ".dtf .stripe{stroke-width:1;stroke-opacity:.3}"
     ".dtf .halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-opacity:.75;stroke-linejoin:round}"

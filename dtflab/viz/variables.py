@@ -92,7 +92,7 @@ def _segment(variable: HeldVariable, ink: str, x: float, y: float, width: float)
     own_container = variable.container != DEFAULT_CONTAINER
     yield tag("rect", x=x, y=y, width=width, height=_BAR, fill=colour.fill, class_="held")
     if own_container:
-        yield tag("path", d=hatch_path(x, y, width, _BAR, 6), stroke=ink, stroke_opacity=0.45)
+        yield tag("path", d=hatch_path(x, y, width, _BAR, 6), class_="hatch", stroke=ink, stroke_opacity=0.45)
     name = shorten(_name(variable), width - 8, 11) if width > 34 else ""
     if name:
         halo = {"stroke": colour.fill, "stroke_width": 3, "paint_order": "stroke"} if own_container else {}

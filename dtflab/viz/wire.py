@@ -31,7 +31,7 @@ _OTHERS = "others"
 _ANSWERED = ("RecvTensor", "RunStep", "PartialRun", "PartialRunSetup", "CreateSession", "ExtendSession", "Reset")
 
 _STYLE = (
-    ".dtf .life{stroke:var(--soft);stroke-opacity:.35}.dtf .call{fill:none;stroke-width:1.6}"
+    ".dtf .life{stroke:var(--soft);stroke-opacity:.8}.dtf .call{fill:none;stroke-width:1.6}"
     ".dtf .answer{stroke-dasharray:5 3}.dtf .work{fill-opacity:.35;stroke-width:1}"
     ".dtf .halo{paint-order:stroke;stroke:var(--bg);stroke-width:4px;stroke-linejoin:round}"
 )

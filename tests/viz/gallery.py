@@ -24,7 +24,7 @@ from tests.viz.training import PROGRAMS
 
 Draw = Callable[[], viz.Picture]
 _DARK = (
-    "body{background:#111}.dtf-picture,.dtf-page{color:#e6edf3;--jp-layout-color0:#111;--jp-border-color2:#30363d;"
+    "body{background:#111}.dtf-picture,.dtf-page{color:#e6edf3;--jp-layout-color0:#111;"
     "--jp-content-font-color1:#e6edf3;--jp-content-font-color2:#9aa4af}"
 )
 _PAGE = '<!doctype html><meta charset="utf-8"><style>body{{font-family:sans-serif;margin:8px}}{}</style>{}'

@@ -1,4 +1,4 @@
-"""Every picture in every style: no text is clipped, none lies upon another."""
+"""Every picture in every style: no text is clipped or lies upon another, and lines stand out from the page."""
 
 from __future__ import annotations
 
@@ -10,9 +10,16 @@ import pytest
 from dtflab import viz
 from dtflab.viz.svg import join, tag
 from tests.viz import gallery
+from tests.viz.strokes import PAGES, contrast, rgb, strokes
 from tests.viz.texts import clipped, overlapping
 
 STYLES = ("default", "projector")  # dark differs from light by variables of colours alone
+VISIBLE = 3.0  # WCAG 2.1, 1.4.11: the contrast of what one needs to understand a picture
+FAINT = {  # on purpose
+    "grid": "a help for the eye: what it marks is written beside the axis, and the values are in the tables",
+    "hatch": "lies on an area that has a letter or an outline, which say the same",
+    "stripe": "lies in a frame that has a colour and a word",
+}
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +42,43 @@ def test_no_text_is_clipped_or_lies_upon_another(drawings, style):
         found = {"clipped": clipped(svg), "overlapping": overlapping(svg)}
         wrong |= {name: found} if any(found.values()) else {}
     assert not wrong
+
+
+def test_lines_stand_out_from_every_page(drawings, style):
+    faint, seen = {}, set()
+    for name, draw in drawings.items():
+        svg = draw().svg
+        for page in PAGES:
+            for line in strokes(svg, page):
+                seen |= line.classes
+                between = line.paint == "var(--bg)" or line.halo  # a gap between areas; what keeps lines off a text
+                if line.contrast < VISIBLE and not between and not line.classes & set(FAINT):
+                    faint[name, page, *sorted(line.classes), line.paint] = round(line.contrast, 2)
+    assert not faint
+    assert seen >= set(FAINT)
+
+
+def test_contrast_is_as_wcag_defines_it():
+    assert contrast(rgb("#000"), rgb("#ffffff")) == pytest.approx(21)
+    assert contrast(rgb("#767676"), rgb("#fff")) == pytest.approx(4.54, abs=0.005)  # WCAG's own example of 4.5:1
+    assert contrast(rgb("#949494"), rgb("#fff")) == pytest.approx(3.03, abs=0.005)
+
+
+def test_the_check_sees_how_a_line_is_painted():
+    """Attribute, rule, style, in this order; opacity of what it stands in; a variable's own value and the page's."""
+    line = tag("path", d="M0 0H9", class_="own", stroke="#fff", style="stroke-opacity:.5")
+    plain, faded = line, tag("g", line, opacity=0.5)
+    svg = viz.Picture(join([plain, faded]), (9, 9), ".dtf .own{stroke:var(--fg)}", "", [], "").svg
+    found = {page: [one.contrast for one in strokes(svg, page)] for page in ("file", "file at night", "JupyterLab")}
+    halves = [tuple(1 - share * (1 - c) for c in rgb("#1f2328")) for share in (0.5, 0.25)]
+    assert found["file"] == pytest.approx([contrast(half, (1, 1, 1)) for half in halves])
+    dark = [
+        [share * a + (1 - share) * b for a, b in zip(rgb("#e6edf3"), rgb("#0d1117"), strict=True)]
+        for share in (0.5, 0.25)
+    ]
+    assert found["file at night"] == pytest.approx([contrast(half, rgb("#0d1117")) for half in dark])
+    grey = [tuple(1 - share * (1 - c) for c in rgb("#212121")) for share in (0.5, 0.25)]
+    assert found["JupyterLab"] == pytest.approx([contrast(half, (1, 1, 1)) for half in grey])
 
 
 def test_the_gallery_has_every_kind_of_picture():

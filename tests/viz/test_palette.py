@@ -8,8 +8,9 @@ import pytest
 
 import dtflab as tf
 from dtflab import viz
-from dtflab.viz import palette
-from dtflab.viz.palette import look, together
+from dtflab.viz import colouring, palette
+from dtflab.viz.palette import Colour, look, together
+from tests.viz.strokes import BACKGROUNDS, contrast, rgb
 
 
 def task(job, number=0, device=""):
@@ -18,6 +19,26 @@ def task(job, number=0, device=""):
 
 CPU, GPU = "/device:CPU:0", "/device:GPU:0"
 EIGHT = [task("worker", n, GPU) for n in range(8)]
+
+
+def every_colour():
+    """Those of devices and jobs, of phases and of times."""
+    named = [value for module in (palette, colouring) for value in vars(module).values()]
+    listed = [one for value in named if type(value) in (tuple, list) for one in value]
+    return sorted({value for value in (*named, *listed) if isinstance(value, Colour)})
+
+
+@pytest.mark.parametrize("colour", every_colour(), ids=lambda colour: colour.line)
+def test_a_line_stands_out_from_every_page_and_text_from_its_area(colour):
+    """WCAG 2.1: 3:1 for what one needs to understand a picture (1.4.11), 4.5:1 for text (1.4.3)."""
+    assert min(contrast(rgb(colour.line), rgb(page)) for page in BACKGROUNDS) >= 3
+    assert contrast(rgb(colour.ink), rgb(colour.fill)) >= 4.5
+
+
+def test_every_colour_that_pictures_use_was_tried():
+    assert len(every_colour()) == 15
+    with together(EIGHT):
+        assert {look(device).colour for device in EIGHT} <= set(every_colour())
 
 
 @pytest.mark.parametrize(

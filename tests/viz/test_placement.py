@@ -234,25 +234,6 @@ def test_devices_are_listed_as_people_do():
     assert in_order([worker(10), worker(2), "", PS]) == [PS, worker(2), worker(10), ""]
 
 
-def test_colours_can_be_told_from_the_page():
-    def luminance(colour):
-        digits = colour.lstrip("#")
-        digits = digits if len(digits) == 6 else "".join(c * 2 for c in digits)
-        channels = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
-        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-        return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-    def contrast(a, b):
-        low, high = sorted((luminance(a), luminance(b)))
-        return (high + 0.05) / (low + 0.05)
-
-    from dtflab.viz.palette import GREY, OKABE_ITO
-
-    for colour in (*OKABE_ITO, GREY):
-        assert contrast(colour.line, "#fff") >= 3 and contrast(colour.line, "#111") >= 3, colour
-        assert contrast(colour.ink, colour.fill) >= 4.5, colour
-
-
 def test_only_what_is_in_a_scope():
     with tf.Graph().as_default() as graph:
         with tf.name_scope("net"):
