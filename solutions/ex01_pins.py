@@ -91,8 +91,11 @@ def place(pin, gpu_kernel, devices, master):
         kept = all(wish in (None, field) for wish, field in zip(fields(pin), fields(device)))
         return kept and (gpu_kernel or "CPU" in device)
 
-    left = filter(allowed, devices)
-    return min(left, key=lambda device: ("CPU" in device, not device.startswith(master), device), default=None)
+    def preference(device):
+        elsewhere = fields(device)[:2] != fields(master)[:2]  # not as texts: task:10 begins like task:1
+        return "CPU" in device, elsewhere, device
+
+    return min(filter(allowed, devices), key=preference, default=None)
     ### END SOLUTION
 
 

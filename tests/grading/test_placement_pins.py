@@ -16,7 +16,7 @@ Q2 = "placement/q2"
 
 def with_the_librarys_match(pin, gpu_kernel, devices, master):
     left = sorted(d for d in devices if device_spec.matches(pin, d) and (gpu_kernel or d.endswith("CPU:0")))
-    for here in (lambda d: "GPU" in d and master in d, lambda d: "GPU" in d, lambda d: master in d, bool):
+    for here in (lambda d: "GPU" in d and f"{master}/" in d, lambda d: "GPU" in d, lambda d: f"{master}/" in d, bool):
         for device in left:
             if here(device):
                 return device
@@ -24,7 +24,7 @@ def with_the_librarys_match(pin, gpu_kernel, devices, master):
 
 def by_sorting(pin, gpu_kernel, devices, master):
     order = sorted(devices)
-    order.sort(key=lambda d: not d.startswith(master))
+    order.sort(key=lambda d: d.rpartition("/")[0] != master)
     order.sort(key=lambda d: tf.DeviceSpec.from_string(d).device_type, reverse=True)
     wish = tf.DeviceSpec.from_string(pin)
     for device in order:
@@ -40,7 +40,7 @@ def with_expressions(pin, gpu_kernel, devices, master):
     parts = [part.replace("device:", "").replace("cpu", "CPU").replace("gpu", "GPU") for part in parts]
     left = [d for d in devices if all(re.search(rf"{part}\b", d) for part in parts)]
     left = [d for d in left if gpu_kernel or ":GPU:" not in d]
-    left.sort(key=lambda d: (0 if ":GPU:" in d else 1, 0 if master in d else 1, d))
+    left.sort(key=lambda d: (0 if ":GPU:" in d else 1, 0 if re.match(rf"{master}\b", d) else 1, d))
     return left[0] if left else None
 
 
@@ -59,6 +59,18 @@ RIGHT = [with_the_librarys_match, by_sorting, with_expressions, by_points]
 @pytest.mark.parametrize("answer", RIGHT)
 def test_every_right_answer_gets_full_marks(answer, monkeypatch):
     full_marks(Q2, answer, monkeypatch, seeds="012")
+
+
+def test_task_10_is_not_task_1():
+    """The official solution once preferred every task whose name begins like the master's."""
+
+    def by_the_beginning(pin, gpu_kernel, devices, master):
+        left = [d for d in devices if device_spec.matches(pin, d) and (gpu_kernel or "CPU" in d)]
+        return min(left, key=lambda d: ("CPU" in d, not d.startswith(master), d), default=None)
+
+    score = tf.grade(Q2, by_the_beginning)
+    told = "yours is '/job:worker/replica:0/task:10/device:GPU:0'; TensorFlow's is '/job:worker/replica:0/task:0/"
+    assert score == 7 and told in score.text and "task:1 and task:10 begin alike" in score.text, score.text
 
 
 def test_the_rule_behind_the_hints_is_that_of_sessions():

@@ -6,7 +6,7 @@ op in a graph of its own, on a cluster of this process with simulated GPUs; the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -31,7 +31,8 @@ q2 = register(
         """Without a GPU kernel, all GPUs are thrown out, too. If nothing is left, TensorFlow raises an error: return
         None. It does not look for another device (that would be soft placement).""",
         """Of what is left, take the smallest: min(left, key=lambda device: (is it a CPU?, is it on another task than
-        master?, device)). False comes before True.""",
+        master?, device)). False comes before True. Compare tasks by job and number: as a text,
+        task:10 begins like task:1.""",
     ),
 )
 
@@ -127,20 +128,34 @@ def _placed(case: Case, target: str) -> tuple[str | None, str]:
                 return None, "it can't be placed, so TensorFlow raises InvalidArgumentError"
 
 
-def _demand(answer: Any, random: Random, pins: Sequence[str], **wanted: bool) -> None:
+def _demand(answer: Any, random: Random, pins: Sequence[str], **wanted: Any) -> None:
     """Wrong unless the answer places ops with these pins as sessions do: those with this `gpu_kernel` or `refused`."""
     with Cluster(ps=random.randint(1, 2), worker=random.randint(2, 3), gpus=random.randint(2, 3)) as cluster:
-        targets = {task.name: task.target for task in cluster.tasks}
-        wrong, told = [], ""
-        for case in _cases(random, cluster, pins):
-            about = {"gpu_kernel": case.gpu_kernel, "refused": case.place() is None}
-            if any(about[name] != value for name, value in wanted.items()):
-                continue
-            got = answer(case.pin, case.gpu_kernel, list(case.devices), case.master)
-            expected, why = _placed(case, targets[case.master])
-            if got != expected:
-                wrong.append((case, got))
-                told = told or f"{case}: yours is {shown(got)}; TensorFlow's is {expected!r} ({why})."
+        _demand_on(cluster, answer, _cases(random, cluster, pins), **wanted)
+
+
+def _demand_number(answer: Any, random: Random) -> None:
+    """The same where the master is task 1 and sees no GPU, and tasks whose numbers begin with 1 have some."""
+    workers = random.randint(11, 13)
+    visible = {"worker": ["0,1", "", *["0,1"] * (workers - 2)]}
+    with Cluster(ps=1, worker=workers, gpus=2, visible_devices=visible) as cluster:
+        cases = _cases(random, cluster, ("", "/gpu:1"))
+        _demand_on(cluster, answer, cases, gpu_kernel=True, master=cluster.task("worker", 1).name)
+
+
+def _demand_on(cluster: Cluster, answer: Any, cases: Iterable[Case], **wanted: Any) -> None:
+    """Wrong unless the answer places the cases of which this is true as sessions of the cluster do."""
+    targets = {task.name: task.target for task in cluster.tasks}
+    wrong, told = [], ""
+    for case in cases:
+        about = {"gpu_kernel": case.gpu_kernel, "refused": case.place() is None, "master": case.master}
+        if any(about[name] != value for name, value in wanted.items()):
+            continue
+        got = answer(case.pin, case.gpu_kernel, list(case.devices), case.master)
+        expected, why = _placed(case, targets[case.master])
+        if got != expected:
+            wrong.append((case, got))
+            told = told or f"{case}: yours is {shown(got)}; TensorFlow's is {expected!r} ({why})."
     if wrong:
         more = f" And {plural(len(wrong) - 1, 'other case')} like this." if len(wrong) > 1 else ""
         raise Wrong(told + more, Seen(wrong))
@@ -176,6 +191,7 @@ def full(answer: Any, random: Random) -> None:
 @q2.check("What the pin leaves open: GPUs before CPUs, the master's task before others", points=3)
 def left_open(answer: Any, random: Random) -> None:
     _demand(answer, random, OPEN, gpu_kernel=True)
+    _demand_number(answer, random)
 
 
 @q2.check("Ops without a GPU kernel", points=3)
@@ -230,6 +246,14 @@ def own_task_first(seen: Seen) -> bool:
 )
 def forgets_the_master(seen: Seen) -> bool:
     return _explained(seen, lambda case: lambda d: (":CPU:" in d, d))
+
+
+@q2.mistake(
+    "A task was taken for the master's because its name begins like it: as texts, task:1 and task:10 begin alike. "
+    'Compare job and task number, or the text with the slash that follows it: f"{master}/".'
+)
+def takes_task_10_for_1(seen: Seen) -> bool:
+    return _explained(seen, lambda case: lambda d: (":CPU:" in d, not d.startswith(case.master), d))
 
 
 @q2.mistake("That is a DeviceSpec. Asked for is a text, the full name of a device: one of `devices`, as it is.")

@@ -25,17 +25,17 @@ def gives_the_pin(pin, gpu_kernel, devices, master):
 
 
 def forgets_the_kernels(pin, gpu_kernel, devices, master):
-    return best(kept(pin, devices), is_cpu, lambda device: not device.startswith(master))
+    return best(kept(pin, devices), is_cpu, lambda device: not device.startswith(f"{master}/"))
 
 
 def looks_for_another(pin, gpu_kernel, devices, master):
     able = [device for device in devices if gpu_kernel or is_cpu(device)]
-    return best(kept(pin, able) or able, is_cpu, lambda device: not device.startswith(master))
+    return best(kept(pin, able) or able, is_cpu, lambda device: not device.startswith(f"{master}/"))
 
 
 def own_task_first(pin, gpu_kernel, devices, master):
     able = [device for device in kept(pin, devices) if gpu_kernel or is_cpu(device)]
-    return best(able, lambda device: not device.startswith(master), is_cpu)
+    return best(able, lambda device: not device.startswith(f"{master}/"), is_cpu)
 
 
 def forgets_the_master(pin, gpu_kernel, devices, master):
@@ -44,10 +44,15 @@ def forgets_the_master(pin, gpu_kernel, devices, master):
 
 def gives_a_spec(pin, gpu_kernel, devices, master):
     able = [device for device in kept(pin, devices) if gpu_kernel or is_cpu(device)]
-    found = best(able, is_cpu, lambda device: not device.startswith(master))
+    found = best(able, is_cpu, lambda device: not device.startswith(f"{master}/"))
     return found and tf.DeviceSpec.from_string(found)
 
 
 def takes_what_comes_first(pin, gpu_kernel, devices, master):
     able = [device for device in kept(pin, devices) if gpu_kernel or is_cpu(device)]
-    return min(able, key=lambda device: (is_cpu(device), not device.startswith(master)), default=None)
+    return min(able, key=lambda device: (is_cpu(device), not device.startswith(f"{master}/")), default=None)
+
+
+def takes_task_10_for_1(pin, gpu_kernel, devices, master):
+    able = [device for device in kept(pin, devices) if gpu_kernel or is_cpu(device)]
+    return best(able, is_cpu, lambda device: not device.startswith(master))
