@@ -77,20 +77,22 @@ second.stop()
 # - its `tf.ConfigProto()`, perhaps with `config.gpu_options.per_process_gpu_memory_fraction` (the part of each card that it
 #   takes, from 0 to 1) or `config.gpu_options.allow_growth` (True: it takes memory only when it needs it).
 #
-# Return None if a program is too large for a card, so that no settings help. Mind: besides its tensors, each program takes
-# 38 MiB of a card, for its *context*.
+# Return None if no settings help, because the programs that have to share a card are too large for it. Mind: besides its
+# tensors, each program takes 38 MiB of a card, for its *context*, and 11 MiB of a card are in use before any program starts.
 
 
 # %%
 def settings(programs, cards, need, memory):
     """CUDA_VISIBLE_DEVICES and a ConfigProto for each of `programs` copies of a program; None if none can help."""
     ### BEGIN SOLUTION
-    if need > memory:
+    mib = 1 << 20
+    beside = -(-programs // cards)  # programs on the fullest card
+    if 11 * mib + beside * (38 * mib + need) > memory:
         return None
     found = []
     for program in range(programs):
         config = tf.ConfigProto()
-        config.gpu_options.per_process_gpu_memory_fraction = 1.05 * need / memory
+        config.gpu_options.per_process_gpu_memory_fraction = need / memory
         found.append((str(program % cards), config))
     return found
     ### END SOLUTION

@@ -15,29 +15,36 @@ def options(**fields):
     return tf.ConfigProto(gpu_options=tf.GPUOptions(**fields))
 
 
+def too_large(programs, cards, need, memory):
+    """For their card, with a context for each of those that share it, and with what an idle card has in use."""
+    return 11 * MIB + -(-programs // cards) * (38 * MIB + need) > memory
+
+
 def growing(programs, cards, need, memory):
-    return None if need > memory else [(f"{i % cards}", options(allow_growth=True)) for i in range(programs)]
+    if too_large(programs, cards, need, memory):
+        return None
+    return [(f"{i % cards}", options(allow_growth=True)) for i in range(programs)]
 
 
 def in_runs(programs, cards, need, memory):
     """The first ones on the first card, and a whole card for who is alone on it."""
-    if need >= memory:
-        return None
     beside = -(-programs // cards)
+    if beside * (need + 38 * MIB) > memory:
+        return None
     config = options(per_process_gpu_memory_fraction=(need + MIB) / memory) if beside > 1 else None
     return tuple((str(i // beside), config) for i in range(programs))
 
 
 def in_another_order(programs, cards, need, memory):
     """All see all cards, each in an order of its own, and take their part of each."""
-    if need + 49 * MIB > memory:
+    if need > memory // -(-programs // cards) - 45 * MIB:
         return None
     orders = [",".join(str((i + k) % cards) for k in range(cards)) for i in range(programs)]
     return [[order, options(allow_growth=True)] for order in orders]
 
 
 def by_what_is_left(programs, cards, need, memory):
-    if need > memory:
+    if too_large(programs, cards, need, memory):
         return None
     beside = -(-programs // cards)
     fraction = ((memory - 11 * MIB) // beside - 39 * MIB) / memory
@@ -45,7 +52,7 @@ def by_what_is_left(programs, cards, need, memory):
 
 
 def with_visible_device_list(programs, cards, need, memory):
-    if need > memory:
+    if too_large(programs, cards, need, memory):
         return None
     return [
         (None, options(per_process_gpu_memory_fraction=1.02 * need / memory, visible_device_list=str(i % cards)))
@@ -59,6 +66,30 @@ RIGHT = [growing, in_runs, in_another_order, by_what_is_left, with_visible_devic
 @pytest.mark.parametrize("answer", RIGHT)
 def test_every_right_answer_gets_full_marks(answer, monkeypatch):
     full_marks(Q1, answer, monkeypatch, seeds="01")
+
+
+def test_what_the_official_solution_once_promised_loses_marks():
+    """It ignored the contexts, and took 5 % too much: 137 MiB of 192 run, but not with 1.05 * 137 / 192."""
+
+    def part(share, most):
+        def settings(programs, cards, need, memory):
+            if most(programs, cards, need, memory):
+                return None
+            return [
+                (str(i % cards), options(per_process_gpu_memory_fraction=share * need / memory))
+                for i in range(programs)
+            ]
+
+        return settings
+
+    for share in (1.05, 1.0):
+        score = tf.grade(Q1, part(share, lambda p, c, n, m: n > m))
+        assert score == 8 and "11 MiB of a card are in use before any program starts" in score.text, score.text
+    score = tf.grade(Q1, part(1.0, lambda p, c, n, m: n + 49 * MIB > m))
+    assert score == 8 and "but not together with the others" in score.text, score.text
+    score = tf.grade(Q1, part(1.05, too_large))
+    assert score == 8 and "add up to so much that nothing is left for the contexts" in score.text, score.text
+    assert tf.grade(Q1, part(1.0, too_large)) == 10
 
 
 BAD = {

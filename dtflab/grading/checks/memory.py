@@ -20,7 +20,7 @@ from dtflab.grading.questions import Wrong, register
 from dtflab.graph import errors
 from dtflab.graph.graph import Graph
 from dtflab.graph.text_table import plural
-from dtflab.machine.cards import CONTEXT_BYTES, MIB
+from dtflab.machine.cards import CONTEXT_BYTES, IDLE_BYTES, MIB
 from dtflab.machine.visible import cuda_visible, listed
 from dtflab.ops.constant import zeros
 from dtflab.ops.variable import Variable
@@ -37,9 +37,11 @@ q1 = register(
         """A program takes all memory of all cards that it sees, when it makes its first tensor there. So let each see
         one card: program p sees card p % cards. CUDA_VISIBLE_DEVICES is a text: str(p % cards).""",
         """Where several share a card, each may only take a part: config.gpu_options.per_process_gpu_memory_fraction.
-        The part that it needs is need / memory, and a little more for small tensors.""",
-        """The fractions on one card must not add up to 1: every program also takes 38 MiB for its context. So don't
-        divide the card by the number of programs; take 1.05 * need / memory. And None if need > memory.""",
+        The part that it needs is need / memory.""",
+        """The fractions on one card must not add up to 1: every program also takes 38 MiB for its context, and 11 MiB
+        of a card are in use before any program starts. So don't divide the card by the number of programs; take
+        need / memory. With beside = -(-programs // cards) programs on a card, return None if 11 MiB and
+        beside * (38 MiB + need) are more than memory.""",
     ),
 )
 
@@ -82,6 +84,15 @@ class Case(NamedTuple):
     cards: int
     need: int
     memory: int
+
+    @property
+    def beside(self) -> int:
+        """How many programs the fullest card has, if all cards get as many."""
+        return -(-self.programs // self.cards)
+
+    def fits(self, beside: int) -> bool:
+        """Whether that many of the programs fit on one card, with their contexts."""
+        return IDLE_BYTES + beside * (CONTEXT_BYTES + self.need * MIB) <= self.memory * MIB
 
     def __str__(self) -> str:
         return (
@@ -198,27 +209,47 @@ def both(answer: Any, random: Random) -> None:
     _demand_running(answer, Case(random.randint(3, 4), 2, random.randint(48, 60), 256))
 
 
-@q1.check("A program that is too large for a card is known as such, and one that isn't runs", points=2)
+@q1.check("Programs that are too large for the cards are known as such, and one that isn't runs", points=2)
 def too_large(answer: Any, random: Random) -> None:
-    for programs, cards in ((1, 1), (2, 2)):
-        case = Case(programs, cards, random.randint(260, 500), 256)
+    """First by themselves, then because of their contexts, then because two share a card; then the largest that runs.
+
+    It may be 143 MiB of 192, with a fraction of need / memory; with 1.02 of that 140, with 1.05 only 136.
+    """
+    for programs, cards, least, most in ((1, 1, 260, 500), (2, 2, 260, 500), (2, 2, 220, 250), (3, 2, 100, 120)):
+        case = Case(programs, cards, random.randint(least, most), 256)
         if (value := answer(case.programs, case.cards, case.need * MIB, case.memory * MIB)) is not None:
             seen = _seen(case, _settings(case, value))
             raise Wrong(
                 f"For {case}, settings gave {plural(len(value), 'pair')}, but none can help: expected is None.", seen
             )
-    _demand_running(answer, Case(1, 1, random.randint(45, 60), 256))
+    _demand_running(answer, Case(1, 1, random.randint(137, 140), 192))
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
 @q1.mistake(
-    "It is not always another program that holds the memory. Who needs more than a card has, fails alone, too; then no "
-    "setting helps, only a smaller model or batch, or a larger card."
+    "It is not always another program that holds the memory. A program that needs more than the card has fails even on "
+    "its own; then no setting helps, only a smaller model or batch, or a larger card."
 )
 def promises_too_much(seen: Seen) -> bool:
     return seen.settings is not None and seen.case.need > seen.case.memory
+
+
+@q1.mistake(
+    "A program that needs nearly all memory of a card fails, too, even on its own: 38 MiB are for its context, and "
+    "11 MiB of a card are in use before any program starts. Only what is left can hold its tensors."
+)
+def forgets_the_context(seen: Seen) -> bool:
+    return seen.settings is not None and not seen.case.fits(1)
+
+
+@q1.mistake(
+    "A program fits on a card of its own, but not together with the others that it has to share a card with. Count "
+    "how many programs the fullest card has; each of them needs memory for its tensors and for its context."
+)
+def forgets_the_others(seen: Seen) -> bool:
+    return seen.settings is not None and not seen.case.fits(seen.case.beside)
 
 
 @q1.mistake(
@@ -248,9 +279,9 @@ def takes_all(seen: Seen) -> bool:
 
 @q1.mistake(
     "The parts of a card (1 is all of it) add up to so much that nothing is left for the contexts: besides the memory "
-    "for its tensors, each program takes 38 MiB of a card. Give each only what it needs: 1.05 * need / memory."
+    "for its tensors, each program takes 38 MiB of a card. Give each only what it needs: need / memory."
 )
 def leaves_no_room_for_contexts(seen: Seen) -> bool:
     memory = seen.case.memory * MIB
     together = [[one.fraction * memory + CONTEXT_BYTES for one in seen.on_card(c)] for c in range(seen.case.cards)]
-    return any(sum(parts) > memory - 11 * MIB for parts in together)
+    return any(sum(parts) > memory - IDLE_BYTES for parts in together)

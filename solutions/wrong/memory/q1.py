@@ -9,22 +9,50 @@ def taking(fraction):
     return config
 
 
+def fit(programs, cards, need, memory):
+    """Whether the programs on the fullest card fit, with a context for each and what an idle card has in use."""
+    return (11 << 20) + -(-programs // cards) * ((38 << 20) + need) <= memory
+
+
 def promises_too_much(programs, cards, need, memory):
-    return [(str(program % cards), taking(1.05 * need / memory)) for program in range(programs)]
+    return [(str(program % cards), taking(need / memory)) for program in range(programs)]
+
+
+def forgets_the_context(programs, cards, need, memory):
+    """As the official solution once did, but for a part that was 5 % larger."""
+    return [(str(program % cards), taking(need / memory)) for program in range(programs)] if need <= memory else None
+
+
+def forgets_the_others(programs, cards, need, memory):
+    if need + (49 << 20) > memory:
+        return None
+    return [(str(program % cards), taking(need / memory)) for program in range(programs)]
 
 
 def runs_out_of_cards(programs, cards, need, memory):
-    return [(str(program), taking(1.05 * need / memory)) for program in range(programs)] if need < memory else None
+    return (
+        [(str(program), taking(need / memory)) for program in range(programs)]
+        if fit(programs, cards, need, memory)
+        else None
+    )
 
 
 def all_on_the_first_card(programs, cards, need, memory):
-    return [(None, taking(1.05 * need / memory)) for _ in range(programs)] if need < memory else None
+    return [(None, taking(need / memory)) for _ in range(programs)] if fit(programs, cards, need, memory) else None
 
 
 def takes_all(programs, cards, need, memory):
-    return [(str(program % cards), tf.ConfigProto()) for program in range(programs)] if need < memory else None
+    return (
+        [(str(program % cards), tf.ConfigProto()) for program in range(programs)]
+        if fit(programs, cards, need, memory)
+        else None
+    )
 
 
 def leaves_no_room_for_contexts(programs, cards, need, memory):
     beside = -(-programs // cards)
-    return [(str(program % cards), taking(1 / beside)) for program in range(programs)] if need < memory else None
+    return (
+        [(str(program % cards), taking(1 / beside)) for program in range(programs)]
+        if fit(programs, cards, need, memory)
+        else None
+    )
