@@ -81,19 +81,28 @@ def _swap_last(tensor: Tensor, axis: Any, last: Tensor, name: str | None = "tran
 # -- cross entropies ----------------------------------------------------------------------------------
 
 
-def _need_both(function: str, labels: Any, logits: Any) -> None:
+def _need_both_by_name(function: str, sentinel: Any, labels: Any, logits: Any) -> None:
+    """Raises ValueError, with TensorFlow 1.15's text: programs written before 1.0 pass (logits, labels) by place."""
+    if sentinel is not None:
+        raise ValueError(f"Only call `{function}` with named arguments (labels=..., logits=..., ...)")
     if labels is None or logits is None:
-        raise ValueError(
-            f"Both `labels` and `logits` must be provided for {function}Received: labels={labels} and logits={logits}"
-        )
+        raise ValueError("Both labels and logits must be provided.")
 
 
 def softmax_cross_entropy_with_logits(
-    labels: Any = None, logits: Any = None, dim: int = -1, name: str | None = None, axis: int | None = None
+    _sentinel: None = None,
+    labels: Any = None,
+    logits: Any = None,
+    dim: int = -1,
+    name: str | None = None,
+    axis: int | None = None,
 ) -> Tensor:
-    """The loss of each example for a distribution over classes; no gradient flows into `labels`."""
+    """The loss of each example for a distribution over classes; no gradient flows into `labels`.
+
+    Raises ValueError unless both `labels` and `logits` are given, by name.
+    """
     dim = renamed("axis", axis, "dim", dim if axis is None else None)
-    _need_both("softmax_cross_entropy_with_logits", labels, logits)
+    _need_both_by_name("softmax_cross_entropy_with_logits", _sentinel, labels, logits)
     with name_scope(name, "softmax_cross_entropy_with_logits_sg", [logits, labels]) as scope:
         labels = array.stop_gradient(labels, name="labels_stop_gradient")
     return softmax_cross_entropy_with_logits_v2(labels, logits, axis=dim, name=scope)
@@ -146,9 +155,14 @@ def _as_matrix(logits: Tensor) -> Tensor:
     return matrix
 
 
-def sparse_softmax_cross_entropy_with_logits(labels: Any = None, logits: Any = None, name: str | None = None) -> Tensor:
-    """The loss of each example for labels that are class numbers."""
-    _need_both("sparse_softmax_cross_entropy_with_logits", labels, logits)
+def sparse_softmax_cross_entropy_with_logits(
+    _sentinel: None = None, labels: Any = None, logits: Any = None, name: str | None = None
+) -> Tensor:
+    """The loss of each example for labels that are class numbers.
+
+    Raises ValueError unless both `labels` and `logits` are given, by name.
+    """
+    _need_both_by_name("sparse_softmax_cross_entropy_with_logits", _sentinel, labels, logits)
     with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]):
         labels, logits = convert_to_tensor(labels), convert_to_tensor(logits)
         precise = casting.cast(logits, dtypes.float32) if logits.dtype == dtypes.float16 else logits
@@ -188,9 +202,14 @@ def _check_sparse_shapes(labels: TensorShape, logits: TensorShape) -> None:
         )
 
 
-def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None, name: str | None = None) -> Tensor:
-    """The loss of each of many yes-or-no questions: max(x, 0) - x·z + log(1 + exp(-|x|))."""
-    _need_both("sigmoid_cross_entropy_with_logits", labels, logits)
+def sigmoid_cross_entropy_with_logits(
+    _sentinel: None = None, labels: Any = None, logits: Any = None, name: str | None = None
+) -> Tensor:
+    """The loss of each of many yes-or-no questions: max(x, 0) - x·z + log(1 + exp(-|x|)).
+
+    Raises ValueError unless both `labels` and `logits` are given, by name.
+    """
+    _need_both_by_name("sigmoid_cross_entropy_with_logits", _sentinel, labels, logits)
     with name_scope(name, "logistic_loss", [logits, labels]) as scope:
         logits = convert_to_tensor(logits, name="logits")
         labels = convert_to_tensor(labels, name="labels")

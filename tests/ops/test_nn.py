@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+
 import numpy as np
 import pytest
 
@@ -51,6 +54,39 @@ def test_labels_get_no_gradient_in_the_old_function():
     new = tf.nn.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits)
     assert tf.gradients(old, labels) == [None]
     assert tf.gradients(new, labels) != [None]
+
+
+CROSS_ENTROPIES = {
+    "sigmoid_cross_entropy_with_logits": ["_sentinel", "labels", "logits", "name"],
+    "softmax_cross_entropy_with_logits": ["_sentinel", "labels", "logits", "dim", "name", "axis"],
+    "sparse_softmax_cross_entropy_with_logits": ["_sentinel", "labels", "logits", "name"],
+}
+
+
+@pytest.mark.parametrize("name", CROSS_ENTROPIES)
+def test_cross_entropies_take_labels_and_logits_by_name_only(name):
+    """As in TensorFlow 1.0 to 1.15, whose text this is; TensorFlow 2.21 has dropped the sentinel."""
+    entropy = getattr(tf.nn, name)
+    labels = np.array([1]) if name.startswith("sparse") else np.array([[0.25, 0.75]])
+    logits = np.array([[1.0, 2.0]])
+    assert list(inspect.signature(entropy).parameters) == CROSS_ENTROPIES[name]
+    by_place = f"Only call `{name}` with named arguments (labels=..., logits=..., ...)"
+    for given in [(logits, labels), (labels, logits), (logits, labels, "loss"), (logits,)]:
+        with pytest.raises(ValueError, match=f"^{re.escape(by_place)}$"):
+            entropy(*given)
+    with pytest.raises(ValueError, match=f"^{re.escape(by_place)}$"):
+        entropy(logits, labels=labels, logits=logits)
+    for part in [{}, {"labels": labels}, {"logits": logits}]:
+        with pytest.raises(ValueError, match=r"^Both labels and logits must be provided\.$"):
+            entropy(**part)
+    named, after_none = run(entropy(labels=labels, logits=logits), entropy(None, labels, logits))
+    np.testing.assert_array_equal(named, after_none)
+
+
+def test_newer_cross_entropies_take_labels_and_logits_by_place():
+    dense = run(tf.nn.softmax_cross_entropy_with_logits_v2([[0.0, 1.0]], [[1.0, 2.0]]))
+    weighted = run(tf.nn.weighted_cross_entropy_with_logits([0.0], [1.0], 2.0))
+    np.testing.assert_allclose([*dense, *weighted], [np.log1p(np.exp(-1)), np.log1p(np.exp(1))], rtol=1e-6)
 
 
 def test_second_derivative_of_a_cross_entropy():
