@@ -292,14 +292,13 @@ class WorkerService:
     def _register_graph(self, data: bytes, call: Call) -> bytes:
         request = worker_messages.RegisterGraphRequest.FromString(data)
         session = self._session(request)
-        nodes = nodes_of(request.graph_def)
-        graph_handle = self._worker.register_graph(request.session_handle, nodes)
-        session.graphs[graph_handle] = nodes
+        graph_handle = self._worker.register_graph(request.session_handle, nodes_of(request.graph_def))
+        session.graphs.add(graph_handle)
         return worker_messages.RegisterGraphResponse(graph_handle=graph_handle).SerializeToString()
 
     def _deregister_graph(self, data: bytes, call: Call) -> bytes:
         request = worker_messages.DeregisterGraphRequest.FromString(data)
-        self._session(request).graphs.pop(request.graph_handle, None)
+        self._session(request).graphs.discard(request.graph_handle)
         self._worker.deregister_graph(request.session_handle, request.graph_handle)
         return worker_messages.DeregisterGraphResponse().SerializeToString()
 
@@ -331,8 +330,8 @@ class WorkerService:
         if trace is not None:
             trace.write(response.step_stats)
         if request.exec_opts.record_partition_graphs:
-            nodes = self._session(request).graphs[request.graph_handle]
-            response.partition_graph.add().CopyFrom(nodes_to_proto(nodes))
+            for executor in self._worker.graphs.executors(request.graph_handle):
+                response.partition_graph.add().CopyFrom(nodes_to_proto(executor.nodes))
         return self._received(request, call)
 
     def _received(self, request: Any, call: Call) -> list[tuple[str, Any]]:
@@ -420,7 +419,7 @@ class _WorkerSession:
     def __init__(self, master: str, incarnation: int) -> None:
         self.master = master
         self.incarnation = incarnation
-        self.graphs: dict[str, Sequence[Node]] = {}  # by graph handle
+        self.graphs: set[str] = set()  # their handles
 
 
 class _PartialStep(NamedTuple):

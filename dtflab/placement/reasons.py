@@ -1,11 +1,11 @@
-"""Why the placer put a node where it is, in a sentence that a reader can check against the program."""
+"""Where the placer put a node, for the log, and why, in a sentence that a reader can check against the program."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dtflab.graph import device_spec
+from dtflab.graph import device_spec, op_registry
 from dtflab.graph.node import Node
 from dtflab.placement.colocation_graph import ColocationGraph, Group
 from dtflab.placement.placement_errors import types_of
@@ -33,6 +33,18 @@ def reasons_of(where: Mapping[str, str], names: Iterable[str], placer: Any) -> d
     said = getattr(where, "reasons", {})
     own = f"placed by the program's own placer {getattr(placer, '__name__', placer)}"
     return {name: said.get(name, own) for name in names}
+
+
+def log_placement(nodes: Iterable[Node], placed_before: Mapping[str, Node]) -> None:
+    """Print where the nodes of a graph are, in the order of TensorFlow's placer (`log_device_placement`).
+
+    It leaves sources of data for last, to put them beside their reader, unless one with state has its place already.
+    """
+
+    def comes_last(node: Node) -> bool:
+        return node.is_source() and not (node.name in placed_before and op_registry.get(node.op).stateful)
+
+    print(*(f"{n.name}: ({n.op}): {n.device}\n" for n in sorted(nodes, key=comes_last)), sep="", end="", flush=True)
 
 
 class Reasons:

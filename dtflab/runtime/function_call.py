@@ -19,7 +19,7 @@ from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.inlining import inline
 from dtflab.machine.clock import Clock
 from dtflab.runtime.executor import Executor
-from dtflab.runtime.partition import partition
+from dtflab.runtime.partition import partition_by_device
 from dtflab.runtime.rendezvous import DEAD, Rendezvous, StepRendezvous, fetched
 from dtflab.runtime.runner import Step
 
@@ -43,8 +43,7 @@ class FunctionCall:
         self._context = context
         self._kernel_state: dict[str, Any] = {}
         nodes = [node.replace(device=device.name) for node in inline(function.nodes)]
-        incarnations = {device.name: device.incarnation}
-        parts = partition(nodes, lambda node: node.device, incarnations, by_memory=True)
+        parts = partition_by_device(nodes, {device.name: device.incarnation})
         self._executor = Executor(parts.get(device.name, []), device)
 
     def __call__(self, values: Sequence[Any], ctx: StepContext | None = None) -> list[Any]:

@@ -17,7 +17,7 @@ from dtflab.graph.node import Node
 from dtflab.machine.console import say
 from dtflab.runtime.executor import Executor
 from dtflab.runtime.function_call import FunctionCall
-from dtflab.runtime.partition import partition
+from dtflab.runtime.partition import partition_by_device
 from dtflab.runtime.rendezvous import StepRendezvous
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class GraphMgr:
     def register(self, nodes: Sequence[Node]) -> str:
         """Split a partition by the devices of this task, bind it, and return its handle."""
         incarnations = {name: device.incarnation for name, device in self._devices.items()}
-        parts = partition(inline(nodes), lambda node: node.device, incarnations, by_memory=True)
+        parts = partition_by_device(inline(nodes), incarnations)
         executors = []
         for name, part in parts.items():
             if name not in self._devices:

@@ -13,10 +13,10 @@ import contextlib
 import random
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dtflab.graph import device_spec, errors, op_registry
+from dtflab.graph import device_spec, errors
 from dtflab.graph.client import merged
 from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.inlining import inline
@@ -26,9 +26,9 @@ from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.step_stats import StepStatsCollector
 from dtflab.placement import own_placer
 from dtflab.placement.control_loops import spread_loops
-from dtflab.placement.reasons import reasons_of
+from dtflab.placement.reasons import log_placement, reasons_of
 from dtflab.runtime.partial_run import PartialRun
-from dtflab.runtime.partition import partition
+from dtflab.runtime.partition import partition, partition_by_device
 from dtflab.runtime.placer import Placer, place
 from dtflab.runtime.prune import prune
 from dtflab.runtime.rendezvous import DEAD, fetched
@@ -215,7 +215,7 @@ class MasterSession:
             self.reasons |= reasons_of(where, new, self._placer)
             before, self._nodes, self._asked = self._nodes, {**self._nodes, **new}, graph
             if self._config.log_device_placement:
-                _log_placement(self._nodes.values(), before)
+                log_placement(self._nodes.values(), before)
 
     def placed(self, fetches: Sequence[str] = (), targets: Sequence[str] = ()) -> list[Node]:
         """The placed graph, or the part of it that `fetches` and `targets` need."""
@@ -379,8 +379,9 @@ class MasterSession:
         if options is not None and options.output_partition_graphs:
             from dtflab.graph.graph_def import nodes_to_proto
 
-            for part in signature.parts.values():
-                metadata.partition_graphs.add().CopyFrom(nodes_to_proto(part))
+            for of_task in signature.parts.values():
+                for of_device in partition_by_device(of_task, self._incarnations).values():
+                    metadata.partition_graphs.add().CopyFrom(nodes_to_proto(of_device))
 
     def close(self, error: errors.OpError | None = None) -> None:
         """End the steps that run, refuse new ones, let go of partitions and kernel state on every task."""
@@ -408,15 +409,3 @@ def _ignoring_lost_tasks(call: Callable[..., None], *args: Any) -> None:
     """A task that is gone has nothing left to release."""
     with contextlib.suppress(errors.UnavailableError, errors.AbortedError, errors.CancelledError):
         call(*args)
-
-
-def _log_placement(nodes: Iterable[Node], placed_before: Mapping[str, Node]) -> None:
-    """Print the whole graph's placement in the order of TensorFlow's placer.
-
-    It leaves sources of data for last, to put them beside their reader, unless one with state has its place already.
-    """
-
-    def comes_last(node: Node) -> bool:
-        return node.is_source() and not (node.name in placed_before and op_registry.get(node.op).stateful)
-
-    print(*(f"{n.name}: ({n.op}): {n.device}\n" for n in sorted(nodes, key=comes_last)), sep="", end="", flush=True)

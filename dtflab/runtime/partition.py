@@ -43,6 +43,11 @@ def partition(
     return cut.parts
 
 
+def partition_by_device(nodes: Sequence[Node], incarnations: Mapping[str, int]) -> dict[str, list[Node]]:
+    """Split a task's part as its worker runs it: by device, and between the memories of a GPU."""
+    return partition(nodes, lambda node: node.device, incarnations, by_memory=True)
+
+
 def _on_gpu(node: Node) -> bool:
     return "/device:GPU:" in node.device
 

@@ -32,7 +32,7 @@ from dtflab.hardware.workload import BATCH, measured as took, tensor_bytes
 from dtflab.placement.control_loops import spread_loops
 from dtflab.placement.own_placer import check, placer_named
 from dtflab.runtime.executor import FOLDED
-from dtflab.runtime.partition import partition
+from dtflab.runtime.partition import partition, partition_by_device
 from dtflab.runtime.placer import place
 from dtflab.runtime.prune import prune
 
@@ -334,7 +334,7 @@ def planned(
     placed = {node.name: node.replace(device=where[node.name]) for node in nodes}
     fed = [f"{node.name}:0" for node in nodes if node.op in ("Placeholder", "PlaceholderWithDefault")]
     kept = spread_loops(prune(placed, fed, fetches, targets, f"{master}/device:CPU:0"))
-    by_task = _cut(kept, lambda node: device_spec.task_name(node.device))
+    by_task = partition(kept, lambda node: device_spec.task_name(node.device), _incarnations(kept))
     step = StepGraph([node for part in by_task.values() for node in _by_device(part)], master, None, {})
     known = {name: graph.get_tensor_by_name(name).shape for name in fed}
     shapes = [shape.as_list() for shape in known.values() if shape.rank]
@@ -351,13 +351,15 @@ def _arguments(nodes: Iterable[Node], known: Mapping[str, TensorShape]) -> Itera
             yield node, shapes[node.attrs["index"]]
 
 
-def _cut(nodes: Sequence[Node], location: Any, by_memory: bool = False) -> dict[str, list[Node]]:
-    return partition(nodes, location, {node.device: 0 for node in nodes}, by_memory)
-
-
 def _by_device(part: Sequence[Node]) -> list[Node]:
     """A task's part as its worker cuts it (`graph_mgr`)."""
-    return [node for own in _cut(inline(part), lambda node: node.device, True).values() for node in own]
+    parts = partition_by_device(inline(part), _incarnations(part))
+    return [node for own in parts.values() for node in own]
+
+
+def _incarnations(nodes: Sequence[Node]) -> dict[str, int]:
+    """In a model all devices are in their first life."""
+    return dict.fromkeys((node.device for node in nodes), 0)
 
 
 def _sizes(step: StepGraph, known: Mapping[str, TensorShape], batch: int) -> dict[str, list[Sizes]]:

@@ -20,7 +20,7 @@ from dtflab.machine.devices import Device
 from dtflab.placement.control_loops import spread_loops
 from dtflab.placement.reasons import Placement
 from dtflab.runtime.executor import Executor
-from dtflab.runtime.partition import partition
+from dtflab.runtime.partition import partition, partition_by_device
 from dtflab.runtime.placer import place
 from dtflab.runtime.prune import prune
 from dtflab.runtime.session import BaseSession
@@ -134,7 +134,7 @@ def placed_by_rules(session: BaseSession, devices: Sequence[str], task: str) -> 
 def _executors(nodes: Sequence[Node], devices: Mapping[str, int]) -> list[Executor]:
     """The partitions as the workers make them: the master cuts by task, each worker its part by device."""
     tasks = partition(nodes, lambda node: task_name(node.device), devices)
-    parts = [partition(part, lambda node: node.device, devices, by_memory=True) for part in tasks.values()]
+    parts = [partition_by_device(part, devices) for part in tasks.values()]
     return [Executor(part, Device(name)) for by_device in parts for name, part in by_device.items()]
 
 

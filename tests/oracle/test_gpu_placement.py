@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -492,3 +493,28 @@ def test_what_is_in_host_memory(tensorflow):
                     seen.add((node.op, "output", other.inputs[0][1] in outputs))
     assert len(seen) > 60
     assert {("AddV2", "input", True), ("AddV2", "input", False), ("Cast", "output", False)} <= seen
+
+
+def on_both_gpus(tf):
+    with tf.device("/job:t/cpu:0"):
+        x = tf.identity(tf.constant([[1.0, 2.0]]))
+    with tf.device("/job:d/task:1/gpu:0"):
+        y = tf.reshape(x, tf.cast(x, tf.int32)[0])  # the shape is made on the card and read on the host
+    with tf.device("/job:d/task:1/gpu:1"):
+        z = tf.square(y)
+    with tf.device("/job:d/task:1/cpu:0"):
+        return [tf.identity(z)]
+
+
+def test_a_task_of_dtflab_reports_a_graph_for_each_of_its_devices(tensorflow):
+    """TensorFlow's master cuts by task, and between the memories of a GPU; the task itself cuts by device."""
+    parts = tensorflow.partitions(on_both_gpus, (1,))
+    devices = [{node.device.partition("/replica:0/")[2] for node in part.node} for part in parts]
+    there = [f"task:1/device:{device}" for device in ("CPU:0", "GPU:0", "GPU:1")]
+    assert sorted(map(sorted, devices)) == [["task:0/device:CPU:0"], *([device] for device in there)]
+    (first,) = (part for part in parts if part.node[0].device.endswith("GPU:0"))
+    assert Counter(node.op for node in first.node if node.op.startswith("_")) == {
+        "_Send": 2,
+        "_Recv": 1,
+        "_HostRecv": 1,
+    }

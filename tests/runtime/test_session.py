@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -320,9 +321,35 @@ def test_partition_graphs():
         a = tf.constant(1.0, name="a")
     b = tf.negative(a, name="b")
     metadata = tf.RunMetadata()
-    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 3})) as session:
         session.run(b, options=tf.RunOptions(output_partition_graphs=True), run_metadata=metadata)
-    assert {n.name for graph in metadata.partition_graphs for n in graph.node} == {"a", "b", "_retval_b_0_0"}
+    graphs = [[(n.name.rpartition("/")[2], n.op, n.device[-5:]) for n in g.node] for g in metadata.partition_graphs]
+    assert graphs == [
+        [("a", "Const", "CPU:1"), ("send", "_Send", "CPU:1")],
+        [("recv", "_Recv", "CPU:0"), ("b", "Neg", "CPU:0"), ("_retval_b_0_0", "_Retval", "CPU:0")],
+    ]
+
+
+def test_partition_graphs_of_gpus():
+    """One for each card, with what crosses between its two memories: as the parts that the executors have."""
+    with tf.Cluster(worker=1, gpus=3) as cluster:
+        with tf.device("/cpu:0"):
+            x = tf.placeholder(tf.float32, [2, 2])
+        y = x
+        for i in range(3):
+            with tf.device(f"/gpu:{i}"):
+                y = tf.reshape(tf.matmul(y, y), tf.cast([2.0, 2.0], tf.int32))  # made on the card, read on the host
+        metadata, options = tf.RunMetadata(), tf.RunOptions(output_partition_graphs=True)
+        with tf.Session(cluster.target) as session:
+            session.run(y, {x: np.eye(2)}, options=options, run_metadata=metadata)
+            (graphs,) = session._master._workers["/job:worker/replica:0/task:0"]().graphs._graphs.values()
+    assert [[n.name for n in graph.node] for graph in metadata.partition_graphs] == [
+        [node.name for node in executor.nodes] for executor in graphs
+    ]
+    parts = {graph.node[0].device[-5:]: Counter(n.op for n in graph.node) for graph in metadata.partition_graphs}
+    assert sorted(parts) == ["CPU:0", "GPU:0", "GPU:1", "GPU:2"] and len(metadata.partition_graphs) == 4
+    for gpu in ("GPU:0", "GPU:1", "GPU:2"):
+        assert [parts[gpu][op] for op in ("_Recv", "_Send", "_HostRecv", "_HostSend")] == [1, 2, 1, 0]
 
 
 def test_log_device_placement(capfd):
