@@ -31,6 +31,8 @@ def glob(pattern: str) -> list[str]:
 
 def _children(folder: str, pattern: str) -> list[str]:
     """What is in `folder` under a name that matches."""
+    if len(pattern) > _LONGEST:
+        return []
     matches = re.compile(_regex(pattern), re.S).fullmatch
     try:
         return sorted(folder + name for name in os.listdir(folder) if matches(name))
@@ -38,18 +40,26 @@ def _children(folder: str, pattern: str) -> list[str]:
         return []
 
 
+_LONGEST = 4096  # of a path, on Linux
 _TERM = re.compile(
-    r"\\(?P<plain>.)|(?P<star>\*)|(?P<one>\?)|\[(?P<not>[\^!]?)(?P<set>\]?(?:\\.|[^\]\\])*)\]|(?P<other>.)"
+    r"\\(?P<plain>.)|(?P<one>\?)|\[(?P<not>[\^!]?)(?P<set>(?:\\.|[^\\])(?:\\.|[^\]\\])*)\]|(?P<other>.)", re.S
 )
 
 
 def _regex(pattern: str) -> str:
-    return "".join(map(_term, _TERM.finditer(pattern)))
+    """Each part between two stars is taken where it first fits, for good: no pattern tries all ways."""
+    parts = [""]
+    for term in _TERM.finditer(pattern):
+        if term["other"] == "*":
+            parts.append("")
+        else:
+            parts[-1] += _term(term)
+    first, *others = parts
+    middle = "".join(f"(?>[^/]*?{part})" for part in others[:-1])
+    return f"{first}{middle}[^/]*{others[-1]}" if others else first
 
 
 def _term(term: re.Match[str]) -> str:
-    if term["star"]:
-        return "[^/]*"
     if term["one"]:
         return "[^/]"
     if term["set"] is not None:

@@ -64,9 +64,9 @@ Data sets: `dataset` (as a value), `dataset_sources`, `dataset_files`, `dataset_
 Sparse tensors: `sparse_tensor`, `sparse` and `sparse_arithmetic` (functions), `sparse_math` (sums and products),
 `sparse_places` (elements moved), `sparse_segments`, `sparse_messages` and `sparse_tensors_map` (through queues).
 
-Text, bytes, files: `strings`, `substrings`, `regex`, `string_hash`, `as_string`, `encoding`, `decoding`, `numerals`
-(text → numbers), `csv`, `file_ops`, `image` (PNG), `serializing`; Examples: `features`, `parsing`, `example`,
-`example_values`, `sequence_example`.
+Text, bytes, files: `strings`, `substrings`, `regex` with `backtracking`, `string_hash`, `as_string`, `encoding`,
+`decoding`, `numerals` (text → numbers), `csv`, `file_ops`, `image` (PNG), `serializing`; Examples: `features`,
+`parsing`, `example`, `example_values`, `sequence_example`.
 
 Images: `image_flips`, `image_crops`, `image_dtype`, `image_adjusting` with the ops in `image_colors`, `image_resizing`
 with those in `image_resize` over `resampling`, `image_boxes`, `image_measures`; `image_checks`.

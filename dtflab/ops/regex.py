@@ -1,13 +1,16 @@
 """Regular expressions: does all of a string match one, and what is put in the place of what matches.
 
-Stands for `core/kernels/{regex_full_match,regex_replace}_op.cc`. Left out: RE2; Python's `re` reads the expressions,
-which knows more. What RE2 does otherwise is done here: texts are UTF-8, character classes are ASCII, nothing empty
-matches where a match has just ended.
+Stands for `core/kernels/{regex_full_match,regex_replace}_op.cc`. RE2 matches, as in TensorFlow, where the package
+google-re2 is installed: in linear time, whatever the pattern. Elsewhere `backtracking.py` has Python's `re` match what
+it can match like RE2 and in bounded time, and refuses the rest. Rewriting is the same for both.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,26 +19,63 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops import shapes
+from dtflab.ops import backtracking, shapes
 from dtflab.ops.messages import invalid
 from dtflab.ops.substrings import each
 
 
-def _text(data: bytes) -> str:
-    """As characters; bytes that are no UTF-8 stay what they are."""
-    return data.decode(errors="surrogateescape")
-
-
-def _expression(pattern: bytes) -> re.Pattern[str]:
+@functools.cache
+def _re2() -> Any:
+    """The package google-re2, or None."""
     try:
-        return re.compile(_text(pattern), re.ASCII)
-    except re.error as error:
-        raise invalid(f"Invalid pattern: {pattern.decode(errors='replace')}, error: {error}") from None
+        import re2
+    except ImportError:
+        return None
+    return re2
 
 
-def _match(pattern: bytes, values: Any) -> Any:
-    expression = _expression(pattern)
-    return each(values, lambda item: expression.fullmatch(_text(item)) is not None, np.bool_)
+class _RE2:
+    """A pattern compiled by RE2, over bytes."""
+
+    def __init__(self, pattern: bytes) -> None:
+        options = _re2().Options()
+        options.log_errors = False  # they are raised
+        try:
+            compiled = _re2().compile(pattern, options)
+        except _re2().error as error:
+            raise backtracking.InvalidPattern(error.args[0].decode(errors="replace")) from None
+        self.groups = compiled.groups
+        self.search = compiled.search
+        self.fullmatch = compiled.fullmatch
+
+    def text(self, item: bytes, whole: bool) -> bytes:
+        return item
+
+
+@functools.lru_cache(maxsize=256)
+def _expression(pattern: bytes) -> Any:
+    return (_RE2 if _re2() else backtracking.Expression)(pattern)
+
+
+def _with(op_name: str, pattern: bytes, work: Callable[[Any], Any]) -> Any:
+    """`work(expression)`; InvalidArgumentError for a pattern that is wrong, or that only RE2 can match safely."""
+    shown = pattern.decode(errors="replace")
+    try:
+        return work(_expression(pattern))
+    except backtracking.InvalidPattern as error:
+        raise invalid(f"Invalid pattern: {shown}, error: {error}") from None
+    except backtracking.NeedsRE2 as error:
+        raise invalid(
+            f"{op_name} can't match the pattern {shown} with Python's re: {error}. Install RE2, which TensorFlow uses "
+            "(pip install google-re2), or write the pattern in another way."
+        ) from None
+
+
+def _match(op_name: str, pattern: bytes, values: Any) -> Any:
+    def match(expression: Any) -> Any:
+        return each(values, lambda item: expression.fullmatch(expression.text(item, whole=True)) is not None, np.bool_)
+
+    return _with(op_name, pattern, match)
 
 
 def _scalar_second(operation: Any) -> list[TensorShape]:
@@ -50,7 +90,7 @@ class StaticRegexFullMatch(Op):
     infer = shapes.unchanged
 
     def bind(node, xp):
-        return lambda values: _match(node["pattern"], values)
+        return lambda values: _match(node.op, node["pattern"], values)
 
 
 @op("RegexFullMatch(input: string, pattern: string) -> (output: bool)")
@@ -58,35 +98,61 @@ class RegexFullMatch(Op):
     infer = _scalar_second
 
     def bind(node, xp):
-        return lambda values, pattern: _match(pattern.item(), values)
+        return lambda values, pattern: _match(node.op, pattern.item(), values)
 
 
-_REFERENCE = re.compile(r"\\(.?)", re.DOTALL)
+_REFERENCE = re.compile(rb"\\(.?)", re.DOTALL)
 
 
-def _replace(pattern: bytes, rewrite: bytes, everywhere: bool, values: Any) -> Any:
-    expression, new = _expression(pattern), _text(rewrite)
-    for reference in _REFERENCE.findall(new):
-        if reference != "\\" and not (reference.isdigit() and int(reference) <= expression.groups):
-            raise invalid(f"Invalid rewrite: {new!r} refers to '\\{reference}'; it may refer to \\0 (the match), "
-                          f"the {expression.groups} groups of the pattern, and \\\\ (a backslash).")  # fmt: skip
+def _pieces(rewrite: bytes, groups: int) -> list[bytes | int]:
+    """What stands in a rewrite: texts, and numbers of groups."""
+    pieces: list[bytes | int] = list(_REFERENCE.split(rewrite))
+    for i, reference in enumerate(_REFERENCE.findall(rewrite)):
+        if reference.isdigit() and int(reference) <= groups:
+            pieces[2 * i + 1] = int(reference)
+        elif reference != b"\\":
+            raise invalid(
+                f"Invalid rewrite: {rewrite.decode(errors='replace')!r} refers to "
+                f"'\\{reference.decode(errors='replace')}'; it may refer to \\0 (the match), the {groups} groups of "
+                "the pattern, and \\\\ (a backslash)."
+            )
+    return pieces
 
-    def written(match: re.Match[str]) -> str:
-        return _REFERENCE.sub(lambda m: "\\" if m[1] == "\\" else match[int(m[1])] or "", new)
 
-    def replaced(item: bytes) -> bytes:
-        text, end = _text(item), 0
-        pieces: list[str] = []
-        for match in expression.finditer(text):
-            if match.end() == match.start() == end and pieces:
-                continue
-            pieces += [text[end : match.start()], written(match)]
-            end = match.end()
-            if not everywhere:
-                break
-        return "".join([*pieces, text[end:]]).encode(errors="surrogateescape")
+def _rewritten(expression: Any, item: bytes, pieces: list[bytes | int], everywhere: bool) -> bytes:
+    """`RE2::GlobalReplace`, or `RE2::Replace` of the first match."""
+    text = expression.text(item, whole=False)
+    found: list[Any] = []
+    at, end = 0, -1  # where to search, where the last match ended
+    while at <= len(text) and (match := expression.search(text, at)):
+        found.append(text[at : match.start()])
+        if match.start() == match.end() == end:  # nothing empty matches where a match has just ended
+            found.append(_character(text, end))
+            at += max(1, len(found[-1]))
+            continue
+        found += [match[piece] or b"" if isinstance(piece, int) else piece for piece in pieces]
+        at = end = match.end()
+        if not everywhere:
+            break
+    found.append(text[at:])
+    return b"".join(part if isinstance(part, bytes) else part.encode() for part in found)
 
-    return each(values, replaced)
+
+def _character(text: Any, at: int) -> Any:
+    """What is not searched again: a character, of bytes its UTF-8, or else one byte."""
+    for size in range(2, 5) if isinstance(text, bytes) else ():
+        with contextlib.suppress(UnicodeDecodeError):
+            if len(text[at : at + size].decode()) == 1:
+                return text[at : at + size]
+    return text[at : at + 1]
+
+
+def _replace(op_name: str, pattern: bytes, rewrite: bytes, everywhere: bool, values: Any) -> Any:
+    def replace(expression: Any) -> Any:
+        pieces = _pieces(rewrite, expression.groups)
+        return each(values, lambda item: _rewritten(expression, item, pieces, everywhere))
+
+    return _with(op_name, pattern, replace)
 
 
 @op("""StaticRegexReplace(input: string) -> (output: string)
@@ -98,7 +164,7 @@ class StaticRegexReplace(Op):
 
     def bind(node, xp):
         pattern, rewrite, everywhere = node["pattern"], node["rewrite"], node["replace_global"]
-        return lambda values: _replace(pattern, rewrite, everywhere, values)
+        return lambda values: _replace(node.op, pattern, rewrite, everywhere, values)
 
 
 @op("""RegexReplace(input: string, pattern: string, rewrite: string) -> (output: string)
@@ -109,7 +175,7 @@ class RegexReplace(Op):
 
     def bind(node, xp):
         everywhere = node["replace_global"]
-        return lambda values, pattern, rewrite: _replace(pattern.item(), rewrite.item(), everywhere, values)
+        return lambda values, pattern, rewrite: _replace(node.op, pattern.item(), rewrite.item(), everywhere, values)
 
 
 # -- what programs call -----------------------------------------------------------------------------------------------
