@@ -31,6 +31,44 @@ def test_a_client_of_another_process_sees_its_own_calls():
     ]
 
 
+def of_kind(picture, method):
+    """The rows of the table of calls and bytes: from, to, times, bytes."""
+    return sorted(row[1:] for row in picture.tables[0][2] if row[0] == method)
+
+
+def matrix_to(*workers):
+    """A 4×4 matrix of float32 on ps, 64 bytes, and what each worker makes of it."""
+    with tf.device("/job:ps"):
+        matrix = tf.Variable(tf.ones([4, 4]), name="matrix")
+    made = []
+    for worker in workers:
+        with tf.device(worker):
+            made.append(matrix + 1.0)
+    return matrix, made
+
+
+def test_the_bytes_of_a_matrix_are_counted_once_for_each_worker_and_step():
+    matrix, made = matrix_to(*(f"/job:worker/task:{n}" for n in range(3)))
+    with tf.Cluster(ps=1, worker=3) as cluster, tf.Session(cluster.target) as sess:
+        sess.run(matrix.initializer)
+        before = len(cluster.calls())
+        with tf.watch() as seen:
+            sess.run(made)
+            sess.run(made)
+        picture = tf.viz.wire(seen)
+        pulled = [call.nbytes for call in cluster.calls()[before:] if call.method == "RecvTensor"]
+    assert of_kind(picture, "RecvTensor") == [
+        ["worker:0", "ps:0", 2, "128"],
+        ["worker:0", "worker:1", 2, "128"],
+        ["worker:0", "worker:2", 2, "128"],
+        ["worker:1", "ps:0", 2, "128"],
+        ["worker:2", "ps:0", 2, "128"],
+    ]
+    assert of_kind(picture, "RunStep") == [["client", "worker:0", 2, "384"]]
+    assert pulled == [64] * 10
+    assert "1.0 kB of tensors" in picture.sentence  # 2 × 8 × 64
+
+
 @pytest.fixture
 def over_the_wire(monkeypatch):
     """A cluster whose tasks are in this process and yet call each other over gRPC, as those of two processes do."""
@@ -63,3 +101,15 @@ def test_calls_that_come_over_the_wire_and_those_that_go_over_it(over_the_wire):
     assert pulled.nbytes > 400 and pulled.step == answered.step != 0
     assert pulled.turn < answered.turn < answered.answered < pulled.answered
     assert "RecvTensor" in str(tf.viz.wire(seen))
+
+
+def test_the_bytes_of_a_matrix_over_the_wire_are_those_of_its_message(over_the_wire):
+    matrix, made = matrix_to("/job:worker")
+    with tf.Session(over_the_wire.target) as sess:
+        sess.run(matrix.initializer)
+        with tf.watch() as seen:
+            sess.run(made)
+    ends = [call for call in seen.calls if call.method == "RecvTensor"]
+    assert [call.nbytes - call.sent for call in ends] == [64 + 16] * 2  # dtype and shape besides; seen at both ends
+    assert of_kind(tf.viz.wire(seen), "RecvTensor") == [["worker:0", "ps:0", 2, f"{sum(c.nbytes for c in ends):,}"]]
+    assert ["client", "worker:0", 1, "64"] in of_kind(tf.viz.wire(seen), "RunStep")

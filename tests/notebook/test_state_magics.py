@@ -52,8 +52,9 @@ def test_dtf_wire_runs_once_and_draws(model):
 def test_dtf_wire_draws_one_step_of_a_watch(model):
     model.run_cell("""with tf.watch() as seen:
     for _ in range(3): sess.run(y, {x: [1.0, 2.0]})""").raise_error()
-    assert re.search(r"RunStep +client +worker:0 +3 ", str(magic(model, "%dtf_wire seen", "whole")))
-    assert re.search(r"RunStep +client +worker:0 +1 ", str(magic(model, "%dtf_wire seen --step -1", "last")))
+    whole, last = (str(magic(model, f"%dtf_wire seen{step}", "p")) for step in ("", " --step -1"))
+    assert re.search(r"RunStep +client +worker:0 +3  48\n", whole)
+    assert re.search(r"RunStep +client +worker:0 +1  16\n", last)  # two float32 fed, two fetched
     assert "no step 7" in cell(model, "%dtf_wire seen --step 7")
     assert "--step x?" in cell(model, "%dtf_wire seen --step x")
 

@@ -124,6 +124,39 @@ def test_idle_counts_time_not_ops():
     assert band.idle == pytest.approx(0.4)
 
 
+def idle_in_percent(spans, total):
+    """Of `total` microseconds those in which no span runs: counted one by one."""
+    busy = {moment for start, end in spans for moment in range(start, end)}
+    return f"{100 * (total - len(busy)) / total:.0f}"
+
+
+def test_the_drawn_idle_of_devices_and_threads_is_that_of_the_trace():
+    total, names = 400, {0: "client", 1: "inter-op 1"}
+    ran = {  # by device and thread
+        PS: {0: [(0, 31), (17, 60)], 1: [(58, 90), (300, 303)]},
+        worker(0): {0: [(60, 331)], 1: [(70, 90), (90, 120)]},
+        worker(1): {0: [(100, 101)], 1: [(40, 399)]},
+        worker(2): {0: [(0, 400)], 1: [(5, 205)]},
+    }
+    stats = StepStats()
+    for device, threads in ran.items():
+        stats.MergeFrom(step(*((f"op{a}", a, b) for spans in threads.values() for a, b in spans), device=device))
+        stats.dev_stats[-1].thread_names.update(names)
+        for node, thread in zip(stats.dev_stats[-1].node_stats, (t for t in threads for _ in threads[t]), strict=True):
+            node.thread_id = thread
+    picture = viz.timeline(stats)
+    devices = [
+        idle_in_percent([span for spans in threads.values() for span in spans], total) for threads in ran.values()
+    ]
+    assert devices == ["77", "32", "10", "0"]
+    assert re.findall(r'class="s11 end b">(\d+) % idle<', picture.svg) == devices
+    assert re.findall(r'class="s11 end soft">(\d+) % idle<', picture.svg) == [
+        idle_in_percent(spans, total) for threads in ran.values() for spans in threads.values()
+    ]
+    assert re.findall(r"(\d+) % idle", picture.sentence) == devices
+    assert [line.split()[2] for line in str(picture).splitlines()[2:]] == devices
+
+
 def test_an_arrow_starts_where_the_tensor_was_made():
     bands = Bands(trace.read(traced(mlp())), 880)
     transfer = next(t for t in bands.trace.transfers if t.tensor == "layer1/weights/read")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -100,6 +101,22 @@ def test_what_can_not_be_seen_apart_is_drawn_together(question):
     together = [words for words, *_ in drawn if re.match(r"\d+ ops, ", words)]
     assert together and all(width >= 0.5 for *_, width in drawn)
     assert len(re.findall(r">\d+ % idle</text>", many.svg)) == 3
+
+
+def test_the_drawn_idle_of_a_device_is_that_of_its_spans(question):
+    one = question.run(workers=3)
+    picture = viz.what_if(one, devices=9)
+    expected = []
+    for device in (device for device, spans in one.schedule.spans.items() if spans):
+        moments = sorted({moment for span in one.schedule.spans[device] for moment in (span.start, span.end)})
+        busy = sum(
+            end - start
+            for start, end in itertools.pairwise(moments)
+            if any(span.start <= start and end <= span.end for span in one.schedule.spans[device])
+        )
+        expected.append(f"{100 * (1 - busy / one.makespan):.0f}")
+    assert len(expected) == 4
+    assert sorted(re.findall(r">(\d+) % idle</text>", picture.svg)) == sorted(expected)
 
 
 def test_it_says_how_much_is_not_drawn(question):

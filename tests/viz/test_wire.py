@@ -24,6 +24,32 @@ def test_a_step_is_drawn_from_its_request_to_its_answer():
     assert fits(picture)
 
 
+def test_bytes_are_counted_once_in_tables_text_arrows_and_summary():
+    picture = tf.viz.wire(seen_of([*a_step(7, 0.0, (W1, PS)), *a_step(8, 10.0)]))
+    kinds, each = (table[2] for table in picture.tables)
+    assert kinds == [
+        ["RunStep", "client", "worker:0", 2, "8"],
+        ["RunGraph", "worker:0", "worker:1", 2, "0"],
+        ["RunGraph", "worker:0", "ps:0", 1, "0"],
+        ["RecvTensor", "worker:0", "worker:1", 2, "800"],
+        ["RecvTensor", "worker:0", "ps:0", 1, "400"],
+    ]
+    assert [(row[2], row[4], row[5]) for row in each if row[5] != "0"] == [
+        ("RunStep", "worker:0", "4"), ("RecvTensor", "worker:1", "400"), ("RecvTensor", "ps:0", "400"),
+        ("RunStep", "worker:0", "4"), ("RecvTensor", "worker:1", "400"),
+    ]  # fmt: skip
+    assert [line.split()[0::4] for line in str(picture).splitlines()[2:]] == [[row[0], row[4]] for row in kinds]
+    assert "8 calls between 1 client and 3 tasks, 1.2 kB of tensors" in texts(picture)
+    sizes = [word.rpartition("  ")[2] for word in texts(picture) if word.endswith(" B")]
+    assert sizes == ["800 B", "4 B", "400 B", "4 B"]  # answers; the first carries two tensors
+
+
+def test_requests_and_answers_share_the_bytes_of_a_call():
+    fed = call(0.0, "RunStep", "client", W0, 1.0, 24, "y:0")._replace(sent=16)
+    words = texts(tf.viz.wire([fed]))
+    assert "RunStep  y:0  16 B" in words and "RunStep ended  8 B" in words
+
+
 def test_a_dot_says_where_an_arrow_to_both_sides_begins():
     both = [call(0.0, "RunGraph", W1, PS), call(0.0, "RunGraph", W1, W0)]
     assert "<circle" in tf.viz.wire(both).svg
