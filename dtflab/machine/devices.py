@@ -7,7 +7,6 @@ Rule: a device binds nodes to kernels over its array module, and holds the state
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from dtflab.graph.node import Node
 from dtflab.machine.clock import REAL, Clock, Pool
 from dtflab.machine.pools import IntraOpPool, inter_op_threads, intra_op_threads
 from dtflab.ops.blas import on_one_thread
+from dtflab.ops.entropy import from_system
 from dtflab.ops.forwarding import forwarding
 from dtflab.ops.resource_mgr import ResourceMgr
 
@@ -29,7 +29,7 @@ class Device:
         """`memory_limit`, in bytes, is what `list_devices` says; 256 MiB is what TensorFlow says of each CPU."""
         self.name = name
         self.type, _, self.index = name.rpartition("/device:")[2].partition(":")
-        self.incarnation = random.SystemRandom().getrandbits(63) | 1  # never 0
+        self.incarnation = from_system() >> 1 | 1  # never 0
         self.memory_limit = memory_limit
         self.xp = np
         self.resources = ResourceMgr()

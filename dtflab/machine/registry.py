@@ -17,7 +17,6 @@ import contextlib
 import json
 import mmap
 import os
-import random
 import struct
 import sys
 import threading
@@ -30,6 +29,7 @@ from dtflab.machine.clock import REAL
 from dtflab.machine.console import say
 from dtflab.machine.file_lock import FileLock
 from dtflab.machine.journal import CardEvent, Journal, checked
+from dtflab.ops.entropy import from_system
 
 CELLS = 3  # per claim: nanoseconds of kernels, bytes in use, the moment in virtual time (ns; 0: it runs in real time)
 _SLOTS = 1 << 14
@@ -120,7 +120,7 @@ class Registry:
         self._life: FileLock | None = None
         self._counters: memoryview | None = None
         self._free_slots: list[int] = []
-        self._base = folder / f"{self._pid}-{random.SystemRandom().getrandbits(32):08x}"
+        self._base = folder / f"{self._pid}-{from_system() >> 32:08x}"
         self._record = Record(self._pid, command_line(), life=self._base.with_suffix(".live"))
         self._told: set[Path] = set()
         self._journal = Journal(folder / "journal")

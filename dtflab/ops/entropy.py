@@ -1,9 +1,10 @@
-"""Entropy: numbers that nobody has asked to be repeatable, for random ops, queues and data sets without seeds.
+"""Entropy: numbers that need not be repeatable: ids, and the seeds of random ops, queues and data sets without seeds.
 
-Stands for `core/lib/random/random.h` (New64). In virtual time they come from the cluster's seed (`virtual/chance.py`),
-so that a run is the same every time, too.
+Stands for `core/lib/random/random.h` (New64). In virtual time these seeds come from the cluster's seed
+(`virtual/chance.py`), so that a run is the same every time.
 
-Rule: what makes random numbers asks here, never the system.
+Rules: what makes random numbers asks here, never the system. Each number is drawn when it is needed: a fork would copy
+a generator, and two processes would then give the same id to two steps, sessions or functions.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Draw = Callable[[], int]
 
 
 def from_system() -> int:
-    """64 bits that nobody can know."""
+    """64 bits that nobody can know and no other process draws, not even a fork."""
     return int.from_bytes(os.urandom(8))
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import secrets
 import traceback
 import weakref
 from collections.abc import Callable, Sequence
@@ -27,6 +26,7 @@ from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import _PACKAGE
 from dtflab.graph.scopes import get_default_graph
+from dtflab.ops.entropy import from_system
 from dtflab.ops.messages import dtype_text, invalid
 
 
@@ -35,12 +35,11 @@ class _Script:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         # The number is TensorFlow's; with the rest, a token of another process never names a function of this one.
-        self.token = f"pyfunc_{next(_numbers)}_{_THIS_PROCESS}"
+        self.token = f"pyfunc_{next(_numbers)}_{from_system():016x}"
         self.function = function
 
 
 _numbers = itertools.count()
-_THIS_PROCESS = secrets.token_hex(4)
 _scripts: weakref.WeakValueDictionary[str, _Script] = weakref.WeakValueDictionary()
 
 _INTERFACE = """{}(input: Tin) -> (output: Tout)

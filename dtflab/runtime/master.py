@@ -10,7 +10,6 @@ registering happen once per signature of (feeds, fetches, targets). A step then 
 from __future__ import annotations
 
 import contextlib
-import random
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +23,7 @@ from dtflab.graph.node import Node
 from dtflab.graph.steps import Steps
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.step_stats import StepStatsCollector
+from dtflab.ops.entropy import from_system
 from dtflab.placement import own_placer
 from dtflab.placement.control_loops import spread_loops
 from dtflab.placement.reasons import log_placement, reasons_of
@@ -37,8 +37,6 @@ from dtflab.runtime.step_through import StepThrough
 
 if TYPE_CHECKING:
     from dtflab.runtime.transport import WorkerInterface
-
-_random = random.Random()  # seeded by the system; the ids of steps are no secrets
 
 
 class Master:
@@ -63,7 +61,7 @@ class Master:
 
     def create_session(self, nodes: Sequence[Node], config: Any = None, placer: Placer | None = None) -> str:
         """Open a session on a graph, on all tasks that the config's device filters let through."""
-        handle = f"{random.SystemRandom().getrandbits(64):016x}"
+        handle = f"{from_system():016x}"
         config = merged(self._config, config)
         if config.session_inter_op_thread_pool and not self.has_session_pools:
             raise errors.InvalidArgumentError(
@@ -349,7 +347,7 @@ class MasterSession:
     def _new_step(self, options: Any, make: Callable[..., Any] | None = None) -> Any:
         traced = options is not None and options.trace_level > 0
         step = (make or self._master.new_step)(
-            _random.getrandbits(62),
+            from_system() >> 2,  # a signed 64-bit number above 0 on the wire
             self._master.clock,
             timeout=self._timeout(options),
             trace=StepStatsCollector(self._master.clock) if traced else None,

@@ -1,0 +1,95 @@
+"""Processes that `multiprocessing` starts, by fork (Linux's default before Python 3.14) and by spawn.
+
+Each program has a process of its own: a fork of the tests' process would copy what other tests loaded into it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.one_file_cluster import LAST_STEP, WORKERS
+from tests.house import ROOT
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+
+DRAWN = """
+import json, multiprocessing
+import dtflab as tf
+
+FUNCTION = tf.py_func(lambda: 1.0, [], tf.float64)  # made before the fork, so that each child has it
+SESSION = tf.Session()
+SESSION.run(FUNCTION)  # the parent has drawn, too
+
+def drawn():
+    assert tf.Session(graph=FUNCTION.graph).run(FUNCTION) == 1.0
+    with tf.Graph().as_default(), tf.Session() as session:
+        queue = tf.RandomShuffleQueue(9999, 0, tf.int32, [[]])
+        one, number = tf.constant(1), tf.random_uniform([], maxval=2**31 - 1, dtype=tf.int32)
+        session.run(queue.enqueue_many(tf.range(9999)))
+        return {
+            "step": session.partial_run_setup([one + 1], [one]),
+            "session": session._handle,
+            "incarnation": session.list_devices()[0].incarnation,
+            "function": tf.py_func(lambda: 2.0, [], tf.float64).op.get_attr("token").decode(),
+            "random op": int(session.run(number)),
+            "queue": session.run(queue.dequeue_many(9)).tolist(),
+            "data set": session.run(
+                tf.data.make_one_shot_iterator(tf.data.Dataset.range(9999).shuffle(9999).batch(9)).get_next()
+            ).tolist(),
+        }
+
+def child(there):
+    there.send(drawn())
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    pipes = [context.Pipe() for _ in range(3)]
+    children = [context.Process(target=child, args=(there,)) for _, there in pipes]
+    for process in children:
+        process.start()
+    all_drawn = [drawn(), *(here.recv() for here, _ in pipes)]
+    for process in children:
+        process.join()
+    print(json.dumps(all_drawn))
+"""
+
+
+def answer_of(*command: str) -> object:
+    """The last line that a program prints, parsed. Its processes end with it, also if it does not end by itself."""
+    program = subprocess.Popen(
+        [sys.executable, *command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        out, said = program.communicate(timeout=120)  # it takes seconds; a machine may be busy
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
+        program.communicate()
+    assert program.returncode == 0 and "has ended" not in said, f"{out}\n{said}"
+    return json.loads(out.splitlines()[-1])
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_the_workers_of_one_program_train_together(method):
+    told = answer_of(str(Path(__file__).parent / "one_file_cluster.py"), method)
+    assert told["exits"] == [0] * WORKERS
+    assert LAST_STEP <= told["global_step"] < LAST_STEP + WORKERS
+    assert told["updates"] == told["global_step"] == sum(told["counted"].values())
+
+
+def test_forked_processes_draw_different_ids_and_seeds(tmp_path):
+    (tmp_path / "program.py").write_text(DRAWN)
+    all_drawn = answer_of(str(tmp_path / "program.py"))
+    assert len(all_drawn) == 4
+    for what in all_drawn[0]:
+        found = [str(drawn[what]) for drawn in all_drawn]
+        assert len(set(found)) == len(found), f"{what}: {found}"
