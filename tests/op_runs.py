@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,10 @@ from dtflab.graph.dtypes import DType
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape
+from tests import conditions
+from tests.conditions import Exact
 from tests.evaluate import evaluate
-from tests.op_examples import Example, Var, dtypes_of, examples_of
+from tests.op_examples import ROUNDINGS, Example, Var, dtypes_of, examples_of
 
 tf.disable_v2_behavior()
 
@@ -179,6 +181,17 @@ class Runs:
                         self.built.append(build(op_type, example, f"{dtype.name}_{i}"))
 
     @functools.cached_property
+    def exact(self) -> list[list[Exact | None]]:
+        """What the examples come to in double precision, for ops that are judged by their condition number."""
+        roundings = ROUNDINGS.get(self.op_type)
+        found: list[list[Exact | None]] = [[None] * len(b.fetches) for b in self.built]
+        for i, built in enumerate(self.built if roundings else []):
+            compute, inputs = in_double(built)
+            if inputs:
+                found[i] = [*conditions.exact(compute, inputs, roundings)]
+        return found
+
+    @functools.cached_property
     def theirs(self) -> tf.Graph:
         return imported(self.graph)
 
@@ -186,6 +199,26 @@ class Runs:
     def their_values(self) -> list[list[Any]]:
         with session_of(self.theirs) as session:
             return session.run([[t.name for t in b.fetches] for b in self.built])
+
+
+def in_double(built: Built) -> tuple[Callable[[list[np.ndarray]], list[Any]], list[np.ndarray]]:
+    """A function that computes the example in double precision, and its inputs as they are: those that are no integers.
+
+    By dtflab's kernels, because TensorFlow's are not there for each example; the examples in double precision compare
+    these kernels with TensorFlow's.
+    """
+    inputs: dict[Tensor, np.ndarray] = {}
+
+    def source(array: np.ndarray, name: str) -> Tensor:
+        if not conditions.is_inexact(array.dtype):
+            return constant(array, dtypes.as_dtype(array.dtype), name=name)
+        wide = dtflab.placeholder(dtypes.as_dtype(conditions.widened(array).dtype), array.shape, name=name)
+        inputs[wide] = array
+        return wide
+
+    with Graph().as_default():
+        fetches = build(built.op.type, built.example, "exact", source).fetches
+    return lambda given: evaluate(fetches, dict(zip(inputs, given))), [*inputs.values()]
 
 
 @functools.cache
@@ -203,7 +236,7 @@ _TOLERANCE = {
 }
 
 
-def difference(ours: Any, theirs: Any, dtype: DType, loose: float = 1) -> str:
+def difference(ours: Any, theirs: Any, dtype: DType, loose: float = 1, exact: Exact | None = None) -> str:
     """Empty if two values agree, within rounding for floating dtypes; else what is wrong."""
     kind = object if dtype == dtypes.string else None  # NumPy's own strings lose zeros at their end
     ours, theirs = np.asarray(ours, kind), np.asarray(theirs, kind)
@@ -213,6 +246,8 @@ def difference(ours: Any, theirs: Any, dtype: DType, loose: float = 1) -> str:
         return "" if ours.tolist() == theirs.tolist() else f"{ours}, TensorFlow {theirs}"
     if ours.dtype != theirs.dtype:
         return f"dtype {ours.dtype}, TensorFlow {theirs.dtype}"
+    if exact is not None and conditions.is_inexact(ours.dtype):
+        return exact.wrong(ours, "dtflab") or exact.wrong(theirs, "TensorFlow")
     tolerance = _TOLERANCE.get(dtype.base_dtype)
     if tolerance is None:
         return "" if np.array_equal(ours, theirs) else f"{ours}, TensorFlow {theirs}"

@@ -158,10 +158,11 @@ def test_values_are_tensorflows(name):
     except Exception as error:
         complain([f"{one_that_fails(runs.built)}: {type(error).__name__}: {error}"])
     problems = []
-    for built, ours, theirs in zip(runs.built, our_values, runs.their_values, strict=True):
-        meant = list(zip(built.fetches, ours, theirs, strict=True))[: MEANT.get(name)]
-        for tensor, a, b in meant:
-            wrong = difference(a, b, tensor.dtype, (LOOSE if tensor.dtype.size == 2 else ROUGH).get(name, 1))
+    for built, ours, theirs, exact in zip(runs.built, our_values, runs.their_values, runs.exact, strict=True):
+        meant = list(zip(built.fetches, ours, theirs, exact, strict=True))[: MEANT.get(name)]
+        for tensor, a, b, near in meant:
+            b = a if (name, tensor.dtype) in WRONG_THERE else b
+            wrong = difference(a, b, tensor.dtype, (LOOSE if tensor.dtype.size == 2 else ROUGH).get(name, 1), near)
             if wrong:
                 problems.append(f"{built}: {wrong}")
     complain(problems)
@@ -179,10 +180,13 @@ def one_that_fails(built: list[Built]) -> Any:
 # The other outputs are spaces reserved for the gradient: what TensorFlow leaves there depends on the type.
 MEANT = {name: 3 for name in ALL if name.startswith("FusedBatchNorm")}
 
+# TensorFlow 2.21 on CPUs with AMX: oneDNN's kernel is 0.97 off where the answer is 1.2, if strides differ. There
+# dtflab's is compared with the exact answer alone.
+WRONG_THERE = {("Conv3D", dtypes.bfloat16)}
+
 # In half precision: roundings of intermediate values that are larger than the result.
 LOOSE = {
-    **dict.fromkeys(("LogSoftmax", "SoftmaxCrossEntropyWithLogits", "Einsum"), 10),
-    **dict.fromkeys((name for name in ALL if name.startswith(("Conv2D", "Conv3D", "DepthwiseConv"))), 20),
+    **dict.fromkeys(("LogSoftmax", "SoftmaxCrossEntropyWithLogits"), 10),
     **dict.fromkeys((name for name in ALL if name.endswith(("Adadelta", "Ftrl", "FtrlV2"))), 20),
 }
 # Differences of sums, which TensorFlow's threads add in an order that changes from run to run.

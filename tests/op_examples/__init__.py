@@ -106,17 +106,23 @@ class Values:
 
 Family = Callable[[Values], list[Example]]
 EXAMPLES: dict[str, Family] = {}
+ROUNDINGS: dict[str, float] = {}  # ops whose answers are judged by condition numbers: `tests/conditions.py`
 ANY = [
     dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.uint8, dtypes.int8, dtypes.bool,
     dtypes.string, dtypes.complex64, dtypes.float16, dtypes.bfloat16, dtypes.uint16,
 ]  # fmt: skip
 
 
-def examples(*ops: str) -> Callable[[Family], Family]:
+SOME_ROUNDINGS, MANY_ROUNDINGS = 3, 12  # of sums and decompositions; of functions of matrices
+
+
+def examples(*ops: str, roundings: float | None = None) -> Callable[[Family], Family]:
     def register(family: Family) -> Family:
         for op in ops:
             assert op not in EXAMPLES, op
             EXAMPLES[op] = family
+            if roundings is not None:
+                ROUNDINGS[op] = roundings
         return family
 
     return register

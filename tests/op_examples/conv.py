@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import dtypes
-from tests.op_examples import Example, Values, examples
+from tests.op_examples import SOME_ROUNDINGS, Example, Values, examples
 
 # Sizes, filter, and how it moves: chosen so that padding, tails that no window sees, and empty results occur.
 _PLAIN = {"strides": [1, 1, 1, 1], "padding": "SAME"}
@@ -72,7 +72,7 @@ def _family(v: Values, ways: Any, depth_of: Any, name: str) -> list[Example]:
     return found
 
 
-@examples("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter")
+@examples("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", roundings=SOME_ROUNDINGS)
 def conv2d(v: Values) -> list[Example]:
     found = _family(v, _WAYS_2D, lambda w: w.shape[-1], v.op)
     if v.op == "Conv2D" and v.dtype == dtypes.float64:
@@ -80,12 +80,17 @@ def conv2d(v: Values) -> list[Example]:
     return found
 
 
-@examples("Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2")
+@examples("Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2", roundings=SOME_ROUNDINGS)
 def conv3d(v: Values) -> list[Example]:
     return _family(v, _WAYS_3D, lambda w: w.shape[-1], v.op.removesuffix("V2"))
 
 
-@examples("DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter")
+@examples(
+    "DepthwiseConv2dNative",
+    "DepthwiseConv2dNativeBackpropInput",
+    "DepthwiseConv2dNativeBackpropFilter",
+    roundings=SOME_ROUNDINGS,
+)
 def depthwise(v: Values) -> list[Example]:
     """Not dilated: oneDNN fails, and TensorFlow's own kernels go on as if they were not."""
     ways = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from dtflab.graph import dtypes
-from tests.op_examples import Example, Values, examples
+from tests.op_examples import SOME_ROUNDINGS, Example, Values, examples
 
 
-@examples("MatMul")
+@examples("MatMul", roundings=SOME_ROUNDINGS)
 def matmul(v: Values) -> list[Example]:
     found = [
         v(v.array(2, 3), v.array(3, 4)),
@@ -38,7 +38,7 @@ def fused_matmul(v: Values) -> list[Example]:
     return [*found, v(v.array(3, 2), v.array(4, 3), [v.array(4)], **turned)]
 
 
-@examples("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
+@examples("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", roundings=SOME_ROUNDINGS)
 def batch_matmul(v: Values) -> list[Example]:
     extra = {"Tout": v.dtype} if v.op == "BatchMatMulV3" else {}
     found = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dtflab.graph import dtypes
-from tests.op_examples import Example, Values, examples
+from tests.op_examples import SOME_ROUNDINGS, Example, Values, examples
 
 _HOWS = ("Sum", "Mean", "SqrtN")
 
@@ -125,7 +125,7 @@ def sparse_tensor_dense_add(v: Values) -> list[Example]:
     return [v(_PLACES.astype(t), v.array(4), _SHAPE.astype(t), v.array(3, 4)) for t in (np.int32, np.int64)]
 
 
-@examples("SparseTensorDenseMatMul")
+@examples("SparseTensorDenseMatMul", roundings=SOME_ROUNDINGS)
 def sparse_tensor_dense_matmul(v: Values) -> list[Example]:
     if v.dtype not in (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.complex64, dtypes.complex128):
         return []

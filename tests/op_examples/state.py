@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from dtflab.graph import dtypes
-from tests.op_examples import Example, Values, Var, examples
+from tests.op_examples import SOME_ROUNDINGS, Example, Values, Var, examples
 
 
-@examples("Qr")
+@examples("Qr", roundings=SOME_ROUNDINGS)
 def qr(v: Values) -> list[Example]:
     shapes = [(3, 3), (4, 2), (2, 4), (2, 3, 2)]
     if v.dtype == dtypes.float16:
@@ -17,7 +17,7 @@ def qr(v: Values) -> list[Example]:
     return found + [v(v.array(*shape), full_matrices=True, gradient=shape != (4, 2)) for shape in shapes[:3]]
 
 
-@examples("MatrixInverse")
+@examples("MatrixInverse", roundings=SOME_ROUNDINGS)
 def matrix_inverse(v: Values) -> list[Example]:
     def matrices(*shape: int) -> np.ndarray:
         return (v.array(*shape) + 4 * np.eye(shape[-1])).astype(v.dtype.as_numpy_dtype)
