@@ -90,6 +90,34 @@ def calls(path: Path) -> list[ast.Call]:
     return [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
 
 
+_STREAMS = ("random", "numpy.random")
+_MAKERS = {"Random", "RandomState", "default_rng"}  # of generators of one's own, repeatable if they are given a seed
+
+
+def shared_draws(path: Path) -> set[str]:
+    """What the code takes from `random` and `numpy.random`, whose streams are the program's and copied by a fork.
+
+    Named are their functions, as `random.shuffle`, and generators that are made without a seed, as `random.Random()`.
+    """
+    modules: dict[str, str] = {}
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            package = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            for alias in node.names:
+                name = alias.asname or alias.name.partition(".")[0]
+                modules[name] = package + (alias.name if alias.asname or package else name)
+
+    def meant(node: ast.AST) -> str:
+        first, dot, rest = ast.unparse(node).partition(".")
+        return modules.get(first, "") + dot + rest
+
+    used = {meant(node) for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute | ast.Name)}
+    unseeded = {f"{meant(call.func)}()" for call in calls(path) if not call.args and not call.keywords}
+    makers = {f"{stream}.{maker}" for stream in _STREAMS for maker in _MAKERS}
+    drawn = {name for name in used if name.rpartition(".")[0] in _STREAMS} - makers
+    return drawn | {f"{maker}()" for maker in makers} & unseeded
+
+
 def code_lines(path: Path) -> int:
     """Lines that hold code: not blank, no comment, no docstring."""
     strings = [node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)]

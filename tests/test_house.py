@@ -113,6 +113,31 @@ def test_nothing_that_arrives_is_run():
             assert house.called(call) != "load" or "np.load" not in text or "allow_pickle=False" in text, text
 
 
+def test_the_programs_own_random_streams_are_left_alone():
+    drawn = {house.name(path): house.shared_draws(path) for path in house.sources()}
+    assert {name: found for name, found in drawn.items() if found} == {
+        # as TensorFlow: a test case seeds both for its test, and a gradient's check begins at random places
+        "dtflab/api/test_case.py": {"random.seed", "numpy.random.seed"},
+        "dtflab/api/test.py": {"numpy.random.random_sample"},
+    }
+
+
+def test_draws_from_the_programs_streams_are_found(tmp_path):
+    (tmp_path / "module.py").write_text(
+        "import random, numpy as np, numpy.random as npr\nfrom random import Random, choice as pick\n"
+        "from dtflab.ops import random as ops\nown = random.Random(1), np.random.default_rng(seed=2), Random(3)\n"
+        "def draw(rng: random.Random): return rng.random() + ops.random_uniform([])\n"
+        "pick([1]), random.random(), np.random.rand(2), npr.shuffle([]), Random(), np.random.default_rng()\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(house, "ROOT", tmp_path)
+        found = house.shared_draws(tmp_path / "module.py")
+    assert found == {
+        "random.choice", "random.random", "numpy.random.rand", "numpy.random.shuffle", "random.Random()",
+        "numpy.random.default_rng()",
+    }  # fmt: skip
+
+
 def test_importing_dtflab_loads_nothing_heavy():
     code = "import dtflab, json, sys; print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

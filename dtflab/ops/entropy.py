@@ -3,8 +3,9 @@
 Stands for `core/lib/random/random.h` (New64). In virtual time these seeds come from the cluster's seed
 (`virtual/chance.py`), so that a run is the same every time.
 
-Rules: what makes random numbers asks here, never the system. Each number is drawn when it is needed: a fork would copy
-a generator, and two processes would then give the same id to two steps, sessions or functions.
+Rules: what makes random numbers asks here, never the system, and never `random` or `numpy.random`, whose streams are
+the program's. Each number is drawn when it is needed: a fork would copy a generator, and two processes would then give
+the same id to two steps, sessions or functions.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ Rule: a call is a step of its own on the calling thread. It ends when the step t
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from dtflab.graph.function import Function
 from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.inlining import inline
 from dtflab.machine.clock import Clock
+from dtflab.ops.entropy import from_system
 from dtflab.runtime.executor import Executor
 from dtflab.runtime.partition import partition_by_device
 from dtflab.runtime.rendezvous import DEAD, Rendezvous, StepRendezvous, fetched
@@ -53,7 +53,7 @@ class FunctionCall:
                 None, None, f"Function {self.function.name} takes {len(self.function.arguments)} arguments, "
                 f"but was given {len(values)}."
             )  # fmt: skip
-        step = Step(random.getrandbits(62), self._clock, trace=ctx.step.trace if ctx is not None else None)
+        step = Step(from_system() >> 2, self._clock, trace=ctx.step.trace if ctx is not None else None)
         results: list[Any] = [DEAD] * len(self.function.results)
         rendezvous = Rendezvous()  # between the memories of a GPU
         step.on_cancel(rendezvous.abort)
