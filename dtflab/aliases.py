@@ -180,5 +180,6 @@ def install() -> None:
         raise RuntimeError("TensorFlow itself is already loaded in this process; run the program in a new one.")
     if not any(isinstance(finder, Aliases) for finder in sys.meta_path):
         importlib.import_module("dtflab.python")
+        importlib.import_module("urllib.request")  # TensorFlow loads it; programs that only `import urllib` use it
         dtflab.__version__ = dtflab.VERSION  # the program asks for that of TensorFlow
         sys.meta_path.insert(0, Aliases())

@@ -130,6 +130,14 @@ def test_import_paths(tmp_path):
     ]  # fmt: skip
 
 
+def test_urllib_request_is_there_as_after_the_import_of_tensorflow(tmp_path):
+    done = run(tmp_path, "import urllib\nimport tensorflow as tf\nprint(urllib.request.pathname2url('a b'))")
+    assert (done.stdout, done.stderr) == ("a%20b\n", "")
+    code = "import dtflab, sys; print('urllib.request' in sys.modules)"  # it takes 33 ms
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "False\n"
+
+
 def test_private_modules_that_old_repositories_import(tmp_path):
     done = run(tmp_path, INSIDES)
     assert done.stderr == ""
