@@ -39,12 +39,16 @@ _SECRET = ("DTFLAB_CHECKS", "DTFLAB_GRADE_SEED")  # not in the environment of a 
 
 
 class Options(NamedTuple):
-    """How submissions are graded: limits of a file, all attempts together; the teacher's checks and seed."""
+    """How submissions are graded: limits of a file, all attempts together; the teacher's checks and seed.
+
+    `folder` is where they run, None for the system's folder of temporary files.
+    """
 
     limits: isolation.Limits = isolation.Limits()
     cell_seconds: float = 30.0
     checks: str = ""
     seed: str = "0"
+    folder: Path | None = None
 
 
 @dataclass
@@ -59,6 +63,7 @@ class Graded:
     seconds: float = 0.0
     counts: bool = True  # not another file of the same student
     handed_in: bool = True
+    was_run: bool = True  # else there was no process for it: another time it may have one
 
     @property
     def score(self) -> Score:
@@ -95,7 +100,11 @@ def grade(
         try:
             work.go_on(stopped)
         except OSError as error:  # no process, no room: the next file may fare better
-            return none(submission, questions, f"It could not be run: {error}.")
+            not_run = none(submission, questions, f"It could not be run: {error}.")
+            not_run.was_run = False
+            return not_run
+        if work.unwatched:
+            return none(submission, questions, f"{work.unwatched} None of its answers counts.")
         if work.done or work.late or stopped():
             break
     return work.graded(time.monotonic() - began)
@@ -115,6 +124,7 @@ class _Work:
         self.notes: list[str] = []
         self.output = ""
         self.done = False
+        self.unwatched = ""  # what to say of a file that rid itself of the process that watches it
         self._left = options.limits.seconds  # as `meter` counts them
         self._used = 0.0  # by the attempt that runs
         self._token = secrets.token_hex(16)
@@ -127,7 +137,7 @@ class _Work:
 
     def go_on(self, stopped: Callable[[], bool]) -> None:
         """One process: all cells but those to be skipped, all questions without a report."""
-        folder = Path(tempfile.mkdtemp(prefix="dtflab-grade-"))
+        folder = Path(tempfile.mkdtemp(prefix="dtflab-attempt-", dir=self.options.folder))
         self._now, self._used = ("start", None, 0.0), 0.0
         try:
             ended = isolation.run(
@@ -144,6 +154,8 @@ class _Work:
             shutil.rmtree(folder, ignore_errors=True)
         self.output = ended.output
         self._left -= ended.seconds
+        if ended.unwatched:
+            self.unwatched = ended.told
         if not self.done and not self.late:  # who ran when the time was over need not have taken it
             self._blame(ended.told or "It ended the whole process.")
 
@@ -252,21 +264,38 @@ def _environment(folder: Path, student: str) -> dict[str, str]:
 
 # -- many ----------------------------------------------------------------------------------------------------
 
-Task = Callable[[Callable[[], bool]], Graded]
+
+class Task(NamedTuple):
+    """What is to be done for a file; it asks from time to time whether it is to stop. `alone`: while no other runs."""
+
+    run: Callable[[Callable[[], bool]], Graded]
+    alone: bool = False
 
 
 def grade_all(tasks: Sequence[Task], jobs: int, done: Callable[[Graded], None]) -> list[Graded]:
-    """Carry out the tasks, `jobs` at a time, and tell `done` of each. Ctrl-C kills what runs, and is raised."""
+    """Carry out the tasks, `jobs` at a time, and tell `done` of each. Ctrl-C kills what runs, and is raised.
+
+    Those that run alone are the last.
+    """
     found: dict[int, Graded] = {}
+    for alone, at_once in ((False, jobs), (True, 1)):
+        _carry_out([(i, task) for i, task in enumerate(tasks) if task.alone is alone], at_once, found, done)
+    return [found[number] for number in sorted(found)]
+
+
+def _carry_out(
+    tasks: Sequence[tuple[int, Task]], jobs: int, found: dict[int, Graded], done: Callable[[Graded], None]
+) -> None:
+    """Put what tasks bring into `found`, by their numbers."""
     errors: list[BaseException] = []
-    waiting = iter(list(enumerate(tasks)))
+    waiting = iter(tasks)
     stop, ended = REAL.event(), REAL.event()
 
     def work() -> None:
         try:
             while not stop.is_set() and (following := next(waiting, None)):
                 number, task = following
-                graded = task(stop.is_set)
+                graded = task.run(stop.is_set)
                 if not stop.is_set():
                     found[number] = graded
                     done(graded)
@@ -287,4 +316,3 @@ def grade_all(tasks: Sequence[Task], jobs: int, done: Callable[[Graded], None]) 
             thread.join()
     if errors:
         raise errors[0]
-    return [found[number] for number in sorted(found)]

@@ -3,7 +3,8 @@
 Exit status of `grade`: 0 every file was graded, whatever its mark; 1 some file could not be (no notebook, no question,
 no attempt came to an end): it has no points and a sentence,
 or a file of marks could not be written; 2 nothing was graded, because of how it was called;
-130 Ctrl-C: what was graded until then is written.
+130 Ctrl-C: what was graded until then is written. Marks are kept as they come, in a journal beside the first file of
+marks; `--resume` goes on from there.
 
 Rule: here is only what reads arguments, prints and writes files.
 """
@@ -11,7 +12,7 @@ Rule: here is only what reads arguments, prints and writes files.
 from __future__ import annotations
 
 import argparse
-import functools
+import contextlib
 import importlib.util
 import json
 import os
@@ -23,10 +24,12 @@ from pathlib import Path
 from dtflab.grading import batch, sheets
 from dtflab.grading.hidden import ChecksError, load_folder
 from dtflab.grading.isolation import Limits
+from dtflab.grading.journal import Journal, Work
 from dtflab.grading.otter import export
 from dtflab.grading.questions import Question, all_questions, find
 from dtflab.grading.students import choose, read_list, with_class
 from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, in_parts, questions_of, same
+from dtflab.grading.workplace import clear_dead, workplace
 from dtflab.graph.text_table import plural
 from dtflab.machine.console import show
 
@@ -40,6 +43,7 @@ def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", type=Path, metavar="FILE", help="everything: checks, messages, hints, notes, output")
     add("--csv", type=Path, metavar="FILE", help="a row per student, with the columns of `nbgrader export`")
     add("--html", type=Path, metavar="FILE", help="a page with every report")
+    add("--resume", action="store_true", help="go on after a grading that ended: files with a mark are not run again")
     add("--questions", nargs="+", metavar="ID|NAME=ID,ID", help="what is judged, in all files or in those of that name")
     add("--checks", type=Path, metavar="FOLDER", help="your own checks (default: DTFLAB_CHECKS of the environment)")
     add("--student", help="whose a single file is (default: from its folder or its name)")
@@ -62,18 +66,32 @@ class Misuse(Exception):
 
 def grade(options: argparse.Namespace, exercises: Container[str]) -> int:
     """Grade, print, write; the exit status. `exercises` are the course's names for assignments."""
-    try:
-        how, chosen = _options(options), _chosen(options.questions or ())
-        submissions, others = _submissions(options, exercises, chosen)
-        students = _students(options)
-        tasks = _tasks(submissions, chosen, how)
-        _check_outputs(options)
-    except (FileNotFoundError, LookupError, Misuse, ChecksError) as error:
-        print(f"dtflab grade: {error.args[0] if error.args else error}", file=sys.stderr)
-        return 2
-    if others:
-        show(f"Left out, neither notebooks nor percent files: {_few(others)}")
-    return _carry_out(tasks, students, options)
+    with contextlib.ExitStack() as stack:
+        try:
+            how, chosen = _options(options), _chosen(options.questions or ())
+            submissions, others = _submissions(options, exercises, chosen)
+            students = _students(options)
+            _check_outputs(options)
+            clear_dead()
+            how = how._replace(folder=stack.enter_context(workplace()))
+            journal = Journal(_journal(options), options.resume)
+            tasks = _tasks(submissions, chosen, how, journal)
+        except (FileNotFoundError, LookupError, Misuse, ChecksError) as error:
+            print(f"dtflab grade: {error.args[0] if error.args else error}", file=sys.stderr)
+            return 2
+        if others:
+            show(f"Left out, neither notebooks nor percent files: {_few(others)}")
+        if options.resume:
+            show(_resumed(journal, len(tasks)))
+        return _carry_out(tasks, students, options)
+
+
+def _resumed(journal: Journal, files: int) -> str:
+    """What is known from the grading that is resumed."""
+    text = f"Resumed: {journal.resumed} of {plural(files, 'file')} have a mark already."
+    if journal.suspects:
+        text += f" Running when the grading ended, and graded last, one at a time: {', '.join(journal.suspects)}."
+    return text
 
 
 def _few(paths: Sequence[Path]) -> str:
@@ -152,7 +170,7 @@ def _chosen(texts: Sequence[str]) -> Chosen:
     return chosen
 
 
-def _tasks(submissions: Sequence[Submission], chosen: Chosen, how: batch.Options) -> list[batch.Task]:
+def _tasks(submissions: Sequence[Submission], chosen: Chosen, how: batch.Options, journal: Journal) -> list[batch.Task]:
     """What is to be done for each file, and on which questions: the chosen ones, or those of its assignment."""
     known = {question.id: question for question in all_questions()}
     code, ids, why = _read(submissions, known)
@@ -172,7 +190,7 @@ def _tasks(submissions: Sequence[Submission], chosen: Chosen, how: batch.Options
             )
         else:
             known_of = _other_exercise(ids[submission], [question.id for question in questions])
-            tasks.append(functools.partial(batch.grade, submission, code[submission], questions, how, known=known_of))
+            tasks.append(journal.task(Work(submission, code[submission], questions, how, known_of)))
     return tasks
 
 
@@ -198,7 +216,7 @@ def _read(
 
 
 def _refused(submission: Submission, questions: list[Question], why: str) -> batch.Task:
-    return lambda stopped: batch.none(submission, questions, why)
+    return batch.Task(lambda stopped: batch.none(submission, questions, why))
 
 
 class _Progress:
@@ -221,7 +239,9 @@ class _Progress:
 
 def _check_outputs(options: argparse.Namespace) -> None:
     """Before the grading, which may take an hour: Misuse if a file can't be written. It is not made yet."""
-    for path in filter(None, (options.json, options.csv, options.html)):
+    if options.resume and _journal(options) is None:
+        raise Misuse("--resume needs the files of marks, beside which the journal is: name --csv, --json or --html")
+    for path in filter(None, (options.json, options.csv, options.html, _journal(options))):
         folder = path.absolute().parent
         if not folder.is_dir():
             raise Misuse(f"{path} can't be written: there is no folder {folder}. Make it first")
@@ -229,6 +249,12 @@ def _check_outputs(options: argparse.Namespace) -> None:
             raise Misuse(f"{path} can't be written: it is a folder. Name a file in it")
         if not os.access(path if path.exists() else folder, os.W_OK):
             raise Misuse(f"{path} can't be written: you have no right to. Name another place")
+
+
+def _journal(options: argparse.Namespace) -> Path | None:
+    """Where marks are kept as they come: `marks.journal` for `--csv marks.csv`; nowhere without a file of marks."""
+    first: Path | None = options.csv or options.json or options.html
+    return first and first.with_suffix(".journal")
 
 
 def _write(graded: Sequence[batch.Graded], options: argparse.Namespace) -> bool:

@@ -1,6 +1,7 @@
 """A program in a process of its own, with limits: whatever it does, its caller goes on, and nothing of it stays.
 
-It is spawned, never forked, as the leader of a session. What belongs to it is everything of that session, and whatever
+It is spawned, never forked, by a supervisor that leads a session: the parent that a program can kill is not its caller,
+and when the caller is killed, so is the program. What belongs to it is everything of that session, and whatever
 left the session but still has its mark in the environment; all of that is measured, and killed at the end. What it
 prints is read to the end and kept up to a limit, so that it neither fills memory nor waits for a reader. A second pipe
 is for what it has to say to its caller.
@@ -18,17 +19,20 @@ import secrets
 import selectors
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from dtflab.grading import supervisor
 from dtflab.grading.meter import PROC, Meter, Process, processes
 from dtflab.viz.units import memory_size
 
 _PERIOD = 0.1  # seconds between two looks at time, memory and processes
 _MARK = "DTFLAB_ISOLATED"  # what it starts inherits it; a program inside of another has both marks
+_SUPERVISOR = (sys.executable, "-I", "-S", supervisor.__file__)
 _MOST_HEARD = 16 * 2**20  # bytes that a program may say to its caller
 
 
@@ -43,11 +47,15 @@ class Limits(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """How it ended: `told` says what went wrong, empty after status 0; what it printed; its seconds that count."""
+    """How it ended: `told` says what went wrong, empty after status 0; what it printed; its seconds that count.
+
+    `unwatched`: it killed its supervisor, so what it did since then depends on how fast that was noticed.
+    """
 
     told: str
     output: str
     seconds: float
+    unwatched: bool = False
 
 
 class _Kept:
@@ -83,33 +91,40 @@ def run(
 
     With `heard`, the number of a file descriptor is added to the command; each line that is written there is handed to
     `heard`. When `stopped` gets true, or `late` of the seconds that count so far, or an exception comes by, the program
-    is killed. Needs Linux or macOS.
+    is killed. Needs Linux or macOS. OSError if it can't be started.
     """
     mark, meter = secrets.token_hex(8), Meter(limits.seconds, time.monotonic(), 0.0)
-    kept, said = _Kept(limits.output), _Lines(heard)
-    with tempfile.TemporaryFile() as stdin, _pipe() as (reads, writes), selectors.DefaultSelector() as ready:
+    kept, said, status = _Kept(limits.output), _Lines(heard), _Status()
+    with contextlib.ExitStack() as stack:
+        stdin, ready = stack.enter_context(tempfile.TemporaryFile()), stack.enter_context(selectors.DefaultSelector())
+        (reads, writes), (ends, told_by), (lifeline, _) = (stack.enter_context(_pipe()) for _ in range(3))
         stdin.write(given.encode("utf-8"))
         stdin.seek(0)
         process = subprocess.Popen(
-            [*command, *([str(writes)] if heard else [])],
+            [*_SUPERVISOR, str(lifeline), str(told_by), *command, *([str(writes)] if heard else [])],
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=folder,
             env={**(os.environ if environment is None else environment), _MARK: f"{os.environ.get(_MARK, '')} {mark}"},
-            pass_fds=(writes,) if heard else (),
+            pass_fds=(lifeline, told_by, writes),
             start_new_session=True,
         )
         assert process.stdout is not None
         with process.stdout as stdout:
             ready.register(stdout, selectors.EVENT_READ, kept.write)
             ready.register(reads, selectors.EVENT_READ, said.write)
+            ready.register(ends, selectors.EVENT_READ, status.write)
             try:
                 told = _watched(process, ready, limits, mark, meter, stopped, late)
             finally:
-                _kill(process, mark)
+                _kill(process, status, mark)
             _drain(ready)
-    return Ended(told or _status(process.returncode), kept.text, meter.seconds)
+    if not told and status.code is None and process.returncode >= 0:
+        why = kept.text.strip().rpartition("\n")[2][:200]
+        raise OSError(f"the process that starts it ended with status {process.returncode}: {why}")
+    unwatched = not told and status.code is None
+    return Ended(told or _told(status.code), kept.text, meter.seconds, unwatched)
 
 
 @contextlib.contextmanager
@@ -120,6 +135,28 @@ def _pipe() -> Iterator[tuple[int, int]]:
     finally:
         os.close(reads)
         os.close(writes)
+
+
+class _Status:
+    """What a supervisor says: the number of the program, which its group has, too, and how it ended."""
+
+    def __init__(self) -> None:
+        self._said = b""
+
+    def write(self, data: bytes) -> None:
+        self._said += data
+
+    @property
+    def group(self) -> int | None:
+        return self._line(0)
+
+    @property
+    def code(self) -> int | None:
+        return self._line(1)
+
+    def _line(self, number: int) -> int | None:
+        lines = self._said.split(b"\n")[:-1]
+        return int(lines[number]) if number < len(lines) else None
 
 
 class _Lines:
@@ -190,7 +227,9 @@ def _too_much(found: Mapping[int, Process], limits: Limits) -> str:
     return ""
 
 
-def _status(code: int) -> str:
+def _told(code: int | None) -> str:
+    if code is None:
+        return "It killed the process that watches it."
     if code < 0:
         return f"It crashed: signal {signal.Signals(-code).name}."
     return f"It ended with exit status {code}." if code else ""
@@ -204,6 +243,18 @@ def members(session: int, mark: str) -> dict[int, Process]:
     return {pid: one for pid, one in processes().items() if one.session == session or _is_marked(pid, mark)}
 
 
+def end_marked(mark: str) -> None:
+    """Kill the processes that have a mark in their environment. What forks meanwhile is found the next time."""
+    for _ in range(500):
+        left = members(-1, mark)
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not left:
+            return
+        time.sleep(0.01)
+
+
 def _is_marked(pid: int, mark: str) -> bool:
     try:
         return mark.encode() in (PROC / str(pid) / "environ").read_bytes()
@@ -211,12 +262,13 @@ def _is_marked(pid: int, mark: str) -> bool:
         return False
 
 
-def _kill(process: subprocess.Popen[bytes], mark: str) -> None:
+def _kill(process: subprocess.Popen[bytes], status: _Status, mark: str) -> None:
     """End all that belongs to it, whoever interrupts that. What forks meanwhile is found the next time."""
     try:
         for _ in range(500):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+            for group in filter(None, (process.pid, status.group)):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(group, signal.SIGKILL)
             left = members(process.pid, mark)
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
@@ -226,5 +278,5 @@ def _kill(process: subprocess.Popen[bytes], mark: str) -> None:
             time.sleep(0.01)
         process.wait()
     except BaseException:
-        _kill(process, mark)
+        _kill(process, status, mark)
         raise

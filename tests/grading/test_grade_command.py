@@ -42,6 +42,7 @@ MISUSES = {
     "no time": (["a.py", "--timeout", "0"], "more than 0"),
     "no class": (["a.py", "--questions=placement/q1", "--students", "gone.txt"], "gone.txt can't be read"),
     "an empty class": (["a.py", "--students", "empty/nobody.txt"], "there is no student in empty/nobody.txt"),
+    "nothing to resume": (["a.py", "--questions=placement/q1", "--resume"], "--resume needs the files of marks"),
     "no such part": (["a.py", "--questions", "part1=placement/q1"], "no file is called part1. There are: a"),
     "whose": (["a.py", "b.py", "--student", "ada"], "here are several"),
     "no folder for the sheet": (
@@ -76,8 +77,8 @@ def marked(monkeypatch):
     from dtflab.grading import batch, cli
     from dtflab.grading.questions import find
 
-    def tasks(submissions, chosen, how):
-        return [lambda stopped: batch.Graded(submissions[0], [batch._lost(find("placement/q1"), "no")])]
+    def tasks(submissions, chosen, how, journal):
+        return [batch.Task(lambda stopped: batch.Graded(submissions[0], [batch._lost(find("placement/q1"), "no")]))]
 
     monkeypatch.setattr(cli, "_tasks", tasks)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from dtflab.grading import isolation, watchdog
 from tests.cluster.two_tasks import until
 from tests.grading.classroom import own_seconds, sleepers
+from tests.house import ROOT
 
 SLEEPER = own_seconds(1)  # what processes that stay behind are known by
 LONG = isolation.Limits(seconds=20)
@@ -54,6 +58,41 @@ def test_a_limit_is_a_sentence(name, tmp_path):
 
 def test_a_caller_can_stop_it(tmp_path):
     assert run("import time; time.sleep(99)", tmp_path, stopped=lambda: True).told == "Stopped by its caller."
+
+
+def test_a_program_may_kill_its_parent_which_is_not_its_caller(tmp_path):
+    ended = run("import os, time; os.kill(os.getppid(), 9); time.sleep(99)", tmp_path)
+    assert ended.told == "It killed the process that watches it." and ended.unwatched
+
+
+def test_a_program_may_kill_its_own_group(tmp_path):
+    ended = run("import os, time; os.killpg(0, 9); time.sleep(99)", tmp_path)
+    assert ended.told == "It crashed: signal SIGKILL." and not ended.unwatched
+
+
+def test_a_program_that_cannot_be_started_is_an_error(tmp_path):
+    with pytest.raises(OSError, match=r"ended with status 1: FileNotFoundError: .*No such file"):
+        isolation.run([str(tmp_path / "gone")], LONG, tmp_path)
+
+
+def test_a_program_ends_with_its_caller_however_that_ends(tmp_path):
+    """The caller is killed: it can do nothing itself."""
+    program = f"import subprocess, time; subprocess.Popen(['sleep', '{SLEEPER}']); time.sleep({SLEEPER})"
+    code = (
+        "import sys; from pathlib import Path; from dtflab.grading import isolation; "
+        f"isolation.run([sys.executable, '-c', {program!r}], isolation.Limits(), Path({str(tmp_path)!r}))"
+    )
+    caller = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+    try:
+        until(lambda: len(sleepers(SLEEPER)) >= 4, "the caller, the supervisor, the program and its child run")
+    finally:
+        caller.kill()
+        caller.wait()
+    try:
+        until(lambda: sleepers(SLEEPER) == [], "all of it has ended")
+    finally:
+        for left in sleepers(SLEEPER):
+            os.kill(int(left), signal.SIGKILL)
 
 
 def test_nothing_stays_when_the_caller_is_interrupted(tmp_path):

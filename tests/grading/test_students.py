@@ -10,6 +10,7 @@ import pytest
 
 from dtflab.grading import batch, cli, sheets
 from dtflab.grading.batch import Graded
+from dtflab.grading.journal import Journal
 from dtflab.grading.judge import Report, Result
 from dtflab.grading.questions import find
 from dtflab.grading.students import choose, read_list, with_class
@@ -123,8 +124,9 @@ PARTS = (
 
 
 def judged(submissions, chosen=()):
-    tasks = cli._tasks(submissions, cli._chosen(chosen), batch.Options())
-    return {task.args[0].path.stem: [question.id for question in task.args[2]] for task in tasks}
+    tasks = cli._tasks(submissions, cli._chosen(chosen), batch.Options(), Journal(None, False))
+    works = [task.run.args[0] for task in tasks]
+    return {work.submission.path.stem: [question.id for question in work.questions] for work in works}
 
 
 def test_parts_are_judged_by_themselves_though_some_students_leave_one_out(tmp_path):
