@@ -374,14 +374,33 @@ class WorkerService:
 
     def _recv_tensor(self, data: bytes, call: Call) -> bytes:
         request = worker_messages.RecvTensorRequest.FromString(data)
-        if request.rendezvous_key.count(";") != 4:
-            raise errors.InvalidArgumentError(None, None, f"Invalid rendezvous key: {request.rendezvous_key}")
+        self._check_sender(request.rendezvous_key)
         value = self._awaited(request.step_id, request.rendezvous_key, call)
         response = worker_messages.RecvTensorResponse()
         if value is DEAD:
             response.is_dead = True
             return response.SerializeToString()
         return serialize(response, "tensor", [value])
+
+    def _check_sender(self, key: str) -> None:
+        """Refuse the key of an unknown device, or of one as it was before a restart: nothing is ever sent under it."""
+        try:
+            sender, incarnation, _, _, _ = key.split(";")
+            wanted = int(incarnation, 16)
+        except ValueError:
+            raise errors.InvalidArgumentError(None, None, f"Invalid rendezvous key: {key}") from None
+        name = sender.rpartition("/device:")[2]
+        device = next((d for d in self._worker.devices if d.name.endswith(f"/device:{name}")), None)
+        if device is None:
+            raise errors.InvalidArgumentError(None, None, f"/device:{name} unknown device.")
+        if wanted != device.incarnation:
+            raise errors.AbortedError(
+                None,
+                None,
+                f"RecvTensor expects a different device incarnation: {wanted} vs. {device.incarnation}. Your worker "
+                f'job ("{self._task.name}") was probably restarted. Check your worker job for the reason why it was '
+                "restarted.",
+            )
 
     def _awaited(self, step_id: int, key: str, call: Call) -> Any:
         """The value of a key, as soon as it is there. The thread waits; there is always another one."""

@@ -17,8 +17,7 @@ import dtflab as tf
 from dtflab.cluster import grpc_transport
 from dtflab.cluster.process import free_addresses
 from dtflab.graph import errors
-from dtflab.runtime.rendezvous import full_key
-from tests.cluster.two_tasks import THERE, Task, never, until
+from tests.cluster.two_tasks import THERE, Task, edge_key, never, until
 
 
 def port_of(address):
@@ -97,7 +96,7 @@ def test_who_has_just_come_up_is_asked_though_the_last_attempt_failed(monkeypatc
         worker.get_status()
     server = tf.train.Server({"worker": [address]}, "worker", 0)
     try:
-        key = full_key((f"{server.task.name}/device:CPU:0", 1, "elsewhere", "edge"), "0:0")
+        key = edge_key(server.task)
         answer = queue.Queue()
         worker.recv_tensor(7, key, lambda *answered: answer.put(answered))
         server.task.worker.rendezvous.find(7).send(key, np.float32(3.0))
@@ -189,7 +188,7 @@ def test_a_worker_that_came_back_is_not_the_old_one(lab):
         lab.serving[1].stop()
         lab.tasks[1] = Task(1, lab.worker)
         lab.serving[1] = grpc_transport.serve(lab.tasks[1], lab.addresses[1])
-        with pytest.raises(errors.AbortedError, match="just restarted"):
+        with pytest.raises(errors.AbortedError, match="restarted"):
             sess.run(v)
     with lab.session() as sess:
         with pytest.raises(errors.FailedPreconditionError):
@@ -214,3 +213,24 @@ def test_a_fork_writes_nothing():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
     assert (done.stdout, done.stderr) == ("shell\n5 0\n", "")
+
+
+def test_a_value_of_a_worker_as_it_was_before_a_restart_is_not_waited_for(lab):
+    """Its consumer outlives the restart, and asks under the key that the old one was to send under."""
+    asker, answers = lab.worker(1), queue.Queue()
+    old, before = edge_key(lab.tasks[1]), lab.tasks[1].worker.devices[0].incarnation
+    lab.serving[1].stop()
+    lab.tasks[1] = Task(1, lab.worker)
+    lab.serving[1] = grpc_transport.serve(lab.tasks[1], lab.addresses[1])
+    asker.recv_tensor(7, old, lambda *answered: answers.put(answered))
+    _, error = answers.get(timeout=60)
+    assert isinstance(error, errors.AbortedError)
+    assert error.message.startswith(
+        f"RecvTensor expects a different device incarnation: {before} vs. "
+        f'{lab.tasks[1].worker.devices[0].incarnation}. Your worker job ("/job:lab/replica:0/task:1") was probably'
+    )
+    new = edge_key(lab.tasks[1])
+    asker.recv_tensor(7, new, lambda *answered: answers.put(answered))
+    until(lambda: lab.waiting() == 1, "the request has arrived")
+    lab.tasks[1].worker.rendezvous.find(7).send(new, np.float32(3.0))
+    assert answers.get(timeout=60) == (3.0, None)

@@ -12,6 +12,7 @@ from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_me
 from dtflab.protos.graph_pb2 import GraphDef
 from dtflab.runtime.runner import Step
 from tests.cluster.raw_client import a_graph
+from tests.cluster.two_tasks import edge_key
 
 
 @pytest.mark.parametrize("method", ["CreateSession", "RunStep", "RunGraph", "RecvTensor", "RegisterGraph", "Reset"])
@@ -92,12 +93,25 @@ def test_harmless_calls(raw):
     raw("CleanupAll", worker_messages.CleanupAllRequest(container=["none"]))
 
 
-def test_a_bad_rendezvous_key(raw):
-    with pytest.raises(errors.InvalidArgumentError, match="Invalid rendezvous key: zz"):
-        raw("RecvTensor", worker_messages.RecvTensorRequest(step_id=3, rendezvous_key="zz"))
+DEVICE = "/job:lab/replica:0/task:0/device:CPU:0"
 
 
-def test_who_asks_late_for_a_tensor_of_a_failed_step_is_told(raw):
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("zz", "Invalid rendezvous key: zz"),
+        (f"{DEVICE};0000000000000001;{DEVICE};edge", "Invalid rendezvous key: /job"),
+        (f"{DEVICE};zz;{DEVICE};edge;0:0", "Invalid rendezvous key: /job"),
+        (f"{DEVICE[:-5]}GPU:7;0000000000000001;{DEVICE};edge;0:0", "/device:GPU:7 unknown device."),
+        (f"/job:lab;0000000000000001;{DEVICE};edge;0:0", "unknown device"),
+    ],
+)
+def test_a_bad_rendezvous_key(raw, key, text):
+    with pytest.raises(errors.InvalidArgumentError, match=text):
+        raw("RecvTensor", worker_messages.RecvTensorRequest(step_id=3, rendezvous_key=key), 60)
+
+
+def test_who_asks_late_for_a_tensor_of_a_failed_step_is_told(lab, raw):
     """The step fails before it has sent anything, and its master has not cleaned up yet."""
     device = "/job:lab/replica:0/task:0/device:CPU:0"
     raw("CreateWorkerSession", worker_messages.CreateWorkerSessionRequest(session_handle="s"))
@@ -108,7 +122,7 @@ def test_who_asks_late_for_a_tensor_of_a_failed_step_is_told(raw):
     run = worker_messages.RunGraphRequest(session_handle="s", graph_handle=registered.graph_handle, step_id=77)
     with pytest.raises(errors.InvalidArgumentError, match="must feed a value"):
         raw("RunGraph", run)
-    key = f"{device};0000000000000001;{device};edge;0:0"
+    key = edge_key(lab.tasks[0])
     with pytest.raises(errors.InvalidArgumentError, match="must feed a value"):
         raw("RecvTensor", worker_messages.RecvTensorRequest(step_id=77, rendezvous_key=key))
     raw("CleanupGraph", worker_messages.CleanupGraphRequest(step_id=77))

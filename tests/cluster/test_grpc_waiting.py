@@ -12,7 +12,7 @@ import dtflab as tf
 from dtflab.graph import errors
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from tests.cluster.raw_client import a_session
-from tests.cluster.two_tasks import HERE, THERE, in_threads, never, until
+from tests.cluster.two_tasks import HERE, THERE, edge_key, in_threads, never, until
 
 
 def test_two_hundred_waiting_calls_keep_nobody_from_being_served(lab, raw, fresh_graph):
@@ -22,9 +22,8 @@ def test_two_hundred_waiting_calls_keep_nobody_from_being_served(lab, raw, fresh
     step = master_messages.RunStepRequest(session_handle=handle, fetch=[waits.name]).SerializeToString()
     answers = []
     gave_up = [raw.wire.start(raw.path("RunStep"), step, lambda data, error: answers.append(error)) for _ in range(100)]
-    device = "/job:lab/replica:0/task:0/device:CPU:0"
+    key = edge_key(lab.tasks[0])
     for number in range(100):
-        key = f"{device};0000000000000001;{device};edge;0:0"
         gave_up.append(lab.worker(0).recv_tensor(1000 + number, key, lambda value, error: answers.append(error)))
     until(lambda: lab.waiting() == 200, "200 calls wait")
     with lab.session() as sess:

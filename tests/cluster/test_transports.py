@@ -9,7 +9,7 @@ import dtflab as tf
 from dtflab.graph import errors
 from dtflab.graph.apply_op import apply_op
 from dtflab.runtime.runner import Step
-from tests.cluster.two_tasks import HERE, THERE, in_threads, lab_over, never, until
+from tests.cluster.two_tasks import HERE, THERE, edge_key, in_threads, lab_over, never, until
 from tests.runtime.ops import op
 from tests.runtime.test_frames import turns
 
@@ -285,35 +285,35 @@ class Box:
         return until(lambda: self.found, "an answer came")[0]
 
 
-KEY = "/job:lab/replica:0/task:0/device:CPU:0;0000000000000001;/job:lab/replica:0/task:1/device:CPU:0;edge;0:0"
-
-
 def test_the_consumer_may_ask_first(lab):
+    key = edge_key(lab.tasks[0])
     box = Box()
-    lab.worker(0).recv_tensor(77, KEY, box)
+    lab.worker(0).recv_tensor(77, key, box)
     until(lambda: lab.waiting() == 1, "the request has arrived")
     assert not box.found
-    lab.tasks[0].worker.rendezvous.find(77).send(KEY, np.float32([3, 4]))
+    lab.tasks[0].worker.rendezvous.find(77).send(key, np.float32([3, 4]))
     value, error = box.wait()
     assert error is None
     np.testing.assert_array_equal(value, [3, 4])
 
 
 def test_the_producer_may_be_first(lab):
-    lab.tasks[0].worker.rendezvous.find(78).send(KEY, np.float32(5))
+    key = edge_key(lab.tasks[0])
+    lab.tasks[0].worker.rendezvous.find(78).send(key, np.float32(5))
     box = Box()
-    lab.worker(0).recv_tensor(78, KEY, box)
+    lab.worker(0).recv_tensor(78, key, box)
     assert box.wait()[0] == 5
 
 
 def test_a_step_that_has_ended_gives_nothing(lab):
+    key = edge_key(lab.tasks[0])
     early, late = Box(), Box()
     worker = lab.worker(0)
-    worker.recv_tensor(79, KEY, early)
+    worker.recv_tensor(79, key, early)
     until(lambda: lab.waiting() == 1, "the request has arrived")
     worker.cleanup_graph(79, errors.AbortedError(None, None, "given up"))
     assert isinstance(early.wait()[1], errors.AbortedError)
-    worker.recv_tensor(79, KEY, late)
+    worker.recv_tensor(79, key, late)
     assert isinstance(late.wait()[1], errors.AbortedError)
 
 

@@ -17,6 +17,7 @@ from dtflab.graph.garbage import current_frames
 from dtflab.runtime import transport
 from dtflab.runtime.local import make_devices
 from dtflab.runtime.master import Master
+from dtflab.runtime.rendezvous import full_key
 from dtflab.runtime.worker import Worker
 
 HERE, THERE = "/job:lab/task:0", "/job:lab/task:1"
@@ -106,6 +107,12 @@ def lab_over(wire: str) -> Iterator[Lab]:
         yield lab
     finally:
         lab.stop()
+
+
+def edge_key(task: Task, tensor: str = "edge") -> str:
+    """Under which a tensor crosses from the CPU of `task` to another task."""
+    (device,) = task.worker.devices
+    return full_key((device.name, device.incarnation, "/job:lab/replica:0/task:1/device:CPU:0", tensor), "0:0")
 
 
 def never(device: str = HERE, dtype: Any = tf.float32) -> tf.Tensor:

@@ -11,8 +11,12 @@ import numpy as np
 import pytest
 
 import dtflab as tf
+from dtflab.graph import errors
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.tracing import trace
+from dtflab.protos import worker_pb2
+from dtflab.runtime.rendezvous import full_key
+from tests.cluster.raw_client import Raw
 from tests.cluster.two_tasks import never, until
 from tests.interop.peer import Peer, PeerError, addresses
 from tests.interop.programs import calls
@@ -254,3 +258,44 @@ def test_functions_of_a_dtflab_client(target, there):
     y = call(trace(lambda a: call(inner, a) + x, scalar, "outer"), x)
     with tf.Session(target) as session:
         assert session.run(y, {x: 3.0}) == 9.0
+
+
+@pytest.mark.parametrize("kind", ["TensorFlow", "dtflab"])
+def test_a_tensor_of_an_earlier_life_of_a_device_is_refused(mixed, kind):
+    raw = Raw(mixed.targets[kind].removeprefix("grpc://"))
+    (device,) = raw("GetStatus", worker_pb2.GetStatusRequest(), 60).device_attributes
+    key = full_key((device.name, 1, "/job:worker/replica:0/task:2/device:CPU:0", "edge"), "0:0")
+    with pytest.raises(errors.AbortedError) as caught:
+        raw("RecvTensor", worker_pb2.RecvTensorRequest(step_id=1, rendezvous_key=key), 60)
+    assert caught.value.message.startswith(
+        f"RecvTensor expects a different device incarnation: 1 vs. {device.incarnation}. Your worker job "
+        f'("{device.name.partition("/device")[0]}") was probably restarted. Check your worker job for the '
+        "reason why it was restarted."
+    )
+
+
+def test_a_tensorflow_master_outlives_a_restart_of_our_task(tensorflow):
+    """The third task pulls from the second, which restarts: AbortedError, and a new session works."""
+    cluster = addresses(worker=3)
+    process = Peer("TensorFlow")
+    servers = {}
+    try:
+        target = "grpc://" + process.serve(cluster, "worker", 0)
+        servers = {i: tf.train.Server(cluster, job_name="worker", task_index=i) for i in (1, 2)}
+        x = tf.placeholder(tf.float32, [])
+        with tf.device("/job:worker/task:1"):
+            doubled = x * 2.0
+        with tf.device("/job:worker/task:2"):
+            y = doubled + 1.0
+        with tf.Session(target) as session:
+            assert session.run(y, {x: 3.0}) == 7
+            servers[1].stop()
+            servers[1] = tf.train.Server(cluster, job_name="worker", task_index=1)
+            with pytest.raises(errors.AbortedError, match="restarted"):
+                session.run(y, {x: 3.0})
+        with tf.Session(target) as session:
+            assert session.run(y, {x: 4.0}) == 9
+    finally:
+        for server in servers.values():
+            server.stop()
+        process.stop()
