@@ -6,16 +6,19 @@ JOBS ?= 2# test files that run at the same time
 BIN := .venv/bin
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)# JupyterLab refuses to be root unasked, as in a container
 
-.PHONY: help lab test test-gpu lint types bench bench-gpu notebooks gallery protos format clean
+.PHONY: help lab test test-numeric test-gpu lint types bench bench-gpu notebooks gallery protos format clean
 
 help: ## what there is
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 lab: .venv/.lab ## open notebooks/00_welcome.ipynb in JupyterLab; ARGS="--no-browser --port 8899" goes to it
 	$(BIN)/jupyter lab $(ROOT) --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks/00_welcome.ipynb $(ARGS)
 
 test: lint types .venv-teacher/.done ## lint, types, and every test; ARGS="-k placer" goes to pytest, JOBS=4 runs four files at once
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+
+test-numeric: .venv/.test ## the tests that compare numbers, with the kernels that BLAS and NumPy have for other CPUs
+	$(BIN)/python -m tests.on_other_cpus -n $(JOBS) --dist loadfile $(ARGS)
 
 test-gpu: .venv/.test ## the tests of the real GPU, on the first card
 	CUDA_VISIBLE_DEVICES=$${CUDA_VISIBLE_DEVICES-0} $(BIN)/python -m pytest tests/gpu $(ARGS)
