@@ -146,8 +146,9 @@ class Cluster:
         if gpus is None and gpu is not None and clock == "virtual":
             gpus = 1
         self._homes = Homes(
-            self.spec, self.name, addresses.counted(jobs), _cards(gpus, name_of_gpu(gpu), gpu_memory), visible_devices
-        )
+            self.spec, self.name, addresses.counted(jobs), _cards(gpus, name_of_gpu(gpu), gpu_memory), visible_devices,
+            clock == "virtual",
+        )  # fmt: skip
         self._config, self._listen, self._timeout = config, listen, timeout
         self._manager = ResourceManager(self._capacities, self.clock)
         self._members = [(job, index) for job in self.spec.jobs for index in self.spec.task_indices(job)]

@@ -8,6 +8,7 @@ counted (`worker=2`) have a host each, of this cluster alone. A `ps` sees no car
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,14 +23,20 @@ Visible = Mapping[str, str | Sequence[str | None] | None]
 
 
 class Homes:
-    """The homes of all tasks. `counted` are the jobs whose hosts are the cluster's own; `cards` what each host has."""
+    """The homes of all tasks.
+
+    `counted` are the jobs whose hosts are the cluster's own. `cards` is what each host has. With `virtual` the tasks
+    run in virtual time.
+    """
 
     def __init__(
-        self, spec: ClusterSpec, cluster: str, counted: set[str], cards: HostCards | None, visible: Visible | None
-    ) -> None:
+        self, spec: ClusterSpec, cluster: str, counted: set[str], cards: HostCards | None, visible: Visible | None,
+        virtual: bool,
+    ) -> None:  # fmt: skip
         self._homes: dict[tuple[str, int], Home] = {}
-        self._cards = cards
-        self._given: list[str] = []
+        self._counted, self._cards, self._virtual = counted, cards, virtual
+        self._undo = contextlib.ExitStack()
+        self._is_open = False
         if not isinstance(visible, Mapping | None):
             raise TypeError(f"visible_devices must name jobs, as in {{'worker': '0,1'}}, not {visible!r}.")
         shown = {job: _shown(spec, job, (visible or {}).get(job, _DEFAULT)) for job in spec.jobs}
@@ -45,15 +52,25 @@ class Homes:
 
     def open(self) -> None:
         """Put the cards in, if they are not; a host where nobody sees any needs none."""
-        if self._cards is None or self._given:
+        if self._is_open:
             return
+        self._is_open = True
         try:
-            for host in dict.fromkeys(home.host for home in self._homes.values() if home.visible != ""):
-                hosts.give_cards(host, self._cards)
-                self._given.append(host)
+            for host, job in {home.host: job for (job, _), home in self._homes.items() if home.visible != ""}.items():
+                self._open(host, job in self._counted)
         except BaseException:
             self.close()
             raise
+
+    def _open(self, host: str, own: bool) -> None:
+        if self._virtual:
+            hosts.begin_virtual_time(host)
+            self._undo.callback(hosts.end_virtual_time, host)
+        if self._cards is not None:
+            hosts.give_cards(host, self._cards)
+            self._undo.callback(hosts.take_cards, host)
+        elif own:
+            self._undo.callback(hosts.forget, host)
 
     def of(self, job: str, index: int) -> Home:
         return self._homes[job, index]
@@ -85,8 +102,8 @@ class Homes:
 
     def close(self) -> None:
         """The cluster ends, and its cards with it."""
-        while self._given:
-            hosts.take_cards(self._given.pop())
+        self._is_open = False
+        self._undo.close()
 
 
 _DEFAULT: Any = object()

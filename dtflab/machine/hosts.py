@@ -20,6 +20,7 @@ import os
 import sys
 import threading
 import weakref
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -164,6 +165,7 @@ def tell_moments() -> None:
 _lock = threading.RLock()
 _asked: HostCards | None = None  # by simulate_gpus, for every host that has none of its own
 _said: dict[str, list[HostCards]] = {}  # for one host, by clusters
+_in_virtual_time: Counter[str] = Counter()  # clusters whose tasks see the cards of a host
 _cards: dict[str, tuple[HostCards, list[Card]]] = {}
 _claims: dict[tuple[str, str, int], Claim] = {}
 _every: weakref.WeakSet[Claim] = weakref.WeakSet()  # also those on cards that others took the place of
@@ -223,6 +225,27 @@ def take_cards(host: str) -> None:
         _said[host].pop()
         if not _said[host]:
             del _said[host]
+            _forget([host])
+
+
+def begin_virtual_time(host: str) -> None:
+    """A cluster in virtual time begins, whose tasks see the cards of the host."""
+    with _lock:
+        _in_virtual_time[host] += 1
+        _publish_if_known(host)
+
+
+def end_virtual_time(host: str) -> None:
+    """Such a cluster ends."""
+    with _lock:
+        _in_virtual_time[host] -= 1
+        _publish_if_known(host)
+
+
+def forget(host: str) -> None:
+    """A host that only one cluster had is gone with it."""
+    with _lock:
+        if host in _cards:
             _forget([host])
 
 
@@ -340,8 +363,16 @@ def _differ(host: str, wanted: HostCards, there: HostCards, why: str) -> ValueEr
 
 def _publish() -> None:
     """Tell the other processes what this one knows."""
-    hosts = {host: replace(said, count=len(there)) for host, (said, there) in _cards.items()}
+    hosts = {
+        host: replace(said, count=len(there), virtual=_in_virtual_time[host] > 0)
+        for host, (said, there) in _cards.items()
+    }
     registry().publish(hosts, [claim.holding() for claim in _claims.values() if claim._told])
+
+
+def _publish_if_known(host: str) -> None:
+    if host in _cards:
+        _publish()
 
 
 # ---- programs ----

@@ -38,12 +38,16 @@ _PATIENCE = 10.0  # seconds for the registry's lock
 
 @dataclass(frozen=True)
 class HostCards:
-    """What a host has: `count` cards of one model; more, if they are made when somebody asks for them (not `exact`)."""
+    """What a host has: `count` cards of one model; more, if they are made when somebody asks for them (not `exact`).
+
+    `virtual` says that programs in virtual time may use them: what they take is modelled, not measured.
+    """
 
     model: str
     memory_bytes: int
     count: int
     exact: bool = True
+    virtual: bool = False
 
     def agrees(self, other: HostCards) -> bool:
         """True if both can be said of one host."""
@@ -100,7 +104,7 @@ def parse(text: str) -> Record:
         raise ValueError(f"it is no record of a process ({type(error).__name__}: {error})") from None
 
 
-_HOST = {"model": str, "memory_bytes": int, "count": int, "exact": bool}
+_HOST = {"model": str, "memory_bytes": int, "count": int, "exact": bool, "virtual": bool}
 _HOLDING = {"host": str, "card": int, "program": str, "held": int, "since": float, "slot": int}
 
 

@@ -185,15 +185,15 @@ def _known_hosts(records: list[Record]) -> list[tuple[str, HostCards]]:
 
 
 def _state(name: str, there: HostCards, records: list[Record], before: _Look | None, now: _Look) -> HostState:
-    state = HostState(name, ours=name == hosts.this_host() or name in records[0].hosts)  # the first is this process
+    virtual = any(name in record.hosts and record.hosts[name].virtual for record in records)
+    ours = name == hosts.this_host() or name in records[0].hosts  # the first is this process
+    state = HostState(name, label=IN_VIRTUAL_TIME if virtual else SIMULATED, ours=ours)
     held = [(record, holding) for record in records for holding in record.holdings if holding.host == name]
     for index in range(there.count):
         here = [(record, holding) for record, holding in held if holding.card == index]
         used = cards.IDLE_BYTES + sum(holding.held for _, holding in here)
         claims = [_claim(record, holding) for record, holding in here]
         share = now.busy(claims, before)
-        if now.is_virtual(claims):
-            state.label = IN_VIRTUAL_TIME
         watts = next((model.power_watts for model in cards.MODELS if model.name == there.model), None)
         bus = hosts.pci_bus_id(index)
         state.cards.append(CardState(index, there.model, bus, watts, there.memory_bytes, used, share))

@@ -124,3 +124,11 @@ def test_tab_behind_a_bare_name_adds_nothing_and_fails_nowhere(shell, magic_name
 def test_a_period_that_is_none_is_told(shell, period):
     text = cell(shell, f"%dtf_smi --period {period}")
     assert text.startswith(f"UsageError: --period {period}? Give seconds, 0 or more.") and len(text.splitlines()) == 1
+
+
+def test_dtf_smi_says_virtual_time_before_the_first_step_and_nothing_after_the_end(shell):
+    magic(shell, "%dtf_cluster --ps 1 --worker 3 --gpus 1 --clock virtual", "cluster")
+    text = str(magic(shell, "%dtf_smi", "shown"))
+    assert text.count("in virtual time: GPU-Util is of modelled seconds") == 3 and "NumPy" not in text
+    magic(shell, "%dtf_cluster stop")
+    assert "No GPUs" in str(magic(shell, "%dtf_smi", "shown"))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from contextlib import redirect_stdout
 
 import numpy as np
 import pytest
 
 import dtflab as tf
+from dtflab.machine.smi import IN_VIRTUAL_TIME, SIMULATED
 from dtflab.virtual.clock import EPOCH
 from tests.virtual.small_program import CPU, GPU, NETWORK
 
@@ -206,3 +209,68 @@ def test_a_look_with_a_period_lets_virtual_time_pass(cluster):
             return state_of(shown, cluster, 1).cards[0].utilisation
 
     assert cluster.run(program)[0] == pytest.approx(1.0, rel=0.1)
+
+
+def labels(cluster=None):
+    """What is said of each host with cards, or of a cluster's own; each must be in the text and in the table, too."""
+    shown = tf.smi()
+    assert all(host.label in shown.text for host in shown.hosts)
+    assert ("NumPy" in shown.text) == ("NumPy" in shown._repr_html_())
+    own = [host for host in shown.hosts if cluster is None or f".{cluster.name} of process" in host.name]
+    return [host.label for host in own]
+
+
+@pytest.fixture
+def simulated():
+    tf.simulate_gpus(1)
+    yield
+    tf.simulate_gpus(None)
+
+
+def test_cards_in_virtual_time_are_never_said_to_take_the_times_of_numpy():
+    with tf.Cluster(ps=1, worker=3, gpus=1, clock="virtual") as cluster:
+        assert labels() == [IN_VIRTUAL_TIME] * 3, "before the first session"
+        with tf.Session(cluster.target) as session:
+            assert labels() == [IN_VIRTUAL_TIME] * 3, "before the first step"
+            with tf.device("/job:worker/task:1/gpu:0"):
+                session.run(tf.ones([2, 2]) + 1.0)
+            assert labels() == [IN_VIRTUAL_TIME] * 3, "after a step of one of them"
+        cluster.stop()
+        assert labels() == []
+        cluster.restart()
+        assert labels() == [IN_VIRTUAL_TIME] * 3
+    assert labels() == []
+
+
+def test_nor_are_those_that_the_host_of_a_notebook_lends(simulated):
+    with tf.Cluster(worker=3, clock="virtual") as cluster:
+        with tf.Session(cluster.target):
+            assert labels(cluster) == [IN_VIRTUAL_TIME] * 3
+        assert labels() == [SIMULATED, *[IN_VIRTUAL_TIME] * 3]  # the notebook's own programs run in real time
+        cluster.stop()
+        assert labels(cluster) == [], "no host of a stopped cluster is left"
+        cluster.restart()
+        with tf.Session(cluster.target):
+            assert labels(cluster) == [IN_VIRTUAL_TIME] * 3
+    assert labels() == [SIMULATED]
+
+
+def test_a_host_by_address_is_in_virtual_time_as_long_as_a_virtual_cluster_lives_there(simulated):
+    with tf.Cluster({"worker": ["localhost:7001", "localhost:7002"]}, clock="virtual"):
+        with tf.Cluster({"worker": ["localhost:7003"]}, clock="virtual"):
+            assert labels() == [IN_VIRTUAL_TIME]
+        assert labels() == [IN_VIRTUAL_TIME]
+    assert labels() == [SIMULATED]
+
+
+def test_a_cluster_without_cards_says_nothing_of_the_host(simulated):
+    with tf.Cluster({"ps": ["localhost:7001"]}, clock="virtual"):
+        assert labels() == [SIMULATED]
+
+
+def test_another_process_sees_virtual_time_before_the_first_step():
+    with tf.Cluster(worker=1, gpus=1, clock="virtual"):
+        told = subprocess.run(
+            [sys.executable, "-m", "dtflab", "smi", "--period", "0"], capture_output=True, text=True, check=True
+        ).stdout
+    assert IN_VIRTUAL_TIME in told and "NumPy" not in told
