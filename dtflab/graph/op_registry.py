@@ -128,6 +128,7 @@ class Op:
     is_async = False  # the kernel takes the step context first and a `done` callback last
     control_flow = ""  # switch, merge, enter, exit, next_iteration or loop_cond: run by the executor itself
     allows_uninitialized_input = False  # a reference input may be a variable without a value
+    calls_program = False  # the kernel calls a Python function of the program, which may wait
     blas = False  # runs inside BLAS, which ops/blas keeps on one thread
     shards = False  # `bind` takes the device's Shard, too, and the kernel does large work in parts with it
     into: Callable[..., Callable[..., Any]] | None = None  # as `bind`, but the kernel has an `out=` (ops/forwarding)

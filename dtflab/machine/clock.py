@@ -208,22 +208,43 @@ class Pool:
         self._name = name
         self._idle_seconds = idle
         self._lock = threading.Lock()
-        self._tasks: deque[Callable[[], Any]] = deque()
+        self._tasks: deque[tuple[Callable[[], Any], Any]] = deque()
         self._idle: dict[int, Event] = {}  # by the thread's number
         self._numbers: set[int] = set()  # of the threads that there are
+        self._busy: dict[Event, tuple[int, Any]] = {}  # by a thread's own event: its number, and for whom it works
         _pools.add(self)
 
-    def submit(self, task: Callable[[], Any]) -> None:
-        """Run `task` on one of the threads, soon."""
+    def submit(self, task: Callable[[], Any], owner: Any = None) -> None:
+        """Run `task` on one of the threads, soon; on this one if it is of the pool and there is no other to do it.
+
+        `let_go(owner)` gives up the threads that work for that owner.
+        """
         with self._lock:
-            self._tasks.append(task)
-            if self._idle:
-                self._idle.pop(min(self._idle)).set()
-            elif self.limit is None or len(self._numbers) < self.limit:
-                number = next(n for n in itertools.count(1) if n not in self._numbers)
-                self._numbers.add(number)
-                name = self._name if self.limit == 1 else f"{self._name} {number}"
-                self.clock.spawn(self._work, number, name=name)
+            full = not self._idle and self.limit is not None and len(self._numbers) >= self.limit
+            if not (full and getattr(_of_thread, "pool", None) is self):
+                self._tasks.append((task, owner))
+                self._call_thread()
+                return
+        task()
+
+    def _call_thread(self) -> None:
+        """Under the lock: wake a thread for a task, or start one if there may be one more."""
+        if self._idle:
+            self._idle.pop(min(self._idle)).set()
+        elif self.limit is None or len(self._numbers) < self.limit:
+            number = next(n for n in itertools.count(1) if n not in self._numbers)
+            self._numbers.add(number)
+            name = self._name if self.limit == 1 else f"{self._name} {number}"
+            self.clock.spawn(self._work, number, name=name)
+
+    def let_go(self, owner: Any) -> None:
+        """Replace the threads that work for `owner`: their tasks may never end. If they do, the threads end, too."""
+        with self._lock:
+            gone = [wake for wake, (_, whose) in self._busy.items() if whose == owner]
+            for wake in gone:
+                self._numbers.discard(self._busy.pop(wake)[0])
+            for _ in self._tasks if gone else ():
+                self._call_thread()
 
     def close(self) -> None:
         """Let every thread end once it has nothing to do. What is submitted later still runs."""
@@ -239,18 +260,24 @@ class Pool:
         self._tasks.clear()
         self._idle.clear()
         self._numbers.clear()
+        self._busy.clear()
 
     def _work(self, number: int) -> None:
-        wake = self.clock.event()
+        wake, _of_thread.pool = self.clock.event(), self
         while True:
             with self._lock:
-                task = self._tasks.popleft() if self._tasks else None
+                task, owner = self._tasks.popleft() if self._tasks else (None, None)
                 if task is None:
                     wake.clear()
                     self._idle[number] = wake
+                else:
+                    self._busy[wake] = number, owner
             if task is not None:
                 task()
-                del task  # and what it holds, while there is nothing to do
+                del task, owner  # and what they hold, while there is nothing to do
+                with self._lock:
+                    if self._busy.pop(wake, None) is None:  # let go
+                        return
             elif not wake.wait(self._idle_seconds):
                 with self._lock:
                     if self._idle.pop(number, None):

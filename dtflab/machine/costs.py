@@ -3,7 +3,8 @@
 Stands for `KernelStats` and `OpKernel::IsExpensive` of TensorFlow's executor, which go by measured time. Here the sizes
 of the arrays decide, so that a program runs the same way every time.
 
-Rule: a hop to another thread costs some 10 µs, 90 on busy cores; what goes to a pool takes about 300 or more.
+Rule: a hop to another thread costs some 10 µs, 90 on busy cores; what goes to a pool takes about 300 or more, or may
+wait for something that another node does.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ COSTLY_ELEMENTS = 1 << 20  # of whatever else; 1 million exponentials take 350 �
 Rule = Callable[[Sequence[Any]], bool]  # arguments → is the kernel costly with them?
 
 
-def of_product(node: Node) -> Rule:
-    """The rule of an op that multiplies matrices: the shapes of its arguments tell before it runs."""
-    flops = op_registry.get(node.op).flops
-    return lambda args: flops(node, args, ()) > COSTLY_FLOPS
+def known(node: Node) -> Rule:
+    """The rule of an op that has one before it runs: of a product the shapes tell; the program's code may wait."""
+    op = op_registry.get(node.op)
+    if op.calls_program:
+        return lambda args: True
+    return lambda args: op.flops(node, args, ()) > COSTLY_FLOPS
 
 
 def is_learned(op: type[Op]) -> bool:

@@ -31,6 +31,7 @@ class Device:
         self.type, _, self.index = name.rpartition("/device:")[2].partition(":")
         self.incarnation = from_system() >> 1 | 1  # never 0
         self.memory_limit = memory_limit
+        self.clock = clock
         self.xp = np
         self.resources = ResourceMgr()
         label = f"{self.type}:{self.index}"

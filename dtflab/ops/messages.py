@@ -43,7 +43,7 @@ def in_tensorflows_words(error: Exception) -> str:
     return f"Incompatible shapes: [{x}] vs. [{y}]"
 
 
-def op_error(error: Exception, node: Node, device: str) -> errors.OpError:
+def op_error(error: BaseException, node: Node, device: str) -> errors.OpError:
     """`error` as TensorFlow's class for it, its message naming the node and its device."""
     if isinstance(error, errors.OpError) and "[[{{node" in error.message:
         return error
@@ -56,6 +56,8 @@ def op_error(error: Exception, node: Node, device: str) -> errors.OpError:
         return errors.ResourceExhaustedError(None, None, f"OOM when running {node.op}: {error}{where}")
     if isinstance(error, ValueError | TypeError):
         return errors.InvalidArgumentError(None, None, f"{in_tensorflows_words(error)}{where}")
+    if not isinstance(error, Exception):  # SystemExit: a py_func on a thread of a pool can't end the program
+        return errors.UnknownError(None, None, f"{type(error).__name__}: {error}{where}")
     return errors.InternalError(None, None, f"{type(error).__name__} in the kernel of {node.op}: {error}{where}")
 
 

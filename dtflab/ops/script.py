@@ -51,6 +51,7 @@ _INTERFACE = """{}(input: Tin) -> (output: Tout)
 
 class _PyFunc(Op):
     needs_ctx = True  # and so no rule of shapes tries it out
+    calls_program = True
     grad = staticmethod(no_gradient)
 
     @staticmethod

@@ -17,7 +17,7 @@ There is one loop for all modes: tracing and thread pools are flags of it.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from threading import get_ident
@@ -28,6 +28,7 @@ import numpy as np
 from dtflab.graph import op_registry
 from dtflab.graph.node import Node
 from dtflab.machine import costs
+from dtflab.machine.clock import REAL
 from dtflab.machine.pools import Part, noted_parts
 from dtflab.ops.cell import Cell
 from dtflab.ops.messages import op_error
@@ -68,9 +69,11 @@ class Item(NamedTuple):
 class Executor:
     """A partition on one device, bound and flattened."""
 
-    def __init__(self, nodes: Sequence[Node], device: Device) -> None:
+    def __init__(self, nodes: Sequence[Node], device: Device, of_function: bool = False) -> None:
         self.nodes = list(nodes)
         self.device = device
+        # In TensorFlow, too, the body of a function calls one after the other. In virtual time threads take turns.
+        self._may_meet = not of_function and device.clock is REAL
         index = {node.name: i for i, node in enumerate(nodes)}
         takes_ctx = [op.needs_ctx or op.is_async for op in (op_registry.get(n.op) for n in nodes)]
         first = [0]
@@ -90,14 +93,17 @@ class Executor:
                 targets[index[source]][output].append((first[i] + takes_ctx[i] + position, i))
             for source in node.controls:
                 controls[index[source]].append(i)
-        self.enters = _count_enters(nodes)
+        # How many values each loop waits for, by frame name.
+        self.enters = Counter(
+            n["frame_name"] for n, kind in zip(nodes, self.control_flow, strict=True) if kind == "enter"
+        )
         producers = {name: nodes[i] for name, i in index.items()}
         self.items = [
             self._item(node, slice(first[i], first[i + 1]), targets[i], controls[i], producers)
             for i, node in enumerate(nodes)
         ]
-        self.costs = {n: costs.of_product(nodes[n]) for n, item in enumerate(self.items) if item.mode & COSTLY}
-        self.multiplies = bool(self.costs)
+        self.costs = {n: costs.known(nodes[n]) for n, item in enumerate(self.items) if item.mode & COSTLY}
+        self.multiplies = any(op_registry.get(nodes[n].op).blas for n in self.costs)
         self.young = 2  # steps until it learns what else is costly
         self.inputs: list[Any] = [None] * first[-1]  # the slots as a step finds them
         self.constants: dict[int, Any] = {}
@@ -149,7 +155,7 @@ class Executor:
             | MANY_OUTPUTS * (len(op.op_def.outputs) > 0 and not single)
             | TRANSFER * (node.op in _TRANSFERS)
             | CONTROL_FLOW * sends
-            | COSTLY * (op.blas and self.device.xp is np)
+            | COSTLY * ((op.blas or (op.calls_program and self._may_meet)) and self.device.xp is np)
             | HANDS_ON * (bool(to_read) and node.op == "Identity")
         )
         out: Any = targets if mode & MANY_OUTPUTS or sends else tuple(targets[0]) if targets else ()
@@ -311,27 +317,29 @@ class Iteration:
         self.propagate(n, value)
 
     def _pays_a_hop(self, n: int, args: list[Any]) -> bool:
-        """True if a costly node gains by another thread: it takes long, and there is something to do meanwhile."""
+        """True if a costly node gains by another thread: it takes long, or waits, and there is something else to do."""
         beside = self.step.inter_op >= 0 and (self.ready or not self.step.idle)
         return bool(beside) and self.executor.costs[n](args)
 
     def _run_on_pool(self, n: int, args: list[Any]) -> None:
         """Run a costly kernel on the device's pool while other nodes run here."""
-        step = self.step
+        step, pool = self.step, self.executor.device.inter_op_pool(self.step.inter_op)
         self.in_flight += 1
         step.expect()
         args = [x.read() if isinstance(x, Cell) else x for x in args]  # before an update that is ready, too
 
         def task() -> None:
             try:
-                with np.errstate(all="ignore"):
-                    answer = [self._compute(n, args), None]
-            except Exception as raised:
+                with np.errstate(all="ignore"):  # what was in line when the step failed does not run any more
+                    answer = [self._compute(n, args) if step.error is None else None, None]
+            except BaseException as raised:  # also a SystemExit of the program's function
                 answer = [None, raised]
             args.clear()  # what a step frees is free at once, though this thread may be slow to end
+            ended()
             step.post(self._finished, n, answer)
 
-        self.executor.device.inter_op_pool(step.inter_op).submit(task)
+        ended = step.on_cancel(lambda error: pool.let_go(step.step_id))  # a function may wait for ever
+        pool.submit(task, step.step_id)
 
     def _compute(self, n: int, args: list[Any]) -> Any:
         """Run a kernel on this thread. A trace gets its time, and that of its parts on other threads."""
@@ -477,12 +485,3 @@ def _reading(kernel: Callable[..., Any], positions: list[int]) -> Callable[..., 
         return kernel(*values)
 
     return reading
-
-
-def _count_enters(nodes: Sequence[Node]) -> dict[bytes, int]:
-    """How many values each loop waits for: its Enter nodes, by frame name."""
-    counts: dict[bytes, int] = {}
-    for node in nodes:
-        if op_registry.get(node.op).control_flow == "enter":
-            counts[node.attrs["frame_name"]] = counts.get(node.attrs["frame_name"], 0) + 1
-    return counts

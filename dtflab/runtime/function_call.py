@@ -44,7 +44,7 @@ class FunctionCall:
         self._kernel_state: dict[str, Any] = {}
         nodes = [node.replace(device=device.name) for node in inline(function.nodes)]
         parts = partition_by_device(nodes, {device.name: device.incarnation})
-        self._executor = Executor(parts.get(device.name, []), device)
+        self._executor = Executor(parts.get(device.name, []), device, of_function=True)
 
     def __call__(self, values: Sequence[Any], ctx: StepContext | None = None) -> list[Any]:
         """Raises what the body raises, and InvalidArgumentError for a wrong number of values."""

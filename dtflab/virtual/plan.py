@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from dtflab.virtual.world import Slots
 
 
-_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
-
-
 class Plan:
     """The nodes of an executor on `processor`; `in_thread` are those that may sleep: functions of the program."""
 
@@ -37,7 +34,7 @@ class Plan:
             not (item.mode & (ASYNC | CONTROL_FLOW) or costs.is_free(op_registry.get(node.op)))
             for item, node in zip(executor.items, executor.nodes, strict=True)
         ]
-        self.in_thread = [node.op in _PYTHON for node in executor.nodes]
+        self.in_thread = [op_registry.get(node.op).calls_program for node in executor.nodes]
         self._nodes = executor.nodes
         self._many = [bool(item.mode & MANY_OUTPUTS) for item in executor.items]
         self._has_texts = [_has_texts(node) for node in executor.nodes]

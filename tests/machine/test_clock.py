@@ -80,6 +80,41 @@ def test_many_submit_at_once():
     until(lambda: count[0] == 2000, "all have run")
 
 
+def test_a_task_of_the_pools_own_thread_never_waits_for_that_thread():
+    pool, ran, done = Pool(limit=1, idle=0.01), [], threading.Event()
+
+    def task() -> None:
+        pool.submit(lambda: ran.append(threading.current_thread()))
+        ran.append(threading.current_thread())
+        done.set()
+
+    pool.submit(task)
+    assert done.wait(30)
+    assert len(ran) == 2 and ran[0] is ran[1]
+
+
+def test_threads_that_are_let_go_are_replaced():
+    pool, waiting, go_on, ran = Pool(limit=3, idle=0.01), threading.Barrier(4), threading.Event(), []
+
+    def wait() -> None:
+        ran.append(threading.current_thread())
+        waiting.wait(30)
+        go_on.wait(30)
+
+    mine, yours, in_line = object(), object(), threading.Event()
+    for owner in (mine, mine, yours):
+        pool.submit(wait, owner)
+    waiting.wait(30)
+    pool.submit(in_line.set)
+    assert not in_line.is_set()
+    pool.let_go(mine)
+    assert in_line.wait(30), "a new thread does what was in line"
+    assert len(pool._numbers) <= 2, "one works for the other owner, one is new"
+    go_on.set()
+    until(lambda: not any(thread.is_alive() for thread in ran), "all have ended, of the pool or not")
+    until(lambda: not pool._numbers and not pool._busy and not pool._idle, "the pool knows of none")
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_has_threads_of_its_own():

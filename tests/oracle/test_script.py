@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -188,3 +189,59 @@ def test_another_process_says_that_it_can_not():
 def test_py_function_says_what_to_use():
     with pytest.raises(NotImplementedError, match=r"tf\.numpy_function"):
         tf.py_function(lambda x: x, [1.0], tf.float32)
+
+
+# -- functions of one step, at the same time ----------------------------------------------------------------------
+
+
+def meeting(lib, count, seconds, build, **config):
+    """Whether `count` functions of one step meet, each of which waits up to `seconds` for the others."""
+    barrier = threading.Barrier(count)
+
+    def meet(*_):
+        try:
+            barrier.wait(seconds)
+        except threading.BrokenBarrierError:
+            return False
+        return True
+
+    with lib.Graph().as_default():
+        met = build(lib, [meet] * count)
+        with lib.Session(config=lib.ConfigProto(**config)) as session:
+            return session.run(met).tolist()
+
+
+def in_a_step(lib, functions):
+    return lib.stack([lib.py_func(function, [], lib.bool) for function in functions])
+
+
+def in_a_map(lib, functions):
+    rows = lib.data.Dataset.range(1).map(
+        lambda x: lib.stack([lib.numpy_function(function, [x], lib.bool) for function in functions])
+    )
+    return (
+        lib.data.make_one_shot_iterator(rows).get_next() if lib is real_tf else rows.make_one_shot_iterator().get_next()
+    )
+
+
+@BOTH
+@pytest.mark.parametrize("count, threads", [(2, 2), (3, 3), (2, 3), (2, 1), (3, 2)])
+def test_functions_of_one_step_meet_if_there_are_threads_for_all(lib, count, threads):
+    there_are = threads >= count
+    config = {"inter_op_parallelism_threads": threads, "use_per_session_threads": True}
+    assert meeting(lib, count, 60 if there_are else 0.05, in_a_step, **config) == [there_are] * count
+
+
+@BOTH
+def test_functions_of_one_step_run_on_the_clients_thread_if_that_is_asked_for(lib):
+    assert meeting(lib, 2, 0.05, in_a_step, inter_op_parallelism_threads=-1) == [False, False]
+
+
+@BOTH
+def test_functions_in_the_body_of_a_function_are_called_one_after_the_other(lib):
+    def in_a_map(lib, functions):
+        rows = lib.data.Dataset.range(1).map(lambda x: lib.stack([lib.py_func(f, [x], lib.bool) for f in functions]))
+        return lib.data.make_one_shot_iterator(rows).get_next()
+
+    config = {"inter_op_parallelism_threads": 3, "use_per_session_threads": True}
+    assert meeting(lib, 2, 0.05, in_a_map, **config) == [False, False]

@@ -14,7 +14,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.machine import costs, pools
 from dtflab.viz import trace
 from dtflab.viz.bands import Bands
-from tests.cluster.two_tasks import until
+from tests.cluster.two_tasks import interrupt_main, until
 from tests.runtime.ops import op
 
 GPU = "/job:localhost/replica:0/task:0/device:GPU:"
@@ -249,6 +249,83 @@ def test_a_step_chooses_its_pool(monkeypatch):
             session.run(ops, options=options, run_metadata=metadata)
             threads = {e.thread for e in trace.read(metadata).events if e.name.startswith("product")}
             assert threads == {f"pool {number} inter-op"}
+
+
+# -- functions of the program -----------------------------------------------------------------------------------
+
+
+def two_threads(**config):
+    return tf.ConfigProto(inter_op_parallelism_threads=2, use_per_session_threads=True, **config)
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 3])
+def test_functions_meet_on_all_tasks_of_a_cluster(tasks):
+    """Each task stands for a process, with inter-op threads of its own: two functions on each of them."""
+    meeting = threading.Barrier(2 * tasks)
+    with tf.Cluster(worker=tasks, config=tf.ConfigProto(inter_op_parallelism_threads=2)) as cluster:
+        calls = []
+        for task in list(range(tasks)) * 2:
+            with tf.device(f"/job:worker/task:{task}"):
+                calls.append(tf.py_func(lambda: np.int64(meeting.wait(SETTLE)), [], tf.int64))
+        with tf.Session(cluster.target) as session:
+            assert sorted(session.run(calls)) == list(range(2 * tasks))
+
+
+def test_a_function_with_nothing_beside_it_runs_on_the_clients_thread():
+    x = tf.placeholder_with_default(1.0, [])
+    first = tf.py_func(np.negative, [x], tf.float32)
+    second = tf.py_func(lambda x: np.int64(threading.get_ident()), [first], tf.int64)
+    with tf.Session(config=two_threads()) as session:
+        assert session.run(second) == threading.get_ident()
+
+
+def test_functions_that_run_sessions_of_their_own_do_not_wait_for_their_own_threads(monkeypatch):
+    """All threads of the process's pool run a function, and the steps inside have costly nodes."""
+    monkeypatch.setattr(costs, "COSTLY_FLOPS", 0)
+    monkeypatch.setattr(pools, "PROCESS", pools._OfTheProcess())
+    meeting = threading.Barrier(2)
+
+    def run():
+        meeting.wait(SETTLE)
+        with tf.Graph().as_default(), tf.Session() as session:
+            x = tf.placeholder_with_default(np.eye(3, dtype=np.float32), [3, 3])
+            return np.sum(session.run([tf.matmul(x, x) for _ in range(3)]))
+
+    calls = [tf.py_func(run, [], tf.float32) for _ in range(2)]
+    with tf.Session(config=tf.ConfigProto(inter_op_parallelism_threads=2)) as session:
+        assert session.run(calls) == [9.0, 9.0]
+
+
+def test_after_ctrl_c_in_functions_that_wait_for_ever_others_have_threads():
+    never, called, meeting = threading.Event(), [], threading.Barrier(2)
+    waits = [tf.py_func(lambda i=i: (called.append(i), never.wait())[1], [], tf.bool) for i in range(3)]
+    meet = [tf.py_func(lambda: np.int64(meeting.wait(SETTLE)), [], tf.int64) for _ in range(2)]
+    with tf.Session(config=two_threads()) as session:
+        helper = threading.Thread(
+            target=lambda: (until(lambda: len(called) == 2, "both wait"), interrupt_main("_wait"))
+        )
+        helper.start()
+        with pytest.raises(KeyboardInterrupt):
+            session.run(waits)
+        helper.join()
+        assert sorted(session.run(meet)) == [0, 1]
+        never.set()
+        assert sorted(session.run(meet)) == [0, 1]
+    assert sorted(called) == [0, 1], "what was in line when the step was given up is not called"
+
+
+def test_a_function_that_exits_ends_the_step():
+    """On a thread of a pool, as in TensorFlow, it can't end the program."""
+
+    def leave():
+        raise SystemExit("leaving")
+
+    calls = [tf.py_func(leave, [], tf.float32, name=f"leave{i}") for i in range(2)]
+    with (
+        tf.Session(config=two_threads()) as session,
+        pytest.raises(tf.errors.UnknownError, match="SystemExit: leaving"),
+    ):
+        session.run(calls)
 
 
 # -- errors, ends ---------------------------------------------------------------------------------------------
