@@ -68,7 +68,8 @@ class _Connection:
         else:
             self._channel = grpc.secure_channel(address, credentials, _CHANNEL_OPTIONS)
         self._methods: dict[str, Any] = {}
-        weakref.finalize(self, self._channel.close)
+        # Not at the end of the process: until then its servers answer calls, for which they may have to ask others.
+        weakref.finalize(self, self._channel.close).atexit = False
 
     def method(self, path: str) -> Any:
         """The callable of one method, bytes to bytes."""

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dtflab.graph import device_spec, errors, scopes, watch
+from dtflab.graph import device_spec, errors, scopes, tf_logging, watch
 from dtflab.graph.feeds import register_feed_pairs
 from dtflab.graph.fetches import is_expanded, register_fetch_expansion
 from dtflab.graph.graph import Graph
@@ -139,6 +139,20 @@ def explained(error: OpError | KeyboardInterrupt, graph: Graph) -> BaseException
     found.experimental_payloads = error.experimental_payloads
     error.__traceback__ = None
     return found
+
+
+def close_after(error: BaseException | None, close: Callable[[], None]) -> None:
+    """Close a session after its `with` block, which ended with `error` or None.
+
+    What closing raises is raised if the block has raised nothing; else it is logged, and the block's error goes on its
+    way, as in TensorFlow.
+    """
+    try:
+        close()
+    except Exception as failed:
+        if error is None:
+            raise
+        tf_logging.error("Session failed to close: %s", failed)
 
 
 def _call_of(name: str, graph: Graph) -> Operation | None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtflab.graph import errors, scopes
-from dtflab.graph.client import DeviceAttributes, asked, checked_target, explained, warn_of_another
+from dtflab.graph.client import DeviceAttributes, asked, checked_target, close_after, explained, warn_of_another
 from dtflab.graph.feeds import checked_feeds, feed_tensors
 from dtflab.graph.fetches import Fetches
 from dtflab.graph.graph import Graph
@@ -282,7 +282,7 @@ class Session(BaseSession):
     def __exit__(self, *exc: Any) -> None:
         while self._contexts:
             self._contexts.pop().__exit__(*exc)
-        self.close()
+        close_after(exc[1], self.close)
 
     @staticmethod
     def reset(target: str, containers: Sequence[str] | None = None, config: Any = None) -> None:
