@@ -45,6 +45,7 @@ class Rule:
         self.run, self.items = run, len(run.job.items.names)
         self.dropped = 0
         self.waits_s = [0.0] * self.items
+        self.due: dict[float, list[int]] = {}  # who begins when
 
     def added(self, number: int, step: int) -> None:
         """Gradient `number` of that step is on its server."""
@@ -58,8 +59,15 @@ class Rule:
         for worker in workers:
             self.run.step[worker] += 1
             if self.run.step[worker] < self.run.steps:
-                told = over + float(self.run.job.told_s[worker])
-                self.run.engine.at(max(told, self.run.engine.now), self.run.begin, worker)
+                moment = max(over + float(self.run.job.told_s[worker]), self.run.engine.now)
+                if moment not in self.due:
+                    self.run.engine.at(moment, self.begin, moment)
+                self.due.setdefault(moment, []).append(worker)
+
+    def begin(self, moment: float) -> None:
+        """At one moment workers begin in their order, also one that was late."""
+        for worker in sorted(self.due.pop(moment)):
+            self.run.begin(worker)
 
 
 class Alone(Rule):

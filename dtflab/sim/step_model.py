@@ -2,16 +2,17 @@
 
 Left out: all-reduce (`reductions`) and pipelines (`pipelines`).
 
-Rules. A gradient leaves when it is computed, and a pull is needed when its layer starts. Within a step every message
-waits for those sent before it on each of its wires, exactly. So it does across steps, but for the gradients of a spare
-that comes later than the next step's first ones could. Asynchronous workers have no steps in common: for them, and for
-the last percent, there is `messages`.
+Rules. A gradient leaves when it is computed, and a pull is needed when its layer starts. All messages of one kind and
+step are one scan, in the order in which they are sent. That is exact unless some wire gets messages of two kinds or
+steps mixed, as when a spare's gradient leaves after the next step's first ones, or unless a worker misses a step. Such
+a run is simulated by `messages`, as are asynchronous workers, which have no steps in common.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from dtflab.sim import messages
 from dtflab.sim.job import Job
 from dtflab.sim.record import Log, Moments, Record
 from dtflab.sim.traffic import Array
@@ -19,12 +20,12 @@ from dtflab.sim.transfers import Batch, Flow
 
 
 class StepModel:
-    """A job whose wires remember until when they are taken."""
+    """A job whose wires remember until when they are taken. `exact`: no wire got messages in another order."""
 
-    def __init__(self, job: Job, quickest: float = 1.0) -> None:
-        """`quickest` is the least factor of any step of any device."""
-        self.job, self.quickest = job, quickest
+    def __init__(self, job: Job) -> None:
+        self.job, self.exact = job, True
         self.free = np.zeros(len(job.wires))
+        self._latest: dict[Batch, float] = {}  # when the last message of each kind was sent
         self.pull, self.push = self._batch(job.pull), self._batch(job.push)
         self.scatter = self._batch(job.scatter) if job.scatter else None
         self.gather = self._batch(job.gather) if job.gather else None
@@ -54,6 +55,10 @@ class StepModel:
         return Moments(pulled, there, since, forward, ready[::-1], summed[::-1], pushed[::-1])
 
     def _sent(self, batch: Batch, moments: Array) -> Array:
+        first = moments.min()
+        if any(first < latest and not batch.wires.isdisjoint(other.wires) for other, latest in self._latest.items()):
+            self.exact = False
+        self._latest[batch] = moments.max()
         return batch.arrivals(moments.ravel(), self.free).reshape(moments.shape)
 
     def _fed(self, start: Array) -> Array:
@@ -67,36 +72,22 @@ class StepModel:
             self._read = self._sent(self.inputs, start)
         return np.maximum(start, there)
 
-    def forget(self, over: float, took_part: Array, moments: Moments) -> None:
-        """A step is over: the next one's messages must not wait for what is sent behind them.
-
-        Who is so late that the step is over when it starts has sent nothing; and gradients that leave when those of the
-        next step already could, leave no trace.
-        """
-        items, slow = self.job.items, self.job.slowness.min()
-        soonest = over + slow * (items.head_s + items.forward_s.sum() + items.ready_s[-1]) * self.quickest
-        idle = np.broadcast_to(~took_part, moments.pulled.shape)
-        for batch, gone in ((self.pull, idle), (self.push, (idle | (moments.summed > soonest))[::-1])):
-            if gone.any():
-                batch.take_back(gone.ravel(), self.free)
-
 
 def synchronous(job: Job, factors: Array, required: int, trace: bool = False) -> Record:
     """Steps of workers that wait for each other; a step needs the gradients of `required`, those of others are dropped.
 
     `factors[step, device]` says how much longer than planned each computes.
     """
-    model, log = StepModel(job, float(factors.min())), Log(job, len(factors), trace)
-    start, over, dropped = np.zeros(job.workers), 0.0, 0
+    model, log = StepModel(job), Log(job, len(factors), trace)
+    start, dropped = np.zeros(job.workers), 0
     for k, drawn in enumerate(factors):
         moments = model.step(start, drawn)
         last = np.partition(moments.pushed, required - 1, axis=1)[:, required - 1] + job.items.apply_s
         over, ended = float(last.max()), moments.pushed.max(axis=0)
-        took_part = start < over
-        dropped += int(np.count_nonzero(took_part & (ended > over)))
-        if required < job.workers:
-            model.forget(over, took_part, moments)
-        log.write(k, np.where(took_part, start, np.nan), moments, ended)
+        if not model.exact or start.max() >= over:
+            return messages.synchronous(job, factors, required, trace)
+        dropped += int(np.count_nonzero(ended > over))
+        log.write(k, start, moments, ended)
         log.updates[k] = over
-        start = np.maximum(over + job.told_s, np.where(took_part, ended, start))
+        start = np.maximum(over + job.told_s, ended)
     return log.synchronous(factors, required, dropped)

@@ -111,8 +111,7 @@ class Batch:
     """A flow that is sent again and again, at other moments."""
 
     def __init__(self, wires: Sequence[Wire], flow: Flow, idle: frozenset[int] = frozenset()) -> None:
-        self.count = len(flow.routes)
-        self._served: list[tuple[Array, Array, Array, Array]] = []  # wires, free before, messages, free after each
+        self.wires = frozenset(flow.ways[flow.ways >= 0].tolist()) - idle
         latency = np.array([*(wire.latency_s for wire in wires), 0.0])[flow.ways].sum(axis=1)  # -1 is the 0 behind
         self.latency = latency[flow.way]
         depth = _depths(flow, len(wires))
@@ -126,7 +125,6 @@ class Batch:
         start = np.append(sent, NEVER)
         end = start.copy()
         moments = np.append(sent, np.inf)
-        self._served = []
         for level in self.levels:
             messages, service, overhead, work = level.messages, level.service, level.overhead, level.work
             if not level.in_order:
@@ -141,15 +139,8 @@ class Batch:
             free[level.wires] = freed[:, -1]
             start[messages], end[messages] = started + overhead, ended
             start[-1] = end[-1] = NEVER
-            self._served.append((level.wires, before, messages, freed))
         arrived: Array = end[:-1] + self.latency
         return arrived
-
-    def take_back(self, gone: Array, free: Array) -> None:
-        """As if the messages `gone[i]` had not been sent last time; they were the last that were sent."""
-        stays = np.append(~gone, False)
-        for wires, before, messages, freed in self._served:
-            free[wires] = np.maximum(before, np.where(stays[messages], freed, NEVER).max(axis=1))
 
 
 def _serve(start: Array, end: Array, service: Array, work: Array, free: Array) -> tuple[Array, Array, Array]:

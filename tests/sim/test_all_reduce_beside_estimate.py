@@ -36,10 +36,17 @@ def run(workers, algorithm, fusion_bytes):
         return max(cluster.run(program)), cluster.world.machines
 
 
-@pytest.mark.parametrize(("fusion_bytes", "bound"), [(1 << 30, 0.02), (0, 0.08)])
-@pytest.mark.parametrize(("algorithm", "workers"), [("ring", 2), ("ring", 4), ("tree", 4), ("halving_doubling", 4)])
+@pytest.mark.parametrize(("fusion_bytes", "bound"), [(1 << 30, 0.02), (0, 0.12)])
+@pytest.mark.parametrize("algorithm", ["ring", "tree", "halving_doubling"])
+@pytest.mark.parametrize("workers", [2, 3, 4, 7])
 def test_steps_take_as_long(algorithm, workers, fusion_bytes, bound):
-    """Without buckets the program's gradients overlap on the wires, where the estimate has one after the other."""
+    """Without buckets the program's gradients overlap on the wires, where the estimate has one after the other.
+
+    An estimated step begins for all workers at once. In a run, workers above a power of two end a step of halving and
+    doubling later than others, and keep them waiting in the next one.
+    """
+    if algorithm == "halving_doubling" and fusion_bytes and workers in (3, 7):
+        bound = 0.25
     seconds, machines = run(workers, algorithm, fusion_bytes)
     with tf.Graph().as_default():
         network = sim.Profile.from_graph(three_layers(BATCH, WIDTH), batch=BATCH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from dtflab.sim import critical_path, reductions
 from dtflab.sim.estimates import _needed
+from dtflab.sim.parameters import IDEAL
 from dtflab.sim.profile import LayerTime
 from dtflab.sim.traffic import Shard, items
 from dtflab.sim.transfers import Flow, Wire, idle_wires
@@ -17,23 +19,15 @@ from tests.sim.networks import cluster, layered
 OVERHEAD, LATENCY = 0.25, 0.125
 
 
-def a_round(messages, reach):
-    wires = [Wire(f"wire {n}", 100.0, LATENCY, OVERHEAD) for n in range(3)]
-    routes = {pair: reductions.Reach(way, LATENCY * len(way)) for pair, way in reach.items()}
-    return reductions._round_seconds(
-        SimpleNamespace(wires=wires, reach=routes, schedule=SimpleNamespace(pieces=4)), messages
-    )
-
-
-def test_a_round_takes_the_overheads_of_its_longest_way():
-    fixed, per_byte = a_round([(0, 1, 2)], {(0, 1): (0, 1)})
-    assert fixed == 2 * (LATENCY + OVERHEAD) and per_byte == 2 / 100.0 / 4
-
-
-def test_a_round_takes_the_overheads_of_its_busiest_wire():
-    ways = {(source, 9): (0,) for source in range(5)}
-    fixed, per_byte = a_round([(source, 9, 1) for source in range(5)], ways)
-    assert fixed == 5 * OVERHEAD > LATENCY + OVERHEAD and per_byte == 5 / 100.0 / 4
+@pytest.mark.parametrize("run", [reductions.synchronous, reductions.messages_one_by_one])
+@pytest.mark.parametrize(("workers", "overheads", "latencies"), [(2, 4, 2), (3, 3 + 3, 2)])
+def test_a_message_costs_both_ends_their_overhead(run, workers, overheads, latencies):
+    """Two workers send to and fro. Of three, the root's port takes one message behind the other, in and out."""
+    values = dataclasses.replace(IDEAL, message_s=1e-3 * OVERHEAD)
+    there = cluster(workers, 0, latency_s=LATENCY)
+    ready = reductions.reduction(layered([1]), there, values, "tree", 1e9)
+    taken = run(ready, np.ones((1, workers))).steps[0] - ready.items.compute_s
+    assert taken == pytest.approx(1e-3 * overheads * OVERHEAD + latencies * LATENCY, abs=1e-7)
 
 
 @pytest.mark.parametrize("bandwidths", [(10.0, 1000.0), (1000.0, 10.0)])
