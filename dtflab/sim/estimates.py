@@ -63,7 +63,7 @@ def estimate(
     *,
     batch: int | None = None,
     single_gpu_rate: float | None = None,
-    spares: int = 0,
+    spares: int | None = None,
     stragglers: Stragglers | None = None,
     seed: int = 0,
     strategy: str = "greedy",
@@ -84,9 +84,9 @@ def estimate(
     Args:
       model: a name of `sim.models`, a Profile, a Model, or the loss of a graph.
       cluster: a ClusterModel (see `sim.cluster_model`), Machines, or a `Cluster(clock="virtual")`.
-      mode: "ps_sync", "ps_async", "ps_sync_spares", where `spares` of the workers are not waited for; "allreduce" by
-        `algorithm` ("ring", "tree", "halving_doubling") of gradients fused up to `fusion_bytes`; "model_parallel", or
-        "pipeline" of `micro_batches`, over all devices of the cluster.
+      mode: "ps_sync", "ps_async", "ps_sync_spares", which needs `spares`, the number of workers that a step does not
+        wait for; "allreduce" by `algorithm` ("ring", "tree", "halving_doubling") of gradients fused up to
+        `fusion_bytes`; "model_parallel", or "pipeline" of `micro_batches`, over all devices of the cluster.
       batch: examples per device; by default what the model was built for, 32 for a name.
       single_gpu_rate: measured examples per second of one device, to which op times are scaled.
       parameters: what the library can't know; by default what was fitted to published measurements.
@@ -111,9 +111,9 @@ def estimate(
     _check_kinds(stragglers=(stragglers, Stragglers), input=(input, Input), parameters=(parameters, Parameters))
     _check_counts(steps=steps, parts=parts, micro_batches=micro_batches)
     _check_counts(**{name: n for name, n in (("batch", batch), ("most_items", most_items)) if n is not None})
-    _check_counts(least=0, spares=spares, seed=seed)
+    _check_counts(least=0, spares=0 if spares is None else spares, seed=seed)
     left_out, engine = _checked(mode, off, fusion_bytes), _engine(mode, engine)
-    _check_meaning(mode, options)
+    _check_meaning(mode, options | {"spares": spares or None})
     given = parameters or _fitted()
     values = dataclasses.replace(given, **{name: 0.0 for off, name in _OFF.items() if off in left_out})
     profile, where = _profile(model, batch), _cluster(cluster)
@@ -131,7 +131,7 @@ def estimate(
         strategy, parts = "greedy", len(where.servers)
     local_aggregation = local_aggregation and "local_aggregation" not in left_out
     _check_memory(profile, where, _needed(profile, where, strategy, parts))
-    required = _required(where, spares, local_aggregation)
+    required = _required(where, mode, spares, local_aggregation)
     if most_items is None and asked.engine == "vectorised":
         most_items = max(_MESSAGES // len(where.devices), len(where.servers))
     placed = {"strategy": strategy, "parts": parts, "local_aggregation": local_aggregation, "most": most_items}
@@ -348,12 +348,17 @@ def _check_fits(profile: Profile, nbytes: float, device: str, cluster: ClusterMo
         )
 
 
-def _required(cluster: ClusterModel, spares: int, local_aggregation: bool) -> int:
+def _required(cluster: ClusterModel, mode: str, spares: int | None, local_aggregation: bool) -> int:
     """How many workers' gradients a step needs."""
     workers = len(cluster.gpus) if local_aggregation else len(cluster.devices)
-    if not 0 <= spares < workers:
+    if spares is None and mode == "ps_sync_spares":
+        raise ValueError(
+            f"mode='ps_sync_spares' needs spares=..., how many of the {plural(workers, 'worker')} a step does not wait "
+            f"for: from 0 to {workers - 1}, for example spares={min(1, workers - 1)}."
+        )
+    if not 0 <= (spares or 0) < workers:
         raise ValueError(f"Of {plural(workers, 'worker')} {spares} can't be spares: at least one must be waited for.")
-    return workers - spares
+    return workers - (spares or 0)
 
 
 def _factors(

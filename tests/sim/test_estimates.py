@@ -28,7 +28,8 @@ def seconds(there, steps=5, network=NETWORK, mode="ps_sync", **options):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_says_the_same_in_all_forms(mode):
-    found = estimate(NETWORK, cluster(4, 2, bandwidth=1e8), 7, mode, parameters=IDEAL)
+    spares = {"spares": 1} if mode == "ps_sync_spares" else {}
+    found = estimate(NETWORK, cluster(4, 2, bandwidth=1e8), 7, mode, parameters=IDEAL, **spares)
     numbers = json.loads(found.to_json())
     assert numbers["throughput"] == found.throughput == pytest.approx(found.speedup * found.single)
     assert numbers["devices"] == 4 and numbers["mode"] == mode
@@ -187,6 +188,8 @@ def test_a_measured_rate_takes_the_place_of_the_roofline():
         ({"mode": ["allreduce"]}, r"mode=\['allreduce'\] is not known; there are ps_sync"),
         ({"single_gpu_rate": "fast"}, "finite number of examples per second above 0, not 'fast'"),
         ({"single_gpu_rate": float("inf")}, "finite number of examples per second above 0, not inf"),
+        ({"mode": "ps_sync_spares"}, r"spares=\.\.\., how many of the 4 workers .* from 0 to 3, for example spares=1"),
+        ({"mode": "ps_sync_spares", "spares": -1}, r"spares=-1 is no whole number from 0 up\."),
         ({"mode": "ps_sync_spares", "spares": 4}, "Of 4 workers 4 can't be spares"),
         ({"strategy": "fair"}, "No strategy 'fair' places variables: take 'round_robin' or 'greedy'"),
         ({"mode": "pipeline", "micro_batches": 11}, "A batch of 10 can't be cut into 11 micro-batches"),
@@ -432,5 +435,6 @@ def test_one_of_a_thing_is_no_plural():
     found = estimate(NETWORK, cluster(1, 1), 1, parameters=IDEAL)
     assert repr(found.cluster).startswith("<1 worker, 1 × ") and repr(found.cluster).endswith(", 1 server>")
     assert "ps_sync, 1 device: " in repr(found)
+    assert estimate(NETWORK, cluster(1, 1), 1, "ps_sync", spares=0).step_time > 0  # says nothing new
     with pytest.raises(ValueError, match="Of 1 worker 1 can't be spares"):
         estimate(NETWORK, cluster(1, 1), 1, "ps_sync_spares", spares=1)
