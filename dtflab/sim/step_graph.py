@@ -149,10 +149,7 @@ class StepGraph:
 
     def times(self, processor: Processor, machines: Machines, batch: int | None = None) -> dict[str, float]:
         """What each node takes on a processor, in seconds. `machines` are those on which `seconds` were measured."""
-        if batch == self.batch:
-            batch = None
-        elif batch is not None:
-            self._check_batch(batch)
+        batch = None if batch == self.batch else batch
         work = self._costs_of(batch)
 
         def made() -> dict[str, float]:
@@ -214,16 +211,23 @@ class StepGraph:
         sizes = self.sizes[node.name][0]
         return sizes if sizes and sizes[0] == self.batch else None
 
-    def _check_batch(self, batch: int) -> None:
+    def check_batch(self, batch: int) -> None:
         """ValueError if the batch can't be another one."""
+        fed = [node for node in self.nodes if node.op == "_Arg"]
+        if all(self.sizes[node.name][0] == () for node in fed):
+            raise ValueError(
+                f"The step is fed no examples, so its batch can't be {batch}. Feed them through a placeholder, or "
+                "build the graph for the other batch."
+            )
         if self.batch is None:
             raise ValueError(
-                "The step's batch is not known: nothing that is fed has a first dimension in common. Say "
-                "what_if(…, batch=…) how many examples were in it."
+                "The step's batch is not known: what is fed has no first dimension in common. Give what_if(…, "
+                "batch=…), the number of examples in the step."
             )
-        if not any(self._fed(node) for node in self.nodes if node.op == "_Arg"):
+        if not any(map(self._fed, fed)):
             raise ValueError(
-                f"Nothing with {plural(self.batch, 'example')} is fed to the step, so its batch can't be {batch}."
+                f"Nothing that is fed has {plural(self.batch, 'example')}, the batch of the step, so that can't be "
+                f"{batch}. Give what_if(…, batch=…), the first dimension of what is fed."
             )
         for node in self.nodes:
             if node.op == "Reshape" and self.nbytes(*node.inputs[0], batch) != self.nbytes(node.name, 0, batch):
@@ -275,7 +279,7 @@ def traced(metadata: Any, master: str | None = None, batch: int | None = None, m
     """
     if not metadata.partition_graphs or not metadata.step_stats.dev_stats:
         raise ValueError(
-            "The metadata lack the trace or the graphs of the step. Run it with options=tf.RunOptions(trace_level="
+            "The metadata has no trace or no graphs of the step. Run it with options=tf.RunOptions(trace_level="
             "tf.RunOptions.FULL_TRACE, output_partition_graphs=True) and run_metadata=tf.RunMetadata()."
         )
     parts = [nodes_from_proto(part) for part in metadata.partition_graphs]
@@ -324,8 +328,9 @@ def planned(
 ) -> StepGraph:
     """The step that a session would run of `graph`, all of whose placeholders are fed, placed and cut as it would be.
 
-    `batch` stands for what static shapes leave open; by default the first dimension of all that is fed. `placer` is as
-    in `Session(placer=…)`.
+    `batch` is how many examples are fed, and stands for what static shapes leave open; by default the first dimension
+    of all that is fed, 32 where that is open, and unknown where nothing is fed that has one. `placer` is as in
+    `Session(placer=…)`.
     """
     nodes, devices = inline(graph.nodes()), machines.devices
     own = placer_named(placer) or place
@@ -338,8 +343,10 @@ def planned(
     step = StepGraph([node for part in by_task.values() for node in _by_device(part)], master, None, {})
     known = {name: graph.get_tensor_by_name(name).shape for name in fed}
     shapes = [shape.as_list() for shape in known.values() if shape.rank]
-    step.batch = batch or _common([tuple(sizes) for sizes in shapes]) or BATCH
-    step.sizes = _sizes(step, {node.name: shape for node, shape in _arguments(step.nodes, known)}, step.batch)
+    is_open = any(sizes[0] is None for sizes in shapes)
+    step.batch = batch or _common([tuple(sizes) for sizes in shapes]) or (BATCH if is_open else None)
+    arguments = {node.name: shape for node, shape in _arguments(step.nodes, known)}
+    step.sizes = _sizes(step, arguments, step.batch or BATCH)
     return step
 
 
@@ -396,7 +403,7 @@ def _master(nodes: Sequence[Node]) -> str:
     tasks = at_home or {device_spec.task_name(node.device) for node in nodes}
     if len(tasks) != 1:
         raise ValueError(
-            "Which task's master ran the step? It fed and fetched nothing. Say master=, "
+            "The step feeds and fetches nothing, so it does not show which task's master ran it. Give master=, "
             f"one of {', '.join(sorted(tasks))}."
         )
     return tasks.pop()

@@ -48,7 +48,8 @@ def what_if(
         operations of one graph), which is placed as a session of `master` would place it, and never run.
       cluster: the hardware: a `Cluster(clock="virtual")`, Machines, or a `sim.cluster_model`. By default that of the
         session's cluster. A session without a cluster runs where the first worker is.
-      batch: how many examples are in the step; by default the first dimension of all that is fed.
+      batch: how many examples are in the step; by default the first dimension of all that is fed, 32 if a step that
+        never runs leaves that open. Without any, throughput counts steps.
       master: the task whose client runs the step, "/job:worker/task:0"; by default the session's, the one that fed or
         fetched, or the first worker.
       measured: take the times that were measured, in the ratio of the models on other hardware; by default of sessions
@@ -56,16 +57,20 @@ def what_if(
       placer: of a step that is not run, as in `Session(placer=…)`.
 
     Raises:
-      ValueError: what is lacking, and how to get it. TypeError: `of` is none of these.
+      ValueError: something is missing; the message says what, and how to get it. TypeError: `of` is none of these.
     """
     own = None if master is None else task_of(master)
     batch = None if batch is None else whole("batch", batch)
     if isinstance(of, BaseSession):
         return _of_session(of, cluster, fetches, feed_dict, batch, own, measured)
     if fetches is not None or feed_dict is not None:
-        raise ValueError("fetches and feed_dict are for a session to run; of a step that is only planned, say batch=.")
+        raise ValueError(
+            "fetches and feed_dict are only used with a session. For a step that is only planned, give batch=."
+        )
     if cluster is None:
-        raise ValueError("On which hardware? Give what_if(…, cluster): a Cluster, Machines, or a sim.cluster_model.")
+        raise ValueError(
+            "what_if needs hardware: give what_if(…, cluster), which is a Cluster, Machines, or a sim.cluster_model."
+        )
     machines = _machines(cluster)
     if hasattr(of, "partition_graphs"):
         return WhatIf(traced(of, own, batch, bool(measured)), machines)
@@ -83,14 +88,16 @@ def _of_session(
 ) -> WhatIf:
     """Run a step, keep all that can be known of it, and prepare that."""
     if fetches is None:
-        raise ValueError("What does the step fetch? Say what_if(session, fetches=…, feed_dict=…).")
+        raise ValueError("what_if needs what the step fetches: give what_if(session, fetches=…, feed_dict=…).")
     options = RunOptions(trace_level=RunOptions.FULL_TRACE, output_partition_graphs=True)
     metadata = RunMetadata()
     session.run(fetches, feed_dict, options=options, run_metadata=metadata)
     master = session._master_session()._master
     world = getattr(master.clock, "world", None)
     if cluster is None and world is None:
-        raise ValueError("The session runs in real time. Give the hardware, too: what_if(session, cluster, fetches=…).")
+        raise ValueError(
+            "The session runs in real time, so what_if needs hardware: give what_if(session, cluster, fetches=…)."
+        )
     real = world is None if measured is None else measured
     return WhatIf(traced(metadata, own or master.task, batch, real), _machines(world if cluster is None else cluster))
 
@@ -151,6 +158,8 @@ class WhatIf:
         asked: dict[str, Any] = {"network": network, "latency": latency, "bus": bus, "gpu": gpu, "cpu": cpu}
         count = 1 if workers is None else whole("workers", workers)
         size = self.step.batch if batch is None else whole("batch", batch)
+        if size is not None and size != self.step.batch:
+            self.step.check_batch(size)
         machines = altered(self._populated(count), **asked)
         asked |= {"workers": workers, "batch": batch, "stragglers": stragglers}
         if stragglers is not None and not isinstance(stragglers, Mapping):

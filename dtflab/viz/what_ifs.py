@@ -246,6 +246,13 @@ def sweep(
     if any(found != (what, xs) for found in axes.values()):
         raise ValueError(f"The lines {', '.join(lines)} are not over the same values of one thing.")
     words, shown = _SHOWN[of]
+    counted = {name: one.what for name, each in lines.items() for one in each}
+    if of == "throughput" and len(set(counted.values())) > 1:
+        (first, what), (second, other) = {what: (name, what) for name, what in counted.items()}.values()
+        raise ValueError(
+            f"{first!r} counts {what} per second, {second!r} {other}, so they have no axis in common. Give what_if(…, "
+            "batch=…) for both, or draw the 'speedup'."
+        )
     ys = {name: [shown(one) for one in each] for name, each in lines.items()}
     words = words.format(next(iter(lines.values()))[0].what)
     return curve(xs, ys, what, words, title=title, log=_is_wide(what, xs))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab import sim
+from dtflab import sim, viz
 from dtflab.hardware.catalogue import cpu
 from dtflab.hardware.machines import machines_for
 from dtflab.sim import outcomes
@@ -93,8 +93,35 @@ def test_a_batch_that_is_built_in_says_so():
             asked.run(batch=64)
         fine = sim.what_if([tf.reduce_sum(tf.sqrt(tf.reshape(tf.square(x), [-1])))], made)
         assert fine.run(batch=3200).makespan > fine.base.makespan
-        with pytest.raises(ValueError, match="Nothing with 32 examples is fed"):
-            sim.what_if([tf.reduce_sum(tf.ones([32, 8]))], made).run(batch=64)
+        with pytest.raises(ValueError, match="Nothing that is fed has 7 examples"):
+            sim.what_if([tf.reduce_sum(x)], made, batch=7).run(batch=64)
+
+
+def fed_with(*shapes):
+    """A step that is only planned, of a graph that is fed with those shapes."""
+    with tf.Graph().as_default(), cluster() as made:
+        fed = [tf.reduce_sum(tf.placeholder(tf.float32, shape)) for shape in shapes]
+        return sim.what_if([tf.add_n([tf.reduce_sum(tf.ones([32, 8])), *fed])], made)
+
+
+@pytest.mark.parametrize("shapes", [[], [[]], [[8, 3], [16, 3]], [None]])
+def test_a_step_that_is_fed_no_examples_counts_steps(shapes):
+    """Constants, a scalar such as a learning rate, several first dimensions, a shape that nobody knows."""
+    asked = fed_with(*shapes)
+    assert asked.step.batch is None and asked.base.throughput == 1 / asked.base.makespan
+    shown = [asked.table(network=["1Gb/s"]), repr(asked.base), asked.base.sentence, viz.what_if(asked.base).html]
+    shown += [str(asked.run(workers=2)), str(asked.base.to_dict())]
+    assert not [text for text in shown if "example" in text]
+    assert "steps/s" in asked.base.sentence
+    with pytest.raises(ValueError, match="fed no examples.* can't be 64" if shapes in ([], [[]]) else "not known"):
+        asked.run(batch=64)
+
+
+def test_examples_that_are_fed_are_counted_and_32_where_the_graph_leaves_open_how_many():
+    for shapes, batch in (([[None, 4]], 32), ([[128, 4], [128]], 128), ([[128, 4], []], 128)):
+        asked = fed_with(*shapes)
+        assert asked.step.batch == batch and asked.base.throughput == batch / asked.base.makespan
+        assert "examples/s" in asked.base.sentence
 
 
 @pytest.mark.parametrize(
@@ -139,9 +166,9 @@ def test_bad_questions_say_what_is_lacking(question):
         question.sweep(network=["1Gb/s"], gpu=["K40"])
     with pytest.raises(ValueError, match="here: none"):
         question.table(network="1Gb/s")
-    with pytest.raises(ValueError, match="On which hardware"):
+    with pytest.raises(ValueError, match="what_if needs hardware"):
         sim.what_if(tf.RunMetadata())
-    with pytest.raises(ValueError, match="for a session to run"):
+    with pytest.raises(ValueError, match="only used with a session"):
         sim.what_if([], question.machines, feed_dict={})
     with pytest.raises(ValueError, match="batch=-3"):
         sim.what_if([], question.machines, batch=-3)
@@ -155,7 +182,7 @@ def test_bad_questions_say_what_is_lacking(question):
         fetches, _ = in_one_graph()
         with pytest.raises(ValueError, match="3 tasks of one job"):
             sim.what_if(flat(fetches), made).run(workers=2)
-        with tf.Session(made.target) as session, pytest.raises(ValueError, match="What does the step fetch"):
+        with tf.Session(made.target) as session, pytest.raises(ValueError, match="needs what the step fetches"):
             sim.what_if(session)
 
 

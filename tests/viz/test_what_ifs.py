@@ -147,6 +147,9 @@ def test_a_curve_over_what_was_changed(question):
     assert axes.get_ylabel() == "examples per second"
     steps = [replace(one, batch=None) for one in question.sweep(workers=[1, 4])]
     assert viz.sweep(steps, "throughput").axes[0].get_ylabel() == "steps per second"
+    with pytest.raises(ValueError, match=r"'a' counts examples per second, 'b' steps.*batch="):
+        viz.sweep({"a": question.sweep(workers=[1, 4]), "b": steps}, "throughput")
+    assert len(viz.sweep({"a": question.sweep(workers=[1, 4]), "b": steps}, "speedup").axes[0].lines) == 2
     axes = viz.sweep(question.sweep(network=["1Gb/s", "10Gb/s"])).axes[0]
     assert (axes.get_xlabel(), axes.lines[0].get_xdata().tolist()) == ("network, Gbit/s", [1, 10])
     assert axes.get_xscale() == "log" and [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "10"]
