@@ -17,13 +17,14 @@ import dtflab as tf
 # ## One worker, two steps
 #
 # First look: a cluster of one ps and one worker. `with tf.device("/job:ps/task:0"):` puts what is made inside on the first
-# (and only) ps task. `tf.assign_add` is an op: each time a session runs it, it adds to the variable. What will be printed?
+# (and only) ps task. `tf.assign` is an op: each time a session runs it, it gives the variable a new value, here the old one
+# and 1 more. What will be printed?
 
 # %%
 with tf.Cluster(ps=1, worker=1) as cluster, tf.Graph().as_default():
     with tf.device("/job:ps/task:0"):
         counter = tf.Variable(0, name="counter")
-    add = tf.assign_add(counter, 1, use_locking=True)
+    add = tf.assign(counter, counter + 1)
     with tf.Session(cluster.target) as sess:
         sess.run(counter.initializer)
         sess.run(add)
@@ -31,9 +32,48 @@ with tf.Cluster(ps=1, worker=1) as cluster, tf.Graph().as_default():
         print(counter.device, sess.run(counter))
 
 # %% [markdown]
-# An addition reads the old value, and writes the new one. Where two do that at the same moment, both may read the same old
-# value, and one addition is lost. `use_locking=True` lets them wait for each other. (TensorFlow does not do so by itself for
-# this kind of variable; dtflab always does. With the option, your program is right on both.)
+# ## Three workers, a hundred steps
+#
+# Now three workers have such an op each, and one client runs all three at once, 100 times. `clock="virtual"` lets the cluster
+# compute as before, but on simulated hardware with a simulated clock, so that everybody sees the same run. Predict before you
+# run it: will it be 300, more, or fewer? And why?
+
+
+# %%
+def count(make_add):
+    """What a counter shows after three workers have run the op that `make_add(counter)` makes 100 times each."""
+    with tf.Cluster(ps=1, worker=3, clock="virtual") as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            counter = tf.Variable(0, name="counter")
+        adds = []
+        for worker in range(3):
+            with tf.device(f"/job:worker/task:{worker}"):
+                adds.append(make_add(counter))
+        with tf.Session(cluster.target) as sess:
+            sess.run(counter.initializer)
+            for _ in range(100):
+                sess.run(adds)
+            return sess.run(counter)
+
+
+print(count(lambda counter: tf.assign(counter, counter + 1)))
+
+# %% [markdown]
+# It is 100: two of three additions are lost. `tf.assign(counter, counter + 1)` is three ops. One reads the counter on the ps
+# and sends it to the worker, one adds 1 there, one writes the sum on the ps. All three workers read the same old value, say
+# 41, and all three write 42. This is called a *lost update*. Here the workers are in step, so two of three updates are lost
+# each time. On real machines it varies: with TensorFlow and gRPC 119 to 127 of 300 were left. If each worker has a client of
+# its own, many runs lose nothing at all, and that makes this bug hard to find.
+#
+# The cure is one op that does all of it on the ps. `tf.assign_add` reads, adds and writes. What will this print?
+
+# %%
+print(count(lambda counter: tf.assign_add(counter, 1, use_locking=True)))
+
+# %% [markdown]
+# `use_locking=True` makes two such ops wait for each other, so that they don't run between each other's reading and writing.
+# (TensorFlow does not do that by itself for this kind of variable; dtflab always does. With the option, your program is right
+# on both.)
 #
 # ## Your task
 #
@@ -41,8 +81,9 @@ with tf.Cluster(ps=1, worker=1) as cluster, tf.Graph().as_default():
 #
 # - it starts a cluster with one ps task and so many workers, and stops it at the end (`with tf.Cluster(…) as cluster:`);
 # - one counter is on the ps task, and begins with 0;
-# - each worker adds 1 to it, `steps` times, all workers at the same time. `cluster.run(work)` calls `work(client)` for each of
-#   them, as in lesson 00: each call begins with an empty graph, and builds the counter in it;
+# - each worker adds 1 to it, `steps` times, all workers at the same time, by an op that can't lose an addition.
+#   `cluster.run(work)` calls `work(client)` for each of them, as in lesson 00: each call begins with an empty graph, and builds
+#   the counter in it;
 # - a client opens its session with its own server: `tf.Session(client.target)`;
 # - it returns the value of the counter when all have ended.
 
@@ -74,8 +115,8 @@ def count_together(workers, steps):
 # %% [markdown]
 # ## How good is it?
 #
-# The checks look on while your program runs: who asked which task, and where the counter was. `%dtf_grade welcome/q1 --hint`
-# in a cell of your own gives a hint; each time a bigger one.
+# The checks look on while your program runs: who asked which task, where the counter was, and which op changed it.
+# `%dtf_grade welcome/q1 --hint` in a cell of your own gives a hint; each time a bigger one.
 
 # %%
 dtflab.grade("welcome/q1")
@@ -84,7 +125,8 @@ dtflab.grade("welcome/q1")
 # ## See it at work
 #
 # `tf.watch()` sees what the checks see. Who uses the counter, and who asks which server? Predict, then run. Then leave out
-# the `with tf.device(…)` of your counter, and run it again: who meets a counter without a value now, and why?
+# the `with tf.device(…)` of your counter, and run it again: who meets a counter without a value now, and why? Last, write
+# `tf.assign(counter, counter + 1)` in your function, and run it five times: these workers are not in step. Is it always 300?
 
 # %%
 with tf.watch() as seen:

@@ -197,20 +197,21 @@ class AskedMaster:
             sent, detail = _request(self._method, args)
             nbytes, to = sent + _size(answer), getattr(self._master, "task", "")
             if here and watch.watchers:  # it may be the last of them that has gone meanwhile
-                self._tell_uses(who, args)
+                self._tell_uses(who, args, detail)
             name, ended = watch.rpc(self._method), watch.now()
             watch.tell(Call(began, name, who, to, nbytes, detail, ended, sent, self._step, error, self._turn))
 
-    def _tell_uses(self, who: str, args: Any) -> None:
+    def _tell_uses(self, who: str, args: Any, detail: str) -> None:
         """Which variables the step needed, by the graph of its session; found out once per kind of step."""
         handle, _, fetches, targets, *_ = args
         key = handle, tuple(fetches), tuple(targets)
         found = watch.kept.get(key)
         if found is None:
-            found = [_place(node) for node in _nodes_of(self._master, *key) if node.op in _VARIABLES]
+            nodes = list(_nodes_of(self._master, *key))
+            found = [(*_place(node), detail, _takers(node, nodes)) for node in nodes if node.op in _VARIABLES]
             watch.kept[key] = found
-        for place in found:
-            watch.use(Use(who, *place))
+        for use in found:
+            watch.use(Use(who, *use))
 
     def _begins(self, step: Any) -> None:
         """A master of this process begins the step, on the thread of the client."""
@@ -230,6 +231,11 @@ def _place(node: Any) -> tuple[str, str, str]:
     """Device, container and name of the variable behind a node."""
     shared_name, container = (node.attrs.get(name, b"").decode() for name in ("shared_name", "container"))
     return node.device, container, shared_name or node.name
+
+
+def _takers(variable: Any, nodes: Any) -> tuple[str, ...]:
+    """The types of the ops that take the variable itself: to read it, or to change it."""
+    return tuple(sorted({node.op for node in nodes if variable.name in (name for name, _ in node.inputs)}))
 
 
 def _request(method: str, args: Any) -> tuple[int, str]:

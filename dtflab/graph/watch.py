@@ -62,12 +62,17 @@ class QueueEvent(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A client whose steps need a variable; `container` is "" for the one that all share."""
+    """A client whose steps need a variable; `container` is "" for the one that all share.
+
+    `step` is the `detail` of these steps' calls, `ops` the types of the ops that take the variable there, by name.
+    """
 
     client: str
     device: str
     container: str
     variable: str
+    step: str = ""
+    ops: tuple[str, ...] = ()
 
 
 class Watch:

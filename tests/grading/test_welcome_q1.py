@@ -76,6 +76,59 @@ def test_right_answers_of_other_kinds_have_full_marks(answer):
     assert score == score.max, score.text
 
 
+def by_assigning(add, use_resource):
+    """An answer whose workers run `add(session, counter)`, which builds its ops when it is called with None first."""
+
+    def build():
+        with tf.device("/job:ps/task:0"):
+            return tf.get_variable("counter", initializer=0, use_resource=use_resource)
+
+    def work(client, steps):
+        step = add(build())
+        with tf.Session(client.target) as sess:
+            for _ in range(steps):
+                step(sess)
+
+    def answer(workers, steps):
+        with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default():
+            counter = build()
+            with tf.Session(cluster.target) as sess:
+                sess.run(counter.initializer)
+                cluster.run(lambda client: work(client, steps))
+                sess.run(counter)
+        return workers * steps  # as if no addition had been lost: in real time that is luck
+
+    return answer
+
+
+def in_the_graph(counter):
+    both = tf.assign(counter, counter + 1)
+    return lambda sess: sess.run(both)
+
+
+def grouped(counter):
+    both = tf.group(tf.assign(counter, counter + 1, name="add"))
+    return lambda sess: sess.run(both)
+
+
+def in_python(counter):
+    value = tf.placeholder(tf.int32, [])
+    write = tf.assign(counter, value).op
+    return lambda sess: sess.run(write, {value: sess.run(counter) + 1})
+
+
+def anew_each_time(counter):
+    return lambda sess: sess.run(tf.assign(counter, counter + 1))
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+@pytest.mark.parametrize("add", [in_the_graph, grouped, in_python, anew_each_time])
+def test_an_addition_that_may_be_lost_loses_marks_even_if_none_was_lost(add, use_resource):
+    score = tf.grade(Q1, by_assigning(add, use_resource))
+    assert score == 6 and "worker 0 wrote the counter with an op that does not add" in score.text, score.text
+    assert score.text.count("Hint:") == 1 and "If another worker adds between the first" in score.text
+
+
 @pytest.mark.parametrize("given", [None, 30, "30"])
 def test_an_answer_that_starts_nothing_has_no_marks(given):
     score = tf.grade(Q1, lambda workers, steps: given)

@@ -159,7 +159,24 @@ def test_which_variables_a_client_needs(cluster):
         sess.run([v.initializer, other.initializer])
         sess.run(square)
     ps = "/job:ps/replica:0/task:0/device:CPU:0"
-    assert set(seen.uses) == {seam.Use("client", ps, "", "v"), seam.Use("client", ps, "own", "other")}
+    assert {use[:4] for use in seen.uses} == {("client", ps, "", "v"), ("client", ps, "own", "other")}
+
+
+def test_which_ops_a_step_uses_a_variable_with(cluster):
+    with tf.device("/job:ps"):
+        v, w = tf.Variable(1.0, name="v"), tf.get_variable("w", initializer=1.0, use_resource=True)
+    both, once = tf.assign(v, v + 1.0, name="both"), tf.assign_add(v, 1.0, name="once")
+    with tf.Session(cluster.target) as sess, tf.watch() as seen:
+        sess.run([v.initializer, w.initializer])
+        sess.run([both, w.assign(w + 1.0).op])
+        sess.run(once.op)
+    found = {(use.variable, use.step): use.ops for use in seen.uses}
+    assert found == {
+        ("v", "v/Assign, w/Assign"): ("Assign",), ("w", "v/Assign, w/Assign"): ("AssignVariableOp",),
+        ("v", "both:0, AssignVariableOp"): ("Assign", "Identity"),
+        ("w", "both:0, AssignVariableOp"): ("AssignVariableOp", "ReadVariableOp"),
+        ("v", "once"): ("AssignAdd",),
+    }  # fmt: skip
 
 
 # ---- queues ----

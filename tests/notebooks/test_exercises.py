@@ -161,16 +161,28 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("id", SHOWN)
-def test_the_run_below_a_choice_shows_what_its_answers_say(id, tmp_path):
-    (source,) = (path for path in SOURCES if f'dtflab.predict("{id}"' in path.read_text(encoding="utf-8"))
+def shown_above_the_task(source, folder):
+    """The code cells down to the task, and what they show."""
     notebook = build.exercise(source)
     (task,) = (i for i, cell in enumerate(notebook.cells) if "## Your task" in cell.source)
     del notebook.cells[task:]
-    executed(notebook, tmp_path)
+    executed(notebook, folder)
     assert errors(notebook) == set()
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    shown = "\n".join(output.get("text") or output.data["text/plain"] for cell in code for output in cell.outputs)
+    return code, "\n".join(output.get("text") or output.data["text/plain"] for cell in code for output in cell.outputs)
+
+
+def test_the_first_exercise_shows_the_lost_updates_that_it_is_about(tmp_path):
+    source = ROOT / "solutions" / "ex00_welcome.py"
+    _, shown = shown_above_the_task(source, tmp_path)
+    assert shown.split() == ["/job:ps/task:0", "2", "100", "300"], shown
+    assert "# It is 100: two of three additions are lost." in source.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("id", SHOWN)
+def test_the_run_below_a_choice_shows_what_its_answers_say(id, tmp_path):
+    (source,) = (path for path in SOURCES if f'dtflab.predict("{id}"' in path.read_text(encoding="utf-8"))
+    code, shown = shown_above_the_task(source, tmp_path)
     assert [pattern for pattern in SHOWN[id] if not re.search(pattern, shown)] == [], shown
     named = {name for choice in find(id).choices for name in re.findall("`(.*?)`", choice.look)}
     assert {name for name in named if name not in shown + "".join(cell.source for cell in code)} == set()

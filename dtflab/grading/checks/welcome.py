@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -40,6 +40,7 @@ q1 = register(
 )
 
 
+_ASSIGNS = frozenset(("Assign", "AssignVariableOp"))
 _OTHER_GRAPH = (
     "graph is empty",
     "element of this graph",
@@ -53,6 +54,7 @@ class Adding(NamedTuple):
     worker: int
     client: str
     times: int
+    assigns: bool  # it writes the counter with an op that does not add
 
 
 class Seen(NamedTuple):
@@ -101,7 +103,8 @@ def _unseen(seen: Watch) -> str:
 def _look(seen: Watch, workers: int, steps: int) -> Seen:
     calls = [call._replace(detail=_kind(call.detail)) for call in seen.calls if call.method == "RunStep"]
     homes = sorted({use.device.partition("/device:")[0] for use in seen.uses})
-    adding = _adding(calls)
+    assigning = {(use.client, _kind(use.step)) for use in seen.uses if _ASSIGNS.intersection(use.ops)}
+    adding = _adding(calls, assigning, steps)
     first = {(one.client, one.worker): _first(calls, one) for one in adding}
     before = [call for call in calls if call.turn < first.get((call.source, _worker(call.target)), call.turn + 1)]
     reached = {call.step for call in seen.calls if call.method == "RunGraph" and _worker(call.target) < 0}
@@ -122,13 +125,17 @@ def _runs_an_op(call: Call) -> bool:
     return any(":" not in name for name in call.detail.split(", "))
 
 
-def _adding(calls: Sequence[Call]) -> list[Adding]:
-    """For each client and worker, how often its most frequent step ran."""
+def _adding(calls: Sequence[Call], assigning: Container[tuple[str, str]], steps: int) -> list[Adding]:
+    """For each client and worker, how often its most frequent step ran; `assigning` are a client's steps that assign.
+
+    An initializer assigns, too, but not as often as a worker adds.
+    """
     counted = Counter((_worker(call.target), call.source, call.detail) for call in calls)
-    most: dict[tuple[int, str], int] = {}
-    for (worker, client, _), times in counted.items():
-        most[worker, client] = max(times, most.get((worker, client), 0))
-    return [Adding(*pair, times) for pair, times in sorted(most.items()) if pair[0] >= 0 and times > 1]
+    most: dict[tuple[int, str], tuple[int, bool]] = {}
+    for (worker, client, step), times in counted.items():
+        before, assigns = most.get((worker, client), (0, False))
+        most[worker, client] = max(times, before), assigns or ((client, step) in assigning and times >= steps)
+    return [Adding(*pair, *found) for pair, found in sorted(most.items()) if pair[0] >= 0 and found[0] > 1]
 
 
 def _first(calls: Sequence[Call], one: Adding) -> int:
@@ -155,6 +162,13 @@ def _demand_once(seen: Seen) -> None:
     if seen.began > 1:
         told = f"In {seen}, {plural(seen.began, 'client')} gave the counter its first value"
         raise Wrong(f"{told}; expected is one, before any worker adds.", seen)
+
+
+def _demand_one_op(seen: Seen) -> None:
+    for one in seen.adding:
+        if one.assigns:
+            told = f"In {seen}, worker {one.worker} wrote the counter with an op that does not add, {one.times} times"
+            raise Wrong(f"{told}; expected is one op that reads, adds and writes.", seen)
 
 
 def _demand_home(seen: Seen) -> None:
@@ -203,6 +217,7 @@ def all_add(answer: Any, random: Random) -> None:
 def value(answer: Any, random: Random) -> None:
     for workers, steps in (_draw(random), (1, random.randint(5, 15))):
         seen = _run(answer, workers, steps)
+        _demand_one_op(seen)
         _demand_once(seen)
         _demand_value(seen)
 
@@ -243,8 +258,16 @@ def each_counts_alone(seen: Seen) -> bool:
 
 
 @q1.mistake(
-    "More than one client runs the initializer. Who comes later sets the counter to 0 again, and what the others have "
-    "added until then is lost. One client does it, before all begin."
+    "Reading the counter, adding 1 and assigning the sum are three steps. If another worker adds between the first and "
+    "the last of them, its addition is lost, now and then. tf.assign_add is one op that does all three."
+)
+def adds_in_several_ops(seen: Seen) -> bool:
+    return any(one.assigns for one in seen.adding)
+
+
+@q1.mistake(
+    "More than one client runs the initializer. A client that comes later sets the counter to 0 again, and what the "
+    "others have added until then is lost. One client does it, before all begin."
 )
 def initializes_in_each(seen: Seen) -> bool:
     return seen.began > 1

@@ -70,6 +70,23 @@ def each_counts_alone(workers, steps):
         return cluster.run(work)[0]
 
 
+def adds_in_several_ops(workers, steps):
+    """In real time nothing is lost as a rule: the product is what the counter shows then."""
+
+    def work(client):
+        counter = make_counter()
+        add = tf.assign(counter, counter + 1)
+        with tf.Session(client.target) as sess:
+            for _ in range(steps):
+                sess.run(add)
+
+    with tf.Cluster(ps=1, worker=workers) as cluster, tf.Graph().as_default():
+        counter, sess = start(cluster)
+        cluster.run(work)
+        sess.run(counter)
+    return workers * steps
+
+
 def initializes_in_each(workers, steps):
     def work(client):
         counter = make_counter()
