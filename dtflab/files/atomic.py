@@ -1,34 +1,97 @@
 """Files that come into being whole: under a temporary name first, under their own when they are complete.
 
 Stands for `atomic_write_string_to_file` of `python/lib/io/file_io.py` and the temporary files of checkpoints.
+
+Rules: a temporary file is locked as long as its writer lives, whose end unlocks it, whatever that is. So what is not
+locked was left behind, and the next writer of the same file removes it. A folder is locked while files are made or
+renamed in it together. Windows has no such locks: there nothing is removed, and two writers of a file must take turns.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
+import sys
 from collections.abc import Iterator
 from typing import BinaryIO
 
 from dtflab.files.paths import reported
 
+MARK = ".tempstate-"  # TensorFlow's has no dash: its temporary files have no lock, and are left alone
+
+
+@contextlib.contextmanager
+def new_file(path: str) -> Iterator[BinaryIO]:
+    """A file beside `path` under a temporary name, which vanishes with the block if it has not been renamed by then."""
+    temporary = f"{path}{MARK}{secrets.token_hex(8)}"
+    with contextlib.ExitStack() as stack:
+        with reported(temporary), held(path):  # who cleans up does not see it unlocked
+            file = open(temporary, "xb")  # noqa: SIM115 - closed below
+            stack.callback(_remove, temporary)
+            stack.enter_context(_locked(temporary))
+        with reported(temporary), file:
+            yield file
+
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
     """A new file that takes the place of `path` when the block ends well, and vanishes when it does not."""
-    temporary = f"{path}.tempstate{secrets.randbits(64)}"
-    with reported(temporary):
-        file = open(temporary, "wb")  # noqa: SIM115 - closed below, before it is renamed
-    try:
-        with reported(temporary), file:
-            yield file
+    with new_file(path) as file:
+        yield file
         with reported(path):
-            os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(temporary)
-        raise
+            file.close()
+            os.replace(file.name, path)
+            with held(path):
+                remove_leftovers(path)
+
+
+@contextlib.contextmanager
+def held(path: str) -> Iterator[None]:
+    """The folder of `path` is locked; others wait. Where it can't be locked nothing happens."""
+    with _locked(os.path.dirname(path) or "."):
+        yield
+
+
+def remove_leftovers(path: str, ending: str = "") -> None:
+    """Remove what dead writers of `path`, followed by what matches `ending`, have left; the folder is held."""
+    folder, name = os.path.split(path)
+    left = re.compile(re.escape(name) + ending + re.escape(MARK) + "[0-9a-f]+")
+    for other in filter(left.fullmatch, os.listdir(folder or ".")):
+        with contextlib.suppress(OSError), _locked(os.path.join(folder, other), wait=False):
+            _remove(os.path.join(folder, other))
+
+
+if sys.platform == "win32":
+
+    @contextlib.contextmanager
+    def _locked(path: str, wait: bool = True) -> Iterator[None]:
+        if not wait:
+            raise BlockingIOError
+        yield
+
+else:
+    import fcntl
+
+    @contextlib.contextmanager
+    def _locked(path: str, wait: bool = True) -> Iterator[None]:
+        """A lock on a file or folder. Without `wait` it is there at once, or an OSError says that it can't be had."""
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:  # a file system that has none
+                if not wait:
+                    raise
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path)
 
 
 def make_parent(path: str) -> None:

@@ -13,6 +13,8 @@ Rule: what is read is checked: no damage is taken for a value.
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
 import math
 import os
 import sys
@@ -22,6 +24,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from dtflab.files.atomic import MARK
 from dtflab.files.crc import crc32c, unmask
 from dtflab.files.paths import local, reported
 from dtflab.files.table import Table
@@ -46,6 +49,15 @@ def data_path(prefix: str, shard: int, num_shards: int) -> str:
     return f"{prefix}.data-{shard:05d}-of-{num_shards:05d}"
 
 
+ENDING = r"\.(index|data-\d{5}-of-\d{5})"  # of the names of files
+
+
+def side_mark(index: BinaryIO) -> str:
+    """What follows the name of a data file of this index until it takes the place of an earlier one."""
+    index.seek(0)
+    return f"{MARK}{hashlib.sha256(index.read()).hexdigest()[:16]}"
+
+
 class _Found(NamedTuple):
     """An entry of the index, and what it says of the tensor."""
 
@@ -63,7 +75,8 @@ class BundleReader:
         self._latest: tuple[bytes, _Found | None] = HEADER_KEY, None
         path = index_path(self._prefix)
         with reported(path), contextlib.ExitStack() as stack:
-            self._table = Table(stack.enter_context(open(path, "rb")))
+            self._index = stack.enter_context(open(path, "rb"))
+            self._table = Table(self._index)
             header = _parsed(BundleHeaderProto, HEADER_KEY, self._table.get(HEADER_KEY), path)
             self._stack = stack.pop_all()
         self.num_shards: int = header.num_shards
@@ -158,20 +171,32 @@ class BundleReader:
         return array.byteswap() if self._swap else array
 
     def _read_bytes(self, entry: Any) -> Array:
-        (file, size), path = self._shard(entry.shard_id), data_path(self._prefix, entry.shard_id, self.num_shards)
-        with reported(path):
+        file, size = self._shard(entry.shard_id)
+        with reported(file.name):
             if entry.offset < 0 or not 0 <= entry.size <= size - entry.offset:
-                raise errors.OutOfRangeError(None, None, f"{path}: read less bytes than requested")
+                raise errors.OutOfRangeError(None, None, f"{file.name}: read less bytes than requested")
             raw = np.empty(entry.size, np.uint8)
             file.seek(entry.offset)
             file.readinto(raw.data)  # type: ignore[attr-defined]  # BinaryIO lacks what all files have
         return raw
 
+    def data_file(self, shard: int) -> str:
+        """Where a shard is: under its own name, unless its writer is just about to give it that, or was killed then."""
+        path = data_path(self._prefix, shard, self.num_shards)
+        return path + self._mark if os.path.exists(path + self._mark) else path
+
+    @functools.cached_property
+    def _mark(self) -> str:
+        return side_mark(self._index)
+
     def _shard(self, shard: int) -> tuple[BinaryIO, int]:
         if shard not in self._shards:
-            path = data_path(self._prefix, shard, self.num_shards)
+            path = self.data_file(shard)
             with reported(path):
-                file = open(path, "rb")  # noqa: SIM115 - it stays open as long as the reader
+                try:
+                    file = open(path, "rb")  # noqa: SIM115 - it stays open as long as the reader
+                except FileNotFoundError:  # it has taken its own name meanwhile
+                    file = open(data_path(self._prefix, shard, self.num_shards), "rb")  # noqa: SIM115
             self._shards[shard] = self._stack.enter_context(file), os.fstat(file.fileno()).st_size
         return self._shards[shard]
 

@@ -3,7 +3,17 @@
 Stands for `BundleWriter` and `MergeBundles` of `core/util/tensor_bundle/tensor_bundle.cc`; bundle.py says what a bundle
 is. A sharded save writes a bundle per task, and `merge_bundles` makes one of them without touching the data.
 
-Rule: the files are byte for byte TensorFlow's, and an index comes into being after all that it lists.
+Rules: the files are byte for byte TensorFlow's, and an index comes into being after all that it lists. Over an earlier
+checkpoint of the same name, a writer that is killed at any moment leaves that one or the new one, whole:
+
+1. the new files are written under temporary names;
+2. the new data files take side names, which contain a hash of the new index (`side_mark`);
+3. the new index replaces the old one: from now on the new checkpoint counts;
+4. the data files take their own names, in place of the old ones.
+
+A reader prefers a data file under the side name of its index. So before 3 it finds the old data, after 3 the new.
+(TensorFlow's reader does not: killed between 3 and 4, or at that place in its own writer, it finds two halves.) The
+folder is held from 2 to 4, so that of two writers one comes after the other.
 """
 
 from __future__ import annotations
@@ -15,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.files.atomic import make_parent, replacing
-from dtflab.files.bundle import HEADER_KEY, VERSION, Array, BundleReader, data_path, index_path
+from dtflab.files.atomic import held, make_parent, new_file, remove_leftovers
+from dtflab.files.bundle import ENDING, HEADER_KEY, VERSION, Array, BundleReader, data_path, index_path, side_mark
 from dtflab.files.crc import crc32c, mask
 from dtflab.files.paths import local, reported
 from dtflab.files.table import write_table
@@ -42,13 +52,14 @@ class BundleWriter:
 
     def __enter__(self) -> BundleWriter:
         make_parent(self._prefix)
-        self._file = self._stack.enter_context(replacing(data_path(self._prefix, 0, 1)))
+        self._file = self._stack.enter_context(new_file(data_path(self._prefix, 0, 1)))
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
-        if error[0] is None:
-            _write_index(self._prefix, 1, self._entries)
+        with self._stack:
+            if error[0] is None:
+                self._file.close()
+                _publish(self._prefix, [self._file.name], self._entries)
 
     def add(self, name: str, value: Any) -> None:
         """Add a whole tensor."""
@@ -105,12 +116,26 @@ def _string_pieces(array: Array) -> tuple[list[bytes], int]:
     return [lengths, checksum, text], crc32c(text, crc32c(checksum, crc))
 
 
-def _write_index(prefix: str, num_shards: int, entries: dict[bytes, BundleEntryProto]) -> None:
-    header = BundleHeaderProto(num_shards=num_shards)
+def _publish(prefix: str, data: Sequence[str], entries: dict[bytes, BundleEntryProto]) -> None:
+    """Make complete data files the checkpoint of that prefix."""
+    header = BundleHeaderProto(num_shards=len(data))
     header.version.producer = VERSION
     everything: dict[bytes, Any] = {HEADER_KEY: header, **entries}
-    with replacing(index_path(prefix)) as file:
+    index, shards = index_path(prefix), [data_path(prefix, shard, len(data)) for shard in range(len(data))]
+    with new_file(index) as file:
         write_table(file, ((key, message.SerializeToString()) for key, message in sorted(everything.items())))
+        file.close()
+        moves = [*zip(data, shards, strict=True), (file.name, index)]
+        with held(index):
+            if os.path.exists(index):
+                with open(file.name, "rb") as complete:
+                    mark = side_mark(complete)
+                sides = [shard + mark for shard in shards]
+                moves = [*zip(data, sides), (file.name, index), *zip(sides, shards)]
+            for old, new in moves:
+                with reported(old):
+                    os.replace(old, new)
+            remove_leftovers(prefix, ENDING)
 
 
 # -- merging ------------------------------------------------------------------------------------------------
@@ -132,14 +157,11 @@ def merge_bundles(prefixes: Iterable[str], destination: str, allow_missing_files
             for key, entry in reader.entries():
                 entry.shard_id += len(data)
                 _merge_entry(entries, key, entry, prefix)
-            data += [data_path(prefix, i, reader.num_shards) for i in range(reader.num_shards)]
+            data += map(reader.data_file, range(reader.num_shards))
         indices.append(index_path(prefix))
     if not indices:
         raise _invalid("At least one prefix checkpoint file must exist, but none existed.")
-    for shard, path in enumerate(data):
-        with reported(path):
-            os.replace(path, data_path(destination, shard, len(data)))
-    _write_index(destination, len(data), entries)
+    _publish(destination, data, entries)
     for path in indices:
         with reported(path):
             os.remove(path)

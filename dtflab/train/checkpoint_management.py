@@ -9,6 +9,7 @@ ignored. Relative paths in it start at its directory.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,8 @@ from typing import Any
 
 from google.protobuf import text_format
 
-from dtflab.files.atomic import replacing
+from dtflab.files.atomic import held, remove_leftovers, replacing
+from dtflab.files.bundle import ENDING
 from dtflab.files.gfile import GFile, exists, glob, remove, stat
 from dtflab.files.paths import local
 from dtflab.graph import errors, tf_logging as logging
@@ -187,6 +189,9 @@ def remove_checkpoint(
             remove(path)
         except errors.NotFoundError:
             logging.warning("'%s' is gone already, possibly because another process is deleting it", path)
+    path = local(checkpoint_prefix)
+    with contextlib.suppress(FileNotFoundError), held(path):
+        remove_leftovers(path, ENDING)
 
 
 def meta_graph_filename(checkpoint_filename: str, meta_graph_suffix: str = "meta") -> str:

@@ -368,3 +368,22 @@ def test_a_path_without_its_step_names_the_checkpoints_that_are_there(tmp_path):
 
 def test_a_path_without_any_checkpoint_has_the_first_line_only(tmp_path):
     assert "\n" not in _restore_without_the_step(dtflab, tmp_path, [])
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_a_save_over_the_last_one(sharded, tmp_path):
+    """Names and bytes of its files are TensorFlow's, also after dtflab's own way of replacing them."""
+    written = {}
+    for tf in (real_tf, dtflab):
+        folder = tmp_path / tf.__name__
+        folder.mkdir()
+        with tf.Graph().as_default(), tf.Session() as sess:
+            variables = [tf.get_variable(name, [3], initializer=tf.zeros_initializer()) for name in "ab"]
+            saver = tf.train.Saver(sharded=sharded)
+            sess.run(tf.global_variables_initializer())
+            for value in (1.0, 2.0):
+                sess.run([v.assign([value] * 3) for v in variables])
+                path = saver.save(sess, str(folder / "ckpt"), write_meta_graph=False)
+            assert real_tf.train.load_variable(path, "b").tolist() == [2.0] * 3
+        written[tf] = {file.name: file.read_bytes() for file in folder.iterdir() if file.name != "checkpoint"}
+    assert written[dtflab] == written[real_tf]
