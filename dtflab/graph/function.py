@@ -214,7 +214,10 @@ def _flat(arguments: Iterable[Any], values: Mapping[str, Any]) -> list[NamedType
             types = list(values[arg.type_list_attr].list.type)
         else:
             one = values[arg.type_attr].type if arg.type_attr else arg.type
-            types = [one] * (values[arg.number_attr].i if arg.number_attr else 1)
+            try:
+                types = op_registry.repeated(one, values[arg.number_attr].i) if arg.number_attr else [one]
+            except ValueError as error:
+                raise errors.InvalidArgumentError(None, None, f"{error}; argument {arg.name} of a function") from None
         single = not (arg.type_list_attr or arg.number_attr)
         found += [(arg.name if single else f"{arg.name}_{i}", DType(t)) for i, t in enumerate(types)]
     return found
@@ -235,7 +238,7 @@ class _Reader:
         definition, name = self.definition, self.definition.signature.name
         results = _flat(definition.signature.output_arg, self.values)
         try:
-            nodes = [graph_def.node_from_proto(self._filled(message), self.library) for message in definition.node_def]
+            nodes = graph_def.read_nodes(map(self._filled, definition.node_def), self.library)
             self.nodes = {node.name: node for node in nodes}
             body = [node.replace(inputs=[self._edge(edge) for edge in node.inputs]) for node in nodes]
             ends = [self._result(i, *result) for i, result in enumerate(results)]

@@ -95,8 +95,20 @@ def nodes_from_proto(graph_def: GraphDef) -> list[Node]:
         )
     from dtflab.graph.function import Library
 
-    library = Library(graph_def.library)
-    return [node_from_proto(message, library) for message in graph_def.node]
+    return read_nodes(graph_def.node, Library(graph_def.library))
+
+
+def read_nodes(messages: Iterable[NodeDef], library: Library) -> list[Node]:
+    """The nodes of a graph or of a function, whose lists of outputs are bounded together, too."""
+    nodes: list[Node] = []
+    outputs = 0
+    for message in messages:
+        node = node_from_proto(message, library)
+        nodes.append(node)
+        outputs += max(len(node.output_types) - 1, 0)
+        if outputs > op_registry.MOST_TENSORS:
+            raise _invalid(f"Number of outputs is too big: that of all nodes until {{{{node {message.name}}}}}")
+    return nodes
 
 
 def node_from_proto(message: NodeDef, library: Library | None = None) -> Node:
@@ -110,17 +122,21 @@ def node_from_proto(message: NodeDef, library: Library | None = None) -> Node:
         attrs = op_def.with_defaults(attrs)
         if library is not None:
             attrs = {name: bound(value, library) for name, value in attrs.items()}
+        outputs = op_def.output_types(attrs)
     except (ValueError, TypeError) as error:
         raise _invalid(f"{error}; NodeDef: {{{{node {message.name}}}}}; {_signature(op_def)}") from None
     inputs, controls = _read_inputs(message)
-    expected = op_def.input_types(attrs)
-    if len(inputs) != len(expected):
-        wanted = ", ".join(map(dtype_text, expected))
+    count = sum(arg.count(attrs) for arg in op_def.inputs)
+    if len(inputs) != count:
+        wanted = ", ".join(map(dtype_text, op_def.input_types(attrs))) if count <= _SHOWN else f"{count} tensors"
         raise _invalid(
             f"NodeDef expected inputs '{wanted}' do not match {len(inputs)} inputs specified; {_signature(op_def)}; "
             f"NodeDef: {{{{node {message.name}}}}}"
         )
-    return Node(message.name, message.op, inputs, controls, message.device, attrs, op_def.output_types(attrs))
+    return Node(message.name, message.op, inputs, controls, message.device, attrs, outputs)
+
+
+_SHOWN = 1000  # expected inputs in an error
 
 
 def _read_inputs(message: NodeDef) -> tuple[list[Edge], list[str]]:

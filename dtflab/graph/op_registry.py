@@ -30,6 +30,15 @@ import numpy as np
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
 
+MOST_TENSORS = 1 << 20  # in one list: a number in an attribute is a few bytes, the list that it asks for is not
+
+
+def repeated(one: Any, count: int) -> list[Any]:
+    """`count` times the same; ValueError for more than MOST_TENSORS."""
+    if count > MOST_TENSORS:
+        raise ValueError(f"Number of outputs is too big: {count}, of at most {MOST_TENSORS}")
+    return [one] * count
+
 
 @dataclass(frozen=True)
 class ArgDef:
@@ -52,8 +61,14 @@ class ArgDef:
             types = list(attrs[self.type_list_attr])
         else:
             one = self.type if self.type is not None else attrs[self.type_attr]
-            types = [one] * (attrs[self.number_attr] if self.number_attr else 1)
+            types = repeated(one, attrs[self.number_attr]) if self.number_attr else [one]
         return [t._as_ref for t in types] if self.is_ref else types
+
+    def count(self, attrs: dict[str, Any]) -> int:
+        """How many tensors these are."""
+        if self.type_list_attr:
+            return len(attrs[self.type_list_attr])
+        return int(attrs[self.number_attr]) if self.number_attr else 1
 
 
 @dataclass(frozen=True)
