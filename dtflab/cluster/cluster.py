@@ -16,7 +16,7 @@ import math
 import re
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from dtflab.cluster import addresses
@@ -317,8 +317,7 @@ class Cluster:
     def restart(self, job: str | None = None, index: int = 0) -> None:
         """End one task, or all without a job, and start anew at the same address, without variables."""
         chosen = range(len(self.tasks)) if job is None else [self.tasks.index(self.task(job, index))]
-        for number in chosen:
-            self.tasks[number].stop()
+        self._stop_tasks([self.tasks[number] for number in chosen])
         self._homes.open()
         self._begin()
         for number in chosen:
@@ -332,13 +331,22 @@ class Cluster:
         with contextlib.ExitStack() as each:  # also when one of them fails, or at a second Ctrl-C
             each.callback(self._manager.look_again)  # nobody waits for a stopped cluster
             each.callback(self._homes.close)
-            for task in self.tasks:
-                each.callback(task.stop)
+            each.callback(self._stop_tasks, self.tasks)
             if isinstance(self.clock, VirtualClock):
                 each.callback(self.clock.stop)
         if self in _alive:
             clocks.end(self.clock)
         _alive.discard(self)
+
+    @staticmethod
+    def _stop_tasks(tasks: Sequence[RunningTask]) -> None:
+        """Stop each of them; processes are all asked before one is waited for."""
+        with contextlib.ExitStack() as each:  # the last callback is the first
+            for task in tasks:
+                each.callback(task.stop)
+            for task in tasks:
+                if isinstance(task, ProcessTask):
+                    each.callback(task.ask_to_end)
 
     def __enter__(self) -> Cluster:
         return self

@@ -28,6 +28,7 @@ from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.protos.tensorflow_server_pb2 import ServerDef
 
 _READY = "dtflab task is ready"
+_GRACE_S = 2.0  # for a process to end by itself
 
 
 class ProcessTask:
@@ -65,7 +66,13 @@ class ProcessTask:
             start_new_session=True,  # Ctrl-C is the parent's: it reaches all processes of a session
             env=_environment(environment),
         )
-        self._reader = REAL.spawn(self._read, name=f"log of {self.name}")
+        self._deadline = 0.0  # the moment at which it is made to end, once it has been asked
+        try:
+            self._reader = REAL.spawn(self._read, name=f"log of {self.name}")
+        except BaseException:  # Ctrl-C, before any cluster knows the process
+            with self._process:
+                self._process.kill()
+            raise
 
     def _read(self) -> None:
         """Keep what the child prints; the last line ends it."""
@@ -109,20 +116,28 @@ class ProcessTask:
     def pid(self) -> int:
         return self._process.pid
 
-    def stop(self) -> None:
-        """Ask the process to end, and make it end."""
+    def ask_to_end(self) -> None:
+        """Close the process's standard input, which it reads once it serves; until then it is killed."""
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it has ended already
-            self._process.stdin.close()
-        try:
-            self._process.wait(timeout=2)
-        except subprocess.TimeoutExpired:
+        if not self._process.stdin.closed:
+            self._deadline = REAL.now() + _GRACE_S
+            with contextlib.suppress(BrokenPipeError):  # it has ended already
+                self._process.stdin.close()
+        if not self._serves:
             self._process.kill()
-            self._process.wait()
-        self._close()
+
+    def stop(self) -> None:
+        """Ask the process to end, and make it end; several that have been asked before share their grace."""
+        self.ask_to_end()
+        try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(max(0.0, self._deadline - REAL.now()))
+        finally:  # also at a second Ctrl-C
+            self.kill()
+            self._close()
 
     def kill(self) -> None:
-        """End the process at once, as a crash would."""
+        """End the process at once, as a crash would; nothing happens if it has ended."""
         self._process.kill()
         self._process.wait()
 
