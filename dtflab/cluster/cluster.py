@@ -163,7 +163,12 @@ class Cluster:
                 self.world = begin_world(self.clock, members, options)
                 self.clock.waits = self.waits
         except BaseException:
-            self.stop()
+            try:
+                for task in self.tasks:
+                    if isinstance(task, ProcessTask):
+                        task.ask_to_end(grace=False)  # nothing is in it yet
+            finally:
+                self.stop()
             raise
         self._begin()
 

@@ -116,14 +116,14 @@ class ProcessTask:
     def pid(self) -> int:
         return self._process.pid
 
-    def ask_to_end(self) -> None:
-        """Close the process's standard input, which it reads once it serves; until then it is killed."""
+    def ask_to_end(self, grace: bool = True) -> None:
+        """Close the process's standard input, which it reads once it serves; until then, or without grace, kill it."""
         assert self._process.stdin is not None
         if not self._process.stdin.closed:
             self._deadline = REAL.now() + _GRACE_S
             with contextlib.suppress(BrokenPipeError):  # it has ended already
                 self._process.stdin.close()
-        if not self._serves:
+        if not (grace and self._serves):
             self._process.kill()
 
     def stop(self) -> None:
