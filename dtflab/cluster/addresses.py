@@ -1,6 +1,7 @@
 """Addresses: where the tasks of a cluster are, from what a program says of its jobs.
 
-Rule: who only counts tasks gets names that mean nothing outside this process, or free ports of loopback.
+Rules: who only counts tasks gets names that mean nothing outside this process, or free ports of loopback. Port 0 is
+a free one, of a name, too, so no two servers have one target.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ def spec_of(spec: Any, jobs: dict[str, Any], name: str, with_ports: bool) -> Clu
     if spec is not None:
         if jobs:
             raise ValueError("Give either a cluster spec or jobs by name, not both.")
-        return _each_once(ClusterSpec(spec))
+        return _each_once(_with_ports(ClusterSpec(spec)))
     if not jobs:
         raise ValueError("A cluster needs at least one task: Cluster(ps=1, worker=2).")
     members: dict[str, list[str]] = {}
@@ -32,7 +33,21 @@ def spec_of(spec: Any, jobs: dict[str, Any], name: str, with_ports: bool) -> Clu
             members[job] = list(tasks)
     if not members:
         raise ValueError("A cluster needs at least one task: Cluster(ps=1, worker=2).")
-    return _each_once(ClusterSpec(members))
+    return _each_once(_with_ports(ClusterSpec(members)))
+
+
+def with_port(address: str) -> str:
+    """The address, with a free port of this machine in place of port 0."""
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal() or int(port):
+        return address
+    return f"{host}:{free_addresses(1)[0].rpartition(':')[2]}"
+
+
+def _with_ports(spec: ClusterSpec) -> ClusterSpec:
+    return ClusterSpec(
+        {job: {i: with_port(spec.task_address(job, i)) for i in spec.task_indices(job)} for job in spec.jobs}
+    )
 
 
 def _each_once(spec: ClusterSpec) -> ClusterSpec:

@@ -296,6 +296,7 @@ class Serving:
             cast(Any, _Executor(task.master.clock)), [_Handlers(handlers)], options=_SERVER_OPTIONS
         )
         self.port = self._bind(address, credentials)
+        self._address = f"{address.rpartition(':')[0]}:{self.port}"
         self._server.start()
 
     def _bind(self, address: str, credentials: Any) -> int:

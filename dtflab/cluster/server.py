@@ -2,9 +2,9 @@
 
 Stands for `python/training/server_lib.py` and `grpc_server_lib.cc`.
 
-Rules: an address on this machine's loopback is bound at once (port 0 picks a free one), so that other processes can
-join. Any other address is a name inside this process, said in one line, unless `insecure=True` or TLS `credentials` are
-given: nothing listens to the world by accident.
+Rules: an address on this machine's loopback is bound at once, so that other processes can join. Any other address is a
+name inside this process, said in one line, unless `insecure=True` or TLS `credentials` are given: nothing listens to
+the world by accident. Port 0 picks a free one, of a name, too, and the target names it from the beginning.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import weakref
 from typing import Any
 
 from dtflab.cluster import inprocess
+from dtflab.cluster.addresses import with_port
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.task import Task
 from dtflab.graph import errors
@@ -58,11 +59,13 @@ class Server:
         self._clock = clock
         self._bind, self._insecure, self._credentials, self._listen = bind, insecure, credentials, listen
         self._service: Any = None
-        self._address = ""
+        self._published = False
         self._stopped = clock.event()
         self.task = self._make_task(home)
         if start:
             self.start()
+        else:
+            self.task.address = with_port(self.task.address)
 
     def _make_task(self, home: Home | None) -> Task:
         spec, config = ClusterSpec(self._server_def.cluster), self._server_def.default_session_config
@@ -72,13 +75,13 @@ class Server:
         """Begin to serve; a started server stays as it is."""
         if self._stopped.is_set():
             raise errors.FailedPreconditionError(None, None, "A stopped server can't be started again: make a new one.")
-        if self._address:
+        if self._published:
             return
         address = self.task.address
         wanted = self._bind or address
-        if self._listen and (is_loopback(wanted) or self._insecure or self._credentials is not None):
-            address = self._serve(wanted, address)
-        elif self._listen:
+        binds = self._listen and (is_loopback(wanted) or self._insecure or self._credentials is not None)
+        address = self.task.address = self._serve(wanted, address) if binds else with_port(address)
+        if self._listen and not binds:
             say(
                 f"{self.task.name}: {address} is a name in this process (nothing listens there). Pass insecure=True or "
                 "credentials=… to bind it, so that other machines can join."
@@ -88,7 +91,7 @@ class Server:
         except errors.UnknownError:
             self._end_service()
             raise
-        self._address = address
+        self._published = True
         _running.add(self)
 
     def _serve(self, wanted: str, address: str) -> str:
@@ -97,15 +100,13 @@ class Server:
         if inprocess.find(wanted) is not None:
             inprocess.publish(wanted, self.task)  # raises, and says who has it
         self._service = grpc_transport.serve(self.task, wanted, self._credentials)
-        if address.endswith(":0"):
-            host = address.rpartition(":")[0]
-            address = f"{host}:{self._service.port}"
-        return address
+        host, _, port = address.rpartition(":")
+        return address if int(port) else f"{host}:{self._service.port}"
 
     @property
     def target(self) -> str:
         """What a Session takes to use this server as its master."""
-        return f"grpc://{self._address or self.task.address}"
+        return f"grpc://{self.task.address}"
 
     @property
     def server_def(self) -> ServerDef:
@@ -120,8 +121,8 @@ class Server:
         if self._stopped.is_set():
             return
         self._stopped.set()
-        if self._address:
-            inprocess.withdraw(self._address, self.task)
+        if self._published:
+            inprocess.withdraw(self.task.address, self.task)
         self._end_service()
         self.task.close()
 
@@ -135,8 +136,8 @@ class Server:
         return Server({"localhost": ["localhost:0"]}, protocol="grpc", config=config, start=start)
 
     def __repr__(self) -> str:
-        state = "stopped" if self._stopped.is_set() else "running" if self._address else "not started"
-        return f"<Server {self.task.name} at {self._address or self.task.address}, {state}>"
+        state = "stopped" if self._stopped.is_set() else "running" if self._published else "not started"
+        return f"<Server {self.task.name} at {self.task.address}, {state}>"
 
 
 def _make_server_def(

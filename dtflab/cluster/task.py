@@ -158,10 +158,17 @@ def await_task(
             raise errors.UnavailableError(
                 None,
                 None,
-                f"Task {task} at {address} did not answer within {seconds:g} s ({_reason(last)}). Is it started, and "
-                "is that its address? Start it with tf.train.Server(cluster_spec, job_name=…, task_index=…).",
+                f"Task {task} at {address} did not answer within {seconds:g} s ({_reason(last)}). {_advice(address)}",
             )
         clock.sleep(min(0.05, seconds))
+
+
+def _advice(address: str) -> str:
+    if address.endswith(":0"):
+        return "Which free port a task with port 0 has, no other task can know: give it a port in the cluster spec."
+    return (
+        "Is it started, and is that its address? Start it with tf.train.Server(cluster_spec, job_name=…, task_index=…)."
+    )
 
 
 def _reason(error: errors.OpError) -> str:

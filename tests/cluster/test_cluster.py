@@ -38,6 +38,26 @@ def ended(pids):
 # -- starting and stopping --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("host", "options"),
+    [
+        ("localhost", {}), ("machine-a.example.com", {}), ("localhost", {"engine": "process"}),
+        ("localhost", {"listen": True}), ("machine-a", {"clock": "virtual"}),
+    ],
+)  # fmt: skip
+def test_each_task_with_port_0_gets_a_port_that_the_others_know(host, options):
+    with tf.device("/job:ps/task:0"):
+        v = tf.Variable([1.0, 2.0])
+    with tf.device("/job:worker/task:2"):
+        y = v * 2.0
+    with tf.Cluster({"ps": [f"{host}:0"], "worker": [f"{host}:0"] * 3}, **options) as cluster:
+        targets = [task.target for task in cluster.tasks]
+        assert len(set(targets)) == 4 and not any(target.endswith(":0") for target in targets)
+        with tf.Session(cluster.target) as session:
+            session.run(v.initializer)
+            assert session.run(y).tolist() == [2, 4]
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_cluster_runs_a_graph_over_its_tasks(engine):
     with tf.device("/job:ps/task:0"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
@@ -102,6 +103,96 @@ def test_not_listening(serve):
     assert not answers(address)
     with tf.Session(server.target) as session:
         assert session.run(tf.constant(1.0)) == 1
+
+
+HOSTS = ["localhost", "127.0.0.1", "machine-a.example.com", "10.1.2.3", "0.0.0.0"]
+
+
+def one_plus_one(target):
+    """What a session at a server computes."""
+    with tf.Graph().as_default(), tf.Session(target) as session:
+        return session.run(tf.constant(1.0) + 1.0)
+
+
+@pytest.mark.parametrize("listen", [True, False])
+@pytest.mark.parametrize("host", HOSTS)
+def test_servers_with_port_0_have_targets_of_their_own_that_work(serve, host, listen):
+    """TensorFlow binds a free port for each, on whatever host, and names it in the target."""
+    servers = [serve({"worker": [f"{host}:0"]}, listen=listen) for _ in range(3)]
+    found = [re.fullmatch(rf"grpc://{re.escape(host)}:([1-9]\d*)", server.target) for server in servers]
+    assert all(found) and len({match[1] for match in found}) == 3
+    assert [one_plus_one(server.target) for server in servers] == [2, 2, 2]
+    for server in servers:
+        assert server.target.removeprefix("grpc://") in repr(server) and f"{host}:0" not in repr(server)
+        assert server.server_def.cluster.job[0].tasks[0] == f"{host}:0"  # as in TensorFlow, what was given
+
+
+def test_the_notice_of_a_name_says_the_port_that_was_found(serve, capfd):
+    server = serve({"worker": ["machine-a.example.com:0"]})
+    (line,) = capfd.readouterr().err.splitlines()
+    assert f"{server.target.removeprefix('grpc://')} is a name in this process" in line
+
+
+def test_tasks_of_one_spec_with_port_0_are_servers_of_their_own(serve):
+    spec = {"ps": ["localhost:0"], "worker": ["localhost:0", "localhost:0"]}
+    servers = [serve(spec, job, index) for job, index in (("ps", 0), ("worker", 0), ("worker", 1))]
+    assert len({server.target for server in servers}) == 3
+    alone = tf.ConfigProto(device_filters=["/job:worker/task:1"])
+    with tf.Session(servers[2].target, config=alone) as session:
+        assert [device.name for device in session.list_devices()] == ["/job:worker/replica:0/task:1/device:CPU:0"]
+
+
+@pytest.mark.parametrize("host", ["localhost", "machine-a.invalid"])
+def test_a_task_with_port_0_is_not_found_by_others_and_that_is_said(serve, monkeypatch, host):
+    """TensorFlow waits for ever: the spec that both have does not say which port it was."""
+    monkeypatch.setattr(tf.timeouts, "tasks", 0.05)
+    servers = [serve({"worker": [f"{host}:0", f"{host}:0"]}, "worker", index) for index in (0, 1)]
+    with tf.Session(servers[0].target) as session, pytest.raises(errors.UnavailableError) as it:
+        session.run(tf.constant(1.0))
+    assert f"task:1 at {host}:0 did not answer" in str(it.value)
+    assert "give it a port in the cluster spec" in str(it.value)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_server_knows_its_port_before_it_is_started(serve, host):
+    """So does TensorFlow's, which has bound it."""
+    first, second = (serve({"worker": [f"{host}:0"]}, start=False) for _ in range(2))
+    targets = [first.target, second.target]
+    assert ":0" not in "".join(targets) and targets[0] != targets[1]
+    second.start()
+    first.start()
+    assert [first.target, second.target] == targets
+    assert [one_plus_one(target) for target in targets] == [2, 2]
+
+
+def test_port_0_and_another_address_to_bind(serve):
+    (address,) = free_addresses(1)
+    port = address.rpartition(":")[2]
+    assert serve({"worker": ["some.name.invalid:0"]}, bind=address).target == f"grpc://some.name.invalid:{port}"
+    server = serve({"worker": ["some.name.invalid:0"]}, bind="127.0.0.1:0")
+    port = server.target.rpartition(":")[2]
+    assert answers(f"127.0.0.1:{port}") and one_plus_one(server.target) == 2
+
+
+@pytest.mark.parametrize("host", ["localhost", "machine-a.example.com"])
+def test_what_a_stopped_server_says_names_its_port(serve, host):
+    server = serve({"worker": [f"{host}:0"]})
+    with tf.Session(server.target) as session, pytest.raises(errors.OpError) as it:
+        waits = never("/job:worker/task:0")
+        stops = threading.Thread(target=lambda: (until(server.task.worker.rendezvous.waiting, "waits"), server.stop()))
+        stops.start()
+        try:
+            session.run(waits)
+        finally:
+            stops.join(60)
+    assert f"Task {server.task.name} at {server.target.removeprefix('grpc://')} was stopped" in str(it.value)
+
+
+def test_a_server_that_is_stopped_gives_its_port_back(serve):
+    first = serve({"worker": ["machine-a.example.com:0"]})
+    first.stop()
+    again = serve({"worker": [first.target.removeprefix("grpc://")]})
+    assert again.target == first.target and one_plus_one(again.target) == 2
 
 
 def test_an_address_in_use(serve):
