@@ -13,7 +13,7 @@ from dtflab.sim.job import Input
 from dtflab.sim.parameters import IDEAL, Parameters
 from dtflab.sim.profile import Kernel, VariableCost
 from dtflab.sim.stragglers import lognormal
-from tests.sim.networks import GPU, cluster, layered
+from tests.sim.networks import BUS, CPU, GPU, cluster, layered, network
 
 SIZES = [400_000, 3_000_000, 50_000, 9_000_000, 1_200_000]
 NETWORK = layered(SIZES, output_bytes=100_000)
@@ -297,6 +297,83 @@ def test_links_of_a_running_cluster_are_called_without_its_process(mode):
         found = estimate(NETWORK, there, 2, mode, parameters=IDEAL)
     assert "worker-0 egress" in found.link_load
     assert " of process " not in found.to_json() + str(found)
+
+
+@pytest.mark.parametrize("engine", ["vectorised", "events"])
+def test_the_port_of_a_server_that_everybody_waits_for_is_full(engine):
+    """4 workers hardly compute and pull 1 MB one after the other; the first pushes while the second pulls: 5 ms."""
+    there = cluster(4, 1, bandwidth=1e9)
+    found = estimate(layered([1_000_000], 0.0, 1e-9), there, 3, parameters=IDEAL, engine=engine)
+    assert found.step_time == pytest.approx(5e-3, rel=1e-3)
+    ports = {f"host {i} {way}": 1 / 5 for i in range(4) for way in ("ingress", "egress")}
+    ports |= {"ps host 0 egress": 0.8, "ps host 0 ingress": 0.8}
+    assert {link: found.link_load[link] for link in ports} == pytest.approx(ports, rel=1e-3)
+    assert next(iter(found.link_load)).startswith("ps host 0"), "the busiest first"
+
+
+@pytest.mark.parametrize(("mode", "engine"), [("ps_sync", "vectorised"), ("ps_sync", "events"), ("ps_async", "events")])
+def test_a_device_is_busy_for_what_it_computes(mode, engine):
+    """300 ms of computing, and 1 MB each way over 10 MB/s: busy for 0.3 of 0.5 s."""
+    alone = estimate(layered([1_000_000]), cluster(1, 1, bandwidth=1e7), 3, mode, parameters=IDEAL, engine=engine)
+    assert alone.step_time == pytest.approx(0.5)
+    assert [*alone.device_load.values()] == [pytest.approx(0.6)]
+    assert alone.link_load["ps host 0 egress"] == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("engine", ["vectorised", "events"])
+def test_devices_of_unequal_speed_are_busy_for_unequal_times(engine):
+    """A straggler takes twice as long; the step of 0.6 s waits for it, and the other idles for half of that."""
+
+    class Fixed:
+        def factors(self, steps, devices, seed):
+            return np.tile([1.0, 2.0], (steps, 1))
+
+    there = cluster(2, 1, bandwidth=float("inf"))
+    found = estimate(layered([1]), there, 4, parameters=IDEAL, stragglers=Fixed(), engine=engine)
+    assert found.step_time == pytest.approx(0.6)
+    assert [*found.device_load.values()] == pytest.approx([0.5, 1.0])
+
+
+def test_stages_of_a_pipeline_are_busy_for_all_but_the_bubble():
+    """Two equal stages, four micro-batches: (K - 1) / (M + K - 1) = 1/5 of the time each idles."""
+    there = cluster(1, 0, gpus_per_worker=2)
+    found = estimate(layered([1000] * 4), there, 2, "pipeline", parameters=IDEAL)
+    assert [*found.device_load.values()] == pytest.approx([0.8, 0.8])
+
+
+def test_loads_are_those_of_a_run_in_virtual_time():
+    """A worker pulls a matrix, multiplies it, and pushes it back, in a run as in an estimate of that step."""
+    hardware = {"gpu": GPU, "cpu": CPU, "bus": BUS, "network": network(1e8)}
+    with tf.Cluster(ps=1, worker=1, gpus=1, clock="virtual", **hardware) as there:
+
+        def program(client):
+            with tf.device("/job:ps/task:0"):
+                weights = tf.get_variable("w", [500, 500], initializer=tf.zeros_initializer())
+            with tf.device(f"{client.device}/gpu:0"):
+                product = tf.matmul(weights, weights)
+            with tf.device("/job:ps/task:0"):
+                step = tf.assign_add(weights, product).op
+            with tf.Session(client.target) as session:
+                session.run(weights.initializer)
+                before, started = there.loads(), sim.now()
+                session.run(step)
+                return before, there.loads(), sim.now() - started
+
+        before, after, took = there.run(program)[0]
+        found = estimate(layered([1_000_000], 0.0, 0.0005), there, 5, parameters=IDEAL)
+
+    def spent(kind, name):
+        """Seconds that something was busy in the step."""
+        return sum(
+            sign * load.busy for sign, loads in ((1, after), (-1, before)) for load in kind(loads) if name in str(load)
+        )
+
+    assert found.step_time == pytest.approx(took, rel=0.01)
+    for link in ("ps-0 egress", "ps-0 ingress", "worker-0 egress", "worker-0 ingress"):
+        measured = spent(lambda loads: loads.links, link) / took
+        assert found.link_load[link] == pytest.approx(measured, rel=0.02), link
+    (computed,) = found.device_load.values()
+    assert computed == pytest.approx(spent(lambda loads: loads.processors, "gpu:0") / took, rel=0.02)
 
 
 def test_evaluators_train_nothing():

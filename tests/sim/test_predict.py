@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import itertools
 import json
@@ -23,6 +22,7 @@ from dtflab.sim.parameters import Parameters
 from dtflab.sim.predict import METRICS, predict, predictor
 from dtflab.sim.scores import by_regime, errors_of, relative_error
 from tests.house import PACKAGE, ROOT
+from tests.sim.branches import constants_of, names_in, numbers_in, reached
 
 KNOWN = points.read()
 CONTENT = json.loads(points.CALIBRATION.read_text())
@@ -606,65 +606,118 @@ def test_an_error_to_a_bracket_is_to_its_nearer_end():
 
 # ---- rules ----
 
-MODEL = "layers predict recurrent setups symmetric calibrate fitted parameters formulas profile_of_table".split()
-MODEL += "cluster_models job step_model traffic transfers messages".split()
-WORD = re.compile("[a-z]{3,}[0-9]*|[a-z]+[0-9]{2,}")
-NAMES = {word for name in [*CONTENT["platforms"], *CONTENT["models"]] for word in WORD.findall(name.lower())}
-COMMON = {"server", "shared"}  # words of the schema, too
-DEFAULTS = {"gnmt", "k40"}  # a kind of attention; the card of a cluster that names none
-ENOUGH = 2  # alone, or not; in turns, or not
+WALKED = reached("dtflab.sim.predict", "dtflab.sim.calibrate", "dtflab.sim.estimates")
+TABLES = {"dtflab.hardware.catalogue_cpus", "dtflab.hardware.catalogue_gpus", "dtflab.hardware.catalogue_links"}
+NETWORKS = {
+    module for module in WALKED if module.startswith("dtflab.sim.models")
+}  # a file for each network, by its name
+# Words and numbers that decide no prediction's size, each with its place.
+WORDS = {
+    "dtflab.hardware.costs": {"share"},
+    "dtflab.hardware.machines": {"share"},
+    "dtflab.sim.cluster_models": {"k40"},  # the card of a cluster that names none
+    "dtflab.sim.profile": {"k40"},  # an example in an error
+    "dtflab.sim.profile_of_table": {"gnmt"},  # a kind of attention
+}
+NUMBERS = {
+    "dtflab.sim.estimates": {20_000},  # messages of a step, above which layers are taken together
+    "dtflab.sim.layers": {1e6},  # bytes of a MB, and so in the next but one
+    "dtflab.sim.points": {10_000, 1e6},  # more layers or GPUs are a typing mistake
+    "dtflab.sim.profile_of_table": {4, 8, 10_000, 1e6},  # bytes of a float; the smallest layer
+    "dtflab.sim.predict": {6e9},  # B/s of gRPC
+    "dtflab.sim.profile": {3, 100},  # columns of a table that is printed, and when numbers there are rounded
+    "dtflab.sim.reductions": {32},  # steps that are simulated at once
+    "dtflab.sim.step_graph": {16, 1024},  # answers that are kept; bytes that a session folds
+    "dtflab.sim.traffic": {4, 256 << 10},  # halves of items; the smallest part that TensorFlow's partitioner makes
+}
 
 
-def branches(source):
-    """What asks for a name of the tables, or compares with a number of GPUs: words and numbers."""
-    tree = ast.parse(source)
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docstrings]
-    words = {word for one in constants if isinstance(one, str) for word in WORD.findall(one.lower())}
-    asked = {word for word in words - COMMON if any(name.startswith(word) for name in NAMES)}
-    return asked, {number for number in _deciding(tree) if number > ENOUGH}
-
-
-def _deciding(tree):
-    """Numbers that are compared with, or looked up by: as they stand, or by the name of a constant."""
-    named = {
-        target.id: node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
+def test_the_walk_reads_what_a_prediction_is_made_of():
+    imported = {
+        "points",
+        "profile",
+        "profile_of_graph",
+        "profile_of_table",
+        "stragglers",
+        "layers_of_graph",
+        "symmetric",
     }
-    for node in ast.walk(tree):
-        parts = [node] if isinstance(node, ast.Compare | ast.MatchValue) else getattr(node, "keys", None) or []
-        for part in (inner for one in parts if isinstance(one, ast.AST) for inner in ast.walk(one)):
-            found = named.get(part.id) if isinstance(part, ast.Name) else part
-            if isinstance(found, ast.Constant) and isinstance(found.value, int | float):
-                yield found.value
+    assert WALKED.keys() >= {f"dtflab.sim.{name}" for name in imported} | {"dtflab.sim.models.seq2seq"}
 
 
-@pytest.mark.parametrize("name", MODEL)
-def test_the_model_asks_for_no_name_and_no_count_of_gpus(name):
-    words, numbers = branches((PACKAGE / "sim" / f"{name}.py").read_text())
-    assert (words - DEFAULTS, numbers) == (set(), set())
+@pytest.mark.parametrize("module", sorted(WALKED))
+def test_the_model_asks_for_no_name_and_no_count_of_gpus(module):
+    source = WALKED[module].read_text()
+    assert module in TABLES | NETWORKS or names_in(source) <= WORDS.get(module, set())
+    assert module in NETWORKS or numbers_in(source, constants_of((*WALKED.values(),))) <= NUMBERS.get(module, set())
+
+
+@pytest.mark.parametrize("code", ["if model == 'vgg16': pass", "if 'vgg' in model: pass", "x = {'inception': 0.9}"])
+def test_the_walk_over_the_source_finds_a_name(code):
+    assert names_in(code)
+    assert names_in("if platform.startswith('dgx'): pass")
 
 
 @pytest.mark.parametrize(
     "code",
     [
-        "if model == 'vgg16': pass",
-        "if 'vgg' in model: pass",
-        "if platform.startswith('dgx'): pass",
         "if site.gpus > 8: pass",
         "MANY = 50\nif hosts >= MANY: pass",
         "x = {64: 0.9}.get(gpus, 1)",
         "if hosts in (100, 128): pass",
         "if math.log2(gpus) > 4.5: pass",
         "match gpus:\n    case 8 | 16: pass",
-        "x = {'inception': 0.9}",
+        "if params > 1e8: pass",
+        "x = 2 if params > float(10**8) else 1",
+        "LARGE = float(10**8)\nif params > LARGE: pass",
+        "LARGE: float = float('1e8')\nx = nbytes < LARGE",
+        "class Limits:\n    large: int = int('100000000')\nx = 1 + (params > Limits.large)",
+        "LARGE = pow(10, 8)\nLIMIT = LARGE\nif params > LIMIT: pass",
+        "if params > 2 << 26: pass",
+        "x = params > math.pow(10, 8)",
+        "def seconds(flops, large=10**8):\n    return flops if flops < large else 0",
+        "def seconds(flops):\n    large = np.float64(1e8)\n    return np.where(flops > large, 1, 2)",
+        "if params - 1e8 > 0: pass",
+        "if params // 1e8: pass",
+        "x = (1, 2)[min(1, int(params / 10**8))]",
+        "x = bisect.bisect([1e8], params)",
+        "x = math.copysign(1, params - 1e8)",
+        "x = [1 for layer in layers if layer.nbytes >= 10**8]",
+        "for large in (1e8, 1e9):\n    while flops > large: pass",
+        "if (large := 10**8) < params: pass",
+        "x = min(params, 10**8)",
+        "if params > points.SIZE: pass",
     ],
 )
-def test_the_walk_over_the_source_finds_a_branch(code):
-    assert any(branches(code))
+def test_the_walk_over_the_source_finds_a_threshold(code):
+    assert numbers_in(code, {"SIZE": [1e8]})
+
+
+def test_the_walk_lets_units_and_small_numbers_pass():
+    assert not numbers_in("MB = 1e6\nif hosts > 1: x = nbytes / MB * 100 + sizes[3]")
+
+
+@pytest.mark.parametrize(
+    "setup",
+    [
+        {"variable_update": "parameter_server", "ps_tasks": 8},
+        {"variable_update": "parameter_server", "ps_tasks": 8, "sync": False},
+        {"all_reduce": "ring"},
+        {"all_reduce": "tree"},
+        {"all_reduce": "psgpu", "platform": "dgx1_p100", "nodes": 1},
+    ],
+)
+def test_no_size_of_a_model_is_treated_apart(setup):
+    """A network of 2 % more of everything is never a jump, from a million parameters to ten billion."""
+    steps = []
+    for size in (1e6 * 1.02**i for i in range(466)):
+        given = {"platform": "daint_p100", "model": "resnet50", "gpus": 8, "nodes": 8, "batch_per_gpu": 64, **setup}
+        content = asked("step_time", "s", {"single_gpu": 210}, **given)
+        row = {"params": size, "largest_variable_MB": size * 4e-7, "gmac_per_image": size * 1e-7}
+        content["models"]["resnet50"] = row
+        steps.append(predictions(content).values["a"])
+    for shorter, longer in itertools.pairwise(steps):
+        assert shorter <= longer * 1.0001 and longer <= shorter * 1.021
 
 
 def test_no_scale_is_treated_apart():
