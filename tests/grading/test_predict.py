@@ -240,4 +240,4 @@ def test_no_guess_changes_a_mark(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.findall(r"^(\w+) +(\d+/\d+) ", done.stdout, re.MULTILINE) == [(name, "10/10") for name in guesses]
     assert "Cell 2: ValueError: placement/q3 has no Z." in done.stdout
-    assert [path.name for path in tmp_path.iterdir() if path.suffix not in (".py", ".json")] == []
+    assert [path.name for path in tmp_path.iterdir() if path.suffix not in (".py", ".json", ".journal")] == []
