@@ -28,6 +28,7 @@ from dtflab.virtual.deadlock import DeadlockError
 
 Lines = Sequence[str]
 SECONDS = 2.0  # for a call; right answers need less than a tenth of it
+_CHECK_SECONDS = 10.0  # for a check: to stop a call that never ends takes seconds, too, on a busy machine
 PATIENCE = 300.0  # virtual seconds: who has not come to an end then waits for ever; they need milliseconds
 
 q1 = register(
@@ -170,19 +171,19 @@ def _files(random: Random, lengths: Sequence[int]) -> list[Lines]:
 # -- what is checked -----------------------------------------------------------------------------------------
 
 
-@q1.check("Every line comes once per epoch", points=4)
+@q1.check("Every line comes once per epoch", points=4, seconds=_CHECK_SECONDS)
 def complete(answer: Any, random: Random) -> None:
     lengths = [random.randint(1, 9), 0, random.randint(10, 15), random.randint(2, 6)]
     demand_lines(answer, _files(random, lengths), random.randint(2, 3))
 
 
-@q1.check("One epoch, one file, one line", points=2)
+@q1.check("One epoch, one file, one line", points=2, seconds=_CHECK_SECONDS)
 def small(answer: Any, random: Random) -> None:
     for lengths in ([random.randint(3, 20)], [1], [1, 1, 1]):
         demand_lines(answer, _files(random, lengths), 1)
 
 
-@q1.check("If a file is missing, its error is raised", points=4)
+@q1.check("If a file is missing, its error is raised", points=4, seconds=_CHECK_SECONDS)
 def missing(answer: Any, random: Random) -> None:
     seen = run(answer, _files(random, [3, 4, 2]), random.randint(1, 2), missing=True)
     if seen.error is None:
