@@ -19,6 +19,7 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,6 +104,9 @@ def grade(
             not_run = none(submission, questions, f"It could not be run: {error}.")
             not_run.was_run = False
             return not_run
+        except Exception as error:  # a defect of the grader costs one file its points, not all
+            traceback.print_exc()
+            return none(submission, questions, f"The grader failed: {type(error).__name__}: {error}. Please report it.")
         if work.unwatched:
             return none(submission, questions, f"{work.unwatched} None of its answers counts.")
         if work.done or work.late or stopped():

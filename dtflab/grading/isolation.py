@@ -94,37 +94,35 @@ def run(
     is killed. Needs Linux or macOS. OSError if it can't be started.
     """
     mark, meter = secrets.token_hex(8), Meter(limits.seconds, time.monotonic(), 0.0)
-    kept, said, status = _Kept(limits.output), _Lines(heard), _Status()
+    kept, said = _Kept(limits.output), _Lines(heard)
     with contextlib.ExitStack() as stack:
         stdin, ready = stack.enter_context(tempfile.TemporaryFile()), stack.enter_context(selectors.DefaultSelector())
-        (reads, writes), (ends, told_by), (lifeline, _) = (stack.enter_context(_pipe()) for _ in range(3))
+        (reads, writes), (lifeline, _) = (stack.enter_context(_pipe()) for _ in range(2))
         stdin.write(given.encode("utf-8"))
         stdin.seek(0)
         process = subprocess.Popen(
-            [*_SUPERVISOR, str(lifeline), str(told_by), *command, *([str(writes)] if heard else [])],
+            [*_SUPERVISOR, str(lifeline), *command, *([str(writes)] if heard else [])],
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=folder,
             env={**(os.environ if environment is None else environment), _MARK: f"{os.environ.get(_MARK, '')} {mark}"},
-            pass_fds=(lifeline, told_by, writes),
+            pass_fds=(lifeline, writes),
             start_new_session=True,
         )
         assert process.stdout is not None
         with process.stdout as stdout:
             ready.register(stdout, selectors.EVENT_READ, kept.write)
             ready.register(reads, selectors.EVENT_READ, said.write)
-            ready.register(ends, selectors.EVENT_READ, status.write)
             try:
                 told = _watched(process, ready, limits, mark, meter, stopped, late)
             finally:
-                _kill(process, status, mark)
+                _kill(process, mark)
             _drain(ready)
-    if not told and status.code is None and process.returncode >= 0:
-        why = kept.text.strip().rpartition("\n")[2][:200]
-        raise OSError(f"the process that starts it ended with status {process.returncode}: {why}")
-    unwatched = not told and status.code is None
-    return Ended(told or _told(status.code), kept.text, meter.seconds, unwatched)
+    if not told and process.returncode == supervisor.NOT_STARTED:
+        raise OSError(f"it was not started: {kept.text.strip().rpartition(chr(10))[2][:200]}")
+    unwatched = not told and process.returncode < 0
+    return Ended(told or _told(process.returncode), kept.text, meter.seconds, unwatched)
 
 
 @contextlib.contextmanager
@@ -135,28 +133,6 @@ def _pipe() -> Iterator[tuple[int, int]]:
     finally:
         os.close(reads)
         os.close(writes)
-
-
-class _Status:
-    """What a supervisor says: the number of the program, which its group has, too, and how it ended."""
-
-    def __init__(self) -> None:
-        self._said = b""
-
-    def write(self, data: bytes) -> None:
-        self._said += data
-
-    @property
-    def group(self) -> int | None:
-        return self._line(0)
-
-    @property
-    def code(self) -> int | None:
-        return self._line(1)
-
-    def _line(self, number: int) -> int | None:
-        lines = self._said.split(b"\n")[:-1]
-        return int(lines[number]) if number < len(lines) else None
 
 
 class _Lines:
@@ -227,11 +203,11 @@ def _too_much(found: Mapping[int, Process], limits: Limits) -> str:
     return ""
 
 
-def _told(code: int | None) -> str:
-    if code is None:
-        return "It killed the process that watches it."
+def _told(code: int) -> str:
     if code < 0:
-        return f"It crashed: signal {signal.Signals(-code).name}."
+        return "It killed the process that watches it."
+    with contextlib.suppress(ValueError):
+        return f"It crashed: signal {signal.Signals(code - 128).name}."
     return f"It ended with exit status {code}." if code else ""
 
 
@@ -262,13 +238,15 @@ def _is_marked(pid: int, mark: str) -> bool:
         return False
 
 
-def _kill(process: subprocess.Popen[bytes], status: _Status, mark: str) -> None:
+def _kill(process: subprocess.Popen[bytes], mark: str) -> None:
     """End all that belongs to it, whoever interrupts that. What forks meanwhile is found the next time."""
     try:
+        process.terminate()  # the supervisor kills the program's group, if it still can
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_PERIOD)
         for _ in range(500):
-            for group in filter(None, (process.pid, status.group)):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(group, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
             left = members(process.pid, mark)
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
@@ -278,5 +256,5 @@ def _kill(process: subprocess.Popen[bytes], status: _Status, mark: str) -> None:
             time.sleep(0.01)
         process.wait()
     except BaseException:
-        _kill(process, status, mark)
+        _kill(process, mark)
         raise

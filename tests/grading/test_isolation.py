@@ -71,7 +71,7 @@ def test_a_program_may_kill_its_own_group(tmp_path):
 
 
 def test_a_program_that_cannot_be_started_is_an_error(tmp_path):
-    with pytest.raises(OSError, match=r"ended with status 1: FileNotFoundError: .*No such file"):
+    with pytest.raises(OSError, match=r"it was not started: .*No such file"):
         isolation.run([str(tmp_path / "gone")], LONG, tmp_path)
 
 

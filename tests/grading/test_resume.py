@@ -68,6 +68,27 @@ def test_a_file_that_kills_its_parent_costs_only_itself(folders, tmp_path):
     assert marks["bob"][1] == "It killed the process that watches it. None of its answers counts."
 
 
+FORGES = """
+import os, stat
+for name in os.listdir(f"/proc/{os.getppid()}/fd"):
+    path = f"/proc/{os.getppid()}/fd/{name}"
+    if int(name) > 2 and stat.S_ISFIFO(os.stat(path).st_mode):
+        with open(path, "wb", buffering=0) as pipe:
+            pipe.write(b"1\\n0\\ngarbage\\n")
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="without /proc nothing finds these pipes")
+def test_a_file_that_writes_to_the_pipes_of_its_parent_costs_only_itself(folders, tmp_path):
+    checks, _, _ = folders
+    for student, cells in {"ada": [RIGHT], "bob": [FORGES, RIGHT], "cy": [RIGHT]}.items():
+        (tmp_path / f"{student}.py").write_text(percent(*cells, ASKS))
+    done = grade(tmp_path, f"--checks={checks}", f"--json={tmp_path / 'm.json'}")
+    assert "Traceback" not in done.stdout + done.stderr
+    marks = marks_in(tmp_path / "m.json")
+    assert [marks[student][0] for student in ("ada", "cy")] == [4, 4] and "bob" in marks
+
+
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="without /proc this killer does not find the grader")
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_file_that_kills_the_grader_costs_only_itself(jobs, folders, without_the_killer, tmp_path):
