@@ -329,7 +329,7 @@ def planned(
     """The step that a session would run of `graph`, all of whose placeholders are fed, placed and cut as it would be.
 
     `batch` is how many examples are fed, and stands for what static shapes leave open; by default the first dimension
-    of all that is fed, 32 where that is open, and unknown where nothing is fed that has one. `placer` is as in
+    of all that the step is fed, 32 where that is open, and unknown where nothing is fed that has one. `placer` is as in
     `Session(placer=…)`.
     """
     nodes, devices = inline(graph.nodes()), machines.devices
@@ -342,7 +342,8 @@ def planned(
     by_task = partition(kept, lambda node: device_spec.task_name(node.device), _incarnations(kept))
     step = StepGraph([node for part in by_task.values() for node in _by_device(part)], master, None, {})
     known = {name: graph.get_tensor_by_name(name).shape for name in fed}
-    shapes = [shape.as_list() for shape in known.values() if shape.rank]
+    needed = [known[fed[node.attrs["index"]]] for node in kept if node.op == "_Arg"]
+    shapes = [shape.as_list() for shape in needed if shape.rank]
     is_open = any(sizes[0] is None for sizes in shapes)
     step.batch = batch or _common([tuple(sizes) for sizes in shapes]) or (BATCH if is_open else None)
     arguments = {node.name: shape for node, shape in _arguments(step.nodes, known)}

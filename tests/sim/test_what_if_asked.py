@@ -124,6 +124,16 @@ def test_examples_that_are_fed_are_counted_and_32_where_the_graph_leaves_open_ho
         assert "examples/s" in asked.base.sentence
 
 
+def test_placeholders_that_the_step_does_not_need_are_not_fed():
+    with tf.Graph().as_default(), cluster() as made:
+        tf.placeholder(tf.float32, [None, 100], name="for_evaluation")
+        v = tf.Variable(tf.ones([64, 64]))
+        fed = tf.matmul(tf.placeholder(tf.float32, [50, 64]), v)
+        assert sim.what_if([v.assign_add(v)], made).step.batch is None
+        asked = sim.what_if([fed], made)
+    assert asked.step.batch == 50 and asked.run(batch=100).throughput > asked.base.throughput
+
+
 @pytest.mark.parametrize(
     "changes, words",
     [
