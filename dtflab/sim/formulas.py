@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
-from dtflab.train.all_reduce_schedule import schedule
+from dtflab.train.all_reduce_schedule import bounds, schedule
 
 
 def ring_all_reduce_seconds(
@@ -52,16 +52,30 @@ def halving_doubling_all_reduce_seconds(workers: int, nbytes: float, latency_s: 
 
 
 def all_reduce_ends(
-    algorithm: str, ready: Sequence[float], nbytes: float, latency_s: float, bandwidth: float
+    algorithm: str,
+    ready: Sequence[float],
+    nbytes: float,
+    latency_s: float,
+    bandwidth: float,
+    itemsize: int | None = None,
 ) -> list[float]:
     """When each worker has the sum, if worker w has its own tensor at `ready[w]`; in seconds.
 
     Exact for any number of workers and any moments: it walks through the messages of `algorithm` ("ring", "tree",
     "halving_doubling") in the order in which they are sent. Each worker has a port out and a port in, which serve
-    messages first come, first served. All pieces are equally large, and adding takes no time. ValueError for an
-    unknown algorithm, or without workers.
+    messages first come, first served. With `itemsize`, the bytes of an element, a piece holds whole elements, as in a
+    graph, and there must be one for each piece; without it, all pieces are equally large. Adding takes no time.
+    ValueError for an unknown algorithm, without workers, or with fewer elements than pieces.
     """
     plan = schedule(algorithm, len(ready))
+    cuts = [nbytes * piece / plan.pieces for piece in range(plan.pieces + 1)]
+    if itemsize is not None:
+        if (elements := round(nbytes / itemsize)) < plan.pieces:
+            raise ValueError(
+                f"{nbytes:g} bytes are {elements} elements of {itemsize} bytes, fewer than the {plan.pieces} pieces of "
+                f"{algorithm} for {len(ready)} workers. Leave itemsize out for pieces of equal size."
+            )
+        cuts = [float(itemsize * element) for element in bounds(elements, plan.pieces)]
     rounds = [{message.source: message for message in messages} for messages in plan.reduce + plan.gather]
     missing = Counter((message.target, i) for i, messages in enumerate(rounds) for message in messages.values())
     latest: dict[tuple[int, int], float] = {}
@@ -84,7 +98,7 @@ def all_reduce_ends(
             continue
         has(worker, number, moment)
         if message := rounds[number].get(worker):
-            seconds = nbytes * (message.last - message.first) / plan.pieces / bandwidth
+            seconds = (cuts[message.last] - cuts[message.first]) / bandwidth
             begin = max(moment, free_out[worker])
             free_out[worker] = begin + seconds
             free_in[message.target] = end = max(begin, free_in[message.target]) + seconds

@@ -71,6 +71,12 @@ def test_halving_and_doubling_of_workers_that_are_ready_at_once(workers):
     assert until_all_have_it("halving_doubling", [0.5] * workers, *NETWORK) == pytest.approx(expected, abs=1e-14)
 
 
+def test_an_all_reduce_of_fewer_elements_than_pieces_is_refused():
+    with pytest.raises(ValueError, match="12 bytes are 3 elements of 4 bytes, fewer than the 9 pieces"):
+        formulas.all_reduce_ends("ring", [0.0] * 9, 12, 1e-5, 1e9, itemsize=4)
+    assert len(formulas.all_reduce_ends("ring", [0.0] * 9, 12, 1e-5, 1e9)) == 9
+
+
 def test_an_all_reduce_by_hand():
     """Three workers, 2 s a tensor on a port, 1 s of latency. The root's port takes one message after the other."""
     ends = formulas.all_reduce_ends("tree", [0.0, 0.0, 0.0], 2.0, 1.0, 1.0)

@@ -42,10 +42,10 @@ def cluster_of(workers, add_s_per_byte=0.0):
     return tf.Cluster(worker=workers, cpu=cpu, network=network, clock="virtual")
 
 
-def late_input(worker):
+def late_input(worker, nbytes):
     """Ready after as many microseconds as numbers are fed, and some more for the call that starts the step."""
     slow = tf.reduce_sum(tf.placeholder(tf.float64, [None], name=f"numbers_{worker}"))
-    return tf.add(np.ones(NBYTES // 4, np.float32), tf.cast(slow, tf.float32), name=f"ready_{worker}")
+    return tf.add(np.ones(nbytes // 4, np.float32), tf.cast(slow, tf.float32), name=f"ready_{worker}")
 
 
 def fed(microseconds, *workers):
@@ -53,22 +53,22 @@ def fed(microseconds, *workers):
     return {f"numbers_{worker}:0": np.ones(20_000 + microseconds[worker]) for worker in workers}
 
 
-def in_graph(cluster, algorithm, microseconds):
+def in_graph(cluster, algorithm, microseconds, nbytes=NBYTES):
     workers = len(microseconds)
     with tf.Graph().as_default(), tf.Session(cluster.target) as session:
         inputs = []
         for worker in range(workers):
             with tf.device(f"/job:worker/task:{worker}"):
-                inputs.append(late_input(worker))
+                inputs.append(late_input(worker, nbytes))
         results = tf.train.all_reduce(inputs, algorithm, name="together")
         session.run([result.op for result in results], fed(microseconds, *range(workers)))
 
 
-def between_graph(cluster, algorithm, microseconds):
+def between_graph(cluster, algorithm, microseconds, nbytes=NBYTES):
     def work(client):
         with tf.device(client.device), tf.Session(client.target) as session:
             group = tf.train.WorkerGroup(client.cluster_spec, client.index)
-            result = group.all_reduce(late_input(client.index), algorithm, name="together")
+            result = group.all_reduce(late_input(client.index, nbytes), algorithm, name="together")
             session.run(result.op, fed(microseconds, client.index))
 
     cluster.run(work)
@@ -103,6 +103,19 @@ def test_each_worker_has_the_sum_when_the_schedule_says(run, algorithm, workers,
             ready, had = moments(cluster, workers)
             expected = formulas.all_reduce_ends(algorithm, ready, NBYTES, LATENCY, BANDWIDTH)
             assert had == pytest.approx(expected, rel=0, abs=1e-9 * taken(cluster, workers)), microseconds
+
+
+@pytest.mark.parametrize("run", [in_graph, between_graph])
+@pytest.mark.parametrize("elements", [11, 1001, 12345])
+@pytest.mark.parametrize(("algorithm", "workers"), [(algorithm, p) for algorithm, p in CASES if p in (3, 5, 6, 7, 9)])
+def test_pieces_hold_whole_elements(run, elements, algorithm, workers, monkeypatch):
+    """Unequal pieces: 11 elements for 9 workers are 7 pieces of one and 2 of two."""
+    monkeypatch.setattr("dtflab.virtual.wires.CALL_BYTES", 0)  # as above
+    with cluster_of(workers) as cluster:
+        run(cluster, algorithm, late(workers)[3], 4 * elements)
+        ready, had = moments(cluster, workers)
+        expected = formulas.all_reduce_ends(algorithm, ready, 4 * elements, LATENCY, BANDWIDTH, itemsize=4)
+        assert had == pytest.approx(expected, rel=0, abs=1e-9 * taken(cluster, workers))
 
 
 @pytest.mark.parametrize("run", [in_graph, between_graph])
