@@ -156,9 +156,9 @@ def everything_is_costly(monkeypatch):
     tasks: Counter[str] = Counter()
     submit = Pool.submit
 
-    def counting(pool, task):
+    def counting(pool, *task):
         tasks.update(pool._name.split()[1:2])
-        submit(pool, task)
+        submit(pool, *task)
 
     monkeypatch.setattr(Pool, "submit", counting)
     return tasks

@@ -324,8 +324,6 @@ class Iteration:
     def _run_on_pool(self, n: int, args: list[Any]) -> None:
         """Run a costly kernel on the device's pool while other nodes run here."""
         step, pool = self.step, self.executor.device.inter_op_pool(self.step.inter_op)
-        self.in_flight += 1
-        step.expect()
         args = [x.read() if isinstance(x, Cell) else x for x in args]  # before an update that is ready, too
 
         def task() -> None:
@@ -339,7 +337,9 @@ class Iteration:
             step.post(self._finished, n, answer)
 
         ended = step.on_cancel(lambda error: pool.let_go(step.step_id))  # a function may wait for ever
-        pool.submit(task, step.step_id)
+        pool.submit(task, step.step_id)  # first: where no thread can be started, nothing is to be expected
+        self.in_flight += 1
+        step.expect()
 
     def _compute(self, n: int, args: list[Any]) -> Any:
         """Run a kernel on this thread. A trace gets its time, and that of its parts on other threads."""

@@ -12,6 +12,7 @@ import dtflab as tf
 from dtflab.graph import op_registry
 from dtflab.graph.apply_op import apply_op
 from dtflab.machine import costs, pools
+from dtflab.machine.clock import Pool
 from dtflab.viz import trace
 from dtflab.viz.bands import Bands
 from tests.cluster.two_tasks import interrupt_main, until
@@ -312,6 +313,19 @@ def test_after_ctrl_c_in_functions_that_wait_for_ever_others_have_threads():
         never.set()
         assert sorted(session.run(meet)) == [0, 1]
     assert sorted(called) == [0, 1], "what was in line when the step was given up is not called"
+
+
+def test_a_step_whose_kernel_gets_no_thread_fails(monkeypatch):
+    """A machine that can start no more threads, for example: the step would wait for this node without end."""
+
+    def refuses(pool, *task):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Pool, "submit", refuses)
+    with tf.Session() as session:
+        calls = [tf.py_func(lambda: np.float32(1), [], tf.float32, name=f"call_{i}") for i in range(2)]
+        with pytest.raises(tf.errors.InternalError, match=r"can't start new thread\n.*node call_0"):
+            session.run(calls)
 
 
 def test_a_function_that_exits_ends_the_step():
