@@ -1,4 +1,4 @@
-"""Write docs/coverage.md, which names of TF1 dtflab has, and dtflab/graph/tf1_names.txt, these names.
+"""Write docs/coverage.md, which names of TF1 dtflab has, and dtflab/base/tf1_names.txt, these names.
 
 `python docs/coverage_table.py` with TensorFlow installed. A function is «partly» there if it lacks arguments, a class
 if it lacks methods; both are named. What is listed is the public surface of `tf.compat.v1`; of the namespaces that
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 TARGET = Path(__file__).with_name("coverage.md")
-NAMES = TARGET.parent.parent / "dtflab" / "graph" / "tf1_names.txt"
+NAMES = TARGET.parent.parent / "dtflab" / "base" / "tf1_names.txt"
 NAMESPACES = ("", *(
     "app bitwise compat data data.experimental debugging dtypes errors flags gfile graph_util image initializers io "
     "layers linalg logging lookup losses manip math metrics nest nn nn.rnn_cell python_io queue random saved_model "

@@ -5,14 +5,15 @@
 `predict`, `viz`, `datasets`, `attention`, `regularizers`, `model_parallel`, `sim`) are the lab's own.
 
 The rooms, lower ones first; a lower one never imports an upper one:
-`protos` < `graph` < `files` < `ops` < `machine` < `hardware` < `placement` < `runtime` < `virtual` < `cluster` <
-`train` < `data` < `nets` < `sim` < `api` < `viz` < `grading` < `notebook`,
+`protos` < `base` < `graph` < `files` < `ops` < `machine` < `hardware` < `placement` < `runtime` < `virtual` <
+`cluster` < `train` < `data` < `nets` < `sim` < `api` < `viz` < `grading` < `notebook`,
 with `datasets` beside `train`, `compat` beside `api`, `python` beside `viz`.
 
 One step of a session, in the order in which `runtime/` is read:
 `session` → `master` → `placer` → `prune` → `partition` → `worker` → `graph_mgr` → `executor` → `rendezvous`.
-Beside the chapter: `local` (the cluster of one task), `frames` (loops), `runner` (the seam below the executor),
-`function_call` (functions that kernels call), `partial_run`, `step_through`, `transport` (the seam between tasks).
+Side pages: `client` (what a client checks and shows), `local` (the cluster of one task), `frames` (loops), `runner`
+(the seam below the executor), `function_call` (functions that kernels call), `partial_run`, `step_through` with `steps`
+(a step in hand), `transport` (the seam between tasks).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any as _Any
 # Where each name lives. Laid out by hand, a paragraph a file: a name a line would be five pages.
 # fmt: off
 # isort: off
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.convert import constant, convert_to_tensor, register_tensor_conversion_function
 from dtflab.graph.device_spec import DeviceSpec
 from dtflab.graph.dtypes import (
@@ -39,10 +40,10 @@ from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.importer import import_graph_def
 from dtflab.graph.indexed_slices import IndexedSlices
-from dtflab.graph.missing import missing as _missing
+from dtflab.base.missing import missing as _missing
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.random_seed import get_seed, set_random_seed
-from dtflab.graph.redirect import Redirect as _Redirect
+from dtflab.base.redirect import Redirect as _Redirect
 from dtflab.graph.scopes import (
     add_to_collection, add_to_collections, colocate_with, container, control_dependencies, device, get_collection,
     get_collection_ref, get_default_graph, get_default_session, name_scope, reset_default_graph,
@@ -243,8 +244,8 @@ _LAZY = {
     "check": "dtflab.grading.grade",
     "grade": "dtflab.grading.grade",
     "predict": "dtflab.grading.choices",
-    "get_logger": "dtflab.graph.tf_logging",
-    "OpError": "dtflab.graph.errors",
+    "get_logger": "dtflab.base.tf_logging",
+    "OpError": "dtflab.base.errors",
     **dict.fromkeys(("bool_ref", "float32_ref", "float64_ref", "half_ref", "int32_ref", "int64_ref", "string_ref",
                      "resource_ref"), "dtflab.graph.dtypes"),
     "QUANTIZED_DTYPES": "dtflab.graph.dtypes",
@@ -266,7 +267,7 @@ _MODULES = {
     **{name: f"dtflab.{name}" for name in ("compat", "data", "datasets", "python", "sim", "train", "viz")},
     **{name: f"dtflab.api.{name}" for name in _NAMESPACES},
     **{name: f"dtflab.nets.{name}" for name in ("attention", "layers", "model_parallel", "regularizers")},
-    "errors": "dtflab.graph.errors",
+    "errors": "dtflab.base.errors",
     "timeline": "dtflab.files.timeline",
 }
 

@@ -16,8 +16,8 @@ from types import FrameType
 import hypothesis
 import pytest
 
+from dtflab.base.garbage import current_frames
 from dtflab.graph import scopes
-from dtflab.graph.garbage import current_frames
 from dtflab.hardware import catalogue
 from dtflab.machine import cards, clock, hosts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.graph.missing import missing as _missing
+from dtflab.base.missing import missing as _missing
 from dtflab.ops.bitwise import left_shift, right_shift
 from dtflab.ops.logic import bitwise_and, bitwise_or, bitwise_xor
 from dtflab.ops.unary import invert

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from dtflab.base.missing import missing as _missing
 from dtflab.graph import dtypes as _dtypes
 from dtflab.graph.dtypes import *  # noqa: F403
-from dtflab.graph.missing import missing as _missing
 from dtflab.ops.casting import cast, complex, saturate_cast
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from dtflab.base.missing import missing as _missing
 from dtflab.files import gfile as _gfile
 from dtflab.files.gfile import GFile
-from dtflab.graph.missing import missing as _missing
 
 Open = GFile
 

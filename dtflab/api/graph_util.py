@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base.missing import missing as _missing
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.importer import import_graph_def
-from dtflab.graph.missing import missing as _missing
 from dtflab.graph.operation import Operation
 from dtflab.graph.tensor_proto import make_tensor_proto
 from dtflab.graph.tensor_shape import TensorShape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.graph.missing import missing as _missing
+from dtflab.base.missing import missing as _missing
 from dtflab.ops.image import decode_png, encode_png
 from dtflab.ops.image_adjusting import (
     adjust_brightness,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dtflab.base.missing import missing as _missing
 from dtflab.files import gfile
 from dtflab.files.graph_io import write_graph
 from dtflab.files.tfrecord import (
@@ -12,7 +13,6 @@ from dtflab.files.tfrecord import (
     TFRecordWriter,
     tf_record_iterator,
 )
-from dtflab.graph.missing import missing as _missing
 from dtflab.ops.csv import decode_csv
 from dtflab.ops.decoding import decode_raw
 from dtflab.ops.encoding import decode_base64, decode_compressed, encode_base64

@@ -1,7 +1,7 @@
-"""tf.logging is the module `graph/tf_logging.py` itself: what a test puts in the place of a function there, all see."""
+"""tf.logging is the module `base/tf_logging.py` itself: what a test puts in the place of a function there, all see."""
 
 import sys
 
-from dtflab.graph import tf_logging
+from dtflab.base import tf_logging
 
 sys.modules[__name__] = tf_logging

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from dtflab.graph.missing import missing as _missing
+from dtflab.base.missing import missing as _missing
 from dtflab.ops.lookup import (
     DenseHashTable as _DenseHashTable,
     MutableHashTable as _MutableHashTable,

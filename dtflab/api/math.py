@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.graph.missing import missing as _missing
+from dtflab.base.missing import missing as _missing
 from dtflab.ops.activations import log_sigmoid, softplus, softsign
 from dtflab.ops.along_axis import argmax, argmin, cumprod, cumsum
 from dtflab.ops.assertions import is_non_decreasing, is_strictly_increasing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dtflab.api import rnn_cell
-from dtflab.graph.missing import missing as _missing
+from dtflab.base.missing import missing as _missing
 from dtflab.nets.average_loss import compute_average_loss, scale_regularization_loss
 from dtflab.nets.raw_rnn import raw_rnn
 from dtflab.nets.rnn import bidirectional_dynamic_rnn, dynamic_rnn

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from dtflab.base.missing import missing as _missing
 from dtflab.files.tfrecord import (
     TFRecordCompressionType,
     TFRecordOptions,
     TFRecordWriter,
     tf_record_iterator,
 )
-from dtflab.graph.missing import missing as _missing
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.graph.missing import missing as _missing
+from dtflab.base.missing import missing as _missing
 from dtflab.graph.random_seed import get_seed, set_random_seed
 from dtflab.ops.candidate_sampling import (
     all_candidate_sampler,

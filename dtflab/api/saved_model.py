@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from dtflab.graph.missing import missing as _missing
+from dtflab.base.missing import missing as _missing
 from dtflab.train import saved_model as _saved_model, signatures as _signatures
 from dtflab.train.saved_model import (
     ASSETS_DIRECTORY,

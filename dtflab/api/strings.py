@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.graph.missing import missing as _missing
+from dtflab.base.missing import missing as _missing
 from dtflab.ops.as_string import as_string
 from dtflab.ops.debug import string_format as format
 from dtflab.ops.decoding import string_to_number as to_number

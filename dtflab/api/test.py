@@ -15,11 +15,11 @@ from dtflab.api import app as _app, benchmark as _benchmark
 from dtflab.api.benchmark import Benchmark, benchmark_config
 from dtflab.api.device_lib import list_local_devices as _list_local_devices
 from dtflab.api.test_case import TestCase, get_temp_dir
+from dtflab.base.missing import missing as _missing
 from dtflab.cluster.cluster_spec import ClusterSpec as _ClusterSpec
 from dtflab.cluster.process import free_addresses as _free_addresses
 from dtflab.cluster.server import Server as _Server
 from dtflab.graph.gradients import gradients as _gradients
-from dtflab.graph.missing import missing as _missing
 from dtflab.graph.scopes import get_default_session as _get_default_session
 
 __all__ = ["Benchmark", "TestCase", "benchmark_config", "get_temp_dir", "mock"]

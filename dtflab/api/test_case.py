@@ -23,7 +23,8 @@ from google.protobuf import text_format
 from google.protobuf.message import Message
 
 import dtflab.machine.clock as _clock
-from dtflab.graph import errors, scopes
+from dtflab.base import errors
+from dtflab.graph import scopes
 from dtflab.graph.device_spec import DeviceSpec
 from dtflab.graph.graph import Graph
 from dtflab.graph.indexed_slices import IndexedSlices, IndexedSlicesValue

@@ -18,8 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from dtflab.base import errors
 from dtflab.cluster.timeouts import timeouts
-from dtflab.graph import device_spec, errors
+from dtflab.graph import device_spec
 from dtflab.machine import console
 from dtflab.machine.clock import Clock, Event
 

@@ -19,6 +19,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from dtflab.base import errors
+from dtflab.base.text_table import html_table
+from dtflab.base.watch import Call
 from dtflab.cluster import addresses
 from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceManager
 from dtflab.cluster.clients import Client, Clients
@@ -28,9 +31,7 @@ from dtflab.cluster.homes import Homes, Visible
 from dtflab.cluster.process import ProcessTask
 from dtflab.cluster.server import Server
 from dtflab.cluster.virtual_time import begin_world, check_options, hardware_text, name_of_gpu
-from dtflab.graph import device_spec, errors
-from dtflab.graph.text_table import html_table
-from dtflab.graph.watch import Call
+from dtflab.graph import device_spec
 from dtflab.hardware.machines import Machines
 from dtflab.hardware.parts import Processor
 from dtflab.machine import clock as clocks, smi

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from dtflab.base import errors
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster import lost_beside
 from dtflab.cluster.task import await_task
 from dtflab.cluster.timeouts import timeouts
-from dtflab.graph import errors
 from dtflab.machine.clock import REAL
 
 

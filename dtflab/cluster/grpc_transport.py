@@ -27,9 +27,9 @@ os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 import grpc
 
+from dtflab.base import errors, watch
 from dtflab.cluster import stubs
 from dtflab.cluster.services import MasterService, WorkerService, request_of
-from dtflab.graph import errors, watch
 from dtflab.machine.clock import Clock, Pool
 
 _MASTER, _WORKER = "/tensorflow.MasterService/", "/tensorflow.WorkerService/"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dtflab.base import watch
 from dtflab.cluster.inprocess import Peer
-from dtflab.graph import watch
 from dtflab.graph.device_spec import task_name
 from dtflab.ops.cell import Cell
 from dtflab.ops.queue_resource import Queue

@@ -13,7 +13,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dtflab.graph import errors, op_registry
+from dtflab.base import errors
+from dtflab.graph import op_registry
 from dtflab.graph.graph_def import nodes_from_proto
 from dtflab.graph.node import Node
 

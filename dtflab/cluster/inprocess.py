@@ -12,8 +12,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from dtflab.graph import errors, watch
-from dtflab.graph.watch import Call
+from dtflab.base import errors, watch
+from dtflab.base.watch import Call
 from dtflab.machine.clock import REAL
 
 if TYPE_CHECKING:

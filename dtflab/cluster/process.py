@@ -20,9 +20,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from dtflab.base import errors
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.timeouts import timeouts
-from dtflab.graph import errors
 from dtflab.machine.clock import REAL
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.protos.tensorflow_server_pb2 import ServerDef

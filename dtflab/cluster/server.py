@@ -13,11 +13,11 @@ import atexit
 import weakref
 from typing import Any
 
+from dtflab.base import errors
 from dtflab.cluster import inprocess
 from dtflab.cluster.addresses import with_port
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.task import Task
-from dtflab.graph import errors
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import say
 from dtflab.machine.hosts import Home, is_loopback

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from google.protobuf.message import DecodeError
 
+from dtflab.base import errors
 from dtflab.cluster.incoming import nodes_of
 from dtflab.cluster.tensor_codec import parse, serialize
-from dtflab.graph import device_spec, errors
+from dtflab.graph import device_spec
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.graph.node import Node, by_name
 from dtflab.machine.step_stats import StepStatsCollector

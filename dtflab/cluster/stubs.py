@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from google.protobuf.message import DecodeError
 
+from dtflab.base import errors, watch
+from dtflab.base.watch import Call
 from dtflab.cluster.tensor_codec import parse, serialize
-from dtflab.graph import device_spec, errors, watch
+from dtflab.graph import device_spec
 from dtflab.graph.graph_def import nodes_to_proto
-from dtflab.graph.watch import Call
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.runtime.rendezvous import DEAD, Done
 

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError, Message
 
+from dtflab.base import errors
+from dtflab.base.varint import get_varint, put_varint
 from dtflab.cluster.variant_codec import variant_from_proto, variant_to_proto
-from dtflab.graph import dtypes, errors
+from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
 from dtflab.graph.tensor_proto import listed_values, make_tensor_proto, repeat_last, string_content
-from dtflab.graph.varint import get_varint, put_varint
 from dtflab.ops.resource import ResourceHandle
 from dtflab.ops.variants import Variant
 from dtflab.protos.resource_handle_pb2 import ResourceHandleProto

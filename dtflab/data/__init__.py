@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dtflab.base.missing import missing as _missing
 from dtflab.data import experimental
 from dtflab.data.dataset import (
     AUTOTUNE,
@@ -19,7 +20,6 @@ from dtflab.data.dataset import (
 from dtflab.data.files import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 from dtflab.data.iterator import Iterator
 from dtflab.data.options import Options
-from dtflab.graph.missing import missing as _missing
 
 __all__ = [
     "AUTOTUNE",

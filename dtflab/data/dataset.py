@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dtflab.base import nest
 from dtflab.data import structure as structures
 from dtflab.data.generator import generator_dataset
 from dtflab.data.iterator import Iterator, one_shot
@@ -20,7 +21,7 @@ from dtflab.data.options import Options
 from dtflab.data.padding import padded_shape_tensors, padding_value_tensors
 from dtflab.data.structure import DatasetStructure, TensorStructure
 from dtflab.data.traced import TracedFunction
-from dtflab.graph import dtypes, nest, random_seed
+from dtflab.graph import dtypes, random_seed
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base import nest
 from dtflab.data import structure as structures
-from dtflab.graph import dtypes, nest
+from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_proto import make_ndarray, make_tensor_proto

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dtflab.base import nest
 from dtflab.data.dataset import Dataset
 from dtflab.data.structure import DatasetStructure, TensorStructure
 from dtflab.data.traced import TracedFunction
-from dtflab.graph import dtypes, nest
+from dtflab.graph import dtypes
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.casting import cast

@@ -12,8 +12,9 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from dtflab.base import nest
 from dtflab.data import structure as structures
-from dtflab.graph import dtypes, nest
+from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Operation, Tensor

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dtflab.base import nest
 from dtflab.data.structure import leaves_up_to
-from dtflab.graph import dtypes, nest
+from dtflab.graph import dtypes
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.dtypes import DType
 from dtflab.graph.operation import Tensor

@@ -24,13 +24,14 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from dtflab.base import errors
+from dtflab.base.varint import get_varint
 from dtflab.files.atomic import MARK
 from dtflab.files.crc import crc32c, unmask
 from dtflab.files.paths import local, reported
 from dtflab.files.table import Table
 from dtflab.files.tensor_slice import SavedTensor, TensorSlice, assemble
-from dtflab.graph import dtypes, errors
-from dtflab.graph.varint import get_varint
+from dtflab.graph import dtypes
 from dtflab.protos.tensor_bundle_pb2 import BundleEntryProto, BundleHeaderProto
 
 Array = np.ndarray[Any, Any]

@@ -25,15 +25,16 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base import errors
+from dtflab.base.varint import put_varint
 from dtflab.files.atomic import held, make_parent, new_file, remove_leftovers
 from dtflab.files.bundle import ENDING, HEADER_KEY, VERSION, Array, BundleReader, data_path, index_path, side_mark
 from dtflab.files.crc import crc32c, mask
 from dtflab.files.paths import local, reported
 from dtflab.files.table import write_table
 from dtflab.files.tensor_slice import TensorSlice
-from dtflab.graph import dtypes, errors
+from dtflab.graph import dtypes
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.graph.varint import put_varint
 from dtflab.protos.tensor_bundle_pb2 import BundleEntryProto, BundleHeaderProto
 
 

@@ -10,11 +10,11 @@ import os.path
 import weakref
 from typing import Any
 
+from dtflab.base import errors
 from dtflab.files.bundle import BundleReader, index_path
 from dtflab.files.checkpoint_v1 import V1Reader
 from dtflab.files.paths import local
 from dtflab.files.tensor_slice import SavedTensor
-from dtflab.graph import errors
 from dtflab.graph.dtypes import DType
 from dtflab.protos.types_pb2 import DataType
 

@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from dtflab.base import errors
 from dtflab.files.atomic import make_parent, replacing
 from dtflab.files.bundle_writer import as_array
 from dtflab.files.gfile import glob
 from dtflab.files.paths import local, reported
 from dtflab.files.table import Table, write_table
 from dtflab.files.tensor_slice import SavedTensor, TensorSlice, assemble
-from dtflab.graph import dtypes, errors
+from dtflab.graph import dtypes
 from dtflab.graph.tensor_proto import list_values, listed_values
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.protos.saved_tensor_slice_pb2 import SavedSliceMeta, SavedTensorSlices

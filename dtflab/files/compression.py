@@ -10,7 +10,7 @@ import re
 import zlib
 from typing import Any, BinaryIO
 
-from dtflab.graph import errors
+from dtflab.base import errors
 
 WINDOW_BITS = {"ZLIB": zlib.MAX_WBITS, "GZIP": zlib.MAX_WBITS + 16}
 _CHUNK = 1 << 18

@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from dtflab.base import errors, tf_logging
 from dtflab.files.paths import local
 from dtflab.files.tfrecord import TFRecordWriter, tf_record_iterator
-from dtflab.graph import errors, tf_logging
 from dtflab.protos.event_pb2 import Event, SourceMetadata
 
 _VERSION = "brain.Event:2"

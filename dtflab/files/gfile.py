@@ -11,9 +11,9 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
+from dtflab.base import errors
 from dtflab.files.glob import glob as _glob
 from dtflab.files.paths import local, reported
-from dtflab.graph import errors
 
 _MODES = ("r", "w", "a", "r+", "w+", "a+")
 

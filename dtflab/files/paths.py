@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from dtflab.graph import errors
+from dtflab.base import errors
 
 _CLASS_OF_ERRNO: dict[int, type[errors.OpError]] = {
     **dict.fromkeys(

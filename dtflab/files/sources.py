@@ -12,10 +12,10 @@ import os
 from itertools import islice
 from typing import Any, BinaryIO
 
+from dtflab.base import errors
 from dtflab.files.compression import WINDOW_BITS, InflatingFile, inflating
 from dtflab.files.paths import local, reported
 from dtflab.files.tfrecord import RecordReader
-from dtflab.graph import errors
 
 Record = tuple[bytes, bytes]  # key, value
 

@@ -17,9 +17,9 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
+from dtflab.base import errors
+from dtflab.base.varint import get_varint, put_varint
 from dtflab.files.crc import masked_crc32c
-from dtflab.graph import errors
-from dtflab.graph.varint import get_varint, put_varint
 
 _MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 _FOOTER_SIZE = 48

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dtflab.graph import dtypes, errors
+from dtflab.base import errors
+from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
 from dtflab.protos.tensor_slice_pb2 import TensorSliceProto
 

@@ -15,10 +15,10 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from dtflab.base import errors
 from dtflab.files.compression import WINDOW_BITS, InflatingFile
 from dtflab.files.crc import crc32c, mask
 from dtflab.files.paths import local, reported
-from dtflab.graph import errors
 
 _HEADER = struct.Struct("<QI")
 _FOOTER = struct.Struct("<I")

@@ -21,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Container, Sequence
 from pathlib import Path
 
+from dtflab.base.text_table import plural
 from dtflab.grading import batch, sheets
 from dtflab.grading.hidden import ChecksError, load_folder
 from dtflab.grading.isolation import Limits
@@ -30,7 +31,6 @@ from dtflab.grading.questions import Question, all_questions, find
 from dtflab.grading.students import choose, read_list, with_class
 from dtflab.grading.submissions import Submission, Unreadable, asked, cells, found, in_parts, questions_of, same
 from dtflab.grading.workplace import clear_dead, workplace
-from dtflab.graph.text_table import plural
 from dtflab.machine.console import show
 
 Chosen = dict[str, list[Question]]  # by the name of a file, "" for all

@@ -9,9 +9,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dtflab.base.text_table import plural
 from dtflab.grading.judge import Report, Result
 from dtflab.grading.questions import Check, Question
-from dtflab.graph.text_table import plural
 from dtflab.viz.svg import Markup, join, tag
 
 _WORDS = {True: ("✓", "PASS"), False: ("✗", "FAIL")}

@@ -12,9 +12,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from dtflab.base.text_table import plural
 from dtflab.grading import pages
 from dtflab.grading.batch import Graded
-from dtflab.graph.text_table import plural
 from dtflab.viz.svg import Markup, join, tag
 
 # Those of `nbgrader export`; the names, the address and the due date are in nbgrader's database only.

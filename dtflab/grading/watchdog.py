@@ -20,8 +20,8 @@ from types import FrameType
 from typing import Any
 
 from dtflab import virtual
+from dtflab.base.garbage import current_frames
 from dtflab.grading.meter import Meter, processor_seconds
-from dtflab.graph.garbage import current_frames
 from dtflab.machine.clock import REAL, Event, Thread
 from dtflab.virtual.clock import VirtualClock, held_back
 

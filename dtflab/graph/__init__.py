@@ -1,1 +1,1 @@
-"""What a user writes: graphs, tensors, dtypes, shapes, devices, errors."""
+"""What a user writes: graphs, tensors, dtypes, shapes, devices, functions, gradients."""

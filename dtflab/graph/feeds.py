@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes, errors
+from dtflab.base import errors
+from dtflab.graph import dtypes
 from dtflab.graph.array_value import as_array
 from dtflab.graph.operation import Tensor
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.operation import Operation, Tensor
 
 Rebuild = Callable[[Sequence[Any]], Any]

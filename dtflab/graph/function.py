@@ -14,7 +14,8 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dtflab.graph import attr_value, errors, graph_def, op_registry
+from dtflab.base import errors
+from dtflab.graph import attr_value, graph_def, op_registry
 from dtflab.graph.dtypes import DType
 from dtflab.graph.function_attr import FunctionAttr, functions_in
 from dtflab.graph.node import Edge, Node, make_node

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dtflab.graph import errors
+from dtflab.base import errors
 
 if TYPE_CHECKING:
     from dtflab.graph.function import Function, Library

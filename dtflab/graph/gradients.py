@@ -16,11 +16,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from dtflab.base.garbage import NO_COLLECTION
 from dtflab.graph import dtypes, op_registry
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.dtypes import DType
-from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.graph import Graph
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.op_registry import no_gradient

@@ -14,10 +14,10 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dtflab.base.garbage import NO_COLLECTION
 from dtflab.graph import op_registry
 from dtflab.graph.device_stack import DeviceStack
 from dtflab.graph.function import Function, Library
-from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import in_a_rule

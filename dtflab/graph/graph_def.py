@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dtflab.graph import attr_value, errors, op_registry
+from dtflab.base import errors
+from dtflab.graph import attr_value, op_registry
 from dtflab.graph.dtypes import DType, dtype_text
 from dtflab.graph.function_attr import bound
 from dtflab.graph.node import Edge, Node

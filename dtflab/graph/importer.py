@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dtflab.graph import errors, graph_def as graph_defs, op_registry
+from dtflab.base import errors
+from dtflab.graph import graph_def as graph_defs, op_registry
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.device_spec import DeviceSpec
 from dtflab.graph.dtypes import dtype_text

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab.base.nest import register_composite
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor, register_tensor_conversion_function
@@ -21,7 +22,6 @@ from dtflab.graph.dtypes import DType
 from dtflab.graph.feeds import register_feed_expansion
 from dtflab.graph.fetches import register_fetch_expansion
 from dtflab.graph.graph import Graph
-from dtflab.graph.nest import register_composite
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.static_value import constant_value, constant_value_as_shape
 from dtflab.graph.tensor_shape import TensorShape

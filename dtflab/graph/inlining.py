@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dtflab.graph import dtypes, errors
+from dtflab.base import errors
+from dtflab.graph import dtypes
 from dtflab.graph.device_spec import DeviceSpec
 from dtflab.graph.dtypes import DType
 from dtflab.graph.function import Function

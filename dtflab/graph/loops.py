@@ -8,7 +8,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Container, Sequence
 
-from dtflab.graph import errors, op_registry
+from dtflab.base import errors
+from dtflab.graph import op_registry
 from dtflab.graph.node import Edge, Node, by_name
 
 MERGES = ("Merge", "RefMerge")

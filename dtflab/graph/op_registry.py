@@ -229,7 +229,7 @@ def get(name: str) -> type[Op]:
     try:
         return _registry[name]
     except KeyError:
-        from dtflab.graph import errors
+        from dtflab.base import errors
 
         raise errors.NotFoundError(
             None,

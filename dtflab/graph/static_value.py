@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base.errors import OpError
 from dtflab.graph.dtypes import DType
-from dtflab.graph.errors import OpError
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base.varint import get_varint
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
 from dtflab.graph.nested_values import is_array_like, leaves, to_array
 from dtflab.graph.tensor_shape import as_shape
-from dtflab.graph.varint import get_varint
 from dtflab.protos.tensor_pb2 import TensorProto
 
 # Which field holds single values.

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from dtflab.graph import nest
+from dtflab.base import nest
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.dtypes import DType, resource, variant
 from dtflab.graph.function import Function, make_function

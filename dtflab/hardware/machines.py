@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from dtflab.base.text_table import plural
 from dtflab.graph import device_spec
-from dtflab.graph.text_table import plural
 from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Bus, Network, Nic, Processor, Rack
 

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from dtflab.base.text_table import plural
 from dtflab.graph.node import Edge
-from dtflab.graph.text_table import plural
 
 if TYPE_CHECKING:
     from dtflab.hardware.schedule import Fabric, Plan

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dtflab.graph.text_table import html_table, text_table
+from dtflab.base.text_table import html_table, text_table
 from dtflab.hardware.catalogue_cpus import CPUS
 from dtflab.hardware.catalogue_gpus import GPUS
 from dtflab.hardware.catalogue_links import BUSES, NICS, RACKS, SOCKETS, SWITCHES

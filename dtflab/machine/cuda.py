@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dtflab.graph import errors, op_registry
+from dtflab.base import errors
+from dtflab.graph import op_registry
 from dtflab.graph.node import Node, make_node
 from dtflab.machine import cards as models
 from dtflab.machine.bfc_allocator import AllocatorStats, human_bytes

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import errors, op_registry
+from dtflab.base import errors
+from dtflab.graph import op_registry
 from dtflab.graph.node import Node
 from dtflab.machine.clock import REAL, Clock, Pool
 from dtflab.machine.pools import IntraOpPool, inter_op_threads, intra_op_threads

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes, errors
+from dtflab.base import errors
+from dtflab.graph import dtypes
 from dtflab.graph.node import line_text
 from dtflab.machine.bfc_allocator import BFCAllocator, OutOfMemory, human_bytes, rounded
 from dtflab.ops.cell import Cell

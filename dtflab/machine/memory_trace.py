@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.node import Node
-from dtflab.graph.node_stats import Allocation, Output
 from dtflab.machine.clock import Clock
 from dtflab.machine.memory import Buffer, DeviceMemory, memories, owner_of
+from dtflab.machine.node_stats import Allocation, Output
 from dtflab.ops.cell import Cell
 
 # What these hand out was there before, in a kernel, a variable, a queue, or the client. Of a GPU we know it anyway.

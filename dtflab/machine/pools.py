@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.machine.clock import REAL, Clock, Pool
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from dtflab.graph.text_table import html_table
+from dtflab.base.text_table import html_table
 from dtflab.machine import cards, hosts
 from dtflab.machine.clock import REAL, Clock, current
 from dtflab.machine.journal import CardEvent

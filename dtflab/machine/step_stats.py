@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dtflab.graph.node import Node
-from dtflab.graph.node_stats import Lines, Record
 from dtflab.machine.clock import Clock
 from dtflab.machine.memory_trace import MemoryTrace
+from dtflab.machine.node_stats import Lines, Record
 from dtflab.machine.pools import Part
 
 

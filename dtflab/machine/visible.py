@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from dtflab.graph import errors
+from dtflab.base import errors
 
 
 def cuda_visible(text: str | None, count: int) -> list[int]:

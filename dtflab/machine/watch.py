@@ -6,7 +6,7 @@ time, else seconds since some fixed moment.
 
 from __future__ import annotations
 
-from dtflab.graph.watch import Watch
+from dtflab.base.watch import Watch
 from dtflab.machine.clock import current
 
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dtflab.graph import dtypes, tf_logging
+from dtflab.base import tf_logging
+from dtflab.graph import dtypes
 from dtflab.graph.convert import constant
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.graph import dtypes, nest
+from dtflab.base import nest
+from dtflab.graph import dtypes
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope

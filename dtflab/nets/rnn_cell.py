@@ -13,7 +13,8 @@ import collections
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dtflab.graph import dtypes, nest, tf_logging
+from dtflab.base import nest, tf_logging
+from dtflab.graph import dtypes
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Tensor

@@ -12,7 +12,7 @@ import numbers
 from collections.abc import Callable
 from typing import Any
 
-from dtflab.graph import nest
+from dtflab.base import nest
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import device as device_scope, name_scope

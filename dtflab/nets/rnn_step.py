@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dtflab.graph import nest
+from dtflab.base import nest
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, get_default_graph
 from dtflab.nets.state_shapes import batch_shape, set_batch_shape

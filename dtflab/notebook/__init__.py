@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 _DATASET = ("dtflab.datasets.dataset", "Dataset")  # by name: not loaded before it is used
-_STEPS = ("dtflab.graph.steps", "Steps"), ("dtflab.graph.steps", "Record")
+_STEPS = ("dtflab.runtime.steps", "Steps"), ("dtflab.runtime.steps", "Record")
 
 
 def load(ipython: Any) -> None:

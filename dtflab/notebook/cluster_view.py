@@ -9,9 +9,10 @@ import html
 import weakref
 from typing import NamedTuple
 
+from dtflab.base import errors
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster import Cluster, RunningTask, device_label
-from dtflab.graph import device_spec, errors
+from dtflab.graph import device_spec
 from dtflab.viz.palette import look, together
 
 _WHERE = {"inprocess": "in this process", "process": "each in a process of its own"}

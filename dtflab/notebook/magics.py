@@ -12,17 +12,18 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from dtflab import viz
+from dtflab.base import errors
+from dtflab.base.nest import leaves
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading import choices, grade
 from dtflab.grading.questions import all_questions
-from dtflab.graph import errors, scopes
+from dtflab.graph import scopes
 from dtflab.graph.graph import Graph
-from dtflab.graph.nest import leaves
-from dtflab.graph.steps import Steps
 from dtflab.machine.smi import Smi, smi
 from dtflab.notebook import arguments, hardware
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 from dtflab.runtime.session import BaseSession, last_session
+from dtflab.runtime.steps import Steps
 from dtflab.viz.colouring import WAYS
 from dtflab.viz.explain import Explanation, explain
 from dtflab.viz.picture import Picture

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import errors, tf_logging
+from dtflab.base import errors, tf_logging
 from dtflab.graph.dtypes import DType
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.messages import invalid, shape_text

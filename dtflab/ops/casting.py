@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes, errors
+from dtflab.base import errors
+from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.indexed_slices import IndexedSlices

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.dtypes import DType
 
 RUN_INITIALIZER = (

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dtflab.graph import dtypes, gradients, nest
+from dtflab.base import nest
+from dtflab.graph import dtypes, gradients
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.indexed_slices import IndexedSlices, as_indexed_slices_list

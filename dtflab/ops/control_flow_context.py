@@ -14,7 +14,8 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dtflab.graph import nest, proto_functions
+from dtflab.base import nest
+from dtflab.graph import proto_functions
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor

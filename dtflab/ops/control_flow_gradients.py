@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dtflab.graph import dtypes, nest, op_registry
+from dtflab.base import nest
+from dtflab.graph import dtypes, op_registry
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.gradients import GradientFunction

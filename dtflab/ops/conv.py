@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.static_value import folded_shape

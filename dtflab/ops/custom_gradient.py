@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from dtflab.graph import nest
+from dtflab.base import nest
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.gradients import RegisterGradient
 from dtflab.graph.scopes import get_default_graph

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base import errors
 from dtflab.files.compression import WINDOW_BITS
 from dtflab.files.paths import local
 from dtflab.files.sources import FixedLengthRecords, Lines, Records, Source
-from dtflab.graph import errors
 from dtflab.graph.op_registry import op
 from dtflab.ops.dataset import METADATA, Dataset, DatasetOp, Element, Elements, Run, number
 from dtflab.ops.messages import invalid

@@ -13,7 +13,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from dtflab.graph import errors, op_registry
+from dtflab.base import errors
+from dtflab.graph import op_registry
 from dtflab.graph.function_attr import functions_in
 from dtflab.graph.node import Node, line_text
 from dtflab.graph.op_registry import op

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.op_registry import op
 from dtflab.ops.dataset import METADATA, OUTPUTS, Dataset, DatasetOp, Element, Elements, Run, Serial
 from dtflab.ops.dataset_functions import Captured

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes, nest
+from dtflab.base import nest
+from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, op

@@ -13,7 +13,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from dtflab.graph import dtypes, errors
+from dtflab.base import errors
+from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.op_registry import Op, op

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base.errors import UnimplementedError
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.dtypes import as_dtype
-from dtflab.graph.errors import UnimplementedError
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import errors, op_registry
+from dtflab.base import errors
+from dtflab.graph import op_registry
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.ops import shapes
 from dtflab.ops.matmul import BatchMatMulV2, product, product_flops, product_shape

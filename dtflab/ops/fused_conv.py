@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dtflab.base.errors import UnimplementedError
 from dtflab.graph import op_registry
-from dtflab.graph.errors import UnimplementedError
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import batch_norm, fused, windows

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from dtflab.base.errors import FailedPreconditionError
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.dtypes import DType
-from dtflab.graph.errors import FailedPreconditionError
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.dtypes import DType
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.dataset import Dataset, Element, Run, check_signature, closed

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab.base import errors
 from dtflab.files.paths import local, reported
-from dtflab.graph import dtypes, errors
+from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType, dtype_text
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.numerals import number

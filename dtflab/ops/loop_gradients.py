@@ -17,7 +17,8 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from dtflab.graph import dtypes, gradients, nest
+from dtflab.base import nest
+from dtflab.graph import dtypes, gradients
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant
 from dtflab.graph.gradients import Gradient, Loops

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.dtypes import dtype_text as dtype_text
 from dtflab.graph.node import Node
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.graph import dtypes, errors
+from dtflab.base import errors
+from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.indexed_slices import dense
 from dtflab.graph.op_registry import Op, op

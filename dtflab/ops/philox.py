@@ -22,7 +22,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.ops.entropy import SOURCE
 
 Words = NDArray[np.uint32]  # one row of four words per counter

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dtflab.base.errors import UnimplementedError
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.errors import UnimplementedError
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape

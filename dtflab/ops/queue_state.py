@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Literal
 
-from dtflab.graph import errors
+from dtflab.base import errors
 
 UNBOUNDED = 2**31 - 1
 

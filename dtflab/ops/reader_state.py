@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from dtflab.base import errors
 from dtflab.files.sources import Source
-from dtflab.graph import errors
 from dtflab.ops.messages import invalid
 from dtflab.ops.queue_resource import Queue, Waiter
 from dtflab.ops.queue_state import Get

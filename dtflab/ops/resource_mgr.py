@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dtflab.graph import errors
+from dtflab.base import errors
 
 DEFAULT_CONTAINER = "localhost"
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base import errors
 from dtflab.files.bundle import BundleReader
 from dtflab.files.bundle_writer import BundleWriter, as_array, merge_bundles
 from dtflab.files.checkpoint_reader import open_checkpoint
 from dtflab.files.checkpoint_v1 import V1Reader, write_v1
 from dtflab.files.paths import local
 from dtflab.files.tensor_slice import TensorSlice, parse_shape_and_slice
-from dtflab.graph import errors
 from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.static_value import constant_value

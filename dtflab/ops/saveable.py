@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from dtflab.base.nest import flatten
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.device_spec import DeviceSpec
 from dtflab.graph.dtypes import DType
 from dtflab.graph.graph_keys import GraphKeys
-from dtflab.graph.nest import flatten
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import device, get_collection, name_scope
 from dtflab.ops import array, reshaping, state

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from dtflab.base.varint import get_varint, put_varint
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.dtypes import DType
@@ -19,7 +20,6 @@ from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_proto import make_ndarray
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.graph.varint import get_varint, put_varint
 from dtflab.ops.messages import dtype_text, invalid
 from dtflab.ops.sparse_tensor import SparseTensor, SparseTensorValue
 from dtflab.ops.sparse_tensors_map import Sparse, checked, rows_of, stacked

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from dtflab.base.nest import register_composite
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
@@ -19,7 +20,6 @@ from dtflab.graph.dtypes import DType
 from dtflab.graph.feeds import register_feed_expansion
 from dtflab.graph.fetches import register_fetch_expansion
 from dtflab.graph.graph import Graph
-from dtflab.graph.nest import register_composite
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import get_default_session, name_scope
 from dtflab.graph.static_value import constant_value_as_shape

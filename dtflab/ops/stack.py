@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape

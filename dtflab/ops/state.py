@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, elements, no_gradient, op

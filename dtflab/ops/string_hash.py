@@ -1,6 +1,6 @@
 """Strings → numbers of buckets.
 
-Stands for `core/kernels/string_to_hash_bucket_op.h`. The hashes are in `graph/hashing.py` and `graph/fingerprint.py`.
+Stands for `core/kernels/string_to_hash_bucket_op.h`. The hashes are in `base/hashing.py` and `base/fingerprint.py`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base.fingerprint import fingerprint64, siphash
+from dtflab.base.hashing import hash64
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.fingerprint import fingerprint64, siphash
-from dtflab.graph.hashing import hash64
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.ops import shapes

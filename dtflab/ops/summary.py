@@ -133,7 +133,7 @@ def _clean(name: str | None) -> str | None:
         return None
     clean = re.sub(r"[^-/\w\.]", "_", name).lstrip("/")
     if clean != name:
-        from dtflab.graph import tf_logging  # Python's logging is loaded when something is to be said
+        from dtflab.base import tf_logging  # Python's logging is loaded when something is to be said
 
         tf_logging.info("Summary name %s is illegal; using %s instead.", name, clean)
     return clean

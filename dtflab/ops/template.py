@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from dtflab.graph import tf_logging
+from dtflab.base import tf_logging
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import get_collection, get_collection_ref
 from dtflab.ops import variable_scope

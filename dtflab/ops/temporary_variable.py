@@ -8,7 +8,7 @@ Rule: a name belongs to one variable per step and iteration of a loop. What nobo
 
 from __future__ import annotations
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.op_registry import Op, op
 from dtflab.ops import scatter, shapes
 from dtflab.ops.cell import ReferenceCell

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies

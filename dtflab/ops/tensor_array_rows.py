@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape

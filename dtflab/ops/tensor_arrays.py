@@ -14,7 +14,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from dtflab.graph import dtypes, nest
+from dtflab.base import nest
+from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.dtypes import DType

@@ -15,7 +15,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from dtflab.graph import dtypes, tf_logging
+from dtflab.base import tf_logging
+from dtflab.graph import dtypes
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 
-from dtflab.graph.errors import ResourceExhaustedError
+from dtflab.base.errors import ResourceExhaustedError
 from dtflab.graph.node import Node
 from dtflab.hardware.schedule import Schedule, Span
 from dtflab.machine.bfc_allocator import human_bytes

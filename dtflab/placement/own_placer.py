@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dtflab.base.errors import InvalidArgumentError
 from dtflab.graph import device_spec
-from dtflab.graph.errors import InvalidArgumentError
 from dtflab.graph.node import Node
 from dtflab.placement.colocation_graph import ColocationGraph
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dtflab.base.errors import InvalidArgumentError, OpError
 from dtflab.graph import device_spec, dtypes, op_registry
-from dtflab.graph.errors import InvalidArgumentError, OpError
 from dtflab.graph.node import Node
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dtflab.graph.hashing import combine, hash64
+from dtflab.base.hashing import combine, hash64
 from dtflab.runtime.rendezvous import DEAD
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dtflab.graph import errors
+from dtflab.base import errors
+from dtflab.base.garbage import NO_COLLECTION
 from dtflab.graph.function import Function
-from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.inlining import inline
 from dtflab.machine.clock import Clock
 from dtflab.ops.entropy import from_system

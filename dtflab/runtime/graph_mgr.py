@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dtflab.graph import errors
-from dtflab.graph.garbage import NO_COLLECTION
+from dtflab.base import errors
+from dtflab.base.garbage import NO_COLLECTION
 from dtflab.graph.inlining import inline
 from dtflab.graph.node import Node
 from dtflab.machine.console import say

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.machine.clock import beside
 from dtflab.machine.device_factory import make_devices
 from dtflab.machine.pools import SessionPools

@@ -15,18 +15,18 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dtflab.graph import device_spec, errors
-from dtflab.graph.client import merged
-from dtflab.graph.garbage import NO_COLLECTION
+from dtflab.base import errors
+from dtflab.base.garbage import NO_COLLECTION
+from dtflab.graph import device_spec
 from dtflab.graph.inlining import inline
 from dtflab.graph.node import Node
-from dtflab.graph.steps import Steps
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.step_stats import StepStatsCollector
 from dtflab.ops.entropy import from_system
 from dtflab.placement import own_placer
 from dtflab.placement.control_loops import spread_loops
 from dtflab.placement.reasons import log_placement, reasons_of
+from dtflab.runtime.client import merged
 from dtflab.runtime.partial_run import PartialRun
 from dtflab.runtime.partition import partition, partition_by_device
 from dtflab.runtime.placer import Placer, place
@@ -34,6 +34,7 @@ from dtflab.runtime.prune import prune
 from dtflab.runtime.rendezvous import DEAD, fetched
 from dtflab.runtime.runner import Step
 from dtflab.runtime.step_through import StepThrough
+from dtflab.runtime.steps import Steps
 
 if TYPE_CHECKING:
     from dtflab.runtime.transport import WorkerInterface

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.runtime.prune import client_key
 from dtflab.runtime.rendezvous import Rendezvous, fetched, full_key
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base.garbage import NO_COLLECTION
 from dtflab.graph import dtypes, op_registry
-from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.node import Edge, Node, by_name, make_node
 from dtflab.ops.kernel_registry import host_memory
 from dtflab.placement.control_loops import TICK, word

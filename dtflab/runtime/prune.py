@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dtflab.graph import errors, op_registry
+from dtflab.base import errors
+from dtflab.base.garbage import NO_COLLECTION
+from dtflab.graph import op_registry
 from dtflab.graph.dtypes import DType
-from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.node import Edge, Node, make_node
 from dtflab.runtime.rendezvous import Key
 

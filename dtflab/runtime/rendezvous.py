@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.ops.cell import Cell
 
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.step_stats import StepStatsCollector
 from dtflab.ops.blas import BLAS

@@ -15,17 +15,18 @@ import weakref
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dtflab.graph import errors, scopes
-from dtflab.graph.client import DeviceAttributes, asked, checked_target, close_after, explained, warn_of_another
+from dtflab.base import errors
+from dtflab.graph import scopes
 from dtflab.graph.feeds import checked_feeds, feed_tensors
 from dtflab.graph.fetches import Fetches
 from dtflab.graph.graph import Graph
 from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.graph.steps import Steps
 from dtflab.placement.own_placer import placer_named
 from dtflab.runtime import transport
+from dtflab.runtime.client import DeviceAttributes, asked, checked_target, close_after, explained, warn_of_another
 from dtflab.runtime.placer import Placer
+from dtflab.runtime.steps import Steps
 
 if TYPE_CHECKING:
     from dtflab.runtime.master import MasterSession

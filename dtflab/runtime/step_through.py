@@ -1,7 +1,7 @@
 """StepThrough: a step that runs the nodes that are ready now, and no others until it is told to go on.
 
 The loop is the executor's own. A node that became ready meanwhile is held back at the gate through which every node
-of a careful step goes; it counts as in flight for its iteration, so that no loop ends without it. `graph/steps.py` is
+of a careful step goes; it counts as in flight for its iteration, so that no loop ends without it. `runtime/steps.py` is
 what a person holds in hand.
 
 Rule: every set is an order that the graph allows, so the values are those of a plain run. Where the graph leaves open
@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 from dtflab.graph import op_registry
-from dtflab.graph.steps import lives
 from dtflab.runtime.executor import ASYNC, HANDS_ON, Iteration
 from dtflab.runtime.runner import Step
+from dtflab.runtime.steps import lives
 
 Place = tuple[Iteration, int]  # a node in an iteration
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dtflab.graph import errors
+from dtflab.base import errors
 
 if TYPE_CHECKING:
     from dtflab.graph.node import Node

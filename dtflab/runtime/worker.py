@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.runtime.graph_mgr import GraphMgr, StepContext
 from dtflab.runtime.rendezvous import Done, RendezvousMgr, StepRendezvous
 from dtflab.runtime.transport import WorkerInterface

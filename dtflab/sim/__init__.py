@@ -12,7 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from dtflab.graph.missing import missing as _missing
+from dtflab.base.missing import missing as _missing
 from dtflab.machine.clock import CURRENT
 from dtflab.sim.stragglers import exponential, lognormal, pareto, uniform
 

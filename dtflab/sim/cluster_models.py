@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
-from dtflab.graph.text_table import plural
+from dtflab.base.text_table import plural
 from dtflab.hardware.machines import Host, Machines, machines_for
 from dtflab.hardware.parts import Network, Processor
 from dtflab.hardware.topology import Link, path

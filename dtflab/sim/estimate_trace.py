@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dtflab.graph.text_table import plural
+from dtflab.base.text_table import plural
 from dtflab.hardware.schedule import Schedule
 from dtflab.protos import step_stats_pb2
 from dtflab.sim.cluster_models import ClusterModel

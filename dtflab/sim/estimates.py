@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import errors
+from dtflab.base import errors
+from dtflab.base.text_table import plural
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
-from dtflab.graph.text_table import plural
 from dtflab.hardware.machines import Machines
 from dtflab.hardware.schedule import Schedule
 from dtflab.machine.bfc_allocator import human_bytes

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph.text_table import plural, text_table
+from dtflab.base.text_table import plural, text_table
 from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.sim.cluster_models import ClusterModel
 from dtflab.sim.critical_path import Part

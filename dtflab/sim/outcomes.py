@@ -12,8 +12,8 @@ from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from dtflab.base.text_table import html_table, text_table
 from dtflab.graph import device_spec
-from dtflab.graph.text_table import html_table, text_table
 from dtflab.hardware.schedule import Message, Schedule, Span
 from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.sim.critical_path import Part

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dtflab.graph.text_table import plural
+from dtflab.base.text_table import plural
 from dtflab.hardware.schedule import Fabric, Message, Plan, Schedule, Span, Task
 from dtflab.sim.cluster_models import ClusterModel, reached
 from dtflab.sim.critical_path import Part

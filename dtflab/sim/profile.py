@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple
 
-from dtflab.graph.text_table import plural, text_table
+from dtflab.base.text_table import plural, text_table
 from dtflab.hardware import costs
 from dtflab.hardware.costs import Cost
 from dtflab.hardware.parts import Processor

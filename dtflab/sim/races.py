@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dtflab.base.text_table import plural
 from dtflab.cluster.clients import Client
 from dtflab.cluster.cluster import Cluster
-from dtflab.graph.text_table import plural
 from dtflab.train.staleness_log import StalenessLog, log_at
 
 Program = Callable[[Client, Any], Sequence[tuple[float, float]]]

@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from dtflab.graph.text_table import text_table
+from dtflab.base.text_table import text_table
 from dtflab.sim.points import Points
 from dtflab.sim.predict import Predictions
 

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from dtflab.graph.text_table import plural
+from dtflab.base.text_table import plural
 from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Bus, Processor
 from dtflab.sim.layers import TIMES, Layer

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+from dtflab.base.text_table import plural
 from dtflab.graph import device_spec, op_registry
 from dtflab.graph.graph_def import nodes_from_proto
 from dtflab.graph.inlining import inline
@@ -24,7 +25,6 @@ from dtflab.graph.loops import is_back_edge
 from dtflab.graph.node import Node, by_name
 from dtflab.graph.node_shapes import static_shapes
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.graph.text_table import plural
 from dtflab.hardware import costs
 from dtflab.hardware.machines import Machines
 from dtflab.hardware.parts import Processor

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from dtflab.base.garbage import NO_COLLECTION
+from dtflab.base.text_table import plural
 from dtflab.graph import device_spec
-from dtflab.graph.garbage import NO_COLLECTION
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.graph.text_table import plural
 from dtflab.hardware.machines import Machines, task_of
 from dtflab.hardware.parts import Bus, Network, Nic, Processor
 from dtflab.hardware.schedule import Plan

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from dtflab.base.missing import missing as _missing
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.server import Server
 from dtflab.files.events import summary_iterator
 from dtflab.files.graph_io import write_graph
-from dtflab.graph.missing import missing as _missing
 from dtflab.protos.cluster_pb2 import ClusterDef, JobDef
 from dtflab.protos.example_pb2 import (
     BytesList,

@@ -16,7 +16,7 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.convert import constant
 from dtflab.graph.operation import Operation
 from dtflab.graph.scopes import device, name_scope

@@ -19,7 +19,8 @@ import secrets
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from dtflab.graph import dtypes, errors
+from dtflab.base import errors
+from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import device, name_scope

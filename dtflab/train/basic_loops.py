@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dtflab.graph import errors
+from dtflab.base import errors
 
 
 def basic_train_loop(

@@ -17,11 +17,11 @@ from typing import Any
 
 from google.protobuf import text_format
 
+from dtflab.base import errors, tf_logging as logging
 from dtflab.files.atomic import held, remove_leftovers, replacing
 from dtflab.files.bundle import ENDING
 from dtflab.files.gfile import GFile, exists, glob, remove, stat
 from dtflab.files.paths import local
-from dtflab.graph import errors, tf_logging as logging
 from dtflab.machine.clock import CURRENT
 from dtflab.protos.checkpoint_state_pb2 import CheckpointState
 from dtflab.protos.saver_pb2 import SaverDef

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base import tf_logging as logging
 from dtflab.files import gfile
 from dtflab.files.checkpoint_reader import CheckpointReader
-from dtflab.graph import tf_logging as logging
 from dtflab.graph.scopes import device
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.saveable import saveables_of

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
+from dtflab.base import errors
 from dtflab.cluster.timeouts import timeouts
-from dtflab.graph import errors
 from dtflab.machine.clock import CURRENT, Clock, Thread
 from dtflab.machine.console import say
 

@@ -14,9 +14,9 @@ import weakref
 from collections import deque
 from typing import Any, NamedTuple
 
+from dtflab.base import tf_logging
 from dtflab.files import gfile
 from dtflab.files.events import EventsWriter
-from dtflab.graph import tf_logging
 from dtflab.machine.clock import REAL, Clock, Event as Signal
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import errors, tf_logging
+from dtflab.base import errors, tf_logging
 from dtflab.graph.scopes import get_default_graph
 from dtflab.machine.clock import CURRENT, Clock
 from dtflab.train import training_util

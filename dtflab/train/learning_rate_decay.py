@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from dtflab.base.nest import flatten
 from dtflab.graph import dtypes
 from dtflab.graph.convert import constant, convert_to_tensor
-from dtflab.graph.nest import flatten
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.ops import casting, division, logic, math, random, unary

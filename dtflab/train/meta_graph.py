@@ -15,8 +15,9 @@ from typing import Any
 
 from google.protobuf.any_pb2 import Any as AnyMessage
 
+from dtflab.base import tf_logging as logging
 from dtflab.files.graph_io import write_graph
-from dtflab.graph import attr_value, op_registry, proto_functions, tf_logging as logging
+from dtflab.graph import attr_value, op_registry, proto_functions
 from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.op_def_proto import op_def_proto, op_list

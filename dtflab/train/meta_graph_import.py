@@ -16,8 +16,9 @@ from typing import Any
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError, Message
 
+from dtflab.base import tf_logging as logging
 from dtflab.files import gfile
-from dtflab.graph import importer, proto_functions, tf_logging as logging
+from dtflab.graph import importer, proto_functions
 from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import get_default_graph, prepend_scope, strip_scope

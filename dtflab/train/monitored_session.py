@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import get_collection, get_default_graph
 from dtflab.runtime.session import Session

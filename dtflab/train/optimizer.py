@@ -12,7 +12,8 @@ import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from dtflab.graph import dtypes, nest
+from dtflab.base import nest
+from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.gradients import gradients

@@ -15,7 +15,8 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from dtflab.graph import errors, proto_functions
+from dtflab.base import errors
+from dtflab.graph import proto_functions
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import (
     add_to_collection,

@@ -11,10 +11,10 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from dtflab.base import tf_logging
 from dtflab.files.gfile import GFile
 from dtflab.files.graph_io import write_graph
 from dtflab.files.timeline import Timeline
-from dtflab.graph import tf_logging
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import get_collection, get_default_graph
 from dtflab.protos.config_pb2 import RunOptions

@@ -20,9 +20,10 @@ from google.protobuf import text_format
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import DecodeError
 
+from dtflab.base import tf_logging as logging
 from dtflab.files import gfile
 from dtflab.files.graph_io import write_graph
-from dtflab.graph import dtypes, tf_logging as logging
+from dtflab.graph import dtypes
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import add_to_collection, control_dependencies, get_collection

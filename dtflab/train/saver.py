@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base import errors, tf_logging as logging
 from dtflab.files import gfile
-from dtflab.graph import errors, proto_functions, tf_logging as logging
+from dtflab.graph import proto_functions
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import (
     add_to_collection,

@@ -13,8 +13,8 @@ import warnings
 import weakref
 from typing import Any
 
+from dtflab.base import tf_logging
 from dtflab.files import gfile
-from dtflab.graph import tf_logging
 from dtflab.graph.graph import Graph
 from dtflab.graph.scopes import get_default_graph
 from dtflab.machine.clock import CURRENT

@@ -14,8 +14,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from dtflab.base import tf_logging as logging
 from dtflab.files.graph_io import write_graph
-from dtflab.graph import dtypes, tf_logging as logging
+from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import add_to_collection, get_collection, get_default_graph

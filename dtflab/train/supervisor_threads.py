@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.graph import tf_logging as logging
+from dtflab.base import tf_logging as logging
 from dtflab.protos.event_pb2 import SessionLog
 from dtflab.protos.summary_pb2 import Summary
 from dtflab.runtime.session import Session

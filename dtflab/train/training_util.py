@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes, tf_logging
+from dtflab.base import tf_logging
+from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Tensor

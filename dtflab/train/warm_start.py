@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dtflab.graph import errors, tf_logging as logging
+from dtflab.base import errors, tf_logging as logging
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import get_collection
 from dtflab.ops.saveable import op_list_to_dict

@@ -28,7 +28,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dtflab.graph import convert, dtypes, errors
+from dtflab.base import errors
+from dtflab.graph import convert, dtypes
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.machine import clock

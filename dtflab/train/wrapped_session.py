@@ -17,8 +17,8 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from dtflab.base import errors, tf_logging as logging
 from dtflab.cluster.timeouts import timeouts
-from dtflab.graph import errors, tf_logging as logging
 from dtflab.machine.clock import CURRENT, Clock
 from dtflab.machine.console import say
 from dtflab.protos.config_pb2 import RunMetadata, RunOptions

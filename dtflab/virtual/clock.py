@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.machine.clock import REAL, Pool, using
 from dtflab.ops.entropy import SOURCE
 from dtflab.virtual.deadlock import DeadlockError, Watch

@@ -9,8 +9,8 @@ import threading
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from dtflab.graph import errors
-from dtflab.graph.garbage import current_frames
+from dtflab.base import errors
+from dtflab.base.garbage import current_frames
 from dtflab.machine.clock import REAL, OwnThread
 
 PATIENCE = 2.0  # real seconds in which a thread that nobody knows may turn out to be a guest

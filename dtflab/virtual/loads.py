@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dtflab.base.text_table import html_table, text_table
 from dtflab.graph import device_spec
-from dtflab.graph.text_table import html_table, text_table
 
 _MOST = 20  # rows that a text shows of each kind
 

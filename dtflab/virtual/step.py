@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph.garbage import RARE_COLLECTION
+from dtflab.base.garbage import RARE_COLLECTION
 from dtflab.ops.blas import BLAS
 from dtflab.ops.entropy import SOURCE
 from dtflab.runtime.executor import Executor, Iteration

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from dtflab.graph import device_spec, errors, watch
+from dtflab.base import errors, watch
+from dtflab.graph import device_spec
 from dtflab.graph.node import make_node
 from dtflab.graph.op_registry import nbytes
 from dtflab.runtime.rendezvous import Done, Key, StepRendezvous, full_key

@@ -11,9 +11,9 @@ from collections import deque
 from heapq import heappop, heappush
 from typing import NamedTuple, Protocol
 
-from dtflab.graph.node_stats import SLOT
 from dtflab.hardware.machines import Machines, Place
 from dtflab.hardware.parts import Processor
+from dtflab.machine.node_stats import SLOT
 from dtflab.runtime.executor import Executor
 from dtflab.virtual.chance import Chance, Distribution
 from dtflab.virtual.clock import VirtualClock

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from dtflab.base.text_table import plural, text_table
 from dtflab.graph.device_spec import matches
-from dtflab.graph.text_table import plural, text_table
 from dtflab.virtual.event_log import EventLog, Happened
 from dtflab.viz import marks
 from dtflab.viz.palette import in_order, look, together

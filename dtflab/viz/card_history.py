@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from dtflab.graph.text_table import plural, text_table
+from dtflab.base.text_table import plural, text_table
 from dtflab.machine.cards import MIB
 from dtflab.machine.journal import CardEvent
 from dtflab.machine.smi import CardState, Smi

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from dtflab.base.text_table import plural, text_table
+from dtflab.base.watch import Watch
 from dtflab.graph.device_spec import task_name
-from dtflab.graph.text_table import plural, text_table
-from dtflab.graph.watch import Watch
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
 from dtflab.viz import marks
 from dtflab.viz.palette import GREY, natural, together

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dtflab.base.text_table import text_table
 from dtflab.graph.node_names import readable
-from dtflab.graph.steps import Standing
-from dtflab.graph.text_table import text_table
+from dtflab.runtime.steps import Standing
 from dtflab.viz import marks
 from dtflab.viz.layout import Box, Cluster, Layout, Rect, layout
 from dtflab.viz.palette import BLUE, GREEN, GREY, ORANGE, Look, look, together

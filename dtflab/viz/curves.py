@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dtflab.graph.text_table import text_table
+from dtflab.base.text_table import text_table
 from dtflab.viz.figures import CARD, EDGE, INK, RULE, SOFT, STYLE, drawing
 from dtflab.viz.palette import OKABE_ITO
 from dtflab.viz.picture import Picture, Table

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from dtflab.base.nest import leaves
+from dtflab.base.text_table import plural, text_table
 from dtflab.graph import scopes
 from dtflab.graph.feeds import feed_tensors
-from dtflab.graph.nest import leaves
 from dtflab.graph.node_names import readable
-from dtflab.graph.text_table import plural, text_table
 from dtflab.runtime.session import BaseSession, Session, last_session
 from dtflab.viz.palette import look, together
 from dtflab.viz.picture import Table

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab.base.text_table import plural, text_table
 from dtflab.graph import dtypes
 from dtflab.graph.node import Node
-from dtflab.graph.text_table import plural, text_table
 from dtflab.machine.devices import Device
 from dtflab.machine.gpu import GPUDevice
 from dtflab.ops import kernel_registry

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dtflab.graph.text_table import text_table
+from dtflab.base.text_table import text_table
 from dtflab.viz.marks import badge, badge_width, heading
 from dtflab.viz.palette import GREY, Colour, in_order, look, together
 from dtflab.viz.picture import Picture

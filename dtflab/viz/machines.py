@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from dtflab.base import errors
+from dtflab.base.text_table import plural, text_table
+from dtflab.base.watch import Call, Watch
 from dtflab.cluster.cluster import Cluster, RunningTask, device_label
-from dtflab.graph import errors
-from dtflab.graph.text_table import plural, text_table
-from dtflab.graph.watch import Call, Watch
 from dtflab.viz import marks
 from dtflab.viz.palette import together
 from dtflab.viz.parties import client_label, is_task, party

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from dtflab.base.text_table import plural, text_table
 from dtflab.graph.node_names import readable
 from dtflab.graph.scopes import get_default_graph
-from dtflab.graph.text_table import plural, text_table
 from dtflab.viz import marks
 from dtflab.viz.digraph import Op, ops_of
 from dtflab.viz.palette import Look, look, together

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from dtflab.graph.watch import Call, Watch
+from dtflab.base.watch import Call, Watch
 from dtflab.viz.queue_course import Course, courses
 
 Places = frozenset[int]  # numbers of queues

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dtflab.base.nest import leaves
+from dtflab.base.text_table import plural, text_table
 from dtflab.graph.graph import Graph
-from dtflab.graph.nest import leaves
 from dtflab.graph.node_names import readable
-from dtflab.graph.text_table import plural, text_table
 from dtflab.runtime.session import BaseSession
 from dtflab.viz import marks
 from dtflab.viz.colouring import Colouring, colouring, of_ops

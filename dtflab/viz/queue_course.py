@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from dtflab.graph.watch import QueueEvent, Watch
+from dtflab.base.watch import QueueEvent, Watch
 from dtflab.ops.resource_mgr import plain_name
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dtflab.graph.text_table import plural, text_table
-from dtflab.graph.watch import QueueEvent, Watch
+from dtflab.base.text_table import plural, text_table
+from dtflab.base.watch import QueueEvent, Watch
 from dtflab.viz import marks
 from dtflab.viz.palette import GREY, VERMILLION, together
 from dtflab.viz.parties import client_label, party

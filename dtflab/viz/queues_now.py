@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dtflab.base.text_table import plural, text_table
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.holdings import HeldQueue, devices_of, queues_on
-from dtflab.graph.text_table import plural, text_table
 from dtflab.runtime.session import BaseSession
 from dtflab.viz import marks
 from dtflab.viz.palette import together

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dtflab.graph.text_table import plural, text_table
-from dtflab.graph.watch import Watch
+from dtflab.base.text_table import plural, text_table
+from dtflab.base.watch import Watch
 from dtflab.viz import marks
 from dtflab.viz.palette import BLUE, GREY, VERMILLION, together
 from dtflab.viz.parties import party

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dtflab.graph.text_table import plural, text_table
+from dtflab.base.text_table import plural, text_table
 from dtflab.train.staleness_log import StalenessLog
 from dtflab.viz import marks
 from dtflab.viz.palette import BLUE, Colour, look

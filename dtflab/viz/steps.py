@@ -1,4 +1,4 @@
-"""A step in hand, and what each of its sets did, as tables for a notebook. The data is in `graph/steps.py`."""
+"""A step in hand, and what each of its sets did, as tables for a notebook. The data is in `runtime/steps.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dtflab.graph.node_names import readable
-from dtflab.graph.steps import Record, Steps
+from dtflab.runtime.steps import Record, Steps
 from dtflab.viz.counters import MOST, counters
 from dtflab.viz.palette import look, together
 from dtflab.viz.picture import Table

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dtflab.base.text_table import plural, text_table
 from dtflab.graph.node_names import readable
-from dtflab.graph.text_table import plural, text_table
 from dtflab.viz import marks, trace
 from dtflab.viz.bands import BAND_PADDING, LABEL_GAP, Band, Bands, Row
 from dtflab.viz.colouring import Colouring, colouring

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from dtflab.base.text_table import plural, text_table
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.holdings import HeldVariable, variables_of
-from dtflab.graph.text_table import plural, text_table
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
 from dtflab.runtime.session import BaseSession
 from dtflab.viz import marks

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dtflab.graph.text_table import plural, text_table
+from dtflab.base.text_table import plural, text_table
 from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Network, Nic
 from dtflab.sim.outcomes import FACTORS, HEADS, PATH_HEADS, Outcome

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from dtflab.graph.text_table import plural, text_table
-from dtflab.graph.watch import Call, Watch
+from dtflab.base.text_table import plural, text_table
+from dtflab.base.watch import Call, Watch
 from dtflab.viz import marks
 from dtflab.viz.palette import together
 from dtflab.viz.parties import in_line, is_task, party

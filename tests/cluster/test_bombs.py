@@ -12,7 +12,7 @@ pytest.importorskip("resource")
 import resource
 
 import dtflab as tf
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.graph_def import nodes_from_proto
 from dtflab.protos import master_pb2, worker_pb2
 from dtflab.protos.graph_pb2 import GraphDef

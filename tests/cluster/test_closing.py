@@ -9,8 +9,8 @@ from contextlib import contextmanager, nullcontext
 import pytest
 
 import dtflab as tf
+from dtflab.base import errors
 from dtflab.cluster.process import free_addresses
-from dtflab.graph import errors
 from tests.cluster.two_tasks import lab_over
 from tests.house import ROOT
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import dtflab as tf
+from dtflab.base import errors
 from dtflab.cluster import inprocess
 from dtflab.cluster.process import free_addresses
-from dtflab.graph import errors
 from dtflab.machine.clock import REAL
 from tests.cluster.two_tasks import never, until
 

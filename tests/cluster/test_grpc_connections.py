@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import dtflab as tf
+from dtflab.base import errors
 from dtflab.cluster import grpc_transport
 from dtflab.cluster.process import free_addresses
-from dtflab.graph import errors
 from tests.cluster.two_tasks import THERE, Task, edge_key, never, until
 
 

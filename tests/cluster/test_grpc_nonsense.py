@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from dtflab.base import errors
 from dtflab.cluster import stubs
-from dtflab.graph import errors
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.protos.graph_pb2 import GraphDef
 from dtflab.runtime.runner import Step

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dtflab as tf
+from dtflab.base import errors
 from dtflab.cluster.tensor_codec import parse
-from dtflab.graph import errors
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from tests.cluster.raw_client import a_graph, a_session

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import dtflab as tf
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from tests.cluster.raw_client import a_session
 from tests.cluster.two_tasks import HERE, THERE, edge_key, in_threads, never, until

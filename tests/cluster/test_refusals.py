@@ -7,8 +7,8 @@ import socket
 import pytest
 
 import dtflab as tf
+from dtflab.base import errors
 from dtflab.cluster.timeouts import Timeouts
-from dtflab.graph import errors
 
 
 def test_an_occupied_port_is_an_error_each_time():

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 import dtflab as tf
+from dtflab.base import errors
 from dtflab.cluster.grpc_transport import WorkerStub
-from dtflab.graph import errors
 
 SLOW = b"(a+)+b"
 

@@ -11,9 +11,9 @@ import threading
 import pytest
 
 import dtflab as tf
+from dtflab.base import errors
 from dtflab.cluster import inprocess
 from dtflab.cluster.process import free_addresses
-from dtflab.graph import errors
 from tests.cluster.two_tasks import never, until
 
 

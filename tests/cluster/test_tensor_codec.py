@@ -9,8 +9,8 @@ import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import given, strategies as st
 
+from dtflab.base import errors
 from dtflab.cluster import tensor_codec
-from dtflab.graph import errors
 from dtflab.ops.resource import ResourceHandle
 from dtflab.protos.master_pb2 import RunCallableRequest, RunStepRequest, RunStepResponse
 from dtflab.protos.resource_handle_pb2 import ResourceHandleProto

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.apply_op import apply_op
 from dtflab.runtime.runner import Step
 from tests.cluster.two_tasks import HERE, THERE, edge_key, in_threads, lab_over, never, until

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import dtflab as tf
+from dtflab.base.garbage import current_frames
 from dtflab.cluster import grpc_transport
 from dtflab.cluster.process import free_addresses
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.garbage import current_frames
 from dtflab.runtime import transport
 from dtflab.runtime.local import make_devices
 from dtflab.runtime.master import Master

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from dtflab.base import errors
+from dtflab.base.varint import get_varint, put_varint
 from dtflab.files import bundle, table as tables
 from dtflab.files.bundle import BundleReader
 from dtflab.files.bundle_writer import BundleWriter, merge_bundles
@@ -19,8 +21,6 @@ from dtflab.files.checkpoint_v1 import V1Reader, write_v1
 from dtflab.files.crc import masked_crc32c
 from dtflab.files.table import Table, write_table
 from dtflab.files.tensor_slice import TensorSlice, parse_shape_and_slice
-from dtflab.graph import errors
-from dtflab.graph.varint import get_varint, put_varint
 from dtflab.protos.tensor_bundle_pb2 import BundleEntryProto, BundleHeaderProto
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import dtflab as tf
+from dtflab.base import errors
 from dtflab.files import atomic
 from dtflab.files.bundle import BundleReader
 from dtflab.files.bundle_writer import BundleWriter, merge_bundles
 from dtflab.files.checkpoint_v1 import V1Reader, write_v1
 from dtflab.files.tensor_slice import TensorSlice
-from dtflab.graph import errors
 from tests.files.kill_saves import kill_many
 
 

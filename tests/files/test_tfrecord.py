@@ -9,9 +9,9 @@ import google_crc32c
 import pytest
 from hypothesis import given, strategies as st
 
+from dtflab.base import errors
 from dtflab.files import crc
 from dtflab.files.tfrecord import TFRecordWriter, tf_record_iterator
-from dtflab.graph import errors
 
 RECORDS = st.lists(st.binary(max_size=300), max_size=5)
 KINDS = st.sampled_from(["", "GZIP", "ZLIB"])

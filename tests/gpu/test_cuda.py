@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.node import make_node
 from dtflab.machine import cuda, smi
 from tests import fake_cupy

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dtflab.graph import errors
+from dtflab.base import errors
 
 
 def test_a_class_knows_its_code():

@@ -7,7 +7,7 @@ import pytest
 from google.protobuf import text_format
 
 import dtflab as tf
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.function import Library
 from dtflab.graph.graph_def import nodes_from_proto, nodes_to_proto

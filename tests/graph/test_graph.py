@@ -88,7 +88,7 @@ def test_required_attribute_is_missing(graph):
 
 
 def test_unknown_op_is_named(graph):
-    from dtflab.graph.errors import NotFoundError
+    from dtflab.base.errors import NotFoundError
 
     with pytest.raises(NotFoundError, match="Op type not registered 'Matmul'"):
         apply_op("Matmul", a=1.0, b=2.0)

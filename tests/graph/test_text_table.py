@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dtflab.graph.text_table import html_table, text_table
+from dtflab.base.text_table import html_table, text_table
 
 
 def test_the_first_column_of_html_is_not_broken_and_all_is_escaped():

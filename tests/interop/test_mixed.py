@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.tracing import trace
 from dtflab.protos import worker_pb2

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.graph import dtypes, errors
-from dtflab.graph.client import explained
+from dtflab.base import errors
+from dtflab.graph import dtypes
 from dtflab.graph.node import make_node
 from dtflab.machine.bfc_allocator import BFCAllocator
 from dtflab.machine.clock import REAL
 from dtflab.machine.hosts import simulate_gpus
 from dtflab.machine.memory import DeviceMemory
 from dtflab.ops.cell import Cell, update_together
+from dtflab.runtime.client import explained
 from tests.machine.test_peak import memory_of
 
 GPU = "/job:localhost/replica:0/task:0/device:GPU:0"

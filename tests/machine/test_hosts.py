@@ -8,7 +8,7 @@ import os
 import pytest
 
 import dtflab as tf
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.machine import cards, hosts
 from dtflab.machine.visible import cuda_visible, listed
 

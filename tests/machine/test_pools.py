@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.graph import errors
-from dtflab.graph.garbage import current_frames
+from dtflab.base import errors
+from dtflab.base.garbage import current_frames
 from dtflab.machine import pools
 from dtflab.machine.clock import REAL, Pool
 from dtflab.machine.devices import Device

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.graph import client, watch as seam
+from dtflab.base import watch as seam
+from dtflab.runtime import client
 
 CLOCKS = ["real", "virtual"]
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from tests.notebook.cells import cell
 
 

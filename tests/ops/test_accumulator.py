@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.graph import dtypes, errors
+from dtflab.base import errors
+from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.accumulator_state import Accumulator, DenseAccumulator, SparseAccumulator, Take

@@ -7,7 +7,7 @@ import itertools
 import pytest
 from hypothesis import given, strategies as st
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.ops.philox import PhiloxStream
 from dtflab.ops.queue_kinds import FIFOState, PaddingFIFOState, PriorityState, ShuffleState
 from dtflab.ops.queue_state import Close, Get, Put

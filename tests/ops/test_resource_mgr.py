@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.ops.resource_mgr import ResourceMgr
 from tests.cluster.two_tasks import in_threads
 

@@ -7,7 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from dtflab.graph import dtypes, errors
+from dtflab.base import errors
+from dtflab.graph import dtypes
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.tensor_array_state import TensorArrayState
 

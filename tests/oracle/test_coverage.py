@@ -19,7 +19,7 @@ def test_the_page_is_fresh():
     assert SCRIPT["page"](tf, dtflab) == (ROOT / "docs" / "coverage.md").read_text(), (
         "run: python docs/coverage_table.py"
     )
-    names = ROOT / "dtflab" / "graph" / "tf1_names.txt"
+    names = ROOT / "dtflab" / "base" / "tf1_names.txt"
     assert SCRIPT["all_names"](tf) == names.read_text(), "run: python docs/coverage_table.py"
 
 

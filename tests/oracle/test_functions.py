@@ -13,7 +13,7 @@ from tensorflow.python.framework import function as legacy
 from tensorflow.python.ops import control_flow_util
 
 import dtflab
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.tracing import trace
 

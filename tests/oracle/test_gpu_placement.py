@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.graph_def import nodes_from_proto
 from dtflab.ops import kernel_registry
 from dtflab.protos.graph_pb2 import GraphDef

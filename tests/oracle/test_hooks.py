@@ -21,7 +21,7 @@ from tensorflow.python.platform import tf_logging as their_logging
 from tensorflow.python.training import training_util as their_training_util
 
 import dtflab
-from dtflab.graph import tf_logging as our_logging
+from dtflab.base import tf_logging as our_logging
 from dtflab.train import training_util as our_training_util
 from tests.oracle.events import facts
 from tests.oracle.graph_defs import assert_same_graph

@@ -10,7 +10,8 @@ import tensorflow.compat.v1 as real_tf
 from google.protobuf import text_format
 
 import dtflab
-from dtflab.graph import errors, graph_def as graph_defs
+from dtflab.base import errors
+from dtflab.graph import graph_def as graph_defs
 from tests.oracle.graph_defs import both, nodes
 from tests.oracle.test_graph import facts, tried
 

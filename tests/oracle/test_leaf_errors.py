@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtflab.graph import errors as ours
+from dtflab.base import errors as ours
 
 theirs = pytest.importorskip("tensorflow.python.framework.errors_impl")
 

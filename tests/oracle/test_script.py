@@ -13,7 +13,7 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
 import dtflab as tf
-from dtflab.graph import errors
+from dtflab.base import errors
 
 BOTH = pytest.mark.parametrize("lib", [tf, real_tf], ids=["dtflab", "TensorFlow"])
 

@@ -443,7 +443,7 @@ def types_of_a_programs_own(tf):
 
 def _registration(tf: Any) -> Any:
     if tf is dtflab:
-        from dtflab.graph.client import register_session_run_conversion_functions
+        from dtflab.runtime.client import register_session_run_conversion_functions
     else:
         from tensorflow.python.client.session import register_session_run_conversion_functions
     return register_session_run_conversion_functions

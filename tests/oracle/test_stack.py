@@ -99,7 +99,7 @@ def test_of_another_type():
 
 
 def test_a_stack_of_another_step():
-    from dtflab.graph.errors import NotFoundError
+    from dtflab.base.errors import NotFoundError
     from dtflab.ops.resource import ResourceHandle
     from dtflab.ops.stack import _find
 

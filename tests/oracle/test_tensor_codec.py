@@ -12,10 +12,11 @@ from hypothesis.extra import numpy as hnp
 pytest.importorskip("tensorflow")
 import tensorflow as tf
 
+from dtflab.base import errors
+from dtflab.base.varint import put_varint
 from dtflab.cluster import tensor_codec
-from dtflab.graph import dtypes, errors
+from dtflab.graph import dtypes
 from dtflab.graph.tensor_proto import make_tensor_proto, string_content
-from dtflab.graph.varint import put_varint
 from dtflab.protos.tensor_pb2 import TensorProto, VariantTensorDataProto
 
 pytestmark = pytest.mark.usefixtures("eager")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.hardware.machines import Machines, machines_for
 from dtflab.hardware.parts import Bus
 from dtflab.hardware.schedule import Fabric, Task, simulate

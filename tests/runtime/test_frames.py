@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.apply_op import apply_op
 from tests.runtime.ops import op
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.graph import errors, op_registry
+from dtflab.base import errors
+from dtflab.graph import op_registry
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.tracing import trace
 from dtflab.machine.clock import REAL

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import dtflab as tf
-from dtflab.graph.garbage import NO_COLLECTION, current_frames
+from dtflab.base.garbage import NO_COLLECTION, current_frames
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import runpy
 import pytest
 
 import dtflab as tf
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.device_spec import parse
 from dtflab.runtime.placer import place
 from tests.house import ROOT

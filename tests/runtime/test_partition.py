@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 
 import dtflab as tf
-from dtflab.graph import device_spec, errors
+from dtflab.base import errors
+from dtflab.graph import device_spec
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.loops import frames_of
 from dtflab.graph.node import by_name

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import dtflab as tf
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.node import by_name
 from dtflab.runtime.prune import prune

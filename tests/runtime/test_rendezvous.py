@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dtflab.graph import dtypes, errors
+from dtflab.base import errors
+from dtflab.graph import dtypes
 from dtflab.ops.cell import Cell
 from dtflab.runtime.rendezvous import DEAD, Rendezvous, RendezvousMgr, StepRendezvous, full_key
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.graph.fetches import own
 from dtflab.machine.devices import Device
 from dtflab.runtime import session as sessions

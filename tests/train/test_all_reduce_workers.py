@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.train.all_reduce_schedule import ALGORITHMS
 
 SECONDS = 120.0  # long enough that only what hangs is noticed

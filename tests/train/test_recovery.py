@@ -8,9 +8,9 @@ import threading
 import pytest
 
 import dtflab as tf
+from dtflab.base import errors
 from dtflab.cluster.process import ProcessTask, free_addresses
 from dtflab.cluster.timeouts import timeouts
-from dtflab.graph import errors
 from dtflab.train.session_manager import pauses
 from dtflab.train.wrapped_session import _RecoverableSession
 

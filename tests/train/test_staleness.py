@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.train import worker_pace
 from dtflab.train.staleness_log import LogQueue
 from tests.cluster.two_tasks import is_in, until

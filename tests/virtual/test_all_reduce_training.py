@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.graph import errors
+from dtflab.base import errors
 
 WORKERS = 4
 

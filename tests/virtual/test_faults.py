@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.graph import errors
+from dtflab.base import errors
 from dtflab.hardware.parts import Processor
 from dtflab.virtual.deadlock import DeadlockError
 from tests.virtual.small_program import CPU, GPU, MADE_UP, NETWORK

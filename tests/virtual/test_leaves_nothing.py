@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 import dtflab as tf
-from dtflab.graph.garbage import RARE_COLLECTION
+from dtflab.base.garbage import RARE_COLLECTION
 
 
 def test_a_step_over_three_devices_leaves_no_cycles():

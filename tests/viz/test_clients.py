@@ -7,7 +7,7 @@ import re
 import pytest
 
 import dtflab as tf
-from dtflab.graph.watch import Use
+from dtflab.base.watch import Use
 from dtflab.viz.palette import GREY
 from dtflab.viz.parties import party
 from tests.viz.texts import clipped, overlapping

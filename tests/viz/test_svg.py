@@ -3,7 +3,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from hypothesis import given, strategies as st
 
-from dtflab.graph.text_table import plural
+from dtflab.base.text_table import plural
 from dtflab.viz.svg import Markup, arrow_head, hatch_path, join, line_path, number, shorten, tag, text_width
 from dtflab.viz.units import byte_size, duration, ticks
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 import dtflab as tf
+from dtflab.base.watch import Call, QueueEvent, Watch
 from dtflab.cluster.holdings import HeldQueue, HeldVariable
-from dtflab.graph.watch import Call, QueueEvent, Watch
 from dtflab.machine.clock import current
 from dtflab.viz.style import MARGIN
 from dtflab.viz.svg import text_width

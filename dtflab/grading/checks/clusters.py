@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
-from dtflab.graph.text_table import plural
 
 q1 = register(
     "clusters/q1",

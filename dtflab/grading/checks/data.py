@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab.base.text_table import plural
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
-from dtflab.graph.text_table import plural
 from dtflab.ops.accumulators import ConditionalAccumulator
 from dtflab.ops.constant import placeholder
 from dtflab.runtime.session import Session

@@ -14,18 +14,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab.base import errors
+from dtflab.base.text_table import plural
 from dtflab.cluster.clients import Client
 from dtflab.cluster.cluster import Cluster
 from dtflab.datasets.digits import digits
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
-from dtflab.graph import dtypes, errors
+from dtflab.graph import dtypes
 from dtflab.graph.convert import constant
 from dtflab.graph.device_spec import label
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, device
-from dtflab.graph.text_table import plural
 from dtflab.ops.cross_entropy import sparse_softmax_cross_entropy_with_logits
 from dtflab.ops.initializers import zeros_initializer
 from dtflab.ops.matmul import matmul

@@ -16,13 +16,13 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+from dtflab.base import errors
+from dtflab.base.text_table import plural
+from dtflab.base.watch import QueueEvent
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading import watchdog
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
-from dtflab.graph import errors
-from dtflab.graph.text_table import plural
-from dtflab.graph.watch import QueueEvent
 from dtflab.machine.watch import watch
 from dtflab.virtual.deadlock import DeadlockError
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.cluster.holdings import HeldVariable
 from dtflab.datasets.digits import digits
@@ -22,7 +23,6 @@ from dtflab.graph import device_spec, dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import container, device
-from dtflab.graph.text_table import plural
 from dtflab.nets.layers.core import dense
 from dtflab.ops.activations import relu
 from dtflab.ops.constant import placeholder

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab.base import errors
 from dtflab.datasets.digits import digits
 from dtflab.grading.device_functions import VARIABLE_OPS, shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.grading.simulated import Stage, stage
-from dtflab.graph import dtypes, errors
+from dtflab.graph import dtypes
 from dtflab.graph.device_spec import label
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor

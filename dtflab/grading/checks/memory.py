@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+from dtflab.base import errors
+from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
-from dtflab.graph import errors
 from dtflab.graph.graph import Graph
-from dtflab.graph.text_table import plural
 from dtflab.machine.cards import CONTEXT_BYTES, IDLE_BYTES, MIB
 from dtflab.machine.visible import cuda_visible, listed
 from dtflab.ops.constant import zeros

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab.base import errors
+from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
-from dtflab.graph import dtypes, errors
+from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
-from dtflab.graph.text_table import plural
 from dtflab.machine.cards import SMALLEST_CARD_BYTES
 from dtflab.ops.constant import fill, placeholder
 from dtflab.ops.reduction import reduce_sum

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+from dtflab.base.text_table import plural
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation
-from dtflab.graph.text_table import plural
 from dtflab.ops.math import add_n
 from dtflab.ops.timestamp import timestamp
 from dtflab.runtime.session import Session

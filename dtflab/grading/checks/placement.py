@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
+from dtflab.base.text_table import plural
 from dtflab.grading.device_functions import Seen, Variable, dense_net, mixed_types, watch
 from dtflab.grading.questions import Wrong, register
-from dtflab.graph.text_table import plural
 from dtflab.viz.loads import loads
 from dtflab.viz.picture import Picture
 from dtflab.viz.units import byte_size

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.graph.text_table import plural
 from dtflab.ops import kernel_registry
 from dtflab.runtime.session import Session
 

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+from dtflab.base import errors
+from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
-from dtflab.graph import device_spec, dtypes, errors
+from dtflab.graph import device_spec, dtypes
 from dtflab.graph.graph import Graph
-from dtflab.graph.text_table import plural
 from dtflab.ops.constant import placeholder
 from dtflab.ops.strings import string_join
 from dtflab.ops.unary import square

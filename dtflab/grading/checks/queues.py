@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab.base import errors
+from dtflab.base.text_table import plural
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.grading.simulated import Stage, stage
-from dtflab.graph import dtypes, errors
-from dtflab.graph.text_table import plural
+from dtflab.graph import dtypes
 from dtflab.ops.constant import placeholder
 from dtflab.virtual.deadlock import DeadlockError
 

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab.base import errors
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.questions import Wrong, register
-from dtflab.graph import errors, scopes
+from dtflab.graph import scopes
 from dtflab.graph.graph import Graph
 from dtflab.ops.variable_scope import get_variable
 from dtflab.ops.variables import global_variables, report_uninitialized_variables

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
-from dtflab.graph.text_table import plural
 from dtflab.ops.embedding import embedding_lookup
 from dtflab.ops.variable import Variable
 from dtflab.ops.variables import global_variables_initializer

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dtflab.base import errors
+from dtflab.base.text_table import plural
+from dtflab.base.watch import Call, Watch
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
-from dtflab.graph import errors
-from dtflab.graph.text_table import plural
-from dtflab.graph.watch import Call, Watch
 from dtflab.machine.watch import watch
 
 q1 = register(

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes, nest
+from dtflab.base import nest
+from dtflab.graph import dtypes
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor

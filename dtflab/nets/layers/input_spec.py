@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.graph import nest
+from dtflab.base import nest
 from dtflab.graph.dtypes import as_dtype
 from dtflab.graph.tensor_shape import TensorShape, as_shape
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import re
 
+from dtflab.base.errors import OpError
 from dtflab.files.checkpoint_reader import CheckpointReader
-from dtflab.graph.errors import OpError
 from dtflab.train.checkpoint_utils import NewCheckpointReader
 
 __all__ = ["print_tensors_in_checkpoint_file"]

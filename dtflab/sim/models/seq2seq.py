@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dtflab.base.text_table import plural
 from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
-from dtflab.graph.text_table import plural
 from dtflab.nets.attention import AttentionWrapper, BottomAttentionCell, LuongAttention
 from dtflab.nets.layers.core import Dense
 from dtflab.nets.rnn_cell import LSTMCell, MultiRNNCell

@@ -20,10 +20,10 @@ from dtflab.api.gfile import (
     Stat as stat,
     Walk as walk,
 )
+from dtflab.base.errors import AlreadyExistsError
 from dtflab.files.atomic import replacing
 from dtflab.files.gfile import FileStatistics, GFile as FileIO, get_registered_schemes, join
 from dtflab.files.paths import local, reported
-from dtflab.graph.errors import AlreadyExistsError
 
 __all__ = [
     "FileIO",

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dtflab.graph import device_spec, errors
+from dtflab.base import errors
+from dtflab.base.text_table import text_table
+from dtflab.graph import device_spec
 from dtflab.graph.loops import Frames, frames_of
 from dtflab.graph.node_names import readable
-from dtflab.graph.text_table import text_table
 
 SMALL = 6  # elements: what has no more is shown
 

@@ -99,7 +99,7 @@ class OpError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """What IPython shows instead of all frames."""
-        from dtflab.graph import error_report  # only when an error is printed
+        from dtflab.base import error_report  # only when an error is printed
 
         return error_report.render(self)
 
@@ -226,6 +226,6 @@ def from_code(error_code: int, message: str, node_def: Any = None, op: Any = Non
 
 
 def __getattr__(name: str) -> Any:
-    from dtflab.graph.missing import missing
+    from dtflab.base.missing import missing
 
     raise missing("tf.errors", name, globals())

@@ -10,15 +10,16 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dtflab.graph import device_spec, errors, scopes, tf_logging, watch
+from dtflab.base import errors, tf_logging, watch
+from dtflab.base.watch import Call, Use
+from dtflab.graph import device_spec, scopes
 from dtflab.graph.feeds import register_feed_pairs
 from dtflab.graph.fetches import is_expanded, register_fetch_expansion
 from dtflab.graph.graph import Graph
 from dtflab.graph.inlining import is_call
-from dtflab.graph.watch import Call, Use
 
 if TYPE_CHECKING:
-    from dtflab.graph.errors import OpError
+    from dtflab.base.errors import OpError
     from dtflab.graph.operation import Operation
 
 # The operation on whose behalf a node was made by prune (`_retval_v_0_0`) or partition (`v/to_job_ps…/0/send`).
@@ -114,7 +115,7 @@ class _Interrupt(KeyboardInterrupt):
     __module__, __qualname__ = "builtins", "KeyboardInterrupt"  # it is nothing else
 
     def _render_traceback_(self) -> list[str]:
-        from dtflab.graph import error_report  # only when it is printed
+        from dtflab.base import error_report  # only when it is printed
 
         return error_report.render(self)
 
