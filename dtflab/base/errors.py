@@ -27,7 +27,7 @@ The rule it obeys: `message` is what the runtime said, untouched; `str(e)` adds 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 OK = 0
 CANCELLED = 1
@@ -77,6 +77,11 @@ class OpError(Exception):
         self.experimental_payloads: dict[str, bytes] = {}
         if op is not None:
             self.line = getattr(op, "line", None)
+
+    @classmethod
+    def of(cls, message: str) -> Self:
+        """The error with this message, before it is known which op fails, if it is one."""
+        return cls(None, None, message)
 
     @property
     def node_name(self) -> str | None:

@@ -51,7 +51,7 @@ class Allocation:
 
     def __call__(self, op: Any) -> str:
         if not self._manager.holds(self):
-            raise errors.FailedPreconditionError(None, None, f"{self!r} is no device for '{op.name}': allocate anew.")
+            raise errors.FailedPreconditionError.of(f"{self!r} is no device for '{op.name}': allocate anew.")
         if op.device:
             return str(op.device)
         if op.type in _VARIABLES:
@@ -181,9 +181,7 @@ class ResourceManager:
             if isinstance(answer[0], errors.OpError):
                 raise answer[0]
             return answer[0]
-        raise errors.DeadlineExceededError(
-            None, None, self._text(request, f"Within {timeout:g} s the cluster could not give")
-        )
+        raise errors.DeadlineExceededError.of(self._text(request, f"Within {timeout:g} s the cluster could not give"))
 
     def _await(self, request: Request, event: Event, timeout: float | None) -> bool:
         """Wait for an answer; say once that somebody waits, as it may be for something in the same notebook."""
@@ -295,7 +293,7 @@ class ResourceManager:
             hint = f"release() what nobody needs (cluster.allocations()), wait for others (wait=True), or a{hint}"
         else:
             hint = f"A{hint}"
-        return errors.ResourceExhaustedError(None, None, f"{self._text(request, why)}\n{hint}")
+        return errors.ResourceExhaustedError.of(f"{self._text(request, why)}\n{hint}")
 
     def _text(self, request: Request, why: str) -> str:
         books = [f"\n  {device}" for device in self._devices.values()] or ["\n  It has no GPU."]

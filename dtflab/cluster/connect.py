@@ -16,9 +16,7 @@ def _check_all_there(target: str, address: str, config: Any) -> None:
     """A session waits for tasks that may still come; for those that have ended it would wait in vain."""
     lost = [] if config is not None and config.device_filters else lost_beside(address)
     if lost:
-        raise errors.UnavailableError(
-            None,
-            None,
+        raise errors.UnavailableError.of(
             f"The cluster of {target} has lost {', '.join(lost)}. Start them anew (`cluster.restart`), or leave them "
             "out of the session: tf.ConfigProto(device_filters=['/job:ps', '/job:worker/task:0']).",
         )
@@ -42,7 +40,7 @@ def master_at(target: str, config: Any) -> Any:
     try:
         await_task(worker.get_status, who, address, REAL, seconds, lambda: inprocess.find(address))
     except errors.UnavailableError as error:
-        raise errors.DeadlineExceededError(None, None, error.message) if seconds == limit else error from None
+        raise errors.DeadlineExceededError.of(error.message) if seconds == limit else error from None
     master = task.master if (task := inprocess.find(address)) is not None else MasterStub(address)
     worker.close()  # after the stub has the connection, which knows by now whose it is
     return master

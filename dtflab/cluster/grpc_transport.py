@@ -112,7 +112,7 @@ class _Wire:
 
     def _open(self) -> _Connection:
         if self._connection is None:
-            raise errors.CancelledError(None, None, f"The connection to {self._peer()} was closed.")
+            raise errors.CancelledError.of(f"The connection to {self._peer()} was closed.")
         return self._connection
 
     def call(self, path: str, request: bytes, timeout: float | None = None) -> bytes:
@@ -131,7 +131,7 @@ class _Wire:
         except grpc.RpcError as error:
             return b"", self._error(error)
         except grpc.FutureCancelledError:
-            return b"", errors.CancelledError(None, None, f"The call to {self._peer()} was cancelled.")
+            return b"", errors.CancelledError.of(f"The call to {self._peer()} was cancelled.")
 
     def _error(self, error: Any) -> errors.OpError:
         """The class of `errors` for a failed call."""
@@ -263,7 +263,7 @@ class _Call:
             self._gone()
 
     def _gone(self) -> None:
-        self.end(errors.CancelledError(None, None, "The caller has cancelled the call, or is gone."))
+        self.end(errors.CancelledError.of("The caller has cancelled the call, or is gone."))
 
     def end(self, why: errors.OpError) -> None:
         """Wake whoever works for this call, unless it is answered."""
@@ -309,9 +309,7 @@ class Serving:
                 return self._server.add_secure_port(address, credentials)
             return self._server.add_insecure_port(address)
         except (RuntimeError, OSError):
-            raise errors.UnknownError(
-                None,
-                None,
+            raise errors.UnknownError.of(
                 f"Could not start gRPC server: {self._task.name} can't have {self._address}. Is another "
                 "program using that port, or is it not an address of this machine? Port 0 is a free one.",
             ) from None
@@ -347,7 +345,7 @@ class Serving:
         """Take no more calls, and give those under way some seconds; the rest end with an error that says why."""
         # By its own deadline gRPC cancels calls without a word: ours comes first.
         self._server.stop(seconds + 60.0).wait(seconds)
-        why = errors.UnavailableError(None, None, f"Task {self._task.name} at {self._address} was stopped.")
+        why = errors.UnavailableError.of(f"Task {self._task.name} at {self._address} was stopped.")
         for call in list(self._calls):
             call.end(why)
         self._server.stop(1.0).wait()

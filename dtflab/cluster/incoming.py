@@ -81,4 +81,4 @@ def _check_order(nodes: Sequence[Node], graph: Mapping[str, Node]) -> None:
 
 
 def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
+    return errors.InvalidArgumentError.of(message)

@@ -29,9 +29,7 @@ def publish(address: str, task: Task) -> None:
     """Make `task` reachable under `address`; UnknownError, as TensorFlow gives, if another task has it."""
     with _lock:
         if address in _tasks:
-            raise errors.UnknownError(
-                None,
-                None,
+            raise errors.UnknownError.of(
                 f"Could not start server: address {address} is in use by {_tasks[address].name}, in this process. "
                 "Stop that server or cluster first (`server.stop()`, `cluster.stop()`), or choose another address.",
             )
@@ -72,15 +70,11 @@ class Absent:
 def stopped(task: str, address: str) -> errors.OpError:
     """What is said of a task that has ended; once it was started anew, what the new one says of an old session."""
     if find(address) is not None:
-        return errors.AbortedError(
-            None,
-            None,
+        return errors.AbortedError.of(
             f'Session handle is not found. Possibly this worker ("{task}" at {address}) just restarted. Open a new '
             "session: tf.Session(target). The variables that lived there must be initialized, or restored.",
         )
-    return errors.UnavailableError(
-        None, None, f"Task {task} at {address} was stopped. `cluster.restart` starts it anew."
-    )  # fmt: skip
+    return errors.UnavailableError.of(f"Task {task} at {address} was stopped. `cluster.restart` starts it anew.")
 
 
 class Peer:

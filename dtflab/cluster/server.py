@@ -74,7 +74,7 @@ class Server:
     def start(self) -> None:
         """Begin to serve; a started server stays as it is."""
         if self._stopped.is_set():
-            raise errors.FailedPreconditionError(None, None, "A stopped server can't be started again: make a new one.")
+            raise errors.FailedPreconditionError.of("A stopped server can't be started again: make a new one.")
         if self._published:
             return
         address = self.task.address
@@ -170,8 +170,8 @@ def _make_server_def(
         definition.task_index = _only_task(ClusterSpec(definition.cluster), definition.job_name)
     _check_member(definition)
     if definition.protocol not in ("", "grpc"):
-        raise errors.NotFoundError(
-            None, None, f"No server factory registered for protocol {definition.protocol!r}. Known: 'grpc'."
+        raise errors.NotFoundError.of(
+            f"No server factory registered for protocol {definition.protocol!r}. Known: 'grpc'."
         )
     definition.protocol = definition.protocol or "grpc"
     return definition
@@ -191,15 +191,11 @@ def _check_member(definition: ServerDef) -> None:
         for index in spec.task_indices(job):
             _check_address(spec.task_address(job, index))
     if definition.job_name not in spec.jobs:
-        raise errors.InvalidArgumentError(
-            None,
-            None,
+        raise errors.InvalidArgumentError.of(
             f'Job "{definition.job_name}" was not defined in cluster; its jobs are {", ".join(sorted(spec.jobs))}.',
         )
     if definition.task_index not in spec.task_indices(definition.job_name):
-        raise errors.InvalidArgumentError(
-            None,
-            None,
+        raise errors.InvalidArgumentError.of(
             f'Task {definition.task_index} was not defined in job "{definition.job_name}", which has '
             f"{spec.num_tasks(definition.job_name)} task(s).",
         )
@@ -208,8 +204,8 @@ def _check_member(definition: ServerDef) -> None:
 def _check_address(address: str) -> None:
     host, _, port = address.rpartition(":")
     if not (port.isdecimal() and int(port) < 65536 and "/" not in host):
-        raise errors.InvalidArgumentError(
-            None, None, f'Could not interpret "{address}" as a host-port pair, such as localhost:2222.'
+        raise errors.InvalidArgumentError.of(
+            f'Could not interpret "{address}" as a host-port pair, such as localhost:2222.'
         )
 
 

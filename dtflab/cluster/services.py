@@ -84,9 +84,7 @@ class MasterService:
         with graph.lock:
             expected = request.current_graph_version
             if graph.version != expected:
-                raise errors.AbortedError(
-                    None, None, f"Current version is {graph.version} but caller expected {expected}."
-                )
+                raise errors.AbortedError.of(f"Current version is {graph.version} but caller expected {expected}.")
             nodes = nodes_of(request.graph_def, graph.nodes)
             self._master.extend_session(request.session_handle, nodes)
             graph.extend(nodes)
@@ -105,7 +103,7 @@ class MasterService:
                     request.session_handle, request.partial_run_handle, feeds, list(request.fetch)
                 )
             elif not request.fetch and not request.target:
-                raise errors.InvalidArgumentError(None, None, "Must specify at least one target to fetch or execute.")
+                raise errors.InvalidArgumentError.of("Must specify at least one target to fetch or execute.")
             else:
                 values = self._run(request, request, feeds, request.options, response.metadata, call)
         except errors.OpError as error:
@@ -174,7 +172,7 @@ class MasterService:
         request = master_messages.MakeCallableRequest.FromString(data)
         self._master.session(request.session_handle)
         if request.options.tensor_connection:
-            raise errors.UnimplementedError(None, None, "dtflab's callables have no tensor connections.")
+            raise errors.UnimplementedError.of("dtflab's callables have no tensor connections.")
         with self._lock:
             number = next(self._numbers)
             self._callables[request.session_handle, number] = request.options
@@ -184,9 +182,7 @@ class MasterService:
         request, feeds = parse(master_messages.RunCallableRequest, data, "feed")
         wanted = self._callable(request)
         if len(feeds) != len(wanted.feed):
-            raise errors.InvalidArgumentError(
-                None, None, f"Expected {len(wanted.feed)} feed tensors, but got {len(feeds)}."
-            )
+            raise errors.InvalidArgumentError.of(f"Expected {len(wanted.feed)} feed tensors, but got {len(feeds)}.")
         named = list(zip(wanted.feed, feeds, strict=True))
         response = master_messages.RunCallableResponse()
         values = self._run(request, wanted, named, wanted.run_options, response.metadata, call)
@@ -196,7 +192,7 @@ class MasterService:
         try:
             return self._callables[request.session_handle, request.handle]
         except KeyError:
-            raise errors.InvalidArgumentError(None, None, f"No such callable handle: {request.handle}") from None
+            raise errors.InvalidArgumentError.of(f"No such callable handle: {request.handle}") from None
 
     def _release_callable(self, data: bytes, call: Call) -> bytes:
         request = master_messages.ReleaseCallableRequest.FromString(data)
@@ -256,9 +252,7 @@ class WorkerService:
     def _create_worker_session(self, data: bytes, call: Call) -> bytes:
         request = worker_messages.CreateWorkerSessionRequest.FromString(data)
         if request.isolate_session_state or request.server_def.cluster.job:
-            raise errors.UnimplementedError(
-                None, None, "dtflab's sessions use the cluster and the state of their server."
-            )
+            raise errors.UnimplementedError.of("dtflab's sessions use the cluster and the state of their server.")
         master, incarnation = request.master_task, request.master_incarnation
         with self._lock:
             lost = [h for h, s in self._sessions.items() if s.master == master and s.incarnation != incarnation]
@@ -282,9 +276,7 @@ class WorkerService:
     def _session(self, request: Any) -> _WorkerSession:
         session = self._sessions.get(request.session_handle)
         if session is None:
-            raise errors.AbortedError(
-                None,
-                None,
+            raise errors.AbortedError.of(
                 f"Session handle is not found: {request.session_handle}. Possibly this worker "
                 f'("{self._task.name}") just restarted.',
             )
@@ -340,7 +332,7 @@ class WorkerService:
         for key in request.recv_key:
             value = self._awaited(request.step_id, key, call)
             if value is DEAD:
-                raise errors.InvalidArgumentError(None, None, f"The tensor returned for {key} was not valid.")
+                raise errors.InvalidArgumentError.of(f"The tensor returned for {key} was not valid.")
             received.append((key, value))
         return received
 
@@ -389,15 +381,13 @@ class WorkerService:
             sender, incarnation, _, _, _ = key.split(";")
             wanted = int(incarnation, 16)
         except ValueError:
-            raise errors.InvalidArgumentError(None, None, f"Invalid rendezvous key: {key}") from None
+            raise errors.InvalidArgumentError.of(f"Invalid rendezvous key: {key}") from None
         name = sender.rpartition("/device:")[2]
         device = next((d for d in self._worker.devices if d.name.endswith(f"/device:{name}")), None)
         if device is None:
-            raise errors.InvalidArgumentError(None, None, f"/device:{name} unknown device.")
+            raise errors.InvalidArgumentError.of(f"/device:{name} unknown device.")
         if wanted != device.incarnation:
-            raise errors.AbortedError(
-                None,
-                None,
+            raise errors.AbortedError.of(
                 f"RecvTensor expects a different device incarnation: {wanted} vs. {device.incarnation}. Your worker "
                 f'job ("{self._task.name}") was probably restarted. Check your worker job for the reason why it was '
                 "restarted.",
@@ -454,7 +444,7 @@ _NO_COLLECTIVES = "dtflab has no collective operations: use parameter servers, o
 
 def _unimplemented(text: str) -> Method:
     def method(data: bytes, call: Call) -> bytes:
-        raise errors.UnimplementedError(None, None, text)
+        raise errors.UnimplementedError.of(text)
 
     return method
 

@@ -232,8 +232,8 @@ class WorkerStub:
         try:
             data = self._call("GetStatus", worker_messages.GetStatusRequest(), timeout)
         except errors.DeadlineExceededError:
-            raise errors.UnavailableError(
-                None, None, f"Task {self.task} at {self._wire.address} did not answer in {timeout:g} s."
+            raise errors.UnavailableError.of(
+                f"Task {self.task} at {self._wire.address} did not answer in {timeout:g} s."
             ) from None
         devices = list(worker_messages.GetStatusResponse.FromString(data).device_attributes)
         if devices:
@@ -348,8 +348,8 @@ class WorkerStub:
         try:
             yield
         except (DecodeError, errors.InvalidArgumentError, IndexError) as error:
-            raise errors.DataLossError(
-                None, None, f"The answer of {self.task} at {self._wire.address} to {method} can't be read: {error}"
+            raise errors.DataLossError.of(
+                f"The answer of {self.task} at {self._wire.address} to {method} can't be read: {error}"
             ) from error
 
     def cleanup_graph(self, step_id: int, error: Exception | None = None) -> None:

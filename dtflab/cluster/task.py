@@ -84,15 +84,15 @@ class Task:
 
         await_task(worker.get_status, task, address, self.clock, timeouts.tasks, settled)
         if self.stopped:
-            raise errors.CancelledError(None, None, f"Task {self.name} at {self.address} was stopped.")
+            raise errors.CancelledError.of(f"Task {self.name} at {self.address} was stopped.")
         return self._way_to(task)
 
     def _way_to(self, task: str) -> Any:
         """The worker of another task as it can be called now: in this process, or over the wire."""
         address = self._addresses.get(task)
         if address is None:
-            raise errors.InvalidArgumentError(
-                None, None, f"{self.name} knows no task {task}; its cluster has {', '.join(self._addresses)}."
+            raise errors.InvalidArgumentError.of(
+                f"{self.name} knows no task {task}; its cluster has {', '.join(self._addresses)}."
             )
         found = inprocess.find(address)
         known = self._peers.get(task)
@@ -117,7 +117,7 @@ class Task:
     def close(self) -> None:
         """End the task: what runs here fails, connections and state are let go."""
         self.stopped = True
-        gone = errors.UnavailableError(None, None, f"Task {self.name} at {self.address} was stopped.")
+        gone = errors.UnavailableError.of(f"Task {self.name} at {self.address} was stopped.")
         self.worker.rendezvous.abort_all(gone)
         with self._helps_lock:
             helped = list(self._helps)
@@ -155,9 +155,7 @@ def await_task(
             reminded = now
             say(f"CreateSession still waiting for response from worker: {task} at {address}")
         if now - start > seconds:
-            raise errors.UnavailableError(
-                None,
-                None,
+            raise errors.UnavailableError.of(
                 f"Task {task} at {address} did not answer within {seconds:g} s ({_reason(last)}). {_advice(address)}",
             )
         clock.sleep(min(0.05, seconds))

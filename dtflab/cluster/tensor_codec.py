@@ -109,7 +109,7 @@ def _value(proto: Any, content: Buffer) -> Any:
             raise ValueError(f"its shape {shape or 'of unknown rank'} is not fully known")
         array = _elements(proto, dtype, shape, content)
     except (TypeError, ValueError, IndexError, KeyError) as error:
-        raise errors.InvalidArgumentError(None, None, f"Cannot parse tensor from proto: {error}") from error
+        raise errors.InvalidArgumentError.of(f"Cannot parse tensor from proto: {error}") from error
     if dtype in (dtypes.resource, dtypes.variant) and not shape:
         return array[()]
     array.flags.writeable = False

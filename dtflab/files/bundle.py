@@ -87,9 +87,7 @@ class BundleReader:
     def _check_version(self, version: Any) -> None:
         if version.min_consumer > VERSION:
             self._stack.close()
-            raise errors.InvalidArgumentError(
-                None,
-                None,
+            raise errors.InvalidArgumentError.of(
                 f"Checkpoint min consumer version {version.min_consumer} above current version {VERSION} for "
                 "dtflab. The program that wrote it says that older readers must not use it.",
             )
@@ -144,14 +142,14 @@ class BundleReader:
     def _found(self, name: str) -> _Found:
         found = self._find(name.encode())
         if found is None:
-            raise errors.NotFoundError(None, None, f"Key {name} not found in checkpoint")
+            raise errors.NotFoundError.of(f"Key {name} not found in checkpoint")
         return found
 
     def _assemble(self, name: str, tensor: SavedTensor, wanted: TensorSlice) -> Array:
         def read(block: TensorSlice) -> Array:
             found = self._find(block.key(name))
             if found is None:
-                raise errors.DataLossError(None, None, f"Slice {block.text()} of {name} is listed but not there")
+                raise errors.DataLossError.of(f"Slice {block.text()} of {name} is listed but not there")
             return self._read(found)
 
         return assemble(name, tensor, wanted, read)
@@ -159,14 +157,14 @@ class BundleReader:
     def _read(self, found: _Found) -> Array:
         entry, (dtype, shape, _) = found
         if not 0 <= entry.shard_id < self.num_shards:
-            raise errors.DataLossError(None, None, f"Shard {entry.shard_id} of {self.num_shards} does not exist")
+            raise errors.DataLossError.of(f"Shard {entry.shard_id} of {self.num_shards} does not exist")
         raw = self._read_bytes(entry)
         if dtype == dtypes.string:
             return self._strings(raw, entry, shape)
         self._check(entry, crc32c(raw))  # type: ignore[arg-type]  # an array is bytes, too
         if raw.nbytes != dtype.size * math.prod(shape):
-            raise errors.DataLossError(
-                None, None, f"Invalid size in bundle entry: {raw.nbytes} bytes for {dtype.name} {list(shape)}"
+            raise errors.DataLossError.of(
+                f"Invalid size in bundle entry: {raw.nbytes} bytes for {dtype.name} {list(shape)}"
             )
         array: Array = raw.view(dtype.as_numpy_dtype).reshape(shape)
         return array.byteswap() if self._swap else array
@@ -175,7 +173,7 @@ class BundleReader:
         file, size = self._shard(entry.shard_id)
         with reported(file.name):
             if entry.offset < 0 or not 0 <= entry.size <= size - entry.offset:
-                raise errors.OutOfRangeError(None, None, f"{file.name}: read less bytes than requested")
+                raise errors.OutOfRangeError.of(f"{file.name}: read less bytes than requested")
             raw = np.empty(entry.size, np.uint8)
             file.seek(entry.offset)
             file.readinto(raw.data)  # type: ignore[attr-defined]  # BinaryIO lacks what all files have
@@ -208,12 +206,12 @@ class BundleReader:
                 length, position = get_varint(data, position)
                 lengths.append(length)
         except ValueError:
-            raise errors.DataLossError(None, None, "Invalid string lengths in bundle entry") from None
+            raise errors.DataLossError.of("Invalid string lengths in bundle entry") from None
         order = ">u4" if self._swap else "<u4"
         crc, checksum = crc32c(np.array(lengths, order).tobytes()), data[position : position + 4]
         if unmask(int.from_bytes(checksum, "big" if self._swap else "little")) != crc:
-            raise errors.DataLossError(
-                None, None, f"The length checksum does not match: expected {crc} for {len(lengths)} strings"
+            raise errors.DataLossError.of(
+                f"The length checksum does not match: expected {crc} for {len(lengths)} strings"
             )
         position += 4
         self._check(entry, crc32c(data[position:], crc32c(checksum, crc)))
@@ -225,9 +223,7 @@ class BundleReader:
 
     def _check(self, entry: Any, crc: int) -> None:
         if unmask(entry.crc32c) != crc:
-            raise errors.DataLossError(
-                None,
-                None,
+            raise errors.DataLossError.of(
                 f"TensorBundle at {self._prefix} shard {entry.shard_id} ({entry.size} bytes): Checksum does not "
                 f"match: stored {unmask(entry.crc32c):08x} vs. calculated on the restored bytes {crc:08x}",
             )
@@ -239,10 +235,10 @@ def _saved(entry: Any) -> SavedTensor:
 
 def _parsed(kind: type[Any], key: bytes, value: bytes | None, path: str) -> Any:
     if value is None:
-        raise errors.DataLossError(None, None, f"Unable to read file ({path}). It has no header entry.")
+        raise errors.DataLossError.of(f"Unable to read file ({path}). It has no header entry.")
     try:
         return kind.FromString(value)
     except DecodeError:
-        raise errors.DataLossError(
-            None, None, f"Unable to read file ({path}). Entry for key {key.decode(errors='replace')} not parseable."
+        raise errors.DataLossError.of(
+            f"Unable to read file ({path}). Entry for key {key.decode(errors='replace')} not parseable."
         ) from None

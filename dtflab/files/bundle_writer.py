@@ -181,4 +181,4 @@ def _merge_entry(entries: dict[bytes, BundleEntryProto], key: bytes, entry: Bund
 
 
 def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
+    return errors.InvalidArgumentError.of(message)

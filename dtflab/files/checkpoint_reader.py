@@ -54,7 +54,7 @@ class CheckpointReader:
         """The value of a tensor, its parts put together; NotFoundError if it is not there."""
         name = _text(tensor_str)
         if not self.has_tensor(name):
-            raise errors.NotFoundError(None, None, f"Key {name} not found in checkpoint")
+            raise errors.NotFoundError.of(f"Key {name} not found in checkpoint")
         value = self._reader.read(name)
         return value if value.ndim else value[()]
 

@@ -64,15 +64,15 @@ def _note(meta: Any, name: str, shape: tuple[int, ...], block: TensorSlice, arra
     """Enter a slice of a tensor, which must agree with those before."""
     dtype = dtypes.as_dtype(array.dtype)
     if dtype not in _DTYPES:
-        raise errors.UnimplementedError(
-            None, None, f"Saving data type {dtype.name} not yet supported; the V2 format has it (write_version=V2)"
+        raise errors.UnimplementedError.of(
+            f"Saving data type {dtype.name} not yet supported; the V2 format has it (write_version=V2)"
         )
     described = SavedSliceMeta(name=name)
     described.shape.CopyFrom(TensorShape(shape).as_proto())
     described.type = dtype.as_datatype_enum  # type: ignore[assignment]  # an enum field takes any number
     if meta.name and (meta.shape, meta.type) != (described.shape, described.type):
-        raise errors.InternalError(
-            None, None, f"Mismatching shapes or types of the slices of {name}: {list(shape)} {dtype.name}"
+        raise errors.InternalError.of(
+            f"Mismatching shapes or types of the slices of {name}: {list(shape)} {dtype.name}"
         )
     described.slice.extend([*meta.slice, block.to_proto()])
     meta.CopyFrom(described)
@@ -97,9 +97,7 @@ class V1Reader:
         self._tables: list[Table] = []
         paths = glob(local(file_pattern))
         if not paths:
-            raise errors.NotFoundError(
-                None,
-                None,
+            raise errors.NotFoundError.of(
                 f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {file_pattern}",
             )
         with contextlib.ExitStack() as stack:
@@ -148,8 +146,8 @@ class V1Reader:
         values = listed_values(record.data.data, saved.dtype)
         shape = block.shape_in(saved.shape)
         if values.size != math.prod(shape):
-            raise errors.DataLossError(
-                None, None, f"{self.file_pattern}: {values.size} elements of {name} where {list(shape)} were saved"
+            raise errors.DataLossError.of(
+                f"{self.file_pattern}: {values.size} elements of {name} where {list(shape)} were saved"
             )
         return values.reshape(shape)
 
@@ -159,9 +157,7 @@ def _open_table(path: str, stack: contextlib.ExitStack) -> Table:
         with reported(path):
             return Table(stack.enter_context(open(path, "rb")))
     except errors.OpError as error:
-        raise errors.DataLossError(
-            None,
-            None,
+        raise errors.DataLossError.of(
             f"Unable to open table file {path}: {error.message}: perhaps your file is in a different file format and "
             "you need to use a different restore operator?",
         ) from None
@@ -173,6 +169,6 @@ def _parsed(data: bytes | None, path: str) -> Any:
             return SavedTensorSlices.FromString(data)
     except DecodeError:
         pass  # said below
-    raise errors.DataLossError(
-        None, None, f"Failed to find the saved tensor slices at the beginning of the checkpoint file: {path}"
+    raise errors.DataLossError.of(
+        f"Failed to find the saved tensor slices at the beginning of the checkpoint file: {path}"
     )

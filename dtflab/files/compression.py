@@ -32,7 +32,7 @@ def _inflate(stream: Any, data: bytes) -> bytes:
     except zlib.error as error:
         what = re.match(r"Error (-\d+) [^:]*: (.*)", str(error))
         said = f"{what[1]}: {what[2]}" if what else str(error)
-        raise errors.DataLossError(None, None, f"inflate() failed with error {said}") from None
+        raise errors.DataLossError.of(f"inflate() failed with error {said}") from None
     return inflated
 
 

@@ -37,7 +37,7 @@ class GFile:
         """`mode` is r, w, a, r+, w+ or a+, with a b where bytes are read instead of text; else InvalidArgumentError."""
         plain = mode.replace("b", "")
         if plain not in _MODES:
-            raise errors.InvalidArgumentError(None, None, "mode is not 'r' or 'w' or 'a' or 'r+' or 'w+' or 'a+'")
+            raise errors.InvalidArgumentError.of("mode is not 'r' or 'w' or 'a' or 'r+' or 'w+' or 'a+'")
         self._name = name
         self._mode = mode
         self._may_read = plain not in ("w", "a")
@@ -56,7 +56,7 @@ class GFile:
     def _reading(self) -> BinaryIO:
         if self._reader is None:
             if not self._may_read:
-                raise errors.PermissionDeniedError(None, None, "File isn't open for reading")
+                raise errors.PermissionDeniedError.of("File isn't open for reading")
             with reported(self._name):
                 self._reader = open(local(self._name), "rb")  # noqa: SIM115 - `close` closes it
         return self._reader
@@ -64,7 +64,7 @@ class GFile:
     def _writing(self) -> BinaryIO:
         if self._writer is None:
             if not self._may_write:
-                raise errors.PermissionDeniedError(None, None, "File isn't open for writing")
+                raise errors.PermissionDeniedError.of("File isn't open for writing")
             with reported(self._name):
                 self._writer = open(local(self._name), "ab" if "a" in self._mode else "wb")  # noqa: SIM115
         return self._writer
@@ -80,7 +80,7 @@ class GFile:
         """The next `n` bytes, or all that are left if `n` is -1; as text unless the mode has a b."""
         file = self._reading()
         if n < -1:
-            raise errors.InvalidArgumentError(None, None, f"Can't read a negative number of bytes: {n}")
+            raise errors.InvalidArgumentError.of(f"Can't read a negative number of bytes: {n}")
         return self._text(file.read(n))
 
     def readline(self) -> Any:
@@ -106,14 +106,12 @@ class GFile:
         if offset is not None and position is not None:
             raise TypeError("seek(): offset and position may not be set simultaneously.")
         if whence not in (0, 1, 2):
-            raise errors.InvalidArgumentError(
-                None, None, f"Invalid whence argument: {whence}. Valid values are 0, 1, or 2."
-            )
+            raise errors.InvalidArgumentError.of(f"Invalid whence argument: {whence}. Valid values are 0, 1, or 2.")
         target = (position if offset is None else offset) + (0, file.tell(), self.size())[whence]  # type: ignore[operator]
         if target < 0:
-            raise errors.InvalidArgumentError(None, None, f"Seeking to a negative position: {target}")
+            raise errors.InvalidArgumentError.of(f"Seeking to a negative position: {target}")
         if target > self.size():
-            raise errors.OutOfRangeError(None, None, "reached end of file")
+            raise errors.OutOfRangeError.of("reached end of file")
         file.seek(target)
 
     def seekable(self) -> bool:
@@ -185,7 +183,7 @@ def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
     _check_free(dst, overwrite)
     stat(src)
     if isdir(src):
-        raise errors.InvalidArgumentError(None, None, f"{src}; a folder can't be copied, only the files in it")
+        raise errors.InvalidArgumentError.of(f"{src}; a folder can't be copied, only the files in it")
     with reported(dst):
         shutil.copyfile(local(src), local(dst))
 
@@ -199,7 +197,7 @@ def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
 
 def _check_free(path: Any, overwrite: bool) -> None:
     if not overwrite and exists(path):
-        raise errors.AlreadyExistsError(None, None, "file already exists")
+        raise errors.AlreadyExistsError.of("file already exists")
 
 
 def glob(pattern: str | Iterable[str]) -> list[str]:
@@ -218,7 +216,7 @@ def isdir(path: Any) -> bool:
 def listdir(path: Any) -> list[str]:
     """The names in a folder, in no order; NotFoundError if there is no such folder."""
     if not isdir(path):
-        raise errors.NotFoundError(None, None, f"Could not find directory {path}")
+        raise errors.NotFoundError.of(f"Could not find directory {path}")
     with reported(path):
         return os.listdir(local(path))
 
@@ -237,14 +235,14 @@ def makedirs(path: Any) -> None:
         done += part + "/"
         if not isdir(done):
             if exists(done[:-1]):
-                raise errors.FailedPreconditionError(None, None, f"{done[:-1]} is not a directory")
+                raise errors.FailedPreconditionError.of(f"{done[:-1]} is not a directory")
             mkdir(done[:-1])
 
 
 def rmtree(path: Any) -> None:
     """Delete a folder with all in it, or a file; NotFoundError if there is none."""
     if not exists(path):
-        raise errors.NotFoundError(None, None, f"{path} not found")
+        raise errors.NotFoundError.of(f"{path} not found")
     if not isdir(path):
         return remove(path)
     with reported(path):

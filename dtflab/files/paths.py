@@ -46,9 +46,7 @@ def local(path: Any) -> str:
     if not separator or not scheme.isalnum():
         return name
     if scheme != "file":
-        raise errors.UnimplementedError(
-            None,
-            None,
+        raise errors.UnimplementedError.of(
             f"File system scheme '{scheme}' not implemented (file: '{name}'); dtflab has local files only, "
             "with or without 'file://'.",
         )
@@ -62,4 +60,4 @@ def reported(path: Any) -> Iterator[None]:
         yield
     except OSError as error:
         kind = _CLASS_OF_ERRNO.get(error.errno or 0, errors.UnknownError)
-        raise kind(None, None, f"{path}; {os.strerror(error.errno) if error.errno else error}") from None
+        raise kind.of(f"{path}; {os.strerror(error.errno) if error.errno else error}") from None

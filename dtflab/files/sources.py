@@ -104,7 +104,7 @@ class FixedLengthRecords(Source):
         file = self._open()
         self._file = InflatingFile(file, WINDOW_BITS[encoding]) if encoding in WINDOW_BITS else file
         if len(self._file.read(header)) < header:
-            raise errors.OutOfRangeError(None, None, "reached end of file")
+            raise errors.OutOfRangeError.of("reached end of file")
         self._footer = footer
         self._ahead = b""  # read, and not yet passed
 

@@ -177,8 +177,8 @@ class Table:
         if masked_crc32c(body[: size + 1]) != crc:
             raise _lost("block checksum mismatch")
         if compression != _PLAIN:
-            raise errors.UnimplementedError(
-                None, None, "A compressed block (TensorFlow writes none into checkpoints) can't be read here."
+            raise errors.UnimplementedError.of(
+                "A compressed block (TensorFlow writes none into checkpoints) can't be read here."
             )
         return body[:size]
 
@@ -215,7 +215,7 @@ def _handle(data: bytes, position: int) -> tuple[tuple[int, int], int]:
 
 
 def _lost(message: str) -> errors.DataLossError:
-    return errors.DataLossError(None, None, message)
+    return errors.DataLossError.of(message)
 
 
 def write_table(file: BinaryIO, items: Iterable[tuple[bytes, bytes]]) -> None:

@@ -56,14 +56,10 @@ class TensorSlice(tuple[Extent, ...]):
     def shape_in(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape of the block, of a tensor of `shape`. InternalError, as TensorFlow's, if it is not inside."""
         if len(self) != len(shape):
-            raise errors.InternalError(
-                None, None, f"Mismatching ranks: shape = {_brackets(shape)}, slice = {self.text()}"
-            )
+            raise errors.InternalError.of(f"Mismatching ranks: shape = {_brackets(shape)}, slice = {self.text()}")
         for axis, (extent, size) in enumerate(zip(self, shape, strict=True)):
             if extent is not None and sum(extent) > size:
-                raise errors.InternalError(
-                    None,
-                    None,
+                raise errors.InternalError.of(
                     f"Extent in dimension {axis} out of bounds: shape = {_brackets(shape)}, slice = {self.text()}",
                 )
         return tuple(size if extent is None else extent[1] for extent, size in zip(self, shape, strict=True))
@@ -140,8 +136,8 @@ class SavedTensor(NamedTuple):
             if min(dims, default=0) < 0 or shape.unknown_rank or not found.is_numpy_compatible:
                 raise ValueError
         except (TypeError, ValueError):
-            raise errors.DataLossError(
-                None, None, f"A tensor of dtype number {dtype} and shape {_brackets(dims)} can't have been saved"
+            raise errors.DataLossError.of(
+                f"A tensor of dtype number {dtype} and shape {_brackets(dims)} can't have been saved"
             ) from None
         return cls(found, dims, [TensorSlice.from_proto(proto) for proto in slices])
 
@@ -167,7 +163,7 @@ def assemble(
 
 
 def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
+    return errors.InvalidArgumentError.of(message)
 
 
 def _brackets(shape: Sequence[int]) -> str:

@@ -134,7 +134,7 @@ class TFRecordWriter:
 
     def _opened(self) -> BinaryIO:
         if self._file is None:
-            raise errors.FailedPreconditionError(None, None, "Writer is closed.")
+            raise errors.FailedPreconditionError.of("Writer is closed.")
         return self._file
 
     def flush(self) -> None:
@@ -194,15 +194,13 @@ class RecordReader:
         length, check = _HEADER.unpack(header)
         if mask(crc32c(header[:8])) != check:
             hint = " (Is this even a TFRecord file?)" if offset == 0 else ""
-            raise errors.DataLossError(None, None, f"corrupted record at {offset}{hint}")
+            raise errors.DataLossError.of(f"corrupted record at {offset}{hint}")
         rest = read(length + 4)
         if len(rest) < length + 4:
-            raise errors.DataLossError(
-                None, None, f"truncated record at {offset}' failed with Read less bytes than requested"
-            )
+            raise errors.DataLossError.of(f"truncated record at {offset}' failed with Read less bytes than requested")
         data: bytes = rest[:-4]
         if mask(crc32c(data)) != _FOOTER.unpack(rest[-4:])[0]:
-            raise errors.DataLossError(None, None, f"corrupted record at {offset + 12}")
+            raise errors.DataLossError.of(f"corrupted record at {offset + 12}")
         self.offset = offset + length + 16
         return data
 

@@ -138,7 +138,7 @@ def _converted(dtype: dtypes.DType, value: Any) -> Any:
         try:
             return as_array(value, dtype)
         except (TypeError, ValueError) as error:
-            raise errors.InternalError(None, None, f"Unsupported object type {type(value).__name__}: {error}") from None
+            raise errors.InternalError.of(f"Unsupported object type {type(value).__name__}: {error}") from None
     # Numbers as NumPy casts them: 2.7 is 2 for an integer, a complex number its real part.
     array = np.asarray(value).astype(wanted) if _is_number(wanted) else np.array(value, wanted)
     return array if array.ndim or array.dtype == object else array[()]  # NumPy's scalars are faster

@@ -109,8 +109,8 @@ class Library:
         name = definition.signature.name
         known = self._definitions.setdefault(name, definition)
         if known is not definition and _bytes(known) != _bytes(definition):
-            raise errors.InvalidArgumentError(
-                None, None, f"Cannot add function '{name}' because a different function with the same name exists."
+            raise errors.InvalidArgumentError.of(
+                f"Cannot add function '{name}' because a different function with the same name exists."
             )
 
     def merge(self, other: Library) -> None:
@@ -218,7 +218,7 @@ def _flat(arguments: Iterable[Any], values: Mapping[str, Any]) -> list[NamedType
             try:
                 types = op_registry.repeated(one, values[arg.number_attr].i) if arg.number_attr else [one]
             except ValueError as error:
-                raise errors.InvalidArgumentError(None, None, f"{error}; argument {arg.name} of a function") from None
+                raise errors.InvalidArgumentError.of(f"{error}; argument {arg.name} of a function") from None
         single = not (arg.type_list_attr or arg.number_attr)
         found += [(arg.name if single else f"{arg.name}_{i}", DType(t)) for i, t in enumerate(types)]
     return found
@@ -244,7 +244,7 @@ class _Reader:
             body = [node.replace(inputs=[self._edge(edge) for edge in node.inputs]) for node in nodes]
             ends = [self._result(i, *result) for i, result in enumerate(results)]
         except errors.OpError as error:
-            raise type(error)(None, None, f"{error.message}, in function {name}") from None
+            raise type(error).of(f"{error.message}, in function {name}") from None
         attrs = {key: attr_value.read(value) for key, value in definition.attr.items()}
         controls = list(definition.control_ret.values())
         everything = [*self._argument_nodes(), *body, *ends]
@@ -317,7 +317,7 @@ class _Reader:
 
 
 def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
+    return errors.InvalidArgumentError.of(message)
 
 
 # -- Function → message ---------------------------------------------------------------------------------------

@@ -30,8 +30,8 @@ class FunctionAttr:
     def function(self) -> Function:
         """The function; NotFoundError if the graph that this was read from does not define it."""
         if self.library is None or self.name not in self.library:
-            raise errors.NotFoundError(
-                None, None, f"Function {self.name} is not defined: the library of the GraphDef does not have it."
+            raise errors.NotFoundError.of(
+                f"Function {self.name} is not defined: the library of the GraphDef does not have it."
             )
         return self.library.function(self.name, self.attrs)
 

@@ -155,7 +155,7 @@ def _read_inputs(message: NodeDef) -> tuple[list[Edge], list[str]]:
 
 
 def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
+    return errors.InvalidArgumentError.of(message)
 
 
 def _signature(op_def: OpDef) -> str:

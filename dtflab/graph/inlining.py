@@ -89,17 +89,17 @@ class _Call:
         try:
             function = called.function
         except errors.OpError as error:
-            raise type(error)(None, None, f"{error.message}\n\t [[{{{{node {self.node.name}}}}}]]") from None
+            raise type(error).of(f"{error.message}\n\t [[{{{{node {self.node.name}}}}}]]") from None
         if function.name in self.stack:
-            raise errors.InvalidArgumentError(
-                None, None, f"Function {function.name} calls itself ({' → '.join([*self.stack, function.name])}), "
+            raise errors.InvalidArgumentError.of(
+                f"Function {function.name} calls itself ({' → '.join([*self.stack, function.name])}), "
                 f"which dtflab can't do: use a loop.\n\t [[{{{{node {self.node.name}}}}}]]"
-            )  # fmt: skip
+            )
         if len(arguments) != len(function.arguments):
-            raise errors.InvalidArgumentError(
-                None, None, f"Function {function.name} takes {len(function.arguments)} arguments, but node "
+            raise errors.InvalidArgumentError.of(
+                f"Function {function.name} takes {len(function.arguments)} arguments, but node "
                 f"{{{{node {self.node.name}}}}} gives {len(arguments)}."
-            )  # fmt: skip
+            )
         prefix = f"{self.node.name}/{label}" if label else self.node.name
         return _Body(self, function, prefix, arguments, pivot)
 
@@ -226,8 +226,8 @@ def _while(call: _Call) -> None:
     frame = {"frame_name": node.name.encode(), "parallel_iterations": node.attrs["parallel_iterations"]}
     varying = [i for i, dtype in enumerate(types) if dtype != dtypes.resource]
     if not varying:
-        raise errors.InvalidArgumentError(
-            None, None, f"{{{{node {node.name}}}}} is a loop without a variable that could end it."
+        raise errors.InvalidArgumentError.of(
+            f"{{{{node {node.name}}}}} is a loop without a variable that could end it."
         )
     enters = [
         call.make(f"enter_{i}", "Enter", [edge], node.controls, T=types[i], is_constant=i not in varying, **frame)

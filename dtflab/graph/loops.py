@@ -55,9 +55,7 @@ def frames_of(nodes: Sequence[Node]) -> dict[str, Frames]:
 
 def _different_frames(node: str, frames: Frames, source: str, others: Frames) -> errors.OpError:
     here, there = ((loops[-1].decode() if loops else "") for loops in (frames, others))
-    return errors.InvalidArgumentError(
-        None,
-        None,
+    return errors.InvalidArgumentError.of(
         f"{{{{node {node}}}}} has inputs from different frames. It is in frame '{here}', the input "
         f"{{{{node {source}}}}} is in frame '{there}'. Values come into a loop by Enter and leave it by Exit; a "
         f"constant of the body needs a control input from the body.\n\t [[{{{{node {node}}}}}]]",
@@ -98,5 +96,5 @@ def topological(nodes: Sequence[Node], mapped: Container[Edge] = ()) -> list[Nod
     if len(order) < len(nodes):
         stuck = [nodes[i].name for i, count in enumerate(waiting) if count][:5]
         text = f"{len(nodes) - len(order)} nodes in a cycle, among them {', '.join(stuck)}"
-        raise errors.InvalidArgumentError(None, None, text)
+        raise errors.InvalidArgumentError.of(text)
     return order

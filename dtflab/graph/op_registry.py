@@ -231,9 +231,7 @@ def get(name: str) -> type[Op]:
     except KeyError:
         from dtflab.base import errors
 
-        raise errors.NotFoundError(
-            None,
-            None,
+        raise errors.NotFoundError.of(
             f"Op type not registered '{name}' in dtflab. It is a TensorFlow op that dtflab does not have yet, "
             "or a misspelt name; dtflab.graph.op_registry.names() lists those that exist.",
         ) from None

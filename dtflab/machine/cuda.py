@@ -172,9 +172,7 @@ class CardMemory(DeviceMemory):
             with self.compute:
                 cupy.empty(nbytes, np.uint8)
         except cupy.cuda.memory.OutOfMemoryError:
-            raise errors.ResourceExhaustedError(
-                None,
-                None,
+            raise errors.ResourceExhaustedError.of(
                 f"failed to allocate {human_bytes(nbytes)} ({nbytes} bytes) on {self.device_name}: other programs have "
                 "it. End them, or start all with a smaller per_process_gpu_memory_fraction, or with allow_growth.",
             ) from None
@@ -353,14 +351,10 @@ class _Errors:
         device = self._device
         cuda = device.cupy.cuda
         if isinstance(error, cuda.memory.OutOfMemoryError):
-            raise errors.ResourceExhaustedError(
-                None, None, f"OOM on {device.name}: {error}\n{device.memory.usage()}"
-            ) from error
+            raise errors.ResourceExhaustedError.of(f"OOM on {device.name}: {error}\n{device.memory.usage()}") from error
         if isinstance(error, cuda.runtime.CUDARuntimeError | cuda.driver.CUDADriverError):
             since = ", ".join(device._launched)
-            raise errors.InternalError(
-                None,
-                None,
+            raise errors.InternalError.of(
                 f"CUDA failed on {device.name}: {error}. Kernels run while the program goes on, so that it may be the "
                 f"fault of any since the host last waited: {since}. A traced step, or CUDA_LAUNCH_BLOCKING=1 in the "
                 "environment, waits for each.",

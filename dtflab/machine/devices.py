@@ -48,9 +48,7 @@ class Device:
             given = (node, xp, self.intra_op.shard) if op.shards and xp is np else (node, xp)
             kernel = self.wrapped(op.bind(*given), node)
         except NotImplementedError as error:
-            raise errors.UnimplementedError(
-                None, None, f"{error}\n\t [[{{{{node {node.name}}}}}]] on {self.name}"
-            ) from None
+            raise errors.UnimplementedError.of(f"{error}\n\t [[{{{{node {node.name}}}}}]] on {self.name}") from None
         if op.into is not None and self.xp is np:
             kernel = forwarding(self.wrapped(op.into(*given), node), kernel, len(node.inputs))
         return on_one_thread(kernel) if op.blas else kernel

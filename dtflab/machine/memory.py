@@ -201,7 +201,7 @@ class DeviceMemory:
             self._others() if full.refused else "",
             self.usage() if self._buffers else "",
         ]
-        error = errors.ResourceExhaustedError(None, None, "\n".join(filter(None, lines)))
+        error = errors.ResourceExhaustedError.of("\n".join(filter(None, lines)))
         error.report = full.report
         return error
 

@@ -172,10 +172,10 @@ class _OfTheProcess:
         with self._lock:
             before, pool = self._named.setdefault(name, (asked, Pool(clock, f"{name} inter-op", limit=threads)))
         if before != asked:
-            raise errors.InvalidArgumentError(
-                None, None, f"Pool {name} configured previously with num_threads={before}; cannot re-configure with "
+            raise errors.InvalidArgumentError.of(
+                f"Pool {name} configured previously with num_threads={before}; cannot re-configure with "
                 f"num_threads={asked}",
-            )  # fmt: skip
+            )
         return pool
 
 
@@ -219,10 +219,10 @@ class SessionPools:
         """The number of the pool for a step; -1 if all its kernels run on the thread that calls `session.run`."""
         number: int = options.inter_op_thread_pool if options is not None else 0
         if not -1 <= number < len(self.pools):
-            raise errors.InvalidArgumentError(
-                None, None, f"Invalid inter_op_thread_pool: {number} (the session has {len(self.pools)}; -1 is the "
+            raise errors.InvalidArgumentError.of(
+                f"Invalid inter_op_thread_pool: {number} (the session has {len(self.pools)}; -1 is the "
                 "thread that calls session.run)",
-            )  # fmt: skip
+            )
         return -1 if self._on_callers_thread else number
 
     def close(self) -> None:

@@ -51,4 +51,4 @@ def listed(text: str, count: int) -> list[int]:
 
 
 def _refused(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
+    return errors.InvalidArgumentError.of(message)

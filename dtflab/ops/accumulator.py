@@ -55,7 +55,7 @@ class _AccumulatorOp(Op):
             name = name_for(ctx, node.name, container, shared_name, Accumulator)
             found = ctx.resources.lookup_or_create(container, name, Accumulator, lambda: cls.kind(name, *declared))
             if not isinstance(found, cls.kind):
-                raise errors.InternalError(None, None, f"An accumulator {name} is wanted, but {name} is {found!r}")
+                raise errors.InternalError.of(f"An accumulator {name} is wanted, but {name} is {found!r}")
             return ResourceHandle(ctx.device, container, name, ACCUMULATOR_TYPE)
 
         return find

@@ -150,7 +150,7 @@ def _finish(served: list[tuple[Take, Any]]) -> None:
 
 
 def _cancelled() -> errors.CancelledError:
-    return errors.CancelledError(None, None, "TakeGrad operation was cancelled")
+    return errors.CancelledError.of("TakeGrad operation was cancelled")
 
 
 class DenseAccumulator(Accumulator):

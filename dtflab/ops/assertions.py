@@ -52,7 +52,7 @@ def _compare(
         holds = reduce_all(condition(x, y))
         known = constant_value(x), constant_value(y)
         if known[0] is not None and known[1] is not None and not np.all(static(*known)):
-            raise errors.InvalidArgumentError(None, None, "\n".join(map(_shown, data)))
+            raise errors.InvalidArgumentError.of("\n".join(map(_shown, data)))
         return Assert(holds, data, summarize=summarize)
 
 

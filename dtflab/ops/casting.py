@@ -46,7 +46,7 @@ class Cast(Op):
         source, target = node["SrcT"], node["DstT"]
         if dtypes.string in (source, target) and source != target:
             message = f"Cast {dtype_text(source)} to {dtype_text(target)} is not supported"
-            raise errors.UnimplementedError(None, None, message)
+            raise errors.UnimplementedError.of(message)
         if source == target:
             return lambda x: x
         dtype = target.as_numpy_dtype

@@ -136,7 +136,7 @@ class MutexLock(Op):
 
             def give_up(why):
                 if mutex.forget(entered):
-                    done(None, errors.CancelledError(None, None, "Lock acquisition cancelled."))
+                    done(None, errors.CancelledError.of("Lock acquisition cancelled."))
 
             mutex.lock(entered)
             forget.append(ctx.on_cancel(give_up))

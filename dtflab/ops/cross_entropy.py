@@ -55,9 +55,7 @@ def _along(logits: Any, op_type: str, axis: Any, name: str | None) -> Tensor:
         return apply_op(op_type, name, logits=logits)
     value = constant_value(axis) if isinstance(axis, Tensor) else axis
     if value is not None and shape.ndims is not None and not -shape.ndims <= value < shape.ndims:
-        raise errors.InvalidArgumentError(
-            None,
-            None,
+        raise errors.InvalidArgumentError.of(
             f"`dim` must be in the range [{-shape.ndims}, {shape.ndims}) where {shape.ndims} is the number "
             f"of dimensions in the input. Received: dim={value}",
         )

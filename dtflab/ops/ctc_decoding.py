@@ -38,13 +38,12 @@ def _check(inputs: Any, lengths: Any) -> None:
         raise invalid("sequence_length is not a vector")
     max_time, batch, _ = inputs.shape
     if len(lengths) != batch:
-        raise errors.FailedPreconditionError(
-            None, None,
+        raise errors.FailedPreconditionError.of(
             f"len(sequence_length) != batch_size.  len(sequence_length):  {len(lengths)} batch_size: {batch}",
-        )  # fmt: skip
+        )
     for b, length in enumerate(lengths.tolist()):
         if length > max_time:
-            raise errors.FailedPreconditionError(None, None, f"sequence_length({b}) <= {max_time}")
+            raise errors.FailedPreconditionError.of(f"sequence_length({b}) <= {max_time}")
 
 
 def _shapes(op: Any, paths: int) -> list[TensorShape]:

@@ -117,7 +117,7 @@ def _padded(values: Sequence[Any], shape: list[int], padding: Any, component: in
     largest = [max(sizes) for sizes in zip(*(value.shape for value in values), strict=True)]
     sizes = [most if size < 0 else size for size, most in zip(shape, largest, strict=True)]
     if any(most > size for most, size in zip(largest, sizes, strict=True)):
-        raise errors.DataLossError(None, None, "Attempted to pad to a smaller size than the input element.")
+        raise errors.DataLossError.of("Attempted to pad to a smaller size than the input element.")
     out: Any = np.full((len(values), *sizes), padding.item() if padding.dtype == object else padding, values[0].dtype)
     for i, value in enumerate(values):
         out[(i, *map(slice, value.shape))] = value if value.ndim else value.item()

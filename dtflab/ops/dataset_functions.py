@@ -55,7 +55,7 @@ class Captured:
             made = f" made in {line}" if line else ""
             return f"[[{{{{function_node {self._function.name}}}}}{{{{node {match[1]}}}}}]]{made}"
 
-        return type(error)(None, None, _NODE.sub(inside, error.message))
+        return type(error).of(_NODE.sub(inside, error.message))
 
 
 _NODE = re.compile(r"\[\[\{\{node ([^}]+)\}\}\]\](?: on \S+)?")

@@ -320,7 +320,7 @@ class _Filling(Serial):
 class CacheDataset(DatasetOp):
     def make(node, source, filename):
         if filename.item():
-            raise errors.UnimplementedError(
-                None, None, "dtflab caches elements in memory only: call cache() without a file name."
+            raise errors.UnimplementedError.of(
+                "dtflab caches elements in memory only: call cache() without a file name."
             )
         return Cache(source)

@@ -82,7 +82,7 @@ class RealDiv(Op):
 
     def bind(node, xp):
         if node["T"].is_integer:
-            raise errors.NotFoundError(None, None, f"RealDiv has no kernel for {dtype_text(node['T'])}: cast first.")
+            raise errors.NotFoundError.of(f"RealDiv has no kernel for {dtype_text(node['T'])}: cast first.")
         return xp.divide if node["T"].is_complex else operator.truediv  # which is faster with scalars
 
     into = into("divide")

@@ -129,7 +129,7 @@ def _check_attrs(node: Any) -> None:
     ratios = node["pooling_ratio"]
     if ratios[0] != 1 or ratios[3] != 1:
         text = "Fractional pooling is not yet supported on the batch nor channel dimension."
-        raise UnimplementedError(None, None, text)
+        raise UnimplementedError.of(text)
     if not node["deterministic"] and (node["seed"] or node["seed2"]):
         raise invalid("Both seed and seed2 should be 0 if deterministic is false.")
 

@@ -49,7 +49,7 @@ def _fused_steps(node: Any, xp: Any) -> list[Callable[[Any], Any]]:
 def unknown(node: Any) -> errors.OpError:
     """The error of a fusion that has a part which is not known here."""
     text = ", ".join(name.decode() for name in node["fused_ops"])
-    return errors.UnimplementedError(None, None, f"Fusion is not implemented: [{text}]")
+    return errors.UnimplementedError.of(f"Fusion is not implemented: [{text}]")
 
 
 def _nearly_erf(x: Any) -> Any:

@@ -146,7 +146,7 @@ class FusedBatchNormEx(Op):
         normalize = batch_norm.bind_forward(node, xp)
         last = {b"Identity": lambda y: y, b"Relu": lambda y: xp.maximum(y, y.dtype.type(0))}
         if node["activation_mode"] not in last:
-            raise UnimplementedError(None, None, f"Fusion is not implemented: {node['activation_mode'].decode()}")
+            raise UnimplementedError.of(f"Fusion is not implemented: {node['activation_mode'].decode()}")
         activate = last[node["activation_mode"]]
 
         def kernel(x, scale, offset, mean, variance, *sides):

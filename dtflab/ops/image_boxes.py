@@ -65,7 +65,7 @@ def _check(xp: Any, boxes: Any, box_ind: Any, batch: int) -> None:
     if len(boxes) != len(box_ind):
         raise invalid("box_index has incompatible shape")
     if bool(((box_ind < 0) | (box_ind >= batch)).any()):
-        raise OutOfRangeError(None, None, "box_index has values outside [0, batch_size)")
+        raise OutOfRangeError.of("box_index has values outside [0, batch_size)")
     if not bool(xp.isfinite(boxes).all()):
         raise invalid("Boxes contains at least one element that is not finite")
 

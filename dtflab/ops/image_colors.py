@@ -134,7 +134,7 @@ def _check_channels(x: Any) -> None:
         raise invalid(f"input must be at least 1D{shape_text(x)}")
     if x.shape[-1] != 3:
         text = f"input must have 3 channels but input only has {x.shape[-1]} channels."
-        raise FailedPreconditionError(None, None, text)
+        raise FailedPreconditionError.of(text)
 
 
 @op(f"""RGBToHSV(images: T) -> (output: T)

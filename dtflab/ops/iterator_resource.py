@@ -47,11 +47,11 @@ class Request:
 
 
 def _cancelled() -> errors.CancelledError:
-    return errors.CancelledError(None, None, "GetNext was cancelled")
+    return errors.CancelledError.of("GetNext was cancelled")
 
 
 def _end() -> errors.OutOfRangeError:
-    return errors.OutOfRangeError(None, None, "End of sequence")
+    return errors.OutOfRangeError.of("End of sequence")
 
 
 class Iteration:
@@ -134,10 +134,10 @@ class IteratorResource:
     def next(self, ctx: Any, done: Done) -> None:
         """Tell `done` of the next element."""
         if self._iteration is None:
-            raise errors.FailedPreconditionError(
-                None, None, "GetNext() failed because the iterator has not been initialized. Ensure that you have run "
+            raise errors.FailedPreconditionError.of(
+                "GetNext() failed because the iterator has not been initialized. Ensure that you have run "
                 "the initializer operation for this iterator before getting the next element.",
-            )  # fmt: skip
+            )
         self._iteration.next(ctx, done)
 
     def close(self) -> None:

@@ -117,19 +117,19 @@ class StaticTable(Table):
 
     def find(self, keys: Any, default: Any) -> Any:
         if not self._filled:
-            raise errors.FailedPreconditionError(None, None, "Table not initialized.")
+            raise errors.FailedPreconditionError.of("Table not initialized.")
         return super().find(keys, default)
 
     def export(self) -> tuple[Any, Any]:
         if not self._filled:
-            raise errors.AbortedError(None, None, "HashTable is not initialized.")
+            raise errors.AbortedError.of("HashTable is not initialized.")
         return super().export()
 
     def insert(self, keys: Any, values: Any) -> None:
-        raise errors.UnimplementedError(None, None, "Insert not supported by InitializableLookupTable implementations")
+        raise errors.UnimplementedError.of("Insert not supported by InitializableLookupTable implementations")
 
     def remove(self, keys: Any) -> None:
-        raise errors.UnimplementedError(None, None, "Remove not supported by InitializableLookupTable implementations")
+        raise errors.UnimplementedError.of("Remove not supported by InitializableLookupTable implementations")
 
     def fill(self, keys: Any, values: Any) -> None:
         self.fill_once(self._pairs(keys, values))
@@ -188,7 +188,7 @@ class DenseTable(Table):
 
 
 def _failed(message: str) -> errors.FailedPreconditionError:
-    return errors.FailedPreconditionError(None, None, message)
+    return errors.FailedPreconditionError.of(message)
 
 
 def _shown(value: Any) -> str:

@@ -15,7 +15,7 @@ from dtflab.graph.node import Node
 
 def invalid(message: str) -> errors.InvalidArgumentError:
     """The error of a kernel that was given values it can't work with; the executor adds the node."""
-    return errors.InvalidArgumentError(None, None, message)
+    return errors.InvalidArgumentError.of(message)
 
 
 def shape_text(shape: Any) -> str:
@@ -53,12 +53,12 @@ def op_error(error: BaseException, node: Node, device: str) -> errors.OpError:
         named.report = error.report
         return named
     if isinstance(error, MemoryError):
-        return errors.ResourceExhaustedError(None, None, f"OOM when running {node.op}: {error}{where}")
+        return errors.ResourceExhaustedError.of(f"OOM when running {node.op}: {error}{where}")
     if isinstance(error, ValueError | TypeError):
-        return errors.InvalidArgumentError(None, None, f"{in_tensorflows_words(error)}{where}")
+        return errors.InvalidArgumentError.of(f"{in_tensorflows_words(error)}{where}")
     if not isinstance(error, Exception):  # SystemExit: a py_func on a thread of a pool can't end the program
-        return errors.UnknownError(None, None, f"{type(error).__name__}: {error}{where}")
-    return errors.InternalError(None, None, f"{type(error).__name__} in the kernel of {node.op}: {error}{where}")
+        return errors.UnknownError.of(f"{type(error).__name__}: {error}{where}")
+    return errors.InternalError.of(f"{type(error).__name__} in the kernel of {node.op}: {error}{where}")
 
 
 def renamed(new_name: str, new: Any, old_name: str, old: Any) -> Any:

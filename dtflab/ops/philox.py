@@ -174,7 +174,7 @@ class PhiloxStream:
         if 0 in shape:
             return np.empty(shape, target)
         if hi <= lo:
-            raise errors.InvalidArgumentError(None, None, f"Need minval < maxval, got {lo} >= {hi}")
+            raise errors.InvalidArgumentError.of(f"Need minval < maxval, got {lo} >= {hi}")
         wide = target.itemsize == 8
         unsigned = np.uint64 if wide else np.uint32
         start, span = unsigned(lo & int(np.iinfo(unsigned).max)), unsigned(hi - lo)

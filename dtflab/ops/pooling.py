@@ -45,7 +45,7 @@ def _axes_of(node: Any, sizes: Sequence[int], ksize: Sequence[int], strides: Seq
             text = ",".join(map(str, values))
             raise invalid(f"Sliding window {name} must be positive. The specified or inferred {name} is: {text}")
     if ksize[0] != 1 or strides[0] != 1:
-        raise UnimplementedError(None, None, "Pooling is not yet supported on the batch dimension.")
+        raise UnimplementedError.of("Pooling is not yet supported on the batch dimension.")
     explicit = windows.pairs(node.attrs.get("explicit_paddings") or [], len(sizes))
     dims = zip(sizes, ksize, strides, explicit)
     return [windows.axis(size, k, s, 1, node["padding"], pads) for size, k, s, pads in dims][1:]

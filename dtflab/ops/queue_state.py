@@ -58,7 +58,7 @@ class Attempt:
 
     def cancelled(self) -> errors.CancelledError:
         """The error of one who was sent away, or left."""
-        return errors.CancelledError(None, None, f"{self.verb} operation was cancelled")
+        return errors.CancelledError.of(f"{self.verb} operation was cancelled")
 
     def __str__(self) -> str:
         """What it waits to do."""
@@ -84,7 +84,7 @@ class Put(Attempt):
 
     def proceed(self, queue: QueueState) -> bool:
         if queue.closed:
-            self.error = errors.CancelledError(None, None, f"{queue} is closed.")
+            self.error = errors.CancelledError.of(f"{queue} is closed.")
             return True
         count = min(self._wants, queue.capacity - len(queue))
         if count > 0:
@@ -131,10 +131,9 @@ class Get(Attempt):
         if self.up_to and len(queue):
             self.count = len(queue)
             return
-        self.error = errors.OutOfRangeError(
-            None, None,
+        self.error = errors.OutOfRangeError.of(
             f"{queue} is closed and has insufficient elements (requested {wanted}, current size {there})",
-        )  # fmt: skip
+        )
 
 
 class Close(Attempt):
@@ -147,7 +146,7 @@ class Close(Attempt):
 
     def proceed(self, queue: QueueState) -> bool:
         if queue.closed:
-            self.error = errors.CancelledError(None, None, f"Queue '{queue.name}' is already closed.")
+            self.error = errors.CancelledError.of(f"Queue '{queue.name}' is already closed.")
         queue.closed = True
         return True
 

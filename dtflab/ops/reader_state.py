@@ -157,7 +157,7 @@ class Reader:
             if waits:
                 self._line.remove(request)
         if waits:
-            request.finish(None, errors.CancelledError(None, None, f"Read from {self} was cancelled"))
+            request.finish(None, errors.CancelledError.of(f"Read from {self} was cancelled"))
 
     # -- state ----------------------------------------------------------------------------------------------
 
@@ -192,7 +192,7 @@ class Reader:
     def serialize(self) -> bytes:
         """What `restore` takes; UnimplementedError for readers whose place in a file is not known."""
         if not self._serializes:
-            raise errors.UnimplementedError(None, None, "Reader SerializeState")
+            raise errors.UnimplementedError.of("Reader SerializeState")
         return self._state.SerializeToString(deterministic=True)
 
     def restore(self, text: bytes) -> None:
@@ -207,7 +207,7 @@ class Reader:
 
     def _parse(self, text: bytes, state: ReaderBaseState) -> None:
         if not self._serializes:
-            raise errors.UnimplementedError(None, None, "Reader RestoreState")
+            raise errors.UnimplementedError.of("Reader RestoreState")
         try:
             state.ParseFromString(text)
         except DecodeError:

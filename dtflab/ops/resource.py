@@ -49,8 +49,8 @@ def find(ctx: Any, handle: ResourceHandle) -> Cell:
     try:
         return ctx.resources.lookup(handle.container, handle.name, Cell)
     except errors.NotFoundError as error:
-        raise errors.NotFoundError(
-            None, None, f"{error.message} (Could not find resource: {handle.container}/{handle.name})"
+        raise errors.NotFoundError.of(
+            f"{error.message} (Could not find resource: {handle.container}/{handle.name})"
         ) from None
 
 
@@ -170,9 +170,7 @@ def _reader(dtype: DType) -> Callable[[Any, ResourceHandle], Any]:
             value = cell.read()
         except (errors.NotFoundError, errors.FailedPreconditionError) as error:
             status = error.message.removesuffix(f". {RUN_INITIALIZER}")
-            raise errors.FailedPreconditionError(
-                None,
-                None,
+            raise errors.FailedPreconditionError.of(
                 f"Could not find variable {handle.name}. This could mean that the variable has been deleted. "
                 "In TF1, it can also mean the variable is uninitialized. Debug info: "
                 f"container={handle.container}, status error message={status}. {RUN_INITIALIZER}",

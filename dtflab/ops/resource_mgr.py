@@ -78,7 +78,7 @@ def _close(resource: Any) -> None:
 
 def _lacks(container: str, name: str, kind: type) -> errors.NotFoundError:
     path = f"{container or DEFAULT_CONTAINER}/{name}/{kind.__name__}"
-    return errors.NotFoundError(None, None, f"Resource {path} does not exist.")
+    return errors.NotFoundError.of(f"Resource {path} does not exist.")
 
 
 _numbers = itertools.count()

@@ -112,7 +112,7 @@ class RestoreV2(_FileOp):
 def _restore(reader: BundleReader, name: str, block: str, dtype: DType) -> Any:
     saved = reader.find(name)
     if saved is None:
-        raise errors.NotFoundError(None, None, f"Key {name} not found in checkpoint")
+        raise errors.NotFoundError.of(f"Key {name} not found in checkpoint")
     if saved.dtype != dtype:
         raise invalid(
             f"tensor_name = {name}; expected dtype {dtype_text(dtype)} does not equal original dtype "
@@ -235,9 +235,7 @@ class RestoreSlice(_RestoreV1):
 def _restore_v1(reader: V1Reader, name: str, block: str, dtype: DType) -> Any:
     saved = reader.find(name)
     if saved is None:
-        raise errors.NotFoundError(
-            None, None, f'Tensor name "{name}" not found in checkpoint files {reader.file_pattern}'
-        )
+        raise errors.NotFoundError.of(f'Tensor name "{name}" not found in checkpoint files {reader.file_pattern}')
     if saved.dtype != dtype:
         raise invalid(
             f"Expected to restore a tensor of type {dtype_text(dtype)}, got a tensor of type "

@@ -102,7 +102,7 @@ def _called(function: Callable[..., Any], values: Sequence[Any]) -> list[Any]:
         lines = "".join(traceback.format_list(users))
         name = type(error).__name__
         kind = next((c for base, c in _CLASSES.items() if isinstance(error, base)), errors.UnknownError)
-        raise kind(None, None, f"{name}: {error}\nTraceback (most recent call last):\n{lines}{name}: {error}") from None
+        raise kind.of(f"{name}: {error}\nTraceback (most recent call last):\n{lines}{name}: {error}") from None
     if returned is None:
         return []
     return list(returned) if isinstance(returned, list | tuple) else [returned]
@@ -136,7 +136,7 @@ def _array(value: Any) -> Any:
         text[:] = [value] if isinstance(value, bytes) else flat  # NumPy cuts zeros off
         return text.reshape(array.shape)
     if array.dtype == object and not all(isinstance(item, bytes) for item in array.flat):
-        raise errors.InternalError(None, None, f"Unsupported object type {type(array.flat[0]).__name__}")
+        raise errors.InternalError.of(f"Unsupported object type {type(array.flat[0]).__name__}")
     if array is value or array.base is not None:
         array = array.copy()
     array.flags.writeable = False

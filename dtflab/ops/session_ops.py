@@ -74,9 +74,7 @@ def _find(ctx: Any, handle: Any) -> Any:
     try:
         return _kept(ctx)[name]
     except KeyError:
-        raise errors.InvalidArgumentError(
-            None, None, f"The tensor with handle '{name}' is not in the session store."
-        ) from None
+        raise errors.InvalidArgumentError.of(f"The tensor with handle '{name}' is not in the session store.") from None
 
 
 def _text(handle: Any) -> str:
@@ -185,8 +183,8 @@ def _handed_out(value: bytes, tensor: Tensor, session: Any) -> TensorHandle:
 
 def _fed(value: TensorHandle, tensor: Tensor) -> Any:
     if tensor.dtype.base_dtype != value._dtype:
-        raise errors.InvalidArgumentError(
-            None, None, f"Feed of {tensor.name}: expects {tensor.dtype.name} but {value._dtype.name} is provided"
+        raise errors.InvalidArgumentError.of(
+            f"Feed of {tensor.name}: expects {tensor.dtype.name} but {value._dtype.name} is provided"
         )
     return value.eval()
 

@@ -89,9 +89,7 @@ def _find(ctx: Any, handle: ResourceHandle) -> StackState:
     """The stack that `handle` names; NotFoundError if it is another step's, or another device's."""
     found: StackState | None = ctx.step.temporaries.get((handle.name, ctx.device))
     if found is None:
-        raise errors.NotFoundError(
-            None,
-            None,
+        raise errors.NotFoundError.of(
             f"There is no stack {handle.name} on {ctx.device} in this step: it was made on {handle.device}, and lives "
             "only there and only as long as its step. Push and pop in the step that makes it, on that device.",
         )

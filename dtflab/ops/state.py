@@ -49,9 +49,7 @@ class _Variable(Op):
         def find(ctx: Any) -> Cell:
             cell: Cell = ctx.resources.lookup_or_create(container, name, ReferenceCell, make)
             if cell.dtype is not dtype:
-                raise errors.InternalError(
-                    None, None, f"Output 0 of type {dtype.name}_ref is wanted, but {name} is {cell!r}"
-                )
+                raise errors.InternalError.of(f"Output 0 of type {dtype.name}_ref is wanted, but {name} is {cell!r}")
             return cell
 
         return find
@@ -158,7 +156,7 @@ class _DenseUpdate(Op):
         def update(cell: Cell, value: Any) -> Cell:
             def compute(old: Any, out: Any) -> Any:
                 if old.shape != value.shape:
-                    raise errors.InvalidArgumentError(None, None, "Parameters and update must be the same size")
+                    raise errors.InvalidArgumentError.of("Parameters and update must be the same size")
                 return ufunc(old, value, out=out) if out is not None else ufunc(old, value)
 
             cell.update(compute)
@@ -213,7 +211,7 @@ def counter(limit: int) -> Callable[[Cell], Any]:
         def compute(old: Any, out: Any) -> Any:
             nonlocal before
             if old >= limit:
-                raise errors.OutOfRangeError(None, None, f"Reached limit of {limit}")
+                raise errors.OutOfRangeError.of(f"Reached limit of {limit}")
             before = old.copy()
             return old + old.dtype.type(1)
 

@@ -98,9 +98,7 @@ def _checked_axes(axes: Any, ndims: int) -> list[int]:
     found: list[int] = []
     for axis in axes.tolist():
         if not -ndims <= axis < ndims:
-            raise errors.OutOfRangeError(
-                None, None, f"Invalid reduction dimension {axis} for input with {ndims} dimension(s)"
-            )
+            raise errors.OutOfRangeError.of(f"Invalid reduction dimension {axis} for input with {ndims} dimension(s)")
         if axis % ndims in found:
             raise invalid(f"Duplicate reduction dimension {axis % ndims}")
         found.append(axis % ndims)

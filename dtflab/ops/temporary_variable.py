@@ -42,7 +42,7 @@ class TemporaryVariable(Op):
             cell.assign(scatter.blank(xp, sizes, dtype.as_numpy_dtype))
             key = name, ctx.frame_iter
             if ctx.step.temporaries.setdefault(key, cell) is not cell:
-                raise errors.AlreadyExistsError(None, None, f"This step has a temporary variable {name!r} already.")
+                raise errors.AlreadyExistsError.of(f"This step has a temporary variable {name!r} already.")
             return cell
 
         return make
@@ -66,7 +66,7 @@ class DestroyTemporaryVariable(Op):
         def destroy(ctx, cell):
             value = cell.read()
             if ctx.step.temporaries.pop((name, ctx.frame_iter), None) is None:
-                raise errors.NotFoundError(None, None, f"Temporary variable {name!r} of this step does not exist.")
+                raise errors.NotFoundError.of(f"Temporary variable {name!r} of this step does not exist.")
             return value
 
         return destroy

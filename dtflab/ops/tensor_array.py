@@ -53,9 +53,7 @@ def find(ctx: Any, handle: ResourceHandle) -> TensorArrayState:
     try:
         found: TensorArrayState = ctx.step.temporaries[handle.name, ctx.device]
     except KeyError:
-        raise errors.NotFoundError(
-            None,
-            None,
+        raise errors.NotFoundError.of(
             f"There is no TensorArray {handle.name} on {ctx.device} in this step: it was made on {handle.device}, and "
             "lives only there and only as long as its step. Use it in the step that makes it, on that device.",
         ) from None

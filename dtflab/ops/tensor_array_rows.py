@@ -71,9 +71,7 @@ class TensorArrayGatherV3(Op):
 
 def _known(shape: TensorShape, what: str, doing: str) -> list[Any]:
     if not shape.is_fully_defined():
-        raise errors.UnimplementedError(
-            None,
-            None,
+        raise errors.UnimplementedError.of(
             f"TensorArray has size zero, but {what} {shape_text(shape)} is not fully defined. "
             f"Currently only static shapes are supported when {doing} zero-size TensorArrays.",
         )

@@ -96,9 +96,7 @@ def check_memory(problem: Problem, schedule: Schedule) -> None:
         return
     device = max(over, key=lambda name: over[name])
     capacity = problem.capacity[problem.fabric.numbers[device]]
-    raise ResourceExhaustedError(
-        None,
-        None,
+    raise ResourceExhaustedError.of(
         f"The dynamic placer found no placement that fits: {short(device)} lacks {human_bytes(over[device])} of the "
         f"{human_bytes(capacity + over[device])} that a step needs there; it has {human_bytes(capacity)}. "
         f"{_largest(problem, schedule, device)}\nWhat to do: a smaller batch, more or larger devices, or fewer pins.",

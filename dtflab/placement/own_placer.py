@@ -79,4 +79,4 @@ def _near(node: Node, graph: ColocationGraph, first: str) -> list[tuple[str, str
 
 
 def _error(text: str) -> InvalidArgumentError:
-    return InvalidArgumentError(None, None, text)
+    return InvalidArgumentError.of(text)

@@ -79,7 +79,7 @@ def _why_none(graph: ColocationGraph, node: Node, group: Group) -> str:
 
 
 def _error(node: Node, text: str) -> OpError:
-    return InvalidArgumentError(None, None, f"{text}\n\t [[{{{{node {node.name}}}}}]]")
+    return InvalidArgumentError.of(f"{text}\n\t [[{{{{node {node.name}}}}}]]")
 
 
 def _full(name: str) -> str:

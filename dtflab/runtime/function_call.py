@@ -49,10 +49,10 @@ class FunctionCall:
     def __call__(self, values: Sequence[Any], ctx: StepContext | None = None) -> list[Any]:
         """Raises what the body raises, and InvalidArgumentError for a wrong number of values."""
         if len(values) != len(self.function.arguments):
-            raise errors.InvalidArgumentError(
-                None, None, f"Function {self.function.name} takes {len(self.function.arguments)} arguments, "
+            raise errors.InvalidArgumentError.of(
+                f"Function {self.function.name} takes {len(self.function.arguments)} arguments, "
                 f"but was given {len(values)}."
-            )  # fmt: skip
+            )
         step = Step(from_system() >> 2, self._clock, trace=ctx.step.trace if ctx is not None else None)
         results: list[Any] = [DEAD] * len(self.function.results)
         rendezvous = Rendezvous()  # between the memories of a GPU
@@ -69,4 +69,4 @@ class FunctionCall:
 
 
 def _no_peers(task: str, key: str, done: Any) -> None:
-    raise errors.InternalError(None, None, f"A function runs on one device; it can't receive {key} from {task}.")
+    raise errors.InternalError.of(f"A function runs on one device; it can't receive {key} from {task}.")

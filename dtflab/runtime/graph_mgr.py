@@ -97,9 +97,7 @@ class GraphMgr:
         executors = []
         for name, part in parts.items():
             if name not in self._devices:
-                raise errors.InvalidArgumentError(
-                    None,
-                    None,
+                raise errors.InvalidArgumentError.of(
                     f"This task has no device {name!r} (node '{part[0].name}'); it has {list(self._devices)}.",
                 )
             executors.append(Executor(part, self._devices[name]))
@@ -116,6 +114,6 @@ class GraphMgr:
         try:
             return self._graphs[handle]
         except KeyError:
-            raise errors.AbortedError(
-                None, None, f"Graph handle is not found: {handle}. Possibly, this worker just restarted."
+            raise errors.AbortedError.of(
+                f"Graph handle is not found: {handle}. Possibly, this worker just restarted."
             ) from None

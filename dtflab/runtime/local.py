@@ -45,7 +45,7 @@ def local_master(target: str, config: Any) -> Master:
 
 
 def _no_peers(task: str) -> Any:
-    raise errors.InternalError(None, None, f"A local session has no task {task}.")
+    raise errors.InternalError.of(f"A local session has no task {task}.")
 
 
 transport.register_scheme("", local_master)

@@ -65,9 +65,7 @@ class Master:
         handle = f"{from_system():016x}"
         config = merged(self._config, config)
         if config.session_inter_op_thread_pool and not self.has_session_pools:
-            raise errors.InvalidArgumentError(
-                None, None, "Distributed session does not support session thread pool options."
-            )
+            raise errors.InvalidArgumentError.of("Distributed session does not support session thread pool options.")
         workers = {task: worker() for task, worker in self._workers.items() if _passes(task, self.task, config)}
         session = MasterSession(handle, self, workers, config, placer)
         try:
@@ -90,9 +88,7 @@ class Master:
         try:
             return self._sessions[handle]
         except KeyError:
-            raise errors.AbortedError(
-                None,
-                None,
+            raise errors.AbortedError.of(
                 f"Session {handle} is not found. Possibly, this master has restarted, its cluster was stopped, or the "
                 "session was reset. Open a new one: tf.Session(target).",
             ) from None
@@ -289,10 +285,10 @@ class MasterSession:
         """Start a step that waits for its feeds; returns the handle by which it is fed and fetched."""
         self._check_open()
         if not fetches and not targets:
-            raise errors.InvalidArgumentError(None, None, "Must specify at least one target to fetch or execute.")
+            raise errors.InvalidArgumentError.of("Must specify at least one target to fetch or execute.")
         for name in fetches:
             if name in feeds:
-                raise errors.InvalidArgumentError(None, None, f"{name} is both fed and fetched.")
+                raise errors.InvalidArgumentError.of(f"{name} is both fed and fetched.")
         signature = self._register((tuple(feeds), tuple(fetches), tuple(targets), True))
         step = self._new_step(None)
         self._running[step.step_id] = step
@@ -316,10 +312,10 @@ class MasterSession:
         """Feed and fetch tensors of a step that was set up."""
         run = self._partial_runs.get(handle)
         if run is None:
-            raise errors.InvalidArgumentError(
-                None, None, "Must run 'setup' before performing partial runs! (partial_run_setup gives the handle; it "
+            raise errors.InvalidArgumentError.of(
+                "Must run 'setup' before performing partial runs! (partial_run_setup gives the handle; it "
                 "is used up when all its feeds and fetches are, and after an error.)"
-            )  # fmt: skip
+            )
         return run.run(feeds, fetches, self._timeout(None))
 
     def _start(self, step: Step, signature: _Signature, args: Sequence[Any], results: list[Any]) -> None:
@@ -338,7 +334,7 @@ class MasterSession:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise errors.CancelledError(None, None, "Session has been closed.")
+            raise errors.CancelledError.of("Session has been closed.")
 
     def _timeout(self, options: Any) -> float | None:
         """Seconds that a step may take, if there is a limit."""
@@ -386,7 +382,7 @@ class MasterSession:
         """End the steps that run, refuse new ones, let go of partitions and kernel state on every task."""
         with self._lock:
             self._closed = True
-        closed = errors.CancelledError(None, None, "Step was cancelled by an explicit call to `Session::Close()`.")
+        closed = errors.CancelledError.of("Step was cancelled by an explicit call to `Session::Close()`.")
         for step in list(self._running.values()):
             step.cancel(error or closed)
         for run in list(self._partial_runs.values()):

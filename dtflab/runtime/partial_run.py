@@ -92,8 +92,8 @@ class PartialRun:
         while stack:
             name = stack.pop()
             if name in unfed:
-                raise errors.InvalidArgumentError(
-                    None, None, f"Fetch {unfed[name]} can't be computed from the feeds that have been fed so far."
+                raise errors.InvalidArgumentError.of(
+                    f"Fetch {unfed[name]} can't be computed from the feeds that have been fed so far."
                 )
             new = [source for source in self._sources.get(name, ()) if source not in seen]
             seen.update(new)
@@ -102,7 +102,7 @@ class PartialRun:
 
 def _take(left: dict[str, bool], name: str, what: str, done: str) -> None:
     if name not in left:
-        raise errors.InvalidArgumentError(None, None, f"The {what} {name} was not specified in partial_run_setup.")
+        raise errors.InvalidArgumentError.of(f"The {what} {name} was not specified in partial_run_setup.")
     if not left[name]:
-        raise errors.InvalidArgumentError(None, None, f"The {what} {name} has already been {done}.")
+        raise errors.InvalidArgumentError.of(f"The {what} {name} has already been {done}.")
     left[name] = False

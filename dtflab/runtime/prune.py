@@ -43,7 +43,7 @@ def prune(
         wanted.append(fed_or_self(fed, edge)[0])
     for name in targets:
         if name not in nodes:
-            raise errors.NotFoundError(None, None, f"PruneForTargets: Some target nodes not found: {name}")
+            raise errors.NotFoundError.of(f"PruneForTargets: Some target nodes not found: {name}")
         wanted.append(name)
     arguments = {node.name: node for node in fed.values()}
     return _without_unread(_reachable(nodes, arguments, fed, wanted) + kept, set(targets))

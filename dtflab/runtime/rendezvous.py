@@ -58,7 +58,7 @@ class Rendezvous:
                 raise self._error
             is_value, done = self._table.get(key, (False, None))
             if is_value:
-                raise errors.AbortedError(None, None, f"Duplicated send: {key}")
+                raise errors.AbortedError.of(f"Duplicated send: {key}")
             if done is None:
                 self._table[key] = (True, value)
                 return
@@ -74,7 +74,7 @@ class Rendezvous:
                     self._table[key] = (False, done)
                     return
                 if not entry[0]:
-                    raise errors.AbortedError(None, None, f"Duplicated recv: {key}")
+                    raise errors.AbortedError.of(f"Duplicated recv: {key}")
                 del self._table[key]
         if error is not None or entry is None:
             done(None, error)
@@ -112,8 +112,8 @@ def _hand_over(value: Any, done: Done) -> None:
 def fetched(i: int, name: str, value: Any) -> Any:
     """What the client gets for its fetch number `i`, of tensor `name`; InvalidArgumentError for a dead one."""
     if value is DEAD:
-        raise errors.InvalidArgumentError(
-            None, None, f"Retval[{i}] does not have value: {name} is on a branch that was not taken."
+        raise errors.InvalidArgumentError.of(
+            f"Retval[{i}] does not have value: {name} is on a branch that was not taken."
         )
     return value.read() if isinstance(value, Cell) else value  # a variable: its value at the end of the step
 
@@ -133,7 +133,7 @@ class RendezvousMgr:
             if found is None:
                 found = Rendezvous()
                 if step_id in self._ended:
-                    found._error = errors.AbortedError(None, None, f"Step {step_id} has ended.")
+                    found._error = errors.AbortedError.of(f"Step {step_id} has ended.")
                 else:
                     self._steps[step_id] = found
             return found
@@ -146,7 +146,7 @@ class RendezvousMgr:
             while len(self._ended) > 4096:
                 del self._ended[next(iter(self._ended))]
         if found is not None:
-            found.abort(error or errors.AbortedError(None, None, f"Step {step_id} has ended."))
+            found.abort(error or errors.AbortedError.of(f"Step {step_id} has ended."))
 
     def abort_all(self, error: Exception) -> None:
         """The task ends: everybody who waits here gets `error`."""

@@ -111,7 +111,7 @@ class Step:
                 self._loop(until)
         except BaseException:
             self._abandoned = True
-            self.fail(errors.CancelledError(None, None, "Step was interrupted."))
+            self.fail(errors.CancelledError.of("Step was interrupted."))
             raise
         if self.error is not None:
             raise self.error
@@ -182,7 +182,7 @@ class Step:
         """True once the deadline has passed; then the step has failed."""
         if self._deadline is None or self.clock.now() < self._deadline:
             return False
-        self.fail(errors.DeadlineExceededError(None, None, "Timed out waiting for notification (the step)."))
+        self.fail(errors.DeadlineExceededError.of("Timed out waiting for notification (the step)."))
         return True
 
     # -- called on any thread -----------------------------------------------------------------------------

@@ -189,7 +189,7 @@ class BaseSession:
                 self._handle = asked(self._master, "create_session")(nodes, self._config, self._placer)
                 if self._closed:  # meanwhile, by another thread, which found nothing to close
                     self._master.close_session(self._handle)
-                    raise errors.CancelledError(None, None, "Session has been closed.")
+                    raise errors.CancelledError.of("Session has been closed.")
             elif nodes:
                 asked(self._master, "extend_session")(self._handle, nodes)
             self._sent += len(nodes)

@@ -281,7 +281,7 @@ class Steps:
         """Give the step up: what it waits for is told, what it holds is free. A step that is over stays as it is."""
         if self.over:
             return
-        self._step.cancel(errors.CancelledError(None, None, "The step was closed."))
+        self._step.cancel(errors.CancelledError.of("The step was closed."))
         with self._lock, contextlib.suppress(errors.OpError):
             self._step.drive()
         self._let_go()

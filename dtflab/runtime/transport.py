@@ -101,16 +101,14 @@ def connection_to(target: str) -> Connect:
     """What connects to the master behind a session target; NotFoundError for a scheme nobody registered."""
     scheme, separator, _ = target.partition("://")
     if not separator and target:
-        raise errors.NotFoundError(
-            None,
-            None,
+        raise errors.NotFoundError.of(
             f"No session factory registered for the given session options: target: {target!r}. "
             "Use '' for a local session, or server.target / 'grpc://host:port' for a cluster.",
         )
     connect = _schemes.get(scheme)
     if connect is None:
         known = ", ".join(sorted(s + "://" for s in _schemes if s))
-        raise errors.NotFoundError(
-            None, None, f"No session factory registered for target {target!r}. Known: '' (local), {known}."
+        raise errors.NotFoundError.of(
+            f"No session factory registered for target {target!r}. Known: '' (local), {known}."
         )
     return connect

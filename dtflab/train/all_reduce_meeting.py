@@ -143,4 +143,4 @@ def _missing(devices: list[str]) -> str:
 
 def _raise(error: str, late: bool) -> None:
     if error:
-        raise (errors.DeadlineExceededError if late else errors.InvalidArgumentError)(None, None, error)
+        raise (errors.DeadlineExceededError if late else errors.InvalidArgumentError).of(error)

@@ -155,9 +155,7 @@ class SessionManager:
             max_wait_secs = math.inf
         found = self._wait(lambda: self._ready_session(master, config), max_wait_secs)
         if found is None:
-            raise errors.DeadlineExceededError(
-                None, None, f"Session was not ready after waiting {int(max_wait_secs)} secs."
-            )
+            raise errors.DeadlineExceededError.of(f"Session was not ready after waiting {int(max_wait_secs)} secs.")
         return found
 
     # ---- parts

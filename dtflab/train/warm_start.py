@@ -34,9 +34,7 @@ def warm_start(
     Raises ValueError for names in these dicts that no variable has.
     """
     if var_name_to_vocab_info:
-        raise errors.UnimplementedError(
-            None,
-            None,
+        raise errors.UnimplementedError.of(
             "warm_start with vocabularies is not written here; initialize such embeddings in a step of yours",
         )
     renamed = dict(var_name_to_prev_var_name or {})

@@ -191,7 +191,7 @@ class VirtualClock:
         me.in_vain = me.in_vain + 1 if self._all_rest(me) else 0
         if me.in_vain > LOOKS:
             me.in_vain = 0
-            raise DeadlockError(None, None, self._deadlock([(me.name, what)]))
+            raise DeadlockError.of(self._deadlock([(me.name, what)]))
         self._resting += 1
         try:
             self._wait(VirtualEvent(self, what), seconds)
@@ -213,7 +213,7 @@ class VirtualClock:
 
     def stop(self, seconds: float = 5.0) -> None:
         """Send home all who wait, with a CancelledError, and let them end; give up after so many real seconds."""
-        gone = self._stopped = errors.CancelledError(None, None, "The cluster of this virtual time was stopped.")
+        gone = self._stopped = errors.CancelledError.of("The cluster of this virtual time was stopped.")
         deadline = REAL.now() + seconds
         me = self._my_turn()
         with self._door_open_for(me):
@@ -457,7 +457,7 @@ class VirtualClock:
         text = self._deadlock()
         others = [turn for turn in self._waiting if turn.guest]  # who mostly wait for the others to end
         for turn in self._own_waiting() or others or list(self._waiting):
-            self._fail(turn, DeadlockError(None, None, text))
+            self._fail(turn, DeadlockError.of(text))
 
     def _own_waiting(self) -> list[_Turn]:
         return [turn for turn, event in self._waiting.items() if event.what and not turn.guest]

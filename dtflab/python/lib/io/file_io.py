@@ -65,7 +65,7 @@ def write_string_to_file(filename: Any, file_content: str | bytes) -> None:
 def atomic_write_string_to_file(filename: Any, contents: str | bytes, overwrite: bool = True) -> None:
     """Make text or bytes the content of a file at one blow; AlreadyExistsError if it is there and may not go."""
     if not overwrite and file_exists(filename):
-        raise AlreadyExistsError(None, None, "file already exists")
+        raise AlreadyExistsError.of("file already exists")
     with replacing(local(filename)) as file:
         file.write(contents.encode() if isinstance(contents, str) else contents)
 
