@@ -79,7 +79,7 @@ print(count(lambda counter: tf.assign_add(counter, 1, use_locking=True)))
 #
 # Write `count_together(workers, steps)`:
 #
-# - it starts a cluster with one ps task and so many workers, and stops it at the end (`with tf.Cluster(…) as cluster:`);
+# - it starts a cluster with one ps task and `workers` worker tasks, and stops it at the end (`with tf.Cluster(…) as cluster:`);
 # - one counter is on the ps task, and begins with 0;
 # - each worker adds 1 to it, `steps` times, all workers at the same time, by an op that can't lose an addition.
 #   `cluster.run(work)` calls `work(client)` for each of them, as in lesson 00: each call begins with an empty graph, and builds
@@ -90,7 +90,7 @@ print(count(lambda counter: tf.assign_add(counter, 1, use_locking=True)))
 
 # %%
 def count_together(workers, steps):
-    """The value of a counter on the ps, to which so many workers have added 1, so many times each."""
+    """The value of a counter on the ps, to which `workers` workers have added 1, each of them `steps` times."""
 
     ### BEGIN SOLUTION
     def make_counter():

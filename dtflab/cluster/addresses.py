@@ -1,7 +1,7 @@
 """Addresses: where the tasks of a cluster are, from what a program says of its jobs.
 
-Rules: who only counts tasks gets names that mean nothing outside this process, or free ports of loopback. Port 0 is
-a free one, of a name, too, so no two servers have one target.
+Rules: tasks that are only counted get names that mean nothing outside this process, or free ports of loopback. Port 0
+is replaced by a free port, also in an address that is only a name, so no two servers have the same target.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Stands for `atomic_write_string_to_file` of `python/lib/io/file_io.py` and the t
 
 Rules: a temporary file is locked as long as its writer lives, whose end unlocks it, whatever that is. So what is not
 locked was left behind, and the next writer of the same file removes it. A folder is locked while files are made or
-renamed in it together. Windows has no such locks: there nothing is removed, and two writers of a file must take turns.
+renamed in it together, so it must be readable, too. Windows has no such locks: there nothing is removed, and two
+writers of a file must take turns.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def new_file(path: str) -> Iterator[BinaryIO]:
     """A file beside `path` under a temporary name, which vanishes with the block if it has not been renamed by then."""
     temporary = f"{path}{MARK}{secrets.token_hex(8)}"
     with contextlib.ExitStack() as stack:
-        with reported(temporary), held(path):  # who cleans up does not see it unlocked
+        with reported(temporary), held(path):  # a clean-up never sees it unlocked
             file = open(temporary, "xb")  # noqa: SIM115 - closed below
             stack.callback(_remove, temporary)
             stack.enter_context(_locked(temporary))
