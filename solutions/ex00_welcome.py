@@ -41,7 +41,7 @@ with tf.Cluster(ps=1, worker=1) as cluster, tf.Graph().as_default():
 
 # %%
 def count(make_add):
-    """What a counter shows after three workers have run the op that `make_add(counter)` makes 100 times each."""
+    """What a counter shows after each of three workers has run its op 100 times."""
     with tf.Cluster(ps=1, worker=3, clock="virtual") as cluster, tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
             counter = tf.Variable(0, name="counter")
@@ -90,7 +90,7 @@ print(count(lambda counter: tf.assign_add(counter, 1, use_locking=True)))
 
 # %%
 def count_together(workers, steps):
-    """The value of a counter on the ps, to which `workers` workers have added 1, each of them `steps` times."""
+    """What a counter on the ps shows after each of the workers has added 1 `steps` times."""
 
     ### BEGIN SOLUTION
     def make_counter():
