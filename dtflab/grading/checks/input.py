@@ -28,7 +28,7 @@ from dtflab.virtual.deadlock import DeadlockError
 
 Lines = Sequence[str]
 SECONDS = 2.0  # for a call; right answers need less than a tenth of it
-_CHECK_SECONDS = 10.0  # for a check: to stop a call that never ends takes seconds, too, on a busy machine
+_CHECK_SECONDS = 6.5  # for a check: to stop a call that never ends takes seconds, too, on a busy machine
 PATIENCE = 300.0  # virtual seconds: who has not come to an end then waits for ever; they need milliseconds
 
 q1 = register(
