@@ -3,8 +3,8 @@
 Exit status of `grade`: 0 every file was graded, whatever its mark; 1 some file could not be (no notebook, no question,
 no attempt came to an end): it has no points and a sentence,
 or a file of marks could not be written; 2 nothing was graded, because of how it was called;
-130 Ctrl-C: what was graded until then is written. Marks are kept as they come, in a journal beside the first file of
-marks; `--resume` goes on from there.
+130 Ctrl-C: what was graded until then is written. Marks are kept as they come, in a journal next to the first file
+of marks; `--resume` goes on from there.
 
 Rule: here is only what reads arguments, prints and writes files.
 """

@@ -1,7 +1,8 @@
 """The journal of a grading: a line when a file begins, and its mark as soon as there is one. `--resume` reads it.
 
-A submission runs with the rights of the teacher, so it can kill the grader. Then the marks of the others are here, and
-who was running: such a file is graded once more, by itself, and has no points if the grading is killed again.
+A submission runs with the rights of the teacher, so it can kill the grader. The journal then has the marks of the
+others, and says which files were running: such a file is graded once more, by itself, and has no points if the grading
+is killed again.
 
 Rules: a mark counts only for the same work: the same cells, student, questions, checks, seed and limits.
 Each line is on the disk before the grading goes on. A line that can't be read is passed over: the last one of a grading

@@ -39,7 +39,7 @@ def workplace() -> Iterator[Path]:
 def clear_dead() -> None:
     """End what gradings that were killed have left running, and delete their folders."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_READY}*"):
-        with contextlib.suppress(OSError):  # it is going, or it is no folder of a grading
+        with contextlib.suppress(OSError):  # it is being deleted, or it is not the folder of a grading
             if folder.lstat().st_uid == os.getuid() and not folder.is_symlink():
                 _clear_if_dead(folder)
 

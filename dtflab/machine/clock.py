@@ -215,9 +215,10 @@ class Pool:
         _pools.add(self)
 
     def submit(self, task: Callable[[], Any], owner: Any = None) -> None:
-        """Run `task` on one of the threads, soon; on this one if it is of the pool and there is no other to do it.
+        """Run `task` on a thread of the pool, or at once if this is one and all others are busy.
 
-        `let_go(owner)` gives up the threads that work for that owner.
+        A task that waits for a thread of its own, full pool would wait forever. `let_go(owner)` gives up the threads
+        that work for that owner.
         """
         with self._lock:
             full = not self._idle and self.limit is not None and len(self._numbers) >= self.limit

@@ -336,7 +336,7 @@ class Iteration:
             ended()
             step.post(self._finished, n, answer)
 
-        ended = step.on_cancel(lambda error: pool.let_go(step.step_id))  # a function may wait for ever
+        ended = step.on_cancel(lambda error: pool.let_go(step.step_id))  # a function may wait forever
         pool.submit(task, step.step_id)  # first: where no thread can be started, nothing is to be expected
         self.in_flight += 1
         step.expect()

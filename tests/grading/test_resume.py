@@ -117,7 +117,7 @@ def test_a_file_that_kills_the_grader_costs_only_itself(jobs, folders, without_t
 
 
 def test_the_killer_is_tried_again_by_itself_after_all_others(tmp_path):
-    """Who only happened to run beside a killer has a mark like all."""
+    """A file that only happened to run at the same time as a killer has its mark like any other."""
     order, running = [], []
 
     def task(name, alone):
