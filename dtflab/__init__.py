@@ -40,7 +40,7 @@ from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.importer import import_graph_def
 from dtflab.graph.indexed_slices import IndexedSlices
-from dtflab.base.missing import missing as _missing
+from dtflab.base.missing_names import missing as _missing
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.random_seed import get_seed, set_random_seed
 from dtflab.base.redirect import Redirect as _Redirect
@@ -52,169 +52,173 @@ from dtflab.graph.static_value import get_static_value
 from dtflab.graph.tensor_proto import make_ndarray, make_tensor_proto
 from dtflab.graph.tensor_shape import Dimension, TensorShape, dimension_at_index, dimension_value
 from dtflab.ops import all as _all_ops
-from dtflab.ops.accumulators import ConditionalAccumulator, ConditionalAccumulatorBase, SparseConditionalAccumulator
-from dtflab.ops.activations import log_sigmoid
-from dtflab.ops.along_axis import arg_max, arg_min, argmax, argmin, cumprod, cumsum
-from dtflab.ops.arranging import meshgrid, repeat, reverse_sequence, roll, sequence_mask
-from dtflab.ops.array import (
+from dtflab.ops.queues.accumulators import (
+    ConditionalAccumulator, ConditionalAccumulatorBase, SparseConditionalAccumulator,
+)
+from dtflab.ops.nn.activations import log_sigmoid
+from dtflab.ops.reduce.along_axis import arg_max, arg_min, argmax, argmin, cumprod, cumsum
+from dtflab.ops.arrays.arranging import meshgrid, repeat, reverse_sequence, roll, sequence_mask
+from dtflab.ops.arrays.identity import (
     ensure_shape, guarantee_const, identity, identity_n, rank, shape, shape_n, size, stop_gradient,
 )
-from dtflab.ops.as_string import as_string
-from dtflab.ops.assertions import (
+from dtflab.ops.text.as_string import as_string
+from dtflab.ops.control.assertions import (
     assert_equal, assert_greater, assert_greater_equal, assert_integer, assert_less, assert_less_equal, assert_near,
     assert_negative, assert_non_negative, assert_non_positive, assert_none_equal, assert_positive,
     assert_proper_iterable, assert_rank, assert_rank_at_least, assert_rank_in, assert_same_float_dtype, assert_scalar,
     assert_type, is_non_decreasing, is_numeric_tensor, is_strictly_increasing,
 )
-from dtflab.ops.case import case, switch_case
-from dtflab.ops.casting import (
+from dtflab.ops.control.case import case, switch_case
+from dtflab.ops.arrays.casting import (
     angle, bitcast, cast, complex, conj, imag, real, saturate_cast, to_bfloat16, to_complex64, to_complex128, to_double,
     to_float, to_int32, to_int64,
 )
-from dtflab.ops.checks import Assert, check_numerics, verify_tensor_all_finite
-from dtflab.ops.clipping import clip_by_average_norm, clip_by_global_norm, clip_by_norm, clip_by_value, global_norm
-from dtflab.ops.cond import cond
-from dtflab.ops.confusion_matrix import confusion_matrix
-from dtflab.ops.constant import (
+from dtflab.ops.control.checks import Assert, check_numerics, verify_tensor_all_finite
+from dtflab.ops.math.clipping import clip_by_average_norm, clip_by_global_norm, clip_by_norm, clip_by_value, global_norm
+from dtflab.ops.control.cond import cond
+from dtflab.ops.reduce.confusion_matrix import confusion_matrix
+from dtflab.ops.arrays.constant import (
     fill, linspace, ones, ones_like, placeholder, placeholder_with_default, range, zeros, zeros_like,
 )
-from dtflab.ops.control_flow import group, no_op, tuple
-from dtflab.ops.counting import bincount, histogram_fixed_width, histogram_fixed_width_bins
-from dtflab.ops.critical_section import CriticalSection
-from dtflab.ops.cross import cross
-from dtflab.ops.csv import decode_csv
-from dtflab.ops.custom_gradient import custom_gradient, grad_pass_through
-from dtflab.ops.debug import Print, print_ as print
-from dtflab.ops.decoding import decode_raw, string_to_number
-from dtflab.ops.decomposition import matrix_inverse, qr
-from dtflab.ops.diagonal import diag, diag_part, matrix_band_part
-from dtflab.ops.division import (
+from dtflab.ops.control.control_flow import group, no_op, tuple
+from dtflab.ops.reduce.counting import bincount, histogram_fixed_width, histogram_fixed_width_bins
+from dtflab.ops.control.critical_section import CriticalSection
+from dtflab.ops.linalg.cross import cross
+from dtflab.ops.text.csv_ops import decode_csv
+from dtflab.ops.functional.custom_gradient import custom_gradient, grad_pass_through
+from dtflab.ops.summaries.debug import Print, print_ as print
+from dtflab.ops.text.decoding import decode_raw, string_to_number
+from dtflab.ops.linalg.decomposition import matrix_inverse, qr
+from dtflab.ops.arrays.diagonal import diag, diag_part, matrix_band_part
+from dtflab.ops.math.division import (
     div, div_no_nan, divide, floor_div, floordiv, floormod, mod, realdiv, truediv, truncatediv, truncatemod,
 )
-from dtflab.ops.edit_distance import edit_distance
-from dtflab.ops.eigen import matrix_square_root, self_adjoint_eig, self_adjoint_eigvals, svd
-from dtflab.ops.einsum import einsum
-from dtflab.ops.encoding import decode_base64, encode_base64
-from dtflab.ops.factorizations import cholesky, matrix_determinant
-from dtflab.ops.fake_quant import (
+from dtflab.ops.labels.edit_distance import edit_distance
+from dtflab.ops.linalg.eigen import matrix_square_root, self_adjoint_eig, self_adjoint_eigvals, svd
+from dtflab.ops.linalg.einsum import einsum
+from dtflab.ops.text.encoding import decode_base64, encode_base64
+from dtflab.ops.linalg.factorizations import cholesky, matrix_determinant
+from dtflab.ops.nn.fake_quant import (
     fake_quant_with_min_max_args, fake_quant_with_min_max_args_gradient, fake_quant_with_min_max_vars,
     fake_quant_with_min_max_vars_gradient, fake_quant_with_min_max_vars_per_channel,
     fake_quant_with_min_max_vars_per_channel_gradient,
 )
-from dtflab.ops.features import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
-from dtflab.ops.file_ops import matching_files, read_file, write_file
-from dtflab.ops.fourier import fft, fft2d, fft3d, ifft, ifft2d, ifft3d
-from dtflab.ops.functional import foldl, foldr, map_fn, scan
-from dtflab.ops.gathering import gather, gather_nd, one_hot, scatter_nd
-from dtflab.ops.hessians import hessians
-from dtflab.ops.indexing import batch_gather, unravel_index
-from dtflab.ops.initializers import (
+from dtflab.ops.examples.features import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
+from dtflab.ops.text.file_ops import matching_files, read_file, write_file
+from dtflab.ops.linalg.fourier import fft, fft2d, fft3d, ifft, ifft2d, ifft3d
+from dtflab.ops.functional.mapping import foldl, foldr, map_fn, scan
+from dtflab.ops.arrays.gathering import gather, gather_nd, one_hot, scatter_nd
+from dtflab.ops.linalg.hessians import hessians
+from dtflab.ops.arrays.indexing import batch_gather, unravel_index
+from dtflab.ops.variables.initializers import (
     constant_initializer, glorot_normal_initializer, glorot_uniform_initializer, ones_initializer,
     orthogonal_initializer, random_normal_initializer, random_uniform_initializer, truncated_normal_initializer,
     uniform_unit_scaling_initializer, variance_scaling_initializer, zeros_initializer,
 )
-from dtflab.ops.joining import concat, split
-from dtflab.ops.linalg import eye, matrix_diag, matrix_diag_part, matrix_set_diag, norm, trace
-from dtflab.ops.logic import (
+from dtflab.ops.arrays.joining import concat, split
+from dtflab.ops.linalg.matrices import eye, matrix_diag, matrix_diag_part, matrix_set_diag, norm, trace
+from dtflab.ops.math.logic import (
     equal, greater, greater_equal, less, less_equal, logical_and, logical_or, logical_xor, not_equal, where, where_v2,
 )
-from dtflab.ops.lookup import initialize_all_tables, tables_initializer
-from dtflab.ops.math import (
+from dtflab.ops.tables.functions import initialize_all_tables, tables_initializer
+from dtflab.ops.math.binary import (
     accumulate_n, add, add_n, atan2, maximum, minimum, multiply, pow, scalar_mul, squared_difference, subtract,
 )
-from dtflab.ops.matmul import matmul, matvec
-from dtflab.ops.parsing import parse_example, parse_single_example, parse_single_sequence_example
-from dtflab.ops.partitioned_variables import (
+from dtflab.ops.linalg.matmul import matmul, matvec
+from dtflab.ops.examples.parsing import parse_example, parse_single_example, parse_single_sequence_example
+from dtflab.ops.variables.partitioned_variables import (
     fixed_size_partitioner, min_max_variable_partitioner, variable_axis_size_partitioner,
 )
-from dtflab.ops.patches import extract_image_patches
-from dtflab.ops.quantize import dequantize, quantize, quantize_v2
-from dtflab.ops.queues import FIFOQueue, PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue
-from dtflab.ops.random import random_normal, random_shuffle, random_uniform, truncated_normal
-from dtflab.ops.random_crop import random_crop
-from dtflab.ops.readers import (
+from dtflab.ops.windows.patches import extract_image_patches
+from dtflab.ops.nn.quantize import dequantize, quantize, quantize_v2
+from dtflab.ops.queues.queues import FIFOQueue, PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue
+from dtflab.ops.sampling.draws import random_normal, random_shuffle, random_uniform, truncated_normal
+from dtflab.ops.arrays.random_crop import random_crop
+from dtflab.ops.queues.readers import (
     FixedLengthRecordReader, IdentityReader, ReaderBase, TextLineReader, TFRecordReader, WholeFileReader,
 )
-from dtflab.ops.reduction import reduce_all, reduce_any, reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum
-from dtflab.ops.regex import regex_replace
-from dtflab.ops.repeating import (
+from dtflab.ops.reduce.reduction import (
+    reduce_all, reduce_any, reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum,
+)
+from dtflab.ops.text.regex import regex_replace
+from dtflab.ops.arrays.repeating import (
     broadcast_dynamic_shape, broadcast_static_shape, broadcast_to, pad, reverse, reverse as reverse_v2, tile,
 )
-from dtflab.ops.reshaping import expand_dims, invert_permutation, matrix_transpose, reshape, squeeze, transpose
-from dtflab.ops.sampling import multinomial, random_gamma, random_poisson
-from dtflab.ops.scatter_nd import (
+from dtflab.ops.arrays.reshaping import expand_dims, invert_permutation, matrix_transpose, reshape, squeeze, transpose
+from dtflab.ops.sampling.choices import multinomial, random_gamma, random_poisson
+from dtflab.ops.variables.scatter_nd import (
     batch_scatter_update, scatter_nd_add, scatter_nd_sub, scatter_nd_update, tensor_scatter_add,
     tensor_scatter_add as tensor_scatter_nd_add, tensor_scatter_max as tensor_scatter_nd_max,
     tensor_scatter_min as tensor_scatter_nd_min, tensor_scatter_sub, tensor_scatter_sub as tensor_scatter_nd_sub,
     tensor_scatter_update, tensor_scatter_update as tensor_scatter_nd_update,
 )
-from dtflab.ops.script import numpy_function, py_func, py_function
-from dtflab.ops.segment_reductions import (
+from dtflab.ops.functional.script import numpy_function, py_func, py_function
+from dtflab.ops.reduce.segment_reductions import (
     segment_max, segment_mean, segment_min, segment_prod, unsorted_segment_max, unsorted_segment_mean,
     unsorted_segment_min, unsorted_segment_prod, unsorted_segment_sqrt_n,
 )
-from dtflab.ops.segments import (
+from dtflab.ops.reduce.segments import (
     boolean_mask, dynamic_partition, dynamic_stitch, segment_sum, setdiff1d, sparse_mask, unique, unique_with_counts,
     unsorted_segment_sum,
 )
-from dtflab.ops.serializing import decode_json_example, parse_tensor, serialize_tensor
-from dtflab.ops.session_ops import delete_session_tensor, get_session_handle, get_session_tensor
-from dtflab.ops.slicing import slice, strided_slice
-from dtflab.ops.solving import cholesky_solve, matrix_solve, matrix_solve_ls, matrix_triangular_solve
-from dtflab.ops.sorting import argsort, searchsorted, sort
-from dtflab.ops.space_batch import (
+from dtflab.ops.examples.serializing import decode_json_example, parse_tensor, serialize_tensor
+from dtflab.ops.summaries.session_ops import delete_session_tensor, get_session_handle, get_session_tensor
+from dtflab.ops.arrays.slicing import slice, strided_slice
+from dtflab.ops.linalg.solving import cholesky_solve, matrix_solve, matrix_solve_ls, matrix_triangular_solve
+from dtflab.ops.arrays.sorting import argsort, searchsorted, sort
+from dtflab.ops.arrays.space_batch import (
     batch_to_space, batch_to_space_nd, depth_to_space, required_space_to_batch_paddings, space_to_batch,
     space_to_batch_nd, space_to_depth,
 )
-from dtflab.ops.sparse import (
+from dtflab.ops.sparse.functions import (
     sparse_concat, sparse_fill_empty_rows, sparse_merge, sparse_reorder, sparse_reset_shape, sparse_reshape,
     sparse_retain, sparse_slice, sparse_split, sparse_tensor_to_dense, sparse_to_dense, sparse_to_indicator,
     sparse_transpose,
 )
-from dtflab.ops.sparse_arithmetic import (
+from dtflab.ops.sparse.arithmetic import (
     sparse_add, sparse_maximum, sparse_minimum, sparse_reduce_max, sparse_reduce_max_sparse, sparse_reduce_sum,
     sparse_reduce_sum_sparse, sparse_softmax, sparse_tensor_dense_matmul,
 )
-from dtflab.ops.sparse_matmul import sparse_matmul
-from dtflab.ops.sparse_messages import deserialize_many_sparse, serialize_many_sparse, serialize_sparse
-from dtflab.ops.sparse_segments import sparse_segment_mean, sparse_segment_sqrt_n, sparse_segment_sum
-from dtflab.ops.sparse_tensor import (
+from dtflab.ops.linalg.sparse_matmul import sparse_matmul
+from dtflab.ops.sparse.messages import deserialize_many_sparse, serialize_many_sparse, serialize_sparse
+from dtflab.ops.sparse.segments import sparse_segment_mean, sparse_segment_sqrt_n, sparse_segment_sum
+from dtflab.ops.sparse.sparse_tensor import (
     SparseTensor, SparseTensorValue, convert_to_tensor_or_sparse_tensor, sparse_placeholder,
 )
-from dtflab.ops.special import betainc, digamma, igamma, igammac, lbeta, lgamma, polygamma, zeta
-from dtflab.ops.stacking import parallel_stack, stack, unstack
-from dtflab.ops.state import (
+from dtflab.ops.math.special import betainc, digamma, igamma, igammac, lbeta, lgamma, polygamma, zeta
+from dtflab.ops.arrays.stacking import parallel_stack, stack, unstack
+from dtflab.ops.variables.state import (
     assign, assign_add, assign_sub, count_up_to, is_variable_initialized, scatter_add, scatter_div, scatter_max,
     scatter_min, scatter_mul, scatter_sub, scatter_update,
 )
-from dtflab.ops.statistics import count_nonzero, reduce_logsumexp
-from dtflab.ops.string_hash import string_to_hash_bucket, string_to_hash_bucket_fast, string_to_hash_bucket_strong
-from dtflab.ops.strings import reduce_join, string_join
-from dtflab.ops.substrings import string_split, string_strip, substr
-from dtflab.ops.template import make_template
-from dtflab.ops.tensor_arrays import TensorArray
-from dtflab.ops.tensordot import tensordot
+from dtflab.ops.reduce.functions import count_nonzero, reduce_logsumexp
+from dtflab.ops.text.string_hash import string_to_hash_bucket, string_to_hash_bucket_fast, string_to_hash_bucket_strong
+from dtflab.ops.text.strings import reduce_join, string_join
+from dtflab.ops.text.substrings import string_split, string_strip, substr
+from dtflab.ops.variables.template import make_template
+from dtflab.ops.lists.functions import TensorArray
+from dtflab.ops.linalg.tensordot import tensordot
 from dtflab.ops.timestamp import timestamp
-from dtflab.ops.unary import (
+from dtflab.ops.math.unary import (
     abs, acos, acosh, asin, asinh, atan, atanh, ceil, cos, cosh, erf, erfc, exp, expm1, floor, is_finite, is_inf,
     is_nan, log, log1p, logical_not, negative, reciprocal, rint, round, rsqrt, sigmoid, sign, sin, sinh, sqrt, square,
     tan, tanh,
 )
-from dtflab.ops.variable import (
+from dtflab.ops.variables.variable import (
     Variable, VariableAggregation, VariableSynchronization, disable_resource_variables, enable_resource_variables,
     init_scope, is_tensor, resource_variables_enabled, variable_creator_scope,
 )
-from dtflab.ops.variable_scope import (
+from dtflab.ops.variables.variable_scope import (
     AUTO_REUSE, VariableScope, create_partitioned_variables, get_local_variable, get_variable, get_variable_scope,
     no_regularizer, variable_op_scope, variable_scope,
 )
-from dtflab.ops.variables import (
+from dtflab.ops.variables.functions import (
     all_variables, assert_variables_initialized, global_variables, global_variables_initializer,
     initialize_all_variables, initialize_local_variables, initialize_variables, local_variables,
     local_variables_initializer, model_variables, moving_average_variables, report_uninitialized_variables,
     trainable_variables, variables_initializer,
 )
-from dtflab.ops.while_loop import while_loop
+from dtflab.ops.control.while_loop import while_loop
 from dtflab.runtime import local as _local, transport as _transport
 from dtflab.runtime.session import InteractiveSession, Session
 # isort: on
@@ -236,7 +240,7 @@ _LAZY = {
     "Cluster": "dtflab.cluster.cluster",
     "timeouts": "dtflab.cluster.timeouts",
     "watch": "dtflab.machine.watch",
-    "variables_of": "dtflab.cluster.holdings",
+    "variables_of": "dtflab.cluster.resources_held",
     "explain": "dtflab.viz.explain",
     "simulate_gpus": "dtflab.machine.hosts",
     "smi": "dtflab.machine.smi",

@@ -18,14 +18,14 @@ from typing import Any
 
 import dtflab
 from dtflab.api import raw_ops
-from dtflab.base.missing import instead_of, missing
+from dtflab.base.missing_names import instead_of, missing
 
 ROOT = "tensorflow"
 _INSIDES = (f"{ROOT}.python", f"{ROOT}.core")
 _ELSEWHERE = {
     "tensorflow.python.platform.tf_logging": "dtflab.base.tf_logging",
-    "tensorflow.python.summary.writer.writer": "dtflab.train.summary_writer",
-    "tensorflow.python.summary.writer.writer_cache": "dtflab.train.summary_writer",
+    "tensorflow.python.summary.writer.writer": "dtflab.train.summaries.summary_writer",
+    "tensorflow.python.summary.writer.writer_cache": "dtflab.train.summaries.summary_writer",
     "tensorflow.examples.tutorials.mnist.input_data": "dtflab.datasets.mnist",
     "tensorflow.contrib.learn.python.learn.datasets.mnist": "dtflab.datasets.mnist",
 }

@@ -12,7 +12,8 @@ from hypothesis import given, settings, strategies as st
 import dtflab as tf
 from dtflab.machine import costs, pools
 from dtflab.machine.clock import Pool
-from dtflab.ops import elementwise, matmul
+from dtflab.ops.linalg import matmul
+from dtflab.ops.math import elementwise
 from dtflab.runtime import local, transport
 from dtflab.runtime.runner import SeededStep, Step
 from tests.graphs import build, recipes, run

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
-from dtflab.ops.assertions import (
+from dtflab.base.missing_names import missing as _missing
+from dtflab.ops.control.assertions import (
     assert_equal,
     assert_greater,
     assert_greater_equal,
@@ -30,8 +30,8 @@ from dtflab.ops.assertions import (
     is_numeric_tensor,
     is_strictly_increasing,
 )
-from dtflab.ops.checks import Assert, check_numerics, verify_tensor_all_finite as assert_all_finite
-from dtflab.ops.unary import is_finite, is_inf, is_nan
+from dtflab.ops.control.checks import Assert, check_numerics, verify_tensor_all_finite as assert_all_finite
+from dtflab.ops.math.unary import is_finite, is_inf, is_nan
 
 
 def __getattr__(name: str) -> Any:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
+from dtflab.base.missing_names import missing as _missing
 from dtflab.graph import dtypes as _dtypes
 from dtflab.graph.dtypes import *  # noqa: F403
-from dtflab.ops.casting import cast, complex, saturate_cast
+from dtflab.ops.arrays.casting import cast, complex, saturate_cast
 
 
 def __getattr__(name: str) -> Any:

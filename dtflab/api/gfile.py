@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
+from dtflab.base.missing_names import missing as _missing
 from dtflab.files import gfile as _gfile
 from dtflab.files.gfile import GFile
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.base.missing import missing as _missing
+from dtflab.base.missing_names import missing as _missing
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.importer import import_graph_def

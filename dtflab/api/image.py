@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
-from dtflab.ops.image import decode_png, encode_png
-from dtflab.ops.image_adjusting import (
+from dtflab.base.missing_names import missing as _missing
+from dtflab.ops.arrays.random_crop import random_crop
+from dtflab.ops.images.adjusting import (
     adjust_brightness,
     adjust_contrast,
     adjust_gamma,
@@ -20,16 +20,16 @@ from dtflab.ops.image_adjusting import (
     random_saturation,
     rgb_to_grayscale,
 )
-from dtflab.ops.image_boxes import crop_and_resize
-from dtflab.ops.image_colors import hsv_to_rgb, rgb_to_hsv
-from dtflab.ops.image_crops import (
+from dtflab.ops.images.boxes import crop_and_resize
+from dtflab.ops.images.colors import hsv_to_rgb, rgb_to_hsv
+from dtflab.ops.images.crops import (
     central_crop,
     crop_to_bounding_box,
     pad_to_bounding_box,
     resize_image_with_crop_or_pad,
 )
-from dtflab.ops.image_dtype import convert_image_dtype
-from dtflab.ops.image_flips import (
+from dtflab.ops.images.dtype import convert_image_dtype
+from dtflab.ops.images.flips import (
     flip_left_right,
     flip_up_down,
     random_flip_left_right,
@@ -37,8 +37,9 @@ from dtflab.ops.image_flips import (
     rot90,
     transpose,
 )
-from dtflab.ops.image_measures import image_gradients, psnr, sobel_edges, total_variation
-from dtflab.ops.image_resizing import (
+from dtflab.ops.images.measures import image_gradients, psnr, sobel_edges, total_variation
+from dtflab.ops.images.png import decode_png, encode_png
+from dtflab.ops.images.resizing import (
     ResizeMethod,
     resize_area,
     resize_bicubic,
@@ -47,8 +48,7 @@ from dtflab.ops.image_resizing import (
     resize_images,
     resize_nearest_neighbor,
 )
-from dtflab.ops.patches import extract_image_patches, extract_patches
-from dtflab.ops.random_crop import random_crop
+from dtflab.ops.windows.patches import extract_image_patches, extract_patches
 
 resize = resize_images
 resize_with_crop_or_pad = resize_image_with_crop_or_pad

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
-from dtflab.ops.initializers import (
+from dtflab.base.missing_names import missing as _missing
+from dtflab.ops.tables.functions import tables_initializer
+from dtflab.ops.variables.functions import (
+    global_variables_initializer as global_variables,
+    local_variables_initializer as local_variables,
+    variables_initializer as variables,
+)
+from dtflab.ops.variables.initializers import (
     Constant as constant,
     GlorotNormal as glorot_normal,
     GlorotUniform as glorot_uniform,
@@ -22,12 +28,6 @@ from dtflab.ops.initializers import (
     he_uniform,
     lecun_normal,
     lecun_uniform,
-)
-from dtflab.ops.lookup import tables_initializer
-from dtflab.ops.variables import (
-    global_variables_initializer as global_variables,
-    local_variables_initializer as local_variables,
-    variables_initializer as variables,
 )
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
-from dtflab.ops.lookup import (
+from dtflab.base.missing_names import missing as _missing
+from dtflab.ops.tables.functions import (
     DenseHashTable as _DenseHashTable,
     MutableHashTable as _MutableHashTable,
     StaticHashTable,
     StaticVocabularyTable,
 )
-from dtflab.ops.lookup_initializers import KeyValueTensorInitializer, TextFileIndex, TextFileInitializer
+from dtflab.ops.tables.initializers import KeyValueTensorInitializer, TextFileIndex, TextFileInitializer
 
 experimental = SimpleNamespace(DenseHashTable=_DenseHashTable, MutableHashTable=_MutableHashTable)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
+from dtflab.base.missing_names import missing as _missing
 from dtflab.nets.losses import (
     Reduction,
     absolute_difference,

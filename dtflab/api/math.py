@@ -4,35 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
-from dtflab.ops.activations import log_sigmoid, softplus, softsign
-from dtflab.ops.along_axis import argmax, argmin, cumprod, cumsum
-from dtflab.ops.assertions import is_non_decreasing, is_strictly_increasing
-from dtflab.ops.casting import angle, conj, imag, real
-from dtflab.ops.confusion_matrix import confusion_matrix
-from dtflab.ops.counting import bincount, cumulative_logsumexp
-from dtflab.ops.cross_entropy import log_softmax, softmax
-from dtflab.ops.division import (
-    div_no_nan as divide_no_nan,
-    divide,
-    floordiv,
-    floormod,
-    floormod as mod,
-    reciprocal_no_nan,
-    truediv,
-)
-from dtflab.ops.logic import (
-    equal,
-    greater,
-    greater_equal,
-    less,
-    less_equal,
-    logical_and,
-    logical_or,
-    logical_xor,
-    not_equal,
-)
-from dtflab.ops.math import (
+from dtflab.base.missing_names import missing as _missing
+from dtflab.ops.arrays.casting import angle, conj, imag, real
+from dtflab.ops.arrays.reshaping import invert_permutation
+from dtflab.ops.control.assertions import is_non_decreasing, is_strictly_increasing
+from dtflab.ops.math.binary import (
     accumulate_n,
     add,
     add_n,
@@ -46,32 +22,27 @@ from dtflab.ops.math import (
     squared_difference,
     subtract,
 )
-from dtflab.ops.nn import l2_normalize, zero_fraction
-from dtflab.ops.ranking import in_top_k, top_k
-from dtflab.ops.reduction import (
-    reduce_all,
-    reduce_any,
-    reduce_euclidean_norm,
-    reduce_max,
-    reduce_mean,
-    reduce_min,
-    reduce_prod,
-    reduce_sum,
+from dtflab.ops.math.division import (
+    div_no_nan as divide_no_nan,
+    divide,
+    floordiv,
+    floormod,
+    floormod as mod,
+    reciprocal_no_nan,
+    truediv,
 )
-from dtflab.ops.reshaping import invert_permutation
-from dtflab.ops.segment_reductions import (
-    segment_max,
-    segment_mean,
-    segment_min,
-    segment_prod,
-    unsorted_segment_max,
-    unsorted_segment_mean,
-    unsorted_segment_min,
-    unsorted_segment_prod,
-    unsorted_segment_sqrt_n,
+from dtflab.ops.math.logic import (
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    logical_xor,
+    not_equal,
 )
-from dtflab.ops.segments import segment_sum, unsorted_segment_sum
-from dtflab.ops.special import (
+from dtflab.ops.math.special import (
     bessel_i0,
     bessel_i0e,
     bessel_i1,
@@ -89,8 +60,7 @@ from dtflab.ops.special import (
     polygamma,
     zeta,
 )
-from dtflab.ops.statistics import count_nonzero, reduce_logsumexp, reduce_std, reduce_variance
-from dtflab.ops.unary import (
+from dtflab.ops.math.unary import (
     abs,
     acos,
     acosh,
@@ -126,7 +96,37 @@ from dtflab.ops.unary import (
     tan,
     tanh,
 )
-from dtflab.ops.zero_times import multiply_no_nan, xdivy, xlog1py, xlogy
+from dtflab.ops.math.zero_times import multiply_no_nan, xdivy, xlog1py, xlogy
+from dtflab.ops.nn.activations import log_sigmoid, softplus, softsign
+from dtflab.ops.nn.cross_entropy import log_softmax, softmax
+from dtflab.ops.nn.layers import l2_normalize, zero_fraction
+from dtflab.ops.nn.ranking import in_top_k, top_k
+from dtflab.ops.reduce.along_axis import argmax, argmin, cumprod, cumsum
+from dtflab.ops.reduce.confusion_matrix import confusion_matrix
+from dtflab.ops.reduce.counting import bincount, cumulative_logsumexp
+from dtflab.ops.reduce.functions import count_nonzero, reduce_logsumexp, reduce_std, reduce_variance
+from dtflab.ops.reduce.reduction import (
+    reduce_all,
+    reduce_any,
+    reduce_euclidean_norm,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+)
+from dtflab.ops.reduce.segment_reductions import (
+    segment_max,
+    segment_mean,
+    segment_min,
+    segment_prod,
+    unsorted_segment_max,
+    unsorted_segment_mean,
+    unsorted_segment_min,
+    unsorted_segment_prod,
+    unsorted_segment_sqrt_n,
+)
+from dtflab.ops.reduce.segments import segment_sum, unsorted_segment_sum
 
 
 def __getattr__(name: str) -> Any:

@@ -5,12 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from dtflab.api import rnn_cell
-from dtflab.base.missing import missing as _missing
+from dtflab.base.missing_names import missing as _missing
 from dtflab.nets.average_loss import compute_average_loss, scale_regularization_loss
 from dtflab.nets.raw_rnn import raw_rnn
 from dtflab.nets.rnn import bidirectional_dynamic_rnn, dynamic_rnn
 from dtflab.nets.static_rnn import static_bidirectional_rnn, static_rnn, static_state_saving_rnn
-from dtflab.ops.activations import (
+from dtflab.ops.arrays.space_batch import depth_to_space, space_to_batch, space_to_depth
+from dtflab.ops.labels.candidate_sampling import (
+    all_candidate_sampler,
+    compute_accidental_hits,
+    fixed_unigram_candidate_sampler,
+    learned_unigram_candidate_sampler,
+    log_uniform_candidate_sampler,
+    uniform_candidate_sampler,
+)
+from dtflab.ops.labels.ctc_decoding import ctc_beam_search_decoder, ctc_beam_search_decoder_v2, ctc_greedy_decoder
+from dtflab.ops.labels.ctc_loss import ctc_loss
+from dtflab.ops.labels.repeated_labels import collapse_repeated
+from dtflab.ops.labels.sampled_losses import nce_loss, sampled_softmax_loss
+from dtflab.ops.math.unary import sigmoid, tanh
+from dtflab.ops.nn.activations import (
     elu,
     leaky_relu,
     relu,
@@ -19,7 +33,41 @@ from dtflab.ops.activations import (
     softplus,
     softsign,
 )
-from dtflab.ops.atrous import (
+from dtflab.ops.nn.batch_norm import fused_batch_norm
+from dtflab.ops.nn.bias import bias_add
+from dtflab.ops.nn.cross_entropy import (
+    log_softmax,
+    sigmoid_cross_entropy_with_logits,
+    softmax,
+    softmax_cross_entropy_with_logits,
+    softmax_cross_entropy_with_logits_v2,
+    sparse_softmax_cross_entropy_with_logits,
+    weighted_cross_entropy_with_logits,
+)
+from dtflab.ops.nn.embedding import embedding_lookup, embedding_lookup_sparse, safe_embedding_lookup_sparse
+from dtflab.ops.nn.layers import (
+    crelu,
+    dropout,
+    l2_loss,
+    l2_normalize,
+    log_poisson_loss,
+    relu_layer,
+    swish,
+    swish as silu,
+    xw_plus_b,
+    zero_fraction,
+)
+from dtflab.ops.nn.lrn import local_response_normalization
+from dtflab.ops.nn.moments import (
+    batch_norm_with_global_normalization,
+    batch_normalization,
+    moments,
+    normalize_moments,
+    sufficient_statistics,
+    weighted_moments,
+)
+from dtflab.ops.nn.ranking import in_top_k, top_k
+from dtflab.ops.windows.atrous import (
     atrous_conv2d,
     atrous_conv2d_transpose,
     depthwise_conv2d,
@@ -27,17 +75,7 @@ from dtflab.ops.atrous import (
     separable_conv2d,
     with_space_to_batch,
 )
-from dtflab.ops.batch_norm import fused_batch_norm
-from dtflab.ops.bias import bias_add
-from dtflab.ops.candidate_sampling import (
-    all_candidate_sampler,
-    compute_accidental_hits,
-    fixed_unigram_candidate_sampler,
-    learned_unigram_candidate_sampler,
-    log_uniform_candidate_sampler,
-    uniform_candidate_sampler,
-)
-from dtflab.ops.convolutions import (
+from dtflab.ops.windows.convolutions import (
     conv1d,
     conv1d_transpose,
     conv2d,
@@ -50,47 +88,14 @@ from dtflab.ops.convolutions import (
     conv_transpose,
     convolution,
 )
-from dtflab.ops.cross_entropy import (
-    log_softmax,
-    sigmoid_cross_entropy_with_logits,
-    softmax,
-    softmax_cross_entropy_with_logits,
-    softmax_cross_entropy_with_logits_v2,
-    sparse_softmax_cross_entropy_with_logits,
-    weighted_cross_entropy_with_logits,
-)
-from dtflab.ops.ctc_decoding import ctc_beam_search_decoder, ctc_beam_search_decoder_v2, ctc_greedy_decoder
-from dtflab.ops.ctc_loss import ctc_loss
-from dtflab.ops.depthwise import (
+from dtflab.ops.windows.depthwise import (
     depthwise_conv2d_native,
     depthwise_conv2d_native_backprop_filter,
     depthwise_conv2d_native_backprop_input,
 )
-from dtflab.ops.dilation import dilation2d, erosion2d
-from dtflab.ops.embedding import embedding_lookup, embedding_lookup_sparse, safe_embedding_lookup_sparse
-from dtflab.ops.fractional_pooling import fractional_avg_pool, fractional_max_pool
-from dtflab.ops.lrn import local_response_normalization
-from dtflab.ops.moments import (
-    batch_norm_with_global_normalization,
-    batch_normalization,
-    moments,
-    normalize_moments,
-    sufficient_statistics,
-    weighted_moments,
-)
-from dtflab.ops.nn import (
-    crelu,
-    dropout,
-    l2_loss,
-    l2_normalize,
-    log_poisson_loss,
-    relu_layer,
-    swish,
-    swish as silu,
-    xw_plus_b,
-    zero_fraction,
-)
-from dtflab.ops.pools import (
+from dtflab.ops.windows.dilation import dilation2d, erosion2d
+from dtflab.ops.windows.fractional_pooling import fractional_avg_pool, fractional_max_pool
+from dtflab.ops.windows.pools import (
     avg_pool,
     avg_pool1d,
     avg_pool3d,
@@ -102,11 +107,6 @@ from dtflab.ops.pools import (
     max_pool_v2,
     max_pool_with_argmax,
 )
-from dtflab.ops.ranking import in_top_k, top_k
-from dtflab.ops.repeated_labels import collapse_repeated
-from dtflab.ops.sampled_losses import nce_loss, sampled_softmax_loss
-from dtflab.ops.space_batch import depth_to_space, space_to_batch, space_to_depth
-from dtflab.ops.unary import sigmoid, tanh
 
 avg_pool2d = avg_pool
 conv3d_backprop_filter = conv3d_backprop_filter_v2

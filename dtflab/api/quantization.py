@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
-from dtflab.ops.fake_quant import (
+from dtflab.base.missing_names import missing as _missing
+from dtflab.ops.nn.fake_quant import (
     fake_quant_with_min_max_args,
     fake_quant_with_min_max_args_gradient,
     fake_quant_with_min_max_vars,
@@ -15,7 +15,7 @@ from dtflab.ops.fake_quant import (
     quantize_and_dequantize,
     quantize_and_dequantize_v2,
 )
-from dtflab.ops.quantize import dequantize, quantize
+from dtflab.ops.nn.quantize import dequantize, quantize
 
 
 def __getattr__(name: str) -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
-from dtflab.ops.queues import (
+from dtflab.base.missing_names import missing as _missing
+from dtflab.ops.queues.queues import (
     FIFOQueue,
     PaddingFIFOQueue,
     PriorityQueue,

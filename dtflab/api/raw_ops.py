@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any as _Any
 
-from dtflab.base.missing import missing as _missing
+from dtflab.base.missing_names import missing as _missing
 from dtflab.graph import op_registry
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import OpDef

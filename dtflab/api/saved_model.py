@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
-from dtflab.train import saved_model as _saved_model, signatures as _signatures
-from dtflab.train.saved_model import (
+from dtflab.base.missing_names import missing as _missing
+from dtflab.train.checkpoints import saved_model as _saved_model, signatures as _signatures
+from dtflab.train.checkpoints.saved_model import (
     ASSETS_DIRECTORY,
     ASSETS_KEY,
     GPU,
@@ -27,7 +27,7 @@ from dtflab.train.saved_model import (
     main_op_with_restore,
     simple_save,
 )
-from dtflab.train.signatures import (
+from dtflab.train.checkpoints.signatures import (
     CLASSIFY_INPUTS,
     CLASSIFY_METHOD_NAME,
     CLASSIFY_OUTPUT_CLASSES,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
-from dtflab.ops.sets import (
+from dtflab.base.missing_names import missing as _missing
+from dtflab.ops.reduce.sets import (
     set_difference,
     set_difference as difference,
     set_intersection,

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
-from dtflab.ops.segments import sparse_mask as mask
-from dtflab.ops.sparse import (
+from dtflab.base.missing_names import missing as _missing
+from dtflab.ops.reduce.segments import sparse_mask as mask
+from dtflab.ops.sparse.arithmetic import (
+    sparse_add as add,
+    sparse_maximum as maximum,
+    sparse_minimum as minimum,
+    sparse_reduce_max as reduce_max,
+    sparse_reduce_max_sparse as reduce_max_sparse,
+    sparse_reduce_sum as reduce_sum,
+    sparse_reduce_sum_sparse as reduce_sum_sparse,
+    sparse_softmax as softmax,
+    sparse_tensor_dense_matmul as matmul,
+    sparse_tensor_dense_matmul as sparse_dense_matmul,
+)
+from dtflab.ops.sparse.functions import (
     from_dense,
     sparse_concat as concat,
     sparse_expand_dims as expand_dims,
@@ -23,24 +35,12 @@ from dtflab.ops.sparse import (
     sparse_to_indicator as to_indicator,
     sparse_transpose as transpose,
 )
-from dtflab.ops.sparse_arithmetic import (
-    sparse_add as add,
-    sparse_maximum as maximum,
-    sparse_minimum as minimum,
-    sparse_reduce_max as reduce_max,
-    sparse_reduce_max_sparse as reduce_max_sparse,
-    sparse_reduce_sum as reduce_sum,
-    sparse_reduce_sum_sparse as reduce_sum_sparse,
-    sparse_softmax as softmax,
-    sparse_tensor_dense_matmul as matmul,
-    sparse_tensor_dense_matmul as sparse_dense_matmul,
-)
-from dtflab.ops.sparse_segments import (
+from dtflab.ops.sparse.segments import (
     sparse_segment_mean as segment_mean,
     sparse_segment_sqrt_n as segment_sqrt_n,
     sparse_segment_sum as segment_sum,
 )
-from dtflab.ops.sparse_tensor import SparseTensor, sparse_placeholder as placeholder
+from dtflab.ops.sparse.sparse_tensor import SparseTensor, sparse_placeholder as placeholder
 
 
 def __getattr__(name: str) -> Any:

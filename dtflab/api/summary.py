@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
-from dtflab.ops.summary import (
+from dtflab.base.missing_names import missing as _missing
+from dtflab.ops.summaries.functions import (
     audio,
     get_summary_description,
     histogram,
@@ -18,7 +18,7 @@ from dtflab.ops.summary import (
 )
 from dtflab.protos.event_pb2 import Event, SessionLog, TaggedRunMetadata
 from dtflab.protos.summary_pb2 import Summary, SummaryDescription
-from dtflab.train.summary_writer import FileWriter, FileWriterCache
+from dtflab.train.summaries.summary_writer import FileWriter, FileWriterCache
 
 
 def __getattr__(name: str) -> Any:

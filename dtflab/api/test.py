@@ -15,7 +15,7 @@ from dtflab.api import app as _app, benchmark as _benchmark
 from dtflab.api.benchmark import Benchmark, benchmark_config
 from dtflab.api.device_lib import list_local_devices as _list_local_devices
 from dtflab.api.test_case import TestCase, get_temp_dir
-from dtflab.base.missing import missing as _missing
+from dtflab.base.missing_names import missing as _missing
 from dtflab.cluster.cluster_spec import ClusterSpec as _ClusterSpec
 from dtflab.cluster.process import free_addresses as _free_addresses
 from dtflab.cluster.server import Server as _Server
@@ -130,7 +130,7 @@ def compute_gradient_error(
 
 def _theoretical(sess: Any, x: Any, value: Any, y: Any, y_shape: Any, feeds: dict[Any, Any]) -> Any:
     """One column per element of `y`: the gradient of that element."""
-    from dtflab.ops.constant import placeholder
+    from dtflab.ops.arrays.constant import placeholder
 
     dy = placeholder(y.dtype, y_shape)
     (dx,) = _gradients(y, x, dy)

@@ -30,7 +30,7 @@ from dtflab.graph.graph import Graph
 from dtflab.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.random_seed import set_random_seed
-from dtflab.ops.variable import Variable
+from dtflab.ops.variables.variable import Variable
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.runtime.session import Session
 

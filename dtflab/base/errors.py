@@ -231,6 +231,6 @@ def from_code(error_code: int, message: str, node_def: Any = None, op: Any = Non
 
 
 def __getattr__(name: str) -> Any:
-    from dtflab.base.missing import missing
+    from dtflab.base.missing_names import missing
 
     raise missing("tf.errors", name, globals())

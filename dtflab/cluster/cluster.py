@@ -26,9 +26,9 @@ from dtflab.cluster import addresses
 from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceManager
 from dtflab.cluster.clients import Client, Clients
 from dtflab.cluster.cluster_spec import ClusterSpec
-from dtflab.cluster.holdings import HeldQueue, HeldVariable, queues_on, variables_on
-from dtflab.cluster.homes import Homes, Visible
+from dtflab.cluster.hosts_of_tasks import Homes, Visible
 from dtflab.cluster.process import ProcessTask
+from dtflab.cluster.resources_held import HeldQueue, HeldVariable, queues_on, variables_on
 from dtflab.cluster.server import Server
 from dtflab.cluster.virtual_time import begin_world, check_options, hardware_text, name_of_gpu
 from dtflab.graph import device_spec
@@ -40,8 +40,8 @@ from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.devices import Device
 from dtflab.machine.hosts import Home, definition_of
 from dtflab.machine.registry import HostCards
-from dtflab.ops.accumulator_state import Accumulator
-from dtflab.ops.queue_resource import Queue
+from dtflab.ops.queues.accumulator_state import Accumulator
+from dtflab.ops.queues.queue_resource import Queue
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.event_log import EventLog
 from dtflab.virtual.loads import Loads

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
+from dtflab.base.missing_names import missing as _missing
 from dtflab.data import experimental
 from dtflab.data.dataset import (
     AUTOTUNE,

@@ -4,8 +4,8 @@ Stands for `python/data/ops/dataset_ops.py` and the files beside it. Left out: w
 (`for x in dataset`), caches in files, options that change how a pipeline is run, ragged tensors.
 
 Rules: a Dataset is the graph's side, a variant tensor and the structure of an element; each method adds one operation
-and gives a new Dataset. The elements are made where that operation runs (ops/dataset.py). Those out of files are
-in `files.py`.
+and gives a new Dataset. The elements are made where that operation runs (ops/datasets/dataset.py). Those out of
+files are in `files.py`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, name_scope
 from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import Dimension, TensorShape
-from dtflab.ops.array import identity, shape
-from dtflab.ops.checks import Assert
-from dtflab.ops.file_ops import matching_files
-from dtflab.ops.logic import greater
-from dtflab.ops.math import maximum
-from dtflab.ops.sparse_tensor import SparseTensor
+from dtflab.ops.arrays.identity import identity, shape
+from dtflab.ops.control.checks import Assert
+from dtflab.ops.math.binary import maximum
+from dtflab.ops.math.logic import greater
+from dtflab.ops.sparse.sparse_tensor import SparseTensor
+from dtflab.ops.text.file_ops import matching_files
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
+from dtflab.base.missing_names import missing as _missing
 from dtflab.data import grouping
 from dtflab.data.dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
-from dtflab.ops.casting import cast
+from dtflab.ops.arrays.casting import cast
 
 __all__ = [
     "AUTOTUNE",

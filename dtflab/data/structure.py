@@ -19,8 +19,8 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.dtypes import DType
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.sparse_messages import serialize_many_sparse, serialize_sparse
-from dtflab.ops.sparse_tensor import SparseTensor, SparseTensorValue
+from dtflab.ops.sparse.messages import serialize_many_sparse, serialize_sparse
+from dtflab.ops.sparse.sparse_tensor import SparseTensor, SparseTensorValue
 
 Component = tuple[DType, TensorShape]
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from dtflab.base import errors
-from dtflab.files.glob import glob as _glob
 from dtflab.files.paths import local, reported
+from dtflab.files.patterns import glob as _glob
 
 _MODES = ("r", "w", "a", "r+", "w+", "a+")
 

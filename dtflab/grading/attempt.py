@@ -26,7 +26,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from dtflab.grading import hidden, judge, pages
+from dtflab.grading import hidden, judge, report_pages as pages
 from dtflab.grading.meter import Meter, processor_seconds
 from dtflab.grading.questions import Question, all_questions
 from dtflab.machine.clock import REAL, Event

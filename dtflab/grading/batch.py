@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dtflab.grading import attempt, isolation, pages
+from dtflab.grading import attempt, isolation, report_pages as pages
 from dtflab.grading.judge import Report, Result
 from dtflab.grading.questions import MOST, Question
 from dtflab.grading.score import Score

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dtflab.grading import pages
+from dtflab.grading import report_pages as pages
 from dtflab.grading.questions import Choice, Question, all_questions, find
-from dtflab.viz.svg import Markup, join, tag
+from dtflab.viz.drawing.svg import Markup, join, tag
 
 _LAST = 3  # the try that is answered in full
 _SIGNS = {True: "✓", False: "✗"}

@@ -22,7 +22,7 @@ from collections.abc import Container, Sequence
 from pathlib import Path
 
 from dtflab.base.text_table import plural
-from dtflab.grading import batch, sheets
+from dtflab.grading import batch, mark_sheets as sheets
 from dtflab.grading.hidden import ChecksError, load_folder
 from dtflab.grading.isolation import Limits
 from dtflab.grading.journal import Journal, Work

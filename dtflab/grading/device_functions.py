@@ -16,10 +16,10 @@ from dtflab.grading.questions import Wrong
 from dtflab.graph import dtypes
 from dtflab.graph.device_spec import DeviceName, DeviceSpec, parse
 from dtflab.graph.graph import Graph
-from dtflab.ops.constant import placeholder
-from dtflab.ops.initializers import zeros_initializer
-from dtflab.ops.math import add
-from dtflab.ops.variable_scope import get_variable
+from dtflab.ops.arrays.constant import placeholder
+from dtflab.ops.math.binary import add
+from dtflab.ops.variables.initializers import zeros_initializer
+from dtflab.ops.variables.variable_scope import get_variable
 
 VARIABLE_OPS = ("Variable", "VariableV2", "VarHandleOp")
 

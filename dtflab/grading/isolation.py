@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from dtflab.grading import supervisor
 from dtflab.grading.meter import PROC, Meter, Process, processes
-from dtflab.viz.units import memory_size
+from dtflab.viz.drawing.units import memory_size
 
 _PERIOD = 0.1  # seconds between two looks at time, memory and processes
 _MARK = "DTFLAB_ISOLATED"  # what it starts inherits it; a program inside of another has both marks

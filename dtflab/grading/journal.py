@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dtflab.grading import batch, pages
+from dtflab.grading import batch, report_pages as pages
 from dtflab.grading.batch import Graded, Task
 from dtflab.grading.questions import Question
 from dtflab.grading.submissions import Submission

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dtflab.grading import pages
+from dtflab.grading import report_pages as pages
 from dtflab.grading.judge import Report
 
 JSON = "application/vnd.dtflab.score+json"

@@ -152,7 +152,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 class Loops:
-    """What the walk has to mind where it goes through loops. Here there are none; ops/loop_gradients.py has others."""
+    """What the walk minds where it goes through loops. Here there are none; see ops/control/loop_gradients.py."""
 
     def entered(self, op: Operation, before: bool = False) -> contextlib.AbstractContextManager[None]:
         """Inside, the gradient of `op` is built, or `before` that its outputs' gradients are summed."""
@@ -186,7 +186,7 @@ def _no_loops(between: dict[Operation, None], colocated: Callable[[Operation], A
     return Loops()
 
 
-# What makes the `Loops` of a walk; it may add to the operations to go through. Put here by ops/loop_gradients.py.
+# Makes the `Loops` of a walk; it may add to the operations to go through. Set by ops/control/loop_gradients.py.
 loops_between: Callable[[dict[Operation, None], Callable[[Operation], Any]], Loops] = _no_loops
 
 
@@ -532,8 +532,8 @@ def sum_of_slices(grads: Sequence[Any]) -> Any:
 
 
 def _gate_by_itself(grads: Sequence[Gradient]) -> list[Gradient]:
-    raise NotImplementedError("`tf.tuple` is not loaded: import dtflab.ops.control_flow")
+    raise NotImplementedError("`tf.tuple` is not loaded: import dtflab.ops.control.control_flow")
 
 
-# `tf.tuple`, which upper rooms define: ops/control_flow.py puts it here.
+# `tf.tuple`, which upper rooms define: ops/control/control_flow.py puts it here.
 gate: Callable[[Sequence[Gradient]], list[Gradient]] = _gate_by_itself

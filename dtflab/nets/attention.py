@@ -27,24 +27,17 @@ from dtflab.nets.raw_rnn import raw_rnn
 from dtflab.nets.rnn import dynamic_rnn
 from dtflab.nets.rnn_cell import RNNCell
 from dtflab.nets.state_shapes import zeros_of
-from dtflab.ops import (
-    array,
-    assertions,
-    casting,
-    constant as constants,
-    cross_entropy,
-    initializers,
-    joining,
-    logic,
-    matmul,
-    reduction,
-    reshaping,
-    unary,
-)
-from dtflab.ops.along_axis import argmax
-from dtflab.ops.arranging import sequence_mask
-from dtflab.ops.stacking import stack
-from dtflab.ops.variable_scope import get_variable, variable_scope
+from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, reshaping
+from dtflab.ops.arrays.arranging import sequence_mask
+from dtflab.ops.arrays.stacking import stack
+from dtflab.ops.control import assertions
+from dtflab.ops.linalg import matmul
+from dtflab.ops.math import logic, unary
+from dtflab.ops.nn import cross_entropy
+from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce.along_axis import argmax
+from dtflab.ops.variables import initializers
+from dtflab.ops.variables.variable_scope import get_variable, variable_scope
 
 
 class AttentionMechanism:

@@ -15,8 +15,10 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.nets.metric_variables import fitted_weights
-from dtflab.ops import array, assertions, casting, division, math
-from dtflab.ops.reduction import reduce_sum
+from dtflab.ops.arrays import casting, identity as array
+from dtflab.ops.control import assertions
+from dtflab.ops.math import binary as math, division
+from dtflab.ops.reduce.reduction import reduce_sum
 
 _REPLICAS = 1
 

@@ -17,23 +17,14 @@ from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import add_to_collection, control_dependencies, get_collection, name_scope
-from dtflab.ops import (
-    activations,
-    array,
-    casting,
-    constant as constants,
-    cross_entropy,
-    division,
-    logic,
-    math,
-    reshaping,
-    unary,
-)
-from dtflab.ops.cond import cond
-from dtflab.ops.confusion_matrix import may_squeeze, remove_squeezable_dimensions
+from dtflab.ops.arrays import casting, constant as constants, identity as array, reshaping
+from dtflab.ops.control.cond import cond
+from dtflab.ops.math import binary as math, division, logic, unary
 from dtflab.ops.messages import renamed
-from dtflab.ops.reduction import reduce_sum
-from dtflab.ops.weights_broadcast import assert_broadcastable, broadcast_weights
+from dtflab.ops.nn import activations, cross_entropy
+from dtflab.ops.nn.weights_broadcast import assert_broadcastable, broadcast_weights
+from dtflab.ops.reduce.confusion_matrix import may_squeeze, remove_squeezable_dimensions
+from dtflab.ops.reduce.reduction import reduce_sum
 
 
 class Reduction:

@@ -15,10 +15,11 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import add_to_collections
-from dtflab.ops import array, constant as constants, logic, reshaping
-from dtflab.ops.cond import cond
-from dtflab.ops.confusion_matrix import may_squeeze, remove_squeezable_dimensions
-from dtflab.ops.variable import Variable, VariableAggregation, VariableSynchronization
+from dtflab.ops.arrays import constant as constants, identity as array, reshaping
+from dtflab.ops.control.cond import cond
+from dtflab.ops.math import logic
+from dtflab.ops.reduce.confusion_matrix import may_squeeze, remove_squeezable_dimensions
+from dtflab.ops.variables.variable import Variable, VariableAggregation, VariableSynchronization
 
 Metric = tuple[Any, Any]  # the value, and the operation that adds a batch
 

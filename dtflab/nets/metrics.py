@@ -15,11 +15,14 @@ from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.nets.metric_variables import Metric, as_vector, fitted, metric_variable, published
-from dtflab.ops import array, casting, constant as constants, division, logic, math, reduction, state, unary
-from dtflab.ops.confusion_matrix import confusion_matrix, remove_squeezable_dimensions
-from dtflab.ops.diagonal import diag_part
-from dtflab.ops.variable_scope import variable_scope
-from dtflab.ops.weights_broadcast import broadcast_weights
+from dtflab.ops.arrays import casting, constant as constants, identity as array
+from dtflab.ops.arrays.diagonal import diag_part
+from dtflab.ops.math import binary as math, division, logic, unary
+from dtflab.ops.nn.weights_broadcast import broadcast_weights
+from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce.confusion_matrix import confusion_matrix, remove_squeezable_dimensions
+from dtflab.ops.variables import state
+from dtflab.ops.variables.variable_scope import variable_scope
 
 
 def mean(

@@ -17,27 +17,15 @@ from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.nets.metric_variables import Metric, metric_variable, published
-from dtflab.ops import (
-    along_axis,
-    array,
-    casting,
-    constant as constants,
-    division,
-    joining,
-    logic,
-    math,
-    reduction,
-    repeating,
-    reshaping,
-    sets,
-    slicing,
-    sparse,
-    state,
-)
-from dtflab.ops.cond import cond
-from dtflab.ops.ranking import top_k
-from dtflab.ops.sparse_tensor import SparseTensor, convert_to_tensor_or_sparse_tensor, is_sparse
-from dtflab.ops.weights_broadcast import assert_broadcastable, broadcast_weights
+from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, repeating, reshaping, slicing
+from dtflab.ops.control.cond import cond
+from dtflab.ops.math import binary as math, division, logic
+from dtflab.ops.nn.ranking import top_k
+from dtflab.ops.nn.weights_broadcast import assert_broadcastable, broadcast_weights
+from dtflab.ops.reduce import along_axis, reduction, sets
+from dtflab.ops.sparse import functions as sparse
+from dtflab.ops.sparse.sparse_tensor import SparseTensor, convert_to_tensor_or_sparse_tensor, is_sparse
+from dtflab.ops.variables import state
 
 
 def precision_at_k(

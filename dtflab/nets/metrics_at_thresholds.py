@@ -19,24 +19,14 @@ from dtflab.graph.convert import constant
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.nets.metric_variables import Metric, fitted, metric_variable, published
-from dtflab.ops import (
-    along_axis,
-    array,
-    assertions,
-    casting,
-    constant as constants,
-    division,
-    logic,
-    math,
-    reduction,
-    repeating,
-    reshaping,
-    state,
-    unary,
-)
-from dtflab.ops.stacking import stack
-from dtflab.ops.variable_scope import variable_scope
-from dtflab.ops.weights_broadcast import broadcast_weights
+from dtflab.ops.arrays import casting, constant as constants, identity as array, repeating, reshaping
+from dtflab.ops.arrays.stacking import stack
+from dtflab.ops.control import assertions
+from dtflab.ops.math import binary as math, division, logic, unary
+from dtflab.ops.nn.weights_broadcast import broadcast_weights
+from dtflab.ops.reduce import along_axis, reduction
+from dtflab.ops.variables import state
+from dtflab.ops.variables.variable_scope import variable_scope
 
 Counts = dict[str, Any]  # "tp", "fn", "tn", "fp" → a tensor or variable with one count for each threshold
 

@@ -14,8 +14,12 @@ from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.nets.metric_variables import Metric, fitted, metric_variable, published
-from dtflab.ops import array, assertions, casting, division, logic, math, reduction, state
-from dtflab.ops.variable_scope import variable_scope
+from dtflab.ops.arrays import casting, identity as array
+from dtflab.ops.control import assertions
+from dtflab.ops.math import binary as math, division, logic
+from dtflab.ops.reduce import reduction
+from dtflab.ops.variables import state
+from dtflab.ops.variables.variable_scope import variable_scope
 
 
 def true_positives(

@@ -25,15 +25,15 @@ from dtflab.graph.scopes import control_dependencies, device, name_scope
 from dtflab.nets.layers.activations import activation_of
 from dtflab.nets.rnn_cell import MultiRNNCell
 from dtflab.nets.rnn_cell_wrappers import DeviceWrapper
-from dtflab.ops.bias import bias_add
-from dtflab.ops.convolutions import conv2d as convolve
-from dtflab.ops.initializers import zeros_initializer
-from dtflab.ops.joining import concat, split
-from dtflab.ops.math import add_n
-from dtflab.ops.matmul import matmul
-from dtflab.ops.partitioned_variables import PartitionedVariable, fixed_size_partitioner
-from dtflab.ops.template import make_template
-from dtflab.ops.variable_scope import get_variable, variable_scope
+from dtflab.ops.arrays.joining import concat, split
+from dtflab.ops.linalg.matmul import matmul
+from dtflab.ops.math.binary import add_n
+from dtflab.ops.nn.bias import bias_add
+from dtflab.ops.variables.initializers import zeros_initializer
+from dtflab.ops.variables.partitioned_variables import PartitionedVariable, fixed_size_partitioner
+from dtflab.ops.variables.template import make_template
+from dtflab.ops.variables.variable_scope import get_variable, variable_scope
+from dtflab.ops.windows.convolutions import conv2d as convolve
 
 # -- layers -----------------------------------------------------------------------------------------------------------
 

@@ -17,10 +17,12 @@ from dtflab.graph.tensor_shape import as_shape, dimension_at_index
 from dtflab.nets import rnn_step
 from dtflab.nets.rnn_cell import assert_like_rnncell
 from dtflab.nets.state_shapes import batch_shape, known_batch_shape
-from dtflab.ops import array, constant as constants, logic, reduction, unary
-from dtflab.ops.tensor_arrays import TensorArray
-from dtflab.ops.variable_scope import variable_scope
-from dtflab.ops.while_loop import while_loop
+from dtflab.ops.arrays import constant as constants, identity as array
+from dtflab.ops.control.while_loop import while_loop
+from dtflab.ops.lists.functions import TensorArray
+from dtflab.ops.math import logic, unary
+from dtflab.ops.reduce import reduction
+from dtflab.ops.variables.variable_scope import variable_scope
 
 LoopFunction = Callable[[Any, Any, Any, Any], tuple[Any, Any, Any, Any, Any]]
 

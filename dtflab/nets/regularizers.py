@@ -15,7 +15,9 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import add_to_collection, get_collection, name_scope
-from dtflab.ops import math, nn, reduction, unary
+from dtflab.ops.math import binary as math, unary
+from dtflab.ops.nn import layers as nn
+from dtflab.ops.reduce import reduction
 
 Regularizer = Callable[[Any], Any]
 

@@ -19,13 +19,15 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.nets import rnn_step
 from dtflab.nets.rnn_cell import assert_like_rnncell
 from dtflab.nets.state_shapes import known_batch_shape
-from dtflab.ops import array, casting, constant as constants, joining, logic, math, reduction, repeating, reshaping
-from dtflab.ops.arranging import reverse_sequence
-from dtflab.ops.checks import Assert
-from dtflab.ops.stacking import stack
-from dtflab.ops.tensor_arrays import TensorArray
-from dtflab.ops.variable_scope import variable_scope
-from dtflab.ops.while_loop import while_loop
+from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, repeating, reshaping
+from dtflab.ops.arrays.arranging import reverse_sequence
+from dtflab.ops.arrays.stacking import stack
+from dtflab.ops.control.checks import Assert
+from dtflab.ops.control.while_loop import while_loop
+from dtflab.ops.lists.functions import TensorArray
+from dtflab.ops.math import binary as math, logic
+from dtflab.ops.reduce import reduction
+from dtflab.ops.variables.variable_scope import variable_scope
 
 
 def dynamic_rnn(

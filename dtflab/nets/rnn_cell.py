@@ -25,8 +25,12 @@ from dtflab.nets.layers.activations import activation_of
 from dtflab.nets.layers.base import ZEROS, Layer
 from dtflab.nets.layers.input_spec import InputSpec
 from dtflab.nets.state_shapes import zeros_of
-from dtflab.ops import array, bias, clipping, initializers, joining, math, matmul, partitioned_variables, slicing, unary
-from dtflab.ops.variable_scope import get_variable_scope, variable_scope
+from dtflab.ops.arrays import identity as array, joining, slicing
+from dtflab.ops.linalg import matmul
+from dtflab.ops.math import binary as math, clipping, unary
+from dtflab.ops.nn import bias
+from dtflab.ops.variables import initializers, partitioned_variables
+from dtflab.ops.variables.variable_scope import get_variable_scope, variable_scope
 
 
 def assert_like_rnncell(name: str, cell: Any) -> None:

@@ -19,8 +19,11 @@ from dtflab.graph.scopes import device as device_scope, name_scope
 from dtflab.graph.static_value import get_static_value
 from dtflab.nets.rnn_cell import LSTMStateTuple, RNNCell, assert_like_rnncell
 from dtflab.nets.state_shapes import shape_of_size
-from dtflab.ops import division, joining, nn, random, unary
-from dtflab.ops.tensor_arrays import TensorArray
+from dtflab.ops.arrays import joining
+from dtflab.ops.lists.functions import TensorArray
+from dtflab.ops.math import division, unary
+from dtflab.ops.nn import layers as nn
+from dtflab.ops.sampling import draws as random
 
 
 class RNNCellWrapper(RNNCell):

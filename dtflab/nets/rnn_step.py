@@ -14,10 +14,11 @@ from dtflab.base import nest
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, get_default_graph
 from dtflab.nets.state_shapes import batch_shape, set_batch_shape
-from dtflab.ops import array, constant as constants, logic
-from dtflab.ops.cond import cond
-from dtflab.ops.tensor_arrays import TensorArray
-from dtflab.ops.variable_scope import VariableScope
+from dtflab.ops.arrays import constant as constants, identity as array
+from dtflab.ops.control.cond import cond
+from dtflab.ops.lists.functions import TensorArray
+from dtflab.ops.math import logic
+from dtflab.ops.variables.variable_scope import VariableScope
 
 
 def cache_variables(scope: VariableScope) -> None:

@@ -12,7 +12,7 @@ from dtflab.graph.convert import constant
 from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import get_static_value
 from dtflab.graph.tensor_shape import TensorShape, as_shape
-from dtflab.ops import constant as constants, joining, reshaping
+from dtflab.ops.arrays import constant as constants, joining, reshaping
 
 
 def batch_shape(batch: Any, size: Any) -> Tensor:

@@ -18,10 +18,11 @@ from dtflab.graph.scopes import control_dependencies
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.nets import rnn_step
 from dtflab.nets.rnn_cell import assert_like_rnncell
-from dtflab.ops import array, casting, joining, reduction
-from dtflab.ops.arranging import reverse_sequence
-from dtflab.ops.stacking import stack, unstack
-from dtflab.ops.variable_scope import variable_scope
+from dtflab.ops.arrays import casting, identity as array, joining
+from dtflab.ops.arrays.arranging import reverse_sequence
+from dtflab.ops.arrays.stacking import stack, unstack
+from dtflab.ops.reduce import reduction
+from dtflab.ops.variables.variable_scope import variable_scope
 
 
 def static_rnn(

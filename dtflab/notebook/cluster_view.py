@@ -13,7 +13,7 @@ from dtflab.base import errors
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster import Cluster, RunningTask, device_label
 from dtflab.graph import device_spec
-from dtflab.viz.palette import look, together
+from dtflab.viz.drawing.palette import look, together
 
 _WHERE = {"inprocess": "in this process", "process": "each in a process of its own"}
 _CELL = "text-align:left;padding:3px 16px 3px 0;white-space:nowrap"

@@ -24,7 +24,7 @@ from IPython.display import display
 
 from dtflab.machine.clock import REAL
 from dtflab.machine.console import in_notebook
-from dtflab.viz.style import PROJECTOR, current
+from dtflab.viz.drawing.style import PROJECTOR, current
 
 _NOTHING = {"text/plain": ""}  # where widgets don't run
 

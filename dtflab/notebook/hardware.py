@@ -15,7 +15,7 @@ from dtflab.hardware import catalogue
 from dtflab.hardware.catalogue_links import BUSES, NICS
 from dtflab.machine.cards import MODELS
 from dtflab.machine.hosts import definition_of
-from dtflab.sim.stragglers import Stragglers
+from dtflab.sim.engine.stragglers import Stragglers
 
 EXAMPLE = "%dtf_cluster --ps 1 --worker 2"
 

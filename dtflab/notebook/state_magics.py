@@ -16,8 +16,8 @@ from dtflab.machine.watch import watch
 from dtflab.notebook import arguments
 from dtflab.notebook.magics import DtfMagics, drawn
 from dtflab.runtime.session import BaseSession, last_session
-from dtflab.train.staleness_log import StalenessLog, log_at
-from dtflab.viz.picture import Picture
+from dtflab.train.replicas.staleness_log import StalenessLog, log_at
+from dtflab.viz.drawing.picture import Picture
 
 _HELD = argument("held", nargs="?", help="a cluster or a session, a Python expression; else the default or the newest")
 _OPTIONS = {"dtf_wire": ["--feed", "--session", "--step"], "dtf_staleness": ["--name", "--where", "--session"]}

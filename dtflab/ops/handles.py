@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dtflab.graph import dtypes
-from dtflab.ops.cell import Cell
 from dtflab.ops.messages import invalid
-from dtflab.ops.resource import ResourceHandle
+from dtflab.ops.variables.cell import Cell
+from dtflab.ops.variables.handle_ops import ResourceHandle
 
 T = TypeVar("T")
 

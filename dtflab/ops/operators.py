@@ -16,9 +16,9 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
-from dtflab.ops import casting, division, logic, math, slicing, unary  # noqa: F401 - slicing installs a[i]
-from dtflab.ops.matmul import matmul
-from dtflab.ops.sparse_tensor import SparseTensor
+from dtflab.ops.linalg.matmul import matmul
+from dtflab.ops.math import binary as math, division, logic, unary
+from dtflab.ops.sparse.sparse_tensor import SparseTensor
 
 
 def _is_bool(*values: Any) -> bool:

@@ -13,7 +13,10 @@ from dtflab.graph.convert import constant
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import add_to_collection, device, get_collection, name_scope
-from dtflab.ops import control_flow, segments, stacking, unary
+from dtflab.ops.arrays import stacking
+from dtflab.ops.control import control_flow
+from dtflab.ops.math import unary
+from dtflab.ops.reduce import segments
 
 
 class _Resource(NamedTuple):

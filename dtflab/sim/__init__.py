@@ -12,9 +12,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
+from dtflab.base.missing_names import missing as _missing
 from dtflab.machine.clock import CURRENT
-from dtflab.sim.stragglers import exponential, lognormal, pareto, uniform
+from dtflab.sim.engine.stragglers import exponential, lognormal, pareto, uniform
 
 __all__ = [
     "Bus", "Input", "Network", "Nic", "Parameters", "Processor", "Profile", "Rack", "Switch", "add_hardware",
@@ -25,13 +25,13 @@ __all__ = [
 # What is loaded when it is first used: modules, and name → the module that has it.
 _MODULES = ("formulas", "models")
 _LAZY = {
-    "cluster_model": "dtflab.sim.cluster_models",
-    "estimate": "dtflab.sim.estimates",
-    "Input": "dtflab.sim.job",
-    "Parameters": "dtflab.sim.parameters",
-    "Profile": "dtflab.sim.profile",
+    "cluster_model": "dtflab.sim.engine.cluster_models",
+    "estimate": "dtflab.sim.estimates.estimate",
+    "Input": "dtflab.sim.engine.job",
+    "Parameters": "dtflab.sim.engine.parameters",
+    "Profile": "dtflab.sim.engine.network_profile",
     "race": "dtflab.sim.races",
-    "what_if": "dtflab.sim.what_ifs",
+    "what_if": "dtflab.sim.what_ifs.what_if",
     "hardware": "dtflab.hardware.tables",
     "add_hardware": "dtflab.hardware.catalogue",
     **dict.fromkeys(("Bus", "Network", "Nic", "Processor", "Rack", "Switch"), "dtflab.hardware.parts"),

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from dtflab.machine.console import show
-from dtflab.sim import points, report
-from dtflab.sim.baselines import baselines
-from dtflab.sim.calibrate import calibrate
-from dtflab.sim.fitted import FILE, load
-from dtflab.sim.predict import predict, predictor
-from dtflab.sim.scores import point_table, regime_table
+from dtflab.sim.predictions import points, report
+from dtflab.sim.predictions.baselines import baselines
+from dtflab.sim.predictions.calibrate import calibrate
+from dtflab.sim.predictions.fitted import FILE, load
+from dtflab.sim.predictions.predict import predict, predictor
+from dtflab.sim.predictions.scores import point_table, regime_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

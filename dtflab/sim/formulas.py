@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
-from dtflab.train.all_reduce_schedule import bounds, schedule
+from dtflab.train.collectives.schedule import bounds, schedule
 
 
 def ring_all_reduce_seconds(

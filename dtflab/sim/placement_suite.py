@@ -27,13 +27,13 @@ from dtflab.nets.layers.core import Dense
 from dtflab.nets.rnn_cell import LSTMCell, MultiRNNCell
 from dtflab.nets.rnn_cell_wrappers import DeviceWrapper
 from dtflab.nets.static_rnn import static_rnn
-from dtflab.ops.constant import placeholder
-from dtflab.ops.cross_entropy import sparse_softmax_cross_entropy_with_logits
-from dtflab.ops.embedding import embedding_lookup
-from dtflab.ops.reduction import reduce_mean
-from dtflab.ops.reshaping import reshape
-from dtflab.ops.stacking import stack, unstack
-from dtflab.ops.variable_scope import get_variable
+from dtflab.ops.arrays.constant import placeholder
+from dtflab.ops.arrays.reshaping import reshape
+from dtflab.ops.arrays.stacking import stack, unstack
+from dtflab.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits
+from dtflab.ops.nn.embedding import embedding_lookup
+from dtflab.ops.reduce.reduction import reduce_mean
+from dtflab.ops.variables.variable_scope import get_variable
 from dtflab.placement.colocation_graph import ColocationGraph
 from dtflab.placement.dynamic import best_assignment
 from dtflab.placement.problem import Assignment, Problem, Verdict
@@ -43,7 +43,7 @@ from dtflab.runtime.prune import prune
 from dtflab.sim import models
 from dtflab.sim.models.inception import inception_v3
 from dtflab.sim.models.seq2seq import seq2seq
-from dtflab.train.gradient_descent import GradientDescentOptimizer
+from dtflab.train.optimizers.gradient_descent import GradientDescentOptimizer
 
 TASK = "/job:worker/replica:0/task:0"
 STEPS = 8  # in time: fewer than in practice, and the graphs have some thousand nodes

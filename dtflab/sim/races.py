@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dtflab.base.text_table import plural
 from dtflab.cluster.clients import Client
 from dtflab.cluster.cluster import Cluster
-from dtflab.train.staleness_log import StalenessLog, log_at
+from dtflab.train.replicas.staleness_log import StalenessLog, log_at
 
 Program = Callable[[Client, Any], Sequence[tuple[float, float]]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
+from dtflab.base.missing_names import missing as _missing
 from dtflab.cluster.cluster_spec import ClusterSpec
 from dtflab.cluster.server import Server
 from dtflab.files.events import summary_iterator
@@ -23,26 +23,7 @@ from dtflab.protos.example_pb2 import (
 )
 from dtflab.protos.saver_pb2 import SaverDef
 from dtflab.protos.tensorflow_server_pb2 import ServerDef
-from dtflab.train.adadelta import AdadeltaOptimizer
-from dtflab.train.adagrad import AdagradOptimizer
-from dtflab.train.adagrad_da import AdagradDAOptimizer
-from dtflab.train.adam import AdamOptimizer
-from dtflab.train.all_reduce import all_reduce
-from dtflab.train.all_reduce_group import WorkerGroup
-from dtflab.train.all_reduce_hook import AllReduceHook
-from dtflab.train.all_reduce_optimizer import AllReduceOptimizer
-from dtflab.train.basic_loops import basic_train_loop
-from dtflab.train.batching import (
-    batch,
-    batch_join,
-    maybe_batch,
-    maybe_batch_join,
-    maybe_shuffle_batch,
-    maybe_shuffle_batch_join,
-    shuffle_batch,
-    shuffle_batch_join,
-)
-from dtflab.train.checkpoint_management import (
+from dtflab.train.checkpoints.checkpoint_management import (
     checkpoint_exists,
     checkpoints_iterator,
     generate_checkpoint_state_proto,
@@ -52,28 +33,32 @@ from dtflab.train.checkpoint_management import (
     remove_checkpoint,
     update_checkpoint_state,
 )
-from dtflab.train.checkpoint_utils import (
+from dtflab.train.checkpoints.checkpoint_utils import (
     NewCheckpointReader,
     init_from_checkpoint,
     list_variables,
     load_checkpoint,
     load_variable,
 )
-from dtflab.train.coordinator import Coordinator, LooperThread
-from dtflab.train.device_setter import replica_device_setter
-from dtflab.train.ftrl import FtrlOptimizer
-from dtflab.train.gradient_descent import GradientDescentOptimizer
-from dtflab.train.hook_timer import SecondOrStepTimer
-from dtflab.train.hooks import (
-    FeedFnHook,
-    FinalOpsHook,
-    GlobalStepWaiterHook,
-    LoggingTensorHook,
-    NanLossDuringTrainingError,
-    NanTensorHook,
-    StopAtStepHook,
+from dtflab.train.checkpoints.meta_graph import export_meta_graph
+from dtflab.train.checkpoints.meta_graph_import import import_meta_graph
+from dtflab.train.checkpoints.saver import Saver
+from dtflab.train.checkpoints.warm_start import warm_start
+from dtflab.train.collectives.all_reduce import all_reduce
+from dtflab.train.collectives.group import WorkerGroup
+from dtflab.train.collectives.hook import AllReduceHook
+from dtflab.train.collectives.optimizer import AllReduceOptimizer
+from dtflab.train.input.batching import (
+    batch,
+    batch_join,
+    maybe_batch,
+    maybe_batch_join,
+    maybe_shuffle_batch,
+    maybe_shuffle_batch_join,
+    shuffle_batch,
+    shuffle_batch_join,
 )
-from dtflab.train.input import (
+from dtflab.train.input.producers import (
     input_producer,
     limit_epochs,
     match_filenames_once,
@@ -81,7 +66,14 @@ from dtflab.train.input import (
     slice_input_producer,
     string_input_producer,
 )
-from dtflab.train.learning_rate_decay import (
+from dtflab.train.input.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
+from dtflab.train.optimizers.adadelta import AdadeltaOptimizer
+from dtflab.train.optimizers.adagrad import AdagradOptimizer
+from dtflab.train.optimizers.adagrad_da import AdagradDAOptimizer
+from dtflab.train.optimizers.adam import AdamOptimizer
+from dtflab.train.optimizers.ftrl import FtrlOptimizer
+from dtflab.train.optimizers.gradient_descent import GradientDescentOptimizer
+from dtflab.train.optimizers.learning_rate_decay import (
     cosine_decay,
     cosine_decay_restarts,
     exponential_decay,
@@ -93,32 +85,41 @@ from dtflab.train.learning_rate_decay import (
     piecewise_constant_decay,
     polynomial_decay,
 )
-from dtflab.train.meta_graph import export_meta_graph
-from dtflab.train.meta_graph_import import import_meta_graph
-from dtflab.train.momentum import MomentumOptimizer
-from dtflab.train.monitored_session import MonitoredSession, MonitoredTrainingSession, SingularMonitoredSession
-from dtflab.train.moving_averages import ExponentialMovingAverage
-from dtflab.train.optimizer import Optimizer
-from dtflab.train.proximal_adagrad import ProximalAdagradOptimizer
-from dtflab.train.proximal_gradient_descent import ProximalGradientDescentOptimizer
-from dtflab.train.queue_runner import QueueRunner, add_queue_runner, start_queue_runners
-from dtflab.train.recording_hooks import (
+from dtflab.train.optimizers.momentum import MomentumOptimizer
+from dtflab.train.optimizers.moving_averages import ExponentialMovingAverage
+from dtflab.train.optimizers.optimizer import Optimizer
+from dtflab.train.optimizers.proximal_adagrad import ProximalAdagradOptimizer
+from dtflab.train.optimizers.proximal_gradient_descent import ProximalGradientDescentOptimizer
+from dtflab.train.optimizers.rmsprop import RMSPropOptimizer
+from dtflab.train.replicas.device_setter import replica_device_setter
+from dtflab.train.replicas.staleness import StalenessOptimizer
+from dtflab.train.replicas.staleness_log import StalenessLog, read_staleness
+from dtflab.train.replicas.sync_replicas import SyncReplicasOptimizer, late_gradients
+from dtflab.train.sessions.basic_loops import basic_train_loop
+from dtflab.train.sessions.coordinator import Coordinator, LooperThread
+from dtflab.train.sessions.hook_timer import SecondOrStepTimer
+from dtflab.train.sessions.hooks import (
+    FeedFnHook,
+    FinalOpsHook,
+    GlobalStepWaiterHook,
+    LoggingTensorHook,
+    NanLossDuringTrainingError,
+    NanTensorHook,
+    StopAtStepHook,
+)
+from dtflab.train.sessions.monitored_session import MonitoredSession, MonitoredTrainingSession, SingularMonitoredSession
+from dtflab.train.sessions.recording_hooks import (
     CheckpointSaverHook,
     CheckpointSaverListener,
     ProfilerHook,
     StepCounterHook,
     SummarySaverHook,
 )
-from dtflab.train.rmsprop import RMSPropOptimizer
-from dtflab.train.saver import Saver
-from dtflab.train.scaffold import Scaffold
-from dtflab.train.session_creator import ChiefSessionCreator, SessionCreator, WorkerSessionCreator
-from dtflab.train.session_manager import SessionManager
-from dtflab.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
-from dtflab.train.staleness import StalenessOptimizer
-from dtflab.train.staleness_log import StalenessLog, read_staleness
-from dtflab.train.supervisor import Supervisor
-from dtflab.train.sync_replicas import SyncReplicasOptimizer, late_gradients
+from dtflab.train.sessions.scaffold import Scaffold
+from dtflab.train.sessions.session_creator import ChiefSessionCreator, SessionCreator, WorkerSessionCreator
+from dtflab.train.sessions.session_manager import SessionManager
+from dtflab.train.sessions.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from dtflab.train.sessions.supervisor import Supervisor
 from dtflab.train.training_util import (
     assert_global_step,
     create_global_step,
@@ -126,7 +127,6 @@ from dtflab.train.training_util import (
     get_or_create_global_step,
     global_step,
 )
-from dtflab.train.warm_start import warm_start
 
 __all__ = [
     "AdadeltaOptimizer",

@@ -15,11 +15,11 @@ from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, get_default_graph
-from dtflab.ops.cond import cond
-from dtflab.ops.initializers import zeros_initializer
-from dtflab.ops.state import assign_add, is_variable_initialized
-from dtflab.ops.variable import Variable, VariableAggregation
-from dtflab.ops.variable_scope import get_variable
+from dtflab.ops.control.cond import cond
+from dtflab.ops.variables.initializers import zeros_initializer
+from dtflab.ops.variables.state import assign_add, is_variable_initialized
+from dtflab.ops.variables.variable import Variable, VariableAggregation
+from dtflab.ops.variables.variable_scope import get_variable
 
 
 def global_step(sess: Any, global_step_tensor: Any) -> int:

@@ -14,19 +14,19 @@ from dtflab.viz.cards import cards
 from dtflab.viz.clients import clients
 from dtflab.viz.curves import curve
 from dtflab.viz.digraph import critical_path, digraph
+from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.style import style
 from dtflab.viz.estimates import estimate
 from dtflab.viz.kernels import kernels
 from dtflab.viz.loads import loads
 from dtflab.viz.machines import machines
 from dtflab.viz.memory import memory
 from dtflab.viz.phases import phases
-from dtflab.viz.picture import Picture
 from dtflab.viz.placement import placement
 from dtflab.viz.queues import queues
 from dtflab.viz.queues_now import queues_now
 from dtflab.viz.rates import rates
 from dtflab.viz.staleness import staleness
-from dtflab.viz.style import style
 from dtflab.viz.timeline import timeline
 from dtflab.viz.variables import variables
 from dtflab.viz.what_ifs import sweep, what_if

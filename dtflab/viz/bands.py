@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from dtflab.graph.node_names import readable
-from dtflab.viz import marks
-from dtflab.viz.names import shorter
-from dtflab.viz.palette import Look, in_order, look, natural
-from dtflab.viz.svg import shorten, text_width
-from dtflab.viz.trace import MOVED, Event, Trace, Transfer
+from dtflab.viz.data.step_trace import MOVED, Event, Trace, Transfer
+from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.names import shorter
+from dtflab.viz.drawing.palette import Look, in_order, look, natural
+from dtflab.viz.drawing.svg import shorten, text_width
 
 ROW, NAMES_ROW, RECEIVE_ROW, BAND_GAP, BAND_PADDING = 22.0, 14.0, 17.0, 10.0, 6.0
 IDLE_ROOM, LABEL_GAP, LEAST_BAR = 70.0, 12.0, 1.5

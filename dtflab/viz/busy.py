@@ -13,12 +13,12 @@ from typing import NamedTuple
 from dtflab.base.text_table import plural, text_table
 from dtflab.graph.device_spec import matches
 from dtflab.virtual.event_log import EventLog, Happened
-from dtflab.viz import marks
-from dtflab.viz.palette import in_order, look, together
-from dtflab.viz.picture import Picture
-from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, join, number, tag, text_width
-from dtflab.viz.units import duration, ticks, time_unit
+from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.palette import in_order, look, together
+from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.svg import Markup, join, number, tag, text_width
+from dtflab.viz.drawing.units import duration, ticks, time_unit
 
 MOST_ROWS = 40  # devices that are drawn
 _BAR, _ROW, _CELL = 20.0, 30.0, 1.0  # units; a row is cut into pieces of _CELL

@@ -15,13 +15,13 @@ from dtflab.base.text_table import plural, text_table
 from dtflab.machine.cards import MIB
 from dtflab.machine.journal import CardEvent
 from dtflab.machine.smi import CardState, Smi
-from dtflab.viz import marks
 from dtflab.viz.cards import by_arrival, host_of, program_look
-from dtflab.viz.palette import GREY, Look
-from dtflab.viz.picture import Picture, Table
-from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, hatch_path, join, number, tag, text_width, wrapped
-from dtflab.viz.units import duration
+from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.palette import GREY, Look
+from dtflab.viz.drawing.picture import Picture, Table
+from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.svg import Markup, hatch_path, join, number, tag, text_width, wrapped
+from dtflab.viz.drawing.units import duration
 
 MOST_EVENTS = 20  # that are drawn
 _PLOT, _LINE, _BELOW = 190.0, 18.0, 44.0

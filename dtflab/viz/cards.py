@@ -13,12 +13,12 @@ from dtflab.base.text_table import plural, text_table
 from dtflab.machine.cards import MIB
 from dtflab.machine.journal import CardEvent
 from dtflab.machine.smi import NO_GPUS, CardState, HostState, Process, Smi
-from dtflab.viz import marks
-from dtflab.viz.palette import GREY, OKABE_ITO, Look
-from dtflab.viz.picture import Picture
-from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, hatch_path, join, tag, text_width
-from dtflab.viz.units import memory_size
+from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.palette import GREY, OKABE_ITO, Look
+from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.svg import Markup, hatch_path, join, tag, text_width
+from dtflab.viz.drawing.units import memory_size
 
 _BAR, _ROW, _BEHIND = 24.0, 36.0, 6.0
 

@@ -16,12 +16,12 @@ from dtflab.base.text_table import plural, text_table
 from dtflab.base.watch import Watch
 from dtflab.graph.device_spec import task_name
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
-from dtflab.viz import marks
-from dtflab.viz.palette import GREY, natural, together
-from dtflab.viz.parties import client_label, is_task, own_letters, party
-from dtflab.viz.picture import Picture
-from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, Point, arrow_head, join, number, shorten, tag, text_width, wrapped
+from dtflab.viz.data.participants import client_label, is_task, own_letters, party
+from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.palette import GREY, natural, together
+from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.svg import Markup, Point, arrow_head, join, number, shorten, tag, text_width, wrapped
 
 _MOST_EMPTY = 4  # tasks that hold nothing; more are one box
 MOST_CLIENTS, MOST_TASKS, MOST_THINGS = 12, 12, 8  # of each, drawn

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dtflab.base.text_table import text_table
 from dtflab.graph.node_names import readable
 from dtflab.runtime.steps import Standing
-from dtflab.viz import marks
-from dtflab.viz.layout import Box, Cluster, Layout, Rect, layout
-from dtflab.viz.palette import BLUE, GREEN, GREY, ORANGE, Look, look, together
-from dtflab.viz.picture import Picture
-from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, arrow_head, join, line_path, shorten, tag, text_width
+from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.palette import BLUE, GREEN, GREY, ORANGE, Look, look, together
+from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.svg import Markup, arrow_head, join, line_path, shorten, tag, text_width
+from dtflab.viz.layout.layered import Box, Cluster, Layout, Rect, layout
 
 MOST, HEIGHT, LABEL_ROOM = 48, 26.0, 150.0  # nodes; of a box, for its name
 

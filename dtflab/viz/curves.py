@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dtflab.base.text_table import text_table
-from dtflab.viz.figures import CARD, EDGE, INK, RULE, SOFT, STYLE, drawing
-from dtflab.viz.palette import OKABE_ITO
-from dtflab.viz.picture import Picture, Table
-from dtflab.viz.style import Style, current, room
+from dtflab.viz.drawing.figures import CARD, EDGE, INK, RULE, SOFT, STYLE, drawing
+from dtflab.viz.drawing.palette import OKABE_ITO
+from dtflab.viz.drawing.picture import Picture, Table
+from dtflab.viz.drawing.style import Style, current, room
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtflab.graph.device_spec import merge
 from dtflab.graph.node import line_text
-from dtflab.viz import trace
+from dtflab.viz.data import step_trace as trace
 
 if TYPE_CHECKING:
     import networkx

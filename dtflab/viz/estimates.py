@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dtflab.sim.critical_path import Part
-from dtflab.sim.found import Estimate
-from dtflab.viz.marks import heading
-from dtflab.viz.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, YELLOW, Colour
-from dtflab.viz.picture import Picture
-from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, join, number, shorten, tag, text_width
-from dtflab.viz.units import duration
+from dtflab.sim.estimates.answer import Estimate
+from dtflab.sim.estimates.critical_path import Part
+from dtflab.viz.drawing.marks import heading
+from dtflab.viz.drawing.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, YELLOW, Colour
+from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.svg import Markup, join, number, shorten, tag, text_width
+from dtflab.viz.drawing.units import duration
 
 _ROW, _BAR, _GAP, _HISTOGRAM = 18.0, 13.0, 18.0, 60.0
 _WORDS, _RIGHT = 0.375, 70.0  # for words beside the bars, of the width; for numbers

@@ -16,11 +16,11 @@ from dtflab.graph import scopes
 from dtflab.graph.feeds import feed_tensors
 from dtflab.graph.node_names import readable
 from dtflab.runtime.session import BaseSession, Session, last_session
-from dtflab.viz.palette import look, together
-from dtflab.viz.picture import Table
-from dtflab.viz.story import Op, Story, story
-from dtflab.viz.tables import page
-from dtflab.viz.units import byte_size
+from dtflab.viz.data.story import Op, Story, story
+from dtflab.viz.drawing.palette import look, together
+from dtflab.viz.drawing.picture import Table
+from dtflab.viz.drawing.tables import page
+from dtflab.viz.drawing.units import byte_size
 
 MOST_ROWS, MOST_NAMES = 24, 6  # of a table, in a cell, before it is abbreviated
 

@@ -21,11 +21,11 @@ from dtflab.machine.devices import Device
 from dtflab.machine.gpu import GPUDevice
 from dtflab.ops import kernel_registry
 from dtflab.runtime.session import BaseSession
-from dtflab.viz import marks
-from dtflab.viz.palette import Look, look, together
-from dtflab.viz.picture import Picture
-from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, hatch_path, join, tag, text_width, wrapped
+from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.palette import Look, look, together
+from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.svg import Markup, hatch_path, join, tag, text_width, wrapped
 
 _ROW, _TOP, _LAYER_GAP, _GAP, _LINE = 26.0, 62.0, 12.0, 10.0, 14.0
 

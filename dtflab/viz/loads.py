@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dtflab.base.text_table import text_table
-from dtflab.viz.marks import badge, badge_width, heading
-from dtflab.viz.palette import GREY, Colour, in_order, look, together
-from dtflab.viz.picture import Picture
-from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, hatch_path, join, number, tag, text_width
-from dtflab.viz.units import byte_size
+from dtflab.viz.drawing.marks import badge, badge_width, heading
+from dtflab.viz.drawing.palette import GREY, Colour, in_order, look, together
+from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.svg import Markup, hatch_path, join, number, tag, text_width
+from dtflab.viz.drawing.units import byte_size
 
 _BAR, _GAP, _ROW_GAP, _TOP = 14.0, 3.0, 12.0, 36.0
 

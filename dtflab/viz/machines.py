@@ -14,12 +14,12 @@ from dtflab.base import errors
 from dtflab.base.text_table import plural, text_table
 from dtflab.base.watch import Call, Watch
 from dtflab.cluster.cluster import Cluster, RunningTask, device_label
-from dtflab.viz import marks
-from dtflab.viz.palette import together
-from dtflab.viz.parties import client_label, is_task, party
-from dtflab.viz.picture import Picture
-from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, Point, arrow_head, join, line_path, shorten, tag, text_width
+from dtflab.viz.data.participants import client_label, is_task, party
+from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.palette import together
+from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.svg import Markup, Point, arrow_head, join, line_path, shorten, tag, text_width
 
 MOST_TASKS, MOST_CLIENTS = 24, 12  # drawn; the table knows all
 _CLIENT, _TASK, _HEAD, _GAP, _PAD, _BOX = 40.0, 90.0, 28.0, 14.0, 8.0, 22.0

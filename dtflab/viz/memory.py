@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 from dtflab.base.text_table import plural, text_table
 from dtflab.graph.node_names import readable
 from dtflab.graph.scopes import get_default_graph
-from dtflab.viz import marks
+from dtflab.viz.data.usage import Held, Usage, read
 from dtflab.viz.digraph import Op, ops_of
-from dtflab.viz.palette import Look, look, together
-from dtflab.viz.picture import Picture, Table
-from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, hatch_path, join, number, shorten, tag, text_width
-from dtflab.viz.units import duration, memory_size, ticks, time_unit
-from dtflab.viz.usage import Held, Usage, read
+from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.palette import Look, look, together
+from dtflab.viz.drawing.picture import Picture, Table
+from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.svg import Markup, hatch_path, join, number, shorten, tag, text_width
+from dtflab.viz.drawing.units import duration, memory_size, ticks, time_unit
 
 _MOST_LAYERS = 7  # of single tensors; the smaller ones are one layer
 _MOST_TABLE_ROWS = 1000

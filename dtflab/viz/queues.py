@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 
 from dtflab.base.text_table import plural, text_table
 from dtflab.base.watch import QueueEvent, Watch
-from dtflab.viz import marks
-from dtflab.viz.palette import GREY, VERMILLION, together
-from dtflab.viz.parties import client_label, party
-from dtflab.viz.picture import Picture, Table
-from dtflab.viz.queue_course import Course, Wait, courses
-from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, Point, hatch_path, join, line_path, number, shorten, tag, text_width
-from dtflab.viz.units import duration, ticks, time_unit
+from dtflab.viz.data.participants import client_label, party
+from dtflab.viz.data.queue_course import Course, Wait, courses
+from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.palette import GREY, VERMILLION, together
+from dtflab.viz.drawing.picture import Picture, Table
+from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.svg import Markup, Point, hatch_path, join, line_path, number, shorten, tag, text_width
+from dtflab.viz.drawing.units import duration, ticks, time_unit
 
 MOST_BANDS = 6  # queues that are drawn
 _MOST_LANES = 6  # of those who waited, per queue

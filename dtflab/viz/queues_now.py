@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from dtflab.base.text_table import plural, text_table
 from dtflab.cluster.cluster import Cluster
-from dtflab.cluster.holdings import HeldQueue, devices_of, queues_on
+from dtflab.cluster.resources_held import HeldQueue, devices_of, queues_on
 from dtflab.runtime.session import BaseSession
-from dtflab.viz import marks
-from dtflab.viz.palette import together
-from dtflab.viz.parties import client_label, party
-from dtflab.viz.picture import Picture
-from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, join, shorten, tag, text_width
+from dtflab.viz.data.participants import client_label, party
+from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.palette import together
+from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.svg import Markup, join, shorten, tag, text_width
 
 MOST_QUEUES, _MOST_WAITING = 20, 4
 _ROW, _LINE, _BAR = 30.0, 17.0, 16.0

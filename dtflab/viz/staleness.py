@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtflab.base.text_table import plural, text_table
-from dtflab.train.staleness_log import StalenessLog
-from dtflab.viz import marks
-from dtflab.viz.palette import BLUE, Colour, look
-from dtflab.viz.picture import Picture
-from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, hatch_path, join, line_path, tag
-from dtflab.viz.units import ticks, time_unit
+from dtflab.train.replicas.staleness_log import StalenessLog
+from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.palette import BLUE, Colour, look
+from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.svg import Markup, hatch_path, join, line_path, tag
+from dtflab.viz.drawing.units import ticks, time_unit
 
 _HEAD, _HEIGHT, _AXIS = 38.0, 180.0, 40.0  # above a plot, of it, below it
 _BESIDE = 700.0  # narrower pages have one plot below the other

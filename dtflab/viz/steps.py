@@ -8,10 +8,10 @@ from typing import Any
 from dtflab.graph.node_names import readable
 from dtflab.runtime.steps import Record, Steps
 from dtflab.viz.counters import MOST, counters
-from dtflab.viz.palette import look, together
-from dtflab.viz.picture import Table
-from dtflab.viz.svg import Markup
-from dtflab.viz.tables import page
+from dtflab.viz.drawing.palette import look, together
+from dtflab.viz.drawing.picture import Table
+from dtflab.viz.drawing.svg import Markup
+from dtflab.viz.drawing.tables import page
 
 
 def steps_html(steps: Steps) -> Markup:

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dtflab.base.text_table import plural, text_table
 from dtflab.cluster.cluster import Cluster
-from dtflab.cluster.holdings import HeldVariable, variables_of
+from dtflab.cluster.resources_held import HeldVariable, variables_of
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
 from dtflab.runtime.session import BaseSession
-from dtflab.viz import marks
-from dtflab.viz.palette import in_order, look, together
-from dtflab.viz.picture import Picture, Table
-from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, hatch_path, join, number, shorten, tag, text_width
-from dtflab.viz.units import byte_size
+from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.palette import in_order, look, together
+from dtflab.viz.drawing.picture import Picture, Table
+from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.svg import Markup, hatch_path, join, number, shorten, tag, text_width
+from dtflab.viz.drawing.units import byte_size
 
 MOST_DEVICES = 24  # bars; the table knows more
 _MOST_TABLE_ROWS = 1000

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dtflab.base.text_table import plural, text_table
 from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Network, Nic
-from dtflab.sim.outcomes import FACTORS, HEADS, PATH_HEADS, Outcome
+from dtflab.sim.engine.outcomes import FACTORS, HEADS, PATH_HEADS, Outcome
 from dtflab.viz.curves import curve
-from dtflab.viz.marks import badge, badge_width, heading
-from dtflab.viz.palette import GREY, in_order, look, together
-from dtflab.viz.picture import Picture, Table
-from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, join, number, shorten, tag, text_width
-from dtflab.viz.units import ticks, time_unit
+from dtflab.viz.drawing.marks import badge, badge_width, heading
+from dtflab.viz.drawing.palette import GREY, in_order, look, together
+from dtflab.viz.drawing.picture import Picture, Table
+from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.svg import Markup, join, number, shorten, tag, text_width
+from dtflab.viz.drawing.units import ticks, time_unit
 
 if TYPE_CHECKING:
     from dtflab.viz.curves import Curves

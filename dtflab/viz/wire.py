@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 from dtflab.base.text_table import plural, text_table
 from dtflab.base.watch import Call, Watch
-from dtflab.viz import marks
-from dtflab.viz.palette import together
-from dtflab.viz.parties import in_line, is_task, party
-from dtflab.viz.picture import Picture, Table
-from dtflab.viz.style import room
-from dtflab.viz.svg import Markup, arrow_head, join, number, shorten, tag, text_width
-from dtflab.viz.units import byte_size, duration
+from dtflab.viz.data.participants import in_line, is_task, party
+from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.palette import together
+from dtflab.viz.drawing.picture import Picture, Table
+from dtflab.viz.drawing.style import room
+from dtflab.viz.drawing.svg import Markup, arrow_head, join, number, shorten, tag, text_width
+from dtflab.viz.drawing.units import byte_size, duration
 
 MOST_ROWS = 60  # of arrows; the tables know more
 _MOST_TABLE_ROWS = 1000

@@ -11,8 +11,8 @@ import pytest
 
 import dtflab as tf
 from dtflab.machine.clock import REAL
-from dtflab.ops.dataset import Run
-from dtflab.ops.dataset_threads import Calls, Prefetched, ShortCalls
+from dtflab.ops.datasets.dataset import Run
+from dtflab.ops.datasets.threads import Calls, Prefetched, ShortCalls
 from dtflab.runtime.runner import Step
 from tests.cluster.two_tasks import interrupt_main
 

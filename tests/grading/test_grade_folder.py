@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from dtflab.grading.sheets import COLUMNS
+from dtflab.grading.mark_sheets import COLUMNS
 from tests.grading.classroom import ASKS, RIGHT, WRONG, grade, own_seconds, percent, sleepers
 from tests.house import ROOT
 

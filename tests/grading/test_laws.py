@@ -64,7 +64,7 @@ def test_each_mistake_loses_marks_and_gets_its_own_hint(question, name, seed, st
 
 
 def score_html(text):
-    from dtflab.viz.svg import tag
+    from dtflab.viz.drawing.svg import tag
 
     return tag("b", text)[3:-4]
 

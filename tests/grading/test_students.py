@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dtflab.grading import batch, cli, sheets
+from dtflab.grading import batch, cli, mark_sheets as sheets
 from dtflab.grading.batch import Graded
 from dtflab.grading.journal import Journal
 from dtflab.grading.judge import Report, Result

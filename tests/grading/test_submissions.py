@@ -12,7 +12,7 @@ import jupytext
 import pytest
 
 from dtflab import course
-from dtflab.grading import batch, cli, pages, sheets
+from dtflab.grading import batch, cli, mark_sheets as sheets, report_pages as pages
 from dtflab.grading.batch import Graded, none
 from dtflab.grading.journal import Journal
 from dtflab.grading.questions import find

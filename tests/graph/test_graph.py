@@ -11,7 +11,8 @@ from dtflab.graph import op_registry, scopes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
-from dtflab.ops import array, constant as constants, control_flow
+from dtflab.ops.arrays import constant as constants, identity as array
+from dtflab.ops.control import control_flow
 from dtflab.protos.attr_value_pb2 import AttrValue
 
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 import dtflab as tf
-from dtflab.base.missing import _INSTEAD
+from dtflab.base.missing_names import _INSTEAD
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.train.all_reduce_schedule import ALGORITHMS
+from dtflab.train.collectives.schedule import ALGORITHMS
 from tests.interop.peer import addresses
 
 WORKERS, STEPS = 3, 3

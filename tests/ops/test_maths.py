@@ -10,7 +10,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.graph.indexed_slices import dense
-from dtflab.ops import elementwise
+from dtflab.ops.math import elementwise
 from tests.evaluate import evaluate, kernel
 
 

@@ -10,7 +10,7 @@ import pytest
 from dtflab.base import errors
 from dtflab.graph import dtypes
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.tensor_array_state import TensorArrayState
+from dtflab.ops.lists.state import TensorArrayState
 
 UNKNOWN = TensorShape(None)
 

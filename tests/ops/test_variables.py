@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.ops.cell import Cell
-from dtflab.ops.ref_variable import RefVariable
-from dtflab.ops.resource_variable import ResourceVariable
+from dtflab.ops.variables.cell import Cell
+from dtflab.ops.variables.ref_variable import RefVariable
+from dtflab.ops.variables.resource_variable import ResourceVariable
 from dtflab.protos.variable_pb2 import VariableDef
 
 both_kinds = pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])

@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as real_tf
 from tensorflow.python.distribute.v1 import all_reduce as theirs
 
 import dtflab
-from dtflab.train.all_reduce_schedule import ALGORITHMS
+from dtflab.train.collectives.schedule import ALGORITHMS
 
 
 def arrays(workers, shape, dtype="float32"):

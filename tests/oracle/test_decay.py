@@ -15,7 +15,7 @@ import tensorflow.compat.v1 as real_tf
 from tensorflow.python.training import moving_averages as real_moving_averages
 
 import dtflab
-from dtflab.train import moving_averages
+from dtflab.train.optimizers import moving_averages
 from tests.oracle.graph_defs import assert_same_graph, both
 from tests.oracle.programs import Programs
 

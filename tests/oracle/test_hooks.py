@@ -28,7 +28,7 @@ from tests.oracle.graph_defs import assert_same_graph
 from tests.oracle.programs import Programs
 
 BOTH = (real_tf, dtflab)
-HOOKED = {real_tf: "tensorflow.python.training.monitored_session", dtflab: "dtflab.train.wrapped_session"}
+HOOKED = {real_tf: "tensorflow.python.training.monitored_session", dtflab: "dtflab.train.sessions.wrapped_session"}
 TRAINING_UTIL = {real_tf: their_training_util, dtflab: our_training_util}
 program = Programs()
 

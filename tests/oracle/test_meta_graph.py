@@ -21,7 +21,7 @@ from tensorflow.python.framework import meta_graph as real_meta_graph
 import dtflab
 from dtflab.graph import op_registry
 from dtflab.graph.op_def_proto import op_def_proto
-from dtflab.train import meta_graph, meta_graph_import
+from dtflab.train.checkpoints import meta_graph, meta_graph_import
 from tests.oracle.checkpoints import at_home, tried
 from tests.oracle.graph_defs import both, nodes
 from tests.oracle.programs import Programs

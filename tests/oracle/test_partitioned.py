@@ -194,7 +194,9 @@ def made_by_hand(tf):
 
     package = tf.__name__.partition(".")[0]
     where = (
-        "tensorflow.python.ops.variables" if package.startswith("tensorflow") else "dtflab.ops.partitioned_variables"
+        "tensorflow.python.ops.variables"
+        if package.startswith("tensorflow")
+        else "dtflab.ops.variables.partitioned_variables"
     )
     kind = import_module(where).PartitionedVariable
     parts = [shard(2), shard(0)]

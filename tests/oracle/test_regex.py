@@ -8,7 +8,7 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
 import dtflab
-from dtflab.ops import regex
+from dtflab.ops.text import regex
 
 TEXTS = [b"", b"a", b"aXbX", b"abc abc", "ä b é".encode(), b"john smith", b"x\ny\n", b"1,22,333.5", b"aaab", b"AbC_9 -"]
 BOTH = [

@@ -271,7 +271,7 @@ def default_file_name(tf, home):
 def a_builder_of_ones_own(tf, home):
     from tensorflow.python.training import saver as real_saver
 
-    from dtflab.train import saver as our_saver
+    from dtflab.train.checkpoints import saver as our_saver
 
     module = real_saver if tf is real_tf else our_saver
 
@@ -333,7 +333,7 @@ def test_across(writer, reader, split, version, tmp_path):
 
 
 def test_saver_in_the_collection_or_a_new_one():
-    from dtflab.train.saver import get_saver_or_default
+    from dtflab.train.checkpoints.saver import get_saver_or_default
 
     with dtflab.Graph().as_default() as made:
         dtflab.Variable(1.0)

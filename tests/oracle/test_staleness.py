@@ -11,7 +11,7 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
 import dtflab as tf
-from dtflab.train.staleness_log import StalenessLog
+from dtflab.train.replicas.staleness_log import StalenessLog
 
 CURES: dict[str, dict[str, Any]] = {"none": {}, "drop": {"drop_above": 1}, "scale": {"scale": True}}
 

@@ -13,8 +13,8 @@ from dtflab.graph import op_registry
 from dtflab.graph.apply_op import apply_op
 from dtflab.machine import costs, pools
 from dtflab.machine.clock import Pool
-from dtflab.viz import trace
 from dtflab.viz.bands import Bands
+from dtflab.viz.data import step_trace as trace
 from tests.cluster.two_tasks import interrupt_main, until
 from tests.runtime.ops import op
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dtflab.sim import points
+from dtflab.sim.predictions import points
 from tests.house import ROOT, imports, tree
 
 ENOUGH = 2  # alone, or not; in turns, or not

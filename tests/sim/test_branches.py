@@ -6,7 +6,7 @@ import pytest
 
 from tests.sim.branches import constants_of, names_in, numbers_in, reached
 
-WALKED = reached("dtflab.sim.predict", "dtflab.sim.calibrate", "dtflab.sim.estimates")
+WALKED = reached("dtflab.sim.predictions.predict", "dtflab.sim.predictions.calibrate", "dtflab.sim.estimates.estimate")
 TABLES = {"dtflab.hardware.catalogue_cpus", "dtflab.hardware.catalogue_gpus", "dtflab.hardware.catalogue_links"}
 NETWORKS = {
     module for module in WALKED if module.startswith("dtflab.sim.models")
@@ -15,34 +15,27 @@ NETWORKS = {
 WORDS = {
     "dtflab.hardware.costs": {"share"},
     "dtflab.hardware.machines": {"share"},
-    "dtflab.sim.cluster_models": {"k40"},  # the card of a cluster that names none
-    "dtflab.sim.profile": {"k40"},  # an example in an error
-    "dtflab.sim.profile_of_table": {"gnmt"},  # a kind of attention
+    "dtflab.sim.engine.cluster_models": {"k40"},  # the card of a cluster that names none
+    "dtflab.sim.engine.network_profile": {"k40"},  # an example in an error
+    "dtflab.sim.engine.profile_of_table": {"gnmt"},  # a kind of attention
 }
 NUMBERS = {
-    "dtflab.sim.estimates": {20_000},  # messages of a step, above which layers are taken together
-    "dtflab.sim.layers": {1e6},  # bytes of a MB, and so in the next but one
-    "dtflab.sim.points": {10_000, 1e6},  # more layers or GPUs are a typing mistake
-    "dtflab.sim.profile_of_table": {4, 8, 10_000, 1e6},  # bytes of a float; the smallest layer
-    "dtflab.sim.predict": {6e9},  # B/s of gRPC
-    "dtflab.sim.profile": {3, 100},  # columns of a table that is printed, and when numbers there are rounded
-    "dtflab.sim.reductions": {32},  # steps that are simulated at once
-    "dtflab.sim.step_graph": {16, 1024},  # answers that are kept; bytes that a session folds
-    "dtflab.sim.traffic": {4, 256 << 10},  # halves of items; the smallest part that TensorFlow's partitioner makes
+    "dtflab.sim.estimates.estimate": {20_000},  # messages of a step, above which layers are taken together
+    "dtflab.sim.engine.layers": {1e6},  # bytes of a MB, and so in the next but one
+    "dtflab.sim.predictions.points": {10_000, 1e6},  # more layers or GPUs are a typing mistake
+    "dtflab.sim.engine.profile_of_table": {4, 8, 10_000, 1e6},  # bytes of a float; the smallest layer
+    "dtflab.sim.predictions.predict": {6e9},  # B/s of gRPC
+    "dtflab.sim.engine.network_profile": {3, 100},  # columns of a printed table; when its numbers are rounded
+    "dtflab.sim.engine.reductions": {32},  # steps that are simulated at once
+    "dtflab.sim.what_ifs.step_graph": {16, 1024},  # answers that are kept; bytes that a session folds
+    "dtflab.sim.engine.traffic": {4, 256 << 10},  # halves of items; the smallest part of TensorFlow's partitioner
 }
 
 
 def test_the_walk_reads_what_a_prediction_is_made_of():
-    imported = {
-        "points",
-        "profile",
-        "profile_of_graph",
-        "profile_of_table",
-        "stragglers",
-        "layers_of_graph",
-        "symmetric",
-    }
-    assert WALKED.keys() >= {f"dtflab.sim.{name}" for name in imported} | {"dtflab.sim.models.seq2seq"}
+    engine = {"layers_of_graph", "network_profile", "profile_of_graph", "profile_of_table", "stragglers"}
+    imported = {f"engine.{name}" for name in engine} | {"predictions.points", "predictions.symmetric", "models.seq2seq"}
+    assert WALKED.keys() >= {f"dtflab.sim.{name}" for name in imported}
 
 
 @pytest.mark.parametrize("module", sorted(WALKED))

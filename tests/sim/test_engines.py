@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from dtflab.hardware.cut_through import pass_link
-from dtflab.sim import messages, reductions, step_model, stragglers
+from dtflab.sim.engine import messages, reductions, step_model, stragglers
+from dtflab.sim.engine.job import Input, job
+from dtflab.sim.engine.parameters import IDEAL
+from dtflab.sim.engine.transfers import Batch, Flow, Wire, idle_wires
 from dtflab.sim.formulas import all_reduce_ends
-from dtflab.sim.job import Input, job
-from dtflab.sim.parameters import IDEAL
-from dtflab.sim.transfers import Batch, Flow, Wire, idle_wires
 from tests.sim.networks import cluster, layered
 
 SIZES = [40_000, 300_000, 5_000, 900_000, 120_000, 60_000]

@@ -13,7 +13,7 @@ import pytest
 import dtflab as tf
 from dtflab import sim
 from dtflab.hardware.parts import Processor
-from dtflab.sim.parameters import IDEAL
+from dtflab.sim.engine.parameters import IDEAL
 from tests.sim.networks import three_layers
 
 BATCH, WIDTH, STEPS = 64, 512, 8

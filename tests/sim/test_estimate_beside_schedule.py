@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dtflab.hardware.schedule import Task, simulate
-from dtflab.sim import messages, step_model
-from dtflab.sim.job import job
-from dtflab.sim.parameters import IDEAL
+from dtflab.sim.engine import messages, step_model
+from dtflab.sim.engine.job import job
+from dtflab.sim.engine.parameters import IDEAL
 from tests.sim.networks import cluster, layered
 
 SIZES = [400_000, 3_000_000, 50_000, 9_000_000, 1_200_000]

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from dtflab.hardware.parts import Nic
-from dtflab.sim import messages, step_model
-from dtflab.sim.cluster_models import rebuilt
-from dtflab.sim.estimates import estimate
-from dtflab.sim.job import job
-from dtflab.sim.parameters import IDEAL, Parameters
-from dtflab.sim.profile import Kernel
-from dtflab.sim.stragglers import lognormal
+from dtflab.sim.engine import messages, step_model
+from dtflab.sim.engine.cluster_models import rebuilt
+from dtflab.sim.engine.job import job
+from dtflab.sim.engine.network_profile import Kernel
+from dtflab.sim.engine.parameters import IDEAL, Parameters
+from dtflab.sim.engine.stragglers import lognormal
+from dtflab.sim.estimates.estimate import estimate
 from tests.sim.networks import BUS, GPU, cluster, layered
 
 SIZES = [400_000, 3_000_000, 50_000, 9_000_000, 1_200_000]

@@ -8,11 +8,11 @@ import pytest
 
 import dtflab as tf
 from dtflab import sim
-from dtflab.sim.estimates import MECHANISMS, MODES, estimate
-from dtflab.sim.job import Input
-from dtflab.sim.parameters import IDEAL, Parameters
-from dtflab.sim.profile import Kernel, VariableCost
-from dtflab.sim.stragglers import lognormal
+from dtflab.sim.engine.job import Input
+from dtflab.sim.engine.network_profile import Kernel, VariableCost
+from dtflab.sim.engine.parameters import IDEAL, Parameters
+from dtflab.sim.engine.stragglers import lognormal
+from dtflab.sim.estimates.estimate import MECHANISMS, MODES, estimate
 from tests.sim.networks import BUS, CPU, GPU, cluster, layered, network
 
 SIZES = [400_000, 3_000_000, 50_000, 9_000_000, 1_200_000]

@@ -7,10 +7,11 @@ import random
 import numpy as np
 import pytest
 
-from dtflab.sim import formulas, messages, pipelines, reductions, step_model, stragglers
-from dtflab.sim.job import job
-from dtflab.sim.parameters import IDEAL
-from dtflab.train.all_reduce_schedule import schedule
+from dtflab.sim import formulas
+from dtflab.sim.engine import messages, pipelines, reductions, step_model, stragglers
+from dtflab.sim.engine.job import job
+from dtflab.sim.engine.parameters import IDEAL
+from dtflab.train.collectives.schedule import schedule
 from tests.sim.networks import cluster, layered
 
 REL = 1e-9

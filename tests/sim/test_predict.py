@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from dtflab.__main__ import main
-from dtflab.sim import fitted, points, report
-from dtflab.sim.baselines import Scaling, fitted_constant
-from dtflab.sim.calibrate import Search, bounds, calibrate, fitted as fitted_of, flop_efficiency, start
-from dtflab.sim.parameters import Parameters
-from dtflab.sim.predict import METRICS, predict, predictor
-from dtflab.sim.scores import by_regime, errors_of, relative_error
+from dtflab.sim.engine.parameters import Parameters
+from dtflab.sim.predictions import fitted, points, report
+from dtflab.sim.predictions.baselines import Scaling, fitted_constant
+from dtflab.sim.predictions.calibrate import Search, bounds, calibrate, fitted as fitted_of, flop_efficiency, start
+from dtflab.sim.predictions.predict import METRICS, predict, predictor
+from dtflab.sim.predictions.scores import by_regime, errors_of, relative_error
 from tests.house import PACKAGE, ROOT
 
 KNOWN = points.read()
@@ -663,7 +663,7 @@ def test_what_is_calibrated_is_data_of_the_package():
     for path in (points.CALIBRATION, fitted.FILE):
         assert path.is_relative_to(PACKAGE) and path.is_file()
     tracked = {Path(path) for path in (points.CALIBRATION, fitted.FILE)}
-    assert tracked <= {path.resolve() for path in (PACKAGE / "sim").glob("*.json")}
+    assert tracked <= {path.resolve() for path in (PACKAGE / "sim").rglob("*.json")}
 
 
 # ---- calibration ----

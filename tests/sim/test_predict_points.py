@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from dtflab.sim import points
-from dtflab.sim.points import UnknownError
+from dtflab.sim.predictions import points
+from dtflab.sim.predictions.points import UnknownError
 
 
 def test_the_shipped_points_are_all_understood():

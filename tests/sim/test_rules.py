@@ -8,12 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dtflab.sim import critical_path, reductions
-from dtflab.sim.estimates import _needed
-from dtflab.sim.parameters import IDEAL
-from dtflab.sim.profile import LayerTime
-from dtflab.sim.traffic import Shard, items
-from dtflab.sim.transfers import Flow, Wire, idle_wires
+from dtflab.sim.engine import reductions
+from dtflab.sim.engine.network_profile import LayerTime
+from dtflab.sim.engine.parameters import IDEAL
+from dtflab.sim.engine.traffic import Shard, items
+from dtflab.sim.engine.transfers import Flow, Wire, idle_wires
+from dtflab.sim.estimates import critical_path
+from dtflab.sim.estimates.estimate import _needed
 from tests.sim.networks import cluster, layered
 
 OVERHEAD, LATENCY = 0.25, 0.125

@@ -11,11 +11,11 @@ import pytest
 from dtflab import sim
 from dtflab.hardware import catalogue
 from dtflab.sim import formulas
-from dtflab.sim.layers import Layer, layers_of
-from dtflab.sim.parameters import Parameters
-from dtflab.sim.profile import Profile
-from dtflab.sim.stragglers import Stragglers
-from dtflab.sim.symmetric import (
+from dtflab.sim.engine.layers import Layer, layers_of
+from dtflab.sim.engine.network_profile import Profile
+from dtflab.sim.engine.parameters import Parameters
+from dtflab.sim.engine.stragglers import Stragglers
+from dtflab.sim.predictions.symmetric import (
     Line,
     Site,
     all_reduce_step,

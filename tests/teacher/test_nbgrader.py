@@ -91,7 +91,7 @@ def test_marks_are_as_expected(course):
 
 
 def test_our_sheet_has_the_columns_of_nbgraders(course):
-    from dtflab.grading.sheets import COLUMNS
+    from dtflab.grading.mark_sheets import COLUMNS
 
     with (course / "grades.csv").open() as file:
         assert tuple(next(csv.reader(file))) == COLUMNS

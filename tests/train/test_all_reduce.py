@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.train.all_reduce_schedule import ALGORITHMS, bounds, schedule
+from dtflab.train.collectives.schedule import ALGORITHMS, bounds, schedule
 
 WORKERS = range(1, 18)
 

@@ -13,7 +13,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.cluster.process import free_addresses
-from dtflab.train.all_reduce_schedule import ALGORITHMS
+from dtflab.train.collectives.schedule import ALGORITHMS
 from tests.house import ROOT
 
 WORKERS, STEPS = 3, 4

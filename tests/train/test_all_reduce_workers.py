@@ -10,7 +10,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
-from dtflab.train.all_reduce_schedule import ALGORITHMS
+from dtflab.train.collectives.schedule import ALGORITHMS
 
 SECONDS = 120.0  # long enough that only what hangs is noticed
 

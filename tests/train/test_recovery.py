@@ -11,8 +11,8 @@ import dtflab as tf
 from dtflab.base import errors
 from dtflab.cluster.process import ProcessTask, free_addresses
 from dtflab.cluster.timeouts import timeouts
-from dtflab.train.session_manager import pauses
-from dtflab.train.wrapped_session import _RecoverableSession
+from dtflab.train.sessions.session_manager import pauses
+from dtflab.train.sessions.wrapped_session import _RecoverableSession
 
 ENGINES = ["inprocess", "process"]
 
@@ -170,7 +170,7 @@ def test_a_training_waits_for_a_task_that_is_away(engine, tmp_path, monkeypatch)
         cluster.kill("ps")
         refused = threading.Event()
         monkeypatch.setattr(timeouts, "notice", 0.0)
-        monkeypatch.setattr("dtflab.train.wrapped_session.say", lambda text: refused.set())
+        monkeypatch.setattr("dtflab.train.sessions.wrapped_session.say", lambda text: refused.set())
         helper = threading.Thread(target=lambda: refused.wait(60) and cluster.restart("ps"))
         helper.start()
         session.run(train)
@@ -285,7 +285,7 @@ def test_a_session_that_never_comes_is_told_of(monkeypatch):
                 raise errors.UnavailableError(None, None, "the ps is away")
             return "a session"
 
-    monkeypatch.setattr("dtflab.train.wrapped_session.say", said.append)
+    monkeypatch.setattr("dtflab.train.sessions.wrapped_session.say", said.append)
     assert _RecoverableSession(Creator(), clock=clock)._sess == "a session"
     assert said == ["MonitoredSession still waiting for a session: the ps is away"] * 2  # after 5 seconds and 10 more
     assert len(clock.pauses) == 20

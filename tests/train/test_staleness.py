@@ -12,8 +12,8 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
-from dtflab.train import worker_pace
-from dtflab.train.staleness_log import LogQueue
+from dtflab.train.replicas import worker_pace
+from dtflab.train.replicas.staleness_log import LogQueue
 from tests.cluster.two_tasks import is_in, until
 
 RATE = 1.0

@@ -17,9 +17,9 @@ import dtflab as tf
 from dtflab import sim, viz
 from dtflab.machine.journal import CardEvent
 from dtflab.machine.smi import CardState, HostState, Process, Smi
-from dtflab.train.staleness_log import StalenessLog
-from dtflab.viz.colouring import WAYS
+from dtflab.train.replicas.staleness_log import StalenessLog
 from dtflab.viz.counters import counters
+from dtflab.viz.drawing.colouring import WAYS
 from tests.viz.training import PROGRAMS
 
 Draw = Callable[[], viz.Picture]

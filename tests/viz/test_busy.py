@@ -9,7 +9,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.virtual.event_log import EventLog, Happened
-from dtflab.viz.palette import look
+from dtflab.viz.drawing.palette import look
 from tests.viz.texts import clipped, overlapping
 
 GPU = "/job:worker/replica:0/task:{}/device:GPU:0"

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from dtflab import viz
-from dtflab.viz import colouring, palette
 from dtflab.viz.digraph import ops_of
+from dtflab.viz.drawing import colouring, palette
 from tests.viz.programs import mlp, traced
 
 NODES = mlp()

@@ -13,9 +13,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from dtflab import viz
-from dtflab.viz.figures import CARD, EDGE, INK, RULE, SOFT, drawing
-from dtflab.viz.palette import OKABE_ITO
-from dtflab.viz.picture import Picture
+from dtflab.viz.drawing.figures import CARD, EDGE, INK, RULE, SOFT, drawing
+from dtflab.viz.drawing.palette import OKABE_ITO
+from dtflab.viz.drawing.picture import Picture
 from tests.viz.texts import clipped, overlapping, texts
 
 X = np.arange(50)

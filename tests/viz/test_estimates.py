@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import pytest
 
 from dtflab import viz
-from dtflab.sim.estimates import estimate
-from dtflab.sim.parameters import IDEAL
+from dtflab.sim.engine.parameters import IDEAL
+from dtflab.sim.estimates.estimate import estimate
 from tests.sim.networks import cluster, layered
 
 NETWORK = layered([4_000_000, 1_000_000, 9_000_000])

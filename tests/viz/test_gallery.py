@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dtflab import viz
-from dtflab.viz.svg import join, tag
+from dtflab.viz.drawing.svg import join, tag
 from tests.viz import gallery
 from tests.viz.strokes import PAGES, contrast, rgb, strokes
 from tests.viz.texts import clipped, overlapping

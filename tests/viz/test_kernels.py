@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.viz.svg import text_width
+from dtflab.viz.drawing.svg import text_width
 
 
 @pytest.fixture

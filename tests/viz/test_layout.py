@@ -3,9 +3,9 @@ import itertools
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dtflab.viz import ranks
-from dtflab.viz.layout import Box, Cluster, Rect, layout
-from dtflab.viz.shapes import Rect as Placed
+from dtflab.viz.layout import ranks
+from dtflab.viz.layout.layered import Box, Cluster, Rect, layout
+from dtflab.viz.layout.shapes import Rect as Placed
 
 
 @st.composite

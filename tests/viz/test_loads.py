@@ -40,7 +40,7 @@ def test_the_sentence_the_text_and_the_table_say_the_same():
 
 
 def test_bars_and_numbers_stay_inside_the_page():
-    from dtflab.viz.svg import text_width
+    from dtflab.viz.drawing.svg import text_width
 
     picture = loads("x", {"a rather long name of a way": dict.fromkeys(PS, 999000000.0)})
     for x, text in re.findall(r'<text x="([\d.]+)"[^>]*>([^<]+)</text>', picture.svg):

@@ -11,9 +11,9 @@ import dtflab as tf
 from dtflab import viz
 from dtflab.machine.hosts import simulate_gpus
 from dtflab.protos.step_stats_pb2 import StepStats
-from dtflab.viz import trace, usage
+from dtflab.viz.data import step_trace as trace, usage
 from dtflab.viz.digraph import ops_of
-from dtflab.viz.units import memory_size
+from dtflab.viz.drawing.units import memory_size
 from tests.viz.programs import worker
 
 MIB = 1 << 20

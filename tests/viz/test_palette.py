@@ -8,8 +8,8 @@ import pytest
 
 import dtflab as tf
 from dtflab import viz
-from dtflab.viz import colouring, palette
-from dtflab.viz.palette import Colour, look, together
+from dtflab.viz.drawing import colouring, palette
+from dtflab.viz.drawing.palette import Colour, look, together
 from tests.viz.strokes import BACKGROUNDS, contrast, rgb
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dtflab as tf
-from dtflab.viz.pipeline import pipeline
+from dtflab.viz.data.pipeline import pipeline
 
 
 def lines_of(tmp_path, count):

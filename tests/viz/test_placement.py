@@ -8,8 +8,8 @@ import dtflab as tf
 from dtflab import viz
 from dtflab.graph.node import Node
 from dtflab.runtime.placer import place
-from dtflab.viz.palette import in_order, look
-from dtflab.viz.svg import text_width
+from dtflab.viz.drawing.palette import in_order, look
+from dtflab.viz.drawing.svg import text_width
 from tests.viz.programs import PS, mlp, traced, worker
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -9,7 +9,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.machine.clock import current
-from dtflab.viz import queue_course
+from dtflab.viz.data import queue_course
 from tests.viz.watched import SVG, event, fits, held, seen_of, texts
 
 

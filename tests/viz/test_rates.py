@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dtflab as tf
-from dtflab.viz import pipeline
+from dtflab.viz.data import pipeline
 from tests.viz.watched import event, fits, line, seen_of, texts
 
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from dtflab.train.staleness_log import StalenessLog
+from dtflab.train.replicas.staleness_log import StalenessLog
 from dtflab.viz import staleness
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,11 +7,11 @@ import re
 import pytest
 
 from dtflab import viz
-from dtflab.viz import marks
-from dtflab.viz.picture import Picture
-from dtflab.viz.style import DEFAULT, PROJECTOR, current, room
-from dtflab.viz.svg import tag, text_width, wrapped
-from dtflab.viz.tables import page
+from dtflab.viz.drawing import marks
+from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.style import DEFAULT, PROJECTOR, current, room
+from dtflab.viz.drawing.svg import tag, text_width, wrapped
+from dtflab.viz.drawing.tables import page
 from tests.viz.programs import mlp, traced
 
 

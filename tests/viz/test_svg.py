@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dtflab.base.text_table import plural
-from dtflab.viz.svg import Markup, arrow_head, hatch_path, join, line_path, number, shorten, tag, text_width
-from dtflab.viz.units import byte_size, duration, ticks
+from dtflab.viz.drawing.svg import Markup, arrow_head, hatch_path, join, line_path, number, shorten, tag, text_width
+from dtflab.viz.drawing.units import byte_size, duration, ticks
 
 
 @given(st.text(), st.text())

@@ -10,10 +10,10 @@ import dtflab as tf
 from dtflab import viz
 from dtflab.protos.config_pb2 import RunMetadata
 from dtflab.protos.step_stats_pb2 import StepStats
-from dtflab.viz import trace
 from dtflab.viz.bands import Bands
-from dtflab.viz.names import readable, shorter
-from dtflab.viz.style import room
+from dtflab.viz.data import step_trace as trace
+from dtflab.viz.drawing.names import readable, shorter
+from dtflab.viz.drawing.style import room
 from tests.viz.programs import PS, mlp, traced, worker
 
 TF_LABEL = "[25600B] [588.505737Mb/s] edge_7_hidden/weights/read from {} to {}"

@@ -11,8 +11,8 @@ import pytest
 
 import dtflab as tf
 from dtflab import sim, viz
-from dtflab.sim.outcomes import HEADS
-from dtflab.viz.style import DEFAULT, MARGIN
+from dtflab.sim.engine.outcomes import HEADS
+from dtflab.viz.drawing.style import DEFAULT, MARGIN
 from tests.viz.texts import clipped, overlapping
 
 

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 import dtflab as tf
-from dtflab.viz.svg import text_width
+from dtflab.viz.drawing.svg import text_width
 from tests.viz.watched import PS, SVG, W0, W1, a_step, call, fits, seen_of, texts
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from dtflab.viz.svg import text_width
+from dtflab.viz.drawing.svg import text_width
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _SLACK = 1.06  # `text_width` is so much too wide

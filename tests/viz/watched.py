@@ -6,10 +6,10 @@ import xml.etree.ElementTree as ET
 
 import dtflab as tf
 from dtflab.base.watch import Call, QueueEvent, Watch
-from dtflab.cluster.holdings import HeldQueue, HeldVariable
+from dtflab.cluster.resources_held import HeldQueue, HeldVariable
 from dtflab.machine.clock import current
-from dtflab.viz.style import MARGIN
-from dtflab.viz.svg import text_width
+from dtflab.viz.drawing.style import MARGIN
+from dtflab.viz.drawing.svg import text_width
 
 PS, W0, W1 = (f"/job:{job}/replica:0/task:{n}" for job, n in (("ps", 0), ("worker", 0), ("worker", 1)))
 

@@ -18,8 +18,8 @@ from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
-from dtflab.ops.accumulators import ConditionalAccumulator
-from dtflab.ops.constant import placeholder
+from dtflab.ops.arrays.constant import placeholder
+from dtflab.ops.queues.accumulators import ConditionalAccumulator
 from dtflab.runtime.session import Session
 
 q2 = register(

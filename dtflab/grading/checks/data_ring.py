@@ -20,9 +20,9 @@ from dtflab.graph.convert import constant
 from dtflab.graph.device_spec import label, parse
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import device
+from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.units import byte_size
 from dtflab.viz.loads import loads
-from dtflab.viz.picture import Picture
-from dtflab.viz.units import byte_size
 
 CALL = 200  # bytes of a call between tasks
 

@@ -27,12 +27,12 @@ from dtflab.graph.device_spec import label
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, device
-from dtflab.ops.cross_entropy import sparse_softmax_cross_entropy_with_logits
-from dtflab.ops.initializers import zeros_initializer
-from dtflab.ops.matmul import matmul
-from dtflab.ops.reduction import reduce_mean
-from dtflab.ops.state import assign_add
-from dtflab.ops.variable_scope import get_variable
+from dtflab.ops.linalg.matmul import matmul
+from dtflab.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits
+from dtflab.ops.reduce.reduction import reduce_mean
+from dtflab.ops.variables.initializers import zeros_initializer
+from dtflab.ops.variables.state import assign_add
+from dtflab.ops.variables.variable_scope import get_variable
 from dtflab.runtime.session import Session
 from dtflab.sim import lognormal, sleep
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dtflab.base.text_table import plural
 from dtflab.cluster.cluster import Cluster
-from dtflab.cluster.holdings import HeldVariable
+from dtflab.cluster.resources_held import HeldVariable
 from dtflab.datasets.digits import digits
 from dtflab.grading.device_functions import shown
 from dtflab.grading.programs import program_of, run_beside_each_other
@@ -24,10 +24,10 @@ from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import container, device
 from dtflab.nets.layers.core import dense
-from dtflab.ops.activations import relu
-from dtflab.ops.constant import placeholder
+from dtflab.ops.arrays.constant import placeholder
+from dtflab.ops.nn.activations import relu
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
-from dtflab.ops.variable_scope import get_variable, variable_scope
+from dtflab.ops.variables.variable_scope import get_variable, variable_scope
 from dtflab.runtime.session import Session
 
 SECONDS = 7.0  # for the processes

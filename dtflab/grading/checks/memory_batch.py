@@ -24,12 +24,12 @@ from dtflab.grading.questions import Wrong, register
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.machine.cards import SMALLEST_CARD_BYTES
-from dtflab.ops.constant import fill, placeholder
-from dtflab.ops.reduction import reduce_sum
-from dtflab.ops.unary import square
+from dtflab.ops.arrays.constant import fill, placeholder
+from dtflab.ops.math.unary import square
+from dtflab.ops.reduce.reduction import reduce_sum
 from dtflab.runtime.session import Session
+from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.memory import memory
-from dtflab.viz.picture import Picture
 
 _SECONDS = 3.0  # for a check: of an answer that never ends
 _FOR_EVER = 2000  # steps

@@ -14,9 +14,9 @@ from typing import Any
 from dtflab.base.text_table import plural
 from dtflab.grading.device_functions import Seen, Variable, dense_net, mixed_types, watch
 from dtflab.grading.questions import Wrong, register
+from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.units import byte_size
 from dtflab.viz.loads import loads
-from dtflab.viz.picture import Picture
-from dtflab.viz.units import byte_size
 
 WORKER = "/job:worker/task:0"
 

@@ -17,9 +17,9 @@ from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import device_spec, dtypes
 from dtflab.graph.graph import Graph
-from dtflab.ops.constant import placeholder
-from dtflab.ops.strings import string_join
-from dtflab.ops.unary import square
+from dtflab.ops.arrays.constant import placeholder
+from dtflab.ops.math.unary import square
+from dtflab.ops.text.strings import string_join
 from dtflab.runtime.session import Session
 
 q2 = register(

@@ -18,7 +18,7 @@ from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.ops.variables import global_variables_initializer
+from dtflab.ops.variables.functions import global_variables_initializer
 from dtflab.runtime.session import Session
 
 q4 = register(

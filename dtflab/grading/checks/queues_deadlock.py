@@ -19,8 +19,8 @@ from dtflab.grading.questions import Wrong, register
 from dtflab.grading.simulated import Stage, stage
 from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
-from dtflab.ops.queues import FIFOQueue
-from dtflab.ops.stacking import stack
+from dtflab.ops.arrays.stacking import stack
+from dtflab.ops.queues.queues import FIFOQueue
 from dtflab.virtual.deadlock import DeadlockError
 
 q2 = register(

@@ -20,13 +20,13 @@ from dtflab.grading.questions import Wrong, register
 from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
-from dtflab.ops.embedding import embedding_lookup
-from dtflab.ops.variable import Variable
-from dtflab.ops.variables import global_variables_initializer
+from dtflab.ops.nn.embedding import embedding_lookup
+from dtflab.ops.variables.functions import global_variables_initializer
+from dtflab.ops.variables.variable import Variable
 from dtflab.runtime.session import Session
+from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.units import byte_size
 from dtflab.viz.loads import loads
-from dtflab.viz.picture import Picture
-from dtflab.viz.units import byte_size
 
 WORKER = "/job:worker/task:0"
 COLUMNS = 32

@@ -26,15 +26,15 @@ from dtflab.graph.scopes import device
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.hardware.catalogue import gpu
 from dtflab.hardware.parts import Processor
-from dtflab.ops.activations import relu
-from dtflab.ops.constant import placeholder
-from dtflab.ops.matmul import matmul
-from dtflab.ops.variables import global_variables_initializer
+from dtflab.ops.arrays.constant import placeholder
+from dtflab.ops.linalg.matmul import matmul
+from dtflab.ops.nn.activations import relu
+from dtflab.ops.variables.functions import global_variables_initializer
 from dtflab.protos import config_pb2
+from dtflab.viz.drawing.picture import Picture
+from dtflab.viz.drawing.units import byte_size
 from dtflab.viz.loads import loads
-from dtflab.viz.picture import Picture
 from dtflab.viz.timeline import timeline
-from dtflab.viz.units import byte_size
 
 GPUS = ("/gpu:0", "/gpu:1")
 BUDGET = 0.75  # of the time on one GPU

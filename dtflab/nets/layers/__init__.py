@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dtflab.base.missing import missing as _missing
+from dtflab.base.missing_names import missing as _missing
 from dtflab.nets.layers.base import Layer
 from dtflab.nets.layers.convolutional import (
     Conv1D,

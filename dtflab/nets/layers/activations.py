@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dtflab.ops import activations, cross_entropy, unary
+from dtflab.ops.math import unary
+from dtflab.ops.nn import activations, cross_entropy
 
 _NAMED: dict[str, Any] = {
     "elu": activations.elu,

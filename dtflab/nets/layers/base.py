@@ -26,11 +26,13 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import add_to_collection, get_collection_ref, get_default_graph, name_scope
 from dtflab.graph.tensor_shape import as_shape
 from dtflab.nets.layers.input_spec import assert_input_compatibility
-from dtflab.ops import array, casting, division, initializers
-from dtflab.ops.partitioned_variables import PartitionedVariable
-from dtflab.ops.variable import VariableAggregation, VariableSynchronization
-from dtflab.ops.variable_scope import VariableScope, get_variable, variable_scope
-from dtflab.ops.variables import global_variables
+from dtflab.ops.arrays import casting, identity as array
+from dtflab.ops.math import division
+from dtflab.ops.variables import initializers
+from dtflab.ops.variables.functions import global_variables
+from dtflab.ops.variables.partitioned_variables import PartitionedVariable
+from dtflab.ops.variables.variable import VariableAggregation, VariableSynchronization
+from dtflab.ops.variables.variable_scope import VariableScope, get_variable, variable_scope
 
 ZEROS = initializers.Zeros()  # what biases begin with
 

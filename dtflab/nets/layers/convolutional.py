@@ -12,9 +12,10 @@ from dtflab.nets.layers import data_format as formats
 from dtflab.nets.layers.activations import activation_of
 from dtflab.nets.layers.base import ZEROS, Layer, as_function
 from dtflab.nets.layers.input_spec import InputSpec
-from dtflab.ops import array, convolutions, repeating, reshaping
-from dtflab.ops.bias import bias_add
-from dtflab.ops.stacking import stack
+from dtflab.ops.arrays import identity as array, repeating, reshaping
+from dtflab.ops.arrays.stacking import stack
+from dtflab.ops.nn.bias import bias_add
+from dtflab.ops.windows import convolutions
 
 
 class ConvolutionBase(Layer):

@@ -14,7 +14,10 @@ from dtflab.nets.layers.activations import activation_of
 from dtflab.nets.layers.base import ZEROS, Layer, as_function
 from dtflab.nets.layers.data_format import normalized_data_format
 from dtflab.nets.layers.input_spec import InputSpec
-from dtflab.ops import array, bias, casting, cond, matmul, nn, reshaping, tensordot
+from dtflab.ops.arrays import casting, identity as array, reshaping
+from dtflab.ops.control import cond
+from dtflab.ops.linalg import matmul, tensordot
+from dtflab.ops.nn import bias, layers as nn
 
 
 class Dense(Layer):

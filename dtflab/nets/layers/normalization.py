@@ -18,10 +18,12 @@ from dtflab.graph.tensor_shape import as_shape
 from dtflab.nets.layers import data_format as formats
 from dtflab.nets.layers.base import ZEROS, Layer
 from dtflab.nets.layers.input_spec import InputSpec
-from dtflab.ops import casting, initializers, moments, reshaping, state
-from dtflab.ops.batch_norm import fused_batch_norm
-from dtflab.ops.cond import smart_cond
-from dtflab.ops.variable import VariableAggregation, VariableSynchronization
+from dtflab.ops.arrays import casting, reshaping
+from dtflab.ops.control.cond import smart_cond
+from dtflab.ops.nn import moments
+from dtflab.ops.nn.batch_norm import fused_batch_norm
+from dtflab.ops.variables import initializers, state
+from dtflab.ops.variables.variable import VariableAggregation, VariableSynchronization
 
 _ONES = initializers.Ones()
 

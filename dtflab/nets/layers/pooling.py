@@ -11,7 +11,8 @@ from typing import Any
 from dtflab.nets.layers import data_format as formats
 from dtflab.nets.layers.base import Layer, as_function
 from dtflab.nets.layers.input_spec import InputSpec
-from dtflab.ops import pools, reshaping
+from dtflab.ops.arrays import reshaping
+from dtflab.ops.windows import pools
 
 
 class Pooling(Layer):

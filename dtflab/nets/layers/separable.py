@@ -10,8 +10,8 @@ from typing import Any
 from dtflab.nets.layers import data_format as formats
 from dtflab.nets.layers.base import ZEROS, as_function
 from dtflab.nets.layers.convolutional import ConvolutionBase
-from dtflab.ops import reshaping
-from dtflab.ops.atrous import separable_conv2d as separable_convolution
+from dtflab.ops.arrays import reshaping
+from dtflab.ops.windows.atrous import separable_conv2d as separable_convolution
 
 
 class SeparableConv(ConvolutionBase):

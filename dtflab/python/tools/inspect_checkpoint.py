@@ -10,7 +10,7 @@ import re
 
 from dtflab.base.errors import OpError
 from dtflab.files.checkpoint_reader import CheckpointReader
-from dtflab.train.checkpoint_utils import NewCheckpointReader
+from dtflab.train.checkpoints.checkpoint_utils import NewCheckpointReader
 
 __all__ = ["print_tensors_in_checkpoint_file"]
 

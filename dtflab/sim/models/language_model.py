@@ -13,14 +13,14 @@ from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
 from dtflab.nets.rnn_cell import LSTMCell, MultiRNNCell
 from dtflab.nets.static_rnn import static_rnn
-from dtflab.ops.constant import placeholder
-from dtflab.ops.cross_entropy import sparse_softmax_cross_entropy_with_logits
-from dtflab.ops.matmul import matmul
-from dtflab.ops.reduction import reduce_mean
-from dtflab.ops.reshaping import reshape
-from dtflab.ops.sampled_losses import sampled_softmax_loss
-from dtflab.ops.stacking import stack
-from dtflab.ops.variable_scope import get_variable, variable_scope
+from dtflab.ops.arrays.constant import placeholder
+from dtflab.ops.arrays.reshaping import reshape
+from dtflab.ops.arrays.stacking import stack
+from dtflab.ops.labels.sampled_losses import sampled_softmax_loss
+from dtflab.ops.linalg.matmul import matmul
+from dtflab.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits
+from dtflab.ops.reduce.reduction import reduce_mean
+from dtflab.ops.variables.variable_scope import get_variable, variable_scope
 from dtflab.sim.models.seq2seq import embedded
 
 

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
 from dtflab.nets import layers
-from dtflab.ops.activations import relu
-from dtflab.ops.constant import placeholder
-from dtflab.ops.cross_entropy import sigmoid_cross_entropy_with_logits
-from dtflab.ops.embedding import embedding_lookup
-from dtflab.ops.joining import concat
-from dtflab.ops.reduction import reduce_mean
-from dtflab.ops.variable_scope import get_variable
+from dtflab.ops.arrays.constant import placeholder
+from dtflab.ops.arrays.joining import concat
+from dtflab.ops.nn.activations import relu
+from dtflab.ops.nn.cross_entropy import sigmoid_cross_entropy_with_logits
+from dtflab.ops.nn.embedding import embedding_lookup
+from dtflab.ops.reduce.reduction import reduce_mean
+from dtflab.ops.variables.variable_scope import get_variable
 
 
 def ranker(

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from dtflab.graph.operation import Tensor
-from dtflab.ops.activations import relu
-from dtflab.ops.variable_scope import variable_scope
+from dtflab.ops.nn.activations import relu
+from dtflab.ops.variables.variable_scope import variable_scope
 from dtflab.sim.models import vision
 
 _BLOCKS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}  # in each stage, by the number of layers

@@ -12,12 +12,12 @@ from typing import Any
 from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
 from dtflab.nets import layers
-from dtflab.ops.activations import relu
-from dtflab.ops.constant import placeholder
-from dtflab.ops.cross_entropy import sparse_softmax_cross_entropy_with_logits
-from dtflab.ops.joining import concat
-from dtflab.ops.reduction import reduce_mean
-from dtflab.ops.variable_scope import variable_scope
+from dtflab.ops.arrays.constant import placeholder
+from dtflab.ops.arrays.joining import concat
+from dtflab.ops.nn.activations import relu
+from dtflab.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits
+from dtflab.ops.reduce.reduction import reduce_mean
+from dtflab.ops.variables.variable_scope import variable_scope
 
 Layer = Callable[[Any], Any]
 

@@ -1,0 +1,103 @@
+"""Holdings: who holds which variable, and what stands in which queue, read from the containers of tasks.
+
+Stands for nothing in TensorFlow, whose servers do not tell.
+
+Rule: nothing is run and nothing is locked for long; a variable that is written at this moment is shown as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dtflab.base import watch
+from dtflab.cluster.inprocess import Peer
+from dtflab.graph.device_spec import task_name
+from dtflab.ops.queues.queue_resource import Queue
+from dtflab.ops.resource_mgr import plain_name
+from dtflab.ops.variables.cell import Cell
+from dtflab.runtime.worker import Worker
+
+if TYPE_CHECKING:
+    from dtflab.machine.devices import Device
+    from dtflab.runtime.session import BaseSession
+
+
+class HeldVariable(NamedTuple):
+    """A variable in a container of a task. Before it is initialized it holds no bytes; its shape is as declared."""
+
+    task: str
+    device: str
+    container: str
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    nbytes: int
+    initialized: bool
+
+
+class HeldQueue(NamedTuple):
+    """A queue as it is now. `capacity` is 0 for no limit; `waiting` are (op, `put`, `take` or `close`, client)."""
+
+    device: str
+    container: str
+    name: str
+    kind: str
+    level: int
+    capacity: int
+    closed: bool
+    waiting: tuple[tuple[str, str, str], ...]
+
+
+def variables_of(session: BaseSession) -> list[HeldVariable]:
+    """The variables that the tasks of a session hold, also those of other sessions; on a cluster, all of its tasks'.
+
+    NotImplementedError for a session whose master is in another process: it does not tell.
+    """
+    return variables_on(devices_of(session))
+
+
+def variables_on(devices: Iterable[Device]) -> list[HeldVariable]:
+    """The variables in the containers of some devices, in the order in which they were made."""
+    return [
+        _variable(device.name, container, name, cell)
+        for device in devices
+        for container, name, cell in device.resources.items()
+        if isinstance(cell, Cell)
+    ]
+
+
+def queues_on(devices: Iterable[Device]) -> list[HeldQueue]:
+    """The queues in the containers of some devices."""
+    return [
+        _queue(device.name, container, queue)
+        for device in devices
+        for container, _, queue in device.resources.items()
+        if isinstance(queue, Queue)
+    ]
+
+
+def devices_of(session: BaseSession) -> list[Device]:
+    """The devices of all tasks of a session that live in this process; NotImplementedError if its master does not."""
+    try:
+        workers: Sequence[Any] = list(session._master_session()._workers.values())
+    except NotImplementedError:
+        where = session.sess_str.decode()
+        raise NotImplementedError(
+            f"The master of {where} is in another process, which does not tell what its tasks hold."
+        ) from None
+    own = [worker.task.worker if isinstance(worker, Peer) else worker for worker in workers]
+    return [device for worker in own if isinstance(worker, Worker) for device in worker.devices]
+
+
+def _variable(device: str, container: str, name: str, cell: Cell) -> HeldVariable:
+    shape = tuple(getattr(cell.value, "shape", cell.shape))
+    return HeldVariable(
+        task_name(device), device, container, name, cell.dtype.name, shape, cell.nbytes, cell.initialized
+    )
+
+
+def _queue(device: str, container: str, queue: Queue) -> HeldQueue:
+    waiting = tuple((attempt.who.op, attempt.does, watch.client_of(attempt.who.step)) for attempt in queue.waiting())
+    name = plain_name(queue.state.name)
+    return HeldQueue(device, container, name, queue.spec.kind, len(queue), queue.capacity, queue.closed, waiting)

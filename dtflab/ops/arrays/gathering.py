@@ -1,0 +1,402 @@
+"""Rows by index: gather, its inverse, and one-hot vectors.
+
+Stands for `core/kernels/gather_op.cc`, `gather_nd_op.cc`, `scatter_nd_op.cc`, `one_hot_op.cc` and their parts
+of `python/ops/array_ops.py` and `array_grad.py`. Left out: what GPUs do with a bad index.
+
+Rule: an index out of range is an error that names it. The gradient of a gather along the rows stays sparse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.indexed_slices import IndexedSlices, dense
+from dtflab.graph.op_registry import Op, elements, no_gradient, op
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import colocate_with, name_scope
+from dtflab.graph.static_value import constant_value, folded_shape, folded_value
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.array_module import scatterer
+from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, reshaping
+from dtflab.ops.costs import free, of_part
+from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.reduce import segments
+from dtflab.ops.variables.scatter import blank, check_range
+from dtflab.ops.variables.scatter_nd_shapes import check_output, check_static
+
+
+@op("""Gather(params: Tparams, indices: Tindices) -> (output: Tparams)
+       validate_indices: bool = true
+       Tparams: type
+       Tindices: {int32, int64}""")
+class Gather(Op):
+    """The rows of params that the indices name."""
+
+    def infer(op):
+        params, indices = op.inputs
+        return [indices.shape.concatenate(params.shape.with_rank_at_least(1)[1:])]
+
+    def bind(node, xp):
+        def kernel(params, indices):
+            check_range(indices, params.shape[0])
+            return params[indices]
+
+        return _kept_in_array(kernel) if node["Tparams"] == dtypes.string else kernel
+
+    flops = free
+    bytes = of_part
+
+    def grad(op, dy):
+        params, indices = op.inputs
+        with colocate_with(params):
+            params_shape = array.shape(params)
+        size = reshaping.expand_dims(array.size(indices), 0)
+        return [_sparse_rows(dy, indices, params_shape, size), None]
+
+
+def _kept_in_array(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel for strings: NumPy takes a single one out of its array."""
+    return lambda *args: np.asarray(kernel(*args), object)
+
+
+def _sparse_rows(dy: Any, indices: Tensor, params_shape: Any, size: Tensor) -> IndexedSlices:
+    """dy as the rows of a gradient for `params`."""
+    values_shape = joining.concat([size, params_shape[1:]], 0)
+    values = reshaping.reshape(dense(dy), values_shape)
+    return IndexedSlices(values, reshaping.reshape(indices, size), params_shape)
+
+
+@op("""GatherV2(params: Tparams, indices: Tindices, axis: Taxis) -> (output: Tparams)
+       batch_dims: int = 0
+       Tparams: type
+       Tindices: {int16, int32, int64}
+       Taxis: {int32, int64}""")
+class GatherV2(Op):
+    """The slices of params along an axis that the indices name; the first `batch_dims` axes go together."""
+
+    def infer(op):
+        params, indices, axis = op.inputs[0].shape, op.inputs[1].shape, folded_value(op.inputs[2])
+        batch = op.get_attr("batch_dims")
+        if params.ndims is None or indices.ndims is None:
+            return [TensorShape(None)]
+        batch = batch + indices.ndims if batch < 0 else batch
+        if axis is None:
+            return [TensorShape([None] * (params.ndims - 1 + indices.ndims - batch))]
+        if not -params.ndims <= axis < params.ndims:
+            raise ValueError(f"Shape must be at least rank {int(axis) + 1} but is rank {params.ndims}")
+        axis = int(axis) % params.ndims
+        params[:batch].assert_is_compatible_with(indices[:batch])
+        return [params[:axis].concatenate(indices[batch:]).concatenate(params[axis + 1 :])]
+
+    def bind(node, xp):
+        batch_dims = node["batch_dims"]
+        if batch_dims:
+            return lambda params, indices, axis: _batch_gather(xp, params, indices, int(axis), batch_dims)
+
+        def kernel(params, indices, axis):
+            ndim, axis = params.ndim, int(axis)
+            if not -ndim <= axis < ndim:
+                raise invalid(f"Expected axis in the range [{-ndim}, {ndim}), but got {axis}")
+            check_range(indices, params.shape[axis])
+            return params.take(indices, axis)
+
+        return _kept_in_array(kernel) if node["Tparams"] == dtypes.string else kernel
+
+    flops = free
+    bytes = of_part
+
+    def grad(op, dy):
+        params, indices, axis = op.inputs
+        with colocate_with(params):
+            params_shape = array.shape(params)
+        size = reshaping.expand_dims(array.size(indices), 0)
+        batch = op.get_attr("batch_dims")
+        if batch < 0 and indices.shape.ndims is None:
+            raise ValueError(
+                "Currently, it is unsupported to take the gradient of tf.gather when batch_dims < 0 and the "
+                "rank of the indices is unknown. Please pass a positive batch_dims or use tf.ensure_shape to "
+                "update the shape of indices when calling tf.gather. "
+                f"Got batch_dims={batch} and indices={indices}"
+            )
+        if constant_value(axis) == 0:
+            return [_sparse_rows(dy, indices, params_shape, size), None, None]
+        batch = batch + indices.shape.ndims if batch < 0 else batch
+        dparams = _dense_gather_grad(dy, indices, axis, params_shape, batch)
+        return [reshaping.reshape(dparams, array.shape(params)), None, None]
+
+
+def _batch_gather(xp: Any, params: Any, indices: Any, axis: int, batch_dims: int) -> Any:
+    batch = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
+    axis %= params.ndim
+    check_range(indices, params.shape[axis])
+    if params.shape[:batch] != indices.shape[:batch]:
+        raise invalid(f"params.shape[0:{batch}] and indices.shape[0:{batch}] must be equal")
+    count = math.prod(params.shape[:batch])
+    slices = xp.moveaxis(params, axis, batch)
+    flat = slices.reshape(count, *slices.shape[batch:])
+    found = flat[xp.arange(count)[:, None], indices.reshape(count, math.prod(indices.shape[batch:]))]
+    found = found.reshape(*indices.shape, *flat.shape[2:])
+    new = range(indices.ndim - batch)
+    return xp.moveaxis(found, [batch + i for i in new], [axis + i for i in new])
+
+
+def _dense_gather_grad(dy: Any, indices: Tensor, axis: Tensor, params_shape: Any, batch_dims: int) -> Tensor:
+    """The gradient of a gather along an axis other than the rows: moved to the rows, added up, moved back."""
+    range_ = constants.range
+    outer, inner = params_shape[:axis], params_shape[axis:][1:]
+    values_shape = joining.concat([outer, [-1], inner], 0)
+    values_dims, axis_dims = array.size(values_shape), array.size(outer)
+    outer_batches, batch_axes = range_(batch_dims), range_(batch_dims, axis_dims)
+    inner_axes = range_(axis_dims + 1, values_dims)
+
+    values = reshaping.reshape(dense(dy), values_shape)
+    to_rows = joining.concat([outer_batches, [axis_dims], batch_axes, inner_axes], 0)
+    values = reshaping.transpose(values, to_rows)
+    shape = gather(params_shape, to_rows)
+    dparams = _batch_gather_grad(shape, values, indices, batch_dims, params_shape[axis])
+    back = joining.concat([outer_batches, batch_axes + 1, [batch_dims], inner_axes], 0)
+    return reshaping.transpose(dparams, back)
+
+
+def _batch_gather_grad(params_shape: Any, values: Any, indices: Any, batch_dims: int, rows: Any) -> Tensor:
+    size = reshaping.expand_dims(array.size(indices), 0)
+    if batch_dims:
+        values_shape = array.shape(values)
+        outer, inner = values_shape[:batch_dims], values_shape[batch_dims:][1:]
+        rows *= apply_op("Prod", input=outer, reduction_indices=[0], keep_dims=False)
+        indices = _with_batch_offsets(params_shape, indices, batch_dims)
+        flat = joining.concat([[-1], inner], 0)
+        values = reshaping.reshape(values, flat)
+    indices = reshaping.reshape(indices, size)
+    dparams = segments.unsorted_segment_sum(values, indices, rows)
+    return reshaping.reshape(dparams, joining.concat([outer, flat], 0)) if batch_dims else dparams
+
+
+def _with_batch_offsets(params_shape: Tensor, indices: Tensor, batch_dims: int) -> Tensor:
+    """The indices as they are when the batches stand one below the other."""
+    dtype = indices.dtype.base_dtype
+    sizes: Any = casting.cast(params_shape, dtype)
+    stride: Any = constants.ones((), dtype)
+    result: Any = indices
+    for dim in range(batch_dims, 0, -1):
+        size = sizes[dim - 1]
+        stride *= sizes[dim]
+        offsets: Any = constants.range(constants.zeros((), dtype), size, constants.ones((), dtype))
+        offsets *= stride
+        from dtflab.ops.arrays import repeating
+
+        shape = joining.concat(
+            [repeating.tile([1], [dim - 1]), [size], repeating.tile([1], [array.rank(indices) - dim])], axis=0
+        )
+        result += reshaping.reshape(offsets, shape)
+    return result
+
+
+def gather(
+    params: Any,
+    indices: Any,
+    validate_indices: Any = None,
+    name: str | None = None,
+    axis: Any = None,
+    batch_dims: int = 0,
+) -> Tensor:
+    """The slices of `params` along `axis` that `indices` names; a variable's rows are read where it lives."""
+    del validate_indices  # always
+    axis = batch_dims if axis is None else axis
+    static = constant_value(axis) if isinstance(axis, Tensor) else axis
+    if static is None or static != 0:
+        return apply_op("GatherV2", name, params=params, indices=indices, axis=axis, batch_dims=batch_dims)
+    sparse_read = getattr(params, "sparse_read", None)
+    if sparse_read is not None:
+        result: Tensor = sparse_read(indices, name=name)
+        return result
+    return apply_op("GatherV2", name, params=params, indices=indices, axis=axis)
+
+
+# -- by coordinates ----------------------------------------------------------------------------------------
+
+
+def _coordinates(node: Any, indices: Any, shape: tuple[int, ...], what: str) -> tuple[Any, ...]:
+    """`indices`, whose last axis is a position, as NumPy wants them; an error names the first one outside."""
+    depth = indices.shape[-1]
+    if depth > len(shape):
+        raise invalid(f"index innermost dimension length must be <= {what} rank; saw: {depth} vs. {len(shape)}")
+    wrong = ((indices < 0) | (indices >= np.array(shape[:depth], indices.dtype, like=indices))).any(-1)
+    if np.any(wrong):
+        where = tuple(int(i) for i in np.argwhere(wrong)[0])
+        text, position = ",".join(map(str, where)), ", ".join(map(str, indices[where].tolist()))
+        of_params = what == "param"
+        raise invalid(
+            f"indices[{text}] = [{position}] does not index into {'param ' if of_params else ''}shape "
+            f"{shape_text(shape)}{f', node name: {node.name}' if of_params else ''}"
+        )
+    return tuple(np.moveaxis(indices, -1, 0))
+
+
+@op("""GatherNd(params: Tparams, indices: Tindices) -> (output: Tparams)
+       Tparams: type
+       Tindices: {int16, int32, int64}
+       bad_indices_policy: string = ''""")
+class GatherNd(Op):
+    """The slices of params at positions: the last axis of indices is a position."""
+
+    def infer(op):
+        params, indices = op.inputs[0].shape, op.inputs[1].shape
+        if indices.ndims is None or indices[-1].value is None:
+            return [TensorShape(None)]
+        depth = indices[-1].value
+        if params.ndims is not None and depth > params.ndims:
+            raise ValueError(
+                f"indices.shape[-1] must be <= params.rank, but saw indices shape: {indices} and params shape: {params}"
+            )
+        return [indices[:-1].concatenate(params[depth:])]
+
+    def bind(node, xp):
+        def kernel(params, indices):
+            if indices.shape[-1] == 0:  # each position is all of params
+                return xp.broadcast_to(params, indices.shape[:-1] + params.shape)
+            return params[_coordinates(node, indices, params.shape, "param")]
+
+        return _kept_in_array(kernel) if node["Tparams"] == dtypes.string else kernel
+
+    flops = free
+    bytes = of_part
+
+    def grad(op, dy):
+        params, indices = op.inputs
+        shape = array.shape(params, out_type=indices.dtype)
+        if indices.shape.ndims == 2 and indices.shape[-1].value == 1:
+            return [IndexedSlices(dy, reshaping.squeeze(indices, axis=-1), shape), None]
+        return [scatter_nd(indices, dy, shape, bad_indices_policy=op.get_attr("bad_indices_policy")), None]
+
+
+def gather_nd(
+    params: Any, indices: Any, name: str | None = None, batch_dims: int = 0, bad_indices_policy: str = ""
+) -> Tensor:
+    """The slices of `params` at the positions in `indices`; a variable's are read where it lives.
+
+    The first `batch_dims` axes of both go together.
+    """
+    if batch_dims:
+        from dtflab.ops.arrays.indexing import batch_gather_nd
+
+        return batch_gather_nd(params, indices, batch_dims, name, bad_indices_policy)
+    read = getattr(params, "gather_nd", None)
+    if read is not None:
+        result: Tensor = read(indices, name=name)
+        return result
+    return apply_op("GatherNd", name, params=params, indices=indices, bad_indices_policy=bad_indices_policy)
+
+
+@op("""ScatterNd(indices: Tindices, updates: T, shape: Tindices) -> (output: T)
+       T: type
+       Tindices: {int16, int32, int64}
+       bad_indices_policy: string = ''""")
+class ScatterNd(Op):
+    """Zeros, with the updates added at positions."""
+
+    def infer(op):
+        shape = folded_shape(op.inputs[2])
+        check_static(shape, op.inputs[0].shape, op.inputs[1].shape)
+        return [shape]
+
+    def bind(node, xp):
+        dtype = node["T"].as_numpy_dtype
+
+        def kernel(indices, updates, shape):
+            out = blank(xp, shape.tolist(), dtype)
+            check_output(out.shape, indices, updates)
+            scatterer(xp, "add")(out, _coordinates(node, indices, out.shape, "output"), updates)
+            return out
+
+        return kernel
+
+    def flops(node, ins, outs):
+        return elements(ins[1])
+
+    def grad(op, dy):
+        return [None, gather_nd(dy, op.inputs[0]), None]
+
+
+def scatter_nd(indices: Any, updates: Any, shape: Any, bad_indices_policy: Any = "", name: str | None = None) -> Tensor:
+    """Zeros of `shape`, with `updates` added at the positions in `indices`."""
+    return apply_op(
+        "ScatterNd",
+        name,
+        indices=indices,
+        updates=updates,
+        shape=shape,
+        bad_indices_policy=bad_indices_policy,
+    )
+
+
+# -- one-hot -----------------------------------------------------------------------------------------------
+
+
+@op("""OneHot(indices: TI, depth: int32, on_value: T, off_value: T) -> (output: T)
+       axis: int = -1
+       T: type
+       TI: {uint8, int8, int32, int64} = int64""")
+class OneHot(Op):
+    """Vectors that are `on_value` at one place, none for an index out of range."""
+
+    grad = no_gradient
+
+    def infer(op):
+        indices, depth = op.inputs[0].shape, folded_value(op.inputs[1])
+        axis = op.get_attr("axis")
+        if depth is not None and depth < 0:
+            raise ValueError(f"Dimension size, given by scalar input 1, must be non-negative but is {int(depth)}")
+        if indices.ndims is None:
+            return [TensorShape(None)]
+        dims = indices.as_list()
+        dims.insert(indices.ndims if axis == -1 else axis, None if depth is None else int(depth))
+        return [TensorShape(dims)]
+
+    def bind(node, xp):
+        axis, dtype = node["axis"], node["T"].as_numpy_dtype
+
+        def kernel(indices, depth, on_value, off_value):
+            if not -1 <= axis <= np.ndim(indices):
+                raise invalid(f"Expected axis to be -1 or between [0, {np.ndim(indices)}).  But received: {axis}")
+            at = axis if axis >= 0 else np.ndim(indices)
+            shape = indices.shape
+            places = xp.arange(int(depth)).reshape((-1,) + (1,) * (len(shape) - at))
+            hits = indices.reshape((*shape[:at], 1, *shape[at:])) == places
+            return xp.where(hits, on_value, off_value).astype(dtype, copy=False)
+
+        return kernel
+
+
+def one_hot(
+    indices: Any,
+    depth: Any,
+    on_value: Any = None,
+    off_value: Any = None,
+    axis: int | None = None,
+    dtype: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Vectors of length `depth` that are `on_value` (1) at the index and `off_value` (0) elsewhere."""
+    with name_scope(name, "one_hot", [indices, depth, on_value, off_value, axis, dtype]) as scope:
+        wanted = None if dtype is None else dtypes.as_dtype(dtype)
+        on = None if on_value is None else convert_to_tensor(on_value, dtype_hint=wanted)
+        off = None if off_value is None else convert_to_tensor(off_value, dtype_hint=wanted)
+        for value, which in ((on, "on_value"), (off, "off_value")):
+            if value is not None and wanted is not None and value.dtype.base_dtype != wanted:
+                raise TypeError(f"dtype {value.dtype.base_dtype} of {which} does not match dtype parameter {dtype}")
+        given = on if on is not None else off
+        wanted = wanted or (dtypes.float32 if given is None else given.dtype.base_dtype)
+        on = convert_to_tensor(1, wanted, name="on_value") if on is None else on
+        off = convert_to_tensor(0, wanted, name="off_value") if off is None else off
+        if on.dtype.base_dtype != off.dtype.base_dtype:
+            text = f"dtype {on.dtype.base_dtype} of on_value does not match dtype {off.dtype.base_dtype}"
+            raise TypeError(f"{text} of off_value")
+        return apply_op("OneHot", scope, indices=indices, depth=depth, on_value=on, off_value=off, axis=axis)

@@ -1,0 +1,339 @@
+"""Several arrays to one along an axis, and back: concat and split.
+
+Stands for `core/kernels/concat_op.cc`, `split_op.cc`, `split_v_op.cc` and their parts of `python/ops/array_ops.py` and
+`array_grad.py`. Left out: ParallelConcat.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import constant, convert_to_tensor
+from dtflab.graph.indexed_slices import IndexedSlices
+from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import name_scope
+from dtflab.graph.static_value import constant_value, folded_value
+from dtflab.graph.tensor_shape import Dimension, TensorShape
+from dtflab.ops.arrays import casting, constant as constants, gathering, identity as array, reshaping, slicing, stacking
+from dtflab.ops.costs import free
+from dtflab.ops.math import binary as math, logic
+from dtflab.ops.messages import invalid, shape_text
+
+
+def _concat_shape(op: Any, values: Any, axis: Any) -> list[TensorShape]:
+    ndims = next((t.shape.ndims for t in values if t.shape.ndims is not None), None)
+    if ndims is None:
+        return [TensorShape(None)]
+    all_shapes = [t.shape.with_rank(ndims) for t in values]
+    if axis is None:
+        return [TensorShape([None] * ndims)]
+    if not -ndims <= axis < max(ndims, 1):
+        raise ValueError(
+            f"ConcatOp : Expected concatenating dimensions in the range [{-ndims}, {ndims}), but got {axis}"
+        )
+    if ndims == 0:
+        raise ValueError("Can't concatenate scalars (use tf.stack instead)")
+    axis = int(axis) % ndims
+    merged = TensorShape([None] * ndims)
+    for shape in all_shapes:
+        merged = merged.merge_with([None if i == axis else d for i, d in enumerate(shape.as_list())])
+    sizes = [s.as_list()[axis] for s in all_shapes]
+    dims = merged.as_list()
+    dims[axis] = None if None in sizes else sum(sizes)
+    return [TensorShape(dims)]
+
+
+def _concatenate(xp: Any, arrays: Any, axis: Any) -> Any:
+    try:
+        return xp.concatenate(arrays, int(axis))
+    except ValueError:
+        first = arrays[0]
+        for i, x in enumerate(arrays):
+            if np.ndim(x) != np.ndim(first):
+                text = f"shape[0] = {shape_text(first)} vs. shape[{i}] = {shape_text(x)}"
+                raise invalid(f"ConcatOp : Ranks of all input tensors should match: {text}") from None
+        ndim = np.ndim(first)
+        if not -ndim <= axis < ndim:
+            text = f"[{-ndim}, {ndim}), but got {int(axis)}"
+            raise invalid(f"ConcatOp : Expected concatenating dimensions in the range {text}") from None
+        texts = ", ".join(map(shape_text, arrays))
+        raise invalid(f"ConcatOp : Dimension sizes of inputs should match except along axis {axis}: {texts}") from None
+
+
+@op("""ConcatV2(values: N * T, axis: Tidx) -> (output: T)
+       N: int >= 2
+       T: type
+       Tidx: {int32, int64} = int32""")
+class ConcatV2(Op):
+    """The values one after the other along an axis."""
+
+    def infer(op):
+        return _concat_shape(op, op.inputs[:-1], folded_value(op.inputs[-1]))
+
+    def bind(node, xp):
+        return lambda *values: _concatenate(xp, values[:-1], values[-1])
+
+    def grad(op, dy):
+        return [*_concat_grad(op.inputs[:-1], op.inputs[-1], dy), None]
+
+
+@op("""Concat(concat_dim: int32, values: N * T) -> (output: T)
+       N: int >= 2
+       T: type""")
+class Concat(Op):
+    """ConcatV2 with its arguments the other way round."""
+
+    def infer(op):
+        return _concat_shape(op, op.inputs[1:], folded_value(op.inputs[0]))
+
+    def bind(node, xp):
+        return lambda axis, *values: _concatenate(xp, values, axis)
+
+    def grad(op, dy):
+        return [None, *_concat_grad(op.inputs[1:], op.inputs[0], dy)]
+
+
+def _concat_grad(values: Any, axis: Tensor, dy: Any) -> list[Any]:
+    """The part of dy that belongs to each value."""
+    if len(values) == 1:
+        return [dy]
+    if isinstance(dy, IndexedSlices):
+        return _concat_grad_sparse(values, axis, axis % array.rank(values[0]), dy)
+    if axis.op.type == "Const" and _context(axis.op) is not _context(dy.op):
+        axis = constant(constant_value(axis), axis.dtype)  # here again, so that it need not come into a loop or branch
+    positive_axis = axis % array.rank(values[0])
+    sizes = _input_shapes(values)
+    if len(sizes) > 16:  # TensorFlow found one Split faster than that many Slices
+        along = slicing.slice(stacking.stack(sizes, axis=1), [positive_axis, 0], [1, -1])
+        return split(dy, reshaping.squeeze(along), positive_axis)
+    offsets = apply_op("ConcatOffset", concat_dim=positive_axis, shape=sizes)
+    return [slicing.slice(dy, begin, size) for begin, size in zip(offsets, sizes)]
+
+
+def _context(op: Any) -> Any:
+    """The loop or branch where the outputs of an operation are."""
+    context = op._control_flow_context
+    return context.outer_context if context is not None and op.type in ("Exit", "RefExit") else context
+
+
+def _input_shapes(values: Any) -> list[Tensor]:
+    sizes = []
+    for value in values:
+        size = array.shape(value)
+        if size.op.type != "Const":
+            return array.shape_n(values)
+        sizes.append(size)
+    return sizes
+
+
+def _concat_grad_sparse(values: Any, axis: Tensor, positive_axis: Tensor, dy: IndexedSlices) -> list[Any]:
+    static_axis = constant_value(axis)
+    if static_axis is None:
+        raise ValueError("Can only compute IndexedSlices gradient with statically-known concat_dim")
+    if static_axis < 0:
+        if values[0].shape.ndims is None:
+            raise ValueError(
+                "Can only compute IndexedSlices gradient with negative concat_dim when first value rank is "
+                "statically-known."
+            )
+        static_axis %= values[0].shape.ndims
+    sizes = [array.shape(v) for v in values]
+    if static_axis > 0:
+        return _columns_of(dy, sizes, positive_axis)
+    return _rows_of(dy, sizes, positive_axis)
+
+
+def _columns_of(dy: IndexedSlices, sizes: list[Tensor], axis: Tensor) -> list[Any]:
+    """Joined along another axis than the rows: each value gets all rows, and of each its columns."""
+    rank = array.shape(sizes[0])
+    before = constants.zeros(reshaping.expand_dims(axis, 0), dtypes.int32)
+    mask = concat([before, [1], constants.zeros(rank - axis - 1, dtypes.int32)], 0)
+    begin = constants.zeros(rank, dtypes.int32)
+    grads = []
+    for size in sizes:
+        row_size = concat([[-1], slicing.slice(size, [1], [-1])], 0)
+        grads.append(IndexedSlices(slicing.slice(dy.values, begin, row_size), dy.indices, size))
+        begin = math.add(begin, size * mask)
+    return grads
+
+
+def _rows_of(dy: IndexedSlices, sizes: list[Tensor], axis: Tensor) -> list[Any]:
+    """Joined along the rows: each value gets the rows that are its own."""
+    start = constant(0, dy.indices.dtype)
+    grads = []
+    for size in sizes:
+        end = start + casting.cast(gathering.gather(size, axis), dy.indices.dtype)
+        own = reshaping.squeeze(logic.where(logic.logical_and(dy.indices >= start, dy.indices < end)), axis=[1])
+        rows = gathering.gather(dy.indices, own) - start
+        grads.append(IndexedSlices(gathering.gather(dy.values, own), rows, size))
+        start = end
+    return grads
+
+
+def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
+    """The values one after the other along `axis`."""
+    if not isinstance(values, list | tuple):
+        values = [values]
+    if len(values) > 1:
+        return apply_op("ConcatV2", name, values=values, axis=axis)
+    with name_scope(name):
+        convert_to_tensor(axis, dtypes.int32, name="concat_dim").shape.assert_has_rank(0)
+        return array.identity(values[0], name=name)
+
+
+@op("""ConcatOffset(concat_dim: int32, shape: N * shape_type) -> (offset: N * shape_type)
+       N: int >= 2
+       shape_type: {int32, int64} = int32""")
+class ConcatOffset(Op):
+    """Where each value begins in their concatenation."""
+
+    grad = no_gradient
+    flops = bytes = free
+
+    def infer(op):
+        return [t.shape for t in op.inputs[1:]]
+
+    def bind(node, xp):
+        def kernel(axis, *all_shapes):
+            offsets = np.zeros((len(all_shapes), len(all_shapes[0])), all_shapes[0].dtype)
+            offsets[1:, int(axis)] = np.cumsum([s[int(axis)] for s in all_shapes[:-1]])
+            return list(offsets)
+
+        return kernel
+
+
+def _split_shapes(op: Any, value: Tensor, axis: Any, sizes: list[int | None]) -> list[TensorShape]:
+    if value.shape.ndims is None:
+        return [TensorShape(None)] * len(sizes)
+    if axis is None:
+        return [TensorShape([None] * value.shape.ndims)] * len(sizes)
+    ndims = value.shape.ndims
+    if not -ndims <= axis < ndims:
+        raise ValueError(f"Dimension size, given by scalar input, must be in range [{-ndims}, {ndims}) but got {axis}")
+    dims = value.shape.as_list()
+    before, after = dims[: int(axis) % ndims], dims[int(axis) % ndims + 1 :]
+    return [TensorShape([*before, size, *after]) for size in sizes]
+
+
+@op("""Split(split_dim: int32, value: T) -> (output: num_split * T)
+       num_split: int >= 1
+       T: type""")
+class Split(Op):
+    """The value in equal parts along an axis."""
+
+    aliasing = True
+
+    def infer(op):
+        axis, value = folded_value(op.inputs[0]), op.inputs[1]
+        count = op.get_attr("num_split")
+        size = None
+        if axis is not None and value.shape.ndims is not None and -value.shape.ndims <= axis < value.shape.ndims:
+            size = value.shape.as_list()[int(axis)]
+        if size is not None and size % count:
+            raise ValueError(f"Dimension size must be evenly divisible by {count} but is {size}")
+        return _split_shapes(op, value, axis, [None if size is None else size // count] * count)
+
+    def bind(node, xp):
+        count = node["num_split"]
+
+        def kernel(axis, value):
+            axis = _checked_split_axis(axis, value)
+            if value.shape[axis] % count:
+                raise invalid(
+                    "Number of ways to split should evenly divide the split dimension, but got split_dim "
+                    f"{axis} (size = {value.shape[axis]}) and num_split {count}"
+                )
+            return xp.split(value, count, axis)
+
+        return kernel
+
+    def flops(node, ins, outs):
+        return 0
+
+    def grad(op, *dys):
+        return [None, concat(list(dys), op.inputs[0])]
+
+
+def _checked_split_axis(axis: Any, value: Any) -> int:
+    ndim = np.ndim(value)
+    if not -ndim <= axis < ndim:
+        raise invalid(f"-input rank(-{ndim}) <= split_dim < input rank ({ndim}), but got {int(axis)}")
+    return int(axis) % ndim
+
+
+def _filled_sizes(sizes: list[int], total: int) -> list[int]:
+    """The sizes with a -1 replaced by what is left."""
+    if sizes.count(-1) == 1:
+        rest = total - sum(s for s in sizes if s != -1)
+        sizes = [rest if s == -1 else s for s in sizes]
+    return sizes
+
+
+@op("""SplitV(value: T, size_splits: Tlen, split_dim: int32) -> (output: num_split * T)
+       num_split: int >= 1
+       T: type
+       Tlen: {int8, int32, int64} = int64""")
+class SplitV(Op):
+    """The value in parts of given sizes along an axis; one size may be -1."""
+
+    aliasing = True
+
+    def infer(op):
+        value, axis, count = op.inputs[0], folded_value(op.inputs[2]), op.get_attr("num_split")
+        sizes = folded_value(op.inputs[1])
+        if sizes is None:
+            return _split_shapes(op, value, axis, [None] * count)
+        total = None
+        if axis is not None and value.shape.ndims is not None and -value.shape.ndims <= axis < value.shape.ndims:
+            total = value.shape.as_list()[int(axis)]
+        parts: list[Any] = [int(s) for s in sizes]
+        if total is not None:
+            parts = _filled_sizes(parts, total)
+            if sum(parts) != total or min(parts) < 0:
+                raise ValueError(f"can't split axis of size {total} into pieces of size {shape_text(tuple(sizes))}")
+        return _split_shapes(op, value, axis, [None if p == -1 else p for p in parts])
+
+    def bind(node, xp):
+        def kernel(value, sizes, axis):
+            axis = _checked_split_axis(axis, value)
+            parts = _filled_sizes(sizes.tolist(), value.shape[axis])
+            if sum(parts) != value.shape[axis] or min(parts) < 0:
+                raise invalid(
+                    "Determined shape must either match input shape along split_dim exactly if fully "
+                    "specified, or be less than the size of the input along split_dim if not fully "
+                    f"specified.  Got: {sum(parts)}"
+                )
+            return xp.split(value, np.cumsum(parts[:-1]), axis)
+
+        return kernel
+
+    def flops(node, ins, outs):
+        return 0
+
+    def grad(op, *dys):
+        return [concat(list(dys), op.inputs[2]), None, None]
+
+
+def split(
+    value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
+) -> list[Tensor]:
+    """`value` in parts along `axis`: that many equal ones, or of these sizes."""
+    if isinstance(num_or_size_splits, numbers.Integral | Dimension):
+        return apply_op("Split", name, split_dim=axis, value=value, num_split=int(num_or_size_splits))
+    sizes = convert_to_tensor(num_or_size_splits)
+    if sizes.shape.ndims == 0:
+        raise ValueError(
+            "Rank-0 tensors are not supported as the num_or_size_splits argument to split. "
+            f"Argument provided: {num_or_size_splits}"
+        )
+    if num is None:
+        num = sizes.shape[0].value if sizes.shape.ndims else None
+    if num is None:
+        raise ValueError(f"Cannot infer argument `num` from shape {num_or_size_splits}")
+    return apply_op("SplitV", name, value=value, size_splits=sizes, split_dim=axis, num_split=num)

@@ -1,0 +1,294 @@
+"""Larger arrays out of smaller ones along their axes: broadcast, tile, pad; and reversed axes.
+
+Stands for `core/kernels/broadcast_to_op.cc`, `tile_ops.cc`, `pad_op.cc`, `reverse_op.cc` and their parts of
+`python/ops/array_ops.py` and `array_grad.py`. Left out: MirrorPad (`mirror_pad.py`), Roll and
+ReverseSequence (`arranging.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import constant
+from dtflab.graph.indexed_slices import IndexedSlices
+from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.graph.operation import Tensor
+from dtflab.graph.static_value import constant_value_as_shape, folded_shape, folded_value
+from dtflab.graph.tensor_shape import TensorShape, broadcast_shape, infer_broadcast
+from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, reshaping, slicing, stacking
+from dtflab.ops.costs import free
+from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.reduce import reduction, segments
+from dtflab.ops.type_sets import REAL_COMPLEX_BOOL
+
+
+@op("""BroadcastTo(input: T, shape: Tidx) -> (output: T)
+       T: type
+       Tidx: {int32, int64} = int32""")
+class BroadcastTo(Op):
+    """The input, repeated along axes of size 1 to fill `shape`."""
+
+    aliasing = True
+
+    def infer(op):
+        target = folded_shape(op.inputs[1])
+        if target.ndims is not None and op.inputs[0].shape.ndims is not None:
+            infer_broadcast(op.inputs[0].shape, target)  # a ValueError where it can't be
+        return [target]
+
+    def bind(node, xp):
+        def kernel(x, shape):
+            try:
+                return xp.broadcast_to(x, shape.tolist())
+            except ValueError:
+                raise invalid(f"Incompatible shapes: {shape_text(x)} vs. {shape_text(shape.tolist())}") from None
+
+        return kernel
+
+    def grad(op, dy):
+        x, target = op.inputs
+        x_shape = array.shape(x, out_type=target.dtype)
+        static = constant_value_as_shape(target)
+        if static.is_fully_defined():
+            target = constant(static.as_list(), target.dtype)
+        _, axes = broadcast_gradient_args(target, x_shape)
+        return [reshaping.reshape(reduction.reduce_sum(dy, axes, keepdims=True), x_shape), None]
+
+
+def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
+    """`input` repeated along its axes of size 1 (and new ones before them) to fill `shape`."""
+    return apply_op("BroadcastTo", name, input=input, shape=shape)
+
+
+@op("""BroadcastArgs(s0: T, s1: T) -> (r0: T)
+       T: {int32, int64} = int32""")
+class BroadcastArgs(Op):
+    """The shape to which two shapes broadcast."""
+
+    grad = None
+    flops = bytes = free
+
+    def infer(op):
+        lengths = [t.shape.with_rank(1)[0].value for t in op.inputs]
+        return [TensorShape([None if None in lengths else max(lengths)])]
+
+    def bind(node, xp):
+        dtype = node["T"].as_numpy_dtype
+
+        def kernel(s0, s1):
+            try:
+                return np.array(np.broadcast_shapes(tuple(s0), tuple(s1)), dtype)
+            except ValueError:
+                raise invalid(f"Incompatible shapes: {shape_text(s0.tolist())} vs. {shape_text(s1.tolist())}") from None
+
+        return kernel
+
+
+def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
+    """The shape, as a tensor, to which arrays of two shapes broadcast."""
+    return apply_op("BroadcastArgs", s0=shape_x, s1=shape_y)
+
+
+def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> TensorShape:
+    """The static shape to which arrays of two static shapes broadcast."""
+    return broadcast_shape(shape_x, shape_y)
+
+
+@op("""BroadcastGradientArgs(s0: T, s1: T) -> (r0: T, r1: T)
+       T: {int32, int64} = int32""")
+class BroadcastGradientArgs(Op):
+    """The axes over which to sum the gradients of two inputs that were broadcast."""
+
+    grad = no_gradient
+    flops = bytes = free
+
+    def infer(op):
+        return [TensorShape([None]), TensorShape([None])]
+
+    def bind(node, xp):
+        dtype = node["T"].as_numpy_dtype
+
+        def kernel(s0, s1):
+            x, y = s0.tolist(), s1.tolist()
+            if x == y:
+                return np.array([], dtype), np.array([], dtype)
+            rank = max(len(x), len(y))
+            x, y = [1] * (rank - len(x)) + x, [1] * (rank - len(y)) + y
+            if any(a != b and 1 not in (a, b) for a, b in zip(x, y)):
+                raise invalid(f"Incompatible shapes: {shape_text(s0.tolist())} vs. {shape_text(s1.tolist())}")
+            # Summing over an axis that has size 1 in both is harmless; TensorFlow names it too.
+            return tuple(np.array([i for i in range(rank) if dims[i] == 1], dtype) for dims in (x, y))
+
+        return kernel
+
+
+def broadcast_gradient_args(s0: Any, s1: Any, name: str | None = None) -> list[Tensor]:
+    """For two shapes that broadcast, the axes along which each is repeated."""
+    return apply_op("BroadcastGradientArgs", name, s0=s0, s1=s1)
+
+
+def _times(size: int | None, multiple: int | None) -> int | None:
+    if 0 in (size, multiple):
+        return 0
+    return None if size is None or multiple is None else size * multiple
+
+
+@op("""Tile(input: T, multiples: Tmultiples) -> (output: T)
+       T: type
+       Tmultiples: {int32, int64} = int32""")
+class Tile(Op):
+    """The input, written `multiples[i]` times along axis i."""
+
+    def infer(op):
+        shape = op.inputs[0].shape
+        multiples = folded_shape(op.inputs[1])
+        if shape.ndims is None and multiples.ndims is None:
+            return [TensorShape(None)]
+        ndims = shape.ndims if shape.ndims is not None else multiples.ndims
+        dims = shape.with_rank(ndims).as_list()
+        times = multiples.with_rank(ndims).as_list()
+        return [TensorShape([_times(d, m) for d, m in zip(dims, times)])]
+
+    def bind(node, xp):
+        def kernel(x, multiples):
+            times = multiples.tolist()
+            if len(times) != x.ndim:
+                text = f"a vector of length {x.ndim} but got length {len(times)}"
+                raise invalid(f"Expected multiples argument to be {text}")
+            if times.count(1) == len(times):
+                return x
+            if x.shape == (1,):  # the gradient of a mean
+                return x.repeat(times[0])
+            if all(d == 1 or m == 1 for d, m in zip(x.shape, times)):  # what gradients of sums ask for
+                return xp.broadcast_to(x, [d * m for d, m in zip(x.shape, times)])
+            return xp.tile(x, times)
+
+        return kernel
+
+    aliasing = True
+
+    def grad(op, dy):
+        x, multiples = op.inputs
+        x_shape = array.shape(x, out_type=multiples.dtype)
+        split = reshaping.reshape(reshaping.transpose(stacking.stack([multiples, x_shape])), [-1])
+        axes = constants.range(0, array.size(split), 2)
+        if isinstance(dy, IndexedSlices):
+            rows = casting.cast(x_shape[0], dy.indices.dtype)
+            dy = segments.unsorted_segment_sum(dy.values, dy.indices % rows, rows)
+            split = joining.concat([[1], split[1:]], axis=0)
+        dx = reduction.reduce_sum(reshaping.reshape(dy, split), axes)
+        dx.set_shape(x.shape)
+        return [dx, None]
+
+
+def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
+    """`input` written `multiples[i]` times along axis i."""
+    return apply_op("Tile", name, input=input, multiples=multiples)
+
+
+def _padded(shape: TensorShape, paddings: Any) -> TensorShape:
+    if paddings is None:
+        return TensorShape(None if shape.ndims is None else [None] * shape.ndims)
+    dims = shape.with_rank(len(paddings)).as_list()
+    return TensorShape([None if d is None else d + int(sum(p)) for d, p in zip(dims, paddings)])
+
+
+class _Pad(Op):
+    """What Pad and PadV2 share."""
+
+    def infer(op):
+        op.inputs[1].shape.assert_is_compatible_with([op.inputs[0].shape.ndims, 2])
+        return [_padded(op.inputs[0].shape, folded_value(op.inputs[1]))]
+
+    def bind(node, xp):
+        dtype = node["T"].as_numpy_dtype
+        zero = b"" if node["T"] == dtypes.string else dtype(0)
+
+        def kernel(x, paddings, value=zero):
+            if (paddings < 0).any():
+                raise invalid(f"Paddings must be non-negative: {paddings.tolist()}")
+            out = xp.full([d + b + a for d, (b, a) in zip(x.shape, paddings.tolist())], value, dtype)
+            out[tuple(slice(int(b), int(b) + d) for d, (b, _) in zip(x.shape, paddings))] = x
+            return out
+
+        return kernel
+
+    def grad(op, dy):
+        x, paddings = op.inputs[:2]
+        before = slicing.slice(paddings, [0, 0], stacking.stack([array.rank(x), 1]))
+        begin = reshaping.reshape(before, [-1])
+        dx = slicing.slice(dy, begin, array.shape(x, out_type=begin.dtype))
+        return [dx] + [None] * (len(op.inputs) - 1)
+
+
+@op("""Pad(input: T, paddings: Tpaddings) -> (output: T)
+       T: type
+       Tpaddings: {int32, int64} = int32""")
+class Pad(_Pad):
+    """Zeros around the input: paddings[i] says how many before and after along axis i."""
+
+
+@op("""PadV2(input: T, paddings: Tpaddings, constant_values: T) -> (output: T)
+       T: type
+       Tpaddings: {int32, int64} = int32""")
+class PadV2(_Pad):
+    """A constant around the input."""
+
+
+def pad(
+    tensor: Any, paddings: Any, mode: str = "CONSTANT", name: str | None = None, constant_values: Any = 0
+) -> Tensor:
+    """`tensor` with `paddings[i]` = (before, after) elements added along axis i.
+
+    `mode` REFLECT or SYMMETRIC mirrors what is inside, without or with the edge.
+    """
+    if mode.upper() in ("REFLECT", "SYMMETRIC"):
+        return apply_op("MirrorPad", name, input=tensor, paddings=paddings, mode=mode.upper())
+    if mode.upper() != "CONSTANT":
+        raise ValueError("Value of argument `mode` expected to be one of 'CONSTANT', 'REFLECT', or 'SYMMETRIC'. "
+                         f"Received `mode` = {mode!r}.")  # fmt: skip
+    if not isinstance(constant_values, Tensor) and np.ndim(constant_values) == 0 and constant_values == 0:
+        return apply_op("Pad", name, input=tensor, paddings=paddings)
+    return apply_op("PadV2", name, input=tensor, paddings=paddings, constant_values=constant_values)
+
+
+@op(f"""ReverseV2(tensor: T, axis: Tidx) -> (output: T)
+        Tidx: {{int32, int64}} = int32
+        T: {REAL_COMPLEX_BOOL[:-1]}, string}}""")
+class ReverseV2(Op):
+    """The input, back to front along the given axes."""
+
+    aliasing = True
+
+    def infer(op):
+        x, axes = op.inputs[0].shape, folded_value(op.inputs[1])
+        if x.ndims is not None and axes is not None:
+            for i, axis in enumerate(axes.tolist()):
+                if not -x.ndims <= axis < x.ndims:
+                    raise ValueError(f"'axis'[{i}] = {axis} is out of valid range [0, {x.ndims - 1}")
+        return [x]
+
+    def bind(node, xp):
+        def kernel(x, axis):
+            if x.ndim == 0:
+                return x  # whatever the axes
+            if axis.ndim != 1:
+                raise invalid(f"'dims' must be 1-dimension, not {axis.ndim}")
+            try:
+                return xp.flip(x, tuple(axis.tolist()))
+            except ValueError as error:
+                raise invalid(f"'axis'[...] is out of valid range [-{np.ndim(x)}, {np.ndim(x) - 1}]: {error}") from None
+
+        return kernel
+
+    def grad(op, dy):
+        return [reverse(dy, op.inputs[1]), None]
+
+
+def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
+    """`tensor`, back to front along the given axes."""
+    return apply_op("ReverseV2", name, tensor=tensor, axis=axis)

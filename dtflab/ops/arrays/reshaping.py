@@ -1,0 +1,339 @@
+"""The same elements in another shape or order: reshape, expand_dims, squeeze, transpose, invert_permutation.
+
+Stands for `core/kernels/reshape_op.cc`, `transpose_op.cc` and their parts of `python/ops/array_ops.py` and
+`array_grad.py`. Left out: batch and space rearrangements (`space_batch.py`); broadcast, tile, pad (`repeating.py`).
+
+Rule: where the elements stay where they are, the result is a view of the input (`aliasing`).
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.indexed_slices import dense
+from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import name_scope
+from dtflab.graph.static_value import folded_shape, folded_value
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.arrays import identity as array
+from dtflab.ops.costs import free
+from dtflab.ops.messages import invalid, renamed, shape_text
+
+
+@op("""Reshape(tensor: T, shape: Tshape) -> (output: T)
+       T: type
+       Tshape: {int32, int64} = int32""")
+class Reshape(Op):
+    """The same elements in another shape; one size may be -1."""
+
+    aliasing = True
+
+    def infer(op):
+        old, new = op.inputs[0].shape, folded_shape(op.inputs[1])
+        if old.ndims is None or new.ndims is None:
+            return [new]
+        return [_reshaped(old.as_list(), new.as_list())]
+
+    def bind(node, xp):
+        def kernel(x, shape):
+            sizes = shape.tolist()
+            if 0 in sizes and x.size == 0 and sizes.count(-1) == 1:
+                sizes[sizes.index(-1)] = 1  # as in TensorFlow: any size would do
+            try:
+                return x.reshape(sizes)
+            except ValueError:
+                raise _reshape_error(x, sizes) from None
+
+        return kernel
+
+    flops = bytes = free
+
+    def grad(op, dy):
+        dims = op.inputs[0].shape
+        target: Any = None
+        if dims.ndims is not None and not dims.is_fully_defined():
+            target = [-1 if d is None else d for d in dims.as_list()]
+        if target is None or target.count(-1) != 1 or 0 in target:
+            target = array.shape(op.inputs[0])
+        return [reshape(dense(dy), target), None]
+
+
+def _reshaped(old: list[int | None], new: list[int | None]) -> TensorShape:
+    """`new` with its one open size filled in; ValueError if the elements can't fit."""
+    old_size, new_size = (int(np.prod([d for d in dims if d is not None], dtype=np.int64)) for dims in (old, new))
+    if None not in old and None not in new and old_size != new_size:
+        text = f"shape {shape_text(new)} ({new_size} elements)"
+        raise ValueError(f"Cannot reshape a tensor with {old_size} elements to {text}")
+    if new.count(None) == 1 and None not in old:
+        if new_size == 0 and old_size:
+            raise ValueError(
+                f"Cannot reshape a tensor with {old_size} elements to shape {shape_text(new)} (0 elements)"
+            )
+        if new_size:
+            free = _divided(old_size, new_size)
+            return TensorShape([free if d is None else d for d in new])
+    if old.count(None) == 1 and None not in new and old_size:
+        _divided(new_size, old_size)
+    return TensorShape(new)
+
+
+def _divided(size: int, by: int) -> int:
+    if size % by:
+        raise ValueError(f"Dimension size must be evenly divisible by {by} but is {size}")
+    return size // by
+
+
+def _reshape_error(x: Any, shape: list[int]) -> Exception:
+    wanted = int(np.prod([d for d in shape if d >= 0], dtype=np.int64))
+    if shape.count(-1) > 1:
+        first, second = [i for i, d in enumerate(shape) if d == -1][:2]
+        return invalid(f"Only one input size may be -1, not both {first} and {second}")
+    requires = "requires a multiple of" if -1 in shape else "has"
+    return invalid(
+        f"Input to reshape is a tensor with {np.size(x)} values, but the requested shape {requires} {wanted}"
+    )
+
+
+def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
+    """The elements of `tensor` in the given shape; one size may be -1."""
+    return apply_op("Reshape", name, tensor=tensor, shape=shape)
+
+
+def reshape_to_input(op: Any, dy: Any) -> Tensor:
+    """`dy` in the shape of the op's first input."""
+    return reshape(dense(dy), array.shape(op.inputs[0]))
+
+
+@op("""ExpandDims(input: T, dim: Tdim) -> (output: T)
+       T: type
+       Tdim: {int32, int64} = int32""")
+class ExpandDims(Op):
+    """A new axis of size 1 before axis `dim`."""
+
+    aliasing = True
+
+    def infer(op):
+        axis = folded_value(op.inputs[1])
+        shape = op.inputs[0].shape
+        if shape.ndims is None:
+            return [TensorShape(None)]
+        if axis is None:
+            return [TensorShape([None] * (shape.ndims + 1))]
+        axis = int(axis.item())
+        if not -shape.ndims - 1 <= axis <= shape.ndims:
+            raise ValueError(f"dim {axis} not in the interval [{-shape.ndims - 1}, {shape.ndims}].")
+        dims = shape.as_list()
+        dims.insert(axis if axis >= 0 else axis + shape.ndims + 1, 1)
+        return [TensorShape(dims)]
+
+    def bind(node, xp):
+        def kernel(x, dim):
+            shape, dim, ndim = list(x.shape), dim.item(), x.ndim
+            if not -ndim - 1 <= dim <= ndim:
+                raise invalid(f"Tried to expand dim index {dim} for tensor with {ndim} dimensions.")
+            shape.insert(dim if dim >= 0 else dim + ndim + 1, 1)
+            return x.reshape(shape)
+
+        return kernel
+
+    flops = bytes = free
+
+    def grad(op, dy):
+        return [reshape_to_input(op, dy), None]
+
+
+def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
+    """`input` with a new axis of size 1 before `axis`."""
+    axis = renamed("axis", axis, "dim", dim)
+    if axis is None:
+        raise ValueError("Must specify an axis argument to tf.expand_dims()")
+    return apply_op("ExpandDims", name, input=input, dim=axis)
+
+
+@op("""Squeeze(input: T) -> (output: T)
+       T: type
+       squeeze_dims: list(int) >= 0 = []""")
+class Squeeze(Op):
+    """The input without its axes of size 1, or without those named."""
+
+    aliasing = True
+
+    def infer(op):
+        shape = op.inputs[0].shape
+        named = op.get_attr("squeeze_dims")
+        if shape.ndims is None or (not named and None in shape.as_list()):
+            return [TensorShape(None)]
+        dims = shape.as_list()
+        gone = {_checked_axis(axis, shape.ndims) for axis in named} or {i for i, d in enumerate(dims) if d == 1}
+        for axis in gone:
+            if dims[axis] not in (1, None):
+                raise ValueError(f"Can not squeeze dim[{axis}], expected a dimension of 1, got {dims[axis]}")
+        return [TensorShape([d for i, d in enumerate(dims) if i not in gone])]
+
+    def bind(node, xp):
+        axes = tuple(node["squeeze_dims"]) or None
+
+        def kernel(x):
+            try:
+                return xp.squeeze(x, axes)
+            except ValueError:
+                raise _squeeze_error(axes or (), np.shape(x)) from None
+
+        return kernel
+
+    flops = bytes = free
+
+    def grad(op, dy):
+        return [reshape_to_input(op, dy)]
+
+
+def _squeeze_error(axes: tuple[int, ...], shape: tuple[int, ...]) -> Exception:
+    for axis in axes:
+        if not -len(shape) <= axis < len(shape):
+            return invalid(f"Tried to squeeze dim index {axis} for tensor with {len(shape)} dimensions.")
+        if shape[axis] != 1:
+            return invalid(f"Can not squeeze dim[{axis}], expected a dimension of 1, got {shape[axis]}")
+    return invalid(f"Can not squeeze {axes} of {shape_text(shape)}: an axis is named twice")
+
+
+def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:
+    """`input` without its axes of size 1 (or those in `axis`)."""
+    axis = renamed("axis", axis, "squeeze_dims", squeeze_dims)
+    return apply_op("Squeeze", name, input=input, squeeze_dims=[axis] if np.isscalar(axis) else axis)
+
+
+def _checked_axis(axis: int, ndims: int) -> int:
+    if not -ndims <= axis < ndims:
+        raise ValueError(f"dim {axis} not in [{-ndims}, {ndims}).")
+    return axis % ndims
+
+
+class _Permuted(Op):
+    """What Transpose and its conjugate share."""
+
+    def infer(op):
+        shape, perm = op.inputs[0].shape, folded_value(op.inputs[1])
+        length = op.inputs[1].shape.with_rank(1)[0].value
+        if perm is None:
+            ndims = shape.ndims if shape.ndims is not None else length
+            return [TensorShape(None if ndims is None else [None] * ndims)]
+        if shape.ndims is None:
+            return [TensorShape([None] * perm.size if perm.size else None)]  # as TensorFlow has it
+        if shape.ndims != perm.size:
+            raise ValueError(f"Dimension must be {shape.ndims} but is {perm.size}")
+        return [TensorShape([shape.as_list()[i] for i in perm])]
+
+    flops = free
+
+
+def _permute(xp: Any, x: Any, perm: Any) -> Any:
+    try:
+        return xp.transpose(x, perm.tolist())
+    except ValueError:
+        missing = sorted(set(builtins.range(np.ndim(x))) - {int(p) % max(np.ndim(x), 1) for p in perm})
+        if len(perm) != np.ndim(x):
+            text = f"a vector of size {np.ndim(x)}. But input(1) is a vector of size {len(perm)}"
+            raise invalid(f"transpose expects {text}") from None
+        raise invalid(f"{missing[0]} is missing from {{{','.join(map(str, perm))}}}.") from None
+
+
+@op("""Transpose(x: T, perm: Tperm) -> (y: T)
+       T: type
+       Tperm: {int32, int64} = int32""")
+class Transpose(_Permuted):
+    """Axis i of the result is axis perm[i] of x."""
+
+    aliasing = True
+
+    def bind(node, xp):
+        return lambda x, perm: _permute(xp, x, perm)
+
+    def grad(op, dy):
+        return [transpose(dy, invert_permutation(op.inputs[1])), None]
+
+
+@op("""ConjugateTranspose(x: T, perm: Tperm) -> (y: T)
+       T: type
+       Tperm: {int32, int64} = int32""")
+class ConjugateTranspose(_Permuted):
+    """The complex conjugate of Transpose."""
+
+    aliasing = True
+
+    def bind(node, xp):
+        if not node["T"].is_complex:
+            return lambda x, perm: _permute(xp, x, perm)
+        if not node["T"].is_complex:
+            return lambda x, perm: _permute(xp, x, perm)
+        return lambda x, perm: xp.conjugate(_permute(xp, x, perm))
+
+    def grad(op, dy):
+        return [transpose(dy, invert_permutation(op.inputs[1]), conjugate=True), None]
+
+
+def transpose(a: Any, perm: Any = None, name: str | None = "transpose", conjugate: bool = False) -> Tensor:
+    """`a` with its axes in the order `perm`, by default reversed."""
+    with name_scope(name, "transpose", [a]) as scope:
+        if not isinstance(a, Tensor):
+            a = convert_to_tensor(a, name="a")
+        op_type = "ConjugateTranspose" if conjugate and a.dtype.is_complex else "Transpose"
+        if perm is None and a.shape.ndims is None:
+            perm = apply_op("Range", start=apply_op("Rank", input=a) - 1, limit=-1, delta=-1)
+        elif perm is None:
+            perm = np.arange(a.shape.ndims - 1, -1, -1, dtype=np.int32)
+        return apply_op(op_type, scope, x=a, perm=perm)
+
+
+def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
+    """`a` with its last two axes exchanged."""
+    from dtflab.ops.arrays import joining
+
+    with name_scope(name, None, [a]):
+        a = convert_to_tensor(a, name="a")
+        ndims = a.shape.ndims
+        perm: Any
+        if ndims is None:
+            rank = array.rank(a)
+            perm = joining.concat((apply_op("Range", start=0, limit=rank - 2, delta=1), [rank - 1, rank - 2]), 0)
+        elif ndims < 2:
+            raise ValueError(
+                f"Argument `a` should be a (batch) matrix with rank >= 2. Received `a` = {a} with shape: {a.shape}"
+            )
+        else:
+            perm = [*builtins.range(ndims - 2), ndims - 1, ndims - 2]
+        return transpose(a, perm=perm, conjugate=conjugate)
+
+
+@op("""InvertPermutation(x: T) -> (y: T)
+       T: {int32, int64} = int32""")
+class InvertPermutation(Op):
+    """y[x[i]] = i."""
+
+    grad = no_gradient
+
+    def infer(op):
+        return [op.inputs[0].shape.with_rank(1)]
+
+    def bind(node, xp):
+        def kernel(x):
+            y = np.full_like(x, -1)
+            if ((x < 0) | (x >= len(x))).any():
+                bad = next(int(v) for v in x if not 0 <= v < len(x))
+                raise invalid(f"{bad} is not between 0 and {len(x)}")
+            y[x] = np.arange(len(x), dtype=x.dtype)
+            if (y < 0).any():
+                raise invalid(f"{np.argmax(np.bincount(x))} is duplicated in the input.")
+            return y
+
+        return kernel
+
+
+def invert_permutation(x: Any, name: str | None = None) -> Tensor:
+    """The permutation that undoes `x`."""
+    return apply_op("InvertPermutation", name, x=x)

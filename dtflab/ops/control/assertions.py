@@ -1,0 +1,388 @@
+"""Assertions about tensors: made at once where the graph alone tells, else by an Assert that fails in a step.
+
+Stands for `python/ops/check_ops.py`. Left out: sizes of SparseTensors in `assert_shapes`.
+
+Rule: an assertion is an operation, and something must wait for it: `tf.control_dependencies([tf.assert_positive(x)])`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dtflab.base import errors
+from dtflab.graph import dtypes
+from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.scopes import control_dependencies, name_scope
+from dtflab.graph.static_value import constant_value
+from dtflab.ops.arrays.identity import rank as rank_of, shape as shape_of
+from dtflab.ops.arrays.reshaping import reshape
+from dtflab.ops.control.checks import Assert
+from dtflab.ops.control.control_flow import group, no_op, with_dependencies
+from dtflab.ops.math import logic
+from dtflab.ops.math.unary import abs as abs_of
+from dtflab.ops.reduce.reduction import reduce_all
+from dtflab.ops.sparse.sparse_tensor import SparseTensor
+
+Condition = Callable[[Any, Any], Any]
+
+
+def _prefix(message: str | None) -> str:
+    return f"{message}.  " if message is not None else ""
+
+
+# -- two tensors ------------------------------------------------------------------------------------------------------
+
+
+def _compare(
+    sign: str, opname: str, condition: Condition, static: Condition, x: Any, y: Any, data: Any, summarize: int | None,
+    message: str | None, name: str | None,
+) -> Operation:  # fmt: skip
+    """An assertion that `condition(x, y)` holds for all elements."""
+    with name_scope(name, opname, [x, y, data]):
+        x, y = convert_to_tensor(x, name="x"), convert_to_tensor(y, name="y")
+        if data is None:
+            data = [f"Condition x {sign} y did not hold element-wise:", f"x ({x.name}) = ", x, f"y ({y.name}) = ", y]
+        if message is not None:
+            data = [message, *data]
+        holds = reduce_all(condition(x, y))
+        known = constant_value(x), constant_value(y)
+        if known[0] is not None and known[1] is not None and not np.all(static(*known)):
+            raise errors.InvalidArgumentError.of("\n".join(map(_shown, data)))
+        return Assert(holds, data, summarize=summarize)
+
+
+def _shown(item: Any) -> str:
+    value = constant_value(item) if isinstance(item, Tensor) else item
+    return str(item if value is None else value)
+
+
+def _comparison(sign: str, opname: str, condition: Condition, static: Condition) -> Callable[..., Operation]:
+    """The function `opname`: an assertion that `x sign y`."""
+
+    def check(
+        x: Any, y: Any, data: Sequence[Any] | None = None, summarize: int | None = None, message: str | None = None,
+        name: str | None = None,
+    ) -> Operation:  # fmt: skip
+        return _compare(sign, opname, condition, static, x, y, data, summarize, message, name)
+
+    check.__name__ = check.__qualname__ = opname
+    check.__doc__ = f"""An operation that fails unless `x {sign} y` for all elements, which are broadcast.
+
+    Shows `message` and `data`, by default both tensors, as many elements of each as `summarize` says (3). Raises
+    InvalidArgumentError at once if both are known.
+    """
+    return check
+
+
+_assert_equal = _comparison("==", "assert_equal", logic.equal, np.equal)
+
+
+@functools.wraps(_assert_equal)
+def assert_equal(
+    x: Any, y: Any, data: Sequence[Any] | None = None, summarize: int | None = None, message: str | None = None,
+    name: str | None = None,
+) -> Operation:  # fmt: skip
+    with name_scope(name, "assert_equal", [x, y, data]):
+        if x is y:
+            return no_op()
+    return _assert_equal(x, y, data, summarize, message, name)
+
+
+assert_none_equal = _comparison("!=", "assert_none_equal", logic.not_equal, np.not_equal)
+assert_less = _comparison("<", "assert_less", logic.less, np.less)
+assert_less_equal = _comparison("<=", "assert_less_equal", logic.less_equal, np.less_equal)
+assert_greater = _comparison(">", "assert_greater", logic.greater, np.greater)
+assert_greater_equal = _comparison(">=", "assert_greater_equal", logic.greater_equal, np.greater_equal)
+
+
+def assert_near(
+    x: Any, y: Any, rtol: Any = None, atol: Any = None, data: Sequence[Any] | None = None,
+    summarize: int | None = None, message: str | None = None, name: str | None = None,
+) -> Operation:  # fmt: skip
+    """An operation that fails unless |x - y| < atol + rtol·|y| for all elements; both are 10·eps by default."""
+    with name_scope(name, "assert_near", [x, y, rtol, atol, data]):
+        x = convert_to_tensor(x, name="x")
+        y = convert_to_tensor(y, name="y", dtype=x.dtype)
+        dtype = x.dtype.real_dtype
+        eps = 10 * np.finfo(dtype.as_numpy_dtype).eps
+        rtol = convert_to_tensor(eps if rtol is None else rtol, name="rtol", dtype=dtype)
+        atol = convert_to_tensor(eps if atol is None else atol, name="atol", dtype=dtype)
+        if data is None:
+            told = f"x and y not equal to tolerance rtol = {rtol}, atol = {atol}"
+            data = [_prefix(message), told, f"x ({x.name}) = ", x, f"y ({y.name}) = ", y]
+        tolerance = atol + rtol * abs_of(y)
+        return Assert(reduce_all(logic.less(abs_of(x - y), tolerance)), data, summarize=summarize)
+
+
+# -- one tensor and zero ----------------------------------------------------------------------------------------------
+
+
+def _signed(opname: str, sign: str, check: Callable[..., Operation], zero_first: bool) -> Callable[..., Operation]:
+    """The function `opname`: an assertion that `x sign 0`."""
+
+    def assertion(
+        x: Any, data: Sequence[Any] | None = None, summarize: int | None = None, message: str | None = None,
+        name: str | None = None,
+    ) -> Operation:  # fmt: skip
+        with name_scope(name, opname, [x, data]):
+            x = convert_to_tensor(x, name="x")
+            if data is None:
+                told = [f"Condition x {sign} 0 did not hold element-wise:", f"x ({x.name}) = "]
+                if sign == "<=":
+                    told = ["".join(told)]  # as in TensorFlow, where a comma lacks
+                data = [_prefix(message), *told, x]
+            zero = convert_to_tensor(0, dtype=x.dtype)
+            return check(*((zero, x) if zero_first else (x, zero)), data=data, summarize=summarize)
+
+    assertion.__name__ = assertion.__qualname__ = opname
+    assertion.__doc__ = f"An operation that fails unless `x {sign} 0` for all elements; see `assert_equal`."
+    return assertion
+
+
+assert_negative = _signed("assert_negative", "<", assert_less, zero_first=False)
+assert_positive = _signed("assert_positive", ">", assert_less, zero_first=True)
+assert_non_negative = _signed("assert_non_negative", ">=", assert_less_equal, zero_first=True)
+assert_non_positive = _signed("assert_non_positive", "<=", assert_less_equal, zero_first=False)
+
+
+# -- ranks and shapes -------------------------------------------------------------------------------------------------
+
+
+def _check_rank(
+    x: Any, ranks: Sequence[Tensor], static: Condition, dynamic: Condition, words: str, message: str, data: Any,
+    summarize: int | None,
+) -> Operation:  # fmt: skip
+    """An assertion about the rank of `x`; ValueError at once if it is known to be wrong."""
+    for rank in ranks:
+        assert_type(rank, dtypes.int32)
+    known = [constant_value(rank) for rank in ranks]
+    actual = x.get_shape().ndims
+    if all(value is not None for value in known):
+        if any(value.ndim for value in known):
+            raise ValueError("Rank must be a scalar.")
+        if actual is not None:
+            if not any(static(actual, int(value)) for value in known):
+                wanted = int(known[0]) if words != "rank in" else tuple(map(int, known))
+                raise ValueError(
+                    f"{message}Tensor {_name(x)} must have {words} {wanted}.  Received rank {actual}, shape "
+                    f"{x.get_shape()}"
+                )
+            return no_op(name="static_checks_determined_all_ok")
+    found = rank_of(x)
+    condition = functools.reduce(logic.logical_or, [dynamic(found, rank) for rank in ranks])
+    for rank, value in zip(ranks, known, strict=True):
+        if value is None:
+            scalar = assert_rank(rank, 0, data=["Rank must be a scalar. Received rank: ", rank])
+            condition = with_dependencies([scalar], condition)
+    return Assert(condition, data, summarize=summarize)
+
+
+def _name(x: Any) -> str:
+    return "" if isinstance(x, SparseTensor) else x.name
+
+
+def _rank_assertion(opname: str, words: str, static: Condition, dynamic: Condition) -> Callable[..., Operation]:
+    def assertion(
+        x: Any, rank: Any, data: Sequence[Any] | None = None, summarize: int | None = None,
+        message: str | None = None, name: str | None = None,
+    ) -> Operation:  # fmt: skip
+        with name_scope(name, opname, [x, rank, *(data or ())]):
+            x = x if isinstance(x, SparseTensor) else convert_to_tensor(x, name="x")
+            rank = convert_to_tensor(rank, name="rank")
+            if data is None:
+                data = [_prefix(message), f"Tensor {_name(x)} must have {words}", rank, "Received shape: ", shape_of(x)]
+            return _check_rank(x, [rank], static, dynamic, words, _prefix(message), data, summarize)
+
+    assertion.__name__ = assertion.__qualname__ = opname
+    assertion.__doc__ = f"An operation that fails unless `x` has {words} `rank`; ValueError if that is known."
+    return assertion
+
+
+assert_rank = _rank_assertion("assert_rank", "rank", lambda a, b: a == b, logic.equal)
+assert_rank_at_least = _rank_assertion(
+    "assert_rank_at_least", "rank at least", lambda a, b: a >= b, logic.greater_equal
+)
+
+
+def assert_rank_in(
+    x: Any, ranks: Iterable[Any], data: Sequence[Any] | None = None, summarize: int | None = None,
+    message: str | None = None, name: str | None = None,
+) -> Operation:  # fmt: skip
+    """An operation that fails unless the rank of `x` is one of `ranks`; ValueError if that is known."""
+    ranks = list(ranks)
+    with name_scope(name, "assert_rank_in", [x, *ranks, *(data or ())]):
+        x = x if isinstance(x, SparseTensor) else convert_to_tensor(x, name="x")
+        wanted = [convert_to_tensor(rank, name="rank") for rank in ranks]
+        if data is None:
+            data = [_prefix(message), f"Tensor {_name(x)} must have rank in", *wanted, "Received shape: ", shape_of(x)]
+        same: Condition = lambda a, b: a == b  # noqa: E731
+        swapped: Condition = lambda a, b: logic.equal(b, a)  # noqa: E731
+        return _check_rank(x, wanted, same, swapped, "rank in", _prefix(message), data, summarize)
+
+
+def assert_shapes(
+    shapes: Any, data: Sequence[Any] | None = None, summarize: int | None = None, message: str | None = None,
+    name: str | None = None,
+) -> Operation:  # fmt: skip
+    """An operation that fails unless tensors have shapes that fit together; ValueError where that is known.
+
+    `shapes` is a dict or pairs: tensor → sizes. A size is a number, a symbol that means the same number everywhere,
+    or None or "." for any; a first "*" or ... stands for any number of dimensions.
+
+    >>> tf.debugging.assert_shapes([(x, ("N", "Q")), (y, ("N", "D")), (scalar, ())])
+    """
+    pairs = shapes.items() if isinstance(shapes, Mapping) else shapes
+    with name_scope(name, "assert_shapes", [shapes, data]):
+        wanted = [(convert_to_tensor(x), _symbols(x, sizes, message)) for x, sizes in pairs if sizes is not None]
+        checks = [_shape_rank(x, *symbols, data, summarize, message) for x, symbols in wanted]
+        known: dict[Any, tuple[Any, str]] = {}  # symbol → its size, and where that is from
+        with control_dependencies([check for check in checks if check is not None]):
+            for x, (open_end, symbols) in wanted:
+                for i, symbol in enumerate(symbols):
+                    if symbol is not None and symbol != ".":
+                        at = i - len(symbols) if open_end else i
+                        checks.append(_shape_size(x, at, symbol, known, data, summarize, message))
+        return group(*[check for check in checks if check is not None])
+
+
+def _symbols(x: Any, sizes: Any, message: str | None) -> tuple[bool, list[Any]]:
+    """(whether any dimensions may come first, the sizes of the others)."""
+    if not hasattr(sizes, "__iter__"):
+        raise ValueError(
+            f"{_prefix(message)}Tensor {getattr(x, 'name', x)}.  Specified shape must be an iterable.  An iterable has "
+            f"the attribute `__iter__` or `__getitem__`.  Received specified shape: {sizes}"
+        )
+    found = list(sizes)
+    for i, symbol in enumerate(found):
+        if i and (symbol is Ellipsis or symbol == "*"):
+            raise ValueError(
+                f"{_prefix(message)}Tensor {getattr(x, 'name', x)} specified shape index {i}.  Symbol `...` or `*` for "
+                "a variable number of unspecified dimensions is only allowed as the first entry"
+            )
+    is_open = bool(found) and (found[0] is Ellipsis or found[0] == "*")
+    return is_open, found[is_open:]
+
+
+def _shape_rank(
+    x: Tensor, is_open: bool, symbols: list[Any], data: Any, summarize: int | None, message: str | None
+) -> Operation | None:
+    """A scalar counts as a vector of one."""
+    if is_open:
+        return assert_rank_at_least(x, len(symbols), data, summarize, message) if len(symbols) > 1 else None
+    if len(symbols) < 2:
+        return assert_rank_in(x, [0, 1], data, summarize, message)
+    return assert_rank(x, len(symbols), data, summarize, message)
+
+
+def _shape_size(
+    x: Tensor, at: int, symbol: Any, known: dict[Any, tuple[Any, str]], data: Any, summarize: int | None,
+    message: str | None,
+) -> Operation | None:  # fmt: skip
+    static = x.shape.as_list() if x.shape.ndims else [1] if x.shape.ndims == 0 else None
+    actual = static[at] if static is not None else None
+    size: Any = actual if actual is not None else reshape(shape_of(x), [-1])[at]
+    if not isinstance(symbol, int | np.integer) and symbol not in known:
+        known[symbol] = size, f"Specified by tensor {x.name} dimension {at}"
+        return None
+    wanted, source = known.get(symbol, (symbol, "Specified explicitly"))
+    if actual is not None and not isinstance(wanted, Tensor):
+        if actual != int(wanted):
+            raise ValueError(
+                f"{_prefix(message)}{source}.  Tensor {x.name} dimension {at} must have size {wanted}.  Received size "
+                f"{actual}, shape {x.shape}"
+            )
+        return None
+    if data is None:
+        data = [_prefix(message), source, f"Tensor {x.name} dimension", at, "must have size", wanted,
+                "Received shape: ", shape_of(x)]  # fmt: skip
+    return Assert(logic.equal(convert_to_tensor(size), convert_to_tensor(wanted)), data, summarize=summarize)
+
+
+def assert_scalar(tensor: Any, name: str | None = None, message: str | None = None) -> Tensor:
+    """`tensor`; ValueError unless it is a scalar by its static shape."""
+    with name_scope(name, "assert_scalar", [tensor]) as scope:
+        tensor = convert_to_tensor(tensor, name=scope)
+        if tensor.shape.ndims != 0:
+            raise ValueError(f"{_prefix(message)}Expected scalar shape for {tensor.name}, saw shape: {tensor.shape}.")
+        return tensor
+
+
+# -- dtypes -----------------------------------------------------------------------------------------------------------
+
+
+def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> Operation:
+    """TypeError unless `tensor` is of that dtype; else an operation that does nothing."""
+    wanted = dtypes.as_dtype(tf_type)
+    with name_scope(name, "assert_type", [tensor]):
+        if not isinstance(tensor, SparseTensor):
+            tensor = convert_to_tensor(tensor, name="tensor")
+        if tensor.dtype != wanted:
+            label = getattr(tensor, "name", "tensor")
+            raise TypeError(f"{_prefix(message)}{label} must be of type {wanted!r}; got {tensor.dtype!r}")
+        return no_op("statically_determined_correct_type")
+
+
+def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> Operation:
+    """TypeError unless `x` is of an integer dtype; else an operation that does nothing."""
+    with name_scope(name, "assert_integer", [x]):
+        x = convert_to_tensor(x, name="x")
+        if not x.dtype.is_integer:
+            raise TypeError(f'{_prefix(message)}Expected "x" to be integer type.  Found: {x.name} of dtype {x.dtype}')
+        return no_op("statically_determined_was_integer")
+
+
+def assert_same_float_dtype(tensors: Sequence[Any] | None = None, dtype: Any = None) -> dtypes.DType:
+    """The floating dtype that all `tensors` and `dtype` share (float32 if none is given); ValueError if they differ."""
+    first = "" if dtype is None else "the given dtype"
+    for tensor in tensors or ():
+        if tensor is None:
+            continue
+        label, found = getattr(tensor, "name", str(tensor)), tensor.dtype.base_dtype
+        if dtype is not None and found != dtype:
+            raise ValueError(f"{label}, type={found}, must be of the same type ({dtype}) as {first}.")
+        dtype, first = found, first or label
+    if dtype is None:
+        return dtypes.float32
+    wanted = dtypes.as_dtype(dtype)
+    if not wanted.is_floating:
+        raise ValueError(f"Expected floating point type, got {wanted}.")
+    return wanted
+
+
+def is_numeric_tensor(tensor: Any) -> bool:
+    """True for a Tensor of numbers."""
+    if not isinstance(tensor, Tensor):
+        return False
+    return tensor.dtype.is_integer or tensor.dtype.is_floating or tensor.dtype.is_complex or tensor.dtype.is_quantized
+
+
+def assert_proper_iterable(values: Any) -> None:
+    """TypeError for what is iterable by accident, tensors, arrays and text, or not at all."""
+    if isinstance(values, Tensor | SparseTensor | np.ndarray | bytes | str):
+        raise TypeError(f'Expected argument "values" to be a "proper" iterable.  Found: {type(values)}')
+    if not hasattr(values, "__iter__"):
+        raise TypeError(f'Expected argument "values" to be iterable.  Found: {type(values)}')
+
+
+# -- order ------------------------------------------------------------------------------------------------------------
+
+
+def _ordered(x: Any, name: str | None, opname: str, compare: Condition) -> Tensor:
+    with name_scope(name, opname, [x]):
+        flat = reshape(convert_to_tensor(x), [-1])
+        return reduce_all(compare(flat[1:], flat[:-1]))
+
+
+def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
+    """A bool scalar: whether no element of `x` is less than the one before it."""
+    return _ordered(x, name, "is_non_decreasing", logic.greater_equal)
+
+
+def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
+    """A bool scalar: whether each element of `x` is greater than the one before it."""
+    return _ordered(x, name, "is_strictly_increasing", logic.greater)

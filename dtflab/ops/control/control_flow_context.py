@@ -1,0 +1,332 @@
+"""Contexts: what every operation made inside a branch of a conditional must undergo.
+
+Stands for ControlFlowContext and CondContext of `python/ops/control_flow_ops.py`; loops are in `while_context.py`.
+Left out: the context of XLA.
+
+Rule: an operation of a branch must not run when the branch is not taken. What has inputs gets those from outside
+through a Switch, whose other side is dead; what has none waits for the branch's pivot. The graph calls `AddOp` of
+its current context for each operation that it makes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dtflab.base import nest
+from dtflab.graph import proto_functions
+from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.graph_keys import GraphKeys
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.scopes import control_dependencies, get_default_graph, prepend_scope, strip_scope
+from dtflab.ops.control.control_flow import (
+    is_enter,
+    is_exit,
+    is_switch,
+    output_context,
+    switch_ref_or_tensor,
+    with_dependencies,
+)
+from dtflab.protos.control_flow_pb2 import CondContextDef, ControlFlowContextDef, ValuesDef
+
+
+class ControlFlowContext:
+    """A region of the graph with one rule for what runs in it; regions nest."""
+
+    def __init__(self, name: str) -> None:
+        graph = get_default_graph()
+        self._name = graph.unique_name(name)
+        self._values: set[str] = set()  # names of tensors that may be used inside as they are
+        self._external_values: dict[str, Tensor] = {}  # name of a tensor from outside → what stands for it inside
+        self._join_outer_context()
+
+    def _join_outer_context(self) -> None:
+        self._nested_contexts: list[ControlFlowContext] = []
+        self._entered_from: list[ControlFlowContext | None] = []
+        self._outer_context: ControlFlowContext | None = get_default_graph()._blocks.control_flow_context
+        if self._outer_context is not None:
+            self._outer_context._nested_contexts.append(self)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def outer_context(self) -> ControlFlowContext | None:
+        """The context in which this one was made."""
+        return self._outer_context
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Operations made inside belong to this context."""
+        graph = get_default_graph()
+        self._entered_from.append(graph._blocks.control_flow_context)
+        graph._blocks.control_flow_context = self
+        try:
+            yield
+        finally:
+            graph._blocks.control_flow_context = self._entered_from.pop()
+
+    @contextlib.contextmanager
+    def left(self) -> Iterator[None]:
+        """Operations made inside belong to the context from which this one was entered."""
+        graph = get_default_graph()
+        graph._blocks.control_flow_context = self._entered_from.pop()
+        try:
+            yield
+        finally:
+            self._entered_from.append(graph._blocks.control_flow_context)
+            graph._blocks.control_flow_context = self
+
+    # -- where this is ------------------------------------------------------------------------------------
+
+    def GetWhileContext(self) -> Any:
+        """The innermost loop that this is (in), or None."""
+        return None if self._outer_context is None else self._outer_context.GetWhileContext()
+
+    def GetControlPivot(self) -> Tensor | None:
+        """A tensor that is alive whenever operations of this context run."""
+        return None
+
+    def is_within(self, other: ControlFlowContext | None) -> bool:
+        """Whether it is `other` or lies inside; all lie in None, outside of everything."""
+        context: ControlFlowContext | None = self
+        while context is not other and context is not None:
+            context = context._outer_context
+        return context is other
+
+    # -- what is made inside ------------------------------------------------------------------------------
+
+    def AddOp(self, op: Operation) -> None:
+        """Make the new operation `op` obey the rule of this context."""
+        raise NotImplementedError
+
+    def AddValue(self, tensor: Tensor) -> Tensor:
+        """What stands for `tensor` inside."""
+        raise NotImplementedError
+
+    def to_control_flow_context_def(self, export_scope: str | None = None) -> ControlFlowContextDef:
+        """This context as one of the nested ones of a message."""
+        raise NotImplementedError
+
+    def ExitResult(self, tensors: list[Tensor]) -> None:
+        """What was made here may be used in the context around."""
+        if self._outer_context is not None:
+            self._outer_context._values.update(t.name for t in tensors)
+
+    @staticmethod
+    def check_use(source: Operation, user: Operation) -> None:
+        """ValueError if `user` can't take what `source` gives because that is in a loop which `user` is not in."""
+        loop = loop_of_output(source)
+        if loop is None or output_context(source) is user._control_flow_context:
+            return
+        around = user._control_flow_context and user._control_flow_context.GetWhileContext()
+        if around is None:
+            if not (is_enter(user) or is_switch(user)):
+                raise ValueError(
+                    f"Cannot use '{source.name}' as input to '{user.name}' because '{source.name}' is in a while loop."
+                )
+        elif not around.may_use_values_of(loop):
+            raise ValueError(
+                f"Cannot use '{source.name}' as input to '{user.name}' because they are in different while loops."
+            )
+
+    def _contains(self, op: Operation) -> bool:
+        context = op._control_flow_context
+        return context is not None and context.is_within(self)
+
+    def _cut_external_controls(self, op: Operation) -> list[Operation]:
+        """Take from `op` the control inputs that come from outside of the loop around it; returns those."""
+        loop = self.GetWhileContext()
+        external = [
+            control for control in op.control_inputs if loop is not None and loop_of_output(control) is not loop
+        ]
+        if external:
+            internal = [control for control in op.control_inputs if control not in external]
+            op._remove_all_control_inputs()
+            op._add_control_inputs(internal)
+        return external
+
+    def _hide(self, op: Operation) -> bool:
+        """Whether a step can't fetch the outputs of `op`: only an Exit of the outermost loop leaves it."""
+        hidden = self._outer_context is not None or not is_exit(op)
+        if hidden:
+            op.graph.prevent_fetching(op)
+        return hidden
+
+    def _see(self, tensors: list[Tensor]) -> None:
+        """They are made inside: here and in all contexts around they may be used as they are."""
+        context: ControlFlowContext | None = self
+        while context is not None:
+            context._values.update(t.name for t in tensors)
+            context = context._outer_context
+
+    def _from_outside(self, tensor: Tensor) -> Tensor:
+        """What stands for `tensor` in the context around."""
+        self._values.add(tensor.name)
+        if self._outer_context is None:
+            return tensor
+        outer = self._outer_context.AddValue(tensor)
+        self._values.add(outer.name)
+        self._external_values[outer.name] = outer
+        return outer
+
+    # -- as messages --------------------------------------------------------------------------------------
+
+    def _values_def(self, export_scope: str | None) -> ValuesDef:
+        external = self._external_values.items()
+        return ValuesDef(
+            values=[strip_scope(name, export_scope) for name in sorted(self._values)],
+            external_values={strip_scope(k, export_scope): strip_scope(v.name, export_scope) for k, v in external},
+        )
+
+    def _init_values(self, values_def: ValuesDef, import_scope: str | None) -> None:
+        graph = get_default_graph()
+        self._values = {prepend_scope(name, import_scope) for name in values_def.values}
+        self._external_values = {
+            prepend_scope(name, import_scope): graph.as_graph_element(prepend_scope(value, import_scope))
+            for name, value in values_def.external_values.items()
+        }
+        for name in self._values - self._external_values.keys():
+            graph.as_graph_element(name.partition(":")[0])._control_flow_context = self
+
+
+def loop_of_output(op: Operation) -> Any:
+    """The loop in which the outputs of `op` are, or None."""
+    context = output_context(op)
+    return None if context is None else context.GetWhileContext()
+
+
+class CondContext(ControlFlowContext):
+    """One branch of a conditional: number 1 is taken if `pred` is true, number 0 if it is false."""
+
+    def __init__(self, pred: Tensor, pivot: Tensor, branch: int, name: str = "cond_text") -> None:
+        super().__init__(name)
+        self._pred, self._pivot, self._branch = pred, pivot, branch
+        self._values.update((pred.name, pivot.name))
+        self._external_values[pred.name] = pred
+        pivot.op._control_flow_context = self
+
+    @property
+    def pred(self) -> Tensor:
+        """What decides."""
+        return self._pred
+
+    @property
+    def pivot(self) -> Tensor:
+        """Alive only if the branch is taken."""
+        return self._pivot
+
+    @property
+    def branch(self) -> int:
+        return self._branch
+
+    def GetControlPivot(self) -> Tensor:
+        return self._pivot
+
+    def AddValue(self, tensor: Tensor) -> Tensor:
+        if tensor.name in self._values:
+            return self._external_values.get(tensor.name, tensor)
+        outer = self._from_outside(tensor)
+        with control_dependencies(None):
+            inside = self._switched(outer)
+        inside.graph.prevent_fetching(inside.op)
+        inside.op._control_flow_context = self
+        self._see([inside])
+        self._external_values[tensor.name] = inside
+        return inside
+
+    def _switched(self, tensor: Tensor) -> Tensor:
+        output: Tensor = switch_ref_or_tensor(tensor, self._pred)[self._branch]
+        return output
+
+    def AddOp(self, op: Operation) -> None:
+        self._take(op)
+
+    def _take(self, op: Operation) -> None:
+        for i, tensor in enumerate(op.inputs):
+            # The back edge of a loop that is being imported comes from inside, but has not been seen yet.
+            inside = tensor if tensor.op.type == "NextIteration" else self.AddValue(tensor)
+            if inside is not tensor:
+                op._update_input(i, inside)
+        self._cut_external_controls(op)
+        if not op.inputs and not any(self._contains(control) for control in op.control_inputs):
+            op._add_control_input(self._pivot.op)
+        self._see(op.outputs)
+        self._hide(op)
+
+    def build(self, branch_function: Callable[[], Any], called: str) -> tuple[Any, Any]:
+        """Make the branch: what the function returned, and the same structure of what leaves the branch."""
+        with self.entered():
+            returned = branch_function()
+            if returned is None:
+                raise ValueError(f"'{called}' must have a return value.")
+            returned = nest.map_structure(read_variable, returned)
+            results = nest.map_structure(self._output, returned, expand_composites=True)
+            self.ExitResult(nest.flatten(results, expand_composites=True))
+        return returned, results
+
+    def _output(self, value: Any) -> Tensor:
+        """What leaves the branch for `value`: an operation is represented by the pivot, after it."""
+        if isinstance(value, Operation):
+            return with_dependencies([value], self._pivot)
+        tensor = convert_to_tensor(value)
+        if tensor.name not in self._values:  # a branch like `lambda: x`
+            self._external_values[tensor.name] = self._switched(self._from_outside(tensor))
+        return self._external_values.get(tensor.name, tensor)
+
+    # -- as messages --------------------------------------------------------------------------------------
+
+    def to_proto(self, export_scope: str | None = None) -> CondContextDef | None:
+        """This context as a message, its names without `export_scope`; None if it is not in that scope."""
+        if export_scope is not None and not self._name.startswith(export_scope):
+            return None
+        return CondContextDef(
+            context_name=strip_scope(self._name, export_scope),
+            pred_name=strip_scope(self._pred.name, export_scope),
+            pivot_name=strip_scope(self._pivot.name, export_scope),
+            branch=self._branch,
+            values_def=self._values_def(export_scope),
+            nested_contexts=[c.to_control_flow_context_def(export_scope) for c in self._nested_contexts],
+        )
+
+    def to_control_flow_context_def(self, export_scope: str | None = None) -> ControlFlowContextDef:
+        return ControlFlowContextDef(cond_ctxt=self.to_proto(export_scope))
+
+    @staticmethod
+    def from_proto(context_def: CondContextDef, import_scope: str | None = None) -> CondContext:
+        """The context that `to_proto` described, around operations of the default graph."""
+        graph = get_default_graph()
+        context = CondContext.__new__(CondContext)
+        context._name = prepend_scope(context_def.context_name, import_scope)
+        context._pred = graph.as_graph_element(prepend_scope(context_def.pred_name, import_scope))
+        context._pivot = graph.as_graph_element(prepend_scope(context_def.pivot_name, import_scope))
+        context._branch = context_def.branch
+        context._join_outer_context()
+        context._init_values(context_def.values_def, import_scope)
+        with context.entered():
+            for nested in context_def.nested_contexts:
+                from_control_flow_context_def(nested, import_scope)
+        return context
+
+
+def read_variable(value: Any) -> Any:
+    """The value of a resource variable, read here; anything else as it is."""
+    is_variable = isinstance(getattr(value, "handle", None), Tensor) and not nest.is_composite(value)
+    return convert_to_tensor(value) if is_variable else value
+
+
+FromProto = Callable[[Any, str | None], ControlFlowContext]
+_from_proto: dict[str, FromProto] = {"cond_ctxt": CondContext.from_proto}  # loops enter themselves
+
+
+def from_control_flow_context_def(message: ControlFlowContextDef, import_scope: str | None = None) -> Any:
+    """The context, of whichever kind, that `to_control_flow_context_def` described."""
+    kind = message.WhichOneof("ctxt")
+    if kind is None:
+        raise NotImplementedError(f"Unknown ControlFlowContextDef field: {kind}")
+    return _from_proto[kind](getattr(message, kind), import_scope)
+
+
+proto_functions.register(GraphKeys.COND_CONTEXT, CondContextDef, CondContext.to_proto, CondContext.from_proto)

@@ -1,0 +1,294 @@
+"""CriticalSection: a part of a graph that only one step runs at a time.
+
+Stands for `core/kernels/mutex_ops.cc` and `python/ops/critical_section_ops.py`.
+
+Rules: a mutex is a resource with a line of those who wait for it. MutexLock gives out a Token; the mutex is free again
+when the token is consumed, when its step fails, or when nobody holds the token any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from dtflab.base import errors, nest
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.op_registry import Op, op
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.scopes import (
+    add_to_collections,
+    colocate_with,
+    control_dependencies,
+    get_collection,
+    get_default_graph,
+    name_scope,
+)
+from dtflab.ops import shapes
+from dtflab.ops.arrays.identity import identity
+from dtflab.ops.control.control_flow import group, tuple as gated
+from dtflab.ops.costs import free
+from dtflab.ops.handles import resource_of
+from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, name_for
+from dtflab.ops.variables.handle_ops import ResourceHandle
+from dtflab.ops.variables.variable import init_scope
+
+CRITICAL_SECTIONS = "critical_sections"
+EXECUTIONS = "critical_section_executions"
+Done = Callable[[Any, Exception | None], Any]
+
+
+# -- kernels ----------------------------------------------------------------------------------------------------------
+
+
+class Mutex:
+    """Held by one token at a time; the others stand in line."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held = False
+        self._line: deque[Done] = deque()
+
+    def lock(self, done: Done) -> None:
+        """Call `done(token, None)` when it is this caller's turn."""
+        with self._lock:
+            if self._held:
+                self._line.append(done)
+                return
+            self._held = True
+        done(Token(self), None)
+
+    def forget(self, done: Done) -> bool:
+        """The caller no longer waits; False if its turn has come."""
+        with self._lock:
+            if done not in self._line:
+                return False
+            self._line.remove(done)
+            return True
+
+    def unlock(self) -> None:
+        """The next in line, if there is one."""
+        with self._lock:
+            done = self._line.popleft() if self._line else None
+            self._held = done is not None
+        if done is not None:
+            done(Token(self), None)
+
+
+class Token:
+    """The right to be in the critical section."""
+
+    def __init__(self, mutex: Mutex) -> None:
+        self._mutex: Mutex | None = mutex
+        self.forget: Callable[[], Any] = lambda: None
+
+    def release(self) -> None:
+        """Leave it; once."""
+        mutex, self._mutex = self._mutex, None
+        if mutex is not None:
+            self.forget()
+            mutex.unlock()
+
+    def __del__(self) -> None:
+        self.release()
+
+
+@op("""MutexV2() -> (resource: resource)
+       container: string = ''
+       shared_name: string = ''""")
+class MutexV2(Op):
+    stateful = True
+    needs_ctx = True
+    infer = shapes.scalar
+    flops = bytes = free
+
+    def bind(node, xp):
+        container, shared_name = node["container"].decode() or DEFAULT_CONTAINER, node["shared_name"].decode()
+
+        def find(ctx):
+            name = name_for(ctx, node.name, container, shared_name, Mutex)
+            ctx.resources.lookup_or_create(container, name, Mutex, Mutex)
+            return ResourceHandle(ctx.device, container, name, "Mutex")
+
+        return find
+
+
+@op("""MutexLock(mutex: resource) -> (mutex_lock: variant)""")
+class MutexLock(Op):
+    stateful = True
+    is_async = True
+    infer = shapes.scalar
+    flops = bytes = free
+
+    def bind(node, xp):
+        def lock(ctx, handle, done):
+            mutex = resource_of(ctx, handle, Mutex)
+            forget = []
+
+            def entered(token, error):
+                for take_back in forget:
+                    take_back()
+                token.forget = ctx.on_cancel(lambda why: token.release())
+                done(token)
+
+            def give_up(why):
+                if mutex.forget(entered):
+                    done(None, errors.CancelledError.of("Lock acquisition cancelled."))
+
+            mutex.lock(entered)
+            forget.append(ctx.on_cancel(give_up))
+
+        return lock
+
+
+@op("""ConsumeMutexLock(mutex_lock: variant) -> ()""")
+class ConsumeMutexLock(Op):
+    stateful = True
+    infer = shapes.none
+    flops = bytes = free
+
+    def bind(node, xp):
+        return lambda token: token.release()
+
+
+# -- Python -----------------------------------------------------------------------------------------------------------
+
+
+class _Execution(NamedTuple):
+    """What `execute` leaves in the graph's collection, to warn of deadlocks."""
+
+    op: Operation
+    handle: Tensor
+    resources: list[Tensor]
+    exclusive_resource_access: bool
+
+
+class _Open(threading.local):
+    """The sections that this thread is building the insides of."""
+
+    def __init__(self) -> None:
+        self.signatures: list[Any] = []
+
+
+_open = _Open()
+
+
+class CriticalSection:
+    """A part of a graph that is run by one step at a time, among all sessions of a cluster that share its name.
+
+    >>> section = tf.CriticalSection(name="counter")
+    >>> added = section.execute(lambda: v.assign_add(1.0))
+    """
+
+    def __init__(
+        self, name: str | None = None, shared_name: str | None = None, critical_section_def: Any = None,
+        import_scope: str | None = None,
+    ) -> None:  # fmt: skip
+        if critical_section_def is not None:
+            raise ValueError("Argument `critical_section_def` is not supported.")
+        with name_scope(name, "CriticalSection", []) as scope, init_scope():
+            container = get_default_graph()._container
+            shared = scope if shared_name is None else shared_name
+            self._handle: Tensor = apply_op("MutexV2", scope, shared_name=shared, container=container or "")
+        self._signature = (container, shared or id(self._handle), _place(self._handle.op))
+        add_to_collections(CRITICAL_SECTIONS, self)
+
+    @property
+    def name(self) -> str:
+        return self._handle.op.name
+
+    def execute(self, fn: Callable[[], Any], exclusive_resource_access: bool = True, name: str | None = None) -> Any:
+        """What `fn()` returns; the operations that it makes run while this section is held.
+
+        With `exclusive_resource_access`, ValueError if another section uses a resource of these operations, too.
+        """
+        graph = get_default_graph()
+        with name_scope(name, "critical_section_execute", []):
+            with self._entered():
+                lock: Tensor = apply_op("MutexLock", mutex=self._handle)
+                start = graph.version
+                with control_dependencies([lock]):
+                    returned = fn()
+                created = graph.get_operations()[start:]
+            _wait_for_arguments(created, lock.op)
+            resources = _captured(created)
+            self._check_access(resources, exclusive_resource_access)
+            outputs = self._left(lock, returned)
+            signature = _Execution(lock.op, self._handle, resources, exclusive_resource_access)
+            add_to_collections(EXECUTIONS, signature)
+            return outputs
+
+    def _left(self, lock: Tensor, returned: Any) -> Any:
+        """The outputs, once all of them are there and the section is left."""
+        flat = [_identity(x) for x in nest.flatten(returned)]
+        with control_dependencies(flat):
+            with colocate_with(self._handle):
+                left = apply_op("ConsumeMutexLock", mutex_lock=lock)
+            together = nest.pack_sequence_as(returned, gated(nest.flatten(returned)))
+        with control_dependencies([left]):
+            return nest.map_structure(_identity, together)
+
+    @contextlib.contextmanager
+    def _entered(self) -> Iterator[None]:
+        if self._signature in _open.signatures:
+            raise self._already_inside()
+        _open.signatures.append(self._signature)
+        try:
+            yield
+        finally:
+            _open.signatures.pop()
+
+    def _already_inside(self) -> ValueError:
+        return ValueError(
+            f"Attempting to lock a CriticalSection (signature={self._signature}) in which we are already running. This "
+            "is illegal and may cause deadlocks."
+        )
+
+    def _is_self(self, handle: Tensor) -> bool:
+        ours, theirs = self._handle.op, handle.op
+        if theirs.type != "MutexV2" or not theirs.get_attr("shared_name"):
+            return False
+        same = theirs.get_attr("shared_name") == ours.get_attr("shared_name")
+        return same and _place(theirs) == _place(ours)
+
+    def _check_access(self, resources: list[Tensor], exclusive: bool) -> None:
+        if any(self._is_self(handle) for handle in resources):
+            raise self._already_inside()
+        for other in get_collection(EXECUTIONS):
+            if self._is_self(other.handle) or not (exclusive or other.exclusive_resource_access):
+                continue
+            shared = [r for r in resources if any(r is theirs for theirs in other.resources)]
+            if shared:
+                raise ValueError(
+                    f"This execution would access resources: {shared}. Either this lock (CriticalSection: "
+                    f"{self._handle}) or lock '{other}' (CriticalSection: {other.handle}) requested exclusive resource "
+                    "access of this resource. Did you mean to call execute with keyword argument "
+                    "exclusive_resource_access=False?"
+                )
+
+
+def _place(operation: Operation) -> Any:
+    return operation.device or operation.attrs.get("_class")
+
+
+def _identity(x: Any) -> Any:
+    return group(x) if isinstance(x, Operation) else identity(x)
+
+
+def _captured(created: Iterable[Operation]) -> list[Tensor]:
+    """The resources that operations use directly, each once."""
+    found = [t for operation in created for t in operation.inputs if t.dtype == dtypes.resource]
+    return list(dict.fromkeys(found))
+
+
+def _wait_for_arguments(created: list[Operation], lock: Operation) -> None:
+    """Let the lock wait for all that the operations need from outside: who holds it never waits for who does not."""
+    inside = {*created, lock, *lock.control_inputs, *(t.op for t in lock.inputs)}
+    needed = [t.op for operation in created for t in operation.inputs]
+    needed += [before for operation in created for before in operation.control_inputs]
+    outside = [operation for operation in dict.fromkeys(needed) if operation not in inside]
+    if outside:
+        lock._add_control_input(group(*outside))

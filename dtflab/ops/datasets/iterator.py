@@ -1,0 +1,238 @@
+"""Iterators on a device: the ops that make them, begin, take the next element, and name them.
+
+Stands for `core/kernels/data/iterator_ops.cc` and `reduce_dataset_op.cc`. Left out: optionals, iterators that only a
+handle keeps alive, checkpoints of iterators.
+
+Rule: an iterator with a `shared_name` stays in its container until that is reset; one without goes with the session.
+Its handle as a string can be fed to another graph or session, which then takes from the same iterator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
+from dtflab.ops.costs import free
+from dtflab.ops.datasets.calls import Captured
+from dtflab.ops.datasets.dataset import METADATA, OUTPUTS, Dataset, Run, check_signature
+from dtflab.ops.datasets.state import IteratorResource
+from dtflab.ops.handles import resource_of
+from dtflab.ops.messages import invalid
+from dtflab.ops.resource_mgr import name_for
+from dtflab.ops.variables.handle_ops import DEFAULT_CONTAINER, ResourceHandle
+from dtflab.protos.resource_handle_pb2 import ResourceHandleProto
+
+ITERATOR_TYPE = "tensorflow::data::IteratorResource"
+
+
+# -- making iterators -------------------------------------------------------------------------------------------------
+
+
+class _IteratorOp(Op):
+    """Gives the handle of an iterator, which it makes if it is the first to name it."""
+
+    stateful = True
+    needs_ctx = True
+    flops = bytes = staticmethod(free)
+    infer = staticmethod(shapes.scalar)
+
+    @classmethod
+    def bind(cls, node: Any, xp: Any) -> Callable[[Any], ResourceHandle]:
+        container, shared_name = node["container"].decode() or DEFAULT_CONTAINER, node["shared_name"].decode()
+
+        def find(ctx: Any) -> ResourceHandle:
+            name = name_for(ctx, node.name, container, shared_name, IteratorResource)
+            ctx.resources.lookup_or_create(container, name, IteratorResource, lambda: cls.new(ctx, node, name))
+            return ResourceHandle(ctx.device, container, name, ITERATOR_TYPE)
+
+        return find
+
+    @classmethod
+    def new(cls, ctx: Any, node: Any, name: str) -> IteratorResource:
+        return IteratorResource(name, node["output_types"], node["output_shapes"])
+
+
+_NAMED = """
+       shared_name: string
+       container: string"""
+
+
+@op(f"Iterator() -> (handle: resource){_NAMED}{OUTPUTS}")
+class Iterator(_IteratorOp):
+    pass
+
+
+@op(f"IteratorV2() -> (handle: resource){_NAMED}{OUTPUTS}")
+class IteratorV2(_IteratorOp):
+    pass
+
+
+@op(f"""OneShotIterator() -> (handle: resource)
+       dataset_factory: func{OUTPUTS}
+       container: string = ''
+       shared_name: string = ''""")
+class OneShotIterator(_IteratorOp):
+    """An iterator that begins by itself, once, with the data set that a function makes."""
+
+    @classmethod
+    def new(cls, ctx: Any, node: Any, name: str) -> IteratorResource:
+        iterator = super().new(ctx, node, name)
+        iterator.begin(ctx.instantiate(node["dataset_factory"])([])[0], ctx)
+        return iterator
+
+
+@op("MakeIterator(dataset: variant, iterator: resource) -> ()")
+class MakeIterator(Op):
+    stateful = True
+    needs_ctx = True
+    flops = bytes = free
+    infer = shapes.none
+
+    def bind(node, xp):
+        return lambda ctx, dataset, handle: resource_of(ctx, handle, IteratorResource).begin(dataset, ctx)
+
+
+# -- using them -------------------------------------------------------------------------------------------------------
+
+
+def _declared_shapes(operation: Any) -> list[TensorShape]:
+    found: list[TensorShape] = operation.get_attr("output_shapes")
+    return [TensorShape(shape) for shape in found]
+
+
+class _GetNext(Op):
+    stateful = True
+    is_async = True
+    flops = bytes = staticmethod(free)
+    infer = staticmethod(_declared_shapes)
+
+    @staticmethod
+    def bind(node: Any, xp: Any) -> Callable[..., None]:
+        types = node["output_types"]
+
+        def get_next(ctx: Any, handle: Any, done: Any) -> None:
+            iterator = resource_of(ctx, handle, IteratorResource)
+            if iterator.types != types:
+                raise invalid(f"{iterator} has elements of types {iterator.types}, but {types} are wanted.")
+            iterator.next(ctx, done)
+
+        return get_next
+
+
+for _name in ("IteratorGetNext", "IteratorGetNextSync"):
+    op(f"{_name}(iterator: resource) -> (components: output_types){OUTPUTS}")(type(_name, (_GetNext,), {}))
+
+
+@op("IteratorToStringHandle(resource_handle: resource) -> (string_handle: string)")
+class IteratorToStringHandle(Op):
+    stateful = True
+    flops = bytes = free
+    infer = shapes.scalar
+
+    def bind(node, xp):
+        def to_string(handle):
+            proto = ResourceHandleProto(
+                device=handle.device, container=handle.container, name=handle.name, maybe_type_name=handle.type_name
+            )
+            return np.array(proto.SerializeToString(), object)
+
+        return to_string
+
+
+class _FromStringHandle(Op):
+    stateful = True
+    needs_ctx = True
+    flops = bytes = staticmethod(free)
+    infer = staticmethod(shapes.scalar)
+
+    @staticmethod
+    def bind(node: Any, xp: Any) -> Callable[..., ResourceHandle]:
+        types, expected = node["output_types"], node["output_shapes"]
+
+        def from_string(ctx: Any, text: Any) -> ResourceHandle:
+            try:
+                proto = ResourceHandleProto.FromString(text.item())
+            except Exception:
+                raise invalid("Could not parse string_handle as a valid ResourceHandle") from None
+            handle = ResourceHandle(proto.device, proto.container, proto.name, ITERATOR_TYPE)
+            iterator = resource_of(ctx, handle, IteratorResource)
+            if types:
+                check_signature(iterator, types, expected or [TensorShape(None)] * len(types))
+            return handle
+
+        return from_string
+
+
+for _name in ("IteratorFromStringHandle", "IteratorFromStringHandleV2"):
+    op(f"""{_name}(string_handle: string) -> (resource_handle: resource)
+       output_types: list(type) >= 0 = []
+       output_shapes: list(shape) >= 0 = []""")(type(_name, (_FromStringHandle,), {}))
+
+
+# -- whole data sets --------------------------------------------------------------------------------------------------
+
+
+class _Whole(Op):
+    """Gives something that all elements of a data set are needed for."""
+
+    stateful = True
+    is_async = True
+    flops = bytes = staticmethod(free)
+    infer = staticmethod(_declared_shapes)
+
+    @staticmethod
+    def run(node: Any, ctx: Any, dataset: Dataset, inputs: Any, run: Run) -> Any:
+        raise NotImplementedError
+
+    @classmethod
+    def bind(cls, node: Any, xp: Any) -> Callable[..., None]:
+        def whole(ctx: Any, dataset: Dataset, *rest: Any) -> None:
+            inputs, done, run = rest[:-1], rest[-1], Run(ctx)
+            forget = ctx.on_cancel(lambda error: run.close())
+
+            def task() -> None:
+                try:
+                    value, error = cls.run(node, ctx, dataset, inputs, run), None
+                except Exception as problem:
+                    value, error = None, problem
+                forget()
+                run.close()
+                done(value, error)
+
+            ctx.step.clock.spawn(task, name="dataset")
+
+        return whole
+
+
+@op(f"""ReduceDataset(input_dataset: variant, initial_state: Tstate, other_arguments: Targuments) ->
+       (components: output_types)
+       f: func
+       Tstate: list(type) >= 1
+       Targuments: list(type) >= 0{OUTPUTS}
+       use_inter_op_parallelism: bool = true{METADATA}""")
+class ReduceDataset(_Whole):
+    grad = no_gradient
+
+    def run(node, ctx, dataset, inputs, run):
+        count = len(node["Tstate"])
+        function = Captured(ctx, node["f"], inputs[count:]).on(run)
+        state = list(inputs[:count])
+        for element in dataset.iterate(run):
+            state = function([*state, *element])
+        return state
+
+
+@op(f"DatasetToSingleElement(dataset: variant) -> (components: output_types){OUTPUTS}{METADATA}")
+class DatasetToSingleElement(_Whole):
+    def run(node, ctx, dataset, inputs, run):
+        elements = dataset.iterate(run)
+        for element in elements:
+            for _ in elements:
+                raise invalid("Dataset had more than one element.")
+            return element
+        raise invalid("Dataset was empty.")

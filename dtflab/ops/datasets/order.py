@@ -1,0 +1,326 @@
+"""Which elements come, and how often: zip, concatenate, take, skip, shard, repeat, cache.
+
+Stands for the files of these names in `core/kernels/data` (`zip_dataset_op.cc`, …). Left out: caches in files.
+
+Rule: what an iterator has not yet asked for is not computed; a data set that is repeated begins anew each time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dtflab.base import errors
+from dtflab.graph.op_registry import op
+from dtflab.ops.datasets.dataset import (
+    METADATA,
+    OUTPUTS,
+    Dataset,
+    DatasetOp,
+    Element,
+    Elements,
+    Rows,
+    Run,
+    Serial,
+    next_batch,
+    number,
+)
+from dtflab.ops.messages import invalid
+
+# -- several data sets ------------------------------------------------------------------------------------------
+
+
+class Zip(Dataset):
+    """Elements side by side, until the shortest ends."""
+
+    def iterate(self, run: Run) -> Elements:
+        return _Zip([dataset.iterate(run) for dataset in self.inputs])
+
+
+class _Zip:
+    def __init__(self, sources: Sequence[Elements]) -> None:
+        self._sources = sources
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Element:
+        error: Exception | None = None
+        components: list[Any] = []
+        for source in self._sources:  # all go on, even if one of them has an error
+            try:
+                components += next(source)
+            except StopIteration:
+                self._sources = [iter(())]
+                if error is None:
+                    raise
+            except Exception as problem:
+                error = error or problem
+        if error is not None:
+            raise error
+        return components
+
+
+@op(f"""ZipDataset(input_datasets: N * variant) -> (handle: variant){OUTPUTS}
+       N: int >= 1{METADATA}""")
+class ZipDataset(DatasetOp):
+    def make(node, *datasets):
+        return Zip(*datasets)
+
+
+class Concatenate(Dataset):
+    """The elements of one, then those of the other."""
+
+    def iterate(self, run: Run) -> Elements:
+        return itertools.chain.from_iterable(dataset.iterate(run) for dataset in self.inputs)
+
+
+@op(f"ConcatenateDataset(input_dataset: variant, another_dataset: variant) -> (handle: variant){OUTPUTS}{METADATA}")
+class ConcatenateDataset(DatasetOp):
+    def make(node, first, second):
+        return Concatenate(first, second)
+
+
+# -- some of the elements -----------------------------------------------------------------------------------------
+
+
+class Take(Dataset):
+    """The first `count` elements; all, if it is negative."""
+
+    def __init__(self, source: Dataset, count: int) -> None:
+        super().__init__(source)
+        self.count = count
+
+    def iterate(self, run: Run) -> Elements:
+        elements = self.inputs[0].iterate(run)
+        return elements if self.count < 0 else _Take(elements, self.count)
+
+
+class _Take(Serial):
+    def __init__(self, source: Elements, count: int) -> None:
+        super().__init__(source)
+        self._left = count
+
+    def __next__(self) -> Element:
+        if not self._left:
+            self.source = iter(())  # what has threads there may go
+            raise StopIteration
+        element = next(self.source)
+        self._left -= 1
+        return element
+
+    def batch(self, count: int) -> list[Any]:
+        if not self._left:
+            raise StopIteration
+        found = next_batch(self.source, min(count, self._left))
+        self._left -= len(found[0])
+        return found
+
+
+@op(f"TakeDataset(input_dataset: variant, count: int64) -> (handle: variant){OUTPUTS}{METADATA}")
+class TakeDataset(DatasetOp):
+    def make(node, source, count):
+        return Take(source, number(count, "count"))
+
+
+class Skip(Dataset):
+    """All but the first `count` elements; none, if it is negative."""
+
+    def __init__(self, source: Dataset, count: int) -> None:
+        super().__init__(source)
+        self.count = count
+
+    def iterate(self, run: Run) -> Elements:
+        return iter(()) if self.count < 0 else _Skip(self.inputs[0].iterate(run), self.count)
+
+
+class _Skip(Serial):
+    def __init__(self, source: Elements, count: int) -> None:
+        super().__init__(source)
+        self._count = count
+
+    def __next__(self) -> Element:
+        self._pass()
+        return next(self.source)
+
+    def batch(self, count: int) -> list[Any]:
+        self._pass()
+        return next_batch(self.source, count)
+
+    def _pass(self) -> None:
+        for _ in range(self._count):  # all of them again, if there is an error
+            next(self.source)
+        self._count = 0
+
+
+@op(f"SkipDataset(input_dataset: variant, count: int64) -> (handle: variant){OUTPUTS}{METADATA}")
+class SkipDataset(DatasetOp):
+    def make(node, source, count):
+        return Skip(source, number(count, "count"))
+
+
+class Shard(Dataset):
+    """Every `shards`-th element, beginning with number `index`."""
+
+    def __init__(self, source: Dataset, shards: int, index: int) -> None:
+        super().__init__(source)
+        self.shards, self.index = shards, index
+
+    def iterate(self, run: Run) -> Elements:
+        return _Shard(self.inputs[0].iterate(run), self.shards, self.index)
+
+
+class _Shard(Serial):
+    def __init__(self, source: Elements, shards: int, index: int) -> None:
+        super().__init__(source)
+        self._shards, self._index = shards, index
+        self._at = 0  # the number of the element that comes next
+
+    def __next__(self) -> Element:
+        between = (self._index - self._at) % self._shards
+        for _ in range(between):
+            next(self.source)
+        self._at += between
+        element = next(self.source)
+        self._at += 1
+        return element
+
+
+@op(f"""ShardDataset(input_dataset: variant, num_shards: int64, index: int64) -> (handle: variant)
+       require_non_empty: bool = false{OUTPUTS}{METADATA}""")
+class ShardDataset(DatasetOp):
+    def make(node, source, num_shards, index):
+        if num_shards <= 0:
+            raise invalid(f"Number of shards must be greater than zero (currently num_shards = {num_shards}).")
+        if not 0 <= index < num_shards:
+            raise invalid(f"Index must be between 0 and {num_shards - 1} (currently index = {index}).")
+        return Shard(source, number(num_shards, "num_shards"), number(index, "index"))
+
+
+# -- elements again ---------------------------------------------------------------------------------------------
+
+
+class Repeat(Dataset):
+    """The elements `count` times; for ever, if it is negative and there are any."""
+
+    def __init__(self, source: Dataset, count: int) -> None:
+        super().__init__(source)
+        self.count = count
+
+    def iterate(self, run: Run) -> Elements:
+        return _Repeat(self.inputs[0], self.count, run)
+
+    def rows(self) -> Rows | None:
+        source = self.inputs[0]
+        found = source.rows()
+        if found is None or not len(found[0][0]):
+            return None
+        epochs = itertools.repeat(None) if self.count < 0 else itertools.repeat(None, self.count)
+        return found[0], itertools.chain.from_iterable(_numbers(source) for _ in epochs)
+
+
+def _numbers(dataset: Dataset) -> Iterator[int]:
+    found = dataset.rows()
+    assert found is not None
+    return found[1]
+
+
+class _Repeat:
+    def __init__(self, dataset: Dataset, count: int, run: Run) -> None:
+        self._dataset, self._left, self._run = dataset, count, run
+        self._elements: Elements | None = None
+        self._empty = True  # nothing has come from the source since it was begun
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Element:
+        while True:
+            elements = self._begun()
+            try:
+                element = next(elements)
+            except StopIteration:
+                self._end_of_epoch()
+            else:
+                self._empty = False
+                return element
+
+    def batch(self, count: int) -> list[Any]:
+        parts: list[list[Any]] = []
+        while count:
+            try:
+                elements = self._begun()
+            except StopIteration:
+                if parts:
+                    break
+                raise
+            try:
+                part = next_batch(elements, count)
+            except StopIteration:
+                self._end_of_epoch()
+            else:
+                self._empty = False
+                parts.append(part)
+                count -= len(part[0])
+        return parts[0] if len(parts) == 1 else [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+    def _begun(self) -> Elements:
+        if self._elements is None:
+            if not self._left:
+                raise StopIteration
+            self._left -= self._left > 0
+            self._elements, self._empty = self._dataset.iterate(self._run), True
+        return self._elements
+
+    def _end_of_epoch(self) -> None:
+        self._elements = None
+        if self._left < 0 and self._empty:  # it would go on for ever, and never give anything
+            self._left = 0
+
+
+@op(f"RepeatDataset(input_dataset: variant, count: int64) -> (handle: variant){OUTPUTS}{METADATA}")
+class RepeatDataset(DatasetOp):
+    def make(node, source, count):
+        return Repeat(source, number(count, "count"))
+
+
+class Cache(Dataset):
+    """Keeps the elements in memory once somebody has seen them all."""
+
+    def __init__(self, source: Dataset) -> None:
+        super().__init__(source)
+        self.elements: list[Element] | None = None
+
+    def iterate(self, run: Run) -> Elements:
+        if self.elements is not None:
+            return iter(self.elements)
+        return _Filling(self, self.inputs[0].iterate(run))
+
+
+class _Filling(Serial):
+    def __init__(self, cache: Cache, source: Elements) -> None:
+        super().__init__(source)
+        self._cache = cache
+        self._seen: list[Element] = []
+
+    def __next__(self) -> Element:
+        try:
+            element = next(self.source)
+        except StopIteration:
+            self._cache.elements = self._seen
+            raise
+        self._seen.append(element)
+        return element
+
+
+@op(f"CacheDataset(input_dataset: variant, filename: string) -> (handle: variant){OUTPUTS}{METADATA}")
+class CacheDataset(DatasetOp):
+    def make(node, source, filename):
+        if filename.item():
+            raise errors.UnimplementedError.of(
+                "dtflab caches elements in memory only: call cache() without a file name."
+            )
+        return Cache(source)

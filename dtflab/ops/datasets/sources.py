@@ -1,0 +1,158 @@
+"""Where elements come from: tensors, ranges of numbers.
+
+Stands for `tensor_dataset_op.cc`, `tensor_slice_dataset_op.cc` and `range_dataset_op.cc` in
+`core/kernels/data`. Left out: slices of sparse tensors.
+
+Rule: slices are views. A batch of neighbours is one view, too, so `from_tensor_slices(…).batch(…)` copies nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph.op_registry import op
+from dtflab.ops.datasets.dataset import METADATA, OUTPUTS, Dataset, DatasetOp, Element, Elements, Rows, Run, number
+from dtflab.ops.messages import invalid
+
+
+class Several(Dataset):
+    """Elements that are there already."""
+
+    def __init__(self, elements: Sequence[Element]) -> None:
+        super().__init__()
+        self.elements = elements
+
+    def iterate(self, run: Run) -> Elements:
+        return iter(self.elements)
+
+
+@op("""TensorDataset(components: Toutput_types) -> (handle: variant)
+       Toutput_types: list(type) >= 1
+       output_shapes: list(shape) >= 1
+       metadata: string = ''""")
+class TensorDataset(DatasetOp):
+    stateful = True
+
+    def make(node, *components):
+        return Several([components])
+
+
+class Slices(Dataset):
+    """The slices of tensors along their first dimension."""
+
+    def __init__(self, components: Element) -> None:
+        super().__init__()
+        self.components = components
+        self.count = len(components[0])
+
+    def iterate(self, run: Run) -> Elements:
+        return _Slices(self.components, self.count)
+
+    def rows(self) -> Rows:
+        return self.components, iter(range(self.count))
+
+
+class _Slices:
+    def __init__(self, components: Element, count: int) -> None:
+        self._slicers = row_slicers(components)
+        self._components = components
+        self._at, self._count = 0, count
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Element:
+        at = self._at
+        if at >= self._count:
+            raise StopIteration
+        self._at = at + 1
+        return [row(at) for row in self._slicers]
+
+    def batch(self, count: int) -> list[Any]:
+        if self._at >= self._count:
+            raise StopIteration
+        start = self._at
+        self._at = min(start + count, self._count)
+        return [a[start : self._at] for a in self._components]
+
+
+def row_slicers(arrays: Element) -> list[Any]:
+    """A function per array that gives its row of a number, as an array of its own."""
+    # Of a vector of strings, `a[i]` is no array.
+    return [_scalar_slicer(a) if a.dtype == object and a.ndim == 1 else a.__getitem__ for a in arrays]
+
+
+def _scalar_slicer(array: Any) -> Any:
+    return lambda at: array[at, ...]
+
+
+@op("""TensorSliceDataset(components: Toutput_types) -> (handle: variant)
+       Toutput_types: list(type) >= 1
+       output_shapes: list(shape) >= 1
+       is_files: bool = false
+       metadata: string = ''
+       replicate_on_split: bool = false""")
+class TensorSliceDataset(DatasetOp):
+    stateful = True
+
+    def make(node, *components):
+        for i, component in enumerate(components):
+            if not component.ndim:
+                raise invalid("All components must be at least 1-dimensional")
+            if len(component) != len(components[0]):
+                raise invalid(
+                    "All components must have the same size in the 0th dimension. "
+                    f"Component 0 has {len(components[0])}, component {i} has {len(component)}"
+                )
+        return Slices(components)
+
+
+class Range(Dataset):
+    """The numbers of a range, scalars of one dtype."""
+
+    def __init__(self, numbers: range, dtype: Any) -> None:
+        super().__init__()
+        self.numbers = numbers
+        self.dtype = dtype
+
+    def iterate(self, run: Run) -> Elements:
+        return _Numbers(self.numbers, self.dtype)
+
+
+class _Numbers:
+    def __init__(self, numbers: range, dtype: Any) -> None:
+        self._numbers = numbers
+        self._dtype: Any = dtype
+        self._at = 0
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Element:
+        at = self._at
+        if at >= len(self._numbers):
+            raise StopIteration
+        self._at = at + 1
+        return [self._dtype(self._numbers[at])]
+
+    def batch(self, count: int) -> list[Any]:
+        part = self._numbers[self._at : self._at + count]
+        if not part:
+            raise StopIteration
+        self._at += len(part)
+        return [np.arange(part.start, part.stop, part.step, dtype=self._dtype)]
+
+
+@op(f"RangeDataset(start: int64, stop: int64, step: int64) -> (handle: variant){OUTPUTS}{METADATA}\n"
+    "replicate_on_split: bool = false")  # fmt: skip
+class RangeDataset(DatasetOp):
+    stateful = True
+
+    def make(node, start, stop, step):
+        if not step:
+            raise invalid("step must be a non-zero integer.")
+        numbers = range(number(start, "start"), number(stop, "stop"), number(step, "step"))
+        return Range(numbers, node["output_types"][0].as_numpy_dtype)

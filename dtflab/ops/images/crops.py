@@ -1,0 +1,176 @@
+"""Pieces of images, and images with a margin: crops to a box, to the middle, to a size, and padding.
+
+Stands for that part of `python/ops/image_ops_impl.py`.
+
+Rule: offsets and sizes are numbers or scalar tensors. Numbers are checked at once, tensors by Asserts in the step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtflab.graph import dtypes
+from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.scopes import name_scope
+from dtflab.graph.static_value import constant_value
+from dtflab.ops.arrays import casting, identity as array, repeating, reshaping, slicing, stacking
+from dtflab.ops.control.control_flow import with_dependencies
+from dtflab.ops.images.checks import (
+    as_batch,
+    at_least_3d,
+    checked,
+    dimensions,
+    is_tensor,
+    known_sizes,
+    like_given,
+    require,
+)
+from dtflab.ops.math import binary as math, logic
+
+
+def crop_to_bounding_box(
+    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Tensor:
+    """The box of `target_height` × `target_width` pixels whose upper left corner is at the offsets.
+
+    `image` is [height, width, channels] or a batch of these. ValueError if the box does not fit into it
+    (InvalidArgumentError in the step, if sizes are not known before).
+    """
+    with name_scope(None, "crop_to_bounding_box", [image]):
+        images, was_batch = as_batch(convert_to_tensor(image, name="image"))
+        required = at_least_3d(images)
+        batch, height, width, depth = dimensions(images, 4)
+        required += require(offset_width >= 0, "offset_width must be >= 0.")
+        required += require(offset_height >= 0, "offset_height must be >= 0.")
+        required += require(target_width > 0, "target_width must be > 0.")
+        required += require(target_height > 0, "target_height must be > 0.")
+        required += require(width >= target_width + offset_width, "width must be >= target + offset.")
+        required += require(height >= target_height + offset_height, "height must be >= target + offset.")
+        images = with_dependencies(required, images)
+        begin = stacking.stack([0, offset_height, offset_width, 0])
+        images_in, channels = (_size(images, i) for i in (0, 3))
+        cropped = slicing.slice(images, begin, stacking.stack([images_in, target_height, target_width, channels]))
+        cropped.set_shape(known_sizes([batch, target_height, target_width, depth]))
+        return like_given(cropped, was_batch)
+
+
+def _size(image: Tensor, axis: int) -> Tensor:
+    sizes: Any = array.shape(image)
+    size: Tensor = sizes[axis]
+    return size
+
+
+def pad_to_bounding_box(
+    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Tensor:
+    """`image` on black ground of `target_height` × `target_width` pixels, its upper left corner at the offsets.
+
+    `image` is [height, width, channels] or a batch of these. ValueError if it does not fit (InvalidArgumentError in
+    the step, if sizes are not known before).
+    """
+    with name_scope(None, "pad_to_bounding_box", [image]):
+        images, was_batch = as_batch(convert_to_tensor(image, name="image"))
+        batch, height, width, depth = dimensions(images, 4)
+        right = target_width - offset_width - width
+        below = target_height - offset_height - height
+        required = at_least_3d(images)
+        required += require(offset_height >= 0, "offset_height must be >= 0")
+        required += require(offset_width >= 0, "offset_width must be >= 0")
+        required += require(right >= 0, "width must be <= target - offset")
+        required += require(below >= 0, "height must be <= target - offset")
+        images = with_dependencies(required, images)
+        margins = stacking.stack([0, 0, offset_height, below, offset_width, right, 0, 0])
+        padded = repeating.pad(images, reshaping.reshape(margins, [4, 2]))
+        padded.set_shape(known_sizes([batch, target_height, target_width, depth]))
+        return like_given(padded, was_batch)
+
+
+def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
+    """`image` cut to the middle, or with a black margin, so that it has `target_height` × `target_width` pixels.
+
+    `image` is [height, width, channels] or a batch of these. ValueError for sizes that are not positive.
+    """
+    with name_scope(None, "resize_image_with_crop_or_pad", [image]):
+        images, was_batch = as_batch(convert_to_tensor(image, name="image"))
+        required = at_least_3d(images)
+        required += require(target_width > 0, "target_width must be > 0.")
+        required += require(target_height > 0, "target_height must be > 0.")
+        images = with_dependencies(required, images)
+        target_height, target_width = _after(required, target_height), _after(required, target_width)
+        _, height, width, _ = dimensions(images, 4)
+        crop_width, pad_width = _cut_and_margin(target_width, width)
+        crop_height, pad_height = _cut_and_margin(target_height, height)
+        smaller = (_smaller(target_height, height), _smaller(target_width, width))
+        cropped = crop_to_bounding_box(images, crop_height, crop_width, *smaller)
+        resized = pad_to_bounding_box(cropped, pad_height, pad_width, target_height, target_width)
+        _, height, width, _ = dimensions(resized, 4)
+        required = require(_equal(height, target_height), "resized height is not correct.")
+        required += require(_equal(width, target_width), "resized width is not correct.")
+        return like_given(with_dependencies(required, resized), was_batch)
+
+
+def _after(required: list[Operation], size: Any) -> Any:
+    return with_dependencies(required, size) if is_tensor(size) else size
+
+
+def _cut_and_margin(target: Any, size: Any) -> tuple[Any, Any]:
+    """How much is taken off one side, and how much is added to it."""
+    difference = target - size
+    return larger(-difference // 2, 0), larger(difference // 2, 0)
+
+
+def larger(x: Any, y: Any) -> Any:
+    """The larger of two numbers or scalar tensors."""
+    return math.maximum(x, y) if is_tensor(x) or is_tensor(y) else max(x, y)
+
+
+def _smaller(x: Any, y: Any) -> Any:
+    return math.minimum(x, y) if is_tensor(x) or is_tensor(y) else min(x, y)
+
+
+def _equal(x: Any, y: Any) -> Any:
+    return logic.equal(x, y) if is_tensor(x) or is_tensor(y) else x == y
+
+
+def central_crop(image: Any, central_fraction: Any) -> Tensor:
+    """The middle of `image`, `central_fraction` (above 0, up to 1) of its height and of its width.
+
+    `image` is [height, width, channels] or a batch of these.
+    """
+    with name_scope(None, "central_crop", [image]):
+        image = convert_to_tensor(image, name="image")
+        known = constant_value(central_fraction)
+        if known is None:
+            inside = logic.logical_or(central_fraction > 0.0, central_fraction <= 1.0)
+            image = with_dependencies(require(inside, "central_fraction must be within (0, 1]"), image)
+        elif not 0.0 < known <= 1.0:
+            raise ValueError("central_fraction must be within (0, 1]")
+        elif known == 1.0:
+            return image
+        checked(image)
+        if image.shape.ndims not in (3, 4):
+            raise ValueError(
+                f"`image` should either be a Tensor with rank = 3 or rank = 4. Had rank = {image.shape.ndims}."
+            )
+        return _middle(image, central_fraction, known)
+
+
+def _middle(image: Tensor, fraction: Any, known: Any) -> Tensor:
+    *batch, height, width, depth = image.shape.as_list()
+    first = len(batch)
+    sizes = [_size(image, first + i) if size is None else size for i, size in enumerate((height, width))]
+    starts = [_start(size, fraction, known) for size in sizes]
+    kept = [size - start * 2 for size, start in zip(sizes, starts)]
+    begin = stacking.stack([*[0] * first, *starts, 0])
+    piece = slicing.slice(image, begin, stacking.stack([*[-1] * first, *kept, -1]))
+    piece.set_shape([*batch, *known_sizes(kept), depth])
+    return piece
+
+
+def _start(size: Any, fraction: Any, known: Any) -> Any:
+    """Where the middle begins: a number if size and fraction are."""
+    if known is not None and not is_tensor(size):
+        return int((float(size) - float(size) * known) / 2)
+    size = casting.cast(size, dtypes.float64)
+    return casting.cast((size - size * casting.cast(fraction, dtypes.float64)) / 2, dtypes.int32)

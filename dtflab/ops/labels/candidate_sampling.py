@@ -1,0 +1,300 @@
+"""Candidate sampling: a few classes to stand for all, so that a loss over many classes stays cheap.
+
+Stands for `core/kernels/candidate_sampler_ops.cc`, `core/ops/candidate_sampling_ops.cc` and
+`python/ops/candidate_sampling_ops.py`. How classes are drawn is in `range_samplers.py`.
+
+Rule: one set of classes for the whole batch. Each op says how often it expects a class among its samples, for the
+samples and for the true classes: the losses correct for it. Equal seeds give TensorFlow's samples.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dtflab.files.paths import local, reported
+from dtflab.graph import random_seed
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.op_registry import Op, op
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.labels.range_samplers import (
+    FixedUnigramSampler,
+    LogUniformSampler,
+    UniformSampler,
+    UnigramSampler,
+    expected_count,
+    sample,
+    unigram_weights,
+)
+from dtflab.ops.messages import invalid
+from dtflab.ops.sampling.philox import PhiloxStream
+
+_COUNTERS_PER_SAMPLE = 2048 // 4  # what TensorFlow sets aside for each sample, used or not
+
+
+class _State:
+    """What a kernel keeps from step to step: its random numbers, and its sampler, which may count."""
+
+    def __init__(self, node: Any, make: Callable[[Any], Any]) -> None:
+        self._stream = PhiloxStream(node["seed"], node["seed2"])
+        self._sampler = make(node)
+        self._lock = threading.Lock()
+
+    def draw(self, true_classes: Any, count: int, unique: bool) -> tuple[Any, Any, Any]:
+        """Samples, expected counts of the true classes, expected counts of the samples."""
+        sampler = self._sampler
+        if unique and count > sampler.range:
+            raise invalid("Sampler's range is too small.")
+        _check_range(true_classes, sampler.range)
+        at = self._stream.stretch(_COUNTERS_PER_SAMPLE * count)
+
+        def words(n: int) -> Any:
+            return at(np.arange(-(-n // 4), dtype=np.uint64)).reshape(-1)[:n]
+
+        with self._lock:
+            samples, tries = sample(sampler, words, count, unique)
+            of_true, of_samples = (
+                expected_count(sampler.probability(c), count, tries) for c in (true_classes, samples)
+            )
+            if isinstance(sampler, UnigramSampler):
+                sampler.update(true_classes.reshape(-1))
+        return samples, of_true, of_samples
+
+
+def _check_range(true_classes: Any, limit: int) -> None:
+    wrong = true_classes[(true_classes < 0) | (true_classes >= limit)]
+    if len(wrong):
+        raise invalid(f"`true_candidate` out of range [0, {limit}), received {wrong[0]}")
+
+
+def _check_true_classes(true_classes: Any, num_true: int) -> None:
+    if true_classes.ndim != 2:
+        raise invalid("true_classes must be a matrix")
+    if true_classes.shape[1] != num_true:
+        raise invalid(f"true_classes must have num_true columns, expected: {true_classes.shape[1]} was: {num_true}")
+
+
+class _CandidateSampler(Op):
+    """What the samplers share; `sampler(node)` makes the one that draws."""
+
+    stateful = True
+    needs_ctx = True
+    sampler: Callable[[Any], Any]
+
+    @staticmethod
+    def infer(op: Any) -> list[TensorShape]:
+        true_classes = op.inputs[0].shape.with_rank(2)
+        sampled = TensorShape([op.get_attr("num_sampled")])
+        return [sampled, TensorShape([true_classes[0], op.get_attr("num_true")]), sampled]
+
+    @classmethod
+    def bind(cls, node: Any, xp: Any) -> Callable[[Any, Any], Any]:
+        make, num_true, count, unique = cls.sampler, node["num_true"], node["num_sampled"], node["unique"]
+
+        def kernel(ctx: Any, true_classes: Any) -> Any:
+            _check_true_classes(true_classes, num_true)
+            state = ctx.state(node.name, lambda: _State(node, make))
+            return state.draw(true_classes, count, unique)
+
+        return kernel
+
+
+_OUTPUTS = """(true_classes: int64) ->
+       (sampled_candidates: int64, true_expected_count: float, sampled_expected_count: float)
+       num_true: int >= 1
+       num_sampled: int >= 1
+       unique: bool"""
+_SEEDS = """seed: int = 0
+       seed2: int = 0"""
+_IN_RANGE = f"{_OUTPUTS}\nrange_max: int >= 1\n{_SEEDS}"
+
+
+def _unigram(node: Any) -> UnigramSampler:
+    limit = np.iinfo(np.int32).max
+    if node["range_max"] >= limit:
+        raise invalid(f"range_max must be less than {limit} for unigram samplers, got {node['range_max']}")
+    return UnigramSampler(node["range_max"])
+
+
+@op(f"UniformCandidateSampler{_IN_RANGE}")
+class UniformCandidateSampler(_CandidateSampler):
+    sampler = staticmethod(lambda node: UniformSampler(node["range_max"]))
+
+
+@op(f"LogUniformCandidateSampler{_IN_RANGE}")
+class LogUniformCandidateSampler(_CandidateSampler):
+    sampler = staticmethod(lambda node: LogUniformSampler(node["range_max"]))
+
+
+@op(f"LearnedUnigramCandidateSampler{_IN_RANGE}")
+class LearnedUnigramCandidateSampler(_CandidateSampler):
+    sampler = staticmethod(_unigram)
+
+
+@op(f"ThreadUnsafeUnigramCandidateSampler{_IN_RANGE}")
+class ThreadUnsafeUnigramCandidateSampler(_CandidateSampler):
+    sampler = staticmethod(_unigram)
+
+
+@op(f"""FixedUnigramCandidateSampler{_OUTPUTS}
+       range_max: int >= 1
+       vocab_file: string = ""
+       distortion: float = 1.0
+       num_reserved_ids: int = 0
+       num_shards: int >= 1 = 1
+       shard: int >= 0 = 0
+       unigrams: list(float) = []
+       {_SEEDS}""")
+class FixedUnigramCandidateSampler(_CandidateSampler):
+    @staticmethod
+    def sampler(node):
+        path, unigrams = node["vocab_file"], node["unigrams"]
+        if not path and not unigrams:
+            raise invalid("Must provide either vocab_file or unigrams.")
+        if path and unigrams:
+            raise invalid("Must only provide one of vocab_file and unigrams.")
+        counts = _last_fields(path.decode()) if path else unigrams
+        weights = unigram_weights(
+            counts, node["distortion"], node["num_reserved_ids"], node["num_shards"], node["shard"]
+        )
+        if len(weights) != node["range_max"]:
+            raise invalid(f"range is {node['range_max']} must be equal to weights size  {len(weights)}")
+        return FixedUnigramSampler(weights)
+
+
+def _last_fields(path: str) -> list[float]:
+    """The numbers at the ends of the lines of a table."""
+    with reported(path):
+        lines = Path(local(path)).read_text(encoding="utf-8").splitlines()
+    counts = []
+    for line in lines:
+        try:
+            counts.append(float(line.rpartition(",")[2]))
+        except ValueError:
+            raise invalid(f"Wrong vocabulary format at line: {line}") from None
+    return counts
+
+
+@op(f"AllCandidateSampler{_OUTPUTS}\n{_SEEDS}")
+class AllCandidateSampler(Op):
+    """No sampling at all: the first `num_sampled` classes, each expected once. To test the losses with."""
+
+    stateful = True
+    infer = _CandidateSampler.infer
+
+    def bind(node, xp):
+        count, num_true = node["num_sampled"], node["num_true"]
+
+        def kernel(true_classes):
+            _check_true_classes(true_classes, num_true)
+            _check_range(true_classes, count)
+            ones = np.ones(count, np.float32)
+            return np.arange(count), np.ones(true_classes.shape, np.float32), ones
+
+        return kernel
+
+
+@op(f"""ComputeAccidentalHits(true_classes: int64, sampled_candidates: int64) ->
+       (indices: int32, ids: int64, weights: float)
+       num_true: int
+       {_SEEDS}""")
+class ComputeAccidentalHits(Op):
+    """Where a sample is a true class of an example: the example, the sample's place, and the lowest float as weight."""
+
+    def infer(op):
+        num_true = op.get_attr("num_true")
+        op.inputs[0].shape.with_rank(2)[1].assert_is_compatible_with(num_true)
+        op.inputs[1].shape.with_rank(1)
+        return [TensorShape([None])] * 3
+
+    def bind(node, xp):
+        num_true = node["num_true"]
+
+        def kernel(true_classes, sampled):
+            if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
+                raise invalid("true_candidates must be a batch_size * num_true matrix")
+            if sampled.ndim != 1:
+                raise invalid("sampled_candidates must be a vector, which is typically an output from CandidateSampler")
+            order = np.argsort(sampled, kind="stable")
+            last = np.searchsorted(sampled, true_classes.reshape(-1), side="right", sorter=order) - 1
+            places = order[last] if len(order) else last
+            hits = np.flatnonzero((last >= 0) & (sampled[places] == true_classes.reshape(-1))) if len(order) else order
+            weights = np.full(len(hits), np.finfo(np.float32).min, np.float32)
+            return (hits // num_true).astype(np.int32), places[hits].astype(np.int64), weights
+
+        return kernel
+
+
+# -- functions ----------------------------------------------------------------------------------------
+
+
+def uniform_candidate_sampler(
+    true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: Any = None,
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """Classes of [0, range_max), all equally likely: (samples, expected counts of the true classes, and of those)."""
+    return _sampled("Uniform", true_classes, num_true, num_sampled, unique, seed, name, range_max=range_max)
+
+
+def log_uniform_candidate_sampler(
+    true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: Any = None,
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """Classes by Zipf's law: for words that are numbered by how often they occur, the most frequent first."""
+    return _sampled("LogUniform", true_classes, num_true, num_sampled, unique, seed, name, range_max=range_max)
+
+
+def learned_unigram_candidate_sampler(
+    true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: Any = None,
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """Classes by how often they were among the `true_classes` of earlier steps."""
+    if range_max > np.iinfo(np.int32).max:
+        raise ValueError(f"Value of range_max:{range_max} is too large to handle")
+    return _sampled("LearnedUnigram", true_classes, num_true, num_sampled, unique, seed, name, range_max=range_max)
+
+
+def fixed_unigram_candidate_sampler(
+    true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, vocab_file: str = "",
+    distortion: float = 1.0, num_reserved_ids: int = 0, num_shards: int = 1, shard: int = 0,
+    unigrams: Sequence[float] = (), seed: Any = None, name: str | None = None,
+) -> Any:  # fmt: skip
+    """Classes by counts to the power of `distortion`: `unigrams`, or the last fields of the lines of `vocab_file`."""
+    return _sampled(
+        "FixedUnigram", true_classes, num_true, num_sampled, unique, seed, name, range_max=range_max,
+        vocab_file=vocab_file, distortion=distortion, num_reserved_ids=num_reserved_ids, num_shards=num_shards,
+        shard=shard, unigrams=list(unigrams),
+    )  # fmt: skip
+
+
+def all_candidate_sampler(
+    true_classes: Any, num_true: int, num_sampled: int, unique: bool, seed: Any = None, name: str | None = None
+) -> Any:
+    """All classes of [0, num_sampled), each expected once."""
+    return _sampled("All", true_classes, num_true, num_sampled, unique, seed, name)
+
+
+def _sampled(
+    how: str, true_classes: Any, num_true: int, num_sampled: int, unique: bool, seed: Any, name: str | None,
+    **attrs: Any,
+) -> Any:  # fmt: skip
+    seed1, seed2 = random_seed.get_seed(seed)
+    return apply_op(
+        f"{how}CandidateSampler", name, true_classes=true_classes, num_true=num_true, num_sampled=num_sampled,
+        unique=unique, seed=seed1, seed2=seed2, **attrs,
+    )  # fmt: skip
+
+
+def compute_accidental_hits(
+    true_classes: Any, sampled_candidates: Any, num_true: int, seed: Any = None, name: str | None = None
+) -> Any:
+    """(examples, places, weights): where a sample is one of an example's true classes; the weights are -3.4e38."""
+    seed1, seed2 = random_seed.get_seed(seed)
+    return apply_op(
+        "ComputeAccidentalHits", name, true_classes=true_classes, sampled_candidates=sampled_candidates,
+        num_true=num_true, seed=seed1, seed2=seed2,
+    )  # fmt: skip

@@ -1,0 +1,266 @@
+"""TensorArray: a list of tensors that a program writes and reads by index, one per turn of a loop for example.
+
+Stands for `python/ops/tensor_array_ops.py` in TF1's form. Left out: eager mode, arrays made of TensorLists, the
+warning when the result of a write is not used.
+
+Rule: an object here is the graph's side of an array: a handle and a flow. A method that writes gives a new object with
+a new flow, and whoever goes on with that one comes after the write. The elements live where the handle's device is
+(tensor_array.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from dtflab.base import nest
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.dtypes import DType
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.scopes import colocate_with, control_dependencies, device, name_scope
+from dtflab.graph.static_value import constant_value
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.arrays import casting, constant as constants, identity as array
+
+
+class TensorArray:
+    """A list of tensors of one dtype that lives as long as a step.
+
+    Each element is written once; gradients flow through writes and reads. What a method that writes returns takes the
+    place of the array: go on with that.
+    """
+
+    def __init__(
+        self,
+        dtype: Any,
+        size: Any = None,
+        dynamic_size: bool | None = None,
+        clear_after_read: bool | None = None,
+        tensor_array_name: str | None = None,
+        handle: Tensor | None = None,
+        flow: Tensor | None = None,
+        infer_shape: bool = True,
+        element_shape: Any = None,
+        colocate_with_first_write_call: bool = True,
+        name: str | None = None,
+    ) -> None:
+        """An array of `size` elements; it grows if `dynamic_size`. Or the one behind a `handle` and a `flow`.
+
+        A read clears the element unless `clear_after_read` is False. With `infer_shape` all elements have one shape;
+        `element_shape` says what is known of it before the first write. The array is on the device of what is written
+        first, or with `colocate_with_first_write_call=False` on the one of the context. ValueError for arguments that
+        contradict each other, TypeError for a handle that is no tensor.
+        """
+        _check(handle, size, element_shape, dynamic_size, clear_after_read, tensor_array_name)
+        self._dtype = dtypes.as_dtype(dtype).base_dtype
+        self._size = size
+        self._dynamic_size = dynamic_size or False
+        self._infer_shape = infer_shape
+        self._element_shape = [TensorShape(element_shape)]  # one list for all objects of an array
+        self._colocate = colocate_with_first_write_call
+        self._colocate_with: list[Tensor] = []  # the first tensor that was written; one list, too
+        with name_scope(name, "TensorArray", [handle, size, flow]) as scope:
+            if handle is not None:
+                if flow is None:
+                    raise ValueError("flow must not be None if handle is not None.")
+                self._handle, self._flow = handle, flow
+                return
+            with self._placed_later():
+                self._handle, self._flow = apply_op(
+                    "TensorArrayV3", scope, size=size, dtype=dtype, element_shape=TensorShape(element_shape),
+                    dynamic_size=self._dynamic_size, clear_after_read=clear_after_read is not False,
+                    identical_element_shapes=infer_shape, tensor_array_name=tensor_array_name or "",
+                )  # fmt: skip
+
+    @contextlib.contextmanager
+    def _placed_later(self) -> Iterator[None]:
+        """The device of the context does not count if the first write decides."""
+        if not self._colocate:
+            yield
+            return
+        with device(None), colocate_with(None, ignore_existing=True):
+            yield
+
+    @property
+    def handle(self) -> Tensor:
+        """The tensor that names the array: a resource handle."""
+        return self._handle
+
+    @property
+    def flow(self) -> Tensor:
+        """The tensor that is there when all that led to this object was done."""
+        return self._flow
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the elements."""
+        return self._dtype
+
+    @property
+    def element_shape(self) -> TensorShape:
+        """What is known of the shape of each element."""
+        return self._element_shape[0]
+
+    @property
+    def dynamic_size(self) -> bool:
+        """Whether a write behind the end makes the array grow."""
+        return self._dynamic_size
+
+    def identity(self) -> TensorArray:
+        """The same array after the control dependencies of the context."""
+        return self._after(array.identity(self._flow))
+
+    def _after(self, flow: Tensor) -> TensorArray:
+        """The same array, later."""
+        later = TensorArray(
+            self._dtype, handle=self._handle, flow=flow, infer_shape=self._infer_shape,
+            colocate_with_first_write_call=self._colocate,
+        )  # fmt: skip
+        later._dynamic_size, later._size = self._dynamic_size, self._size
+        later._colocate_with, later._element_shape = self._colocate_with, self._element_shape
+        return later
+
+    def grad(self, source: str, flow: Tensor | None = None, name: str | None = None) -> TensorArray:
+        """The array of the gradients of the elements that belongs to `source`, the name of a call of `gradients`."""
+        flow = self._flow if flow is None else flow
+        with name_scope(name, "TensorArrayGrad", [self._handle]), colocate_with(self._handle):
+            handle, _ = apply_op("TensorArrayGradV3", name, handle=self._handle, flow_in=flow, source=source)
+            with control_dependencies([handle]):
+                flow = array.identity(flow, name="gradient_flow")
+            found = TensorArray(
+                self._dtype, handle=handle, flow=flow, infer_shape=self._infer_shape,
+                colocate_with_first_write_call=False,
+            )  # fmt: skip
+            found._element_shape = self._element_shape
+            return found
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def read(self, index: Any, name: str | None = None) -> Tensor:
+        """The element at `index`, an int32 scalar. Zeros if it was never written and its shape is known."""
+        value: Tensor = apply_op(
+            "TensorArrayReadV3", name, handle=self._handle, index=index, flow_in=self._flow, dtype=self._dtype
+        )
+        value.set_shape(self.element_shape)
+        return value
+
+    def stack(self, name: str | None = None) -> Tensor:
+        """All elements, one below the other: shape [size] + the element's."""
+        with colocate_with(self._handle), name_scope(name, "TensorArrayStack", [self._handle]):
+            value = self.gather(constants.range(0, self.size()), name=name)
+            if not self._dynamic_size and self._size is not None:
+                value.set_shape(TensorShape([constant_value(self._size)]).concatenate(self.element_shape))
+            return value
+
+    def gather(self, indices: Any, name: str | None = None) -> Tensor:
+        """The elements at `indices`, an int32 vector, one below the other."""
+        value: Tensor = apply_op(
+            "TensorArrayGatherV3", name, handle=self._handle, indices=indices, flow_in=self._flow,
+            dtype=self._dtype, element_shape=self.element_shape,
+        )  # fmt: skip
+        value.set_shape(TensorShape([None]).concatenate(self.element_shape))
+        return value
+
+    def concat(self, name: str | None = None) -> Tensor:
+        """All elements, joined along their first dimension, in which they may differ."""
+        value: Tensor
+        value, _ = apply_op(
+            "TensorArrayConcatV3", name, handle=self._handle, flow_in=self._flow, dtype=self._dtype,
+            element_shape_except0=self.element_shape[1:],
+        )  # fmt: skip
+        if self.element_shape.ndims is not None:
+            size = constant_value(self.size()) if self._infer_shape else None
+            rows = None if size is None else self.element_shape[0] * int(size)
+            value.set_shape(TensorShape([rows]).concatenate(self.element_shape[1:]))
+        return value
+
+    # -- writing ------------------------------------------------------------------------------------------
+
+    def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
+        """The array after `value` was put at `index`. ValueError for a value of another shape than the others."""
+        with name_scope(name, "TensorArrayWrite", [self._handle, index, value]):
+            value = convert_to_tensor(value, name="value", preferred_dtype=self._dtype)
+            self._check_element_shape(value.shape)
+            return self._written("TensorArrayWriteV3", name, value, index=index)
+
+    def unstack(self, value: Any, name: str | None = None) -> TensorArray:
+        """The array after each row of `value` became an element."""
+        with name_scope(name, "TensorArrayUnstack", [self._handle, value]):
+            rows = array.shape(value)[0]
+            return self.scatter(constants.range(0, rows), value, name)
+
+    def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
+        """The array after row i of `value` became the element `indices[i]`."""
+        with name_scope(name, "TensorArrayScatter", [self._handle, value, indices]):
+            value = convert_to_tensor(value, name="value", preferred_dtype=self._dtype)
+            self._check_element_shape(value.shape[1:])
+            return self._written("TensorArrayScatterV3", name, value, indices=indices)
+
+    def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
+        """The array after `value` was cut along its first dimension into elements of these lengths."""
+        with name_scope(name, "TensorArraySplit", [self._handle, value, lengths]):
+            value = convert_to_tensor(value, dtype=self._dtype, name="value")
+            with self._beside_the_first(value):
+                lengths = casting.cast(lengths, dtypes.int64)
+                known = constant_value(lengths)
+                if value.shape.ndims is not None and known is not None and known.size and known.max() == known.min():
+                    self._check_element_shape(TensorShape([known[0]]).concatenate(value.shape[1:]))
+                return self._written("TensorArraySplitV3", name, value, lengths=lengths)
+
+    def _written(self, op_type: str, name: str | None, value: Tensor, **where: Any) -> TensorArray:
+        with self._beside_the_first(value):
+            flow = apply_op(op_type, name, handle=self._handle, value=value, flow_in=self._flow, **where)
+        return self._after(flow)
+
+    def _beside_the_first(self, value: Tensor) -> contextlib.AbstractContextManager[Any]:
+        """Operations go where the tensor is that was written first: this one, if there was none."""
+        if not self._colocate:
+            return contextlib.nullcontext()
+        if not self._colocate_with:
+            self._colocate_with.append(value)
+        return colocate_with(self._colocate_with[0])
+
+    def _check_element_shape(self, shape: TensorShape) -> None:
+        if not shape.is_compatible_with(self.element_shape):
+            raise ValueError(f"Inconsistent shapes: saw {shape} but expected {self.element_shape} ")
+        if self._infer_shape:
+            self._element_shape[0] = self.element_shape.merge_with(shape)
+
+    # -- the array itself -----------------------------------------------------------------------------------
+
+    def size(self, name: str | None = None) -> Tensor:
+        """The number of elements, int32."""
+        if not self._dynamic_size and self._size is not None:
+            return convert_to_tensor(self._size, dtypes.int32)
+        size: Tensor = apply_op("TensorArraySizeV3", name, handle=self._handle, flow_in=self._flow)
+        return size
+
+    def close(self, name: str | None = None) -> Operation:
+        """The operation that lets go of all elements before the step ends."""
+        closed: Operation = apply_op("TensorArrayCloseV3", name, handle=self._handle)
+        return closed
+
+
+def _check(handle: Any, size: Any, shape: Any, dynamic: Any, clear: Any, array_name: Any) -> None:
+    """ValueError and TypeError for what can't be said of an array that is there, or must be said of a new one."""
+    if handle is None:
+        if size is None:
+            raise ValueError("Argument `size` must be provided if handle is not provided.")
+        return
+    if array_name:
+        raise ValueError("Cannot provide both `handle` and `tensor_array_name` arguments at the same time.")
+    if not isinstance(handle, Tensor):
+        raise TypeError(f"Expected `handle` to be a Tensor, but got `{handle}` of type `{type(handle)}` instead.")
+    if size is not None:
+        raise ValueError("Cannot provide both a `handle` and `size` arguments at the same time.")
+    given = {"element_shape": shape, "dynamic_size": dynamic, "clear_after_read": clear}
+    for what, value in given.items():
+        if value is not None:
+            raise ValueError(f"Cannot provide both `handle` and `{what}` arguments at the same time.")
+
+
+# In a loop or a branch an array is its flow: that goes round, or through Switch and Merge; the handle stays outside.
+nest.register_composite(TensorArray, lambda whole: [whole.flow], lambda whole, parts: whole._after(parts[0]))

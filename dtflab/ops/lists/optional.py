@@ -1,0 +1,69 @@
+"""Optional values: what a branch that was not taken would have left for its gradient is none.
+
+Stands for `core/kernels/data/optional_ops.cc` and its part of `core/ops/dataset_ops.cc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.op_registry import Op, op
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.costs import free
+from dtflab.ops.lists.variants import Optional
+from dtflab.ops.messages import invalid
+
+
+class _OptionalOp(Op):
+    flops = bytes = staticmethod(free)
+    aliasing = True
+
+    @staticmethod
+    def infer(operation: Any) -> list[TensorShape]:
+        return [TensorShape([])]
+
+
+@op("""OptionalFromValue(components: Toutput_types) -> (optional: variant)
+       Toutput_types: list(type) >= 1""")
+class OptionalFromValue(_OptionalOp):
+    def grad(operation, doptional):
+        types, shapes = [t.dtype for t in operation.inputs], [t.shape for t in operation.inputs]
+        return apply_op("OptionalGetValue", None, optional=doptional, output_types=types, output_shapes=shapes)
+
+    def bind(node: Any, xp: Any) -> Callable[..., Optional]:
+        return lambda *components: Optional(components)
+
+
+@op("OptionalNone() -> (optional: variant)")
+class OptionalNone(_OptionalOp):
+    def bind(node: Any, xp: Any) -> Callable[[], Optional]:
+        return lambda: Optional(None)
+
+
+@op("OptionalHasValue(optional: variant) -> (has_value: bool)")
+class OptionalHasValue(_OptionalOp):
+    def bind(node: Any, xp: Any) -> Callable[[Optional], Any]:
+        return lambda optional: np.bool_(optional.values is not None)
+
+
+@op("""OptionalGetValue(optional: variant) -> (components: output_types)
+       output_types: list(type) >= 1
+       output_shapes: list(shape) >= 1""")
+class OptionalGetValue(_OptionalOp):
+    def infer(operation):
+        return list(operation.attrs["output_shapes"])
+
+    def grad(operation, *dcomponents):
+        return [apply_op("OptionalFromValue", None, components=list(dcomponents))]
+
+    def bind(node: Any, xp: Any) -> Callable[[Optional], Any]:
+        def get_value(optional: Optional) -> Any:
+            if optional.values is None:
+                raise invalid("The given optional does not have a value.")
+            return optional.values
+
+        return get_value

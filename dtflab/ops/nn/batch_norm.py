@@ -1,0 +1,298 @@
+"""Batch normalization in one op, and its gradients.
+
+Stands for `core/kernels/fused_batch_norm_op.cc`, its part of `nn_grad.py` and `nn_fused_batch_norm_grad.py`;
+`batch_normalization`, which is made of several ops, is in `nn.py`. Left out: side inputs and activations, which only a
+rewriting of the graph makes.
+
+Rule: everything is done in float32, over a matrix with a row per place and a column per channel. The spaces that are
+reserved for the gradient hold the mean and the variance; those of cuDNN are empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import constant, convert_to_tensor
+from dtflab.graph.gradients import gradients
+from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.operation import Tensor
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.arrays import casting, identity as array, reshaping
+from dtflab.ops.math import binary as math, unary
+from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.reduce import reduction
+from dtflab.ops.windows import windows
+
+_WAYS = """
+    epsilon: float = 0.0001
+    exponential_avg_factor: float = 1.0
+    data_format: {'NHWC', 'NCHW'} = 'NHWC'
+    is_training: bool = true"""
+_GRAD_WAYS = """
+    epsilon: float = 0.0001
+    data_format: {'NHWC', 'NCHW'} = 'NHWC'
+    is_training: bool = true"""
+_ALL_FORMATS = "{'NHWC', 'NCHW', 'NDHWC', 'NCDHW'}"
+_SHORT = "T: {half, bfloat16, float}"
+_OUTPUTS = "batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U"
+
+
+# -- kernels --------------------------------------------------------------------------------------------------
+
+
+def _rows(xp: Any, node: Any, x: Any) -> Any:
+    """`x` as a matrix of float32: a row per place, a column per channel."""
+    x = xp.moveaxis(x, 1, -1) if windows.is_channels_first(node) else x
+    return x.reshape(-1, x.shape[-1]).astype(np.float32, copy=False)
+
+
+def _unrolled(xp: Any, node: Any, rows: Any, like: Any) -> Any:
+    """The matrix as an array of the shape and type of `like`."""
+    if windows.is_channels_first(node):
+        places = (like.shape[0], *like.shape[2:], like.shape[1])
+        rows = xp.ascontiguousarray(xp.moveaxis(rows.reshape(places), -1, 1))
+    return rows.reshape(like.shape).astype(like.dtype, copy=False)
+
+
+def _check(node: Any, x: Any, **vectors: Any) -> None:
+    """InvalidArgumentError unless `x` has its rank, and each vector an element per channel."""
+    ndims = len(node["data_format"])
+    if x.ndim not in (4, ndims):
+        raise invalid(f"input must be {ndims}-dimensional{shape_text(x)}")
+    channels = x.shape[1 if windows.is_channels_first(node) else -1]
+    for name, vector in vectors.items():
+        if vector.ndim != 1:
+            raise invalid(f"{name} must be 1-dimensional{shape_text(vector)}")
+        if len(vector) != channels:
+            raise invalid(
+                f"{name} must have the same number of elements as the channels of x, got {len(vector)} and {channels}"
+            )
+
+
+def bind_forward(node: Any, xp: Any) -> Callable[..., Any]:
+    training, factor = node["is_training"], np.float32(node["exponential_avg_factor"])
+    epsilon = np.float32(node["epsilon"])
+    empty = [np.zeros(0, np.float32)] * (node.op not in ("FusedBatchNorm", "FusedBatchNormV2"))
+
+    def kernel(x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> list[Any]:
+        old = {} if training and factor == 1 else {"mean": mean, "variance": variance}
+        _check(node, x, scale=scale, offset=offset, **old)
+        rows = _rows(xp, node, x)
+        seen_mean, seen_variance = (rows.mean(0), rows.var(0)) if training else (mean, variance)
+        inverse = scale / xp.sqrt(seen_variance + epsilon)
+        y = (rows - seen_mean) * inverse + offset
+        new = [seen_mean, seen_variance]
+        if training:
+            count = len(rows)
+            new[1] = seen_variance * np.float32(count / max(count - 1, 1))
+            if factor != 1:
+                new = [before * (1 - factor) + now * factor for before, now in zip((mean, variance), new)]
+        spaces = [xp.asarray(space) for space in empty]
+        return [_unrolled(xp, node, y, x), *new, xp.array(seen_mean), xp.array(seen_variance), *spaces]
+
+    return kernel
+
+
+def _bind_gradient(node: Any, xp: Any) -> Callable[..., Any]:
+    epsilon = np.float32(node["epsilon"])
+
+    def kernel(dy: Any, x: Any, scale: Any, mean: Any, variance: Any, *space: Any) -> list[Any]:
+        _check(node, x, scale=scale, mean=mean, variance=variance)
+        if dy.shape != x.shape:
+            raise invalid(
+                f"x and y_backprop must have same shape, but x has {shape_text(x)}, y_backprop {shape_text(dy)}"
+            )
+        rows, slopes = _rows(xp, node, x), _rows(xp, node, dy)
+        centred, inverse = rows - mean, 1 / xp.sqrt(variance + epsilon)
+        d_scale, d_offset = (slopes * centred).sum(0) * inverse, slopes.sum(0)
+        if node["is_training"]:  # mean and variance follow from x, too
+            count = np.float32(max(len(rows), 1))
+            slopes = slopes - d_offset / count - centred * (d_scale * inverse / count)
+        unused = [xp.zeros(0, np.float32)] * 2
+        return [_unrolled(xp, node, slopes * (scale * inverse), dy), d_scale, d_offset, *unused]
+
+    return kernel
+
+
+# -- the ops --------------------------------------------------------------------------------------------------
+
+
+def _shapes(op: Any, arrays: int, vectors: int, outputs: int) -> list[TensorShape]:
+    """The shape of the first input with the channels that any of the inputs knows; and of that many vectors of them.
+
+    The inputs are so many arrays, and then so many vectors.
+    """
+    ndims = len(op.get_attr("data_format"))
+    axis = 1 if windows.is_channels_first(op) else ndims - 1
+    shapes = [t.shape.with_rank(ndims) for t in op.inputs[:arrays]]
+    channels = shapes[0][axis]
+    for shape in shapes[1:]:
+        channels = channels.merge_with(shape[axis])
+    for vector in op.inputs[arrays : arrays + vectors]:
+        channels = channels.merge_with(vector.shape.with_rank(1)[0])
+    dims = list(shapes[0])
+    dims[axis] = channels
+    return [TensorShape(dims), *[TensorShape([channels])] * outputs]
+
+
+class _Forward(Op):
+    """Each channel with mean 0 and variance 1 over the batch, scaled and moved; or by the given mean and variance."""
+
+    bind = staticmethod(bind_forward)
+
+    @staticmethod
+    def infer(op: Any) -> list[TensorShape]:
+        rest = [TensorShape(None)] * (len(op.outputs) == 6)
+        return [*_shapes(op, 1, 2 if op.get_attr("is_training") else 4, 4), *rest]
+
+    @staticmethod
+    def flops(node: Any, ins: Any, outs: Any) -> int:
+        return 8 * elements(ins[0])
+
+    @staticmethod
+    def grad(op: Any, dy: Any, *unused: Any) -> list[Any]:
+        version = op.type.removeprefix("FusedBatchNorm")
+        data_format, training = op.get_attr("data_format").decode(), op.get_attr("is_training")
+        x, scale, _, mean, variance = op.inputs
+        last = None if training or not windows.is_channels_first(op) else range(2, len(data_format))
+        spaces = op.outputs[3:5] if training else (mean, variance)
+        if last is not None:
+            x, dy = (reshaping.transpose(t, [0, *last, 1]) for t in (x, dy))
+            data_format = data_format.replace("C", "") + "C"
+        more = {"reserve_space_3": op.outputs[5]} if version == "V3" else {}
+        dx, d_scale, d_offset, *_ = apply_op(
+            f"FusedBatchNormGrad{version}", None, y_backprop=dy, x=x, scale=scale, reserve_space_1=spaces[0],
+            reserve_space_2=spaces[1], epsilon=op.get_attr("epsilon"), data_format=data_format, is_training=training,
+            **more,
+        )  # fmt: skip
+        if last is not None:
+            dx = reshaping.transpose(dx, [0, len(last) + 1, *(i - 1 for i in last)])
+        return [dx, d_scale, d_offset, None, None]
+
+
+class _Gradient(Op):
+    """Its gradients by x, scale and offset."""
+
+    bind = staticmethod(_bind_gradient)
+
+    @staticmethod
+    def infer(op: Any) -> list[TensorShape]:
+        return [*_shapes(op, 2, 3, 2), TensorShape([0]), TensorShape([0])]
+
+    @staticmethod
+    def flops(node: Any, ins: Any, outs: Any) -> int:
+        return 11 * elements(ins[0])
+
+    @staticmethod
+    def grad(op: Any, *grads: Any) -> list[Any]:
+        dy, x, scale = op.inputs[:3]
+        ys = _written_out(op, *op.inputs[:5])
+        found = gradients(ys, [dy, x, scale], list(grads[:3]), stop_gradients=[dy, x, scale])
+        return [*found, *[None] * (len(op.inputs) - 3)]
+
+
+def _written_out(op: Any, dy: Tensor, x: Tensor, scale: Tensor, mean: Tensor, variance: Tensor) -> Sequence[Tensor]:
+    """The gradients as ops that can be differentiated once more."""
+    dtype, first, ndims = x.dtype, windows.is_channels_first(op), len(op.get_attr("data_format"))
+    axes = [i for i in range(ndims) if i != (1 if first else ndims - 1)]
+    epsilon, training = op.get_attr("epsilon"), op.get_attr("is_training")
+    if dtype.size == 2:
+        x, dy = casting.cast(x, "float32"), casting.cast(dy, "float32")
+    if first:
+        shape = [1, array.size(scale), *[1] * (ndims - 2)]
+        scale, mean, variance = (reshaping.reshape(v, shape) for v in (scale, mean, variance))
+    slopes = dy
+    if training:
+        mean = reduction.reduce_mean(x, axes, keepdims=first)
+        square = math.squared_difference(x, apply_op("StopGradient", None, input=mean))
+        variance = reduction.reduce_mean(square, axes, keepdims=first)
+    inverse = unary.rsqrt(variance + epsilon)
+    centred = x - mean
+    if training:
+        shared = reduction.reduce_mean(dy * centred, axes, keepdims=first)
+        slopes = dy - reduction.reduce_mean(dy, axes, keepdims=first)
+        slopes -= unary.reciprocal(variance + epsilon) * shared * centred
+    d_scale = reduction.reduce_sum(dy * centred * inverse, axes)
+    return casting.cast(scale * inverse * slopes, dtype), d_scale, reduction.reduce_sum(dy, axes)
+
+
+@op(f"""FusedBatchNorm(x: T, scale: T, offset: T, mean: T, variance: T) -> (y: T, {_OUTPUTS.replace("U", "T")})
+        T: {{float}}{_WAYS}""")
+class FusedBatchNorm(_Forward):
+    """In float32 only."""
+
+
+@op(f"""FusedBatchNormV2(x: T, scale: U, offset: U, mean: U, variance: U) -> (y: T, {_OUTPUTS})
+        {_SHORT}
+        U: {{float}}{_WAYS}""")
+class FusedBatchNormV2(_Forward):
+    """For the short floats, too."""
+
+
+@op(f"""FusedBatchNormV3(x: T, scale: U, offset: U, mean: U, variance: U) -> (y: T, {_OUTPUTS}, reserve_space_3: U)
+        {_SHORT}
+        U: {{bfloat16, float}}{_WAYS.replace("{'NHWC', 'NCHW'}", _ALL_FORMATS)}""")
+class FusedBatchNormV3(_Forward):
+    """For volumes, too, with another space for cuDNN."""
+
+
+_BACK = "x_backprop: T, scale_backprop: U, offset_backprop: U"
+
+
+@op(f"""FusedBatchNormGrad(y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T)
+        -> ({_BACK.replace("U", "T")}, reserve_space_3: T, reserve_space_4: T)
+        T: {{float}}{_GRAD_WAYS}""")
+class FusedBatchNormGrad(_Gradient):
+    """Of the first one."""
+
+
+@op(f"""FusedBatchNormGradV2(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U)
+        -> ({_BACK}, reserve_space_3: U, reserve_space_4: U)
+        {_SHORT}
+        U: {{float}}{_GRAD_WAYS}""")
+class FusedBatchNormGradV2(_Gradient):
+    """Of the second one."""
+
+
+@op(f"""FusedBatchNormGradV3(y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U,
+                             reserve_space_3: U) -> ({_BACK}, reserve_space_4: U, reserve_space_5: U)
+        {_SHORT}
+        U: {{float}}{_GRAD_WAYS.replace("{'NHWC', 'NCHW'}", _ALL_FORMATS)}""")
+class FusedBatchNormGradV3(_Gradient):
+    """Of the third one."""
+
+
+def fused_batch_norm(
+    x: Any,
+    scale: Any,
+    offset: Any,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: float = 0.001,
+    data_format: str = "NHWC",
+    is_training: bool = True,
+    name: str | None = None,
+    exponential_avg_factor: float = 1.0,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`x` normalized per channel, then times `scale` plus `offset`; and the running mean and variance.
+
+    While training these follow from the batch (moved by `exponential_avg_factor` from `mean` and `variance`), else they
+    are `mean` and `variance`. ValueError if these are needed and missing.
+    """
+    if (not is_training or exponential_avg_factor != 1.0) and (mean is None or variance is None):
+        raise ValueError(
+            "Both `mean` and `variance` must be a 1D tensor when `is_training` is False or `exponential_avg_factor` "
+            f"!= 1.0. Received: `mean` {mean!r} and `variance` {variance!r}"
+        )
+    x = convert_to_tensor(x, name="input")
+    scale, offset = convert_to_tensor(scale, name="scale"), convert_to_tensor(offset, name="offset")
+    mean, variance = (constant([]) if v is None else v for v in (mean, variance))
+    y, new_mean, new_variance, *_ = apply_op(
+        "FusedBatchNormV3", name, x=x, scale=scale, offset=offset, mean=mean, variance=variance, epsilon=epsilon,
+        exponential_avg_factor=exponential_avg_factor, data_format=data_format, is_training=is_training,
+    )  # fmt: skip
+    return y, new_mean, new_variance

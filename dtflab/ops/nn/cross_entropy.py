@@ -1,0 +1,235 @@
+"""The functions of `tf.nn` for softmax and the cross entropies.
+
+Stands for `softmax`, `softmax_cross_entropy_with_logits` and their kin in `nn_ops.py` and `nn_impl.py`.
+Left out: the dynamic check of label shapes, for logits that are no matrix and of unknown shape.
+
+Rule: the chain of shape operations around an op is TensorFlow's, one by one. It looks long for a matrix, but
+the same program must give the same graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtflab.base import errors
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import name_scope
+from dtflab.graph.static_value import constant_value
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, reshaping, slicing
+from dtflab.ops.math import binary as math, logic, unary
+from dtflab.ops.messages import renamed
+from dtflab.ops.nn import activations
+
+# -- softmax ------------------------------------------------------------------------------------------
+
+
+def softmax(logits: Any, axis: int | None = None, name: str | None = None, dim: int | None = None) -> Tensor:
+    """exp(x) / sum(exp(x)) along `axis`, the last one by default (`dim` is its old name)."""
+    return _along(logits, "Softmax", renamed("axis", axis, "dim", dim), name)
+
+
+def log_softmax(logits: Any, axis: int | None = None, name: str | None = None, dim: int | None = None) -> Tensor:
+    """x - log(sum(exp(x))) along `axis`, the last one by default (`dim` is its old name)."""
+    return _along(logits, "LogSoftmax", renamed("axis", axis, "dim", dim), name)
+
+
+def _along(logits: Any, op_type: str, axis: Any, name: str | None) -> Tensor:
+    """The op works on the last dimension: another one changes places with it before and after."""
+    axis = -1 if axis is None else axis
+    logits = convert_to_tensor(logits)
+    shape = logits.shape
+    if axis == -1 or (shape.ndims is not None and axis == shape.ndims - 1):
+        return apply_op(op_type, name, logits=logits)
+    value = constant_value(axis) if isinstance(axis, Tensor) else axis
+    if value is not None and shape.ndims is not None and not -shape.ndims <= value < shape.ndims:
+        raise errors.InvalidArgumentError.of(
+            f"`dim` must be in the range [{-shape.ndims}, {shape.ndims}) where {shape.ndims} is the number "
+            f"of dimensions in the input. Received: dim={value}",
+        )
+    rank = array.rank(logits)
+    if isinstance(axis, Tensor):
+        axis = logic.where(logic.less(axis, 0), axis + rank, axis)
+    elif axis < 0:
+        axis = axis + rank
+    input_rank = array.rank(logits)
+    axis = axis % shape.ndims
+    swapped = _swap_last(logits, axis, math.subtract(input_rank, 1))
+    result = _swap_last(apply_op(op_type, None, logits=swapped), axis, math.subtract(input_rank, 1), name)
+    result.set_shape(shape)
+    return result
+
+
+def _swap_last(tensor: Tensor, axis: Any, last: Tensor, name: str | None = "transpose") -> Tensor:
+    order = [constants.range(axis), [last], constants.range(axis + 1, last), [axis]]
+    return reshaping.transpose(tensor, joining.concat(order, 0), name=name)
+
+
+# -- cross entropies ----------------------------------------------------------------------------------
+
+
+def _need_both_by_name(function: str, sentinel: Any, labels: Any, logits: Any) -> None:
+    """Raises ValueError, with TensorFlow 1.15's text: programs written before 1.0 pass (logits, labels) by place."""
+    if sentinel is not None:
+        raise ValueError(f"Only call `{function}` with named arguments (labels=..., logits=..., ...)")
+    if labels is None or logits is None:
+        raise ValueError("Both labels and logits must be provided.")
+
+
+def softmax_cross_entropy_with_logits(
+    _sentinel: None = None,
+    labels: Any = None,
+    logits: Any = None,
+    dim: int = -1,
+    name: str | None = None,
+    axis: int | None = None,
+) -> Tensor:
+    """The loss of each example for a distribution over classes; no gradient flows into `labels`.
+
+    Raises ValueError unless both `labels` and `logits` are given, by name.
+    """
+    dim = renamed("axis", axis, "dim", dim if axis is None else None)
+    _need_both_by_name("softmax_cross_entropy_with_logits", _sentinel, labels, logits)
+    with name_scope(name, "softmax_cross_entropy_with_logits_sg", [logits, labels]) as scope:
+        labels = array.stop_gradient(labels, name="labels_stop_gradient")
+    return softmax_cross_entropy_with_logits_v2(labels, logits, axis=dim, name=scope)
+
+
+def softmax_cross_entropy_with_logits_v2(
+    labels: Any, logits: Any, axis: int | None = None, name: str | None = None, dim: int | None = None
+) -> Tensor:
+    """The loss of each example for a distribution over classes; the gradient flows into `labels` too."""
+    axis = renamed("axis", axis, "dim", dim)
+    axis = -1 if axis is None else axis
+    with name_scope(name, "softmax_cross_entropy_with_logits", [logits, labels]) as scope:
+        logits = convert_to_tensor(logits, name="logits")
+        labels = convert_to_tensor(labels, name="labels")
+        short = logits.dtype in (dtypes.float16, dtypes.bfloat16)
+        precise = casting.cast(logits, dtypes.float32) if short else logits
+        labels = casting.cast(labels, precise.dtype)
+        rank = array.rank(precise)
+        if axis != -1:
+            precise, labels = _move_to_end(precise, axis, rank), _move_to_end(labels, axis, rank)
+        shape = array.shape(precise)
+        cost, _ = apply_op(
+            "SoftmaxCrossEntropyWithLogits",
+            scope,
+            features=_as_matrix(precise),
+            labels=_as_matrix(labels),
+        )
+        cost = reshaping.reshape(cost, slicing.slice(shape, [0], [math.subtract(rank, 1)]))
+        if logits.shape.ndims is not None:
+            sizes = logits.shape.as_list()
+            del sizes[axis]
+            cost.set_shape(sizes)
+        return casting.cast(cost, logits.dtype) if short else cost
+
+
+def _move_to_end(tensor: Tensor, axis: int, rank: Tensor) -> Tensor:
+    order = joining.concat([constants.range(axis), constants.range(axis + 1, rank), [axis]], 0)
+    return reshaping.transpose(tensor, order)
+
+
+def _as_matrix(logits: Tensor) -> Tensor:
+    """All dimensions but the last made into one."""
+    rank = array.rank(logits)
+    last = slicing.slice(array.shape(logits), [math.subtract(rank, 1)], [1])
+    matrix = reshaping.reshape(logits, joining.concat([[-1], last], 0))
+    if logits.shape.ndims is not None:
+        rows = logits.shape[:-1].num_elements()
+        if rows is not None:
+            matrix.set_shape([rows, logits.shape[-1]])
+    return matrix
+
+
+def sparse_softmax_cross_entropy_with_logits(
+    _sentinel: None = None, labels: Any = None, logits: Any = None, name: str | None = None
+) -> Tensor:
+    """The loss of each example for labels that are class numbers.
+
+    Raises ValueError unless both `labels` and `logits` are given, by name.
+    """
+    _need_both_by_name("sparse_softmax_cross_entropy_with_logits", _sentinel, labels, logits)
+    with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]):
+        labels, logits = convert_to_tensor(labels), convert_to_tensor(logits)
+        precise = casting.cast(logits, dtypes.float32) if logits.dtype == dtypes.float16 else logits
+        labels_shape, labels_tensor_shape = labels.shape, array.shape(labels)
+        _check_sparse_shapes(labels_shape, logits.shape)
+        if logits.shape.ndims == 2:
+            cost = _sparse_cross_entropy(precise, labels, name)
+        else:
+            classes = array.shape(logits)[array.rank(logits) - 1]
+            precise = reshaping.reshape(precise, [-1, classes])
+            labels = reshaping.reshape(labels, [-1])
+            cost = _sparse_cross_entropy(precise, labels, name)
+            cost = reshaping.reshape(cost, labels_tensor_shape)
+            cost.set_shape(labels_shape)
+        return casting.cast(cost, dtypes.float16) if logits.dtype == dtypes.float16 else cost
+
+
+def _sparse_cross_entropy(logits: Tensor, labels: Tensor, name: str | None) -> Tensor:
+    loss: Tensor = apply_op("SparseSoftmaxCrossEntropyWithLogits", name, features=logits, labels=labels)[0]
+    return loss
+
+
+def _check_sparse_shapes(labels: TensorShape, logits: TensorShape) -> None:
+    if logits.ndims == 0:
+        raise ValueError("`logits` cannot be a scalar.")
+    if logits.ndims is not None and labels.ndims not in (None, logits.ndims - 1):
+        raise ValueError(
+            "`labels.shape.rank` must equal `logits.shape.rank - 1`. Received: labels.shape="
+            f"{labels} of rank {labels.ndims} and logits.shape={logits} of rank {logits.ndims}"
+        )
+    if not (labels.is_fully_defined() and logits.ndims is not None and logits[:-1].is_fully_defined()):
+        return
+    if labels != logits[:-1]:
+        raise ValueError(
+            "`labels.shape` must equal `logits.shape` except for the last dimension. "
+            f"Received: labels.shape={labels} and logits.shape={logits}"
+        )
+
+
+def sigmoid_cross_entropy_with_logits(
+    _sentinel: None = None, labels: Any = None, logits: Any = None, name: str | None = None
+) -> Tensor:
+    """The loss of each of many yes-or-no questions: max(x, 0) - x·z + log(1 + exp(-|x|)).
+
+    Raises ValueError unless both `labels` and `logits` are given, by name.
+    """
+    _need_both_by_name("sigmoid_cross_entropy_with_logits", _sentinel, labels, logits)
+    with name_scope(name, "logistic_loss", [logits, labels]) as scope:
+        logits = convert_to_tensor(logits, name="logits")
+        labels = convert_to_tensor(labels, name="labels")
+        if not labels.shape.is_compatible_with(logits.shape):
+            raise ValueError(
+                f"`logits` and `labels` must have the same shape, received ({logits.shape} vs {labels.shape})."
+            )
+        zeros = constants.zeros_like(logits, dtype=logits.dtype)
+        positive = logic.greater_equal(logits, zeros)
+        relu_logits = logic.where(positive, logits, zeros)
+        neg_abs_logits = logic.where(positive, -logits, logits)
+        return math.add(relu_logits - logits * labels, unary.log1p(unary.exp(neg_abs_logits)), name=scope)
+
+
+def weighted_cross_entropy_with_logits(
+    labels: Any = None, logits: Any = None, pos_weight: Any = None, name: str | None = None, targets: Any = None
+) -> Tensor:
+    """The loss of yes-or-no questions where a missed yes counts `pos_weight` times; `targets` is the labels' old name.
+
+    (1 - z)·x + (1 + (q - 1)·z)·(log(1 + exp(-|x|)) + max(-x, 0))
+    """
+    labels = renamed("labels", labels, "targets", targets)
+    with name_scope(name, "logistic_loss", [logits, labels]) as scope:
+        logits = convert_to_tensor(logits, name="logits")
+        labels = convert_to_tensor(labels, name="labels")
+        if not labels.shape.is_compatible_with(logits.shape):
+            raise ValueError(
+                f"`logits` and `labels` must have the same shape, received ({logits.shape} vs {labels.shape})."
+            )
+        weight = 1 + (pos_weight - 1) * labels
+        no = (1 - labels) * logits
+        yes = unary.log1p(unary.exp(-unary.abs(logits))) + activations.relu(-logits)
+        return math.add(no, weight * yes, name=scope)

@@ -1,0 +1,113 @@
+"""Do weights fit values? The check that losses and metrics put before a product of both.
+
+Stands for `python/ops/weights_broadcast_ops.py`.
+
+Rule: weights fit if they are a scalar, or of the same rank with 1 or the values' size in every dimension. That is less
+than `*` allows: weights of shape [batch] and values of shape [batch, classes] are nearly always a mistake.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.scopes import control_dependencies, name_scope
+from dtflab.graph.static_value import constant_value
+from dtflab.ops.arrays import constant as constants, identity as array, joining, reshaping
+from dtflab.ops.control import control_flow
+from dtflab.ops.control.checks import Assert
+from dtflab.ops.control.cond import cond
+from dtflab.ops.math import binary as math, logic
+from dtflab.ops.reduce import sets
+
+_BAD = "weights can not be broadcast to values."
+
+
+def assert_broadcastable(weights: Any, values: Any) -> Operation:
+    """An operation that fails if the weights don't fit the values; ValueError at once if that is known."""
+    with name_scope(None, "assert_broadcastable", [weights, values]) as scope:
+        weights, weights_shape, weights_rank = _named("weights", weights)
+        values, values_shape, values_rank = _named("values", values)
+        known = _statically(weights, weights_shape, weights_rank, values, values_shape, values_rank)
+        if known is not None:
+            return control_flow.no_op(name=known)
+        is_scalar = logic.equal(0, weights_rank, name="is_scalar")
+        data = (_BAD, "weights.shape=", weights.name, weights_shape, "values.shape=", values.name, values_shape,
+                "is_scalar=", is_scalar)  # fmt: skip
+        is_valid = cond(
+            is_scalar,
+            lambda: is_scalar,
+            lambda: _has_valid_nonscalar_shape(weights_rank, weights_shape, values_rank, values_shape),
+            name="is_valid_shape",
+        )
+        return Assert(is_valid, data, name=scope)
+
+
+def _named(what: str, x: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """The tensor, its shape and its rank."""
+    with name_scope(None, what, [x]) as scope:
+        x = convert_to_tensor(x, name=scope)
+        return x, array.shape(x, name="shape"), array.rank(x, name="rank")
+
+
+def _statically(
+    weights: Tensor, weights_shape: Tensor, weights_rank: Tensor, values: Tensor, values_shape: Tensor,
+    values_rank: Tensor,
+) -> str | None:  # fmt: skip
+    """Which check already succeeded, or None if it must wait for the step."""
+    ranks = constant_value(weights_rank), constant_value(values_rank)
+    if ranks[0] is None or ranks[1] is None:
+        return None
+    if ranks[0] == 0:
+        return "static_scalar_check_success"
+    if ranks[0] != ranks[1]:
+        raise ValueError(
+            f"{_BAD} values.rank={ranks[1]}. weights.rank={ranks[0]}. values.shape={values.shape}. "
+            f"weights.shape={weights.shape}. Received weights={weights}, values={values}"
+        )
+    sizes = constant_value(weights_shape), constant_value(values_shape)
+    if sizes[0] is None or sizes[1] is None:
+        return None
+    for i, (weight, value) in enumerate(zip(*sizes)):
+        if weight not in (1, value):
+            raise ValueError(
+                f"{_BAD} Mismatch at dim {i}. values.shape={sizes[1]}, weights.shape={sizes[0]}. "
+                f"Received weights={weights}, values={values}"
+            )
+    return "static_dims_check_success"
+
+
+def _has_valid_nonscalar_shape(
+    weights_rank: Tensor, weights_shape: Tensor, values_rank: Tensor, values_shape: Tensor
+) -> Any:
+    tensors = [weights_rank, weights_shape, values_rank, values_shape]
+    with name_scope(None, "has_valid_nonscalar_shape", tensors) as scope:
+        is_same_rank = logic.equal(values_rank, weights_rank, name="is_same_rank")
+        return cond(
+            is_same_rank, lambda: _has_valid_dims(weights_shape, values_shape), lambda: is_same_rank, name=scope
+        )
+
+
+def _has_valid_dims(weights_shape: Tensor, values_shape: Tensor) -> Tensor:
+    """Each size of the weights is in the set of the values' size there and 1."""
+    with name_scope(None, "has_invalid_dims", [weights_shape, values_shape]) as scope:
+        allowed = reshaping.expand_dims(values_shape, -1)
+        allowed = joining.concat([allowed, constants.ones_like(allowed)], axis=1)
+        wrong = sets.set_difference(reshaping.expand_dims(weights_shape, -1), allowed)
+        return logic.equal(0, array.size(wrong.values, name="num_invalid_dims"), name=scope)
+
+
+def broadcast_weights(weights: Any, values: Any) -> Tensor:
+    """The weights in the shape of the values, checked as `assert_broadcastable` does."""
+    with name_scope(None, "broadcast_weights", [weights, values]) as scope:
+        values = convert_to_tensor(values, name="values")
+        weights = convert_to_tensor(weights, dtype=values.dtype.base_dtype, name="weights")
+        if _same_known_shape(weights, values):
+            return weights
+        with control_dependencies([assert_broadcastable(weights, values)]):
+            return math.multiply(weights, constants.ones_like(values), name=scope)
+
+
+def _same_known_shape(a: Tensor, b: Tensor) -> bool:
+    return a.shape.is_fully_defined() and b.shape.is_fully_defined() and a.shape.is_compatible_with(b.shape)

@@ -1,0 +1,285 @@
+"""The queue that lives in a container of a device: elements are tuples of arrays, and many steps use it at once.
+
+Stands for `core/framework/queue_interface.h`, the checks in `queue_base.cc` and `MatchesNodeDef` of each kind.
+
+Rules: all changes are made under the queue's lock by its state (queue_state.py), which is told who comes and tells who
+is done; callbacks run outside the lock. Who shares a queue must describe it as it is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from operator import methodcaller
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from dtflab.base import watch
+from dtflab.graph import dtypes
+from dtflab.graph.dtypes import DType
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.messages import dtype_text, invalid, shape_text
+from dtflab.ops.queues.queue_kinds import FIFOState, PaddingFIFOState, PriorityState, ShuffleState
+from dtflab.ops.queues.queue_state import UNBOUNDED, Attempt, Close, Element, QueueState
+from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
+from dtflab.ops.sampling.philox import PhiloxStream
+
+
+class Waiter(NamedTuple):
+    """Who stands in a line: an operation in a step."""
+
+    op: str
+    step: int
+    client: str = ""  # whose step it is, known while somebody watches
+
+
+class Spec(NamedTuple):
+    """What a node says of its queue."""
+
+    kind: str
+    capacity: int
+    types: tuple[DType, ...]
+    shapes: tuple[TensorShape, ...]  # none if shapes are not given
+    min_after_dequeue: int
+    seeds: tuple[int, int]
+
+    @staticmethod
+    def of(node: Any) -> Spec:
+        """What `node` says."""
+        kind, types, shapes = node.op.removesuffix("V2"), tuple(node["component_types"]), tuple(node["shapes"])
+        if kind == "PriorityQueue":
+            types, shapes = (dtypes.int64, *types), (TensorShape([]), *shapes) if shapes else ()
+        capacity = node["capacity"] if node["capacity"] >= 0 else UNBOUNDED
+        least, seed, seed2 = (node.attrs.get(name, 0) for name in ("min_after_dequeue", "seed", "seed2"))
+        return Spec(kind, capacity, types, shapes, least, (seed, seed2))
+
+    def new_state(self, name: str) -> QueueState:
+        """An empty queue of this kind; InvalidArgumentError if there can't be such a queue."""
+        if self.shapes and len(self.shapes) != len(self.types):
+            raise invalid(f"Shapes of {len(self.types)} components are wanted, {len(self.shapes)} are given")
+        if self.kind == "RandomShuffleQueue":
+            if self.min_after_dequeue < 0:
+                raise invalid(f"min_after_dequeue {self.min_after_dequeue} must be >= 0")
+            if self.min_after_dequeue >= self.capacity:
+                raise invalid(f"min_after_dequeue {self.min_after_dequeue} must be < capacity {self.capacity}")
+            draw = PhiloxStream(*self.seeds).words().__next__
+            return ShuffleState(name, self.capacity, self.min_after_dequeue, draw)
+        return _STATES[self.kind](name, self.capacity)
+
+    def differs(self, asked: Spec) -> str:
+        """The first thing that another node asks of this queue and that is not so, in TensorFlow's words, or ""."""
+        seeds = self.seeds if asked.seeds == (0, 0) else asked.seeds  # (0, 0): any will do
+        least = asked.min_after_dequeue
+        facts: list[tuple[str, str, Any, Any]] = [
+            ("capacity", "requested capacity was {}", self.capacity, asked.capacity),
+            ("min_after_dequeue", "requested min_after_dequeue was {}.", self.min_after_dequeue, least),
+            ("random seeds", "requested seeds are {}.", self.seeds, seeds),
+            ("component types", "requested component types were {}", types_text(self.types), types_text(asked.types)),
+        ]
+        if not self._takes_shapes(asked.shapes):
+            own, theirs = (f"[{', '.join(map(shape_text, each))}]" for each in (self.shapes, asked.shapes))
+            facts.append(("component shapes", "requested component shapes were {}", own, theirs))
+        for what, words, own, theirs in facts:
+            if own != theirs:
+                return f"has {what} {own} but {words.format(theirs)}"
+        return ""
+
+    def _takes_shapes(self, asked: tuple[TensorShape, ...]) -> bool:
+        if self.kind != "PaddingFIFOQueue":
+            return self.shapes == asked
+        pairs = zip(self.shapes, asked, strict=False)
+        return len(self.shapes) == len(asked) and all(mine.is_compatible_with(theirs) for mine, theirs in pairs)
+
+
+_STATES: dict[str, type[QueueState]] = {state.kind: state for state in (FIFOState, PaddingFIFOState, PriorityState)}
+
+
+def types_text(types: Sequence[DType]) -> str:
+    """`int32, float`"""
+    return ", ".join(map(dtype_text, types))
+
+
+class Queue:
+    """A queue with its lock, and the types and shapes of the components of its elements.
+
+    `device` and `container` are where it lives, for those who watch.
+    """
+
+    def __init__(self, name: str, spec: Spec, device: str = "", container: str = DEFAULT_CONTAINER) -> None:
+        self.spec = spec
+        self.types = list(spec.types)
+        self.shapes = [tuple(shape.as_list()) for shape in spec.shapes]
+        self.state = spec.new_state(name)
+        self.device = device
+        self.container = container
+        self._lock = threading.Lock()
+
+    def must_be(self, asked: Spec, op_type: str) -> None:
+        """InvalidArgumentError unless this is the queue that a node asks for."""
+        if asked.kind != self.spec.kind:
+            raise invalid(f"Expected {self.spec.kind}, found {op_type}")
+        if difference := self.spec.differs(asked):
+            raise invalid(f"Shared queue '{self.state.name}' {difference}")
+
+    # -- the lines ----------------------------------------------------------------------------------------
+
+    def join(self, ctx: Any, attempt: Attempt) -> None:
+        """Stand in line, for as long as the step goes on; `attempt.done` is called in the end, on any thread."""
+        done, cancelled = attempt.done, []
+
+        def leave(error: Exception) -> None:
+            cancelled.append(error)
+            self._do(go)
+
+        def go() -> list[Attempt]:
+            finished = self.state.leave(attempt)
+            self._tell_gone(finished[:1])
+            return finished
+
+        def enter() -> list[Attempt]:
+            if watch.watchers:
+                attempt.who = attempt.who._replace(client=watch.client_of(attempt.who.step))
+            served = self.state.join(attempt)
+            if watch.watchers and attempt not in served:
+                self._tell("wait", attempt, over=False, wants=attempt.does)
+            # Perhaps it was to leave before it stood in line: a reader may ask for a step that is failing just now.
+            return [*served, *go()] if cancelled else served
+
+        forget = ctx.on_cancel(leave)
+
+        def finished(attempt: Attempt) -> None:
+            nonlocal done
+            forget()
+            tell, done = done, None  # a Close stays in line when its step is cancelled, and may be finished again
+            if tell is not None:
+                tell(attempt)
+
+        attempt.done = finished
+        self._do(enter)
+
+    def close(self, cancel: Literal["putters", "all"] = "all", who: Waiter | None = None) -> None:
+        """Close at once and send away those who wait; "all" when the container is reset."""
+
+        def change() -> list[Attempt]:
+            sent_away = self.state.waiting() if cancel == "all" else list(self.state.putters)
+            if watch.watchers and not self.closed:
+                self._tell("close", Close(who))
+            finished = self.state.close(cancel)
+            self._tell_gone(sent_away)
+            return finished
+
+        self._do(change)
+
+    def _do(self, change: Callable[[], list[Attempt]]) -> None:
+        with self._lock:
+            self.state.seen = self._proceed_in_sight if watch.watchers else None
+            finished = change()
+        for attempt in finished:
+            attempt.finish()
+
+    # -- in sight of those who watch ----------------------------------------------------------------------
+
+    def _proceed_in_sight(self, attempt: Attempt) -> bool:
+        """Let who is first in a line do what can be done now, and tell it; True if that was all."""
+        before = len(self.state)
+        over = attempt.proceed(self.state)
+        count = abs(len(self.state) - before)
+        if attempt.error is not None:
+            self._tell("end", attempt, error=type(attempt.error).__name__)
+        elif count or over:
+            self._tell(attempt.does, attempt, count, over)
+        return over
+
+    def _tell_gone(self, gone: Iterable[Attempt]) -> None:
+        """Tell of those who left a line, or were sent away."""
+        for attempt in gone if watch.watchers else ():
+            self._tell("end", attempt, error=type(attempt.error).__name__)
+
+    def _tell(
+        self, what: str, attempt: Attempt, count: int = 0, over: bool = True, wants: str = "", error: str = ""
+    ) -> None:
+        name = self.state.name if self.container == DEFAULT_CONTAINER else f"{self.container}/{self.state.name}"
+        who = attempt.who or Waiter("", 0)
+        place = (self.device, name, what, count, len(self.state), self.capacity)
+        watch.queue_event(*place, who.op, who.client, who.step, over, wants, error)
+
+    def __len__(self) -> int:
+        return len(self.state)
+
+    @property
+    def capacity(self) -> int:
+        """How many elements there may be; 0 for no limit."""
+        return 0 if self.state.capacity == UNBOUNDED else self.state.capacity
+
+    @property
+    def closed(self) -> bool:
+        return self.state.closed
+
+    def waiting(self) -> list[Attempt]:
+        """Who waits now, those who are first in a line first."""
+        with self._lock:
+            return self.state.waiting()
+
+    def waits(self) -> list[str]:
+        """Who waits now for what, a line for each."""
+        here = f"at {self.state} with {self.state.level()}"
+        return [f"{a.who.op} waits {here} to {a} (step {a.who.step})" for a in self.waiting()]
+
+    def __repr__(self) -> str:
+        return f"<{self.state}: {self.state.level()}>"
+
+    # -- elements -----------------------------------------------------------------------------------------
+
+    def check(self, values: Sequence[Any], batch: tuple[int, ...] = ()) -> None:
+        """InvalidArgumentError unless the components fit; `batch` is the size that stands before each shape."""
+        for i, (value, shape) in enumerate(zip(values, self.shapes, strict=False)):
+            expected, got = (*batch, *shape), getattr(value, "shape", ())
+            if got != expected and not TensorShape(expected).admits(got):
+                raise invalid(
+                    f"Shape mismatch in tuple component {i}. Expected {shape_text(expected)}, got {shape_text(got)}"
+                )
+
+    def check_batch(self, values: Sequence[Any]) -> int:
+        """How many elements the components make; InvalidArgumentError unless they fit the queue and each other."""
+        if not np.ndim(values[0]):
+            raise invalid(
+                "Shape mismatch in tuple component 0. Expected one dimension more than an element has, got []"
+            )
+        count = len(values[0])
+        self.check(values, (count,))
+        for i, value in enumerate(values):
+            has = len(value) if np.ndim(value) else "none"
+            if has != count:
+                raise invalid(
+                    "All input tensors must have the same size in the 0th dimension. "
+                    f"Component {i} has {has}, and should have {count}"
+                )
+        return count
+
+    def rows(self, values: Sequence[Any]) -> Iterable[Element]:
+        """The elements of a batch. One that may stay long after the others gets memory of its own."""
+        if not isinstance(self.state, FIFOState):
+            values = [value if value.ndim == 1 else map(methodcaller("copy"), value) for value in values]
+        return zip(*values, strict=True)
+
+    def batch(self, elements: Sequence[Element]) -> list[Any]:
+        """Elements as one array per component."""
+        columns = zip(*elements, strict=True) if elements else ((),) * len(self.types)
+        return [_stacked(c, t, s) for c, t, s in zip(columns, self.types, self.shapes, strict=True)]
+
+
+def _stacked(values: Sequence[Any], dtype: DType, shape: tuple[Any, ...]) -> Any:
+    """The values side by side; where their sizes may differ, zeros fill up to the largest."""
+    if dtype == dtypes.string and not shape:
+        values = [value if isinstance(value, bytes) else value.item() for value in values]
+    if None not in shape:
+        out = np.empty((len(values), *shape), dtype.as_numpy_dtype)
+        for i, value in enumerate(values):
+            out[i] = value
+        return out
+    largest = tuple(max((v.shape[i] for v in values), default=0) if d is None else d for i, d in enumerate(shape))
+    padded: Any = np.full((len(values), *largest), b"" if dtype == dtypes.string else 0, dtype.as_numpy_dtype)
+    for i, value in enumerate(values):
+        padded[i if value.shape == largest else (i, *map(slice, value.shape))] = value
+    return padded

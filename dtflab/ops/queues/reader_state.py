@@ -1,0 +1,221 @@
+"""How readers behave: a place in a file, counts, and a line of those who want records.
+
+Stands for `core/framework/reader_base.cc`. What is in a file is the business of `files/sources.py`.
+
+Rules: those who read from one reader are served in the order in which they come. Only the first of them takes the name
+of a file out of its queue. It waits there as a dequeue does: it stands in the queue's line and holds no thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from dtflab.base import errors
+from dtflab.files.sources import Source
+from dtflab.ops.messages import invalid
+from dtflab.ops.queues.queue_resource import Queue, Waiter
+from dtflab.ops.queues.queue_state import Get
+from dtflab.protos.reader_base_pb2 import ReaderBaseState
+
+
+class Request:
+    """An op of a step that wants a record, or up to `limit` of them."""
+
+    __slots__ = ("ctx", "done", "forget", "limit", "name", "queue")
+
+    def __init__(self, ctx: Any, name: str, queue: Queue, limit: int | None, done: Callable[..., Any]) -> None:
+        self.ctx = ctx
+        self.name = name
+        self.queue = queue
+        self.limit = limit
+        self.done = done
+        self.forget: Callable[[], Any] | None = None
+
+    def finish(self, values: Any, error: Exception | None) -> None:
+        if self.forget is not None:
+            self.forget()
+        self.done(values, error)
+
+
+class Reader:
+    """A reader with its line of requests: the resource that lives in a container.
+
+    `start(work)` opens a unit of work.
+    """
+
+    def __init__(self, name: str, kind: str, start: Callable[[bytes], Source], serializes: bool) -> None:
+        self.name = name
+        self.kind = kind
+        self._start = start
+        self._serializes = serializes
+        self._lock = threading.Lock()
+        self._line: deque[Request] = deque()
+        self._source: Source | None = None
+        self._error: Exception | None = None  # for who is first in line
+        self._state = ReaderBaseState()
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def read(self, request: Request) -> None:
+        """Serve the request when its turn has come; `request.done` is called in the end, on any thread."""
+        with self._lock:
+            self._line.append(request)
+            first = len(self._line) == 1
+        if first:
+            self._serve()
+        else:
+            request.forget = request.ctx.on_cancel(lambda error: self._leave(request))
+
+    def _serve(self) -> None:
+        """Serve those in line, until nobody is left or the first has to wait for a unit of work."""
+        while True:
+            values, error = None, None
+            with self._lock:
+                request = self._line[0]
+                try:
+                    values = self._take(request.limit)
+                except Exception as caught:
+                    error = caught
+                if values is not None or error is not None:
+                    self._line.popleft()
+                    last = not self._line
+            if values is None and error is None:
+                if not self._next_work(request):
+                    return
+                continue
+            request.finish(values, error)
+            if last:
+                return
+
+    def _take(self, limit: int | None) -> Any:
+        """The next record, or records, of the work in progress; None if another unit of work is needed."""
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        source, state = self._source, self._state
+        if source is None:
+            return None
+        if limit is None:
+            values: Any = source.next()
+            count = values is not None
+        else:
+            values = source.next_many(limit)
+            count = len(values[0])
+        state.num_records_produced += count
+        if source.ended:
+            source.close()
+            self._source = None
+            state.work_finished = state.work_started
+        return values if count else None
+
+    def _next_work(self, request: Request) -> bool:
+        """Begin what the queue gives. False if that takes time: then the reader goes on when it has come."""
+        came: list[Get] = []
+        waiting = False
+
+        def arrived(get: Get) -> None:
+            with self._lock:
+                came.append(get)
+                if waiting:
+                    self._begin(get)
+            if waiting:
+                self._serve()
+
+        who = Waiter(request.name, request.ctx.step.step_id)
+        request.queue.join(request.ctx, Get(1, False, who, arrived))
+        with self._lock:
+            if came:
+                self._begin(came[0])
+            waiting = not came
+        return not waiting
+
+    def _begin(self, get: Get) -> None:
+        """Open the unit of work that came, or keep the error for who asked for it."""
+        if get.error is not None:
+            self._error = get.error
+            return
+        try:
+            names = np.asarray(get.held[0][0], object).ravel()
+            if len(names) != 1:
+                raise invalid("Expected to dequeue a one-element string tensor")
+            self._source = self._start(names[0])
+            self._state.current_work = names[0]
+            self._state.work_started += 1
+        except Exception as error:
+            self._error = error
+
+    def _leave(self, request: Request) -> None:
+        """The request's step was cancelled while it stood in line behind another one."""
+        with self._lock:
+            waits = request in self._line and request is not self._line[0]
+            if waits:
+                self._line.remove(request)
+        if waits:
+            request.finish(None, errors.CancelledError.of(f"Read from {self} was cancelled"))
+
+    # -- state ----------------------------------------------------------------------------------------------
+
+    @property
+    def records_produced(self) -> int:
+        """How many records have been read, ever."""
+        return self._state.num_records_produced
+
+    @property
+    def work_units_completed(self) -> int:
+        """How many units of work have been read to their ends."""
+        return self._state.work_finished
+
+    def reset(self) -> None:
+        """Back to the start: the work in progress is dropped, the counts are zero."""
+        self._put(ReaderBaseState())
+
+    def _put(self, state: ReaderBaseState) -> None:
+        with self._lock:
+            if self._source is not None:
+                self._source.close()
+            self._source = None
+            self._state = state
+
+    def close(self) -> None:
+        """Give the file back; when the container is reset or the session ends."""
+        with self._lock:
+            if self._source is not None:
+                self._source.close()
+            self._source = None
+
+    def serialize(self) -> bytes:
+        """What `restore` takes; UnimplementedError for readers whose place in a file is not known."""
+        if not self._serializes:
+            raise errors.UnimplementedError.of("Reader SerializeState")
+        return self._state.SerializeToString(deterministic=True)
+
+    def restore(self, text: bytes) -> None:
+        """Go back to a state; a text that is none is an InvalidArgumentError, and resets the reader."""
+        state = ReaderBaseState()
+        try:
+            self._parse(text, state)
+        except errors.OpError:
+            self.reset()
+            raise
+        self._put(state)
+
+    def _parse(self, text: bytes, state: ReaderBaseState) -> None:
+        if not self._serializes:
+            raise errors.UnimplementedError.of("Reader RestoreState")
+        try:
+            state.ParseFromString(text)
+        except DecodeError:
+            raise invalid(f"Could not parse state for {self}: {text.decode(errors='replace')}") from None
+        if min(state.work_started, state.work_finished, state.num_records_produced) < 0:
+            raise invalid(f"Unexpected negative value when restoring in {self}: {state}")
+        if state.work_started > state.work_finished:
+            raise invalid(f"Inconsistent work started vs. finished when restoring in {self}: {state}")
+
+    def __str__(self) -> str:
+        return f"{self.kind} '{self.name}'"

@@ -1,0 +1,102 @@
+"""tf.confusion_matrix: how often which class was taken for which; and the fitting of ranks that losses and metrics do.
+
+Stands for `python/ops/confusion_matrix.py`.
+
+Rule: where the static ranks tell what to do, nothing is left for the step; otherwise conds decide there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtflab.graph import dtypes
+from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import name_scope
+from dtflab.ops.arrays import casting, constant as constants, gathering, identity as array, reshaping
+from dtflab.ops.arrays.stacking import stack
+from dtflab.ops.control import assertions
+from dtflab.ops.control.cond import cond
+from dtflab.ops.control.control_flow import with_dependencies
+from dtflab.ops.math import binary as math, logic
+from dtflab.ops.reduce import reduction
+
+
+def remove_squeezable_dimensions(
+    labels: Any, predictions: Any, expected_rank_diff: int = 0, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Both without a last dimension of size 1, if that makes rank(predictions) - rank(labels) the expected difference.
+
+    `expected_rank_diff` is 0 if both are class numbers, 1 if the predictions are scores of the classes.
+    """
+    with name_scope(name, "remove_squeezable_dimensions", [labels, predictions]):
+        predictions, labels = convert_to_tensor(predictions), convert_to_tensor(labels)
+        predictions_rank, labels_rank = predictions.shape.ndims, labels.shape.ndims
+        if labels_rank is not None and predictions_rank is not None:
+            rank_diff = predictions_rank - labels_rank
+            if rank_diff == expected_rank_diff + 1 and may_squeeze(predictions):
+                predictions = reshaping.squeeze(predictions, [-1])
+            elif rank_diff == expected_rank_diff - 1 and may_squeeze(labels):
+                labels = reshaping.squeeze(labels, [-1])
+            return labels, predictions
+        rank_diff = array.rank(predictions) - array.rank(labels)
+        if may_squeeze(predictions):
+            predictions = _squeezed_if(logic.equal(expected_rank_diff + 1, rank_diff), predictions)
+        if may_squeeze(labels):
+            labels = _squeezed_if(logic.equal(expected_rank_diff - 1, rank_diff), labels)
+        return labels, predictions
+
+
+def may_squeeze(x: Tensor) -> bool:
+    """Whether the last dimension may be of size 1, as far as is known."""
+    return x.shape.ndims is None or x.shape[-1].is_compatible_with(1)
+
+
+def _squeezed_if(condition: Tensor, x: Tensor) -> Tensor:
+    result: Tensor = cond(condition, lambda: reshaping.squeeze(x, [-1]), lambda: x)
+    return result
+
+
+def confusion_matrix(
+    labels: Any,
+    predictions: Any,
+    num_classes: Any = None,
+    dtype: Any = dtypes.int32,
+    name: str | None = None,
+    weights: Any = None,
+) -> Tensor:
+    """[classes, classes]: in row i and column j how many examples (or their weights) of class i were taken for j.
+
+    `labels` and `predictions` are vectors of class numbers; the largest of them tells `num_classes` if that is None.
+    The step fails for numbers below 0 or from `num_classes` on.
+    """
+    with name_scope(name, "confusion_matrix", [predictions, labels, num_classes, weights]):
+        labels, predictions = remove_squeezable_dimensions(
+            convert_to_tensor(labels, name="labels"), convert_to_tensor(predictions, name="predictions")
+        )
+        predictions, labels = casting.cast(predictions, dtypes.int64), casting.cast(labels, dtypes.int64)
+        labels = _not_negative(labels, "labels")
+        predictions = _not_negative(predictions, "predictions")
+        if num_classes is None:
+            num_classes = math.maximum(reduction.reduce_max(predictions), reduction.reduce_max(labels)) + 1
+        else:
+            limit = casting.cast(num_classes, dtypes.int64)
+            labels, predictions = _below(labels, limit, "labels"), _below(predictions, limit, "predictions")
+        if weights is not None:
+            weights = convert_to_tensor(weights, name="weights")
+            predictions.shape.assert_is_compatible_with(weights.shape)
+            weights = casting.cast(weights, dtype)
+        shape = stack([num_classes, num_classes])
+        places = stack([labels, predictions], axis=1)
+        values = constants.ones_like(predictions, dtype) if weights is None else weights
+        return gathering.scatter_nd(places, values, casting.cast(shape, dtypes.int64))
+
+
+def _not_negative(classes: Tensor, name: str) -> Tensor:
+    check = assertions.assert_non_negative(classes, message=f"`{name}` contains negative values")
+    return with_dependencies([check], classes)
+
+
+def _below(classes: Tensor, limit: Tensor, name: str) -> Tensor:
+    check = assertions.assert_less(classes, limit, message=f"`{name}` out of bound")
+    return with_dependencies([check], classes)

@@ -1,0 +1,243 @@
+"""How often values occur: bincount and histograms of equal bins; and running log-sum-exps.
+
+Stands for `core/kernels/bincount_op.cc`, `histogram_op.cc`, `scan_ops.cc` (CumulativeLogsumexp),
+`python/ops/bincount_ops.py` and `histogram_ops.py`. Left out: sparse and ragged counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import constant, convert_to_tensor
+from dtflab.graph.op_registry import Op, op
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import name_scope
+from dtflab.graph.static_value import folded_value
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
+from dtflab.ops.array_module import scatterer
+from dtflab.ops.arrays import casting, identity as array, reshaping
+from dtflab.ops.control.checks import Assert
+from dtflab.ops.control.control_flow import with_dependencies
+from dtflab.ops.costs import of_inputs
+from dtflab.ops.math import binary as math, clipping, division, logic, unary
+from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.reduce import reduction
+from dtflab.ops.type_sets import FLOAT
+
+_COUNTED = "{int32, int64, float, double}"
+
+
+def _counts(xp: Any, numbers: Any, size: int, weights: Any, dtype: Any, binary: bool) -> Any:
+    """Per row of `numbers` how often each of 0 … size - 1 is there, or its weights' sum; larger ones are left out."""
+    if size < 0:
+        raise invalid(f"size ({size}) must be non-negative")
+    if numbers.size and bool((numbers < 0).any()):
+        raise invalid("Input arr must be non-negative!")
+    rows = numbers.reshape((1, -1)) if numbers.ndim < 2 else numbers
+    inside = rows < size
+    out = xp.zeros((rows.shape[0], size), dtype)
+    row = xp.broadcast_to(xp.arange(rows.shape[0])[:, None], rows.shape)[inside]
+    column = rows[inside].astype(np.int64)
+    if binary:
+        out[row, column] = 1
+    else:
+        added = weights.reshape(rows.shape)[inside] if weights.size else xp.ones(row.shape, dtype)
+        scatterer(xp, "add")(out, (row, column), added)
+    return out.reshape(size) if numbers.ndim < 2 else out
+
+
+@op(f"""Bincount(arr: int32, size: int32, weights: T) -> (bins: T)
+        T: {_COUNTED}""")
+class Bincount(Op):
+    """How often each number from 0 to size - 1 is in an array, or the sum of its weights."""
+
+    flops = of_inputs
+
+    def infer(op):
+        size = folded_value(op.inputs[1])
+        if size is not None and size < 0:
+            raise ValueError(f"size ({int(size)}) must be non-negative")
+        return [TensorShape([None if size is None else int(size)])]
+
+    def bind(node, xp):
+        dtype = node["T"].as_numpy_dtype
+        return lambda arr, size, weights: _counts(xp, arr.reshape(-1), int(size), weights, dtype, False)
+
+
+@op(f"""DenseBincount(input: Tidx, size: Tidx, weights: T) -> (output: T)
+        Tidx: {{int32, int64}}
+        T: {_COUNTED}
+        binary_output: bool = false""")
+class DenseBincount(Op):
+    """Bincount of a vector, or of each row of a matrix; with `binary_output` only whether a number is there."""
+
+    flops = of_inputs
+
+    def infer(op):
+        shape, size = op.inputs[0].shape.with_rank_at_most(2), folded_value(op.inputs[1])
+        if size is not None and size < 0:
+            raise ValueError(f"size ({int(size)}) must be non-negative")
+        if shape.ndims is None:
+            return [TensorShape(None)]
+        return [shape[:-1].concatenate([None if size is None else int(size)]) if shape.ndims == 2
+                else TensorShape([None if size is None else int(size)])]  # fmt: skip
+
+    def bind(node, xp):
+        dtype, binary = node["T"].as_numpy_dtype, node["binary_output"]
+        return lambda x, size, weights: _counts(xp, x, int(size), weights, dtype, binary)
+
+
+@op(f"""HistogramFixedWidth(values: T, value_range: T, nbins: int32) -> (out: dtype)
+        T: {_COUNTED}
+        dtype: {{int32, int64}} = int32""")
+class HistogramFixedWidth(Op):
+    """How many values are in each of nbins equal bins of a range; the first and the last take all beyond."""
+
+    flops = of_inputs
+
+    def infer(op):
+        op.inputs[1].shape.merge_with([2])
+        bins = folded_value(op.inputs[2])
+        if bins is not None and bins <= 0:
+            raise ValueError(f"Requires nbins > 0: {int(bins)}")
+        return [TensorShape([None if bins is None else int(bins)])]
+
+    def bind(node, xp):
+        dtype = node["dtype"].as_numpy_dtype
+
+        def kernel(values, value_range, bins):
+            if value_range.shape != (2,):
+                raise invalid(f"value_range should be a vector of 2 elements: {shape_text(value_range)}")
+            low, high = (float(end) for end in value_range)
+            if low >= high:
+                raise invalid(f"value_range should satisfy value_range[0] < value_range[1], but got [{low}, {high}]")
+            if bins <= 0:
+                raise invalid(f"nbins should be a positive number, but got {bins}")
+            step = (high - low) / float(bins)
+            places = (xp.clip(values.reshape(-1).astype(np.float64), low, high) - low) / step
+            places = xp.minimum(xp.maximum(places, 0), int(bins) - 1).astype(np.int64)
+            return _counts(xp, places, int(bins), places[:0], dtype, False)
+
+        return kernel
+
+
+def bincount(
+    arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32
+) -> Tensor:
+    """How often each number from 0 up is in `arr`, or its `weights` summed, for `minlength` to `maxlength` numbers."""
+    with name_scope("bincount"):
+        arr = convert_to_tensor(arr, name="arr")
+        given = weights is not None
+        weights = convert_to_tensor(weights, name="weights") if given else None
+        arr = arr if arr.dtype.is_integer else casting.cast(arr, dtypes.int32)
+        some = array.size(arr) > 0
+        size = casting.cast(some, arr.dtype) * (reduction.reduce_max(arr) + 1)
+        if minlength is not None:
+            size = math.maximum(convert_to_tensor(minlength, arr.dtype, name="minlength"), size)
+        if maxlength is not None:
+            size = math.minimum(convert_to_tensor(maxlength, arr.dtype, name="maxlength"), size)
+        if given:
+            weights = reshaping.reshape(weights, [-1])
+        arr = reshaping.reshape(arr, [-1])
+        weights = weights if given else constant([], dtypes.as_dtype(dtype))
+        return apply_op("DenseBincount", input=arr, size=size, weights=weights, binary_output=False)
+
+
+def histogram_fixed_width(
+    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
+) -> Tensor:
+    """How many `values` are in each of `nbins` equal bins of the range; what is outside counts in the outer bins."""
+    with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as scope:
+        return apply_op(
+            "HistogramFixedWidth", scope, values=values, value_range=value_range, nbins=nbins,
+            dtype=dtypes.as_dtype(dtype),
+        )  # fmt: skip
+
+
+def histogram_fixed_width_bins(
+    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
+) -> Tensor:
+    """In which of `nbins` equal bins of the range each value is."""
+    with name_scope(name, "histogram_fixed_width_bins", [values, value_range, nbins]):
+        values = convert_to_tensor(values, name="values")
+        shape = array.shape(values)
+        values = reshaping.reshape(values, [-1])
+        value_range = convert_to_tensor(value_range, name="value_range")
+        nbins = convert_to_tensor(nbins, dtypes.int32, name="nbins")
+        check = Assert(nbins > 0, [f"nbins {nbins} must > 0"])
+        nbins = with_dependencies([check], nbins)
+        count = casting.cast(nbins, values.dtype)
+        difference = values - value_range[0]
+        width = value_range[1] - value_range[0]
+        scaled = division.truediv(difference, width, name="scaled_values")
+        places = unary.floor(count * scaled, name="indices")
+        places = casting.cast(clipping.clip_by_value(places, 0, count - 1), dtypes.int32)
+        return reshaping.reshape(places, shape)
+
+
+# -- running log-sum-exps ---------------------------------------------------------------------------------------------
+
+
+@op(f"""CumulativeLogsumexp(x: T, axis: Tidx) -> (out: T)
+        exclusive: bool = false
+        reverse: bool = false
+        T: {FLOAT}
+        Tidx: {{int32, int64}} = int32""")
+class CumulativeLogsumexp(Op):
+    """log of the running sum of exp(x) along an axis."""
+
+    infer = shapes.unchanged
+
+    def bind(node, xp):
+        dtype, exclusive, step = node["T"].as_numpy_dtype, node["exclusive"], -1 if node["reverse"] else 1
+
+        def kernel(x, axis):
+            if not -x.ndim <= axis < x.ndim:
+                raise invalid(f"ScanOp: Expected scan axis in the range [{-x.ndim}, {x.ndim}), but got {axis}")
+            wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
+            last = xp.moveaxis(wide, int(axis), -1)[..., ::step]
+            if exclusive:
+                first = xp.full((*last.shape[:-1], min(last.shape[-1], 1)), -np.inf, last.dtype)
+                last = xp.concatenate([first, last[..., :-1]], -1)
+            out = _running(xp, last)[..., ::step]
+            return xp.moveaxis(out, -1, int(axis)).astype(dtype)
+
+        return kernel
+
+    def grad(op, dy):
+        x, axis, y = op.inputs[0], op.inputs[1], op.outputs[0]
+        exclusive, reverse = op.get_attr("exclusive"), op.get_attr("reverse")
+
+        def part(sign):
+            signed = dy if sign > 0 else -dy
+            here = logic.greater(dy, 0) if sign > 0 else logic.less(dy, 0)
+            logs = logic.where_v2(here, unary.log(signed), dy.dtype.min)
+            back = cumulative_logsumexp(logs - y, axis=axis, reverse=not reverse, exclusive=exclusive)
+            return unary.exp(back + x)
+
+        return [part(1) - part(-1), None]
+
+
+def _running(xp: Any, x: Any) -> Any:
+    """The scan along the last axis; CuPy's ufuncs have none, so there the steps double."""
+    if xp is np:
+        return np.logaddexp.accumulate(x, -1)
+    width = 1
+    while width < x.shape[-1]:
+        x = xp.concatenate([x[..., :width], xp.logaddexp(x[..., width:], x[..., :-width])], -1)
+        width *= 2
+    return x
+
+
+def cumulative_logsumexp(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
+    """log of the running sum of exp(x) along `axis`; `exclusive` and `reverse` as in `cumsum`."""
+    with name_scope(name, "CumulativeLogsumexp", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        return apply_op("CumulativeLogsumexp", scope, x=x, axis=axis, exclusive=exclusive, reverse=reverse)

@@ -1,0 +1,386 @@
+"""Sums, means, products, extremes, `all` and `any` over axes.
+
+Stands for `core/kernels/reduction_ops_*.cc` and its parts of `python/ops/math_ops.py` and `math_grad.py`.
+Left out: the nodes that TensorFlow's gradient of a sum makes only to evaluate them at once.
+
+Rule: a sum has the dtype of its terms; the short floats are added up in float32 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import constant, convert_to_tensor
+from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import colocate_with, device
+from dtflab.graph.static_value import constant_value, folded_value
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.array_module import reducer
+from dtflab.ops.arrays import (
+    casting,
+    constant as constants,
+    gathering,
+    identity as array,
+    joining,
+    repeating,
+    reshaping,
+)
+from dtflab.ops.math import division, logic
+from dtflab.ops.messages import invalid, renamed
+from dtflab.ops.reduce import along_axis, segments
+from dtflab.ops.type_sets import NUMBER, REAL_QUANTIZED
+
+
+def _interface(name: str, types: str) -> str:
+    return (
+        f"{name}(input: T, reduction_indices: Tidx) -> (output: T)\n"
+        f"keep_dims: bool = false\nT: {types}\nTidx: {{int32, int64}} = int32"
+    )
+
+
+def _axes(indices: Any, ndim: int) -> tuple[int, ...]:
+    """The axes that `indices` names, not negative, each once; a ValueError says which is wrong."""
+    axes = np.asarray(indices).reshape(-1).tolist()
+    for axis in axes:
+        if not -ndim <= axis < ndim:
+            raise ValueError(f"Invalid reduction dimension ({axis} for input with {ndim} dimension(s)")
+    result = tuple(axis % ndim for axis in axes)
+    if len(set(result)) < len(result):
+        twice = next(axis for axis in result if result.count(axis) > 1)
+        raise ValueError(f"Invalid reduction arguments: Axes contains duplicate dimension: {twice}")
+    return result
+
+
+class _Reduction(Op):
+    """What the reductions share."""
+
+    def infer(op):
+        shape, axes = op.inputs[0].shape, folded_value(op.inputs[1])
+        keep = op.get_attr("keep_dims")
+        if shape.ndims is None:
+            return [TensorShape(None)]
+        if axes is None:
+            return [TensorShape([None] * shape.ndims if keep else None)]
+        gone = _axes(axes, shape.ndims)
+        if keep:
+            return [TensorShape([1 if i in gone else d for i, d in enumerate(shape.as_list())])]
+        return [TensorShape([d for i, d in enumerate(shape.as_list()) if i not in gone])]
+
+    def flops(node, ins, outs):
+        return elements(ins[0])
+
+
+def _over_axes(reduce: Callable[..., Any], keep: bool) -> Callable[[Any, Any], Any]:
+    """The kernel that calls `reduce(x, axes, keepdims)`."""
+    seen: tuple[Any, int, tuple[int, ...]] = (None, 0, ())  # of the last call: nearly always the same constant
+
+    def kernel(x: Any, indices: Any) -> Any:
+        nonlocal seen
+        last, ndim, axes = seen
+        if indices is not last or x.ndim != ndim:
+            try:
+                axes = _axes(indices, x.ndim)
+            except ValueError as error:
+                raise invalid(str(error)) from None
+            seen = (indices, x.ndim, axes)
+        return reduce(x, axes, keep)
+
+    return kernel
+
+
+def _accumulated(ufunc_name: str) -> Callable[[Any, Any], Callable[..., Any]]:
+    """The kernels of Sum and Prod: NumPy's own (pairwise for floats) in the right dtype."""
+
+    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+        dtype = node["T"].as_numpy_dtype
+        reduce = getattr(xp, ufunc_name).reduce
+        if node["T"] in (dtypes.bfloat16, dtypes.float16):
+            return _over_axes(
+                lambda x, axes, keep: reduce(x, axes, np.float32, None, keep).astype(dtype), node["keep_dims"]
+            )
+        return _over_axes(lambda x, axes, keep: reduce(x, axes, dtype, None, keep), node["keep_dims"])
+
+    return bind
+
+
+def _sum_grad(op: Any, dy: Any) -> Tensor:
+    """dy, repeated over the axes that were summed."""
+    shape, axes = op.inputs[0].shape, constant_value(op.inputs[1])
+    if shape.ndims is not None and axes is not None:
+        if np.array_equal(axes, np.arange(shape.ndims)):
+            dy = reshaping.reshape(dy, [1] * shape.ndims)
+            if shape.is_fully_defined():
+                return repeating.tile(dy, constant(shape.as_list(), dtypes.int32))
+            return repeating.tile(dy, array.shape(op.inputs[0]))
+        if shape.is_fully_defined():
+            gone = _axes(axes, shape.ndims)
+            kept = [1 if i in gone else d for i, d in enumerate(shape.as_list())]
+            times = [d // max(k, 1) for d, k in zip(shape.as_list(), kept)]
+            return repeating.tile(reshaping.reshape(dy, kept), times)
+    input_shape = array.shape(op.inputs[0])
+    if not op.get_attr("keep_dims"):
+        with colocate_with(input_shape):
+            kept_shape = reduced_shape(input_shape, op.inputs[1])
+        dy = reshaping.reshape(dy, kept_shape)
+    return repeating.broadcast_to(dy, input_shape)
+
+
+def reduced_shape(input_shape: Any, axes: Any) -> Any:
+    """`input_shape` with 1 for the reduced axes: a static array where both arguments are known."""
+    static_shape, static_axes = constant_value(input_shape), constant_value(axes)
+    if static_shape is not None and static_axes is not None:
+        kept = np.array(static_shape, np.int32)
+        kept[np.asarray(static_axes, np.int32)] = 1
+        return kept
+    axes = convert_to_tensor(axes)
+    rank = array.size(input_shape, out_type=axes.dtype)
+    axes = (axes + rank) % rank
+    axes_shape = array.shape(axes)
+    all_axes = constants.range(rank)
+    return segments.dynamic_stitch([all_axes, axes], [input_shape, constants.ones(axes_shape, input_shape.dtype)])
+
+
+@op(_interface("Sum", NUMBER))
+class Sum(_Reduction):
+    """The sum over the given axes."""
+
+    bind = _accumulated("add")
+
+    def grad(op, dy):
+        return [_sum_grad(op, dy), None]
+
+
+@op(_interface("Mean", NUMBER))
+class Mean(_Reduction):
+    """The mean over the given axes; of whole numbers the whole part."""
+
+    def bind(node, xp):
+        dtype = node["T"].as_numpy_dtype
+        short = node["T"] in (dtypes.bfloat16, dtypes.float16)
+        wide = np.float32 if short else dtype
+        total = xp.add.reduce
+
+        def reduce(x, axes, keep):
+            count = 1
+            for axis in axes:
+                count *= x.shape[axis]
+            return total(x, axes, wide, None, keep) / wide(count)
+
+        def reduce_short(x, axes, keep):
+            return reduce(x, axes, keep).astype(dtype)
+
+        def reduce_whole(x, axes, keep):
+            y = total(x, axes, dtype, None, keep)
+            count = dtype(np.size(x) // max(np.size(y), 1) or 1)
+            return (y - xp.fmod(y, count)) // count
+
+        return _over_axes(
+            reduce_whole if node["T"].is_integer else reduce_short if short else reduce, node["keep_dims"]
+        )
+
+    def grad(op, dy):
+        total = _sum_grad(op, dy)
+        x_shape, y_shape = op.inputs[0].shape, op.outputs[0].shape
+        if x_shape.is_fully_defined() and y_shape.is_fully_defined():
+            count = constant(x_shape.num_elements() // max(y_shape.num_elements(), 1), total.dtype)
+        else:
+            input_shape = array.shape(op.inputs[0])
+            rank = array.size(input_shape)
+            axes = casting.cast(op.inputs[1], rank.dtype)
+            axes = (axes + rank) % rank
+            count = reduce_prod(gathering.gather(input_shape, axes))
+        return [division.truediv(total, casting.cast(count, total.dtype)), None]
+
+
+@op(_interface("Prod", NUMBER))
+class Prod(_Reduction):
+    """The product over the given axes."""
+
+    bind = _accumulated("multiply")
+
+    def grad(op, dy):
+        x = op.inputs[0]
+        input_shape = array.shape(x)
+        indices = reshaping.reshape(op.inputs[1], [-1])
+        if not op.get_attr("keep_dims"):
+            dy = reshaping.reshape(dy, reduced_shape(input_shape, op.inputs[1]))
+        dy = repeating.broadcast_to(dy, input_shape)
+        with device("/cpu:0"):  # shapes are computed where they are used
+            rank = array.rank(x)
+            indices = casting.cast(indices, rank.dtype)
+            reduced = (indices + rank) % rank
+            others, _ = segments.setdiff1d(constants.range(0, rank), reduced, reduced.dtype)
+            perm = joining.concat([reduced, others], 0)
+            reduced_count = reduce_prod(gathering.gather(input_shape, reduced))
+            other_count = reduce_prod(gathering.gather(input_shape, others))
+        permuted = reshaping.transpose(x, perm)
+        permuted_shape = array.shape(permuted)
+        flat = reshaping.reshape(permuted, (reduced_count, other_count))
+        # The product of all the others, without dividing: of those before times of those after.
+        left = along_axis.cumprod(flat, axis=0, exclusive=True)
+        right = along_axis.cumprod(flat, axis=0, exclusive=True, reverse=True)
+        y = reshaping.reshape(casting.conj(left) * casting.conj(right), permuted_shape)
+        dx = dy * reshaping.transpose(y, reshaping.invert_permutation(perm))
+        return [reshaping.reshape(dx, input_shape), None]
+
+
+@op(_interface("EuclideanNorm", NUMBER))
+class EuclideanNorm(_Reduction):
+    """The root of the sum of the squares of the absolute values; of whole numbers its whole part."""
+
+    def bind(node, xp):
+        dtype, is_complex = node["T"].as_numpy_dtype, node["T"].is_complex
+        short = node["T"] in (dtypes.bfloat16, dtypes.float16)
+        wide = np.float32 if short else dtype
+
+        def reduce(x, axes, keep):
+            x = x.astype(wide) if short else x
+            squares = x * xp.conj(x) if is_complex else xp.square(x)
+            return xp.sqrt(xp.add.reduce(squares, axes, wide, None, keep)).astype(dtype)
+
+        return _over_axes(reduce, node["keep_dims"])
+
+    def grad(op, dy):
+        norm = op.outputs[0]
+        if not op.get_attr("keep_dims"):
+            kept = reduced_shape(array.shape(op.inputs[0]), op.inputs[1])
+            norm, dy = reshaping.reshape(norm, kept), reshaping.reshape(dy, kept)
+        return [division.truediv(op.inputs[0], norm / dy), None]
+
+
+def _extreme(ufunc_name: str, largest: bool) -> Callable[[Any, Any], Callable[..., Any]]:
+    """The kernels of Max and Min; of nothing, the value that any number replaces."""
+
+    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+        dtype = node["T"]
+        if dtype.is_floating:
+            initial = dtype.as_numpy_dtype(-np.inf if largest else np.inf)
+        else:
+            initial = dtype.min if largest else dtype.max
+        reduce = reducer(xp, ufunc_name)
+
+        def reduce_any(x: Any, axes: Any, keep: bool) -> Any:
+            if np.size(x):
+                return reduce(x, axes, keep)
+            kept = [1 if i in axes else dim for i, dim in enumerate(x.shape) if keep or i not in axes]
+            return xp.full(kept, initial, x.dtype)
+
+        return _over_axes(reduce_any, node["keep_dims"])
+
+    return bind
+
+
+def _extreme_grad(op: Any, dy: Any) -> list[Any]:
+    """dy for the elements that are the extreme; where several are, each gets its part."""
+    input_shape = array.shape(op.inputs[0])
+    y = op.outputs[0]
+    if op.get_attr("keep_dims"):
+        kept_shape = array.shape(y)
+    else:
+        kept_shape = reduced_shape(input_shape, op.inputs[1])
+        y = reshaping.reshape(y, kept_shape)
+        dy = reshaping.reshape(dy, kept_shape)
+    chosen = casting.cast(logic.equal(y, op.inputs[0]), dy.dtype)
+    count = reshaping.reshape(reduce_sum(chosen, op.inputs[1]), kept_shape)
+    return [division.divide(chosen, count) * dy, None]
+
+
+@op(_interface("Max", REAL_QUANTIZED))
+class Max(_Reduction):
+    """The largest element over the given axes."""
+
+    bind = _extreme("maximum", largest=True)
+    grad = _extreme_grad
+
+
+@op(_interface("Min", REAL_QUANTIZED))
+class Min(_Reduction):
+    """The smallest element over the given axes."""
+
+    bind = _extreme("minimum", largest=False)
+    grad = _extreme_grad
+
+
+@op("""All(input: bool, reduction_indices: Tidx) -> (output: bool)
+       keep_dims: bool = false
+       Tidx: {int32, int64} = int32""")
+class All(_Reduction):
+    """Whether all elements over the given axes are true."""
+
+    def bind(node, xp):
+        return _over_axes(reducer(xp, "logical_and"), node["keep_dims"])
+
+
+@op("""Any(input: bool, reduction_indices: Tidx) -> (output: bool)
+       keep_dims: bool = false
+       Tidx: {int32, int64} = int32""")
+class Any_(_Reduction):
+    """Whether any element over the given axes is true."""
+
+    def bind(node, xp):
+        return _over_axes(reducer(xp, "logical_or"), node["keep_dims"])
+
+
+# -- functions -------------------------------------------------------------------------------------------
+
+
+def _reduction_dims(x: Any, axis: Any) -> Any:
+    """The axes to reduce, as TensorFlow writes «all»."""
+    if axis is not None:
+        return axis
+    ndims = getattr(getattr(x, "shape", None), "ndims", None)
+    if ndims:
+        return constant(np.arange(ndims, dtype=np.int32))
+    return constants.range(0, array.rank(x))
+
+
+def _reducer(op_type: str, summary: str) -> Callable[..., Tensor]:
+    def reduce(
+        input_tensor: Any,
+        axis: Any = None,
+        keepdims: bool | None = None,
+        name: str | None = None,
+        reduction_indices: Any = None,
+        keep_dims: bool | None = None,
+    ) -> Tensor:
+        axis = renamed("axis", axis, "reduction_indices", reduction_indices)
+        keepdims = bool(renamed("keepdims", keepdims, "keep_dims", keep_dims))
+        indices = _reduction_dims(input_tensor, axis)
+        return known_scalar(
+            apply_op(op_type, name, input=input_tensor, reduction_indices=indices, keep_dims=keepdims),
+            axis,
+            keepdims,
+        )
+
+    reduce.__name__ = reduce.__qualname__ = f"reduce_{op_type.lower()}"
+    reduce.__doc__ = f"{summary} over `axis` (by default all axes), which stay with size 1 if `keepdims`."
+    return reduce
+
+
+def known_scalar(output: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    """`output`, known to be a scalar if all axes were reduced."""
+    if axis is None and not keepdims and not output.shape.is_fully_defined():
+        output.set_shape(())
+    return output
+
+
+reduce_sum = _reducer("Sum", "The sum")
+reduce_mean = _reducer("Mean", "The mean")
+reduce_prod = _reducer("Prod", "The product")
+reduce_max = _reducer("Max", "The largest element")
+reduce_min = _reducer("Min", "The smallest element")
+reduce_all = _reducer("All", "Whether all elements are true")
+reduce_any = _reducer("Any", "Whether any element is true")
+
+
+def reduce_euclidean_norm(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """The Euclidean norm over `axis` (by default all axes), which stay with size 1 if `keepdims`."""
+    indices = _reduction_dims(input_tensor, axis)
+    norm = apply_op("EuclideanNorm", name, input=input_tensor, reduction_indices=indices, keep_dims=bool(keepdims))
+    return known_scalar(norm, axis, keepdims)

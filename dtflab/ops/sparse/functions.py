@@ -1,0 +1,381 @@
+"""The functions on sparse tensors.
+
+Stands for `python/ops/sparse_ops.py`. Left out: crosses of features, `sparse_matmul` (of dense tensors).
+The ops are in `sparse_places.py`; arithmetic is in `sparse_arithmetic.py`, strings are in `sparse_messages.py`.
+
+Rule: what is known of shapes now stays known.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import constant, convert_to_tensor
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import name_scope
+from dtflab.graph.static_value import constant_value, constant_value_as_shape
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.arrays import casting, constant as constants, gathering, identity as array, joining, reshaping, stacking
+from dtflab.ops.control import assertions
+from dtflab.ops.control.control_flow import with_dependencies
+from dtflab.ops.math import binary as arithmetic, logic
+from dtflab.ops.messages import renamed
+from dtflab.ops.reduce import reduction
+from dtflab.ops.sparse.sparse_tensor import SparseTensor, SparseTensorValue, is_sparse
+
+
+def checked_sparse(value: Any) -> SparseTensor:
+    """`value` as a SparseTensor; TypeError if it is not sparse."""
+    if isinstance(value, SparseTensorValue):
+        return SparseTensor.from_value(value)
+    if not isinstance(value, SparseTensor):
+        raise TypeError("Input must be a SparseTensor.")
+    return value
+
+
+def parts_of(sp: SparseTensor, before: str = "") -> dict[str, Tensor]:
+    """The parts of `sp` as arguments: `indices`, `values`, `shape`, with a prefix."""
+    return {f"{before}indices": sp.indices, f"{before}values": sp.values, f"{before}shape": sp.dense_shape}
+
+
+# -- to dense tensors ---------------------------------------------------------------------------------
+
+
+def sparse_to_dense(
+    sparse_indices: Any,
+    output_shape: Any,
+    sparse_values: Any,
+    default_value: Any = 0,
+    validate_indices: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """A tensor of `default_value` that has the values at the indices: rows of a matrix, a vector or a scalar."""
+    return apply_op(
+        "SparseToDense", name, sparse_indices=sparse_indices, output_shape=output_shape, sparse_values=sparse_values,
+        default_value=default_value, validate_indices=validate_indices,
+    )  # fmt: skip
+
+
+def sparse_tensor_to_dense(
+    sp_input: Any, default_value: Any = None, validate_indices: bool = True, name: str | None = None
+) -> Tensor:
+    """The dense tensor, with `default_value` (zero) where `sp_input` has nothing."""
+    sp = checked_sparse(sp_input)
+    default = constants.zeros([], dtype=sp.dtype) if default_value is None else default_value
+    return sparse_to_dense(sp.indices, sp.dense_shape, sp.values, default, validate_indices, name)
+
+
+def sparse_to_indicator(sp_input: Any, vocab_size: Any, name: str | None = None) -> Tensor:
+    """Booleans: whether the row has the id. The ids are the values of `sp_input`, below `vocab_size`."""
+    sp = checked_sparse(sp_input)
+    with name_scope(name, "SparseToIndicator", [sp]) as scope:
+        count = array.shape(sp.indices)[0]
+        there = constants.fill(reshaping.expand_dims(count, 0), True)
+        merged = sparse_merge(sp, SparseTensor(sp.indices, there, sp.dense_shape), vocab_size, scope)
+        return sparse_tensor_to_dense(merged, default_value=False, validate_indices=False, name=scope)
+
+
+def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
+    """The elements of a dense tensor that are not zero."""
+    with name_scope(name, "dense_to_sparse"):
+        tensor = convert_to_tensor(tensor)
+        places = logic.where_v2(logic.not_equal(tensor, constants.zeros_like(tensor)))
+        return SparseTensor(places, gathering.gather_nd(tensor, places), array.shape(tensor, out_type=dtypes.int64))
+
+
+def sparse_eye(
+    num_rows: Any, num_columns: Any = None, dtype: Any = dtypes.float32, name: str | None = None
+) -> SparseTensor:
+    """An identity matrix."""
+    with name_scope(name, "eye", [num_rows, num_columns]):
+        rows = _int64(num_rows, "num_rows")
+        columns = rows if num_columns is None else _int64(num_columns, "num_columns")
+        size = arithmetic.minimum(rows, columns)
+        steps = constants.range(size, dtype=dtypes.int64)
+        return SparseTensor(
+            indices=stacking.stack([steps, steps], axis=1),
+            values=constants.ones(size, dtype=dtype),
+            dense_shape=[rows, columns],
+        )
+
+
+def _int64(value: Any, name: str) -> Tensor:
+    if isinstance(value, numbers.Integral):
+        return convert_to_tensor(value, dtypes.int64, name=name)
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be an integer value")
+    return casting.cast(value, dtypes.int64)
+
+
+# -- order and shape ----------------------------------------------------------------------------------
+
+
+def sparse_reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
+    """The elements in the order of their indices, the last axis fastest."""
+    sp = checked_sparse(sp_input)
+    indices, values = apply_op("SparseReorder", name, **parts_of(sp, "input_"))
+    if sp.shape.is_fully_defined():
+        return SparseTensor(indices, values, sp.shape.as_list())
+    ordered = SparseTensor(indices, values, array.identity(sp.dense_shape))
+    ordered.set_shape(sp.shape)
+    return ordered
+
+
+def sparse_reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
+    """The elements where they are in a tensor of another shape; one size may be -1."""
+    sp = checked_sparse(sp_input)
+    shape = casting.cast(shape, dtypes.int64)
+    with name_scope(name, "SparseReshape", [sp]) as scope:
+        indices, new_shape = apply_op(
+            "SparseReshape", scope, input_indices=sp.indices, input_shape=sp.dense_shape, new_shape=shape
+        )
+        known = constant_value_as_shape(shape)
+        if known.ndims is not None and sp.shape.is_fully_defined():
+            size = math.prod(int(dim) for dim in sp.shape)
+            completed = _completed(known.as_list(), size, constant_value(shape))
+            new_shape = new_shape if completed is None else constant(completed, dtypes.int64)
+        return SparseTensor(indices, array.identity(sp.values), new_shape)
+
+
+def _completed(wanted: list[Any], size: int, given: Any) -> list[int] | None:
+    """The new shape in full, if it follows from the old one; ValueError if it can't be."""
+    if given is not None and (given == -1).sum() > 1:
+        raise ValueError(f"At most one dimension can be inferred (-1). Found: {given}")
+    unknown = wanted.count(None)
+    if unknown > 1 or (unknown == 1 and 0 in wanted):
+        return None
+    completed = list(wanted)
+    if unknown:
+        completed[wanted.index(None)] = size // math.prod(dim for dim in wanted if dim is not None)
+    if math.prod(completed) != size:
+        raise ValueError(
+            f"Cannot reshape a tensor with {size} elements to shape {wanted} ({math.prod(completed)} elements)."
+        )
+    return completed
+
+
+def sparse_transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> SparseTensor:
+    """The axes in the order `perm`, by default reversed."""
+    with name_scope(name, "SparseTranspose", [sp_input]):
+        if perm is None:
+            rank = sp_input.shape.ndims
+            if rank is None:
+                rank = array.rank(sp_input)
+                perm = rank - 1 - constants.range(0, rank, 1)
+            else:
+                perm = rank - 1 - np.arange(0, rank, 1)
+        columns = gathering.gather(reshaping.transpose(sp_input.indices), perm)
+        indices = reshaping.transpose(columns)
+        order = constant_value(convert_to_tensor(perm))
+        if order is not None and sp_input.shape.is_fully_defined():
+            shape: Any = [sp_input.shape.as_list()[axis] for axis in order]
+        else:
+            shape = gathering.gather(sp_input.dense_shape, perm)
+        return sparse_reorder(SparseTensor(indices, sp_input.values, shape))
+
+
+def sparse_expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> SparseTensor:
+    """A new axis of size 1 before `axis`, by default the last one."""
+    from dtflab.ops.arrays import slicing
+
+    rank = sp_input.dense_shape.shape[0].value
+    rank = array.shape(sp_input.dense_shape)[0] if rank is None else rank
+    axis = -1 if axis is None else axis
+    with name_scope(name, "expand_dims", [sp_input]):
+        if isinstance(axis, numbers.Integral):
+            axis = convert_to_tensor(axis, dtypes.int32, name="axis")
+        elif not isinstance(axis, Tensor):
+            raise TypeError("axis must be an integer value in range [-rank(sp_input) - 1, rank(sp_input)]")
+        axis = logic.where_v2(axis >= 0, axis, axis + rank + 1)
+        rows = array.shape(sp_input.indices)[0]
+        zeros = constants.zeros([rows, 1], dtype=dtypes.int64)
+        before = slicing.slice(sp_input.indices, [0, 0], [-1, axis])
+        after = slicing.slice(sp_input.indices, [0, axis], [-1, -1])
+        indices = joining.concat([before, zeros, after], axis=1)
+        first = slicing.slice(sp_input.dense_shape, [0], [axis])
+        last = slicing.slice(sp_input.dense_shape, [axis], [-1])
+        one = convert_to_tensor([1], dtypes.int64, name="new_shape")
+        return SparseTensor(indices, sp_input.values, joining.concat([first, one, last], axis=0))
+
+
+def sparse_reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
+    """The same elements in a larger shape; without `new_shape` in the smallest that holds them."""
+    sp = checked_sparse(sp_input)
+    indices, values, shape = (array.identity(part) for part in (sp.indices, sp.values, sp.dense_shape))
+    if new_shape is None:
+        bound = reduction.reduce_max(indices, axis=0)
+        tight = arithmetic.add(bound, constants.ones_like(shape))
+        return SparseTensor(indices, values, arithmetic.maximum(constant(0, dtypes.int64), tight))
+    wanted = convert_to_tensor(new_shape)
+    wanted.shape.assert_has_rank(1)
+    wanted = casting.cast(wanted, dtypes.int64)
+    wanted.shape[0].assert_is_compatible_with(shape.shape[0])
+    known = constant_value(wanted)
+    if known is None or not sp.shape.is_fully_defined():
+        return SparseTensor(indices, values, _not_smaller(wanted, shape))
+    if not (np.array(sp.shape.as_list()) <= known).all():
+        raise ValueError(
+            "Requested new_shape should have dimension sizes >= sp_input.shape.  "
+            f"Found new_shape ({np.array(sp.shape.as_list())}), sp_input.shape ({known})."
+        )
+    return SparseTensor(indices, values, known)
+
+
+def _not_smaller(wanted: Tensor, shape: Tensor) -> Tensor:
+    """`wanted`, once it is known to have the rank of `shape` and no smaller size."""
+    wanted = with_dependencies([assertions.assert_equal(array.shape(shape), array.shape(wanted))], wanted)
+    return with_dependencies([assertions.assert_less_equal(shape, wanted)], wanted)
+
+
+# -- parts --------------------------------------------------------------------------------------------
+
+
+def sparse_slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> SparseTensor:
+    """The box of `size` that begins at `start`."""
+    sp = checked_sparse(sp_input)
+    start, size = convert_to_tensor(start, dtypes.int64), convert_to_tensor(size, dtypes.int64)
+    with name_scope(name, "SparseSlice", [sp]) as scope:
+        return SparseTensor(*apply_op("SparseSlice", scope, **parts_of(sp), start=start, size=size))
+
+
+class KeywordRequired:
+    """Stands where a function takes keyword arguments only."""
+
+    def __repr__(self) -> str:
+        return "KeywordRequired()"
+
+
+def sparse_split(
+    keyword_required: Any = KeywordRequired(),  # noqa: B008
+    sp_input: Any = None,
+    num_split: int | None = None,
+    axis: int | None = None,
+    name: str | None = None,
+    split_dim: int | None = None,
+) -> list[SparseTensor]:
+    """`num_split` parts along `axis`; the first ones are longer by one where the size can't be divided."""
+    if not isinstance(keyword_required, KeywordRequired):
+        raise ValueError("Keyword arguments are required for this function.")
+    axis = renamed("axis", axis, "split_dim", split_dim)
+    for argument, value in (("sp_input", sp_input), ("num_split", num_split), ("axis", axis)):
+        if value is None:
+            raise ValueError(f"{argument} is required")
+    sp = checked_sparse(sp_input)
+    indices, values, shapes = apply_op("SparseSplit", name, split_dim=axis, **parts_of(sp), num_split=num_split)
+    return [SparseTensor(*parts) for parts in zip(indices, values, shapes, strict=True)]
+
+
+def sparse_concat(
+    axis: int | None = None,
+    sp_inputs: Any = None,
+    name: str | None = None,
+    expand_nonconcat_dim: bool = False,
+    concat_dim: int | None = None,
+    expand_nonconcat_dims: bool | None = None,
+) -> SparseTensor:
+    """The sparse tensors one behind the other along `axis`.
+
+    With `expand_nonconcat_dims` the other sizes may differ; the largest ones count.
+    """
+    axis = renamed("axis", axis, "concat_dim", concat_dim)
+    expand = expand_nonconcat_dim if expand_nonconcat_dims is None else expand_nonconcat_dims
+    if not isinstance(sp_inputs, list | tuple):
+        raise TypeError("Inputs must be a list or tuple.")
+    parts = [checked_sparse(sp) for sp in sp_inputs]
+    if len(parts) == 1:
+        return parts[0]
+    shapes = [sp.dense_shape for sp in parts]
+    if expand:
+        shapes = _expanded(shapes, axis)
+    indices, values, shape = apply_op(
+        "SparseConcat", name, indices=[sp.indices for sp in parts], values=[sp.values for sp in parts],
+        shapes=shapes, concat_dim=axis,
+    )  # fmt: skip
+    known = _concatenated([sp.shape for sp in parts], axis, expand)
+    if all(sp.shape.is_fully_defined() for sp in parts):
+        shape = convert_to_tensor(known.as_list(), dtypes.int64)
+    result = SparseTensor(indices, values, shape)
+    result.set_shape(known)
+    return result
+
+
+def _expanded(shapes: Sequence[Tensor], axis: int) -> list[Any]:
+    """The shapes, with the largest sizes along all axes but one."""
+    rows = joining.concat([reshaping.reshape(shape, [1, -1]) for shape in shapes], 0)
+    largest = reduction.reduce_max(rows, 0)
+    if axis == -1:
+        return [joining.concat([largest[:axis], shape[-1:], []], 0) for shape in shapes]
+    return [joining.concat([largest[:axis], shape[axis : axis + 1], largest[axis + 1 :]], 0) for shape in shapes]
+
+
+def _concatenated(shapes: Sequence[TensorShape], axis: int, expand: bool) -> TensorShape:
+    if any(shape.ndims is None for shape in shapes):
+        return TensorShape(None)
+    columns = list(zip(*(shape.as_list() for shape in shapes), strict=True))
+    known = [max(sizes) if expand and None not in sizes else sizes[0] for sizes in columns]
+    known[axis] = None if None in columns[axis] else sum(columns[axis])
+    return TensorShape(known)
+
+
+def sparse_retain(sp_input: Any, to_retain: Any) -> SparseTensor:
+    """The elements for which `to_retain`, a vector of booleans, is true."""
+    sp = checked_sparse(sp_input)
+    to_retain = convert_to_tensor(to_retain)
+    to_retain.shape.assert_has_rank(1)
+    sp.values.shape[0].assert_is_compatible_with(to_retain.shape[0])
+    kept = reshaping.reshape(logic.where_v2(to_retain), [-1])
+    indices, values = gathering.gather(sp.indices, kept), gathering.gather(sp.values, kept)
+    return SparseTensor(indices, values, array.identity(sp.dense_shape))
+
+
+def sparse_fill_empty_rows(sp_input: Any, default_value: Any, name: str | None = None) -> tuple[SparseTensor, Tensor]:
+    """`sp_input` with one element `default_value` in each empty row; and which rows were empty."""
+    sp = checked_sparse(sp_input)
+    with name_scope(name, "SparseFillEmptyRows", [sp]):
+        default = convert_to_tensor(default_value, dtype=sp.values.dtype)
+        indices, values, was_empty, _ = apply_op(
+            "SparseFillEmptyRows", None, indices=sp.indices, values=sp.values, dense_shape=sp.dense_shape,
+            default_value=default,
+        )  # fmt: skip
+        return SparseTensor(indices, values, sp.dense_shape), was_empty
+
+
+def sparse_merge(
+    sp_ids: Any, sp_values: Any, vocab_size: Any, name: str | None = None, already_sorted: bool = False
+) -> SparseTensor:
+    """Ids and values of the same places as one: the ids become the last axis (or axes), of size `vocab_size`."""
+    ids, sizes = _ids_and_sizes(sp_ids, vocab_size)
+    with name_scope(name, "SparseMerge", [*ids, sp_values]):
+        ids, values = [checked_sparse(one) for one in ids], checked_sparse(sp_values)
+        columns = [reshaping.expand_dims(casting.cast(one.values, dtypes.int64), axis=1) for one in ids]
+        sizes = [casting.cast(size, dtypes.int64) for size in sizes]
+        indices = joining.concat([ids[0].indices[:, :-1], *columns], 1)
+        shape = joining.concat([ids[0].dense_shape[:-1], sizes], 0)
+        merged = SparseTensor(indices, values.values, shape)
+        if already_sorted:
+            return merged
+        ordered = sparse_reorder(merged)
+        return SparseTensor(ordered.indices, ordered.values, shape)
+
+
+def _ids_and_sizes(sp_ids: Any, vocab_size: Any) -> tuple[list[Any], list[Any]]:
+    if is_sparse(sp_ids):
+        sp_ids, vocab_size = [sp_ids], [vocab_size]
+    elif not isinstance(sp_ids, Iterable):
+        raise TypeError(f"sp_ids has to be a SparseTensor or list thereof. Found {type(sp_ids)}")
+    elif not isinstance(vocab_size, Iterable):
+        raise TypeError(f"vocab_size has to be a list of Tensors or Python ints. Found {type(vocab_size)}")
+    ids, sizes = list(sp_ids), list(vocab_size)
+    for size in sizes:
+        if not isinstance(size, Tensor | numbers.Integral):
+            raise TypeError(f"vocab_size has to be a Tensor or Python int. Found {type(size)}")
+    if len(ids) != len(sizes):
+        raise ValueError("sp_ids and vocab_size have to have equal lengths.")
+    return ids, sizes

@@ -1,0 +1,196 @@
+"""Sparse tensors as strings: three serialized TensorProtos for each, to send through files and dense queues.
+
+Stands for `core/kernels/serialize_sparse_op.cc` and `deserialize_sparse_string_op.cc`, and their functions in
+`python/ops/sparse_ops.py`. Left out: the form for tf.data (`variant`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from dtflab.base.varint import get_varint, put_varint
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.dtypes import DType
+from dtflab.graph.op_registry import Op, op
+from dtflab.graph.operation import Tensor
+from dtflab.graph.tensor_proto import make_ndarray
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.messages import dtype_text, invalid
+from dtflab.ops.sparse.sparse_tensor import SparseTensor, SparseTensorValue
+from dtflab.ops.sparse.tensors_map import Sparse, checked, rows_of, stacked
+from dtflab.protos.tensor_pb2 import TensorProto
+
+_PARTS = """(sparse_indices: int64, sparse_values: T, sparse_shape: int64) -> (serialized_sparse: out_type)
+       T: type
+       out_type: {string, variant} = string"""
+
+
+def _message(array: Any, dtype: DType) -> bytes:
+    """A TensorProto whose elements stand in `tensor_content`: of strings first all lengths, then all bytes."""
+    proto = TensorProto()
+    proto.dtype = dtype.as_datatype_enum
+    for size in array.shape:
+        proto.tensor_shape.dim.add(size=size)
+    if dtype == dtypes.string:
+        items = [bytes(item) for item in array.reshape(-1)]
+        proto.tensor_content = b"".join([*(put_varint(len(item)) for item in items), *items])
+    else:
+        proto.tensor_content = np.ascontiguousarray(array).tobytes()
+    return proto.SerializeToString(deterministic=True)
+
+
+def _three_messages(sparse: Sparse, dtype: DType) -> list[bytes]:
+    kinds = (dtypes.int64, dtype, dtypes.int64)
+    return [_message(part, kind) for part, kind in zip(sparse, kinds, strict=True)]
+
+
+def _as_objects(rows: Sequence[Any], *shape: int) -> Any:
+    found = np.empty(shape, object)
+    found.reshape(-1)[:] = [item for row in rows for item in row]
+    return found
+
+
+@op(f"SerializeSparse{_PARTS}")
+class SerializeSparse(Op):
+    """The three messages of a sparse tensor."""
+
+    def infer(op):
+        return [TensorShape([3])]
+
+    def bind(node, xp):
+        return lambda *parts: _as_objects([_three_messages(checked(*parts), node["T"])], 3)
+
+
+@op(f"SerializeManySparse{_PARTS}")
+class SerializeManySparse(Op):
+    """The three messages of each row of a sparse tensor."""
+
+    def infer(op):
+        return [TensorShape([None, 3])]
+
+    def bind(node, xp):
+        def kernel(*parts):
+            rows = [_three_messages(row, node["T"]) for row in rows_of(checked(*parts))]
+            return _as_objects(rows, len(rows), 3)
+
+        return kernel
+
+
+def _parsed(message: bytes) -> Any:
+    try:
+        proto = TensorProto.FromString(message)
+    except DecodeError:
+        raise invalid("Could not parse serialized proto") from None
+    if proto.dtype != dtypes.string.as_datatype_enum or not proto.tensor_content:
+        return make_ndarray(proto)
+    shape = [dim.size for dim in proto.tensor_shape.dim]
+    lengths, at = [], 0
+    for _ in range(int(np.prod(shape))):
+        length, at = get_varint(proto.tensor_content, at)
+        lengths.append(length)
+    ends = at + np.cumsum(lengths)
+    return _as_objects([[proto.tensor_content[e - n : e] for n, e in zip(lengths, ends, strict=True)]], *shape)
+
+
+def _sparse(messages: Any, number: int, dtype: DType) -> Sparse:
+    """The sparse tensor in three messages; an error names its number."""
+    indices, values, shape = (_parsed(message) for message in messages)
+    if values.dtype != np.dtype(dtype.as_numpy_dtype):
+        found = dtype_text(dtypes.as_dtype(values.dtype))
+        raise invalid(
+            f"Requested SparseTensor of type {dtype_text(dtype)} but SparseTensor[{number}].values.dtype() == {found}"
+        )
+    if len(indices) == 0:
+        indices = indices.reshape(0, len(shape))
+    return checked(indices, values, shape)
+
+
+@op("""DeserializeManySparse(serialized_sparse: string) ->
+       (sparse_indices: int64, sparse_values: dtype, sparse_shape: int64)
+       dtype: type""")
+class DeserializeManySparse(Op):
+    """Serialized sparse tensors as the rows of one."""
+
+    def infer(op):
+        op.inputs[0].shape.with_rank(2).merge_with([None, 3])
+        return [TensorShape([None, None]), TensorShape([None]), TensorShape([None])]
+
+    def bind(node, xp):
+        def kernel(rows):
+            if rows.ndim != 2 or rows.shape[1] != 3:
+                raise invalid(f"Serialized sparse input should be a matrix with 3 columns, got {list(rows.shape)}")
+            if not len(rows):
+                raise invalid("Must have at least 1 serialized SparseTensor, but input matrix has 0 rows")
+            return stacked([_sparse(row, i, node["dtype"]) for i, row in enumerate(rows)], node["dtype"])
+
+        return kernel
+
+
+@op("""DeserializeSparse(serialized_sparse: Tserialized) ->
+       (sparse_indices: int64, sparse_values: dtype, sparse_shape: int64)
+       dtype: type
+       Tserialized: {string, variant} = string""")
+class DeserializeSparse(Op):
+    """Serialized sparse tensors: one, or as the rows of one for each axis before the last."""
+
+    def infer(op):
+        op.inputs[0].shape.with_rank_at_least(1)
+        return [TensorShape([None, None]), TensorShape([None]), TensorShape([None])]
+
+    def bind(node, xp):
+        def joined(messages):
+            if messages.ndim == 1:
+                return _sparse(messages, 0, node["dtype"])
+            if not len(messages):
+                raise invalid("Serialized sparse should have non-zero rank and at least one element.")
+            return stacked([joined(part) for part in messages], node["dtype"])
+
+        def kernel(messages):
+            if not messages.ndim or messages.shape[-1] != 3:
+                raise invalid(
+                    f"Serialized sparse should have 3 as the last dimension, has shape {list(messages.shape)}"
+                )
+            return joined(messages)
+
+        return kernel
+
+
+# -- functions ----------------------------------------------------------------------------------------
+
+
+def _serialize(op_type: str, sp_input: Any, name: str | None, out_type: Any) -> Tensor:
+    if isinstance(sp_input, SparseTensorValue):
+        sp_input = SparseTensor.from_value(sp_input)
+    if not isinstance(sp_input, SparseTensor):
+        raise TypeError("Input must be a SparseTensor.")
+    if dtypes.as_dtype(out_type) != dtypes.string:
+        raise NotImplementedError("dtflab serializes sparse tensors to strings only: pass out_type=tf.string.")
+    return apply_op(
+        op_type, name, sparse_indices=sp_input.indices, sparse_values=sp_input.values,
+        sparse_shape=sp_input.dense_shape, out_type=out_type,
+    )  # fmt: skip
+
+
+def serialize_sparse(sp_input: Any, name: str | None = None, out_type: Any = dtypes.string) -> Tensor:
+    """A sparse tensor as a vector of 3 strings."""
+    return _serialize("SerializeSparse", sp_input, name, out_type)
+
+
+def serialize_many_sparse(sp_input: Any, name: str | None = None, out_type: Any = dtypes.string) -> Tensor:
+    """Each row of a sparse tensor as 3 strings: a matrix with 3 columns."""
+    return _serialize("SerializeManySparse", sp_input, name, out_type)
+
+
+def deserialize_many_sparse(
+    serialized_sparse: Any, dtype: Any, rank: int | None = None, name: str | None = None
+) -> SparseTensor:
+    """The sparse tensors of `serialize_sparse`, stacked, or of `serialize_many_sparse`, as the rows of one."""
+    indices, values, shape = apply_op("DeserializeManySparse", name, serialized_sparse=serialized_sparse, dtype=dtype)
+    indices.set_shape([None, rank])
+    shape.set_shape([rank])
+    return SparseTensor(indices, values, shape)

@@ -1,0 +1,284 @@
+"""Rows looked up by index and reduced by segment in one step: the heart of embeddings of bags of words.
+
+Stands for the SparseSegment* ops of `core/kernels/segment_reduction_ops_impl.h` and their part of
+`python/ops/math_grad.py`.
+
+Rule: output[s] is the reduction of data[indices[i]] over all i with segment_ids[i] == s; the ids rise. A mean divides
+by the number of rows, `sqrt_n` by its square root. The gradient may stay sparse: rows, and which ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.indexed_slices import IndexedSlices
+from dtflab.graph.op_registry import Op, elements, nbytes, op
+from dtflab.graph.operation import Tensor
+from dtflab.graph.static_value import folded_value
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.arrays import identity as array
+from dtflab.ops.messages import invalid
+from dtflab.ops.reduce.segments import add_rows
+
+
+def _check(indices: Any, ids: Any, rows: int, count: int | None) -> None:
+    if indices.shape != ids.shape:
+        raise invalid("segment_ids and indices should have same size.")
+    wrong = (indices < 0) | (indices >= rows)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise invalid(f"Bad: indices[{at}] == {indices[at]} out of range [0, {rows})")
+    if (ids[1:] < ids[:-1]).any():
+        raise invalid("segment ids are not increasing")
+    if count is not None and len(ids) and ids[-1] >= count:
+        raise invalid("segment ids must be < num_segments")
+    if (ids < 0).any():
+        count = int(ids[-1]) + 1 if count is None else count
+        raise invalid(
+            f"Segment id {ids[0]} out of range [0, {count}), possibly because 'segment_ids' input is not sorted."
+        )
+
+
+def _weights(how: str, ids: Any, count: int, xp: Any, dtype: Any) -> Any:
+    """What the rows of each segment are multiplied by; None for a sum."""
+    if how == "sum":
+        return None
+    sizes = xp.maximum(xp.bincount(ids, minlength=count), 1)
+    return (1 / (sizes if how == "mean" else xp.sqrt(sizes))).astype(dtype)
+
+
+def _columns(weights: Any, like: Any) -> Any:
+    return weights.reshape(-1, *[1] * (like.ndim - 1))
+
+
+class _Reduce(Op):
+    how = ""
+
+    @staticmethod
+    def infer(op: Any) -> list[TensorShape]:
+        data, indices, ids = (t.shape for t in op.inputs[:3])
+        indices.with_rank(1).merge_with(ids.with_rank(1))
+        count = folded_value(op.inputs[3]) if len(op.inputs) == 4 else None
+        return [TensorShape([None if count is None else int(count)]).concatenate(data.with_rank_at_least(1)[1:])]
+
+    @classmethod
+    def bind(cls, node: Any, xp: Any) -> Callable[..., Any]:
+        dtype = node["T"].as_numpy_dtype
+        computed = xp.float32 if node["T"].is_floating and node["T"].size < 4 else dtype
+
+        def kernel(data: Any, indices: Any, ids: Any, num_segments: Any = None) -> Any:
+            given = None if num_segments is None else int(num_segments)
+            _check(indices, ids, len(data), given)
+            count = given if given is not None else (int(ids[-1]) + 1 if len(ids) else 0)
+            out = add_rows(xp.zeros((count, *data.shape[1:]), computed), ids, data[indices].astype(computed), xp)
+            weights = _weights(cls.how, ids, count, xp, computed)
+            return (out if weights is None else out * _columns(weights, out)).astype(dtype)
+
+        return kernel
+
+    @staticmethod
+    def flops(node: Any, ins: Any, outs: Any) -> int:
+        return elements(ins[1]) * prod(ins[0].shape[1:])
+
+    @classmethod
+    def bytes(cls, node: Any, ins: Any, outs: Any) -> int:
+        """Of the data the rows that are chosen."""
+        rows = cls.flops(node, ins, outs) * int(ins[0].dtype.itemsize)
+        return rows + sum(map(nbytes, (*ins[1:], *outs)))
+
+    @classmethod
+    def _grad(cls, op: Any, dy: Any) -> list[Any]:
+        data, indices, ids = op.inputs[:3]
+        shape = array.shape(data)
+        name, others = f"SparseSegment{_NAMES[cls.how]}Grad", [None] * (len(op.inputs) - 1)
+        if op.get_attr("sparse_gradient"):
+            values, rows = apply_op(
+                f"{name}V2", None, grad=dy, indices=indices, segment_ids=ids, dense_output_dim0=shape[0]
+            )
+            return [IndexedSlices(values, rows, shape), *others]
+        return [apply_op(name, None, grad=dy, indices=indices, segment_ids=ids, output_dim0=shape[0]), *others]
+
+
+_NAMES = {"sum": "Sum", "mean": "Mean", "sqrtn": "SqrtN"}
+_INPUTS = "data: T, indices: Tidx, segment_ids: Tsegmentids"
+_TYPES = """
+       Tidx: {int32, int64} = int32
+       Tsegmentids: {int32, int64} = int32
+       sparse_gradient: bool = false"""
+_COUNTED = _TYPES.replace("Tseg", "Tnumsegments: {int32, int64} = int32\n       Tseg")
+_FLOAT = "T: {bfloat16, half, float, double}"
+
+
+@op(f"""SparseSegmentSum({_INPUTS}) -> (output: T)
+       T: realnumbertype{_TYPES}""")
+class SparseSegmentSum(_Reduce):
+    how = "sum"
+
+    def grad(op, dy):
+        return SparseSegmentSum._grad(op, dy)
+
+
+@op(f"""SparseSegmentMean({_INPUTS}) -> (output: T)
+       {_FLOAT}{_TYPES}""")
+class SparseSegmentMean(_Reduce):
+    how = "mean"
+
+    def grad(op, dy):
+        return SparseSegmentMean._grad(op, dy)
+
+
+@op(f"""SparseSegmentSqrtN({_INPUTS}) -> (output: T)
+       {_FLOAT}{_TYPES}""")
+class SparseSegmentSqrtN(_Reduce):
+    how = "sqrtn"
+
+    def grad(op, dy):
+        return SparseSegmentSqrtN._grad(op, dy)
+
+
+@op(f"""SparseSegmentSumWithNumSegments({_INPUTS}, num_segments: Tnumsegments) -> (output: T)
+       T: realnumbertype{_COUNTED}""")
+class SparseSegmentSumWithNumSegments(_Reduce):
+    how = "sum"
+
+    def grad(op, dy):
+        return SparseSegmentSum._grad(op, dy)
+
+
+@op(f"""SparseSegmentMeanWithNumSegments({_INPUTS}, num_segments: Tnumsegments) -> (output: T)
+       {_FLOAT}{_COUNTED}""")
+class SparseSegmentMeanWithNumSegments(_Reduce):
+    how = "mean"
+
+    def grad(op, dy):
+        return SparseSegmentMean._grad(op, dy)
+
+
+@op(f"""SparseSegmentSqrtNWithNumSegments({_INPUTS}, num_segments: Tnumsegments) -> (output: T)
+       {_FLOAT}{_COUNTED}""")
+class SparseSegmentSqrtNWithNumSegments(_Reduce):
+    how = "sqrtn"
+
+    def grad(op, dy):
+        return SparseSegmentSqrtN._grad(op, dy)
+
+
+# -- gradients ----------------------------------------------------------------------------------------
+
+
+class _Grad(Op):
+    """The gradient of the data: each looked up row gets that of its segment, divided as the segment was."""
+
+    how = ""
+
+    @staticmethod
+    def infer(op: Any) -> list[TensorShape]:
+        rest = op.inputs[0].shape.with_rank_at_least(1)[1:]
+        op.inputs[1].shape.with_rank(1).merge_with(op.inputs[2].shape.with_rank(1))
+        rows = folded_value(op.inputs[3])
+        if len(op.outputs) == 2:
+            return [TensorShape([None]).concatenate(rest), TensorShape([None])]
+        return [TensorShape([None if rows is None else int(rows)]).concatenate(rest)]
+
+    @classmethod
+    def bind(cls, node: Any, xp: Any) -> Callable[..., Any]:
+        sparse = node.op.endswith("V2")
+
+        def kernel(grad: Any, indices: Any, ids: Any, rows: Any) -> Any:
+            _check_grad(indices, ids, len(grad), int(rows))
+            weights = _weights(cls.how, ids, len(grad), xp, grad.dtype)
+            parts = (grad if weights is None else grad * _columns(weights, grad))[ids]
+            if not sparse:
+                return add_rows(xp.zeros((int(rows), *grad.shape[1:]), grad.dtype), indices, parts, xp)
+            found, places = np.unique(indices, return_inverse=True)
+            return add_rows(xp.zeros((len(found), *grad.shape[1:]), grad.dtype), places, parts, xp), found
+
+        return kernel
+
+    @staticmethod
+    def flops(node: Any, ins: Any, outs: Any) -> int:
+        return elements(ins[1]) * prod(ins[0].shape[1:])
+
+
+def _check_grad(indices: Any, ids: Any, segments: int, rows: int) -> None:
+    if indices.shape != ids.shape:
+        raise invalid("segment_ids and indices should have same size.")
+    if len(ids) and not (ids.min() >= 0 and ids.max() < segments):
+        raise invalid("Invalid number of segments")
+    wrong = (indices < 0) | (indices >= rows)
+    if wrong.any():
+        raise invalid(f"Index {indices[wrong.argmax()]} out of range [0, {rows}).")
+
+
+_GRAD = "(grad: T, indices: Tidx, segment_ids: Tsegmentids, output_dim0: int32) -> (output: T)"
+_GRAD_V2 = _GRAD.replace("output_dim0", "dense_output_dim0").replace(
+    "output: T)", "output: T, sorted_unique_indices: Tidx)"
+)
+_GRAD_TYPES = f"""
+       {_FLOAT}
+       Tidx: {{int32, int64}} = int32
+       Tsegmentids: {{int32, int64}} = int32"""
+
+
+@op(f"SparseSegmentSumGrad{_GRAD}{_GRAD_TYPES}")
+class SparseSegmentSumGrad(_Grad):
+    how = "sum"
+
+
+@op(f"SparseSegmentMeanGrad{_GRAD}{_GRAD_TYPES}")
+class SparseSegmentMeanGrad(_Grad):
+    how = "mean"
+
+
+@op(f"SparseSegmentSqrtNGrad{_GRAD}{_GRAD_TYPES}")
+class SparseSegmentSqrtNGrad(_Grad):
+    how = "sqrtn"
+
+
+@op(f"SparseSegmentSumGradV2{_GRAD_V2}{_GRAD_TYPES}")
+class SparseSegmentSumGradV2(_Grad):
+    how = "sum"
+
+
+@op(f"SparseSegmentMeanGradV2{_GRAD_V2}{_GRAD_TYPES}")
+class SparseSegmentMeanGradV2(_Grad):
+    how = "mean"
+
+
+@op(f"SparseSegmentSqrtNGradV2{_GRAD_V2}{_GRAD_TYPES}")
+class SparseSegmentSqrtNGradV2(_Grad):
+    how = "sqrtn"
+
+
+# -- functions ----------------------------------------------------------------------------------------
+
+
+def _function(how: str) -> Callable[..., Tensor]:
+    def function(
+        data: Any,
+        indices: Any,
+        segment_ids: Any,
+        name: str | None = None,
+        num_segments: Any = None,
+        sparse_gradient: bool = False,
+    ) -> Tensor:
+        arguments = {"data": data, "indices": indices, "segment_ids": segment_ids}
+        op_type = f"SparseSegment{_NAMES[how]}"
+        if num_segments is not None:
+            op_type += "WithNumSegments"
+            arguments["num_segments"] = num_segments
+        return apply_op(op_type, name, **arguments, sparse_gradient=sparse_gradient)
+
+    function.__name__ = f"sparse_segment_{how.replace('tn', 't_n')}"
+    function.__doc__ = f"The {how} of the rows data[indices[i]] whose `segment_ids[i]` are equal."
+    return function
+
+
+sparse_segment_sum = _function("sum")
+sparse_segment_mean = _function("mean")
+sparse_segment_sqrt_n = _function("sqrtn")

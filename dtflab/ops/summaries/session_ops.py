@@ -1,0 +1,218 @@
+"""Values that stay in the session: a step leaves one behind under a handle, another takes it up.
+
+Stands for `core/kernels/session_ops.cc` and `python/ops/session_ops.py`. Left out: moving a value between devices:
+an ordinary edge does that.
+
+Rule: a handle is a name, `operation;number;device`; its value lives on that device until it is deleted or the session
+is closed. A TensorHandle that nobody holds any more is deleted by a later run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dtflab.base import errors
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.feeds import register_feed_value
+from dtflab.graph.fetches import register_fetched_value
+from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.scopes import colocate_with, device
+from dtflab.ops import shapes
+from dtflab.ops.arrays.constant import placeholder
+from dtflab.ops.costs import free
+
+_numbers = itertools.count()
+_MANY = 10  # so many forgotten values are deleted at once
+
+
+def _kept(ctx: Any) -> dict[str, Any]:
+    """The values that this session keeps in this task."""
+    found: dict[str, Any] = ctx.state("session tensors", dict)
+    return found
+
+
+@op("""GetSessionHandle(value: T) -> (handle: string)
+       T: type""")
+class GetSessionHandle(Op):
+    stateful = True
+    needs_ctx = True
+    infer = shapes.scalar
+    flops = bytes = free
+    grad = no_gradient
+
+    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+        def keep(ctx: Any, value: Any) -> bytes:
+            handle = f"GetSessionHandle;{next(_numbers)};{ctx.device}"
+            _kept(ctx)[handle] = value
+            return handle.encode()
+
+        return keep
+
+
+@op("""GetSessionTensor(handle: string) -> (value: dtype)
+       dtype: type""")
+class GetSessionTensor(Op):
+    stateful = True
+    needs_ctx = True
+    flops = bytes = free
+    grad = no_gradient
+
+    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+        return lambda ctx, handle: _find(ctx, handle)
+
+
+def _find(ctx: Any, handle: Any) -> Any:
+    name = _text(handle)
+    try:
+        return _kept(ctx)[name]
+    except KeyError:
+        raise errors.InvalidArgumentError.of(f"The tensor with handle '{name}' is not in the session store.") from None
+
+
+def _text(handle: Any) -> str:
+    text: bytes = np.asarray(handle, object).item()
+    return text.decode()
+
+
+@op("""DeleteSessionTensor(handle: string) -> ()""")
+class DeleteSessionTensor(Op):
+    stateful = True
+    needs_ctx = True
+    infer = shapes.none
+    flops = bytes = free
+    grad = no_gradient
+
+    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+        def forget(ctx: Any, handle: Any) -> None:
+            _find(ctx, handle)
+            del _kept(ctx)[_text(handle)]
+
+        return forget
+
+
+class TensorHandle:
+    """A value that lives in a session, as `session.run` gives it for `get_session_handle`."""
+
+    def __init__(self, handle: bytes, dtype: dtypes.DType, session: Any) -> None:
+        self._handle = handle.decode()
+        self._dtype = dtype
+        self._session = session
+        self._own = True  # it goes with this object
+
+    @property
+    def handle(self) -> str:
+        """The name to feed to the holder of `get_session_tensor`."""
+        return self._handle
+
+    def get_raw_handle(self) -> str:
+        """The name, of which from now on the caller takes care: the value stays until it is deleted."""
+        self._own = False
+        return self._handle
+
+    def eval(self) -> Any:
+        """The value; TypeError once it was deleted, or taken into the caller's care."""
+        self._check_own()
+        holder, reader = self._reader()
+        return self._session.run(reader, {holder: self._handle})
+
+    def delete(self) -> None:
+        """Forget the value."""
+        self._check_own()
+        self._own = False
+        holder, deleter = _made_once(self._session.graph, ("delete", _device_of(self._handle)), self._delete_op)
+        self._session.run(deleter, {holder: self._handle})
+
+    def _check_own(self) -> None:
+        if not self._own:
+            raise TypeError(f"Persistent tensor {self._handle} may have already been deleted.")
+
+    def _reader(self) -> tuple[Tensor, Tensor]:
+        key = ("read", self._dtype, _device_of(self._handle))
+        return _made_once(self._session.graph, key, lambda: get_session_tensor(self._handle, self._dtype))
+
+    def _delete_op(self) -> tuple[Tensor, Operation]:
+        return delete_session_tensor(self._handle)
+
+    def __del__(self) -> None:
+        if self._own and not sys.is_finalizing():
+            _forgotten(self._session).append(self._handle)
+
+    def __str__(self) -> str:
+        return self._handle
+
+
+def _made_once(graph: Any, key: Any, make: Callable[[], tuple[Tensor, Any]]) -> tuple[Tensor, Any]:
+    """The holder and reader (or deleter) that a graph has for handles of one kind."""
+    made = graph.__dict__.setdefault("_session_tensor_ops", {})
+    if key not in made:
+        with graph.as_default(), graph.control_dependencies(None):
+            made[key] = make()
+    found: tuple[Tensor, Any] = made[key]
+    return found
+
+
+def _device_of(handle: str) -> str:
+    return handle.rpartition(";")[2]
+
+
+def _forgotten(session: Any) -> list[str]:
+    found: list[str] = session.__dict__.setdefault("_forgotten_handles", [])
+    return found
+
+
+def _handed_out(value: bytes, tensor: Tensor, session: Any) -> TensorHandle:
+    """What a client gets for a fetched handle; a good moment to let go of values that nobody can name any more."""
+    lost = _forgotten(session)
+    if len(lost) >= _MANY:
+        names = [lost.pop() for _ in range(len(lost))]
+        for name in names:
+            holder, deleter = _made_once(
+                session.graph, ("delete", _device_of(name)), lambda name=name: delete_session_tensor(name)
+            )
+            session.run(deleter, {holder: name})
+    return TensorHandle(value, tensor.op.inputs[0].dtype.base_dtype, session)
+
+
+def _fed(value: TensorHandle, tensor: Tensor) -> Any:
+    if tensor.dtype.base_dtype != value._dtype:
+        raise errors.InvalidArgumentError.of(
+            f"Feed of {tensor.name}: expects {tensor.dtype.name} but {value._dtype.name} is provided"
+        )
+    return value.eval()
+
+
+register_fetched_value("GetSessionHandle", _handed_out)
+register_feed_value(TensorHandle, _fed)
+
+
+def get_session_handle(data: Any, name: str | None = None) -> Tensor:
+    """A tensor that `session.run` turns into a TensorHandle of the value of `data`, which stays in the session."""
+    if not isinstance(data, Tensor):
+        raise TypeError("`data` must be of type Tensor.")
+    with colocate_with(data):
+        handle: Tensor = apply_op("GetSessionHandle", name, value=data)
+    return handle
+
+
+def get_session_tensor(handle: str, dtype: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """(holder, tensor): feed the holder a handle, and the tensor is the value behind it."""
+    with device(_device_of(str(handle))):
+        holder = placeholder(dtypes.string)
+        value: Tensor = apply_op("GetSessionTensor", name, handle=convert_to_tensor(holder), dtype=dtype)
+    return holder, value
+
+
+def delete_session_tensor(handle: str, name: str | None = None) -> tuple[Tensor, Operation]:
+    """(holder, operation): feed the holder a handle, and the operation forgets the value behind it."""
+    with device(_device_of(str(handle))):
+        holder = placeholder(dtypes.string)
+        deleter: Operation = apply_op("DeleteSessionTensor", name, handle=convert_to_tensor(holder))
+    return holder, deleter

@@ -1,0 +1,4 @@
+"""Lookup tables.
+
+Pages: `functions`, `initializers`, `state`, `table_ops`.
+"""

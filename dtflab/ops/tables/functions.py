@@ -1,0 +1,328 @@
+"""The classes of `tf.lookup`: tables from keys to values.
+
+Stands for `python/ops/lookup_ops.py`. Left out: anonymous tables, ragged keys. The ops are in `lookup_table_ops.py`,
+what fills a table in `lookup_initializers.py`.
+
+Rule: a static table is filled by its initializer, which `tables_initializer` collects; mutable ones are saved and
+restored with the variables.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import constant, convert_to_tensor
+from dtflab.graph.dtypes import DType, as_dtype
+from dtflab.graph.graph_keys import GraphKeys
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.scopes import add_to_collection, colocate_with, get_collection, name_scope
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.arrays.casting import cast
+from dtflab.ops.control import control_flow
+from dtflab.ops.math.binary import add
+from dtflab.ops.math.logic import not_equal, where_v2
+from dtflab.ops.sparse.sparse_tensor import SparseTensor
+from dtflab.ops.text.as_string import as_string
+from dtflab.ops.text.string_hash import string_to_hash_bucket_fast
+from dtflab.ops.training.saveable import SaveableObject, SaveSpec
+from dtflab.ops.variables.variable import init_scope
+
+
+def tables_initializer(name: str = "init_all_tables") -> Operation:
+    """One operation that runs all initializers in the collection of tables; it does nothing if there are none."""
+    initializers = get_collection(GraphKeys.TABLE_INITIALIZERS)
+    return control_flow.group(*initializers, name=name) if initializers else control_flow.no_op(name=name)
+
+
+# What it was called before TensorFlow 1.0.
+initialize_all_tables = tables_initializer
+
+
+class LookupInterface:
+    """What all tables have in common."""
+
+    _resource_handle: Tensor
+
+    def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
+        self._key_dtype, self._value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
+
+    @property
+    def key_dtype(self) -> DType:
+        return self._key_dtype
+
+    @property
+    def value_dtype(self) -> DType:
+        return self._value_dtype
+
+    @property
+    def resource_handle(self) -> Tensor | None:
+        return self._resource_handle
+
+    @property
+    def name(self) -> str:
+        """The last part of the name of its node."""
+        return self._resource_handle.op.name.rpartition("/")[2]
+
+    def lookup(self, keys: Any, name: str | None = None) -> Any:
+        raise NotImplementedError
+
+    def __getitem__(self, keys: Any) -> Any:
+        return self.lookup(keys)
+
+    def _check(self, keys: Any) -> None:
+        if keys.dtype.base_dtype != self._key_dtype:
+            raise TypeError(f"Dtype of argument `keys` must be {self._key_dtype}, received: {keys.dtype}")
+
+    def _find(self, keys: Tensor, default: Any) -> Any:
+        return apply_op("LookupTableFindV2", table_handle=self._resource_handle, keys=keys, default_value=default)
+
+    def _export(self) -> tuple[Tensor, Tensor]:
+        keys, values = apply_op("LookupTableExportV2", table_handle=self._resource_handle, Tkeys=self._key_dtype,
+                                Tvalues=self._value_dtype)  # fmt: skip
+        return keys, values
+
+    def _size(self) -> Any:
+        return apply_op("LookupTableSizeV2", table_handle=self._resource_handle)
+
+
+# -- tables that are filled once --------------------------------------------------------------------------------------
+
+
+class StaticHashTable(LookupInterface):
+    """A table that its `initializer` fills, once; keys that it lacks have the value `default_value`, a scalar."""
+
+    def __init__(self, initializer: Any, default_value: Any, name: str | None = None) -> None:
+        super().__init__(initializer.key_dtype, initializer.value_dtype)
+        self._initializer = initializer
+        self._default_value = convert_to_tensor(default_value, dtype=self._value_dtype)
+        self._default_value.shape.merge_with(TensorShape([]))
+        shared_name = initializer._shared_name or f"hash_table_{uuid.uuid4()}"
+        with init_scope():
+            self._resource_handle = apply_op("HashTableV2", name or "hash_table", shared_name=shared_name,
+                                             key_dtype=self._key_dtype, value_dtype=self._value_dtype)  # fmt: skip
+        with init_scope():
+            self._init_op = initializer.initialize(self)
+
+    @property
+    def initializer(self) -> Operation:
+        """Fills the table; `tables_initializer` runs it, too."""
+        return self._init_op
+
+    @property
+    def default_value(self) -> Tensor:
+        return self._default_value
+
+    def size(self, name: str | None = None) -> Tensor:
+        """How many entries there are, a scalar int64; 0 before it is filled."""
+        with name_scope(name, f"{self.name}_Size", [self._resource_handle]):
+            return self._size()
+
+    def lookup(self, keys: Any, name: str | None = None) -> Any:
+        """The values of `keys`, in the shape of `keys`; a SparseTensor if that is one.
+
+        TypeError if the keys have another dtype than the table's; FailedPreconditionError before it is filled.
+        """
+        key_tensor = keys.values if isinstance(keys, SparseTensor) else keys
+        self._check(keys)
+        with name_scope(name, f"{self.name}_Lookup", [self._resource_handle, key_tensor, self._default_value]):
+            values = self._find(key_tensor, self._default_value)
+        values.set_shape(key_tensor.shape)
+        return _as_the_keys(keys, values)
+
+    def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
+        """All keys and all values, two vectors."""
+        with name_scope(name, f"{self.name}_Export", [self._resource_handle]):
+            keys, values = self._export()
+        values.set_shape(keys.shape.concatenate(self._default_value.shape))
+        return keys, values
+
+
+def _as_the_keys(keys: Any, values: Tensor) -> Any:
+    return SparseTensor(keys.indices, values, keys.dense_shape) if isinstance(keys, SparseTensor) else values
+
+
+class StaticVocabularyTable(LookupInterface):
+    """Ids of words: those of `initializer`, and for other words one of `num_oov_buckets` more, by the word's hash.
+
+    Without an initializer there are only the buckets. Integer keys are cast to the initializer's key dtype.
+    ValueError and TypeError for arguments that do not fit.
+    """
+
+    def __init__(self, initializer: Any, num_oov_buckets: int, lookup_key_dtype: Any = None,
+                 name: str | None = None) -> None:  # fmt: skip
+        if num_oov_buckets <= 0:
+            raise ValueError("`num_oov_buckets` must be > 0; use StaticHashTable.")
+        name = name.rstrip("/") if name else name
+        self._table: StaticHashTable | None = None
+        key_dtype: DType = dtypes.string
+        if initializer:
+            key_dtype = as_dtype(lookup_key_dtype or initializer.key_dtype)
+            _check_vocabulary(initializer, key_dtype)
+            self._table = StaticHashTable(initializer, default_value=-1)
+        if not key_dtype.is_integer and key_dtype != dtypes.string:
+            raise TypeError(f"Invalid `key_dtype`, expected integer or string, got {key_dtype}")
+        super().__init__(key_dtype, dtypes.int64)
+        self._num_oov_buckets = num_oov_buckets
+        self._name = (name or (self._table.name if self._table else "hash_bucket")).rpartition("/")[2]
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def resource_handle(self) -> Tensor | None:
+        return self._table.resource_handle if self._table else None
+
+    @property
+    def initializer(self) -> Operation:
+        """Fills the table of the words that have ids of their own."""
+        if self._table:
+            return self._table.initializer
+        with name_scope(None, "init"):
+            return control_flow.no_op()
+
+    def size(self, name: str | None = None) -> Any:
+        """How many ids there are, buckets included, a scalar int64."""
+        with name_scope(name, f"{self.name}_Size"):
+            known = self._table.size() if self._table else constant(0, dtypes.int64)
+            return known + self._num_oov_buckets
+
+    def lookup(self, keys: Any, name: str | None = None) -> Any:
+        """The ids of `keys`, int64, in their shape; a SparseTensor if that is one. TypeError for another dtype."""
+        self._check(keys)
+        words = keys.values if isinstance(keys, SparseTensor) else keys
+        if self._table and self._table.key_dtype == dtypes.int64:
+            words = cast(words, dtypes.int64)
+        with name_scope(name, f"{self.name}_Lookup"):
+            texts = words if words.dtype.base_dtype == dtypes.string else as_string(words)
+            ids = string_to_hash_bucket_fast(texts, num_buckets=self._num_oov_buckets, name="hash_bucket")
+            if self._table:
+                known = self._table.lookup(words)
+                buckets = add(ids, self._table.size())
+                ids = where_v2(not_equal(known, self._table.default_value), known, buckets)
+        return _as_the_keys(keys, ids)
+
+
+def _check_vocabulary(initializer: Any, key_dtype: DType) -> None:
+    supported = (dtypes.int64, dtypes.string)
+    if initializer.key_dtype not in supported:
+        raise TypeError(f"Invalid `key_dtype`, expected one of {supported}, but got {initializer.key_dtype}.")
+    if initializer.key_dtype.is_integer != key_dtype.is_integer:
+        kind = "integer" if key_dtype.is_integer else "non-integer"
+        raise TypeError(f"Invalid `key_dtype`, expected {kind} but got {initializer.key_dtype}.")
+    if initializer.value_dtype != dtypes.int64:
+        raise TypeError(f"Invalid `value_dtype`, expected {dtypes.int64} but got {initializer.value_dtype}.")
+
+
+# -- tables that change -----------------------------------------------------------------------------------------------
+
+
+class MutableHashTable(LookupInterface):
+    """A table that `insert` and `remove` change; keys that it lacks have the value `default_value`, of any shape.
+
+    With `checkpoint` savers keep it, and all workers that name it share it.
+    """
+
+    _default_name: str | None = None
+
+    def __init__(self, key_dtype: Any, value_dtype: Any, default_value: Any, name: str = "MutableHashTable",
+                 checkpoint: bool = True) -> None:  # fmt: skip
+        super().__init__(key_dtype, value_dtype)
+        self._default_value = convert_to_tensor(default_value, dtype=value_dtype, name=self._default_name)
+        self._resource_handle = self._make(name, checkpoint)
+        if checkpoint:
+            add_to_collection(GraphKeys.SAVEABLE_OBJECTS, _TableSaveable(self, name))
+
+    def _make(self, name: str, checkpoint: bool) -> Any:
+        shape = self._default_value.shape
+        rows = {} if shape.ndims == 0 else {"value_shape": shape}
+        return apply_op("MutableHashTableOfTensorsV2" if rows else "MutableHashTableV2", name,
+                        use_node_name_sharing=checkpoint, key_dtype=self._key_dtype, value_dtype=self._value_dtype,
+                        **rows)  # fmt: skip
+
+    def size(self, name: str | None = None) -> Tensor:
+        """How many entries there are, a scalar int64."""
+        with name_scope(name, f"{self.name}_Size", [self._resource_handle]), colocate_with(self._resource_handle):
+            return self._size()
+
+    def lookup(self, keys: Any, dynamic_default_values: Any = None, name: str | None = None) -> Any:
+        """The values of `keys`. `dynamic_default_values` is one default for all, or one for each key."""
+        default = self._default_value if dynamic_default_values is None else dynamic_default_values
+        with name_scope(name, f"{self.name}_lookup_table_find", [self._resource_handle, keys, self._default_value]):
+            keys = convert_to_tensor(keys, dtype=self._key_dtype, name="keys")
+            with colocate_with(self._resource_handle):
+                return self._find(keys, default)
+
+    def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
+        """The operation that keeps `values` under `keys`, of any shape; what is there under them is replaced."""
+        with name_scope(name, f"{self.name}_lookup_table_insert", [self._resource_handle, keys, values]):
+            keys = convert_to_tensor(keys, self._key_dtype, name="keys")
+            values = convert_to_tensor(values, self._value_dtype, name="values")
+            with colocate_with(self._resource_handle):
+                done: Operation = apply_op("LookupTableInsertV2", table_handle=self._resource_handle, keys=keys,
+                                           values=values)  # fmt: skip
+                return done
+
+    def remove(self, keys: Any, name: str | None = None) -> Operation:
+        """The operation that forgets `keys`; those that are not there do no harm. TypeError for another dtype."""
+        self._check(keys)
+        with name_scope(name, f"{self.name}_lookup_table_remove", [self._resource_handle, keys, self._default_value]):
+            done: Operation = apply_op("LookupTableRemoveV2", table_handle=self._resource_handle, keys=keys)
+            return done
+
+    def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
+        """All keys and all values."""
+        scope = name_scope(name, f"{self.name}_lookup_table_export_values", [self._resource_handle])
+        with scope, colocate_with(self._resource_handle):
+            return self._export()
+
+
+class DenseHashTable(MutableHashTable):
+    """A mutable table in which no entry may have the keys `empty_key` and `deleted_key`; keys may be vectors.
+
+    `initial_num_buckets` must be a power of 2, as TensorFlow asks; nothing depends on it here.
+    """
+
+    _default_name = "default_value"
+
+    def __init__(self, key_dtype: Any, value_dtype: Any, default_value: Any, empty_key: Any, deleted_key: Any,
+                 initial_num_buckets: int | None = None, name: str = "MutableDenseHashTable",
+                 checkpoint: bool = True) -> None:  # fmt: skip
+        self._reserved = empty_key, deleted_key
+        self._buckets = {} if initial_num_buckets is None else {"initial_num_buckets": initial_num_buckets}
+        super().__init__(key_dtype, value_dtype, default_value, name, checkpoint)
+
+    def _make(self, name: str, checkpoint: bool) -> Any:
+        empty, deleted = (
+            convert_to_tensor(key, dtype=self._key_dtype, name=called)
+            for key, called in zip(self._reserved, ("empty_key", "deleted_key"), strict=True)
+        )
+        return apply_op("MutableDenseHashTableV2", name, empty_key=empty, deleted_key=deleted,
+                        use_node_name_sharing=checkpoint, value_dtype=self._value_dtype,
+                        value_shape=self._default_value.shape, **self._buckets)  # fmt: skip
+
+    def lookup(self, keys: Any, name: str | None = None) -> Any:
+        """The values of `keys`. InvalidArgumentError in the step for a reserved key."""
+        with name_scope(name, f"{self.name}_lookup_table_find", [self._resource_handle, keys]):
+            keys = convert_to_tensor(keys, dtype=self._key_dtype, name="keys")
+            with colocate_with(self._resource_handle):
+                return self._find(keys, self._default_value)
+
+    insert_or_assign = MutableHashTable.insert
+    erase = MutableHashTable.remove
+
+
+class _TableSaveable(SaveableObject):
+    """A mutable table in a checkpoint: its keys and its values."""
+
+    def __init__(self, table: MutableHashTable, name: str) -> None:
+        keys, values = table.export()
+        super().__init__(table, [SaveSpec(keys, "", f"{name}-keys"), SaveSpec(values, "", f"{name}-values")], name)
+
+    def restore(self, restored_tensors: Any, restored_shapes: Any) -> Any:
+        with name_scope(f"{self.name}_table_restore"), colocate_with(self.op.resource_handle):
+            return apply_op("LookupTableImportV2", table_handle=self.op.resource_handle, keys=restored_tensors[0],
+                            values=restored_tensors[1])  # fmt: skip

@@ -1,0 +1,4 @@
+"""Optimizer steps and checkpoints as ops.
+
+Pages: `rules`, `save_restore`, `saveable`, `updates`.
+"""

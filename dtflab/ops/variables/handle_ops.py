@@ -1,0 +1,328 @@
+"""Resource variables: handles, and the ops that read and write what a handle names.
+
+Stands for `resource_variable_ops.cc` in `core/ops` and `core/kernels`, and the gradients of
+`python/ops/resource_variable_ops.py`. Left out: handles without a name, variables of variant dtype.
+
+Rule: a handle is a name, not a value; it may travel anywhere, but only kernels on the handle's own device
+look it up. The variable (a Cell) begins to exist with its first assignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dtflab.base import errors
+from dtflab.graph.dtypes import DType
+from dtflab.graph.op_registry import Op, elements, no_gradient, op
+from dtflab.graph.operation import Tensor
+from dtflab.graph.static_value import declared
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
+from dtflab.ops.costs import free, overwritten, updated
+from dtflab.ops.messages import dtype_text, invalid, shape_text
+from dtflab.ops.variables.cell import RUN_INITIALIZER, Cell
+from dtflab.ops.variables.state import counter
+
+DEFAULT_CONTAINER = "localhost"
+VARIABLE_TYPE = "tensorflow::Var"
+kinds: dict[str, type] = {VARIABLE_TYPE: Cell}  # which class a handle's type is, of those that can be destroyed
+
+
+class ResourceHandle(NamedTuple):
+    """The value of a tensor of dtype `resource`: where the resource lives and what it is called."""
+
+    device: str
+    container: str
+    name: str
+    type_name: str
+
+
+def find(ctx: Any, handle: ResourceHandle) -> Cell:
+    """The variable that `handle` names; NotFoundError if it has not been assigned yet."""
+    if handle.device != ctx.device:
+        raise invalid(
+            f"Trying to access resource {handle.name} located in device {handle.device} from device {ctx.device}"
+        )
+    try:
+        return ctx.resources.lookup(handle.container, handle.name, Cell)
+    except errors.NotFoundError as error:
+        raise errors.NotFoundError.of(
+            f"{error.message} (Could not find resource: {handle.container}/{handle.name})"
+        ) from None
+
+
+def _declared_shape(handle: Tensor, dtype: DType) -> TensorShape:
+    known = declared(handle)
+    if known is None:
+        return TensorShape(None)
+    if known[1] != dtype:
+        raise ValueError("Trying to read variable with wrong dtype. " + _expected(known[1], dtype))
+    return known[0]
+
+
+def _expected(expected: DType, got: DType) -> str:
+    return f"Expected {dtype_text(expected)} got {dtype_text(got)}"
+
+
+# -- handles ------------------------------------------------------------------------------------------
+
+
+def _handle_maker(container: bytes, name: bytes) -> Callable[[Any], ResourceHandle]:
+    where, who = container.decode() or DEFAULT_CONTAINER, name.decode()
+    return lambda ctx: ResourceHandle(ctx.device, where, who, VARIABLE_TYPE)
+
+
+@op("""VarHandleOp() -> (resource: resource)
+       container: string = ''
+       shared_name: string = ''
+       debug_name: string = ''
+       dtype: type
+       shape: shape
+       allowed_devices: list(string) = []""")
+class VarHandleOp(Op):
+    stateful = True
+    needs_ctx = True
+    infer = shapes.scalar
+    flops = bytes = free
+
+    def bind(node, xp):
+        return _handle_maker(node["container"], node["shared_name"])
+
+
+@op("""_VarHandlesOp() -> (resources: N * resource)
+       containers: list(string)
+       shared_names: list(string)
+       N: int >= 0
+       dtypes: list(type)
+       shapes: list(shape)""")
+class VarHandlesOp(Op):
+    """Several handles at once: what TensorFlow's grappler makes of them."""
+
+    stateful = True
+    needs_ctx = True
+    infer = shapes.scalar
+    flops = bytes = free
+
+    def bind(node, xp):
+        makers = [_handle_maker(c, n) for c, n in zip(node["containers"], node["shared_names"])]
+        return lambda ctx: [make(ctx) for make in makers]
+
+
+@op("VarIsInitializedOp(resource: resource) -> (is_initialized: bool)")
+class VarIsInitializedOp(Op):
+    stateful = True
+    needs_ctx = True
+    grad = no_gradient
+    infer = shapes.scalar
+    flops = bytes = free
+
+    def bind(node, xp):
+        def is_initialized(ctx, handle):
+            try:
+                return np.bool_(find(ctx, handle).initialized)
+            except errors.NotFoundError:
+                return np.False_
+
+        return is_initialized
+
+
+@op("""DestroyResourceOp(resource: resource) -> ()
+       ignore_lookup_error: bool = true""")
+class DestroyResourceOp(Op):
+    stateful = True
+    needs_ctx = True
+    infer = shapes.none
+    flops = bytes = free
+
+    def bind(node, xp):
+        def destroy(ctx, handle):
+            try:
+                ctx.resources.delete(handle.container, handle.name, kinds.get(handle.type_name, Cell))
+            except errors.NotFoundError:
+                if not node["ignore_lookup_error"]:
+                    raise
+
+        return destroy
+
+
+@op("DisableCopyOnRead(resource: resource) -> ()")
+class DisableCopyOnRead(Op):
+    """Says that reads need not copy; here they never do."""
+
+    stateful = True
+    infer = shapes.none
+    flops = bytes = free
+
+    def bind(node, xp):
+        return lambda handle: None
+
+
+# -- reading ------------------------------------------------------------------------------------------
+
+
+def _reader(dtype: DType) -> Callable[[Any, ResourceHandle], Any]:
+    def read(ctx: Any, handle: ResourceHandle) -> Any:
+        try:
+            cell = find(ctx, handle)
+            value = cell.read()
+        except (errors.NotFoundError, errors.FailedPreconditionError) as error:
+            status = error.message.removesuffix(f". {RUN_INITIALIZER}")
+            raise errors.FailedPreconditionError.of(
+                f"Could not find variable {handle.name}. This could mean that the variable has been deleted. "
+                "In TF1, it can also mean the variable is uninitialized. Debug info: "
+                f"container={handle.container}, status error message={status}. {RUN_INITIALIZER}",
+            ) from None
+        if cell.dtype is not dtype:
+            raise invalid("Trying to read variable with wrong dtype. " + _expected(dtype, cell.dtype))
+        return value
+
+    return read
+
+
+@op("""ReadVariableOp(resource: resource) -> (value: dtype)
+       dtype: type""")
+class ReadVariableOp(Op):
+    stateful = True
+    needs_ctx = True
+    flops = bytes = free
+
+    def infer(operation):
+        return [_declared_shape(operation.inputs[0], operation.get_attr("dtype"))]
+
+    def bind(node, xp):
+        return _reader(node["dtype"])
+
+    def grad(operation, dy):
+        return [dy]
+
+
+@op("""_ReadVariablesOp(resources: N * resource) -> (values: dtypes)
+       N: int >= 0
+       dtypes: list(type) >= 1""")
+class ReadVariablesOp(Op):
+    """Several reads at once: what TensorFlow's grappler makes of them."""
+
+    stateful = True
+    needs_ctx = True
+    flops = bytes = free
+
+    def infer(operation):
+        dtypes = operation.get_attr("dtypes")
+        return [_declared_shape(h, d) for h, d in zip(operation.inputs, dtypes)]
+
+    def bind(node, xp):
+        readers = [_reader(dtype) for dtype in node["dtypes"]]
+        return lambda ctx, *handles: [read(ctx, h) for read, h in zip(readers, handles)]
+
+
+@op("""VariableShape(input: resource) -> (output: out_type)
+       out_type: {int32, int64} = int32""")
+class VariableShape(Op):
+    stateful = True
+    needs_ctx = True
+    grad = no_gradient
+    flops = bytes = free
+
+    def infer(operation):
+        known = declared(operation.inputs[0])
+        return [TensorShape([known[0].ndims if known else None])]
+
+    def bind(node, xp):
+        kind = node["out_type"].as_numpy_dtype
+        return lambda ctx, handle: np.array(find(ctx, handle).read().shape, kind)
+
+
+# -- writing ------------------------------------------------------------------------------------------
+
+
+def _assign_shape(operation: Any) -> list[TensorShape]:
+    dtype = operation.inputs[1].dtype.base_dtype
+    _declared_shape(operation.inputs[0], dtype).merge_with(operation.inputs[1].shape)
+    return []
+
+
+@op("""AssignVariableOp(resource: resource, value: dtype) -> ()
+       dtype: type
+       validate_shape: bool = false""")
+class AssignVariableOp(Op):
+    stateful = True
+    needs_ctx = True
+    infer = _assign_shape
+    flops = free
+    bytes = overwritten
+
+    def bind(node, xp):
+        dtype, validate = node["dtype"], node["validate_shape"]
+
+        def assign(ctx, handle, value):
+            cell = ctx.resources.lookup_or_create(
+                handle.container, handle.name, Cell, lambda: Cell(handle.name, dtype, value.shape)
+            )
+            if cell.dtype is not dtype:
+                raise invalid("Trying to assign variable with wrong dtype. " + _expected(cell.dtype, dtype))
+            old = cell.value
+            if validate and old is not None and old.shape != value.shape:
+                raise invalid(
+                    "Trying to assign to variable with tensor with wrong shape. "
+                    f"Expected {shape_text(old.shape)} got {shape_text(value.shape)}"
+                )
+            cell.assign(value)
+
+        return assign
+
+
+class _AssignUpdate(Op):
+    stateful = True
+    needs_ctx = True
+    infer = staticmethod(_assign_shape)
+    bytes = staticmethod(updated)
+    ufunc = ""
+
+    @classmethod
+    def bind(cls, node: Any, xp: Any) -> Callable[[Any, ResourceHandle, Any], None]:
+        ufunc = getattr(xp, cls.ufunc)
+
+        def update(ctx: Any, handle: ResourceHandle, value: Any) -> None:
+            def compute(old: Any, out: Any) -> Any:
+                if old.shape != value.shape:
+                    raise invalid(
+                        f"Cannot update variable with shape {shape_text(old.shape)} using a Tensor "
+                        f"with shape {shape_text(value.shape)}, shapes must be equal."
+                    )
+                return ufunc(old, value, out=out) if out is not None else ufunc(old, value)
+
+            find(ctx, handle).update(compute)
+
+        return update
+
+    @staticmethod
+    def flops(node: Any, ins: Any, outs: Any) -> int:
+        return elements(ins[1])
+
+
+@op("""AssignAddVariableOp(resource: resource, value: dtype) -> ()
+       dtype: type""")
+class AssignAddVariableOp(_AssignUpdate):
+    ufunc = "add"
+
+
+@op("""AssignSubVariableOp(resource: resource, value: dtype) -> ()
+       dtype: type""")
+class AssignSubVariableOp(_AssignUpdate):
+    ufunc = "subtract"
+
+
+@op("""ResourceCountUpTo(resource: resource) -> (output: T)
+       limit: int
+       T: {int32, int64}""")
+class ResourceCountUpTo(Op):
+    stateful = True
+    needs_ctx = True
+    infer = shapes.scalar
+
+    def bind(node, xp):
+        count = counter(node["limit"])
+        return lambda ctx, handle: count(find(ctx, handle))

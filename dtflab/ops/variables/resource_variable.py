@@ -1,0 +1,372 @@
+"""Resource variables: the kind that TF2 has, made of a handle and ops that read or write what it names.
+
+Stands for `python/ops/resource_variable_ops.py`. Left out: eager mode, composite tensors, XLA sharding,
+copy-on-read.
+
+Rule: node for node TensorFlow's. Every use as a tensor is a read of its own, in the scope and under the
+control dependencies of the user; an assignment gives an _UnreadVariable, read only when somebody looks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import convert_to_tensor, register_tensor_conversion_function
+from dtflab.graph.dtypes import DType
+from dtflab.graph.indexed_slices import IndexedSlices
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.scopes import (
+    colocate_with,
+    control_dependencies,
+    device,
+    get_default_graph,
+    graph_of,
+    name_scope,
+    prepend_scope,
+    strip_scope,
+)
+from dtflab.graph.tensor_shape import TensorShape, as_shape
+from dtflab.ops.variables import initialized, scatter_nd, state
+from dtflab.ops.variables.variable import (
+    KINDS,
+    Variable,
+    beside,
+    inside_control_flow,
+)
+
+
+class ResourceVariable(Variable):
+    """A variable behind a handle."""
+
+    _handle: Tensor
+    _graph_element: Tensor
+    _cached_value: Tensor | None = None
+    _validate_shape = True
+    _NO_VALUE = (
+        "The `initial_value` arg to `tf.Variable` must be specified except when you are not providing a "
+        "`variable_def`. You provided neither."
+    )
+
+    def _create(self, initial_value: Any, validate_shape: bool, name: Any, dtype: Any, shape: Any) -> None:
+        from_function = callable(initial_value)
+        self._validate_shape = validate_shape
+        with name_scope(name, "Variable", [] if from_function else [initial_value]) as scope:
+            self._handle_name = scope[:-1]
+            with beside(self._handle_name):
+                with name_scope("Initializer"), device(None):
+                    value = initial_value() if from_function else initial_value
+                    initial = convert_to_tensor(value, dtype, name="initial_value")
+                self._make_handle(initial, scope, shape)
+            if initial.op._control_flow_context is not None:
+                raise inside_control_flow(scope)
+            self._make_accessors(scope, initial)
+
+    def _make_handle(self, initial: Tensor, scope: str, shape: Any) -> None:
+        if shape is not None and not initial.shape.is_compatible_with(shape):
+            raise ValueError(
+                f"In this `tf.Variable` creation, the initial value's shape ({initial.shape}) is not "
+                f"compatible with the explicitly supplied `shape` argument ({shape})."
+            )
+        self._initial_value = initial
+        self._dtype = initial.dtype.base_dtype
+        self._shape = initial.shape if shape is None else as_shape(shape)
+        self._handle = apply_op(
+            "VarHandleOp",
+            scope,
+            shape=self._shape,
+            dtype=self._dtype,
+            shared_name=self._handle_name,
+            debug_name=scope,
+            container=get_default_graph()._container,
+        )
+
+    def _make_accessors(self, scope: str, initial: Tensor) -> None:
+        handle = self._handle
+        with name_scope("IsInitialized"):
+            apply_op("VarIsInitializedOp", None, resource=handle)
+        with (
+            name_scope("Assign") as assign,
+            colocate_with(None, ignore_existing=True),
+            device(handle.device),
+        ):
+            value = initialized.guarded(scope, initial)
+            self._initializer_op = apply_op("AssignVariableOp", assign, resource=handle, value=value)
+        with name_scope("Read"):
+            with device(handle.device):
+                self._graph_element = self._read()
+            if self._caching_device is not None:
+                with colocate_with(None, ignore_existing=True), device(self._caching_device):
+                    self._cached_value = apply_op("Identity", None, input=self._graph_element)
+
+    def _init_from_proto(self, variable_def: Any, import_scope: str | None) -> None:
+        if not variable_def.is_resource:
+            raise ValueError(
+                "Trying to restore a TF 1.x Reference Variable as a TF 2.x ResourceVariable. "
+                f"Got variable_def={variable_def}"
+            )
+
+        def find(name: str) -> Any:
+            return get_default_graph().as_graph_element(prepend_scope(name, import_scope))
+
+        self._handle = find(variable_def.variable_name)
+        self._handle_name = self._handle.op.name
+        self._shape = self._handle.op.attrs["shape"]
+        self._dtype = self._handle.op.get_attr("dtype")
+        self._initializer_op = find(variable_def.initializer_name)
+        given = variable_def.initial_value_name
+        self._initial_value = find(given) if given else None
+        snapshot = find(variable_def.snapshot_name or f"{variable_def.variable_name[:-2]}/Read/ReadVariableOp:0")
+        self._cached_value = None if snapshot.op.type == "ReadVariableOp" else snapshot
+        while snapshot.op.type != "ReadVariableOp":
+            snapshot = snapshot.op.inputs[0]
+        self._graph_element = snapshot
+
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        from dtflab.protos.variable_pb2 import VariableDef
+
+        if export_scope is not None and not self.handle.name.startswith(export_scope):
+            return None
+        initial, snapshot = self._initial_value, self._cached_value
+        snapshot = self._graph_element if snapshot is None else snapshot
+        return VariableDef(
+            variable_name=strip_scope(self.handle.name, export_scope),
+            initial_value_name="" if initial is None else strip_scope(initial.name, export_scope),
+            initializer_name=strip_scope(self.initializer.name, export_scope),
+            snapshot_name=strip_scope(snapshot.name, export_scope),
+            is_resource=True,
+            trainable=self.trainable,
+            synchronization=self.synchronization.value,  # type: ignore[arg-type]
+            aggregation=self.aggregation.value,  # type: ignore[arg-type]
+            save_slice_info_def=self._slice_proto(export_scope),
+        )
+
+    def _as_graph_element(self) -> Tensor:
+        return self._graph_element
+
+    @property
+    def handle(self) -> Tensor:
+        """The tensor that names the variable."""
+        return self._handle
+
+    @property
+    def create(self) -> Operation:
+        """Same as `.initializer`."""
+        return self._initializer_op
+
+    @property
+    def name(self) -> str:
+        return f"{self._handle_name}:0"
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    @property
+    def op(self) -> Operation:
+        return self._handle.op
+
+    @property
+    def shape(self) -> TensorShape:
+        return self._shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Merge what the program knows into the static shape."""
+        self._shape = self._shape.merge_with(shape)
+
+    # -- reading
+
+    def _read(self) -> Tensor:
+        return apply_op("ReadVariableOp", None, resource=self._handle, dtype=self._dtype)
+
+    def _read_variable_op(self) -> Tensor:
+        if self._caching_device is None:
+            return self._read()
+        with colocate_with(None, ignore_existing=True), device(self._caching_device):
+            return self._read()
+
+    def value(self) -> Tensor:
+        """The value, read by a new operation, or the one cached on the caching device."""
+        if self._cached_value is not None:
+            return self._cached_value
+        with colocate_with(None, ignore_existing=True):
+            return self._read_variable_op()
+
+    def read_value(self) -> Tensor:
+        """The value, read here and now and handed to the device of the current scope."""
+        with name_scope("Read"):
+            value = self._read_variable_op()
+        return apply_op("Identity", None, input=value)
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
+        """Rows of the value."""
+        with name_scope("Gather" if name is None else name) as scope:
+            return apply_op("ResourceGather", scope, resource=self._handle, indices=indices, dtype=self._dtype)
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
+        """Slices of the value at positions."""
+        with name_scope("GatherNd" if name is None else name) as scope:
+            value = apply_op("ResourceGatherNd", scope, resource=self._handle, indices=indices, dtype=self._dtype)
+        return apply_op("Identity", None, input=value)
+
+    def is_initialized(self, name: str | None = None) -> Tensor:
+        """A bool scalar: whether the variable has a value."""
+        return apply_op("VarIsInitializedOp", name, resource=self._handle)
+
+    def __deepcopy__(self, memo: Any) -> ResourceVariable:
+        raise NotImplementedError("__deepcopy__() is only available when eager execution is enabled.")
+
+    # -- writing
+
+    def _in_order(self) -> Any:
+        """The scope for a write: after the one that this variable is the result of."""
+        return contextlib.nullcontext()
+
+    def _lazy_read(self, operation: Operation) -> _UnreadVariable:
+        return _UnreadVariable(self, operation)
+
+    def assign(self, value: Any, use_locking: bool | None = None, name: Any = None, read_value: bool = True) -> Any:
+        """Replace the value; the result holds the new one."""
+        with graph_of([self._handle]).as_default(), self._in_order():
+            tensor = convert_to_tensor(value, self._dtype)
+            if not self._shape.is_compatible_with(tensor.shape):
+                raise ValueError(
+                    f"Cannot assign value to variable ' {self.name}': Shape mismatch."
+                    f"The variable shape {self._shape}, and the assigned value shape {tensor.shape} are "
+                    "incompatible."
+                )
+            validate = self._validate_shape and self._shape.is_fully_defined()
+            done = apply_op("AssignVariableOp", name, resource=self._handle, value=tensor, validate_shape=validate)
+            return self._lazy_read(done) if read_value else done
+
+    def _strided_slice_assign(self, value: Any, name: str | None, where: dict[str, Any]) -> Any:
+        with self._in_order():
+            value = convert_to_tensor(value, self._dtype)
+            return self._lazy_read(apply_op("ResourceStridedSliceAssign", name, ref=self._handle, value=value, **where))
+
+    def _update(self, op_type: str, delta: Any, name: Any, read_value: bool) -> Any:
+        with graph_of([self._handle]).as_default(), self._in_order():
+            tensor = convert_to_tensor(delta, self._dtype)
+            done = apply_op(op_type, name, resource=self._handle, value=tensor)
+        return self._lazy_read(done) if read_value else done
+
+    def assign_add(self, delta: Any, use_locking: bool | None = None, name: Any = None, read_value: bool = True) -> Any:
+        """Add to the value; the result holds the sum."""
+        return self._update("AssignAddVariableOp", delta, name, read_value)
+
+    def assign_sub(self, delta: Any, use_locking: bool | None = None, name: Any = None, read_value: bool = True) -> Any:
+        """Subtract from the value; the result holds the difference."""
+        return self._update("AssignSubVariableOp", delta, name, read_value)
+
+
+class _UnreadVariable(ResourceVariable):
+    """What an assignment gives: the variable after it, read when somebody looks."""
+
+    def __init__(self, variable: ResourceVariable, operation: Operation) -> None:
+        self.__dict__.update(variable.__dict__)
+        self._cached_value = None
+        self._caching_device = None
+        self._parent_op = operation
+        self._graph_element = self._read()
+
+    @property
+    def name(self) -> str:
+        return self._parent_op.name
+
+    @property
+    def op(self) -> Operation:
+        return self._parent_op
+
+    @property
+    def device(self) -> str:
+        return self._handle.device
+
+    def _read(self) -> Tensor:
+        with control_dependencies([self._parent_op]):
+            return super()._read()
+
+    def value(self) -> Tensor:
+        return self._read()
+
+    def read_value(self) -> Tensor:
+        return self._read()
+
+    def _in_order(self) -> Any:
+        return control_dependencies([self._parent_op])
+
+
+KINDS[True] = ResourceVariable
+
+
+# -- methods that are alike ---------------------------------------------------------------------------
+
+
+def _scatter(function: Any) -> Any:
+    def method(self: ResourceVariable, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
+        if not isinstance(sparse_delta, IndexedSlices):
+            raise TypeError(f"Argument `sparse_delta` must be a `tf.IndexedSlices`. Received arg: {sparse_delta}")
+        with self._in_order():
+            return function(self, sparse_delta.indices, sparse_delta.values, name=name)
+
+    method.__name__ = function.__name__
+    method.__doc__ = f"As `tf.{function.__name__}`, for IndexedSlices."
+    return method
+
+
+for _function in (*state.SCATTERS, scatter_nd.batch_scatter_update):
+    setattr(ResourceVariable, _function.__name__, _scatter(_function))
+
+
+def _scatter_nd(function: Any) -> Any:
+    def method(self: ResourceVariable, indices: Any, updates: Any, name: Any = None) -> Any:
+        with self._in_order():
+            return function(self, indices, updates, name=name)
+
+    method.__name__ = function.__name__
+    method.__doc__ = f"As `tf.{function.__name__}`."
+    return method
+
+
+for _function in scatter_nd.SCATTERS:
+    setattr(ResourceVariable, _function.__name__, _scatter_nd(_function))
+
+
+def _refused(symbol: str, use: str, otherwise: str) -> Any:
+    def method(self: ResourceVariable, other: Any) -> Any:
+        raise RuntimeError(
+            f"`variable {symbol}= value` with `tf.Variable`s is not supported. Use `{use}` to modify the "
+            f"variable, or `out = variable {otherwise} value` if you need to get a new output Tensor."
+        )
+
+    return method
+
+
+for _name, _symbol, _use in (
+    ("add", "+", "variable.assign_add(value)"), ("sub", "-", "variable.assign_sub(value)"),
+    ("mul", "*", "var.assign(var * value)"), ("truediv", "/", "var.assign(var / value)"),
+    ("pow", "**", "var.assign(var ** value)"),
+):  # fmt: skip
+    setattr(ResourceVariable, f"__i{_name}__", _refused(_symbol, _use, _symbol))
+
+
+def _convert(
+    variable: ResourceVariable, dtype: DType | None = None, name: str | None = None, as_ref: bool = False
+) -> Tensor:
+    if dtype is not None and not dtype.is_compatible_with(variable.dtype):
+        raise ValueError(
+            f"Incompatible type conversion requested to type {dtype.name} for `tf.Variable of type "
+            f"{variable.dtype.name}. (Variable: {variable})"
+        )
+    if dtype is dtypes.resource:
+        return variable.handle
+    return variable.read_value().op.inputs[0] if as_ref else variable.value()
+
+
+register_tensor_conversion_function(ResourceVariable, _convert)
+
+
+def is_resource_variable(var: Any) -> bool:
+    """True for variables behind a handle."""
+    return isinstance(var, ResourceVariable)

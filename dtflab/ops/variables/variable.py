@@ -1,0 +1,403 @@
+"""Variable: what both kinds of variables have in common, and the choice between them.
+
+Stands for `python/ops/variables.py` and `variable_v1.py`. Left out: distribution strategies (`synchronization` and
+`aggregation` are kept and do nothing), checkpoint tracking.
+
+Rule: `Variable(...)` makes a reference variable (ref_variable.py) unless `use_resource=True` or
+`enable_resource_variables()` asks for a resource variable (resource_variable.py). A variable used as a tensor
+is its value; its operators are those of Tensor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from dtflab.base import nest
+from dtflab.graph import dtypes
+from dtflab.graph.graph import Graph
+from dtflab.graph.graph_keys import GraphKeys
+from dtflab.graph.operation import Operation, Reference, Tensor
+from dtflab.graph.scopes import DefaultStack, control_dependencies, get_default_graph, get_default_session
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.variables.variable_slices import SaveSliceInfo
+
+
+class VariableSynchronization(enum.Enum):
+    """When the copies of a distributed variable are brought together. Accepted, of no effect here."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+class VariableAggregation(enum.Enum):
+    """How updates to the copies of a distributed variable are combined. Accepted, of no effect here."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+    ONLY_FIRST_TOWER = 3  # noqa: PIE796 - its name in TF1
+
+
+_resource_variables = [False]
+KINDS: dict[bool, type[Variable]] = {}  # use_resource → class, entered by the two modules
+
+
+def enable_resource_variables() -> None:
+    """Make resource variables where nothing else is asked for."""
+    _resource_variables[0] = True
+
+
+def disable_resource_variables() -> None:
+    """Make reference variables where nothing else is asked for: the default."""
+    _resource_variables[0] = False
+
+
+def resource_variables_enabled() -> bool:
+    """Which kind `Variable(...)` makes."""
+    return _resource_variables[0]
+
+
+def checked_policies(
+    synchronization: Any, aggregation: Any, trainable: bool | None, name: str | None
+) -> tuple[VariableSynchronization, VariableAggregation, bool]:
+    """The three with their defaults; ValueError for a mode that does not exist."""
+    try:
+        aggregation = VariableAggregation(aggregation or 0)
+    except ValueError:
+        raise ValueError(f"Invalid variable aggregation mode: {aggregation} for variable: {name}") from None
+    try:
+        synchronization = VariableSynchronization(synchronization or 0)
+    except ValueError:
+        raise ValueError(f"Invalid variable synchronization mode: {synchronization} for variable: {name}") from None
+    if trainable is None:
+        trainable = synchronization is not VariableSynchronization.ON_READ
+    return synchronization, aggregation, trainable
+
+
+Creator = Callable[..., Any]
+_creators: DefaultStack[tuple[Graph, Creator]] = DefaultStack()
+
+
+@contextlib.contextmanager
+def variable_creator_scope(variable_creator: Creator) -> Iterator[None]:
+    """`variable_creator(next_creator, **arguments)` makes the variables of this graph inside, or has them made."""
+    entry = get_default_graph(), variable_creator
+    _creators.stack.append(entry)
+    try:
+        yield
+    finally:
+        if _creators.stack[-1] is not entry:
+            raise RuntimeError("Exiting variable_creator_scope without proper nesting.")
+        _creators.stack.pop()
+
+
+class _VariableType(type):
+    """`Variable(...)` asks the creators of the graph, the innermost first, and then chooses the kind."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is not Variable:
+            return super().__call__(*args, **kwargs)
+        given = Variable.__signature__.bind(*args, **kwargs)
+        given.apply_defaults()
+        make: Callable[..., Any] = _make
+        for graph, creator in _creators.stack:
+            if graph is get_default_graph():
+                make = functools.partial(creator, make)
+        return make(**given.arguments)
+
+
+def _make(**arguments: Any) -> Any:
+    from dtflab.ops.variables.variable_scope import get_variable_scope
+
+    use_resource, variable_def = arguments.get("use_resource"), arguments.get("variable_def")
+    if variable_def is not None:
+        use_resource = variable_def.is_resource
+    for default in (get_variable_scope().use_resource, resource_variables_enabled()):
+        use_resource = default if use_resource is None else use_resource
+    return KINDS[bool(use_resource)](**arguments)
+
+
+class Variable(metaclass=_VariableType):
+    """State that outlives the steps of a session: a tensor that operations can change.
+
+    >>> w = tf.Variable(tf.zeros([784, 10]), name="weights")
+    >>> init = tf.global_variables_initializer()
+
+    A variable has no value until its initializer has run, in a session of the cluster that holds it.
+    """
+
+    SaveSliceInfo = SaveSliceInfo
+    __signature__: inspect.Signature
+    __array_priority__ = 100  # numpy hands mixed arithmetic to us
+
+    _NO_VALUE = "initial_value must be specified."
+    _initial_value: Tensor | None
+    _initializer_op: Operation
+    _trainable: bool
+    _save_slice_info: Any = None
+    _caching_device: Any = None
+    _constraint: Callable[[Tensor], Tensor] | None = None
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        collections: Sequence[str] | None = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        expected_shape: Any = None,
+        import_scope: str | None = None,
+        constraint: Callable[[Tensor], Tensor] | None = None,
+        use_resource: bool | None = None,
+        synchronization: Any = VariableSynchronization.AUTO,
+        aggregation: Any = VariableAggregation.NONE,
+        shape: Any = None,
+    ) -> None:
+        if variable_def is not None:
+            if initial_value is not None:
+                raise ValueError("variable_def and initial_value are mutually exclusive.")
+            self._synchronization, self._aggregation, self._trainable = checked_policies(
+                variable_def.synchronization, variable_def.aggregation, variable_def.trainable, None
+            )
+            self._init_from_proto(variable_def, import_scope)
+            if variable_def.HasField("save_slice_info_def"):
+                self._save_slice_info = SaveSliceInfo(
+                    None, None, None, None, variable_def.save_slice_info_def, import_scope
+                )
+            return
+        if initial_value is None:
+            raise ValueError(self._NO_VALUE)
+        if constraint is not None and not callable(constraint):
+            raise ValueError("The `constraint` argument must be a callable.")
+        self._synchronization, self._aggregation, self._trainable = checked_policies(
+            synchronization, aggregation, trainable, name
+        )
+        self._constraint = constraint
+        self._caching_device = caching_device
+        keys = self._collections(collections)
+        dtype = dtypes.as_dtype(dtype).base_dtype if dtype is not None else None
+        with init_scope():
+            self._create(initial_value, validate_shape, name, dtype, shape)
+            get_default_graph().add_to_collections(keys, self)
+
+    def _collections(self, given: Sequence[str] | None) -> Sequence[str]:
+        keys = [GraphKeys.GLOBAL_VARIABLES] if given is None else given
+        if not isinstance(keys, list | tuple | set):
+            raise ValueError(
+                "collections argument to Variable constructor must be a list, tuple, or set. "
+                f"Got {keys} of type {type(keys)}"
+            )
+        if self._trainable and GraphKeys.TRAINABLE_VARIABLES not in keys:
+            keys = [*keys, GraphKeys.TRAINABLE_VARIABLES]
+        return list(keys)
+
+    # What the two kinds do differently.
+
+    def _create(self, initial_value: Any, validate_shape: bool, name: Any, dtype: Any, shape: Any) -> None:
+        raise NotImplementedError
+
+    def _init_from_proto(self, variable_def: Any, import_scope: str | None) -> None:
+        raise NotImplementedError
+
+    def value(self) -> Tensor:
+        """The value, as a tensor that all users share."""
+        raise NotImplementedError
+
+    def read_value(self) -> Tensor:
+        """The value, read by a new operation here and now."""
+        raise NotImplementedError
+
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """The VariableDef of this variable, or None outside `export_scope`."""
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def dtype(self) -> dtypes.DType:
+        raise NotImplementedError
+
+    @property
+    def op(self) -> Operation:
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> TensorShape:
+        raise NotImplementedError
+
+    # What is the same for both.
+
+    @staticmethod
+    def from_proto(variable_def: Any, import_scope: str | None = None) -> Variable:
+        """The variable that a VariableDef describes; its operations must be in the default graph."""
+        return Variable(variable_def=variable_def, import_scope=import_scope)
+
+    def initialized_value(self) -> Tensor:
+        """The value if the variable has one, else its initial value: to initialize another variable from."""
+        from dtflab.ops.variables import initialized
+
+        return initialized.initialized_value(self)
+
+    def eval(self, session: Any = None) -> Any:
+        """Run a read of the value in `session` or the default session."""
+        return self._as_graph_element().eval(session=session)
+
+    def ref(self) -> Reference:
+        """A key of dicts and sets that stands for this very variable."""
+        return Reference(self)
+
+    experimental_ref = ref
+
+    def _as_graph_element(self) -> Tensor:
+        raise NotImplementedError
+
+    def count_up_to(self, limit: int) -> Tensor:
+        """The value before adding 1 to it; OutOfRangeError once `limit` is reached."""
+        from dtflab.ops.variables import state
+
+        return state.count_up_to(self, limit)
+
+    def load(self, value: Any, session: Any = None) -> None:
+        """Set the value from Python, without new operations in the graph."""
+        session = session or get_default_session()
+        if session is None:
+            raise ValueError("Either session argument should be provided or default session should be established")
+        session.run(self.initializer, {self.initializer.inputs[1]: value})
+
+    @property
+    def initializer(self) -> Operation:
+        """The operation that gives the variable its initial value."""
+        return self._initializer_op
+
+    @property
+    def initial_value(self) -> Tensor | None:
+        return self._initial_value
+
+    @property
+    def device(self) -> str:
+        return self.op.device
+
+    @property
+    def graph(self) -> Graph:
+        return self.op.graph
+
+    @property
+    def trainable(self) -> bool:
+        return self._trainable
+
+    @property
+    def synchronization(self) -> VariableSynchronization:
+        return self._synchronization
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        return self._aggregation
+
+    @property
+    def constraint(self) -> Callable[[Tensor], Tensor] | None:
+        """The projection that an optimizer applies after each update."""
+        return self._constraint
+
+    @property
+    def _shared_name(self) -> str:
+        return self.name.partition(":")[0]
+
+    def get_shape(self) -> TensorShape:
+        """Same as `.shape`."""
+        return self.shape
+
+    def _set_save_slice_info(self, info: Any) -> None:
+        self._save_slice_info = info
+
+    def _get_save_slice_info(self) -> Any:
+        return self._save_slice_info
+
+    def _slice_proto(self, export_scope: str | None) -> Any:
+        return None if self._save_slice_info is None else self._save_slice_info.to_proto(export_scope)
+
+    def __repr__(self) -> str:
+        return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError("'Variable' object is not iterable.")
+
+
+_init = inspect.signature(Variable.__init__)
+Variable.__signature__ = _init.replace(parameters=list(_init.parameters.values())[1:])
+
+
+# -- operators ----------------------------------------------------------------------------------------
+
+OPERATORS = (
+    "add radd sub rsub mul rmul div rdiv truediv rtruediv floordiv rfloordiv mod rmod pow rpow "
+    "matmul rmatmul lt le gt ge and rand or ror xor rxor invert neg abs getitem"
+).split()
+
+
+def _deferred(operator: str) -> Callable[..., Any]:
+    """Tensor's operator on the variable's value; looked up late, since the ops install it."""
+
+    def run(self: Variable, *args: Any) -> Any:
+        return getattr(Tensor, operator)(self.value(), *args)
+
+    run.__name__ = operator
+    return run
+
+
+for _name in OPERATORS:
+    setattr(Variable, f"__{_name}__", _deferred(f"__{_name}__"))
+
+
+def _getitem(self: Variable, key: Any) -> Tensor:
+    """A slice of the value, which also takes assignments."""
+    operator: Any = Tensor.__getitem__
+    return operator(self.value(), key, var=self)
+
+
+Variable.__getitem__ = _getitem
+
+
+def is_tensor(x: Any) -> bool:
+    """True for what stands for values in a graph: a Tensor, a Variable, a SparseTensor, IndexedSlices."""
+    return isinstance(x, Tensor | Variable) or nest.is_composite(x)
+
+
+# -- pieces of building -------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def init_scope() -> Iterator[None]:
+    """Operations made inside wait for nothing: they must also run in a step of their own."""
+    with get_default_graph()._lifted(), control_dependencies(None):
+        yield
+
+
+@contextlib.contextmanager
+def beside(name: str) -> Iterator[None]:
+    """Operations made inside share the device of an operation `name` that may not exist yet."""
+    graph = get_default_graph()
+    start = graph.version
+    yield
+    for operation in graph.get_operations()[start:]:
+        operation.attrs.setdefault("_class", [b"loc:@" + name.encode()])
+
+
+def inside_control_flow(scope: str) -> ValueError:
+    """The error for an initial value that only exists where a branch is taken."""
+    return ValueError(
+        f"Initializer for variable {scope} is from inside a control-flow construct, such as a loop or "
+        "conditional. When creating a variable inside a loop or conditional, use a lambda as the initializer."
+    )

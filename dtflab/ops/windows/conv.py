@@ -1,0 +1,358 @@
+"""Convolutions over two and three dimensions, and their gradients.
+
+Stands for `core/kernels/conv_ops*.cc`, `conv_grad_*_ops*.cc` and their parts of `common_shape_fns.cc` and `nn_grad.py`;
+the kernels are in `conv_kernels.py`, the functions of `tf.nn` in `convolutions.py`. Left out: strides over images or
+channels, as in TensorFlow.
+
+Rule: channels are the last dimension inside. Other formats are transposed, and run on every device, though TensorFlow's
+CPU kernels refuse some of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dtflab.base import errors
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.static_value import folded_shape
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.arrays import identity as array
+from dtflab.ops.linalg.matmul import Shard, alone
+from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.windows import windows
+from dtflab.ops.windows.conv_kernels import convolve, convolve_back, correlate
+from dtflab.ops.windows.windows import Axis
+
+# -- around the kernels ---------------------------------------------------------------------------------------
+
+
+def channels_last(xp: Any, node: Any, x: Any) -> Any:
+    """`x` as the kernels want it; the short floats as float32."""
+    x = x.astype(np.float32) if x.dtype.itemsize == 2 else x
+    return xp.moveaxis(x, 1, -1) if windows.is_channels_first(node) else x
+
+
+def as_asked(xp: Any, node: Any, y: Any) -> Any:
+    """A result with channels last in the format and the type of `node`."""
+    y = xp.ascontiguousarray(xp.moveaxis(y, -1, 1)) if windows.is_channels_first(node) else y
+    return y.astype(node["T"].as_numpy_dtype, copy=False)
+
+
+def wide(w: Any) -> Any:
+    """Filters, the short floats as float32."""
+    return w.astype(np.float32) if w.dtype.itemsize == 2 else w
+
+
+def axes_of(node: Any, sizes: Sequence[int], window: Sequence[int]) -> list[Axis]:
+    """How the filter of `node` moves; InvalidArgumentError or UnimplementedError if it can't."""
+    windows.check_not_over_batch_and_depth(node)
+    paddings = windows.pairs(node.attrs.get("explicit_paddings") or [], len(sizes) + 2)
+    ways = (windows.spatial(node, values) for values in (node["strides"], node["dilations"], paddings))
+    return [
+        windows.axis(size, k, stride, dilation, node["padding"], explicit)
+        for size, k, stride, dilation, explicit in zip(sizes, window, *ways)
+    ]
+
+
+def check_ranks(node: Any, x: Any, w: Any) -> None:
+    """InvalidArgumentError unless there is a dimension for each stride."""
+    ndims = len(node["strides"])
+    for name, value in (("input", x), ("filter", w)):
+        if len(value.shape) != ndims:
+            raise invalid(f"{name} must be {ndims}-dimensional: {shape_text(value)}")
+
+
+def groups_of(depth: int, per_filter: int, filters: int) -> int:
+    """How many groups of channels are convolved beside each other: one, mostly."""
+    if not per_filter or depth % per_filter:
+        raise invalid(f"input depth must be evenly divisible by filter depth: {depth} vs {per_filter}")
+    groups = depth // per_filter
+    if groups and filters % groups:
+        raise invalid(f"output depth must be evenly divisible by number of groups: {filters} vs {groups}")
+    return max(groups, 1)
+
+
+def by_groups(xp: Any, kernel: Callable[..., Any], groups: int, *arrays: Any) -> Any:
+    """`kernel` over each group of channels, the last dimension of each array."""
+    if groups == 1:
+        return kernel(*arrays)
+    parts = [xp.split(a, groups, axis=-1) for a in arrays]
+    return xp.concatenate([kernel(*some) for some in zip(*parts)], axis=-1)
+
+
+def check_gradient(dy: Any, batch: int, axes: Sequence[Axis], filters: int) -> None:
+    """InvalidArgumentError unless `dy` [batch, outs, filters] is what the convolution gave."""
+    wanted = (batch, *windows.outs(axes), filters)
+    if dy.shape != wanted:
+        raise invalid(
+            f"out_backprop must be of the shape of the convolution, {shape_text(wanted)}, got {shape_text(dy)}"
+        )
+
+
+def sizes_of(node: Any, sizes: Any, dy: Any, w: Any) -> tuple[int, ...]:
+    """`input_sizes` as a shape: all of it, or only height and width."""
+    dims = tuple(int(n) for n in sizes)
+    if len(dims) == dy.ndim - 2:
+        whole = (dy.shape[0], w.shape[-2], *dims) if windows.is_channels_first(node) else None
+        return whole or (dy.shape[0], *dims, w.shape[-2])
+    if len(dims) != dy.ndim:
+        raise invalid(f"input_sizes must hold {dy.ndim} or {dy.ndim - 2} values, not {len(dims)}")
+    return dims
+
+
+# -- the ops --------------------------------------------------------------------------------------------------
+
+
+def _bind_forward(node: Any, xp: Any, shard: Shard = alone) -> Callable[..., Any]:
+    def kernel(x: Any, w: Any) -> Any:
+        check_ranks(node, x, w)
+        x, w = channels_last(xp, node, x), wide(w)
+        axes = axes_of(node, x.shape[1:-1], w.shape[:-2])
+        groups = groups_of(x.shape[-1], *w.shape[-2:])
+        found = by_groups(xp, lambda x, w: convolve(xp, shard, x, w, axes), groups, x, w)
+        return as_asked(xp, node, found)
+
+    return kernel
+
+
+def _bind_input(node: Any, xp: Any, shard: Shard = alone) -> Callable[..., Any]:
+    def kernel(sizes: Any, w: Any, dy: Any) -> Any:
+        check_ranks(node, dy, w)
+        shape = sizes_of(node, sizes, dy, w)
+        dy, w = channels_last(xp, node, dy), wide(w)
+        axes = axes_of(node, windows.spatial(node, shape), w.shape[:-2])
+        depth = shape[1 if windows.is_channels_first(node) else -1]
+        check_gradient(dy, shape[0], axes, w.shape[-1])
+        groups = groups_of(depth, *w.shape[-2:])
+        found = by_groups(xp, lambda dy, w: convolve_back(xp, shard, dy, w, axes), groups, dy, w)
+        return as_asked(xp, node, found)
+
+    return kernel
+
+
+def _bind_filter(node: Any, xp: Any, shard: Shard = alone) -> Callable[..., Any]:
+    def kernel(x: Any, sizes: Any, dy: Any) -> Any:
+        shape = tuple(int(n) for n in sizes)
+        if len(shape) != len(node["strides"]):
+            raise invalid(f"filter_sizes must hold {len(node['strides'])} values, not {len(shape)}")
+        check_ranks(node, x, dy)
+        x, dy = channels_last(xp, node, x), channels_last(xp, node, dy)
+        axes = axes_of(node, x.shape[1:-1], shape[:-2])
+        check_gradient(dy, len(x), axes, shape[-1])
+        groups = groups_of(x.shape[-1], *shape[-2:])
+        found = by_groups(xp, lambda x, dy: correlate(xp, shard, x, dy, axes), groups, x, dy)
+        return found.astype(node["T"].as_numpy_dtype, copy=False)
+
+    return kernel
+
+
+class _Convolution(Op):
+    """What the ops share."""
+
+    blas = True
+    shards = True
+
+
+def _products(outputs: int, filter_shape: Sequence[Any]) -> int:
+    """A multiplication and an addition for each output and each weight of its filter.
+
+    It is asked before the outputs are there.
+    """
+    return 2 * outputs * math.prod(int(n) for n in filter_shape[:-1])
+
+
+def check_attrs(op: Any, ndims: int) -> None:
+    """ValueError unless strides and dilations name each dimension."""
+    where = "Conv2D on data format " + op.get_attr("data_format").decode() if ndims == 4 else "Conv3D"
+    for name, text in (
+        ("dilations", f"Conv{ndims - 2}D requires the dilation"),
+        ("strides", f"{where} requires the stride"),
+    ):
+        if len(op.get_attr(name)) != ndims:
+            raise ValueError(f"{text} attribute to contain {ndims} values, but got: {len(op.get_attr(name))}")
+
+
+def output_sizes(op: Any, sizes: Sequence[Any], window: Sequence[Any], paddings: Any) -> list[int | None]:
+    """The spatial sizes of a convolution's output."""
+    ways = (windows.spatial(op, values) for values in (op.get_attr("strides"), op.get_attr("dilations"), paddings))
+    return [
+        windows.static_size(size, k, stride, dilation, op.get_attr("padding"), explicit)
+        for size, k, stride, dilation, explicit in zip(sizes, window, *ways)
+    ]
+
+
+def check_depths(depth: int | None, per_filter: int | None, filters: int | None) -> None:
+    """ValueError unless the filters fit the channels, once or in several groups."""
+    if depth is None or per_filter is None:
+        return
+    if not per_filter or depth % per_filter:
+        raise ValueError(f"Depth of input ({depth}) is not a multiple of input depth of filter ({per_filter})")
+    groups = depth // per_filter
+    if filters is not None and groups and filters % groups:
+        raise ValueError(f"Depth of output ({filters}) is not a multiple of the number of groups ({groups})")
+
+
+def _output_shape(op: Any) -> list[TensorShape]:
+    ndims = 5 if "3D" in op.type else 4
+    x, w = (t.shape.with_rank(ndims) for t in op.inputs[:2])
+    check_attrs(op, ndims)
+    sizes, filter_sizes = x.as_list(), w.as_list()
+    depth = sizes[1 if windows.is_channels_first(op) else -1]
+    check_depths(depth, *filter_sizes[-2:])
+    spatial = output_sizes(op, windows.spatial(op, sizes), filter_sizes, windows.static_paddings(op, ndims))
+    return [windows.with_channels(op, sizes[0], spatial, filter_sizes[-1])]
+
+
+def _input_shape(op: Any) -> list[TensorShape]:
+    """What `input_sizes` says; of images the number is that of the gradients."""
+    ndims = 5 if "3D" in op.type else 4
+    shape = folded_shape(op.inputs[0])
+    if ndims == 5:
+        return [shape.with_rank(ndims)]
+    windows.static_paddings(op, ndims)
+    if shape.ndims not in (None, 2, 4):
+        raise ValueError(f"{op.type} requires input_sizes to contain 4 values or 2 values, but got: {shape.ndims}")
+    batch, depth = op.inputs[2].shape.with_rank(4)[0], op.inputs[1].shape.with_rank(4)[2]
+    if shape.ndims == 2:
+        return [windows.with_channels(op, batch, shape.as_list(), depth)]
+    return [TensorShape([batch, *shape.with_rank(4)[1:]])]
+
+
+def ways(op: Any, *names: str) -> dict[str, Any]:
+    """Those attributes of `op`, and how its window moves, for another op of the family."""
+    return {name: op.get_attr(name) for name in (*names, "strides", "padding", "data_format", "dilations")}
+
+
+_2D = ("use_cudnn_on_gpu", "explicit_paddings")
+_ATTRS_2D = """
+    strides: list(int)
+    use_cudnn_on_gpu: bool = true
+    padding: {'SAME', 'VALID', 'EXPLICIT'}
+    explicit_paddings: list(int) = []
+    data_format: {'NHWC', 'NCHW'} = 'NHWC'
+    dilations: list(int) = [1, 1, 1, 1]"""
+_ATTRS_3D = """
+    strides: list(int) >= 5
+    padding: {'SAME', 'VALID'}
+    data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'
+    dilations: list(int) = [1, 1, 1, 1, 1]"""
+_FLOAT = "T: {half, bfloat16, float, double}"
+
+
+class _Forward(_Convolution):
+    """Each output is the product of a filter with what it sees of the input."""
+
+    bind = staticmethod(_bind_forward)
+    infer = staticmethod(_output_shape)
+
+    @staticmethod
+    def flops(node: Any, ins: Any, outs: Any) -> int:
+        try:
+            check_ranks(node, *ins)
+            axes = axes_of(node, windows.spatial(node, ins[0].shape), ins[1].shape[:-2])
+        except errors.OpError:
+            return 0  # the kernel will say what is wrong
+        return _products(ins[0].shape[0] * math.prod(windows.outs(axes)) * ins[1].shape[-1], ins[1].shape)
+
+    @staticmethod
+    def grad(op: Any, dy: Any) -> list[Any]:
+        back, attrs = _family(op)
+        x_shape, w_shape = array.shape_n(op.inputs)
+        return [
+            apply_op(back[0], None, input_sizes=x_shape, filter=op.inputs[1], out_backprop=dy, **attrs),
+            apply_op(back[1], None, input=op.inputs[0], filter_sizes=w_shape, out_backprop=dy, **attrs),
+        ]
+
+
+def _family(op: Any) -> tuple[tuple[str, str, str], dict[str, Any]]:
+    """The names of the ops back to the input, back to the filter and forward, and their common attributes."""
+    if "2D" in op.type:
+        return ("Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv2D"), ways(op, *_2D)
+    return ("Conv3DBackpropInputV2", "Conv3DBackpropFilterV2", "Conv3D"), ways(op)
+
+
+class _BackToInput(_Convolution):
+    """The gradient of a convolution by its input."""
+
+    bind = staticmethod(_bind_input)
+    infer = staticmethod(_input_shape)
+
+    @staticmethod
+    def flops(node: Any, ins: Any, outs: Any) -> int:
+        return _products(elements(ins[2]), ins[1].shape)
+
+    @staticmethod
+    def grad(op: Any, d: Any) -> list[Any]:
+        (_, to_filter, forward), attrs = _family(op)
+        _, w, dy = op.inputs
+        return [
+            None,
+            apply_op(to_filter, None, input=d, filter_sizes=array.shape(w), out_backprop=dy, **attrs),
+            apply_op(forward, None, input=d, filter=w, **attrs),
+        ]
+
+
+class _BackToFilter(_Convolution):
+    """The gradient of a convolution by its filter."""
+
+    bind = staticmethod(_bind_filter)
+
+    @staticmethod
+    def infer(op: Any) -> list[TensorShape]:
+        return [windows.given_shape(op, 1)]
+
+    @staticmethod
+    def flops(node: Any, ins: Any, outs: Any) -> int:
+        return _products(elements(ins[2]), outs[0].shape if outs else ins[1])
+
+    @staticmethod
+    def grad(op: Any, d: Any) -> list[Any]:
+        (to_input, _, forward), attrs = _family(op)
+        x, _, dy = op.inputs
+        return [
+            apply_op(to_input, None, input_sizes=array.shape(x), filter=d, out_backprop=dy, **attrs),
+            None,
+            apply_op(forward, None, input=x, filter=d, **attrs),
+        ]
+
+
+@op(f"""Conv2D(input: T, filter: T) -> (output: T)
+        T: {{half, bfloat16, float, double, int32}}{_ATTRS_2D}""")
+class Conv2D(_Forward):
+    """Filters that move over images."""
+
+
+@op(f"""Conv2DBackpropInput(input_sizes: int32, filter: T, out_backprop: T) -> (output: T)
+        T: {{half, bfloat16, float, double, int32}}{_ATTRS_2D}""")
+class Conv2DBackpropInput(_BackToInput):
+    """Conv2D's gradient by the images."""
+
+
+@op(f"""Conv2DBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> (output: T)
+        {_FLOAT}{_ATTRS_2D}""")
+class Conv2DBackpropFilter(_BackToFilter):
+    """Conv2D's gradient by the filters."""
+
+
+@op(f"""Conv3D(input: T, filter: T) -> (output: T)
+        {_FLOAT}{_ATTRS_3D}""")
+class Conv3D(_Forward):
+    """Filters that move over volumes."""
+
+
+@op(f"""Conv3DBackpropInputV2(input_sizes: Tshape, filter: T, out_backprop: T) -> (output: T)
+        {_FLOAT}{_ATTRS_3D}
+        Tshape: {{int32, int64}} = int32""")
+class Conv3DBackpropInputV2(_BackToInput):
+    """Conv3D's gradient by the volumes."""
+
+
+@op(f"""Conv3DBackpropFilterV2(input: T, filter_sizes: int32, out_backprop: T) -> (output: T)
+        {_FLOAT}{_ATTRS_3D}""")
+class Conv3DBackpropFilterV2(_BackToFilter):
+    """Conv3D's gradient by the filters."""

@@ -1,0 +1,108 @@
+"""The kernels of convolutions, over arrays [batch, sizes, channels]: convolve, back to the input, back to the filter.
+
+Stands for `core/kernels/eigen_spatial_convolutions-inl.h` and its neighbours; the ops are in `conv.py`. Left out:
+direct and Winograd's algorithms.
+
+Rule: a convolution is a product of matrices per block of images, of which the windows are laid out beside each other;
+the intra-op threads share the images, or the rows of a single one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dtflab.ops.linalg.matmul import NANOSECONDS_PER_FLOP, Shard
+from dtflab.ops.windows import windows
+from dtflab.ops.windows.windows import Axis
+
+SCRATCH = 1 << 22  # bytes of windows that are laid out at a time; with less, threads wait for Python's lock
+
+
+class _Plan:
+    """How a convolution becomes products: sizes of the matrices, and the blocks of units (images, mostly)."""
+
+    def __init__(self, xp: Any, axes: Sequence[Axis], places: int, depth: int, filters: int, itemsize: int) -> None:
+        self.places = places  # windows per unit
+        self.positions = math.prod(a.window for a in axes)
+        self.inner = self.positions * depth
+        self.cost = 2 * places * self.inner * filters * itemsize / 4 * NANOSECONDS_PER_FLOP
+        room = SCRATCH if xp is np else SCRATCH << 7
+        self.block = max(1, room // max(1, places * self.inner * itemsize))
+
+    def blocks(self, first: int, last: int) -> Iterator[tuple[slice, int]]:
+        """Slices of units, and how many windows are in each."""
+        for i in range(first, last, self.block):
+            some = slice(i, min(i + self.block, last))
+            yield some, (some.stop - i) * self.places
+
+
+def _units(axes: Sequence[Axis], seen: Any, other: Any) -> tuple[Any, Any, int]:
+    """What threads share, of the windows and of an array with the outs: images, or the rows of a single one.
+
+    And how many windows are in each.
+    """
+    first, *rest = windows.outs(axes)
+    if len(seen) == 1 and rest:
+        return seen[0], other[0], math.prod(rest)
+    return seen, other, first * math.prod(rest)
+
+
+def convolve(xp: Any, shard: Shard, x: Any, w: Any, axes: Sequence[Axis]) -> Any:
+    """Each window of `x` times the filters: [batch, outs, filters]."""
+    depth, filters = w.shape[-2:]
+    out = xp.empty((len(x), *windows.outs(axes), filters), x.dtype)
+    seen, parts, places = _units(axes, windows.patches(xp, x, axes), out)
+    plan = _Plan(xp, axes, places, depth, filters, x.itemsize)
+    matrix = w.reshape(plan.inner, filters)
+
+    def work(first: int, last: int) -> None:
+        for some, rows in plan.blocks(first, last):
+            xp.matmul(seen[some].reshape(rows, plan.inner), matrix, out=parts[some].reshape(rows, filters))
+
+    shard(len(parts), plan.cost, work)
+    return out
+
+
+def convolve_back(xp: Any, shard: Shard, dy: Any, w: Any, axes: Sequence[Axis]) -> Any:
+    """The gradient by the input: what each output sends back through its window, added up.
+
+    Where the filter moves in steps of 1, that is a convolution again, with the filter turned round, and faster.
+    """
+    depth, filters = w.shape[-2:]
+    turned = [a.turned() for a in axes]
+    if filters <= 4 * depth and all(a.before >= 0 and a.after >= 0 and a.stride == 1 for a in turned):
+        back = xp.flip(w, tuple(range(len(axes)))).swapaxes(-1, -2)
+        return convolve(xp, shard, dy, back, turned)
+    plan = _Plan(xp, axes, math.prod(windows.outs(axes)), depth, filters, dy.itemsize)
+    dx = xp.zeros((len(dy), *(a.size for a in axes), depth), dy.dtype)
+    back = xp.swapaxes(w.reshape(plan.positions, depth, filters), 1, 2)
+
+    def work(first: int, last: int) -> None:
+        for some, rows in plan.blocks(first, last):
+            sent = xp.matmul(dy[some].reshape(1, rows, filters), back)
+            sent = sent.reshape(plan.positions, *dy[some].shape[:-1], depth)
+            for k, (_, there, here) in enumerate(windows.positions(axes)):
+                dx[some][(slice(None), *there)] += sent[k][(slice(None), *here)]
+
+    shard(len(dy), plan.cost, work)
+    return dx
+
+
+def correlate(xp: Any, shard: Shard, x: Any, dy: Any, axes: Sequence[Axis]) -> Any:
+    """The gradient by the filters: all windows, transposed, times what their outputs were told."""
+    depth, filters = x.shape[-1], dy.shape[-1]
+    seen, told, places = _units(axes, windows.patches(xp, x, axes), dy)
+    plan = _Plan(xp, axes, places, depth, filters, x.itemsize)
+    totals: dict[int, Any] = {}  # one per part, by its first unit, so that they are added in order
+
+    def work(first: int, last: int) -> None:
+        totals[first] = total = xp.zeros((plan.inner, filters), x.dtype)
+        for some, rows in plan.blocks(first, last):
+            total += xp.matmul(seen[some].reshape(rows, plan.inner).T, told[some].reshape(rows, filters))
+
+    shard(len(told), plan.cost, work)
+    return sum(totals[first] for first in sorted(totals)).reshape(*(a.window for a in axes), depth, filters)

@@ -1,0 +1,232 @@
+"""Depthwise convolutions: each channel has filters of its own.
+
+Stands for `core/kernels/depthwise_conv_op.cc`, `depthwise_conv_grad_op.cc`, and their part of `nn_grad.py`.
+
+Rule: one multiplication of whole arrays per position in the filter; there is no product of matrices in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.operation import Tensor
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.arrays import identity as array
+from dtflab.ops.messages import invalid
+from dtflab.ops.windows import conv, windows
+from dtflab.ops.windows.convolutions import converted_padding
+from dtflab.ops.windows.windows import Axis
+
+_ATTRS = """
+    T: {half, bfloat16, float, double}
+    strides: list(int)
+    padding: {'SAME', 'VALID', 'EXPLICIT'}
+    explicit_paddings: list(int) = []
+    data_format: {'NHWC', 'NCHW'} = 'NHWC'
+    dilations: list(int) = [1, 1, 1, 1]"""
+_ALL = slice(None)
+
+
+def _apart(x: Any, w_shape: Sequence[int]) -> Any:
+    """[…, channels · filters] as […, channels, filters]."""
+    return x.reshape(*x.shape[:-1], *w_shape[-2:])
+
+
+def convolve(xp: Any, x: Any, w: Any, axes: Sequence[Axis]) -> Any:
+    """Each channel of `x` [batch, sizes, channels] times its filters: [batch, outs, channels · filters]."""
+    channels, filters = w.shape[-2:]
+    y = xp.zeros((len(x), *windows.outs(axes), channels, filters), x.dtype)
+    for place, there, here in windows.positions(axes):
+        y[(_ALL, *here)] += x[(_ALL, *there)][..., None] * w[place]
+    return y.reshape(*y.shape[:-2], channels * filters)
+
+
+def convolve_back(xp: Any, dy: Any, w: Any, axes: Sequence[Axis]) -> Any:
+    """The gradient by the input."""
+    dy = _apart(dy, w.shape)
+    dx = xp.zeros((len(dy), *(a.size for a in axes), w.shape[-2]), dy.dtype)
+    for place, there, here in windows.positions(axes):
+        dx[(_ALL, *there)] += (dy[(_ALL, *here)] * w[place]).sum(-1)
+    return dx
+
+
+def correlate(xp: Any, x: Any, dy: Any, axes: Sequence[Axis], shape: Sequence[int]) -> Any:
+    """The gradient by the filters."""
+    dy, dw = _apart(dy, shape), xp.zeros(shape, x.dtype)
+    for place, there, here in windows.positions(axes):
+        terms = x[(_ALL, *there)][..., None] * dy[(_ALL, *here)]
+        dw[place] = terms.sum(axis=tuple(range(x.ndim - 1)))
+    return dw
+
+
+def _bind_forward(node: Any, xp: Any) -> Callable[..., Any]:
+    def kernel(x: Any, w: Any) -> Any:
+        conv.check_ranks(node, x, w)
+        x, w = conv.channels_last(xp, node, x), conv.wide(w)
+        if x.shape[-1] != w.shape[-2]:
+            raise invalid(f"input and filter must have the same depth: {x.shape[-1]} vs {w.shape[-2]}")
+        return conv.as_asked(xp, node, convolve(xp, x, w, conv.axes_of(node, x.shape[1:-1], w.shape[:-2])))
+
+    return kernel
+
+
+def _bind_input(node: Any, xp: Any) -> Callable[..., Any]:
+    def kernel(sizes: Any, w: Any, dy: Any) -> Any:
+        conv.check_ranks(node, dy, w)
+        shape = conv.sizes_of(node, sizes, dy, w)
+        dy, w = conv.channels_last(xp, node, dy), conv.wide(w)
+        axes = conv.axes_of(node, windows.spatial(node, shape), w.shape[:-2])
+        conv.check_gradient(dy, shape[0], axes, w.shape[-2] * w.shape[-1])
+        return conv.as_asked(xp, node, convolve_back(xp, dy, w, axes))
+
+    return kernel
+
+
+def _bind_filter(node: Any, xp: Any) -> Callable[..., Any]:
+    def kernel(x: Any, sizes: Any, dy: Any) -> Any:
+        conv.check_ranks(node, x, dy)
+        shape = tuple(int(n) for n in sizes)
+        x, dy = conv.channels_last(xp, node, x), conv.channels_last(xp, node, dy)
+        axes = conv.axes_of(node, x.shape[1:-1], shape[:-2])
+        conv.check_gradient(dy, len(x), axes, shape[-2] * shape[-1])
+        return correlate(xp, x, dy, axes, shape).astype(node["T"].as_numpy_dtype, copy=False)
+
+    return kernel
+
+
+def _output_shape(op: Any) -> list[TensorShape]:
+    x, w = (t.shape.with_rank(4) for t in op.inputs[:2])
+    if len(op.get_attr("strides")) != 4:
+        found = len(op.get_attr("strides"))
+        raise ValueError(f"DepthwiseConv2D requires the stride attribute to contain 4 values, but got: {found}")
+    if len(op.get_attr("dilations")) != 4:
+        found = len(op.get_attr("dilations"))
+        raise ValueError(f"DepthwiseConv2D requires the dilations attribute to contain 4 values, but got: {found}")
+    channels = x[1 if windows.is_channels_first(op) else -1].merge_with(w[2])
+    sizes = windows.spatial(op, x.as_list())
+    spatial = conv.output_sizes(op, sizes, w.as_list(), windows.static_paddings(op, 4))
+    return [windows.with_channels(op, x[0], spatial, channels * w[3])]
+
+
+def _ways(op: Any) -> dict[str, Any]:
+    return conv.ways(op, "explicit_paddings")
+
+
+_FORWARD = "DepthwiseConv2dNative"
+_TO_INPUT, _TO_FILTER = f"{_FORWARD}BackpropInput", f"{_FORWARD}BackpropFilter"
+
+
+@op("DepthwiseConv2dNative(input: T, filter: T) -> (output: T)" + _ATTRS)
+class DepthwiseConv2dNative(Op):
+    """Filters that move over images, each over one channel."""
+
+    infer = _output_shape
+    bind = _bind_forward
+
+    def flops(node, ins, outs):
+        return 2 * math.prod(ins[1].shape[:2]) * elements(outs[0])
+
+    def grad(op, dy):
+        (x, w), attrs = op.inputs, _ways(op)
+        return [
+            apply_op(_TO_INPUT, None, input_sizes=array.shape(x), filter=w, out_backprop=dy, **attrs),
+            apply_op(_TO_FILTER, None, input=x, filter_sizes=array.shape(w), out_backprop=dy, **attrs),
+        ]
+
+
+@op("DepthwiseConv2dNativeBackpropInput(input_sizes: int32, filter: T, out_backprop: T) -> (output: T)" + _ATTRS)
+class DepthwiseConv2dNativeBackpropInput(Op):
+    """Its gradient by the images."""
+
+    bind = _bind_input
+
+    def infer(op):
+        return [windows.given_shape(op, 0)]
+
+    def flops(node, ins, outs):
+        return 2 * math.prod(ins[1].shape[:2]) * elements(ins[2])
+
+    def grad(op, d):
+        (_, w, dy), attrs = op.inputs, _ways(op)
+        return [
+            None,
+            apply_op(_TO_FILTER, None, input=d, filter_sizes=array.shape(w), out_backprop=dy, **attrs),
+            apply_op(_FORWARD, None, input=d, filter=w, **attrs),
+        ]
+
+
+@op("DepthwiseConv2dNativeBackpropFilter(input: T, filter_sizes: int32, out_backprop: T) -> (output: T)" + _ATTRS)
+class DepthwiseConv2dNativeBackpropFilter(Op):
+    """Its gradient by the filters."""
+
+    bind = _bind_filter
+
+    def infer(op):
+        return [windows.given_shape(op, 1)]
+
+    def flops(node, ins, outs):
+        return 2 * math.prod(outs[0].shape[:2]) * elements(ins[2])
+
+    def grad(op, d):
+        (x, _, dy), attrs = op.inputs, _ways(op)
+        return [
+            apply_op(_TO_INPUT, None, input_sizes=array.shape(x), filter=d, out_backprop=dy, **attrs),
+            None,
+            apply_op(_FORWARD, None, input=x, filter=d, **attrs),
+        ]
+
+
+# -- functions of tf.nn ---------------------------------------------------------------------------------------
+
+
+def _attrs(strides: Any, padding: Any, data_format: str | None, dilations: Any) -> dict[str, Any]:
+    padding, explicit = converted_padding(padding)
+    ways = {"strides": strides, "padding": padding, "explicit_paddings": explicit}
+    return {**ways, "data_format": data_format, "dilations": list(dilations)}
+
+
+def depthwise_conv2d_native(
+    input: Any,
+    filter: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    name: str | None = None,
+) -> Tensor:
+    """`filter` [height, width, channels, n] moved over images, n for each channel: […, channels · n]."""
+    return apply_op(_FORWARD, name, input=input, filter=filter, **_attrs(strides, padding, data_format, dilations))
+
+
+def depthwise_conv2d_native_backprop_input(
+    input_sizes: Any,
+    filter: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    name: str | None = None,
+) -> Tensor:
+    """The gradient of `depthwise_conv2d_native` by its input of shape `input_sizes`."""
+    given = {"input_sizes": input_sizes, "filter": filter, "out_backprop": out_backprop}
+    return apply_op(_TO_INPUT, name, **given, **_attrs(strides, padding, data_format, dilations))
+
+
+def depthwise_conv2d_native_backprop_filter(
+    input: Any,
+    filter_sizes: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    name: str | None = None,
+) -> Tensor:
+    """The gradient of `depthwise_conv2d_native` by its filter of shape `filter_sizes`."""
+    given = {"input": input, "filter_sizes": filter_sizes, "out_backprop": out_backprop}
+    return apply_op(_TO_FILTER, name, **given, **_attrs(strides, padding, data_format, dilations))

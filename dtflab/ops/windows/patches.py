@@ -1,0 +1,103 @@
+"""Patches of images: every window of an image as one pixel with many channels.
+
+Stands for `core/kernels/extract_image_patches_op.cc` and its gradient in `python/ops/array_grad.py`. Left out:
+ExtractVolumePatches.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtflab.base import errors
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.indexed_slices import dense
+from dtflab.graph.op_registry import Op, op
+from dtflab.graph.operation import Tensor
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.arrays import casting, constant as constants, identity as array, reshaping, stacking
+from dtflab.ops.costs import free
+from dtflab.ops.messages import invalid, renamed, shape_text
+from dtflab.ops.reduce import segments
+from dtflab.ops.type_sets import REAL_COMPLEX_BOOL
+from dtflab.ops.windows.windows import axis, patches
+
+
+def _ways(attrs: Any) -> list[list[int]]:
+    """For height and width: size of the window, how far it moves, how far apart its pixels are."""
+    return [[attrs[name][i] for name in ("ksizes", "strides", "rates")] for i in (1, 2)]
+
+
+def _windows(size: int, window: int, stride: int, rate: int, padding: bytes) -> int:
+    try:
+        return axis(size, window, stride, rate, padding).out
+    except errors.InvalidArgumentError as error:
+        raise ValueError(error.message) from None
+
+
+@op(f"""ExtractImagePatches(images: T) -> (patches: T)
+        ksizes: list(int) >= 4
+        strides: list(int) >= 4
+        rates: list(int) >= 4
+        T: {REAL_COMPLEX_BOOL}
+        padding: {{'SAME', 'VALID'}}""")
+class ExtractImagePatches(Op):
+    """For each window its pixels, row by row, one after the other in the channels."""
+
+    flops = free
+
+    def infer(op):
+        batch, *sizes, depth = op.inputs[0].shape.with_rank(4).as_list()
+        ways, padding = _ways(op.attrs), op.get_attr("padding")
+        outs = [None, None] if None in sizes else [_windows(size, *way, padding) for size, way in zip(sizes, ways)]
+        return [TensorShape([batch, *outs, None if depth is None else depth * ways[0][0] * ways[1][0]])]
+
+    def bind(node, xp):
+        ways, padding = _ways(node.attrs), node["padding"]
+
+        def kernel(images):
+            if images.ndim != 4:
+                raise invalid(f"input must be 4-dimensional{shape_text(images)}")
+            axes = [axis(size, *way, padding) for size, way in zip(images.shape[1:3], ways)]
+            depth = images.shape[3] * axes[0].window * axes[1].window
+            return patches(xp, images, axes).reshape(len(images), *(a.out for a in axes), depth)
+
+        return kernel
+
+    def grad(op, dy):
+        batch, rows, cols, channels = stacking.unstack(array.shape(op.inputs[0], out_type=dtypes.int64))
+        sizes: Any = array.shape(op.outputs[0], out_type=dtypes.int64)
+        rows_out, cols_out = stacking.unstack(sizes[1:3])
+        _, high, wide, _ = op.get_attr("ksizes")
+        pixels = rows * cols
+        # Each pixel has a number from 1; the patches of the numbers tell where each element of a patch came from.
+        numbers = reshaping.reshape(constants.range(1, pixels + 1, dtype=dtypes.float32), (1, rows, cols, 1))
+        attrs = {name: op.get_attr(name) for name in ("ksizes", "strides", "rates", "padding")}
+        origin = casting.cast(apply_op("ExtractImagePatches", images=numbers, **attrs), dtypes.int64)
+        parts = reshaping.reshape(dense(dy), (batch, rows_out, cols_out, high, wide, channels))
+        parts = reshaping.transpose(parts, (1, 2, 3, 4, 0, 5))
+        parts = reshaping.reshape(parts, (-1, batch * channels))
+        origin = reshaping.reshape(origin, [-1]) - 1  # padding is -1: of no segment
+        total = segments.unsorted_segment_sum(parts, origin, pixels)
+        total = reshaping.reshape(total, (rows, cols, batch, channels))
+        return [reshaping.transpose(total, (2, 0, 1, 3))]
+
+
+def extract_image_patches(
+    images: Any, ksizes: Any = None, strides: Any = None, rates: Any = None, padding: Any = None,
+    name: str | None = None, sizes: Any = None,
+) -> Tensor:  # fmt: skip
+    """The windows of `images` [batch, height, width, depth], each as one pixel with rows * columns * depth channels.
+
+    `ksizes` (or `sizes`), `strides` and `rates` (how far apart the pixels of a window are) have one number per
+    dimension, 1 for batch and depth; `padding` is "SAME" or "VALID".
+    """
+    sizes = renamed("sizes", sizes, "ksizes", ksizes)
+    return extract_patches(images, sizes, strides, rates, padding, name)
+
+
+def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: Any, name: str | None = None) -> Tensor:
+    """As `extract_image_patches`."""
+    return apply_op(
+        "ExtractImagePatches", name, images=images, ksizes=sizes, strides=strides, rates=rates, padding=padding
+    )

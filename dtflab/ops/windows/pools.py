@@ -1,0 +1,197 @@
+"""The functions of `tf.nn` that pool, in TF1's forms.
+
+Stands for their part of `python/ops/nn_ops.py`; the ops are in `pooling.py`, `pool` with dilations is in `atrous.py`.
+
+Rule: window and strides may be one number, one per spatial dimension, or one per dimension of the array.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.operation import Tensor
+from dtflab.graph.scopes import name_scope
+from dtflab.ops.arrays import reshaping
+from dtflab.ops.messages import renamed
+from dtflab.ops.windows.convolutions import converted_padding, is_first, per_dimension
+
+
+def _window(ksize: Any, strides: Any, spatial: int, data_format: str | None) -> dict[str, Any]:
+    first = is_first(data_format)
+    return {
+        "ksize": per_dimension(ksize, spatial, first, "ksize"),
+        "strides": per_dimension(strides, spatial, first, "strides"),
+    }
+
+
+def _spatial_dimensions(input: Any, data_format: str | None) -> int:
+    """How many dimensions a window moves over: what the rank of the input, or else the format, says."""
+    if input.shape.ndims is None and data_format is None:
+        raise ValueError("`input` must have a static shape or `data_format` must be given.")
+    spatial = (input.shape.ndims if input.shape.ndims is not None else len(data_format or "")) - 2
+    if not 1 <= spatial <= 3:
+        raise ValueError(
+            f"`input.shape.rank` must be 3, 4 or 5. Received: input.shape={input.shape} of rank {spatial + 2}."
+        )
+    return spatial
+
+
+def _one_dimension(op_type: str, input: Any, name: str, data_format: str, **attrs: Any) -> Tensor:
+    """An op over images on sequences: as images of height 1."""
+    height = 1 if data_format == "NWC" else 2
+    value = reshaping.expand_dims(input, height)
+    argument = "value" if op_type == "AvgPool" else "input"
+    result = apply_op(op_type, name, **{argument: value}, data_format="NHWC" if height == 1 else "NCHW", **attrs)
+    return reshaping.squeeze(result, height)
+
+
+# -- the mean -------------------------------------------------------------------------------------------------
+
+
+def avg_pool(
+    value: Any,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    name: str | None = None,
+    input: Any = None,
+) -> Tensor:
+    """The mean of each window of images [batch, height, width, channels]; padding does not count."""
+    with name_scope(name, "AvgPool", [value]) as scope:
+        value = renamed("input", input, "value", value)
+        window = _window(ksize, strides, 2, data_format)
+        return apply_op("AvgPool", scope, value=value, padding=padding, data_format=data_format or "NHWC", **window)
+
+
+def avg_pool_v2(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
+) -> Tensor:
+    """The mean of each window over one, two or three dimensions, as `input` has them."""
+    spatial = _spatial_dimensions(input, data_format)
+    window = _window(ksize, strides, spatial, data_format)
+    if spatial == 1:
+        return avg_pool1d(input, **window, padding=padding, data_format=data_format, name=name)
+    if spatial == 2:
+        return apply_op("AvgPool", name, value=input, padding=padding, data_format=data_format, **window)
+    return apply_op("AvgPool3D", name, input=input, padding=padding, data_format=data_format, **window)
+
+
+def avg_pool1d(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = "NWC", name: str | None = None
+) -> Tensor:
+    """The mean of each window of sequences [batch, width, channels]."""
+    with name_scope(name, "AvgPool1D", [input]) as scope:
+        window = {key: [1, *values] for key, values in _window(ksize, strides, 1, data_format).items()}
+        return _one_dimension("AvgPool", input, scope, data_format or "NWC", padding=padding, **window)
+
+
+def avg_pool3d(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = "NDHWC", name: str | None = None
+) -> Tensor:
+    """The mean of each window of volumes [batch, depth, height, width, channels]."""
+    with name_scope(name, "AvgPool3D", [input]) as scope:
+        window = _window(ksize, strides, 3, data_format)
+        return apply_op("AvgPool3D", scope, input=input, padding=padding, data_format=data_format or "NDHWC", **window)
+
+
+# -- the largest ----------------------------------------------------------------------------------------------
+
+
+def max_pool(
+    value: Any,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    name: str | None = None,
+    input: Any = None,
+) -> Tensor:
+    """The largest of each window of images [batch, height, width, channels].
+
+    `padding` is "SAME", "VALID" or a pair of numbers per dimension.
+    """
+    value = renamed("input", input, "value", value)
+    with name_scope(name, "MaxPool", [value]) as scope:
+        window = _window(ksize, strides, 2, data_format)
+        if 0 in window["ksize"]:
+            raise ValueError(f"`ksize` cannot be zero. Received: ksize={window['ksize']}")
+        return _max_pool2d(value, window, padding, data_format or "NHWC", scope)
+
+
+def _max_pool2d(value: Any, window: dict[str, Any], padding: Any, data_format: str, name: str | None) -> Tensor:
+    kind, explicit = converted_padding(padding)
+    ways = {"padding": kind, "explicit_paddings": explicit, "data_format": data_format}
+    return apply_op("MaxPool", name, input=value, **window, **ways)
+
+
+def max_pool_v2(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
+) -> Tensor:
+    """The largest of each window over one, two or three dimensions, as `input` has them."""
+    spatial = _spatial_dimensions(input, data_format)
+    window = _window(ksize, strides, spatial, data_format)
+    if isinstance(padding, list | tuple) and spatial == 3:
+        raise ValueError(
+            f"Explicit padding is not supported with an input tensor of rank 5. Received: padding={padding}"
+        )
+    if spatial == 1:
+        return max_pool1d(input, **window, padding=padding, data_format=data_format, name=name)
+    if spatial == 2:
+        return max_pool2d(input, **window, padding=padding, data_format=data_format, name=name)
+    return apply_op("MaxPool3D", name, input=input, padding=padding, data_format=data_format, **window)
+
+
+def max_pool1d(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = "NWC", name: str | None = None
+) -> Tensor:
+    """The largest of each window of sequences [batch, width, channels]."""
+    with name_scope(name, "MaxPool1d", [input]) as scope:
+        window = {key: [1, *values] for key, values in _window(ksize, strides, 1, data_format).items()}
+        kind, explicit = converted_padding(padding, 3)
+        explicit = [0, 0, *explicit] if explicit else explicit
+        ways = {"padding": kind, "explicit_paddings": explicit}
+        return _one_dimension("MaxPool", input, scope, data_format or "NWC", **ways, **window)
+
+
+def max_pool2d(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = "NHWC", name: str | None = None
+) -> Tensor:
+    """The largest of each window of images: `max_pool` under its newer name."""
+    with name_scope(name, "MaxPool2d", [input]) as scope:
+        return _max_pool2d(input, _window(ksize, strides, 2, data_format), padding, data_format or "NHWC", scope)
+
+
+def max_pool3d(
+    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = "NDHWC", name: str | None = None
+) -> Tensor:
+    """The largest of each window of volumes [batch, depth, height, width, channels]."""
+    with name_scope(name, "MaxPool3D", [input]) as scope:
+        window = _window(ksize, strides, 3, data_format)
+        return apply_op("MaxPool3D", scope, input=input, padding=padding, data_format=data_format or "NDHWC", **window)
+
+
+def max_pool_with_argmax(
+    input: Any,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NHWC",
+    Targmax: Any = None,
+    name: str | None = None,
+    output_dtype: Any = None,
+    include_batch_in_index: bool = False,
+) -> Any:
+    """The largest of each window, and its number in the flat image (or in the flat batch), as `Targmax` (int64)."""
+    if data_format != "NHWC":
+        raise ValueError(
+            f"`data_format` values other  than 'NHWC' are not supported. Received: data_format={data_format}"
+        )
+    dtype = renamed("output_dtype", output_dtype, "Targmax", Targmax)
+    return apply_op(
+        "MaxPoolWithArgmax", name, input=convert_to_tensor(input), ksize=ksize, strides=strides, padding=padding,
+        Targmax=dtypes.int64 if dtype is None else dtype, include_batch_in_index=include_batch_in_index,
+    )  # fmt: skip

@@ -1,0 +1,4 @@
+"""predict: what the model says of published measurements, and how far it can be trusted.
+
+Pages: `baselines`, `calibrate`, `claims`, `fitted`, `points`, `predict`, `report`, `scores`, `setups`, `symmetric`.
+"""

@@ -1,0 +1,4 @@
+"""Event files: what TensorBoard shows.
+
+Pages: `event_file_writer`, `plugin_asset`, `summary_writer`.
+"""

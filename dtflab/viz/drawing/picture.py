@@ -1,0 +1,112 @@
+"""Picture: a drawing with a sentence that says what it shows and a table of its data, in every form a reader needs.
+
+In a notebook it is HTML without scripts: the drawing follows the theme, and a table stands behind a toggle. A
+notebook that is not trusted loses inline SVG and styles; what remains then, and only then, is the drawing as an image.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dtflab.viz.drawing.palette import STYLE, STYLE_ALONE
+from dtflab.viz.drawing.style import MARGIN, Style, current
+from dtflab.viz.drawing.svg import Markup, join, number, tag
+
+Table = tuple[str, Sequence[str], Sequence[Sequence[Any]]]  # title, heads, rows
+
+# `hidden` is lifted by the style; where styles are removed, the image is shown in place of the drawing. (It needs a
+# value: JupyterLab's sanitizer drops empty attributes.)
+_PAGE_STYLE = (
+    ".dtf-picture{{overflow-x:auto}}.dtf-drawing[hidden]{{display:block!important}}.dtf-still{{display:none}}"
+    ".dtf-picture summary{{cursor:pointer;font-size:{0};width:max-content}}"
+    ".dtf-picture table{{font-size:{0}}}.dtf-picture th,.dtf-picture td{{text-align:left!important}}"
+)
+
+
+class Picture:
+    """A drawing: `.svg` is the standalone file, `.save(path)` writes it, a notebook shows it, `print` its data.
+
+    It looks as the style says that is set when it is made.
+    """
+
+    def __init__(
+        self,
+        drawing: Markup,
+        size: tuple[float, float],
+        style: str,
+        sentence: str,
+        tables: Sequence[Table],
+        text: str,
+        how: Style | None = None,
+    ) -> None:
+        """`drawing` is SVG in a page of `size`; `tables` its data; `text` is the plain form; `how` it was drawn."""
+        self._drawing, self._size, self._style = drawing, size, style
+        self._how = how or current()
+        self.sentence = sentence
+        self.tables = tables
+        self.text = text
+
+    @property
+    def svg(self) -> str:
+        """The drawing as a file of its own: any viewer, a README, print."""
+        return '<?xml version="1.0" encoding="UTF-8"?>\n' + self._svg(alone=True) + "\n"
+
+    @property
+    def html(self) -> str:
+        """The drawing and its data for a page or a notebook; no scripts, nothing loaded."""
+        still = base64.b64encode(self._svg(alone=True).encode()).decode()
+        parts = [
+            tag("style", Markup(self._how.css(_PAGE_STYLE.format(self._how.pixels(12)), "dtf-picture"))),
+            tag("div", self._svg(alone=False), class_="dtf-drawing", hidden="hidden"),
+            tag("img", src=f"data:image/svg+xml;base64,{still}", alt=self.sentence, class_="dtf-still"),
+            tag("details", tag("summary", "Data as a table"), *(_table(*table) for table in self.tables)),
+        ]
+        return tag("div", *parts, class_=f"dtf-picture{self._how.class_}")
+
+    def save(self, path: str | Path) -> None:
+        """Write `.svg` or `.html`, as the name says."""
+        forms = {".svg": lambda: self.svg, ".html": lambda: _PAGE.format(self.html)}
+        form = forms.get(Path(path).suffix.lower())
+        if form is None:
+            raise ValueError(f"a picture is saved as .svg or .html, not {Path(path).name!r}")
+        Path(path).write_text(form(), encoding="utf-8")
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": self.text, "text/html": self.html}
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _svg(self, alone: bool) -> Markup:
+        how = self._how
+        width, height = self._size[0] + 2 * MARGIN, self._size[1] + 2 * MARGIN
+        own = f"k{zlib.crc32(self._style.encode()):x}"  # rules of one kind of picture are not those of another
+        rules = (self._style + how.rules).replace(".dtf ", f".dtf.{own} ")
+        style = how.css(STYLE + STYLE_ALONE * alone + rules, "dtf")
+        return tag(
+            "svg",
+            tag("style", Markup(style)),
+            tag("rect", width=width, height=height, rx=8, class_="card"),
+            tag("g", Markup(how.thick(self._drawing)), transform=f"translate({MARGIN:g} {MARGIN:g})"),
+            xmlns="http://www.w3.org/2000/svg",
+            class_=f"dtf {own}{' alone' * alone}{how.class_}",
+            role="img",
+            aria_label=self.sentence,
+            width=width * how.scale,
+            height=height * how.scale,
+            style=f"max-width:100%;min-width:{number(how.least * width * how.scale)}px;height:auto",
+            viewBox=f"0 0 {width:g} {height:g}",
+        )
+
+
+_PAGE = '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>dtflab</title>\n<body>{}</body></html>\n'
+
+
+def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> Markup:
+    head = tag("tr", *(tag("th", h, scope="col") for h in heads))
+    body = join(tag("tr", *(tag("td", cell) for cell in row)) for row in rows)
+    return tag("table", tag("caption", title), tag("thead", head), tag("tbody", body))

@@ -1,0 +1,48 @@
+"""A page of tables for a notebook: a headline, remarks, tables that fold. No scripts; as light or dark as the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dtflab.viz.drawing.picture import Table
+from dtflab.viz.drawing.style import current
+from dtflab.viz.drawing.svg import Markup, tag
+
+_STYLE = (
+    ".dtf-page{font-size:SIZE;line-height:1.45}.dtf-page .head{font-weight:600;margin:2px 0 4px}"
+    ".dtf-page ul{margin:0 0 6px;padding-left:20px}.dtf-page summary{cursor:pointer;width:max-content;padding:3px 0}"
+    ".dtf-page .scroll{overflow:auto;max-height:420px;margin:0 0 8px}"
+    ".dtf-page table{border-collapse:collapse;margin:0;font-size:SIZE}"
+    ".dtf-page th,.dtf-page td{text-align:left!important;padding:2px 14px 2px 4px;vertical-align:top}"
+    ".dtf-page th{border-bottom:1px solid var(--jp-border-color1,#8c959f)}"
+    ".dtf-page td.n{text-align:right!important;font-variant-numeric:tabular-nums}"
+)
+
+
+def page(
+    headline: str, remarks: Sequence[str], tables: Sequence[Table], unfolded: int = 1, drawing: Markup | None = None
+) -> Markup:
+    """The page as HTML; the first `unfolded` tables are open, a `drawing` stands above them."""
+    how = current()
+    items = [tag("li", remark) for remark in remarks]
+    folds = [_fold(*table, number < unfolded) for number, table in enumerate(tables)]
+    head = tag("div", headline, class_="head")
+    return tag(
+        "div",
+        tag("style", Markup(how.css(_STYLE.replace("SIZE", how.pixels(12)), "dtf-page"))),
+        head,
+        *([tag("ul", *items)] if items else []),
+        drawing or Markup(""),
+        *folds,
+        class_=f"dtf-page{how.class_}",
+    )
+
+
+def _fold(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]], is_open: bool) -> Markup:
+    head = tag("tr", *(tag("th", name, scope="col") for name in heads))
+    body = [
+        tag("tr", *(tag("td", cell, class_="n" if isinstance(cell, int) else None) for cell in row)) for row in rows
+    ]
+    table = tag("table", tag("thead", head), tag("tbody", *body))
+    summary = tag("summary", f"{title} ({len(rows)})")
+    return tag("details", summary, tag("div", table, class_="scroll"), open="open" if is_open else None)
