@@ -55,6 +55,28 @@ def imports_when_loaded(path: Path) -> Iterator[str]:
             todo.extend(ast.iter_child_nodes(node))
 
 
+def imports_when_run(path: Path) -> Iterator[str]:
+    """Those of `imports_when_loaded` and those in functions: all but what is for the type checker only."""
+    todo: list[ast.AST] = [tree(path)]
+    while todo:
+        node = todo.pop()
+        yield from _imported(node)
+        typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        todo.extend(node.orelse if typing_only else ast.iter_child_nodes(node))
+
+
+def page(module: str) -> Path | None:
+    """The file of a module of the package, `dtflab.ops.all`; None if there is none."""
+    stem = ROOT.joinpath(*module.split("."))
+    found = (path for path in (stem.with_suffix(".py"), stem / "__init__.py") if path.is_file())
+    return next(found, None) if module else None
+
+
+def page_of_import(imported: str) -> Path | None:
+    """The file behind what `imports` gives: `a.b` is the module b of a, or what a's own file has under the name b."""
+    return page(imported) or page(imported.rpartition(".")[0])
+
+
 def _imported(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
