@@ -132,7 +132,7 @@ def no_gradient(op: Any, *dys: Any) -> list[None]:
 class Op:
     """Base of all op classes: what the runtime asks of an op, with the usual answers.
 
-    Methods are called on the class; there are no instances.
+    Rules are called on the class; there are no instances, so a rule needs no `self` and no `@staticmethod`.
     """
 
     op_def: OpDef
@@ -149,6 +149,12 @@ class Op:
     into: Callable[..., Callable[..., Any]] | None = None  # as `bind`, but the kernel has an `out=` (ops/forwarding)
     grad: Callable[..., Sequence[Any]] | None = None
     zeros: Callable[[Any, int], Any] | None = None  # stands for the gradient of an output that nothing depends on
+
+    def __init_subclass__(cls) -> None:
+        for name in ("infer", "bind", "into", "grad", "flops", "bytes"):
+            rule = cls.__dict__.get(name)
+            if callable(rule) and not isinstance(rule, staticmethod):
+                setattr(cls, name, staticmethod(rule))
 
     @staticmethod
     def infer(op: Any) -> list[Any]:
@@ -201,10 +207,6 @@ def op(interface: str) -> Callable[[type], type[Op]]:
         op_name = interface.partition("(")[0].strip()
         if op_name in _registry:
             raise ValueError(f"Op '{op_name}' is registered twice")
-        for name in ("infer", "bind", "into", "grad", "flops", "bytes"):
-            rule = cls.__dict__.get(name)
-            if callable(rule) and not isinstance(rule, staticmethod):
-                setattr(cls, name, staticmethod(rule))
         cls.op_def = _Interface(interface)  # type: ignore[attr-defined]
         _registry[op_name] = cls
         return cls

@@ -115,8 +115,8 @@ METADATA = """
 class DatasetOp(Op):
     """Base of the ops that make a data set; `make(node, *inputs)` gives it."""
 
-    infer = staticmethod(shapes.scalar)
-    flops = bytes = staticmethod(free)
+    infer = shapes.scalar
+    flops = bytes = free
     make: Callable[..., Dataset]
 
     @classmethod

@@ -198,7 +198,6 @@ def _check_product(rows: Any, cols: Any, m: int, n: int, right: Any) -> None:
 class _Cwise(Op):
     how: Callable[..., Any]
 
-    @staticmethod
     def infer(op: Any) -> list[TensorShape]:
         return [TensorShape([op.inputs[0].shape.with_rank(2)[0]])]
 
@@ -293,7 +292,6 @@ def _check_operands(a: Any, b: Any) -> None:
 class _SparseSparse(Op):
     ufunc = ""
 
-    @staticmethod
     def infer(op: Any) -> list[TensorShape]:
         return [TensorShape([None, None]), TensorShape([None])]
 
@@ -363,7 +361,6 @@ def _left(sizes: Any, gone: list[int], keep: bool) -> Any:
 class _Reduce(Op):
     ufunc = ""
 
-    @staticmethod
     def infer(op: Any) -> list[TensorShape]:
         if len(op.outputs) == 3:
             return [TensorShape(None)] * 3
@@ -392,7 +389,6 @@ class _Reduce(Op):
 
         return kernel
 
-    @staticmethod
     def flops(node: Any, ins: Any, outs: Any) -> int:
         return elements(ins[1])
 

@@ -59,7 +59,6 @@ def _columns(weights: Any, like: Any) -> Any:
 class _Reduce(Op):
     how = ""
 
-    @staticmethod
     def infer(op: Any) -> list[TensorShape]:
         data, indices, ids = (t.shape for t in op.inputs[:3])
         indices.with_rank(1).merge_with(ids.with_rank(1))
@@ -81,7 +80,6 @@ class _Reduce(Op):
 
         return kernel
 
-    @staticmethod
     def flops(node: Any, ins: Any, outs: Any) -> int:
         return elements(ins[1]) * prod(ins[0].shape[1:])
 
@@ -176,7 +174,6 @@ class _Grad(Op):
 
     how = ""
 
-    @staticmethod
     def infer(op: Any) -> list[TensorShape]:
         rest = op.inputs[0].shape.with_rank_at_least(1)[1:]
         op.inputs[1].shape.with_rank(1).merge_with(op.inputs[2].shape.with_rank(1))
@@ -200,7 +197,6 @@ class _Grad(Op):
 
         return kernel
 
-    @staticmethod
     def flops(node: Any, ins: Any, outs: Any) -> int:
         return elements(ins[1]) * prod(ins[0].shape[1:])
 

@@ -91,7 +91,7 @@ def checked(indices: Any, values: Any, shape: Any) -> Sparse:
 class _Add(Op):
     stateful = True
     needs_ctx = True
-    flops = staticmethod(free)
+    flops = free
 
 
 @op("""AddSparseToTensorsMap(sparse_indices: int64, sparse_values: T, sparse_shape: int64) -> (sparse_handle: int64)

@@ -113,7 +113,6 @@ def _check_vector(strings: Any) -> None:
 
 
 class _Split(Op):
-    @staticmethod
     def infer(operation: Any) -> list[TensorShape]:
         operation.inputs[0].shape.with_rank(1)
         operation.inputs[1].shape.with_rank(0)
