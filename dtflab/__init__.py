@@ -52,9 +52,6 @@ from dtflab.graph.static_value import get_static_value
 from dtflab.graph.tensor_proto import make_ndarray, make_tensor_proto
 from dtflab.graph.tensor_shape import Dimension, TensorShape, dimension_at_index, dimension_value
 from dtflab.ops import all as _all_ops
-from dtflab.ops.queues.accumulators import (
-    ConditionalAccumulator, ConditionalAccumulatorBase, SparseConditionalAccumulator,
-)
 from dtflab.ops.nn.activations import log_sigmoid
 from dtflab.ops.reduce.along_axis import arg_max, arg_min, argmax, argmin, cumprod, cumsum
 from dtflab.ops.arrays.arranging import meshgrid, repeat, reverse_sequence, roll, sequence_mask
@@ -131,12 +128,13 @@ from dtflab.ops.variables.partitioned_variables import (
 )
 from dtflab.ops.windows.patches import extract_image_patches
 from dtflab.ops.nn.quantize import dequantize, quantize, quantize_v2
-from dtflab.ops.queues.queues import FIFOQueue, PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue
+from dtflab.ops.queues.functions import (
+    ConditionalAccumulator, ConditionalAccumulatorBase, FIFOQueue, FixedLengthRecordReader, IdentityReader,
+    PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue, ReaderBase, SparseConditionalAccumulator,
+    TextLineReader, TFRecordReader, WholeFileReader,
+)
 from dtflab.ops.sampling.draws import random_normal, random_shuffle, random_uniform, truncated_normal
 from dtflab.ops.arrays.random_crop import random_crop
-from dtflab.ops.queues.readers import (
-    FixedLengthRecordReader, IdentityReader, ReaderBase, TextLineReader, TFRecordReader, WholeFileReader,
-)
 from dtflab.ops.reduce.reduction import (
     reduce_all, reduce_any, reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum,
 )

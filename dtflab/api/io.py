@@ -22,7 +22,7 @@ from dtflab.ops.examples.parsing import (
 )
 from dtflab.ops.examples.serializing import decode_json_example, parse_tensor, serialize_tensor
 from dtflab.ops.images.png import decode_png, encode_png
-from dtflab.ops.queues.queues import (
+from dtflab.ops.queues.functions import (
     PaddingFIFOQueue,
     PriorityQueue,
     QueueBase,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dtflab.base.missing_names import missing as _missing
-from dtflab.ops.queues.queues import (
+from dtflab.ops.queues.functions import (
     FIFOQueue,
     PaddingFIFOQueue,
     PriorityQueue,

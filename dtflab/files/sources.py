@@ -3,7 +3,7 @@
 Stands for `text_line_reader_op.cc`, `fixed_length_record_reader_op.cc`, `tf_record_reader_op.cc`,
 `whole_file_read_ops.cc` and `identity_reader_op.cc` in `core/kernels`. Left out: LMDB.
 
-Rule: a source knows one file. Which file, and whose turn it is, is the business of `ops/queues/reader.py`.
+Rule: a source knows one file. Which file, and whose turn it is, is the business of `ops/queues/reader_state.py`.
 """
 
 from __future__ import annotations

@@ -82,9 +82,9 @@ import dtflab.ops.nn.quantize
 import dtflab.ops.nn.ranking
 import dtflab.ops.nn.softmax
 import dtflab.ops.operators
-import dtflab.ops.queues.accumulator
+import dtflab.ops.queues.accumulator_ops
 import dtflab.ops.queues.queue_ops
-import dtflab.ops.queues.reader
+import dtflab.ops.queues.reader_ops
 import dtflab.ops.reduce.along_axis
 import dtflab.ops.reduce.counting
 import dtflab.ops.reduce.functions

@@ -1,31 +1,65 @@
-"""Handles of queues, readers and accumulators: how one op tells another which resource is meant.
+"""Handles of resources: how one op tells another which variable, queue, reader, table or iterator is meant.
 
-Stands for `GetResourceFromContext` and `ContainerInfo` of `core/framework/resource_mgr.h`.
+Stands for `core/framework/resource_handle.h`, and for `GetResourceFromContext` and `ContainerInfo` of
+`resource_mgr.h`.
 
-Rule: the newer family hands out resource handles. The older one hands out references to two strings, container and
-name; both lead to the same resources.
+Rule: a handle is a name, not a value. The newer families of ops hand out resource handles, the older ones references
+to two strings, container and name; both lead to the same resources.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from dtflab.graph import dtypes
+from dtflab.graph import dtypes, op_registry
 from dtflab.ops.messages import invalid
+from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, name_for
 from dtflab.ops.variables.cell import Cell
-from dtflab.ops.variables.handle_ops import ResourceHandle
 
 T = TypeVar("T")
 
 
-def by_reference(find: Callable[[Any], ResourceHandle]) -> Callable[[Any], Cell]:
+class ResourceHandle(NamedTuple):
+    """The value of a tensor of dtype `resource`: where the resource lives and what it is called."""
+
+    device: str
+    container: str
+    name: str
+    type_name: str
+
+
+kinds: dict[str, type] = {}  # which class a handle's type is, of those that can be destroyed
+
+
+def new_or_shared(
+    node: Any, kind: type[T], type_name: str, make: Callable[..., T], check: Callable[[T, str], Any] | None = None
+) -> Callable[..., Any]:
+    """The kernel of an op that gives a resource's handle, and first makes the resource if there is none of its name.
+
+    `make(ctx, name, *inputs)` makes it; `check(resource, name)` raises if another node has made a different one.
+    """
+    container, shared_name = node["container"].decode() or DEFAULT_CONTAINER, node["shared_name"].decode()
+    if not shared_name and node.attrs.get("use_node_name_sharing"):
+        shared_name = node.name
+
+    def find(ctx: Any, *inputs: Any) -> ResourceHandle:
+        name = name_for(ctx, node.name, container, shared_name, kind)
+        found = ctx.resources.lookup_or_create(container, name, kind, lambda: make(ctx, name, *inputs))
+        if check is not None:
+            check(found, name)
+        return ResourceHandle(ctx.device, container, name, type_name)
+
+    return _by_reference(find) if op_registry.get(node.op).op_def.outputs[0].is_ref else find
+
+
+def _by_reference(find: Callable[..., ResourceHandle]) -> Callable[..., Cell]:
     """A kernel that gives a reference to two strings where `find` gives a handle."""
 
-    def find_reference(ctx: Any) -> Cell:
-        handle = find(ctx)
+    def find_reference(ctx: Any, *inputs: Any) -> Cell:
+        handle = find(ctx, *inputs)
         cell = Cell(handle.name, dtypes.string, (2,))
         cell.assign(np.array([handle.container.encode(), handle.name.encode()], object))
         return cell
@@ -34,7 +68,10 @@ def by_reference(find: Callable[[Any], ResourceHandle]) -> Callable[[Any], Cell]
 
 
 def resource_of(ctx: Any, handle: Cell | ResourceHandle, kind: type[T]) -> T:
-    """The resource that a handle of either family names; NotFoundError if it is gone or of another kind."""
+    """The resource that a handle of either family names.
+
+    Raises NotFoundError if it is gone or of another kind, InvalidArgumentError if it lives on another device.
+    """
     found: T
     if isinstance(handle, Cell):
         container, name = (text.decode() for text in handle.read())

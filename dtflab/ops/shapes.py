@@ -20,6 +20,11 @@ def scalar(op: Any) -> list[TensorShape]:
     return [TensorShape([])] * len(op.outputs)
 
 
+def handle(op: Any) -> list[TensorShape]:
+    """The output names a resource: a scalar handle, or a reference to two strings."""
+    return [TensorShape([2] if op.outputs[0].dtype._is_ref_dtype else [])]
+
+
 def none(op: Any) -> list[TensorShape]:
     """The op has no output."""
     return []

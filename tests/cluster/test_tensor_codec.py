@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from dtflab.base import errors
 from dtflab.cluster import tensor_codec
-from dtflab.ops.variables.handle_ops import ResourceHandle
+from dtflab.ops.handles import ResourceHandle
 from dtflab.protos.master_pb2 import RunCallableRequest, RunStepRequest, RunStepResponse
 from dtflab.protos.resource_handle_pb2 import ResourceHandleProto
 from dtflab.protos.tensor_pb2 import TensorProto

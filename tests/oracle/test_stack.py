@@ -101,7 +101,7 @@ def test_of_another_type():
 def test_a_stack_of_another_step():
     from dtflab.base.errors import NotFoundError
     from dtflab.ops.control.stack import _find
-    from dtflab.ops.variables.handle_ops import ResourceHandle
+    from dtflab.ops.handles import ResourceHandle
 
     ctx = SimpleNamespace(device="/cpu:0", step=SimpleNamespace(temporaries={}))
     with pytest.raises(NotFoundError, match="no stack s on /cpu:0 in this step: it was made on /cpu:1"):

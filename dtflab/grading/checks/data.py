@@ -19,7 +19,7 @@ from dtflab.grading.questions import Wrong, register
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.ops.arrays.constant import placeholder
-from dtflab.ops.queues.accumulators import ConditionalAccumulator
+from dtflab.ops.queues.functions import ConditionalAccumulator
 from dtflab.runtime.session import Session
 
 q2 = register(

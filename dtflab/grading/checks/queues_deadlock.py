@@ -20,7 +20,7 @@ from dtflab.grading.simulated import Stage, stage
 from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
 from dtflab.ops.arrays.stacking import stack
-from dtflab.ops.queues.queues import FIFOQueue
+from dtflab.ops.queues.functions import FIFOQueue
 from dtflab.virtual.deadlock import DeadlockError
 
 q2 = register(

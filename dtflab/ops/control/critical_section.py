@@ -31,9 +31,7 @@ from dtflab.ops import shapes
 from dtflab.ops.arrays.identity import identity
 from dtflab.ops.control.control_flow import group, tuple as gated
 from dtflab.ops.costs import free
-from dtflab.ops.handles import resource_of
-from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, name_for
-from dtflab.ops.variables.handle_ops import ResourceHandle
+from dtflab.ops.handles import new_or_shared, resource_of
 from dtflab.ops.variables.variable import init_scope
 
 CRITICAL_SECTIONS = "critical_sections"
@@ -106,14 +104,7 @@ class MutexV2(Op):
     flops = bytes = free
 
     def bind(node, xp):
-        container, shared_name = node["container"].decode() or DEFAULT_CONTAINER, node["shared_name"].decode()
-
-        def find(ctx):
-            name = name_for(ctx, node.name, container, shared_name, Mutex)
-            ctx.resources.lookup_or_create(container, name, Mutex, Mutex)
-            return ResourceHandle(ctx.device, container, name, "Mutex")
-
-        return find
+        return new_or_shared(node, Mutex, "Mutex", lambda ctx, name: Mutex())
 
 
 @op("""MutexLock(mutex: resource) -> (mutex_lock: variant)""")

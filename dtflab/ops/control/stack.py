@@ -24,8 +24,8 @@ from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.costs import free
+from dtflab.ops.handles import ResourceHandle
 from dtflab.ops.messages import dtype_text, invalid, shape_text
-from dtflab.ops.variables.handle_ops import ResourceHandle
 
 _TYPE = "tensorflow::Stack"
 _OCCUPANCY = 0.7  # of the card's memory: from then on values are swapped

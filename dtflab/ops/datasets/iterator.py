@@ -21,10 +21,9 @@ from dtflab.ops.costs import free
 from dtflab.ops.datasets.calls import Captured
 from dtflab.ops.datasets.dataset import METADATA, OUTPUTS, Dataset, Run, check_signature
 from dtflab.ops.datasets.state import IteratorResource
-from dtflab.ops.handles import resource_of
+from dtflab.ops.handles import ResourceHandle, resource_of
 from dtflab.ops.messages import invalid
-from dtflab.ops.resource_mgr import name_for
-from dtflab.ops.variables.handle_ops import DEFAULT_CONTAINER, ResourceHandle
+from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, name_for
 from dtflab.protos.resource_handle_pb2 import ResourceHandleProto
 
 ITERATOR_TYPE = "tensorflow::data::IteratorResource"
@@ -38,8 +37,8 @@ class _IteratorOp(Op):
 
     stateful = True
     needs_ctx = True
-    flops = bytes = staticmethod(free)
-    infer = staticmethod(shapes.scalar)
+    flops = bytes = free
+    infer = shapes.scalar
 
     @classmethod
     def bind(cls, node: Any, xp: Any) -> Callable[[Any], ResourceHandle]:
@@ -108,10 +107,9 @@ def _declared_shapes(operation: Any) -> list[TensorShape]:
 class _GetNext(Op):
     stateful = True
     is_async = True
-    flops = bytes = staticmethod(free)
-    infer = staticmethod(_declared_shapes)
+    flops = bytes = free
+    infer = _declared_shapes
 
-    @staticmethod
     def bind(node: Any, xp: Any) -> Callable[..., None]:
         types = node["output_types"]
 
@@ -147,10 +145,9 @@ class IteratorToStringHandle(Op):
 class _FromStringHandle(Op):
     stateful = True
     needs_ctx = True
-    flops = bytes = staticmethod(free)
-    infer = staticmethod(shapes.scalar)
+    flops = bytes = free
+    infer = shapes.scalar
 
-    @staticmethod
     def bind(node: Any, xp: Any) -> Callable[..., ResourceHandle]:
         types, expected = node["output_types"], node["output_shapes"]
 
@@ -182,8 +179,8 @@ class _Whole(Op):
 
     stateful = True
     is_async = True
-    flops = bytes = staticmethod(free)
-    infer = staticmethod(_declared_shapes)
+    flops = bytes = free
+    infer = _declared_shapes
 
     @staticmethod
     def run(node: Any, ctx: Any, dataset: Dataset, inputs: Any, run: Run) -> Any:

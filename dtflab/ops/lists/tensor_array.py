@@ -26,9 +26,9 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.arrays import identity as array
 from dtflab.ops.costs import free
+from dtflab.ops.handles import ResourceHandle
 from dtflab.ops.lists.state import TensorArrayState
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.variables.handle_ops import ResourceHandle
 from dtflab.ops.variables.scatter import blank
 
 _TYPE = "tensorflow::TensorArray"

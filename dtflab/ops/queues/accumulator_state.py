@@ -4,8 +4,8 @@ Stands for `core/kernels/conditional_accumulator_base.cc`, `typed_conditional_ac
 `conditional_accumulator.h` and `sparse_conditional_accumulator.h`.
 
 Rules: an accumulator has a step of its own, which each take adds 1 to; a gradient that was computed in an earlier
-step is stale, and dropped; only the number of these is kept. Takers stand in line; the first gets the mean of all
-gradients there are once there are as many as it requires, and the accumulator begins anew.
+step is stale, and dropped; only the number of these is kept. Takes stand in line; the first gets the mean of all
+gradients once there are as many as it requires, and the accumulator starts again with none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Gradient = tuple[Any, ...]  # what one kind adds up: the value, or indices, valu
 
 
 class Take:
-    """Somebody (`who` says it in words) who waits for `required` gradients; `done(mean, error)` is called once."""
+    """An op that waits for `required` gradients. `who` describes it; `done(mean, error)` is called once."""
 
     __slots__ = ("_done", "required", "who")
 
@@ -40,7 +40,7 @@ class Take:
 
 
 class Accumulator:
-    """The sum of some gradients, how many they are, and who waits for more."""
+    """The sum of some gradients, their number, and the ops that wait for more."""
 
     def __init__(self, name: str, dtype: DType, shape: TensorShape, reduction: str) -> None:
         self.name = name
@@ -57,7 +57,7 @@ class Accumulator:
     # -- what a kind decides --------------------------------------------------------------------------
 
     def check(self, gradient: Gradient, total: Any) -> None:
-        """InvalidArgumentError unless the gradient fits the accumulator's shape and the sum so far, if any."""
+        """Raise InvalidArgumentError unless the gradient fits the accumulator's shape and the sum so far, if any."""
         raise NotImplementedError
 
     def add(self, total: Any, gradient: Gradient) -> Any:
@@ -65,7 +65,7 @@ class Accumulator:
         raise NotImplementedError
 
     def result(self, total: Any, count: int | None) -> Any:
-        """What a taker gets: the sum, divided by the count if that is given."""
+        """What a take gets: the sum, divided by the count if that is given."""
         raise NotImplementedError
 
     # -- what all do ------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ class Accumulator:
         _finish(served)
 
     def take(self, take: Take) -> None:
-        """Stand in line for the mean; InvalidArgumentError if it requires no gradient."""
+        """Join the line for the mean. Raises InvalidArgumentError if `take` requires no gradient."""
         if take.required <= 0:
             raise invalid(f"Argument num_required must be positive, but was {take.required}")
         with self._lock:
@@ -92,7 +92,7 @@ class Accumulator:
         _finish(served)
 
     def leave(self, take: Take) -> None:
-        """Its step was cancelled: go, if it is still there."""
+        """Remove `take` from the line, if it is still there: its step was cancelled."""
         with self._lock:
             if take not in self._line:
                 return
@@ -102,7 +102,7 @@ class Accumulator:
         _finish(served)
 
     def close(self) -> None:
-        """The container is reset: nobody will add anything."""
+        """Cancel every take in line: the container is reset, so no more gradients will come."""
         with self._lock:
             gone = list(self._line)
             self._line.clear()
@@ -110,7 +110,7 @@ class Accumulator:
             take.finish(None, _cancelled())
 
     def _serve(self) -> list[tuple[Take, Any]]:
-        """The first in line, if there is enough for it; nobody else then, for nothing is left."""
+        """The first take in line with its mean, if there is enough for it. Nothing is left for a second one."""
         if not self._line or self._count < self._line[0].required:
             return []
         mean = self.result(self._sum, self._count if self._mean else None)
@@ -129,7 +129,7 @@ class Accumulator:
             )
 
     def waits(self) -> list[str]:
-        """Who waits now for what, a line for each."""
+        """One line for each op that waits: how many gradients there are, and how many it requires."""
         here = f"waits at accumulator '{self.name}' with {self._count} gradients for"
         with self._lock:
             return [take.who.format(f"{here} {take.required}") for take in self._line]

@@ -37,7 +37,7 @@ class FIFOState(QueueState):
 
 
 class PaddingFIFOState(FIFOState):
-    """First in, first out; that shapes may differ does not matter here."""
+    """First in, first out. Only batches care that shapes may differ."""
 
     kind = "PaddingFIFOQueue"
 
@@ -93,7 +93,7 @@ class _Ranked:
 
 
 class PriorityState(QueueState):
-    """The lowest first component first. Who wants many waits until all are there, for what comes later may be lower.
+    """The lowest first component first. A dequeue of many waits until all are there: a later element may be lower.
 
     Equal priorities come out in the order of a binary heap, which is that of TensorFlow's.
     """

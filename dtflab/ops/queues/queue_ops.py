@@ -11,7 +11,6 @@ cancelled.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,125 +18,61 @@ import numpy as np
 from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.static_value import folded_value
-from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.costs import free
-from dtflab.ops.handles import by_reference, resource_of
+from dtflab.ops.handles import kinds, new_or_shared, resource_of
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.queues.queue_resource import Queue, Spec, Waiter, types_text
 from dtflab.ops.queues.queue_state import Close, Get, Put
-from dtflab.ops.resource_mgr import name_for
-from dtflab.ops.variables.cell import Cell
-from dtflab.ops.variables.handle_ops import DEFAULT_CONTAINER, ResourceHandle, kinds
+from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
 
 QUEUE_TYPE = "tensorflow::QueueInterface"
 kinds[QUEUE_TYPE] = Queue
+
+FAMILIES = {"V2": "resource", "": "Ref(string)"}  # the suffix of an op's name → the type of its handle
 
 
 # -- making queues ------------------------------------------------------------------------------------
 
 
-class _QueueOp(Op):
-    """Gives the handle of a queue, which it makes if it is the first to name it."""
+class _NewQueue(Op):
+    """Gives the handle of a queue. The first op that names a queue makes it."""
 
     stateful = True
     needs_ctx = True
-    flops = bytes = staticmethod(free)
+    infer = shapes.handle
+    flops = bytes = free
 
-    @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[[Any], ResourceHandle]:
-        container, shared_name = node["container"].decode() or DEFAULT_CONTAINER, node["shared_name"].decode()
-        spec = Spec.of(node)
+    def bind(node, xp):
+        spec, container = Spec.of(node), node["container"].decode() or DEFAULT_CONTAINER
 
-        def find(ctx: Any) -> ResourceHandle:
-            name = name_for(ctx, node.name, container, shared_name, Queue)
-            queue = ctx.resources.lookup_or_create(
-                container, name, Queue, lambda: Queue(name, spec, ctx.device, container)
-            )
-            if queue.spec != spec:
-                queue.must_be(spec, node.op)
-            return ResourceHandle(ctx.device, container, name, QUEUE_TYPE)
+        def make(ctx, name):
+            return Queue(name, spec, ctx.device, container)
 
-        return find
-
-    @staticmethod
-    def infer(operation: Any) -> list[TensorShape]:
-        return [TensorShape([])]
+        return new_or_shared(node, Queue, QUEUE_TYPE, make, lambda queue, name: queue.must_be(spec, node.op))
 
 
-class _QueueRefOp(_QueueOp):
-    """Gives a reference to two strings instead: container and name."""
-
-    @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[[Any], Cell]:
-        return by_reference(super().bind(node, xp))
-
-    @staticmethod
-    def infer(operation: Any) -> list[TensorShape]:
-        return [TensorShape([2])]
-
-
-_QUEUE = """
+_COMPONENTS = """
        component_types: list(type) >= 1
-       shapes: list(shape) >= 0 = []
+       shapes: list(shape) >= 0 = []"""
+_SHARED = """
        capacity: int = -1
        container: string = ''
        shared_name: string = ''"""
-_SHUFFLE = """
-       component_types: list(type) >= 1
-       shapes: list(shape) >= 0 = []
-       capacity: int = -1
+_KINDS = {
+    "FIFOQueue": _COMPONENTS,
+    "PaddingFIFOQueue": _COMPONENTS,
+    "RandomShuffleQueue": f"""{_COMPONENTS}
        min_after_dequeue: int = 0
        seed: int = 0
-       seed2: int = 0
-       container: string = ''
-       shared_name: string = ''"""
-_PRIORITY = """
+       seed2: int = 0""",
+    "PriorityQueue": """
        component_types: list(type) >= 0 = []
-       shapes: list(shape) >= 0
-       capacity: int = -1
-       container: string = ''
-       shared_name: string = ''"""
-
-
-@op(f"FIFOQueueV2() -> (handle: resource){_QUEUE}")
-class FIFOQueueV2(_QueueOp):
-    pass
-
-
-@op(f"FIFOQueue() -> (handle: Ref(string)){_QUEUE}")
-class FIFOQueue(_QueueRefOp):
-    pass
-
-
-@op(f"RandomShuffleQueueV2() -> (handle: resource){_SHUFFLE}")
-class RandomShuffleQueueV2(_QueueOp):
-    pass
-
-
-@op(f"RandomShuffleQueue() -> (handle: Ref(string)){_SHUFFLE}")
-class RandomShuffleQueue(_QueueRefOp):
-    pass
-
-
-@op(f"PaddingFIFOQueueV2() -> (handle: resource){_QUEUE}")
-class PaddingFIFOQueueV2(_QueueOp):
-    pass
-
-
-@op(f"PaddingFIFOQueue() -> (handle: Ref(string)){_QUEUE}")
-class PaddingFIFOQueue(_QueueRefOp):
-    pass
-
-
-@op(f"PriorityQueueV2() -> (handle: resource){_PRIORITY}")
-class PriorityQueueV2(_QueueOp):
-    pass
-
-
-@op(f"PriorityQueue() -> (handle: Ref(string)){_PRIORITY}")
-class PriorityQueue(_QueueRefOp):
-    pass
+       shapes: list(shape) >= 0""",
+}
+for _kind, _attrs in _KINDS.items():
+    for _family, _handle in FAMILIES.items():
+        op(f"{_kind}{_family}() -> (handle: {_handle}){_attrs}{_SHARED}")(type(_kind, (_NewQueue,), {}))
 
 
 # -- using them ---------------------------------------------------------------------------------------
@@ -149,66 +84,54 @@ def queue_of(ctx: Any, handle: Any) -> Queue:
 
 
 def _check_types(queue: Queue, types: list[DType], signature: str) -> None:
-    """InvalidArgumentError unless elements are of these types; `signature` has a place for them."""
+    """Raise InvalidArgumentError unless elements have these types; `signature` has a place for them."""
     if types != queue.types:
         have, expected = (signature.format(types_text(each)) for each in (types, queue.types))
         raise invalid(f"Signature mismatch, have: {have} expected: {expected}")
 
 
-class _QueueUser(Op):
+class _UsesQueue(Op):
     is_async = True
-    flops = bytes = staticmethod(free)
-    infer = staticmethod(shapes.none)
+    infer = shapes.none
+    flops = bytes = free
 
 
-class _Enqueue(_QueueUser):
-    @staticmethod
-    def bind(node: Any, xp: Any) -> Callable[..., None]:
-        types, name = node["Tcomponents"], node.name
+class _Enqueue(_UsesQueue):
+    """Puts an element, or many: the slices of its components along their first axis."""
 
-        def enqueue(ctx: Any, handle: Any, *args: Any) -> None:
+    def bind(node, xp):
+        types, name, many = node["Tcomponents"], node.name, node.op.startswith("QueueEnqueueMany")
+
+        def enqueue(ctx, handle, *args):
             values, done = args[:-1], args[-1]
             queue = queue_of(ctx, handle)
             _check_types(queue, types, "resource, {}->")
-            queue.check(values)
-            who = Waiter(name, ctx.step.step_id)
-            queue.join(ctx, Put([values], 1, who, lambda put: done(None, put.error)))
-
-        return enqueue
-
-
-class _EnqueueMany(_QueueUser):
-    @staticmethod
-    def bind(node: Any, xp: Any) -> Callable[..., None]:
-        types, name = node["Tcomponents"], node.name
-
-        def enqueue_many(ctx: Any, handle: Any, *args: Any) -> None:
-            values, done = args[:-1], args[-1]
-            queue = queue_of(ctx, handle)
-            _check_types(queue, types, "resource, {}->")
-            count = queue.check_batch(values)
+            if many:
+                count, elements = queue.check_batch(values), zip(*map(_rows, values), strict=True)
+            else:
+                queue.check(values)
+                count, elements = 1, [values]
             if not count:
                 done(None, None)
                 return
             who = Waiter(name, ctx.step.step_id)
-            queue.join(ctx, Put(zip(*map(_rows, values), strict=True), count, who, lambda put: done(None, put.error)))
+            queue.join(ctx, Put(elements, count, who, lambda put: done(None, put.error)))
 
-        return enqueue_many
+        return enqueue
 
 
 def _rows(value: Any) -> Any:
-    """What lies along the first axis; a string as an array of its own, like every value of a tensor."""
+    """The slices along the first axis; each string is an array of its own, like every value of a tensor."""
     return (np.array(text, object) for text in value) if value.dtype == object and value.ndim == 1 else value
 
 
-class _Dequeue(_QueueUser):
+class _Dequeue(_UsesQueue):
     infer = Op.infer
 
-    @staticmethod
-    def bind(node: Any, xp: Any) -> Callable[..., None]:
+    def bind(node, xp):
         types, name = node["component_types"], node.name
 
-        def dequeue(ctx: Any, handle: Any, done: Any) -> None:
+        def dequeue(ctx, handle, done):
             queue = queue_of(ctx, handle)
             _check_types(queue, types, "resource->{}")
             who = Waiter(name, ctx.step.step_id)
@@ -217,21 +140,19 @@ class _Dequeue(_QueueUser):
         return dequeue
 
 
-class _DequeueMany(_QueueUser):
-    up_to = False
+class _DequeueMany(_UsesQueue):
+    """Takes `n` elements as one batch; of a closed queue, QueueDequeueUpTo also takes fewer."""
 
-    @classmethod
-    def infer(cls, operation: Any) -> list[TensorShape]:
+    def infer(operation):
         n = folded_value(operation.inputs[1])
-        if n is not None and n.ndim == 0 and n < 0 and not cls.up_to:
+        if n is not None and n.ndim == 0 and n < 0 and "UpTo" not in operation.type:
             raise ValueError(f"Input 'n' must be >= 0, but is {n}")
         return Op.infer(operation)
 
-    @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[..., None]:
-        types, name, up_to = node["component_types"], node.name, cls.up_to
+    def bind(node, xp):
+        types, name, up_to = node["component_types"], node.name, "UpTo" in node.op
 
-        def dequeue_many(ctx: Any, handle: Any, n: Any, done: Any) -> None:
+        def dequeue_many(ctx, handle, n, done):
             queue, what = queue_of(ctx, handle), f"Dequeue{'UpTo' if up_to else 'Many'}Op"
             if n.size != 1:  # TensorFlow takes what lies first in memory
                 raise invalid(f"{what} expects a scalar for n, the number of elements, got shape {shape_text(n.shape)}")
@@ -247,11 +168,11 @@ class _DequeueMany(_QueueUser):
                 done(queue.batch(()), None)
                 return
 
-            def finished(get: Get) -> None:
+            def finished(get):
                 values, error = None, get.error
                 try:
                     values = queue.batch(get.held) if error is None else None
-                except MemoryError as problem:  # ours, though this may be the thread of one who put
+                except MemoryError as problem:  # this step's error, though this may be the thread of an enqueue
                     error = problem
                 done(values, error)
 
@@ -260,66 +181,52 @@ class _DequeueMany(_QueueUser):
         return dequeue_many
 
 
-class _DequeueUpTo(_DequeueMany):
-    up_to = True
-
-
-class _Close(_QueueUser):
-    @staticmethod
-    def bind(node: Any, xp: Any) -> Callable[..., None]:
+class _Close(_UsesQueue):
+    def bind(node, xp):
         name, cancel = node.name, node["cancel_pending_enqueues"]
 
-        def close(ctx: Any, handle: Any, done: Any) -> None:
-            queue = queue_of(ctx, handle)
+        def close(ctx, handle, done):
+            queue, who = queue_of(ctx, handle), Waiter(name, ctx.step.step_id)
             if cancel:
-                queue.close("putters", Waiter(name, ctx.step.step_id))
+                queue.close("putters", who)
                 done(None, None)
             else:
-                queue.join(ctx, Close(Waiter(name, ctx.step.step_id), lambda end: done(None, end.error)))
+                queue.join(ctx, Close(who, lambda end: done(None, end.error)))
 
         return close
 
 
-class _Size(Op):
+class _Asks(Op):
     needs_ctx = True
-    infer = staticmethod(shapes.scalar)
-    flops = bytes = staticmethod(free)
+    infer = shapes.scalar
+    flops = bytes = free
 
-    @staticmethod
-    def bind(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
+
+class _Size(_Asks):
+    def bind(node, xp):
         return lambda ctx, handle: np.array(len(queue_of(ctx, handle)), np.int32)
 
 
-class _IsClosed(Op):
-    needs_ctx = True
-    infer = staticmethod(shapes.scalar)
-    flops = bytes = staticmethod(free)
-
-    @staticmethod
-    def bind(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
+class _IsClosed(_Asks):
+    def bind(node, xp):
         return lambda ctx, handle: np.array(queue_of(ctx, handle).closed)
 
 
-_HANDLES = {"V2": "resource", "": "Ref(string)"}  # of the two families, by the suffix of their names
-_COMPONENTS_IN = """
-       Tcomponents: list(type) >= 1
-       timeout_ms: int = -1"""
-_COMPONENTS_OUT = """
-       component_types: list(type) >= 1
-       timeout_ms: int = -1"""
+_IN = "\n       Tcomponents: list(type) >= 1\n       timeout_ms: int = -1"
+_OUT = "\n       component_types: list(type) >= 1\n       timeout_ms: int = -1"
 _USERS: list[tuple[str, str, str, type[Op]]] = [
-    ("QueueEnqueue", "components: Tcomponents", f"(){_COMPONENTS_IN}", _Enqueue),
-    ("QueueEnqueueMany", "components: Tcomponents", f"(){_COMPONENTS_IN}", _EnqueueMany),
-    ("QueueDequeue", "", f"(components: component_types){_COMPONENTS_OUT}", _Dequeue),
-    ("QueueDequeueMany", "n: int32", f"(components: component_types){_COMPONENTS_OUT}", _DequeueMany),
-    ("QueueDequeueUpTo", "n: int32", f"(components: component_types){_COMPONENTS_OUT}", _DequeueUpTo),
-    ("QueueClose", "", "()\n       cancel_pending_enqueues: bool = false", _Close),
-    ("QueueSize", "", "(size: int32)", _Size),
-    ("QueueIsClosed", "", "(is_closed: bool)", _IsClosed),
+    ("Enqueue", "components: Tcomponents", f"(){_IN}", _Enqueue),
+    ("EnqueueMany", "components: Tcomponents", f"(){_IN}", _Enqueue),
+    ("Dequeue", "", f"(components: component_types){_OUT}", _Dequeue),
+    ("DequeueMany", "n: int32", f"(components: component_types){_OUT}", _DequeueMany),
+    ("DequeueUpTo", "n: int32", f"(components: component_types){_OUT}", _DequeueMany),
+    ("Close", "", "()\n       cancel_pending_enqueues: bool = false", _Close),
+    ("Size", "", "(size: int32)", _Size),
+    ("IsClosed", "", "(is_closed: bool)", _IsClosed),
 ]
-for _name, _inputs, _rest, _base in _USERS:
-    for _family, _handle in _HANDLES.items():
+for _use, _inputs, _rest, _base in _USERS:
+    for _family, _handle in FAMILIES.items():
         _declared: dict[str, Any] = {"stateful": _family == "V2"}
-        if _family == "" and _name != "QueueIsClosed":  # so TensorFlow has it
-            _declared["grad"] = staticmethod(no_gradient)
-        op(f"{_name}{_family}(handle: {_handle}, {_inputs}) -> {_rest}")(type(f"{_name}{_family}", (_base,), _declared))
+        if _family == "" and _use != "IsClosed":  # as TensorFlow declares it
+            _declared["grad"] = no_gradient
+        op(f"Queue{_use}{_family}(handle: {_handle}, {_inputs}) -> {_rest}")(type(f"Queue{_use}", (_base,), _declared))

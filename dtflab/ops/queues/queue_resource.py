@@ -2,15 +2,14 @@
 
 Stands for `core/framework/queue_interface.h`, the checks in `queue_base.cc` and `MatchesNodeDef` of each kind.
 
-Rules: all changes are made under the queue's lock by its state (queue_state.py), which is told who comes and tells who
-is done; callbacks run outside the lock. Who shares a queue must describe it as it is.
+Rules: the queue's state (queue_state.py) makes all changes, under the queue's lock; callbacks run outside the lock.
+Every node that shares a queue must declare the same kind, capacity, types and shapes.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from operator import methodcaller
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ from dtflab.ops.sampling.philox import PhiloxStream
 
 
 class Waiter(NamedTuple):
-    """Who stands in a line: an operation in a step."""
+    """What stands in a line: an operation in a step."""
 
     op: str
     step: int
@@ -35,7 +34,7 @@ class Waiter(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """What a node says of its queue."""
+    """What a node declares of its queue."""
 
     kind: str
     capacity: int
@@ -46,7 +45,7 @@ class Spec(NamedTuple):
 
     @staticmethod
     def of(node: Any) -> Spec:
-        """What `node` says."""
+        """What `node` declares."""
         kind, types, shapes = node.op.removesuffix("V2"), tuple(node["component_types"]), tuple(node["shapes"])
         if kind == "PriorityQueue":
             types, shapes = (dtypes.int64, *types), (TensorShape([]), *shapes) if shapes else ()
@@ -55,9 +54,9 @@ class Spec(NamedTuple):
         return Spec(kind, capacity, types, shapes, least, (seed, seed2))
 
     def new_state(self, name: str) -> QueueState:
-        """An empty queue of this kind; InvalidArgumentError if there can't be such a queue."""
+        """An empty queue of this kind. Raises InvalidArgumentError if the declaration contradicts itself."""
         if self.shapes and len(self.shapes) != len(self.types):
-            raise invalid(f"Shapes of {len(self.types)} components are wanted, {len(self.shapes)} are given")
+            raise invalid(f"The queue has {len(self.types)} components, but {len(self.shapes)} shapes are given")
         if self.kind == "RandomShuffleQueue":
             if self.min_after_dequeue < 0:
                 raise invalid(f"min_after_dequeue {self.min_after_dequeue} must be >= 0")
@@ -68,7 +67,7 @@ class Spec(NamedTuple):
         return _STATES[self.kind](name, self.capacity)
 
     def differs(self, asked: Spec) -> str:
-        """The first thing that another node asks of this queue and that is not so, in TensorFlow's words, or ""."""
+        """The first property in which another node's declaration differs, in TensorFlow's words, or ""."""
         seeds = self.seeds if asked.seeds == (0, 0) else asked.seeds  # (0, 0): any will do
         least = asked.min_after_dequeue
         facts: list[tuple[str, str, Any, Any]] = [
@@ -103,7 +102,7 @@ def types_text(types: Sequence[DType]) -> str:
 class Queue:
     """A queue with its lock, and the types and shapes of the components of its elements.
 
-    `device` and `container` are where it lives, for those who watch.
+    `device` and `container` say where it lives; only events carry them.
     """
 
     def __init__(self, name: str, spec: Spec, device: str = "", container: str = DEFAULT_CONTAINER) -> None:
@@ -116,7 +115,9 @@ class Queue:
         self._lock = threading.Lock()
 
     def must_be(self, asked: Spec, op_type: str) -> None:
-        """InvalidArgumentError unless this is the queue that a node asks for."""
+        """Raise InvalidArgumentError unless this is the queue that a node declares."""
+        if asked == self.spec:
+            return
         if asked.kind != self.spec.kind:
             raise invalid(f"Expected {self.spec.kind}, found {op_type}")
         if difference := self.spec.differs(asked):
@@ -125,7 +126,7 @@ class Queue:
     # -- the lines ----------------------------------------------------------------------------------------
 
     def join(self, ctx: Any, attempt: Attempt) -> None:
-        """Stand in line, for as long as the step goes on; `attempt.done` is called in the end, on any thread."""
+        """Put `attempt` in line for as long as its step runs. `attempt.done` is called in the end, on any thread."""
         done, cancelled = attempt.done, []
 
         def leave(error: Exception) -> None:
@@ -143,7 +144,7 @@ class Queue:
             served = self.state.join(attempt)
             if watch.watchers and attempt not in served:
                 self._tell("wait", attempt, over=False, wants=attempt.does)
-            # Perhaps it was to leave before it stood in line: a reader may ask for a step that is failing just now.
+            # A reader may ask on behalf of a step that is failing: cancelled before the attempt stood in line.
             return [*served, *go()] if cancelled else served
 
         forget = ctx.on_cancel(leave)
@@ -159,7 +160,7 @@ class Queue:
         self._do(enter)
 
     def close(self, cancel: Literal["putters", "all"] = "all", who: Waiter | None = None) -> None:
-        """Close at once and send away those who wait; "all" when the container is reset."""
+        """Close at once and cancel attempts that wait: the enqueues, or "all" when the container is reset."""
 
         def change() -> list[Attempt]:
             sent_away = self.state.waiting() if cancel == "all" else list(self.state.putters)
@@ -178,10 +179,10 @@ class Queue:
         for attempt in finished:
             attempt.finish()
 
-    # -- in sight of those who watch ----------------------------------------------------------------------
+    # -- while somebody watches -----------------------------------------------------------------------------
 
     def _proceed_in_sight(self, attempt: Attempt) -> bool:
-        """Let who is first in a line do what can be done now, and tell it; True if that was all."""
+        """Proceed with the first attempt of a line, and report it; returns True if the attempt is done."""
         before = len(self.state)
         over = attempt.proceed(self.state)
         count = abs(len(self.state) - before)
@@ -192,7 +193,7 @@ class Queue:
         return over
 
     def _tell_gone(self, gone: Iterable[Attempt]) -> None:
-        """Tell of those who left a line, or were sent away."""
+        """Report the attempts that left a line or were cancelled."""
         for attempt in gone if watch.watchers else ():
             self._tell("end", attempt, error=type(attempt.error).__name__)
 
@@ -217,12 +218,12 @@ class Queue:
         return self.state.closed
 
     def waiting(self) -> list[Attempt]:
-        """Who waits now, those who are first in a line first."""
+        """The attempts that wait now, in the order of their lines."""
         with self._lock:
             return self.state.waiting()
 
     def waits(self) -> list[str]:
-        """Who waits now for what, a line for each."""
+        """One line for each attempt that waits: its op, and what it waits to do."""
         here = f"at {self.state} with {self.state.level()}"
         return [f"{a.who.op} waits {here} to {a} (step {a.who.step})" for a in self.waiting()]
 
@@ -232,7 +233,7 @@ class Queue:
     # -- elements -----------------------------------------------------------------------------------------
 
     def check(self, values: Sequence[Any], batch: tuple[int, ...] = ()) -> None:
-        """InvalidArgumentError unless the components fit; `batch` is the size that stands before each shape."""
+        """Raise InvalidArgumentError unless the components fit; `batch` is the size that precedes each shape."""
         for i, (value, shape) in enumerate(zip(values, self.shapes, strict=False)):
             expected, got = (*batch, *shape), getattr(value, "shape", ())
             if got != expected and not TensorShape(expected).admits(got):
@@ -241,7 +242,7 @@ class Queue:
                 )
 
     def check_batch(self, values: Sequence[Any]) -> int:
-        """How many elements the components make; InvalidArgumentError unless they fit the queue and each other."""
+        """The number of elements. Raises InvalidArgumentError unless the components fit the queue and each other."""
         if not np.ndim(values[0]):
             raise invalid(
                 "Shape mismatch in tuple component 0. Expected one dimension more than an element has, got []"
@@ -256,12 +257,6 @@ class Queue:
                     f"Component {i} has {has}, and should have {count}"
                 )
         return count
-
-    def rows(self, values: Sequence[Any]) -> Iterable[Element]:
-        """The elements of a batch. One that may stay long after the others gets memory of its own."""
-        if not isinstance(self.state, FIFOState):
-            values = [value if value.ndim == 1 else map(methodcaller("copy"), value) for value in values]
-        return zip(*values, strict=True)
 
     def batch(self, elements: Sequence[Element]) -> list[Any]:
         """Elements as one array per component."""

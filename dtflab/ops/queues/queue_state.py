@@ -1,13 +1,13 @@
-"""How queues behave: elements, a capacity, a line of those who want to put and one of those who want to take.
+"""How queues behave: elements, a capacity, a line of attempts to put and a line of attempts to take.
 
-Stands for `core/kernels/queue_base.cc`; the four kinds of queues are in queue_kinds.py. No threads, no tensors: who
-calls holds a lock, and an element is a tuple of anything.
+Stands for `core/kernels/queue_base.cc`; the four kinds of queues are in queue_kinds.py. There are no threads and no
+tensors here: the caller holds a lock, and an element is a tuple of anything.
 
-Rules: whoever comes joins the end of a line, and only who is first in a line is served. When something changes in a
-line, `serve` lets the two lines take turns until neither can go on, and returns those who are done. So nobody is
-overtaken, however little the later ones want, and what many want to put or take they may do piece by piece: a `Get`
-keeps what it has got so far. When the queue is closed before a `Get` has enough, it gives back what it holds, in order.
-One who leaves the line (`leave`) takes along what it holds.
+Rules: an attempt joins the end of its line, and only the first in a line is served. When something changes in a line,
+`serve` lets the two lines take turns until neither can go on, and returns the attempts that are done. So no attempt is
+overtaken, however little the later ones want. An attempt that wants many elements may put or take them piece by piece:
+a `Get` keeps what it has so far. If the queue is closed before a `Get` has enough, the `Get` gives back what it holds,
+in order. An attempt that leaves its line (`leave`) keeps what it holds.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Line = deque["Attempt"]
 
 
 class Attempt:
-    """Somebody in a line: `who` it is, what it has come for, and the `error` with which it goes, if any.
+    """An operation in a line: `who` identifies it, and `error` is the error with which it ends, if any.
 
-    `done(attempt)` will be called by `finish`.
+    `finish` calls `done(attempt)`.
     """
 
     __slots__ = ("done", "error", "who")
@@ -47,26 +47,26 @@ class Attempt:
         return 0
 
     def proceed(self, queue: QueueState) -> bool:
-        """Do what can be done now; True if that was all."""
+        """Do what can be done now; returns True if the attempt is done."""
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Tell whoever waits for it, once."""
+        """Call `done`, once."""
         done, self.done = self.done, None
         if done is not None:
             done(self)
 
     def cancelled(self) -> errors.CancelledError:
-        """The error of one who was sent away, or left."""
+        """The error of an attempt that was cancelled, or left its line."""
         return errors.CancelledError.of(f"{self.verb} operation was cancelled")
 
     def __str__(self) -> str:
-        """What it waits to do."""
+        """What the attempt waits to do."""
         return f"{self.verb.lower()} {self.wants} more"
 
 
 class Put(Attempt):
-    """Wants to put `count` elements, one after the other."""
+    """Puts `count` elements, one after the other."""
 
     __slots__ = ("_wants", "elements")
 
@@ -95,7 +95,7 @@ class Put(Attempt):
 
 
 class Get(Attempt):
-    """Wants `count` elements; fewer will do if it is `up_to` and the queue is closed. They come to be in `held`."""
+    """Takes `count` elements into `held`; fewer will do if it is `up_to` and the queue is closed."""
 
     __slots__ = ("count", "held", "up_to")
 
@@ -124,7 +124,7 @@ class Get(Attempt):
         return not self.wants
 
     def _make_do(self, queue: QueueState) -> None:
-        """There will never be enough: want what is there, or fail."""
+        """There will never be enough elements: settle for those there are, or fail."""
         wanted, there = self.wants, len(queue)
         queue.give_back(self.held)
         self.held = []
@@ -137,7 +137,7 @@ class Get(Attempt):
 
 
 class Close(Attempt):
-    """Wants the queue closed, after those who stand in line before it have put what they want to."""
+    """Closes the queue after the attempts before it in line have put their elements."""
 
     __slots__ = ()
 
@@ -166,7 +166,9 @@ class QueueState:
         self.putters: Line = deque()
         self.getters: Line = deque()
         self.moved = 0  # elements put and taken, ever
-        self.seen: Callable[[Attempt], bool] | None = None  # lets one proceed in sight of those who watch
+        self.seen: Callable[[Attempt], bool] | None = (
+            None  # proceeds with an attempt and reports it, while somebody watches
+        )
 
     # -- what a kind decides --------------------------------------------------------------------------
 
@@ -178,7 +180,7 @@ class QueueState:
         raise NotImplementedError
 
     def take(self, count: int) -> list[Element]:
-        """Remove the next elements; there are as many."""
+        """Remove and return the next `count` elements; the queue has that many."""
         raise NotImplementedError
 
     def give_back(self, elements: list[Element]) -> None:
@@ -186,19 +188,19 @@ class QueueState:
         self.store(elements)
 
     def ready(self, wanted: int) -> int:
-        """How many elements may be taken now by one who wants so many."""
+        """How many elements an attempt that wants `wanted` may take now."""
         return len(self)
 
     # -- the lines --------------------------------------------------------------------------------------
 
     def join(self, attempt: Attempt) -> list[Attempt]:
-        """Somebody comes; returns those who are done now."""
+        """Add an attempt to its line; returns the attempts that are done now."""
         line = self.getters if isinstance(attempt, Get) else self.putters
         line.append(attempt)
         return self.serve(line)
 
     def leave(self, attempt: Attempt) -> list[Attempt]:
-        """Somebody does not want to wait longer. Returns those who are done now: it, unless it was before.
+        """Cancel an attempt that waits. Returns the attempts that are done now: this one, unless it was done before.
 
         A `Close` stays in line: the queue will be closed all the same.
         """
@@ -211,7 +213,7 @@ class QueueState:
         return []
 
     def close(self, cancel: Literal["putters", "all"]) -> list[Attempt]:
-        """Close at once, and send away those who wait."""
+        """Close at once, and cancel the attempts that wait."""
         self.closed = True
         lines = (self.putters, self.getters) if cancel == "all" else (self.putters,)
         gone = [attempt for line in lines for attempt in line]
@@ -224,7 +226,7 @@ class QueueState:
     def serve(self, line: Line) -> list[Attempt]:
         """Let a line in which something has changed go on, then the other one, in turns, until one of them can't.
 
-        Returns those who are done, in order.
+        Returns the attempts that are done, in order.
         """
         finished: list[Attempt] = []
         while True:
@@ -236,11 +238,11 @@ class QueueState:
             line = self.getters if line is self.putters else self.putters
 
     def waiting(self) -> list[Attempt]:
-        """Those in line, the first of each line first: putters, then getters."""
+        """All attempts in line, in order: putters, then getters."""
         return [*self.putters, *self.getters]
 
     def level(self) -> str:
-        """How full it is, in words."""
+        """How full the queue is, in words."""
         limit = "" if self.capacity == UNBOUNDED else f" of {self.capacity}"
         return f"{len(self)}{limit} elements{', closed' if self.closed else ''}"
 

@@ -1,9 +1,9 @@
-"""How readers behave: a place in a file, counts, and a line of those who want records.
+"""How readers behave: a place in a file, counts, and a line of requests for records.
 
-Stands for `core/framework/reader_base.cc`. What is in a file is the business of `files/sources.py`.
+Stands for `core/framework/reader_base.cc`. `files/sources.py` reads the files.
 
-Rules: those who read from one reader are served in the order in which they come. Only the first of them takes the name
-of a file out of its queue. It waits there as a dequeue does: it stands in the queue's line and holds no thread.
+Rules: a reader serves requests in the order in which they come. Only the first of them takes the name of a file out of
+its queue. It waits there as a dequeue does: it stands in the queue's line and holds no thread.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class Reader:
         self._lock = threading.Lock()
         self._line: deque[Request] = deque()
         self._source: Source | None = None
-        self._error: Exception | None = None  # for who is first in line
+        self._error: Exception | None = None  # for the first request in line
         self._state = ReaderBaseState()
 
     # -- reading ------------------------------------------------------------------------------------------
 
     def read(self, request: Request) -> None:
-        """Serve the request when its turn has come; `request.done` is called in the end, on any thread."""
+        """Serve the request in its turn; `request.done` is called in the end, on any thread."""
         with self._lock:
             self._line.append(request)
             first = len(self._line) == 1
@@ -73,7 +73,7 @@ class Reader:
             request.forget = request.ctx.on_cancel(lambda error: self._leave(request))
 
     def _serve(self) -> None:
-        """Serve those in line, until nobody is left or the first has to wait for a unit of work."""
+        """Serve the requests in line, until none is left or the first has to wait for a unit of work."""
         while True:
             values, error = None, None
             with self._lock:
@@ -115,7 +115,7 @@ class Reader:
         return values if count else None
 
     def _next_work(self, request: Request) -> bool:
-        """Begin what the queue gives. False if that takes time: then the reader goes on when it has come."""
+        """Begin the next unit of work. Returns False if the queue is empty: the reader goes on when one comes."""
         came: list[Get] = []
         waiting = False
 
@@ -136,7 +136,7 @@ class Reader:
         return not waiting
 
     def _begin(self, get: Get) -> None:
-        """Open the unit of work that came, or keep the error for who asked for it."""
+        """Open the unit of work that came, or keep the error for the request that asked for it."""
         if get.error is not None:
             self._error = get.error
             return

@@ -16,11 +16,10 @@ from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.costs import free
-from dtflab.ops.handles import resource_of
+from dtflab.ops.handles import ResourceHandle, resource_of
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, name_for
 from dtflab.ops.tables.state import Columns, DenseTable, StaticTable, Table, conflict, pairs_of_file
-from dtflab.ops.variables.handle_ops import ResourceHandle
 
 TABLE_TYPE = "tensorflow::lookup::LookupInterface"
 _KEYS = ("int32", "int64", "string")

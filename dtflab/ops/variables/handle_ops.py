@@ -10,7 +10,7 @@ look it up. The variable (a Cell) begins to exist with its first assignment.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,22 +22,14 @@ from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.costs import free, overwritten, updated
+from dtflab.ops.handles import ResourceHandle, kinds
 from dtflab.ops.messages import dtype_text, invalid, shape_text
+from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
 from dtflab.ops.variables.cell import RUN_INITIALIZER, Cell
 from dtflab.ops.variables.state import counter
 
-DEFAULT_CONTAINER = "localhost"
 VARIABLE_TYPE = "tensorflow::Var"
-kinds: dict[str, type] = {VARIABLE_TYPE: Cell}  # which class a handle's type is, of those that can be destroyed
-
-
-class ResourceHandle(NamedTuple):
-    """The value of a tensor of dtype `resource`: where the resource lives and what it is called."""
-
-    device: str
-    container: str
-    name: str
-    type_name: str
+kinds[VARIABLE_TYPE] = Cell
 
 
 def find(ctx: Any, handle: ResourceHandle) -> Cell:

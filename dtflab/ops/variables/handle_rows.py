@@ -18,8 +18,9 @@ from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.costs import free, of_part, overwritten, updated
+from dtflab.ops.handles import ResourceHandle
 from dtflab.ops.variables import scatter
-from dtflab.ops.variables.handle_ops import ResourceHandle, find
+from dtflab.ops.variables.handle_ops import find
 
 
 @op("""ResourceGather(resource: resource, indices: Tindices) -> (output: dtype)

@@ -25,10 +25,11 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.array_module import scatterer
 from dtflab.ops.arrays import casting, constant as constants, gathering, identity as array, joining, reshaping
 from dtflab.ops.costs import free, of_part, overwritten, updated
+from dtflab.ops.handles import ResourceHandle
 from dtflab.ops.math import logic
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.type_sets import NUMBER_BOOL
-from dtflab.ops.variables.handle_ops import ResourceHandle, find
+from dtflab.ops.variables.handle_ops import find
 from dtflab.ops.variables.handle_rows import variable_shape
 from dtflab.ops.variables.scatter import UFUNCS
 from dtflab.ops.variables.scatter_nd_shapes import check_static, check_tensor, check_variable

@@ -25,7 +25,7 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import identity as array
 from dtflab.ops.control import checks
 from dtflab.ops.math import logic
-from dtflab.ops.queues.queues import FIFOQueue
+from dtflab.ops.queues.functions import FIFOQueue
 from dtflab.ops.reduce import reduction
 from dtflab.train.collectives.schedule import Message
 

@@ -22,7 +22,7 @@ from dtflab.ops.arrays.casting import cast
 from dtflab.ops.control.cond import smart_cond
 from dtflab.ops.control.control_flow import no_op
 from dtflab.ops.math.binary import maximum
-from dtflab.ops.queues.queues import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
+from dtflab.ops.queues.functions import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
 from dtflab.ops.reduce.segments import dynamic_partition
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
 from dtflab.ops.summaries import functions as summary

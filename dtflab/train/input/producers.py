@@ -24,7 +24,7 @@ from dtflab.ops.arrays.constant import range as range_of
 from dtflab.ops.arrays.gathering import gather
 from dtflab.ops.control.checks import Assert
 from dtflab.ops.math import logic
-from dtflab.ops.queues.queues import FIFOQueue
+from dtflab.ops.queues.functions import FIFOQueue
 from dtflab.ops.sampling import draws as random
 from dtflab.ops.summaries import functions as summary
 from dtflab.ops.variables.variable import Variable

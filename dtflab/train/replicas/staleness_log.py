@@ -25,7 +25,7 @@ from dtflab.graph.scopes import control_dependencies, device, name_scope
 from dtflab.machine.clock import CURRENT, Event
 from dtflab.ops.arrays import identity as array, stacking
 from dtflab.ops.math import binary as math
-from dtflab.ops.queues.queues import FIFOQueue
+from dtflab.ops.queues.functions import FIFOQueue
 from dtflab.ops.timestamp import timestamp
 from dtflab.protos.summary_pb2 import HistogramProto, Summary
 from dtflab.runtime.session import Session

@@ -28,12 +28,12 @@ from dtflab.graph.scopes import control_dependencies, device, get_default_graph,
 from dtflab.ops.arrays import constant
 from dtflab.ops.control import control_flow
 from dtflab.ops.queues.accumulator_state import Accumulator
-from dtflab.ops.queues.accumulators import (
+from dtflab.ops.queues.functions import (
     ConditionalAccumulator,
     ConditionalAccumulatorBase,
+    FIFOQueue,
     SparseConditionalAccumulator,
 )
-from dtflab.ops.queues.queues import FIFOQueue
 from dtflab.ops.variables import functions as variables, state
 from dtflab.ops.variables.variable import Variable
 from dtflab.train.input.queue_runner import QueueRunner

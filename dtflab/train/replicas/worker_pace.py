@@ -36,7 +36,7 @@ from dtflab.machine import clock
 from dtflab.machine.console import say
 from dtflab.ops.arrays import casting, constant, identity as array
 from dtflab.ops.control import control_flow
-from dtflab.ops.queues.queues import FIFOQueue
+from dtflab.ops.queues.functions import FIFOQueue
 from dtflab.protos.config_pb2 import RunOptions
 from dtflab.train.input.queue_runner import QueueRunner
 from dtflab.train.sessions.session_run_hook import SessionRunHook
