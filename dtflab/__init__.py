@@ -144,11 +144,16 @@ from dtflab.ops.arrays.repeating import (
 )
 from dtflab.ops.arrays.reshaping import expand_dims, invert_permutation, matrix_transpose, reshape, squeeze, transpose
 from dtflab.ops.sampling.choices import multinomial, random_gamma, random_poisson
-from dtflab.ops.variables.scatter_nd import (
-    batch_scatter_update, scatter_nd_add, scatter_nd_sub, scatter_nd_update, tensor_scatter_add,
+from dtflab.ops.variables.functions import (
+    all_variables, assert_variables_initialized, assign, assign_add, assign_sub, batch_scatter_update, count_up_to,
+    global_variables, global_variables_initializer, initialize_all_variables, initialize_local_variables,
+    initialize_variables, is_variable_initialized, local_variables, local_variables_initializer, model_variables,
+    moving_average_variables, report_uninitialized_variables, scatter_add, scatter_div, scatter_max, scatter_min,
+    scatter_mul, scatter_nd_add, scatter_nd_sub, scatter_nd_update, scatter_sub, scatter_update, tensor_scatter_add,
     tensor_scatter_add as tensor_scatter_nd_add, tensor_scatter_max as tensor_scatter_nd_max,
     tensor_scatter_min as tensor_scatter_nd_min, tensor_scatter_sub, tensor_scatter_sub as tensor_scatter_nd_sub,
-    tensor_scatter_update, tensor_scatter_update as tensor_scatter_nd_update,
+    tensor_scatter_update, tensor_scatter_update as tensor_scatter_nd_update, trainable_variables,
+    variables_initializer,
 )
 from dtflab.ops.functional.script import numpy_function, py_func, py_function
 from dtflab.ops.reduce.segment_reductions import (
@@ -185,10 +190,6 @@ from dtflab.ops.sparse.sparse_tensor import (
 )
 from dtflab.ops.math.special import betainc, digamma, igamma, igammac, lbeta, lgamma, polygamma, zeta
 from dtflab.ops.arrays.stacking import parallel_stack, stack, unstack
-from dtflab.ops.variables.state import (
-    assign, assign_add, assign_sub, count_up_to, is_variable_initialized, scatter_add, scatter_div, scatter_max,
-    scatter_min, scatter_mul, scatter_sub, scatter_update,
-)
 from dtflab.ops.reduce.functions import count_nonzero, reduce_logsumexp
 from dtflab.ops.text.string_hash import string_to_hash_bucket, string_to_hash_bucket_fast, string_to_hash_bucket_strong
 from dtflab.ops.text.strings import reduce_join, string_join
@@ -202,19 +203,16 @@ from dtflab.ops.math.unary import (
     is_nan, log, log1p, logical_not, negative, reciprocal, rint, round, rsqrt, sigmoid, sign, sin, sinh, sqrt, square,
     tan, tanh,
 )
-from dtflab.ops.variables.variable import (
-    Variable, VariableAggregation, VariableSynchronization, disable_resource_variables, enable_resource_variables,
-    init_scope, is_tensor, resource_variables_enabled, variable_creator_scope,
+from dtflab.ops.variables.policies import (
+    VariableAggregation, VariableSynchronization, disable_resource_variables, enable_resource_variables,
+    resource_variables_enabled,
+)
+from dtflab.ops.variables.variable import Variable, init_scope, is_tensor, variable_creator_scope
+from dtflab.ops.variables.get_variable import (
+    create_partitioned_variables, get_local_variable, get_variable, no_regularizer,
 )
 from dtflab.ops.variables.variable_scope import (
-    AUTO_REUSE, VariableScope, create_partitioned_variables, get_local_variable, get_variable, get_variable_scope,
-    no_regularizer, variable_op_scope, variable_scope,
-)
-from dtflab.ops.variables.functions import (
-    all_variables, assert_variables_initialized, global_variables, global_variables_initializer,
-    initialize_all_variables, initialize_local_variables, initialize_variables, local_variables,
-    local_variables_initializer, model_variables, moving_average_variables, report_uninitialized_variables,
-    trainable_variables, variables_initializer,
+    AUTO_REUSE, VariableScope, get_variable_scope, variable_op_scope, variable_scope,
 )
 from dtflab.ops.control.while_loop import while_loop
 from dtflab.runtime import local as _local, transport as _transport

@@ -21,7 +21,7 @@ NOT_YET = {
         arrays control examples functional images labels linalg lists math nn queues reduce sampling sparse
         summaries tables text training variables windows""",
     "calls": """
-        arrays control examples functional images labels linalg math nn reduce sampling sparse summaries text variables
+        arrays control examples functional images labels linalg math nn reduce sampling sparse summaries text
         windows""",
     "lengths": """
         arrays control datasets labels linalg lists math nn reduce sampling sparse summaries variables

@@ -18,8 +18,8 @@ from dtflab.graph.device_spec import DeviceName, DeviceSpec, parse
 from dtflab.graph.graph import Graph
 from dtflab.ops.arrays.constant import placeholder
 from dtflab.ops.math.binary import add
+from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.initializers import zeros_initializer
-from dtflab.ops.variables.variable_scope import get_variable
 
 VARIABLE_OPS = ("Variable", "VariableV2", "VarHandleOp")
 

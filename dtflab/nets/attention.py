@@ -37,7 +37,8 @@ from dtflab.ops.nn import cross_entropy
 from dtflab.ops.reduce import reduction
 from dtflab.ops.reduce.along_axis import argmax
 from dtflab.ops.variables import initializers
-from dtflab.ops.variables.variable_scope import get_variable, variable_scope
+from dtflab.ops.variables.get_variable import get_variable
+from dtflab.ops.variables.variable_scope import variable_scope
 
 
 class AttentionMechanism:

@@ -19,7 +19,8 @@ from dtflab.ops.arrays import constant as constants, identity as array, reshapin
 from dtflab.ops.control.cond import cond
 from dtflab.ops.math import logic
 from dtflab.ops.reduce.confusion_matrix import may_squeeze, remove_squeezable_dimensions
-from dtflab.ops.variables.variable import Variable, VariableAggregation, VariableSynchronization
+from dtflab.ops.variables.policies import VariableAggregation, VariableSynchronization
+from dtflab.ops.variables.variable import Variable
 
 Metric = tuple[Any, Any]  # the value, and the operation that adds a batch
 

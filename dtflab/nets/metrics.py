@@ -21,7 +21,7 @@ from dtflab.ops.math import binary as math, division, logic, unary
 from dtflab.ops.nn.weights_broadcast import broadcast_weights
 from dtflab.ops.reduce import reduction
 from dtflab.ops.reduce.confusion_matrix import confusion_matrix, remove_squeezable_dimensions
-from dtflab.ops.variables import state
+from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.variable_scope import variable_scope
 
 
@@ -54,9 +54,9 @@ def _weighted(values: Any, weights: Any) -> tuple[Tensor, Tensor]:
 
 
 def _added(total: Any, values: Tensor, count: Any, number: Tensor, after: Tensor) -> tuple[Tensor, Tensor]:
-    update_total = state.assign_add(total, values)
+    update_total = variables.assign_add(total, values)
     with control_dependencies([after]):
-        return update_total, state.assign_add(count, number)
+        return update_total, variables.assign_add(count, number)
 
 
 def _quotient(total: Any, count: Any, updates: Any, metrics_collections: Any, updates_collections: Any) -> Metric:
@@ -223,8 +223,8 @@ def mean_per_class_accuracy(
             weights = casting.cast(as_vector(weights), dtypes.float32)
             is_correct *= weights
             ones *= weights
-        update_total = state.scatter_add(total, labels, ones)
-        update_count = state.scatter_add(count, labels, is_correct)
+        update_total = variables.scatter_add(total, labels, ones)
+        update_count = variables.scatter_add(count, labels, is_correct)
         per_class = division.div_no_nan(count, math.maximum(total, 0))
         value = reduction.reduce_mean(per_class, name="mean_accuracy")
         update_op = division.div_no_nan(update_count, math.maximum(update_total, 0), name="update_op")
@@ -257,7 +257,7 @@ def _streaming_confusion_matrix(labels: Any, predictions: Any, num_classes: Any,
     predictions, labels = as_vector(predictions), as_vector(labels)
     weights = None if weights is None else as_vector(weights)
     batch = confusion_matrix(labels, predictions, num_classes, weights=weights, dtype=dtypes.float64)
-    return total, state.assign_add(total, batch)
+    return total, variables.assign_add(total, batch)
 
 
 def _mean_iou(matrix: Any) -> Tensor:

@@ -25,7 +25,7 @@ from dtflab.ops.nn.weights_broadcast import assert_broadcastable, broadcast_weig
 from dtflab.ops.reduce import along_axis, reduction, sets
 from dtflab.ops.sparse import functions as sparse
 from dtflab.ops.sparse.sparse_tensor import SparseTensor, convert_to_tensor_or_sparse_tensor, is_sparse
-from dtflab.ops.variables import state
+from dtflab.ops.variables import functions as variables
 
 
 def precision_at_k(
@@ -128,7 +128,7 @@ def _count(what: str, labels: Any, first: Any, k: int | None, class_id: int | No
     with name_scope(None, _at_k(what, k, class_id), [first, labels, weights]) as scope:
         batch = casting.cast(reduction.reduce_sum(_sizes(what, labels, first, class_id, weights)), dtypes.float64)
         count = metric_variable([], dtypes.float64, name=scope)
-        return count, state.assign_add(count, batch, name="update")
+        return count, variables.assign_add(count, batch, name="update")
 
 
 def _sizes(what: str, labels: Any, first: Any, class_id: int | None, weights: Any) -> Tensor:
@@ -241,11 +241,11 @@ def _streaming_average(
                 batch_best = casting.cast(array.size(average, name="batch_max"), dtypes.float64)
             else:
                 batch_best = reduction.reduce_sum(weights, name="batch_max")
-            update_best = state.assign_add(best, batch_best, name="update")
+            update_best = variables.assign_add(best, batch_best, name="update")
         with name_scope(None, "total", [average]) as total_scope:
             total = metric_variable([], dtypes.float64, name=total_scope)
             batch_total = reduction.reduce_sum(average, name="batch_total")
-            update_total = state.assign_add(total, batch_total, name="update")
+            update_total = variables.assign_add(total, batch_total, name="update")
         value = division.div_no_nan(total, best, name="mean")
         update_op = division.div_no_nan(update_total, update_best, name=scope)
         return published(value, update_op, metrics_collections, updates_collections)

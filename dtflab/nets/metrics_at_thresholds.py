@@ -25,7 +25,7 @@ from dtflab.ops.control import assertions
 from dtflab.ops.math import binary as math, division, logic, unary
 from dtflab.ops.nn.weights_broadcast import broadcast_weights
 from dtflab.ops.reduce import along_axis, reduction
-from dtflab.ops.variables import state
+from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.variable_scope import variable_scope
 
 Counts = dict[str, Any]  # "tp", "fn", "tn", "fp" → a tensor or variable with one count for each threshold
@@ -50,7 +50,7 @@ def _counts_at_thresholds(
             found = casting.cast(logic.logical_and(*conditions[key]), dtypes.float32)
             if tiled_weights is not None:
                 found *= tiled_weights
-            updates[key] = state.assign_add(values[key], reduction.reduce_sum(found, 1))
+            updates[key] = variables.assign_add(values[key], reduction.reduce_sum(found, 1))
     return values, updates
 
 

@@ -18,7 +18,7 @@ from dtflab.ops.arrays import casting, identity as array
 from dtflab.ops.control import assertions
 from dtflab.ops.math import binary as math, division, logic
 from dtflab.ops.reduce import reduction
-from dtflab.ops.variables import state
+from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.variable_scope import variable_scope
 
 
@@ -97,7 +97,7 @@ def _count_condition(values: Tensor, weights: Any, metrics_collections: Any, upd
         with control_dependencies([assertions.assert_rank_in(weights, (0, array.rank(values)))]):
             values = math.multiply(values, casting.cast(weights, dtypes.float32))
     value = array.identity(count)
-    update_op = state.assign_add(count, reduction.reduce_sum(values))
+    update_op = variables.assign_add(count, reduction.reduce_sum(values))
     return published(value, update_op, metrics_collections, updates_collections)
 
 

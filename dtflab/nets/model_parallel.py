@@ -29,10 +29,11 @@ from dtflab.ops.arrays.joining import concat, split
 from dtflab.ops.linalg.matmul import matmul
 from dtflab.ops.math.binary import add_n
 from dtflab.ops.nn.bias import bias_add
+from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.initializers import zeros_initializer
 from dtflab.ops.variables.partitioned_variables import PartitionedVariable, fixed_size_partitioner
 from dtflab.ops.variables.template import make_template
-from dtflab.ops.variables.variable_scope import get_variable, variable_scope
+from dtflab.ops.variables.variable_scope import variable_scope
 from dtflab.ops.windows.convolutions import conv2d as convolve
 
 # -- layers -----------------------------------------------------------------------------------------------------------

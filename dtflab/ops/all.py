@@ -17,6 +17,7 @@ import dtflab.ops.arrays.slicing
 import dtflab.ops.arrays.sorting
 import dtflab.ops.arrays.space_batch
 import dtflab.ops.arrays.stacking
+import dtflab.ops.arrays.tensor_scatter
 import dtflab.ops.control.checks
 import dtflab.ops.control.control_flow
 import dtflab.ops.control.control_flow_gradients
@@ -117,13 +118,11 @@ import dtflab.ops.text.substrings
 import dtflab.ops.timestamp
 import dtflab.ops.training.rules
 import dtflab.ops.training.save_restore
-import dtflab.ops.variables.functions
 import dtflab.ops.variables.handle_ops
-import dtflab.ops.variables.handle_rows
-import dtflab.ops.variables.scatter_nd
-import dtflab.ops.variables.slice_assign
-import dtflab.ops.variables.state
-import dtflab.ops.variables.temporary_variable
+import dtflab.ops.variables.ref_variable
+import dtflab.ops.variables.reference_ops
+import dtflab.ops.variables.resource_variable
+import dtflab.ops.variables.scatter_ops
 import dtflab.ops.windows.conv
 import dtflab.ops.windows.depthwise
 import dtflab.ops.windows.dilation

@@ -14,11 +14,16 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from dtflab.base import errors
 from dtflab.graph import dtypes, op_registry
+from dtflab.graph.op_registry import Op
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, name_for
 from dtflab.ops.variables.cell import Cell
 
+VARIABLE_TYPE = "tensorflow::Var"
+kinds: dict[str, type] = {VARIABLE_TYPE: Cell}  # which class a handle's type is, of those that can be destroyed
 T = TypeVar("T")
 
 
@@ -31,7 +36,12 @@ class ResourceHandle(NamedTuple):
     type_name: str
 
 
-kinds: dict[str, type] = {}  # which class a handle's type is, of those that can be destroyed
+class ResourceOp(Op):
+    """Base of the ops that make or use what a handle names; to pass on handles and references costs nothing."""
+
+    stateful = True
+    needs_ctx = True
+    flops = bytes = free
 
 
 def new_or_shared(
@@ -72,14 +82,44 @@ def resource_of(ctx: Any, handle: Cell | ResourceHandle, kind: type[T]) -> T:
 
     Raises NotFoundError if it is gone or of another kind, InvalidArgumentError if it lives on another device.
     """
-    found: T
     if isinstance(handle, Cell):
         container, name = (text.decode() for text in handle.read())
-        found = ctx.resources.lookup(container, name, kind)
-        return found
-    if handle.device != ctx.device:
+    elif handle.device == ctx.device:
+        container, name = handle.container, handle.name
+    else:
         raise invalid(
             f"Trying to access resource {handle.name} located in device {handle.device} from device {ctx.device}"
         )
-    found = ctx.resources.lookup(handle.container, handle.name, kind)
+    found: T = ctx.resources.lookup(container, name, kind)
+    return found
+
+
+def variable_of(ctx: Any, handle: ResourceHandle) -> Cell:
+    """The variable that `handle` names; NotFoundError if it has not been assigned yet."""
+    try:
+        return resource_of(ctx, handle, Cell)
+    except errors.NotFoundError as error:
+        raise errors.NotFoundError.of(
+            f"{error.message} (Could not find resource: {handle.container}/{handle.name})"
+        ) from None
+
+
+# -- what lives as long as a step ---------------------------------------------------------------------
+
+
+def handle_in_step(ctx: Any, name: str, type_name: str, make: Callable[[], Any]) -> ResourceHandle:
+    """The handle of what lives under `name` as long as the step; `make()` creates it if it does not exist yet."""
+    if (name, ctx.device) not in ctx.step.temporaries:
+        ctx.step.temporaries[name, ctx.device] = make()
+    return ResourceHandle(ctx.device, str(ctx.step.step_id), name, type_name)
+
+
+def found_in_step(ctx: Any, handle: ResourceHandle, what: str, kind: type[T]) -> T:
+    """What `handle` names; NotFoundError if it belongs to another step or another device."""
+    found: T | None = ctx.step.temporaries.get((handle.name, ctx.device))
+    if found is None:
+        raise errors.NotFoundError.of(
+            f"There is no {what} {handle.name} on {ctx.device} in this step: it was made on {handle.device}, and lives "
+            "only there and only as long as its step. Use it in the step that makes it, on that device."
+        )
     return found

@@ -30,6 +30,11 @@ def none(op: Any) -> list[TensorShape]:
     return []
 
 
+def declared(op: Any) -> list[TensorShape]:
+    """The attribute `shape`."""
+    return [op.attrs["shape"]]
+
+
 def broadcast(op: Any) -> list[TensorShape]:
     """NumPy broadcasting of the first two inputs; ValueError says which sizes do not fit."""
     return [infer_broadcast(op.inputs[0].shape, op.inputs[1].shape)]

@@ -33,7 +33,7 @@ from dtflab.ops.arrays.stacking import stack, unstack
 from dtflab.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits
 from dtflab.ops.nn.embedding import embedding_lookup
 from dtflab.ops.reduce.reduction import reduce_mean
-from dtflab.ops.variables.variable_scope import get_variable
+from dtflab.ops.variables.get_variable import get_variable
 from dtflab.placement.colocation_graph import ColocationGraph
 from dtflab.placement.dynamic import best_assignment
 from dtflab.placement.problem import Assignment, Problem, Verdict

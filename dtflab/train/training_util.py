@@ -16,10 +16,11 @@ from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, get_default_graph
 from dtflab.ops.control.cond import cond
+from dtflab.ops.variables.functions import assign_add, is_variable_initialized
+from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.initializers import zeros_initializer
-from dtflab.ops.variables.state import assign_add, is_variable_initialized
-from dtflab.ops.variables.variable import Variable, VariableAggregation
-from dtflab.ops.variables.variable_scope import get_variable
+from dtflab.ops.variables.policies import VariableAggregation
+from dtflab.ops.variables.variable import Variable
 
 
 def global_step(sess: Any, global_step_tensor: Any) -> int:

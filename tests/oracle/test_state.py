@@ -424,7 +424,7 @@ def test_what_temporary_variables_refuse():
 def test_bare_variables():
     from tensorflow.python.ops import state_ops as theirs
 
-    from dtflab.ops.variables import state as ours
+    from dtflab.ops.variables import functions as ours
 
     modules = iter((theirs, ours))
 

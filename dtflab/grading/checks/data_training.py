@@ -30,9 +30,9 @@ from dtflab.graph.scopes import control_dependencies, device
 from dtflab.ops.linalg.matmul import matmul
 from dtflab.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits
 from dtflab.ops.reduce.reduction import reduce_mean
+from dtflab.ops.variables.functions import assign_add
+from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.initializers import zeros_initializer
-from dtflab.ops.variables.state import assign_add
-from dtflab.ops.variables.variable_scope import get_variable
 from dtflab.runtime.session import Session
 from dtflab.sim import lognormal, sleep
 

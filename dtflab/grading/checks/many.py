@@ -27,7 +27,8 @@ from dtflab.nets.layers.core import dense
 from dtflab.ops.arrays.constant import placeholder
 from dtflab.ops.nn.activations import relu
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
-from dtflab.ops.variables.variable_scope import get_variable, variable_scope
+from dtflab.ops.variables.get_variable import get_variable
+from dtflab.ops.variables.variable_scope import variable_scope
 from dtflab.runtime.session import Session
 
 SECONDS = 7.0  # for the processes

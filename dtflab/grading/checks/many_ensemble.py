@@ -24,7 +24,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import container, device
 from dtflab.ops.arrays.constant import placeholder
 from dtflab.ops.variables.functions import global_variables_initializer
-from dtflab.ops.variables.variable_scope import get_variable
+from dtflab.ops.variables.get_variable import get_variable
 from dtflab.protos import config_pb2
 from dtflab.runtime.session import Session
 

@@ -21,7 +21,7 @@ from dtflab.grading.questions import Wrong, register
 from dtflab.graph import scopes
 from dtflab.graph.graph import Graph
 from dtflab.ops.variables.functions import global_variables, report_uninitialized_variables
-from dtflab.ops.variables.variable_scope import get_variable
+from dtflab.ops.variables.get_variable import get_variable
 from dtflab.runtime.session import Session
 from dtflab.train.checkpoints.checkpoint_utils import list_variables, load_variable
 

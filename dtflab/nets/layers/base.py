@@ -30,9 +30,10 @@ from dtflab.ops.arrays import casting, identity as array
 from dtflab.ops.math import division
 from dtflab.ops.variables import initializers
 from dtflab.ops.variables.functions import global_variables
+from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.partitioned_variables import PartitionedVariable
-from dtflab.ops.variables.variable import VariableAggregation, VariableSynchronization
-from dtflab.ops.variables.variable_scope import VariableScope, get_variable, variable_scope
+from dtflab.ops.variables.policies import VariableAggregation, VariableSynchronization
+from dtflab.ops.variables.variable_scope import VariableScope, variable_scope
 
 ZEROS = initializers.Zeros()  # what biases begin with
 

@@ -22,8 +22,8 @@ from dtflab.ops.arrays import casting, reshaping
 from dtflab.ops.control.cond import smart_cond
 from dtflab.ops.nn import moments
 from dtflab.ops.nn.batch_norm import fused_batch_norm
-from dtflab.ops.variables import initializers, state
-from dtflab.ops.variables.variable import VariableAggregation, VariableSynchronization
+from dtflab.ops.variables import functions as variables, initializers
+from dtflab.ops.variables.policies import VariableAggregation, VariableSynchronization
 
 _ONES = initializers.Ones()
 
@@ -207,7 +207,7 @@ def _moved(average: Any, value: Any, momentum: Any) -> Any:
         if decay.dtype != average.dtype.base_dtype:
             decay = casting.cast(decay, average.dtype.base_dtype)
         change = (average - casting.cast(value, average.dtype.base_dtype)) * decay
-        return state.assign_sub(average, change, name=scope)
+        return variables.assign_sub(average, change, name=scope)
 
 
 def _checked_axes(axes: list[int], rank: int) -> list[int]:

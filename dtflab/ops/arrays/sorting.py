@@ -25,7 +25,6 @@ from dtflab.ops.arrays import constant as constants, identity as array, reshapin
 from dtflab.ops.costs import searched
 from dtflab.ops.messages import invalid
 from dtflab.ops.nn import ranking
-from dtflab.ops.variables import scatter_nd
 
 
 def _bound_kernel(side: str, node: Any, xp: Any) -> Callable[..., Any]:
@@ -150,7 +149,8 @@ def _descending(values: Tensor, axis: Any, places: bool) -> Tensor:
 def _exchange_with_last(axis: Any, rank: Any, ndims: int | None) -> Tensor:
     """The order of axes in which `axis` and the last one have changed places."""
     if ndims is None:
-        return scatter_nd.tensor_scatter_update(constants.range(rank), [[axis], [rank - 1]], [rank - 1, axis])
+        axes = constants.range(rank)
+        return apply_op("TensorScatterUpdate", tensor=axes, indices=[[axis], [rank - 1]], updates=[rank - 1, axis])
     order = np.arange(ndims)
     order[[axis, ndims - 1]] = ndims - 1, axis
     return constant(order, name="transposition")

@@ -20,7 +20,7 @@ from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import device, get_collection, name_scope
 from dtflab.ops.arrays import identity as array, reshaping
-from dtflab.ops.variables import state
+from dtflab.ops.variables import functions as variables_functions
 from dtflab.ops.variables.partitioned_variables import PartitionedVariable
 from dtflab.ops.variables.resource_variable import ResourceVariable
 from dtflab.ops.variables.variable import Variable
@@ -89,7 +89,7 @@ class ReferenceVariableSaveable(SaveableObject):
     def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Any] | None) -> Any:
         value = _shaped(restored_tensors, restored_shapes)
         validate = restored_shapes is None and self.op.get_shape().is_fully_defined()
-        return state.assign(self.op, value, validate_shape=validate)
+        return variables_functions.assign(self.op, value, validate_shape=validate)
 
 
 class ResourceVariableSaveable(SaveableObject):

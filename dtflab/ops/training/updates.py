@@ -20,8 +20,8 @@ from typing import Any
 from dtflab.graph.op_registry import Op, elements, nbytes, op
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.handles import variable_of
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.variables import handle_ops as resource
 from dtflab.ops.variables.cell import update_together
 
 Formula = Callable[..., None]
@@ -128,7 +128,7 @@ class _Update(Op):
             return args[0]
 
         def update_resources(ctx: Any, *args: Any) -> None:
-            update_together([resource.find(ctx, h) for h in args[:count]], xp, write, args[count:])
+            update_together([variable_of(ctx, h) for h in args[:count]], xp, write, args[count:])
 
         return update_resources if cls.stateful else update_references
 

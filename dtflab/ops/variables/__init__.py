@@ -1,6 +1,10 @@
-"""Variables of both kinds, rows and slices of them, names and scopes, first values.
+"""Variables: state that outlives steps, in reference variables (TF1's default) and resource variables.
 
-Pages: `cell`, `functions`, `handle_ops`, `handle_rows`, `initialized`, `initializers`, `partitioned_variables`,
-`ref_variable`, `resource_variable`, `scatter`, `scatter_nd`, `scatter_nd_shapes`, `slice_assign`, `state`,
-`template`, `temporary_variable`, `variable`, `variable_scope`, `variable_slices`, `variable_store`.
+Programs: `functions` (assign, scatter, list, initialize), `variable` (the class), `ref_variable` and
+`resource_variable` (its two kinds), `policies` (which kind, distribution), `initialized` (values during
+initialization), `initializers`, `template` (functions that share variables).
+By name: `get_variable`, `variable_scope` (prefixes and defaults), `variable_store` (those of a graph),
+`partitioned_variables` (several shards), `variable_slices` (which shard is which part).
+Ops: `reference_ops` and `handle_ops` (make, read, assign), `scatter_ops` (rows and slices), `cell` (where a value
+lives), `scatter` (writing into arrays), `scatter_nd_shapes` (which shapes fit).
 """

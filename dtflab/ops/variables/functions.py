@@ -1,47 +1,177 @@
-"""The variables of a graph: lists of them, and operations that initialize or check them.
+"""What programs do with variables: change them or parts of them, list, initialize and check them.
 
-Stands for the functions of `python/ops/variables.py`. Variable itself is in `variable.py`, its two kinds in
-`ref_variable.py` and `resource_variable.py`.
+Stands for `python/ops/state_ops.py` and the functions of `python/ops/variables.py`. The classes of variables are in
+`variable.py`, `ref_variable.py` and `resource_variable.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from dtflab.graph import dtypes, proto_functions
+from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant
+from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, device, get_collection, get_default_graph, name_scope
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, reshaping
 from dtflab.ops.control import control_flow
-from dtflab.ops.variables import state
-from dtflab.ops.variables.ref_variable import RefVariable
-from dtflab.ops.variables.resource_variable import ResourceVariable
-from dtflab.ops.variables.variable import (
-    Variable,
-    VariableAggregation,
-    VariableSynchronization,
-    disable_resource_variables,
-    enable_resource_variables,
-    init_scope,
-    resource_variables_enabled,
+from dtflab.ops.reduce import segments
+
+# -- one variable -------------------------------------------------------------------------------------
+
+
+def is_ref(variable: Any) -> bool:
+    """True for a reference variable or a tensor that is a reference."""
+    return bool(variable.dtype._is_ref_dtype)
+
+
+def variable_op_v2(
+    shape: Any, dtype: Any, name: str = "Variable", container: str = "", shared_name: str = ""
+) -> Tensor:
+    """The reference of a variable, bare: without initializer and collections."""
+    return apply_op("VariableV2", name, shape=shape, dtype=dtype, container=container, shared_name=shared_name)
+
+
+def variable_op(
+    shape: Any, dtype: Any, name: str = "Variable", set_shape: bool = True, container: str = "", shared_name: str = ""
+) -> Tensor:
+    """As `variable_op_v2`, by TensorFlow's older op; its shape is unknown unless `set_shape`."""
+    shape = TensorShape(shape if set_shape else None)
+    ref = apply_op("Variable", name, shape=shape, dtype=dtype, container=container, shared_name=shared_name)
+    if set_shape:
+        ref.set_shape(shape)
+    return ref
+
+
+def assign(
+    ref: Any, value: Any, validate_shape: bool | None = None, use_locking: bool | None = None, name: str | None = None
+) -> Any:
+    """Give a variable a new value; the result holds that value once it is assigned."""
+    if is_ref(ref):
+        return apply_op("Assign", name, ref=ref, value=value, validate_shape=validate_shape, use_locking=use_locking)
+    return ref.assign(value, name=name)
+
+
+def assign_add(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
+    """Add `value`, of the same shape, to a variable; the result holds the sum."""
+    if is_ref(ref):
+        return apply_op("AssignAdd", name, ref=ref, value=value, use_locking=use_locking)
+    return ref.assign_add(value)
+
+
+def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
+    """Subtract `value`, of the same shape, from a variable; the result holds the difference."""
+    if is_ref(ref):
+        return apply_op("AssignSub", name, ref=ref, value=value, use_locking=use_locking)
+    return ref.assign_sub(value)
+
+
+def is_variable_initialized(variable: Any, name: str | None = None) -> Tensor:
+    """A bool scalar: whether the variable has a value."""
+    if is_ref(variable):
+        return apply_op("IsVariableInitialized", name, ref=variable)
+    return variable.is_initialized(name=name)
+
+
+def count_up_to(ref: Any, limit: int, name: str | None = None) -> Tensor:
+    """The variable's value before adding 1 to it; OutOfRangeError once it has reached `limit`."""
+    if is_ref(ref):
+        return apply_op("CountUpTo", name, ref=ref, limit=limit)
+    return apply_op("ResourceCountUpTo", name, resource=ref.handle, limit=limit, T=ref.dtype)
+
+
+# -- parts of a variable ------------------------------------------------------------------------------
+
+
+def _scatter(kind: str, way: str) -> Callable[..., Any]:
+    """The function of the op `kind + way`, and of its twin for resource variables."""
+    target, what = ("ref", "slices at the positions") if kind == "ScatterNd" else ("resource", "rows")
+
+    def function(
+        ref: Any, indices: Any, updates: Any, use_locking: bool = way == "Update", name: str | None = None
+    ) -> Any:
+        if is_ref(ref):
+            return apply_op(kind + way, name, ref=ref, indices=indices, updates=updates, use_locking=use_locking)
+        updates = convert_to_tensor(updates, ref.dtype)
+        written = {target: ref.handle, "indices": indices, "updates": updates}
+        return ref._lazy_read(apply_op(f"Resource{kind}{way}", name, **written))
+
+    function.__name__ = f"{kind.lower().replace('nd', '_nd')}_{way.lower()}"
+    function.__doc__ = f"Update ({way.lower()}) the {what} `indices` of a variable by `updates`."
+    return function
+
+
+scatter_update = _scatter("Scatter", "Update")
+scatter_add = _scatter("Scatter", "Add")
+scatter_sub = _scatter("Scatter", "Sub")
+scatter_mul = _scatter("Scatter", "Mul")
+scatter_div = _scatter("Scatter", "Div")
+scatter_min = _scatter("Scatter", "Min")
+scatter_max = _scatter("Scatter", "Max")
+scatter_nd_update = _scatter("ScatterNd", "Update")
+scatter_nd_add = _scatter("ScatterNd", "Add")
+scatter_nd_sub = _scatter("ScatterNd", "Sub")
+scatter_nd_max = _scatter("ScatterNd", "Max")
+scatter_nd_min = _scatter("ScatterNd", "Min")
+
+
+def batch_scatter_update(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
+) -> Any:
+    """ref[i…, indices[i…, j]] = updates[i…, j]: the last axis of `indices` are rows, the others go together."""
+    with name_scope(name):
+        indices = convert_to_tensor(indices, name="indices")
+        sizes = array.shape(indices)
+        if indices.shape.ndims is None:
+            raise ValueError("batch_gather does not allow indices with unknown shape.")
+        rows = reshaping.expand_dims(indices, axis=-1)
+        positions = []
+        for axis in range(indices.shape.ndims - 1):
+            shape: list[Any] = [1] * (indices.shape.ndims + 1)
+            size = shape[axis] = sizes[axis]
+            steps = reshaping.reshape(apply_op("Range", start=0, limit=size, delta=1), shape)
+            positions.append(casting.cast(steps, rows.dtype) * constants.ones_like(rows))
+        return scatter_nd_update(ref, joining.concat([*positions, rows], axis=-1), updates, use_locking)
+
+
+# What variables have as methods, too.
+SCATTERS = (
+    *(scatter_update, scatter_add, scatter_sub, scatter_mul, scatter_div, scatter_min, scatter_max),
+    batch_scatter_update,
 )
-from dtflab.protos.variable_pb2 import VariableDef
+SLICE_SCATTERS = (scatter_nd_update, scatter_nd_add, scatter_nd_sub, scatter_nd_max, scatter_nd_min)
 
-__all__ = [
-    "RefVariable", "ResourceVariable", "Variable", "VariableAggregation", "VariableSynchronization",
-    "all_variables", "assert_variables_initialized", "disable_resource_variables",
-    "enable_resource_variables", "global_variables", "global_variables_initializer", "init_scope",
-    "initialize_all_variables",
-    "initialize_local_variables", "initialize_variables", "is_variable_initialized", "local_variables",
-    "local_variables_initializer", "model_variables", "moving_average_variables",
-    "report_uninitialized_variables", "resource_variables_enabled", "trainable_variables",
-    "variables_initializer",
-]  # fmt: skip
 
-is_variable_initialized = state.is_variable_initialized
+# -- copies of tensors, with parts written ------------------------------------------------------------
+
+
+def _on_tensor(way: str) -> Callable[..., Tensor]:
+    def function(
+        tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "", name: str | None = None
+    ) -> Tensor:
+        given = {"indices": indices, "updates": updates, "bad_indices_policy": bad_indices_policy}
+        return apply_op(f"TensorScatter{way}", name, tensor=tensor, **given)
+
+    function.__name__ = f"tensor_scatter_{way.lower()}"
+    function.__doc__ = f"A copy of `tensor`, its slices at `indices` written ({way.lower()}) with `updates`."
+    return function
+
+
+tensor_scatter_add = _on_tensor("Add")
+tensor_scatter_sub = _on_tensor("Sub")
+tensor_scatter_max = _on_tensor("Max")
+tensor_scatter_min = _on_tensor("Min")
+
+
+def tensor_scatter_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+    """A copy of `tensor`, its slices at the positions `indices` replaced by `updates`."""
+    return apply_op("TensorScatterUpdate", name, tensor=tensor, indices=indices, updates=updates)
+
+
+# -- the variables of a graph -------------------------------------------------------------------------
 
 
 def global_variables(scope: str | None = None) -> list[Any]:
@@ -106,7 +236,7 @@ def assert_variables_initialized(var_list: Sequence[Any] | None = None) -> Any:
     ranks = []
     for variable in var_list:
         with colocate_with(variable.op):
-            ranks.append(apply_op("Rank", None, input=variable))
+            ranks.append(apply_op("Rank", input=variable))
     if len(ranks) > 1:
         return apply_op("Pack", "stack", values=ranks)
     return ranks[0] if ranks else None
@@ -116,24 +246,12 @@ def report_uninitialized_variables(
     var_list: Sequence[Any] | None = None, name: str = "report_uninitialized_variables"
 ) -> Tensor:
     """A string vector: the names of those of `var_list` (all) that have no value."""
-    from dtflab.ops.reduce import segments
-
-    if var_list is None:
-        var_list = _all_or_found()
+    var_list = _all_or_found() if var_list is None else var_list
     with name_scope(name):
-        states = [state.is_variable_initialized(v) for v in var_list]
+        states = [is_variable_initialized(v) for v in var_list]
         with device("/cpu:0"):
             if not var_list:
                 return constant([], dtype=dtypes.string)
-            missing = apply_op("LogicalNot", None, x=apply_op("Pack", "stack", values=states))
+            missing = apply_op("LogicalNot", x=apply_op("Pack", "stack", values=states))
             names = constant([v.op.name for v in var_list])
             return segments.boolean_mask(names, missing)
-
-
-# How variables travel in meta graphs.
-for _key in (GraphKeys.GLOBAL_VARIABLES, GraphKeys.TRAINABLE_VARIABLES, GraphKeys.MOVING_AVERAGE_VARIABLES,
-             GraphKeys.LOCAL_VARIABLES, GraphKeys.MODEL_VARIABLES, GraphKeys.METRIC_VARIABLES,
-             GraphKeys.GLOBAL_STEP):  # fmt: skip
-    proto_functions.register(
-        _key, VariableDef, lambda variable, export_scope=None: variable.to_proto(export_scope), Variable.from_proto
-    )

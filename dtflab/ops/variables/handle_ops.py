@@ -1,10 +1,9 @@
 """Resource variables: handles, and the ops that read and write what a handle names.
 
 Stands for `resource_variable_ops.cc` in `core/ops` and `core/kernels`, and the gradients of
-`python/ops/resource_variable_ops.py`. Left out: handles without a name, variables of variant dtype.
+`python/ops/resource_variable_ops.py`. Left out: variables of variant dtype.
 
-Rule: a handle is a name, not a value; it may travel anywhere, but only kernels on the handle's own device
-look it up. The variable (a Cell) begins to exist with its first assignment.
+Rule: the variable (a Cell) begins to exist with its first assignment.
 """
 
 from __future__ import annotations
@@ -16,34 +15,33 @@ import numpy as np
 
 from dtflab.base import errors
 from dtflab.graph.dtypes import DType
-from dtflab.graph.op_registry import Op, elements, no_gradient, op
+from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.costs import free, overwritten, updated
-from dtflab.ops.handles import ResourceHandle, kinds
+from dtflab.ops.costs import free, overwritten
+from dtflab.ops.handles import VARIABLE_TYPE, ResourceHandle, ResourceOp, kinds, variable_of
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
 from dtflab.ops.variables.cell import RUN_INITIALIZER, Cell
-from dtflab.ops.variables.state import counter
-
-VARIABLE_TYPE = "tensorflow::Var"
-kinds[VARIABLE_TYPE] = Cell
+from dtflab.ops.variables.reference_ops import Change, ReferenceUpdate, counter, same_shape
 
 
-def find(ctx: Any, handle: ResourceHandle) -> Cell:
-    """The variable that `handle` names; NotFoundError if it has not been assigned yet."""
-    if handle.device != ctx.device:
-        raise invalid(
-            f"Trying to access resource {handle.name} located in device {handle.device} from device {ctx.device}"
-        )
-    try:
-        return ctx.resources.lookup(handle.container, handle.name, Cell)
-    except errors.NotFoundError as error:
-        raise errors.NotFoundError.of(
-            f"{error.message} (Could not find resource: {handle.container}/{handle.name})"
-        ) from None
+class ResourceUpdate(ReferenceUpdate):
+    """Base of the ops that change a part or all of the variable that a handle names."""
+
+    stateful = True
+    needs_ctx = True
+
+    @classmethod
+    def bind(cls, node: Any, xp: Any) -> Callable[..., None]:
+        change = cls.change(node, xp)
+
+        def update(ctx: Any, handle: ResourceHandle, *given: Any) -> None:
+            variable_of(ctx, handle).update(lambda old, out: change(old, out, *given))
+
+        return update
 
 
 def _declared_shape(handle: Tensor, dtype: DType) -> TensorShape:
@@ -63,8 +61,8 @@ def _expected(expected: DType, got: DType) -> str:
 
 
 def _handle_maker(container: bytes, name: bytes) -> Callable[[Any], ResourceHandle]:
-    where, who = container.decode() or DEFAULT_CONTAINER, name.decode()
-    return lambda ctx: ResourceHandle(ctx.device, where, who, VARIABLE_TYPE)
+    where, what = container.decode() or DEFAULT_CONTAINER, name.decode()
+    return lambda ctx: ResourceHandle(ctx.device, where, what, VARIABLE_TYPE)
 
 
 @op("""VarHandleOp() -> (resource: resource)
@@ -74,11 +72,8 @@ def _handle_maker(container: bytes, name: bytes) -> Callable[[Any], ResourceHand
        dtype: type
        shape: shape
        allowed_devices: list(string) = []""")
-class VarHandleOp(Op):
-    stateful = True
-    needs_ctx = True
+class VarHandleOp(ResourceOp):
     infer = shapes.scalar
-    flops = bytes = free
 
     def bind(node, xp):
         return _handle_maker(node["container"], node["shared_name"])
@@ -90,13 +85,10 @@ class VarHandleOp(Op):
        N: int >= 0
        dtypes: list(type)
        shapes: list(shape)""")
-class VarHandlesOp(Op):
+class VarHandlesOp(ResourceOp):
     """Several handles at once: what TensorFlow's grappler makes of them."""
 
-    stateful = True
-    needs_ctx = True
     infer = shapes.scalar
-    flops = bytes = free
 
     def bind(node, xp):
         makers = [_handle_maker(c, n) for c, n in zip(node["containers"], node["shared_names"])]
@@ -104,17 +96,14 @@ class VarHandlesOp(Op):
 
 
 @op("VarIsInitializedOp(resource: resource) -> (is_initialized: bool)")
-class VarIsInitializedOp(Op):
-    stateful = True
-    needs_ctx = True
+class VarIsInitializedOp(ResourceOp):
     grad = no_gradient
     infer = shapes.scalar
-    flops = bytes = free
 
     def bind(node, xp):
         def is_initialized(ctx, handle):
             try:
-                return np.bool_(find(ctx, handle).initialized)
+                return np.bool_(variable_of(ctx, handle).initialized)
             except errors.NotFoundError:
                 return np.False_
 
@@ -123,11 +112,8 @@ class VarIsInitializedOp(Op):
 
 @op("""DestroyResourceOp(resource: resource) -> ()
        ignore_lookup_error: bool = true""")
-class DestroyResourceOp(Op):
-    stateful = True
-    needs_ctx = True
+class DestroyResourceOp(ResourceOp):
     infer = shapes.none
-    flops = bytes = free
 
     def bind(node, xp):
         def destroy(ctx, handle):
@@ -158,7 +144,7 @@ class DisableCopyOnRead(Op):
 def _reader(dtype: DType) -> Callable[[Any, ResourceHandle], Any]:
     def read(ctx: Any, handle: ResourceHandle) -> Any:
         try:
-            cell = find(ctx, handle)
+            cell = variable_of(ctx, handle)
             value = cell.read()
         except (errors.NotFoundError, errors.FailedPreconditionError) as error:
             status = error.message.removesuffix(f". {RUN_INITIALIZER}")
@@ -176,11 +162,7 @@ def _reader(dtype: DType) -> Callable[[Any, ResourceHandle], Any]:
 
 @op("""ReadVariableOp(resource: resource) -> (value: dtype)
        dtype: type""")
-class ReadVariableOp(Op):
-    stateful = True
-    needs_ctx = True
-    flops = bytes = free
-
+class ReadVariableOp(ResourceOp):
     def infer(operation):
         return [_declared_shape(operation.inputs[0], operation.get_attr("dtype"))]
 
@@ -194,16 +176,11 @@ class ReadVariableOp(Op):
 @op("""_ReadVariablesOp(resources: N * resource) -> (values: dtypes)
        N: int >= 0
        dtypes: list(type) >= 1""")
-class ReadVariablesOp(Op):
+class ReadVariablesOp(ResourceOp):
     """Several reads at once: what TensorFlow's grappler makes of them."""
 
-    stateful = True
-    needs_ctx = True
-    flops = bytes = free
-
     def infer(operation):
-        dtypes = operation.get_attr("dtypes")
-        return [_declared_shape(h, d) for h, d in zip(operation.inputs, dtypes)]
+        return [_declared_shape(h, d) for h, d in zip(operation.inputs, operation.get_attr("dtypes"))]
 
     def bind(node, xp):
         readers = [_reader(dtype) for dtype in node["dtypes"]]
@@ -212,11 +189,8 @@ class ReadVariablesOp(Op):
 
 @op("""VariableShape(input: resource) -> (output: out_type)
        out_type: {int32, int64} = int32""")
-class VariableShape(Op):
-    stateful = True
-    needs_ctx = True
+class VariableShape(ResourceOp):
     grad = no_gradient
-    flops = bytes = free
 
     def infer(operation):
         known = declared(operation.inputs[0])
@@ -224,7 +198,7 @@ class VariableShape(Op):
 
     def bind(node, xp):
         kind = node["out_type"].as_numpy_dtype
-        return lambda ctx, handle: np.array(find(ctx, handle).read().shape, kind)
+        return lambda ctx, handle: np.array(variable_of(ctx, handle).read().shape, kind)
 
 
 # -- writing ------------------------------------------------------------------------------------------
@@ -239,11 +213,8 @@ def _assign_shape(operation: Any) -> list[TensorShape]:
 @op("""AssignVariableOp(resource: resource, value: dtype) -> ()
        dtype: type
        validate_shape: bool = false""")
-class AssignVariableOp(Op):
-    stateful = True
-    needs_ctx = True
+class AssignVariableOp(ResourceOp):
     infer = _assign_shape
-    flops = free
     bytes = overwritten
 
     def bind(node, xp):
@@ -266,44 +237,31 @@ class AssignVariableOp(Op):
         return assign
 
 
-class _AssignUpdate(Op):
-    stateful = True
-    needs_ctx = True
-    infer = staticmethod(_assign_shape)
-    bytes = staticmethod(updated)
+def _unequal(old: Any, value: Any) -> str:
+    return (
+        f"Cannot update variable with shape {shape_text(old.shape)} using a Tensor "
+        f"with shape {shape_text(value.shape)}, shapes must be equal."
+    )
+
+
+class _DenseUpdate(ResourceUpdate):
+    infer = _assign_shape
     ufunc = ""
 
     @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[[Any, ResourceHandle, Any], None]:
-        ufunc = getattr(xp, cls.ufunc)
-
-        def update(ctx: Any, handle: ResourceHandle, value: Any) -> None:
-            def compute(old: Any, out: Any) -> Any:
-                if old.shape != value.shape:
-                    raise invalid(
-                        f"Cannot update variable with shape {shape_text(old.shape)} using a Tensor "
-                        f"with shape {shape_text(value.shape)}, shapes must be equal."
-                    )
-                return ufunc(old, value, out=out) if out is not None else ufunc(old, value)
-
-            find(ctx, handle).update(compute)
-
-        return update
-
-    @staticmethod
-    def flops(node: Any, ins: Any, outs: Any) -> int:
-        return elements(ins[1])
+    def change(cls, node: Any, xp: Any) -> Change:
+        return same_shape(cls.ufunc, xp, _unequal)
 
 
 @op("""AssignAddVariableOp(resource: resource, value: dtype) -> ()
        dtype: type""")
-class AssignAddVariableOp(_AssignUpdate):
+class AssignAddVariableOp(_DenseUpdate):
     ufunc = "add"
 
 
 @op("""AssignSubVariableOp(resource: resource, value: dtype) -> ()
        dtype: type""")
-class AssignSubVariableOp(_AssignUpdate):
+class AssignSubVariableOp(_DenseUpdate):
     ufunc = "subtract"
 
 
@@ -317,4 +275,4 @@ class ResourceCountUpTo(Op):
 
     def bind(node, xp):
         count = counter(node["limit"])
-        return lambda ctx, handle: count(find(ctx, handle))
+        return lambda ctx, handle: count(variable_of(ctx, handle))

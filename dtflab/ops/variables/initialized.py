@@ -4,7 +4,7 @@ Stands for `VariableV1.initialized_value` and `_try_guard_against_uninitialized_
 `python/ops/variables.py`.
 
 Rule: initializers run in any order. So where the initial value of one variable is computed from another
-variable, the computation is built again on «its value if it has one, else its initial value».
+variable, the computation is built again on the other's value if it has one, else on its initial value.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.ops.control.cond import cond
-from dtflab.ops.variables import state
+from dtflab.ops.variables import functions
 
 
 def initialized_value(variable: Any) -> Tensor:
     """The value of `variable` if it has one, else what it will be initialized with."""
     with control_dependencies(None):
         value: Tensor = cond(
-            state.is_variable_initialized(variable), variable.read_value, lambda: variable.initial_value
+            functions.is_variable_initialized(variable), variable.read_value, lambda: variable.initial_value
         )
         return value
 

@@ -10,13 +10,13 @@ control dependencies of the user; an assignment gives an _UnreadVariable, read o
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor, register_tensor_conversion_function
 from dtflab.graph.dtypes import DType
-from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import (
     colocate_with,
@@ -25,17 +25,10 @@ from dtflab.graph.scopes import (
     get_default_graph,
     graph_of,
     name_scope,
-    prepend_scope,
-    strip_scope,
 )
 from dtflab.graph.tensor_shape import TensorShape, as_shape
-from dtflab.ops.variables import initialized, scatter_nd, state
-from dtflab.ops.variables.variable import (
-    KINDS,
-    Variable,
-    beside,
-    inside_control_flow,
-)
+from dtflab.ops.variables import initialized
+from dtflab.ops.variables.variable import KINDS, Variable, beside, inside_control_flow
 
 
 class ResourceVariable(Variable):
@@ -101,47 +94,24 @@ class ResourceVariable(Variable):
                 with colocate_with(None, ignore_existing=True), device(self._caching_device):
                     self._cached_value = apply_op("Identity", None, input=self._graph_element)
 
-    def _init_from_proto(self, variable_def: Any, import_scope: str | None) -> None:
+    def _restore(self, variable_def: Any, find: Callable[[str], Any]) -> None:
         if not variable_def.is_resource:
             raise ValueError(
                 "Trying to restore a TF 1.x Reference Variable as a TF 2.x ResourceVariable. "
                 f"Got variable_def={variable_def}"
             )
-
-        def find(name: str) -> Any:
-            return get_default_graph().as_graph_element(prepend_scope(name, import_scope))
-
         self._handle = find(variable_def.variable_name)
         self._handle_name = self._handle.op.name
         self._shape = self._handle.op.attrs["shape"]
         self._dtype = self._handle.op.get_attr("dtype")
-        self._initializer_op = find(variable_def.initializer_name)
-        given = variable_def.initial_value_name
-        self._initial_value = find(given) if given else None
         snapshot = find(variable_def.snapshot_name or f"{variable_def.variable_name[:-2]}/Read/ReadVariableOp:0")
         self._cached_value = None if snapshot.op.type == "ReadVariableOp" else snapshot
         while snapshot.op.type != "ReadVariableOp":
             snapshot = snapshot.op.inputs[0]
         self._graph_element = snapshot
 
-    def to_proto(self, export_scope: str | None = None) -> Any:
-        from dtflab.protos.variable_pb2 import VariableDef
-
-        if export_scope is not None and not self.handle.name.startswith(export_scope):
-            return None
-        initial, snapshot = self._initial_value, self._cached_value
-        snapshot = self._graph_element if snapshot is None else snapshot
-        return VariableDef(
-            variable_name=strip_scope(self.handle.name, export_scope),
-            initial_value_name="" if initial is None else strip_scope(initial.name, export_scope),
-            initializer_name=strip_scope(self.initializer.name, export_scope),
-            snapshot_name=strip_scope(snapshot.name, export_scope),
-            is_resource=True,
-            trainable=self.trainable,
-            synchronization=self.synchronization.value,  # type: ignore[arg-type]
-            aggregation=self.aggregation.value,  # type: ignore[arg-type]
-            save_slice_info_def=self._slice_proto(export_scope),
-        )
+    def _in_proto(self) -> tuple[Tensor, Tensor]:
+        return self._handle, self._graph_element if self._cached_value is None else self._cached_value
 
     def _as_graph_element(self) -> Tensor:
         return self._graph_element
@@ -220,9 +190,8 @@ class ResourceVariable(Variable):
 
     # -- writing
 
-    def _in_order(self) -> Any:
-        """The scope for a write: after the one that this variable is the result of."""
-        return contextlib.nullcontext()
+    def _written(self) -> ResourceVariable:
+        return self
 
     def _lazy_read(self, operation: Operation) -> _UnreadVariable:
         return _UnreadVariable(self, operation)
@@ -293,62 +262,34 @@ class _UnreadVariable(ResourceVariable):
     def read_value(self) -> Tensor:
         return self._read()
 
-    def _in_order(self) -> Any:
+    def _in_order(self) -> contextlib.AbstractContextManager[Any]:
         return control_dependencies([self._parent_op])
 
 
 KINDS[True] = ResourceVariable
 
 
-# -- methods that are alike ---------------------------------------------------------------------------
+# -- operators that are refused -------------------------------------------------------------------------
 
 
-def _scatter(function: Any) -> Any:
-    def method(self: ResourceVariable, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
-        if not isinstance(sparse_delta, IndexedSlices):
-            raise TypeError(f"Argument `sparse_delta` must be a `tf.IndexedSlices`. Received arg: {sparse_delta}")
-        with self._in_order():
-            return function(self, sparse_delta.indices, sparse_delta.values, name=name)
-
-    method.__name__ = function.__name__
-    method.__doc__ = f"As `tf.{function.__name__}`, for IndexedSlices."
-    return method
-
-
-for _function in (*state.SCATTERS, scatter_nd.batch_scatter_update):
-    setattr(ResourceVariable, _function.__name__, _scatter(_function))
-
-
-def _scatter_nd(function: Any) -> Any:
-    def method(self: ResourceVariable, indices: Any, updates: Any, name: Any = None) -> Any:
-        with self._in_order():
-            return function(self, indices, updates, name=name)
-
-    method.__name__ = function.__name__
-    method.__doc__ = f"As `tf.{function.__name__}`."
-    return method
-
-
-for _function in scatter_nd.SCATTERS:
-    setattr(ResourceVariable, _function.__name__, _scatter_nd(_function))
-
-
-def _refused(symbol: str, use: str, otherwise: str) -> Any:
+def _refused(symbol: str, use: str) -> Any:
     def method(self: ResourceVariable, other: Any) -> Any:
         raise RuntimeError(
             f"`variable {symbol}= value` with `tf.Variable`s is not supported. Use `{use}` to modify the "
-            f"variable, or `out = variable {otherwise} value` if you need to get a new output Tensor."
+            f"variable, or `out = variable {symbol} value` if you need to get a new output Tensor."
         )
 
     return method
 
 
 for _name, _symbol, _use in (
-    ("add", "+", "variable.assign_add(value)"), ("sub", "-", "variable.assign_sub(value)"),
-    ("mul", "*", "var.assign(var * value)"), ("truediv", "/", "var.assign(var / value)"),
+    ("add", "+", "variable.assign_add(value)"),
+    ("sub", "-", "variable.assign_sub(value)"),
+    ("mul", "*", "var.assign(var * value)"),
+    ("truediv", "/", "var.assign(var / value)"),
     ("pow", "**", "var.assign(var ** value)"),
-):  # fmt: skip
-    setattr(ResourceVariable, f"__i{_name}__", _refused(_symbol, _use, _symbol))
+):
+    setattr(ResourceVariable, f"__i{_name}__", _refused(_symbol, _use))
 
 
 def _convert(

@@ -1,9 +1,10 @@
-"""Writing rows of an array by index: what all Scatter* ops of both variable families do.
+"""Writing rows of an array by index and slices by position: what all ops of the Scatter families do.
 
-Stands for `core/kernels/scatter_functor.h`. Writing by position is in `scatter_nd.py`.
+Stands for `core/kernels/scatter_functor.h` and `scatter_nd_op.cc`. Which shapes of positions fit is in
+`scatter_nd_shapes.py`. Left out: what GPUs do with a bad position.
 
-Rule: duplicates count. `add` at the same row twice adds twice; `update` keeps the last. An index out of range
-is an error before anything is written.
+Rule: duplicates count. `add` at the same place twice adds twice; `update` keeps the last. A bad index or position is
+an error before anything is written.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.array_module import scatterer
 from dtflab.ops.messages import invalid, shape_text
 
-UFUNCS = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "min": "minimum", "max": "maximum",
-}  # fmt: skip
+Places = Callable[[Any, Any, Any], Any]
+_UFUNCS = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "min": "minimum", "max": "maximum"}
 
 
 def blank(xp: Any, shape: Any, dtype: Any) -> Any:
@@ -27,33 +27,40 @@ def blank(xp: Any, shape: Any, dtype: Any) -> Any:
     return np.full(shape, b"", object) if dtype is object else xp.zeros(shape, dtype)
 
 
-def writer(how: str, xp: Any) -> Callable[[Any, Any, Any, Any], Any]:
-    """A function (old, out, indices, updates) → new, written into `out` if given, else a copy of `old`."""
-    scatter = scatterer(xp, UFUNCS[how]) if how in UFUNCS else None
+def writer(how: str, xp: Any, places: Places) -> Callable[[Any, Any, Any, Any], Any]:
+    """A function (old, out, indices, updates) → new, written into `out` if given, else a copy of `old`.
+
+    `places(old, indices, updates)` checks the shapes, and gives the places as NumPy takes them: `rows` or `positions`.
+    """
+    scatter = scatterer(xp, _UFUNCS[how]) if how in _UFUNCS else None
 
     def write(old: Any, out: Any, indices: Any, updates: Any) -> Any:
-        _check(old, indices, updates)
+        where = places(old, indices, updates)
         new = old.copy() if out is None else out
         if scatter is None:
-            new[indices] = updates
+            new[where] = updates
         elif how == "div" and new.dtype.kind in "iu":
-            _divide_integers(xp, new, indices, updates)
+            _divide_integers(xp, new, where, updates)
         else:
-            scatter(new, indices, updates)
+            scatter(new, where, updates)
         return new
 
     return write
 
 
-def _divide_integers(xp: Any, new: Any, indices: Any, updates: Any) -> None:
+def _divide_integers(xp: Any, new: Any, where: Any, updates: Any) -> None:
     """Division that rounds towards zero, as in C; NumPy's own rounds down."""
     signs, sizes = xp.sign(new), xp.abs(new)
-    scatterer(xp, "multiply")(signs, indices, xp.sign(updates))
-    scatterer(xp, "floor_divide")(sizes, indices, xp.abs(updates))
+    scatterer(xp, "multiply")(signs, where, xp.sign(updates))
+    scatterer(xp, "floor_divide")(sizes, where, xp.abs(updates))
     new[...] = signs * sizes
 
 
-def _check(params: Any, indices: Any, updates: Any) -> None:
+# -- rows ---------------------------------------------------------------------------------------------
+
+
+def rows(params: Any, indices: Any, updates: Any) -> Any:
+    """`indices`; InvalidArgumentError if they are not rows of `params`, or `updates` does not fit."""
     if params.ndim == 0:
         raise invalid(f"params must be at least 1-D, got shape {shape_text(params.shape)}")
     if updates.ndim and updates.shape != indices.shape + params.shape[1:]:
@@ -63,6 +70,7 @@ def _check(params: Any, indices: Any, updates: Any) -> None:
             f"params.shape {shape_text(params.shape)}"
         )
     check_range(indices, params.shape[0])
+    return indices
 
 
 _UNSIGNED = {2: np.uint16, 4: np.uint32, 8: np.uint64}
@@ -86,3 +94,24 @@ def check_static(params: TensorShape, indices: TensorShape, updates: TensorShape
     rows = params[1:]
     if updates.ndims != 0:
         updates.merge_with(indices.concatenate(rows))
+
+
+# -- slices by position -------------------------------------------------------------------------------
+
+
+def positions(check: Callable[[tuple[int, ...], Any, Any], None]) -> Places:
+    """The places that the last axis of `indices` names; `check` is one of `scatter_nd_shapes`."""
+
+    def places(old: Any, indices: Any, updates: Any) -> tuple[Any, ...]:
+        check(old.shape, indices, updates)
+        depth = indices.shape[-1]
+        wrong = ((indices < 0) | (indices >= np.array(old.shape[:depth], np.int64, like=indices))).any(-1)
+        if np.any(wrong):
+            where = tuple(int(i) for i in np.argwhere(wrong)[0])
+            position = ", ".join(str(i) for i in indices[where])
+            raise invalid(
+                f"indices[{','.join(map(str, where))}] = [{position}] does not index into shape {shape_text(old.shape)}"
+            )
+        return tuple(np.moveaxis(indices, -1, 0))
+
+    return places

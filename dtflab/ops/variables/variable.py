@@ -1,7 +1,6 @@
 """Variable: what both kinds of variables have in common, and the choice between them.
 
-Stands for `python/ops/variables.py` and `variable_v1.py`. Left out: distribution strategies (`synchronization` and
-`aggregation` are kept and do nothing), checkpoint tracking.
+Stands for `python/ops/variables.py` and `variable_v1.py`. Left out: checkpoint tracking.
 
 Rule: `Variable(...)` makes a reference variable (ref_variable.py) unless `use_resource=True` or
 `enable_resource_variables()` asks for a resource variable (resource_variable.py). A variable used as a tensor
@@ -11,77 +10,38 @@ is its value; its operators are those of Tensor.
 from __future__ import annotations
 
 import contextlib
-import enum
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dtflab.base import nest
-from dtflab.graph import dtypes
+from dtflab.graph import dtypes, proto_functions
 from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
+from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Operation, Reference, Tensor
-from dtflab.graph.scopes import DefaultStack, control_dependencies, get_default_graph, get_default_session
+from dtflab.graph.scopes import (
+    DefaultStack,
+    control_dependencies,
+    get_default_graph,
+    get_default_session,
+    prepend_scope,
+    strip_scope,
+)
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.variables import functions, initialized
+from dtflab.ops.variables.policies import (
+    VariableAggregation,
+    VariableSynchronization,
+    checked_policies,
+    resource_variables_enabled,
+)
+from dtflab.ops.variables.variable_scope import get_variable_scope
 from dtflab.ops.variables.variable_slices import SaveSliceInfo
+from dtflab.protos.variable_pb2 import VariableDef
 
-
-class VariableSynchronization(enum.Enum):
-    """When the copies of a distributed variable are brought together. Accepted, of no effect here."""
-
-    AUTO = 0
-    NONE = 1
-    ON_WRITE = 2
-    ON_READ = 3
-
-
-class VariableAggregation(enum.Enum):
-    """How updates to the copies of a distributed variable are combined. Accepted, of no effect here."""
-
-    NONE = 0
-    SUM = 1
-    MEAN = 2
-    ONLY_FIRST_REPLICA = 3
-    ONLY_FIRST_TOWER = 3  # noqa: PIE796 - its name in TF1
-
-
-_resource_variables = [False]
 KINDS: dict[bool, type[Variable]] = {}  # use_resource → class, entered by the two modules
-
-
-def enable_resource_variables() -> None:
-    """Make resource variables where nothing else is asked for."""
-    _resource_variables[0] = True
-
-
-def disable_resource_variables() -> None:
-    """Make reference variables where nothing else is asked for: the default."""
-    _resource_variables[0] = False
-
-
-def resource_variables_enabled() -> bool:
-    """Which kind `Variable(...)` makes."""
-    return _resource_variables[0]
-
-
-def checked_policies(
-    synchronization: Any, aggregation: Any, trainable: bool | None, name: str | None
-) -> tuple[VariableSynchronization, VariableAggregation, bool]:
-    """The three with their defaults; ValueError for a mode that does not exist."""
-    try:
-        aggregation = VariableAggregation(aggregation or 0)
-    except ValueError:
-        raise ValueError(f"Invalid variable aggregation mode: {aggregation} for variable: {name}") from None
-    try:
-        synchronization = VariableSynchronization(synchronization or 0)
-    except ValueError:
-        raise ValueError(f"Invalid variable synchronization mode: {synchronization} for variable: {name}") from None
-    if trainable is None:
-        trainable = synchronization is not VariableSynchronization.ON_READ
-    return synchronization, aggregation, trainable
-
-
 Creator = Callable[..., Any]
 _creators: DefaultStack[tuple[Graph, Creator]] = DefaultStack()
 
@@ -115,8 +75,6 @@ class _VariableType(type):
 
 
 def _make(**arguments: Any) -> Any:
-    from dtflab.ops.variables.variable_scope import get_variable_scope
-
     use_resource, variable_def = arguments.get("use_resource"), arguments.get("variable_def")
     if variable_def is not None:
         use_resource = variable_def.is_resource
@@ -171,10 +129,6 @@ class Variable(metaclass=_VariableType):
                 variable_def.synchronization, variable_def.aggregation, variable_def.trainable, None
             )
             self._init_from_proto(variable_def, import_scope)
-            if variable_def.HasField("save_slice_info_def"):
-                self._save_slice_info = SaveSliceInfo(
-                    None, None, None, None, variable_def.save_slice_info_def, import_scope
-                )
             return
         if initial_value is None:
             raise ValueError(self._NO_VALUE)
@@ -190,6 +144,17 @@ class Variable(metaclass=_VariableType):
         with init_scope():
             self._create(initial_value, validate_shape, name, dtype, shape)
             get_default_graph().add_to_collections(keys, self)
+
+    def _init_from_proto(self, variable_def: Any, import_scope: str | None) -> None:
+        def find(name: str) -> Any:
+            return get_default_graph().as_graph_element(prepend_scope(name, import_scope))
+
+        self._restore(variable_def, find)
+        self._initializer_op = find(variable_def.initializer_name)
+        self._initial_value = find(variable_def.initial_value_name) if variable_def.initial_value_name else None
+        if variable_def.HasField("save_slice_info_def"):
+            info = variable_def.save_slice_info_def
+            self._save_slice_info = SaveSliceInfo(save_slice_info_def=info, import_scope=import_scope)
 
     def _collections(self, given: Sequence[str] | None) -> Sequence[str]:
         keys = [GraphKeys.GLOBAL_VARIABLES] if given is None else given
@@ -207,7 +172,16 @@ class Variable(metaclass=_VariableType):
     def _create(self, initial_value: Any, validate_shape: bool, name: Any, dtype: Any, shape: Any) -> None:
         raise NotImplementedError
 
-    def _init_from_proto(self, variable_def: Any, import_scope: str | None) -> None:
+    def _restore(self, variable_def: Any, find: Callable[[str], Any]) -> None:
+        """Take from a VariableDef what this kind has of its own; `find` gives the operation or tensor of a name."""
+        raise NotImplementedError
+
+    def _in_proto(self) -> tuple[Tensor, Tensor]:
+        """What a VariableDef names as the variable, and as its value."""
+        raise NotImplementedError
+
+    def _written(self) -> Any:
+        """What the functions that write parts of variables are given."""
         raise NotImplementedError
 
     def value(self) -> Tensor:
@@ -216,10 +190,6 @@ class Variable(metaclass=_VariableType):
 
     def read_value(self) -> Tensor:
         """The value, read by a new operation here and now."""
-        raise NotImplementedError
-
-    def to_proto(self, export_scope: str | None = None) -> Any:
-        """The VariableDef of this variable, or None outside `export_scope`."""
         raise NotImplementedError
 
     @property
@@ -245,10 +215,26 @@ class Variable(metaclass=_VariableType):
         """The variable that a VariableDef describes; its operations must be in the default graph."""
         return Variable(variable_def=variable_def, import_scope=import_scope)
 
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """The VariableDef of this variable, or None outside `export_scope`."""
+        variable, snapshot = self._in_proto()
+        if export_scope is not None and not variable.name.startswith(export_scope):
+            return None
+        initial, info = self._initial_value, self._save_slice_info
+        return VariableDef(
+            variable_name=strip_scope(variable.name, export_scope),
+            initial_value_name="" if initial is None else strip_scope(initial.name, export_scope),
+            initializer_name=strip_scope(self.initializer.name, export_scope),
+            snapshot_name=strip_scope(snapshot.name, export_scope),
+            is_resource=variable.dtype == dtypes.resource,
+            trainable=self.trainable,
+            synchronization=self.synchronization.value,  # type: ignore[arg-type]
+            aggregation=self.aggregation.value,  # type: ignore[arg-type]
+            save_slice_info_def=None if info is None else info.to_proto(export_scope),
+        )
+
     def initialized_value(self) -> Tensor:
         """The value if the variable has one, else its initial value: to initialize another variable from."""
-        from dtflab.ops.variables import initialized
-
         return initialized.initialized_value(self)
 
     def eval(self, session: Any = None) -> Any:
@@ -266,9 +252,9 @@ class Variable(metaclass=_VariableType):
 
     def count_up_to(self, limit: int) -> Tensor:
         """The value before adding 1 to it; OutOfRangeError once `limit` is reached."""
-        from dtflab.ops.variables import state
+        from dtflab.ops.variables import functions as variables
 
-        return state.count_up_to(self, limit)
+        return variables.count_up_to(self, limit)
 
     def load(self, value: Any, session: Any = None) -> None:
         """Set the value from Python, without new operations in the graph."""
@@ -325,8 +311,9 @@ class Variable(metaclass=_VariableType):
     def _get_save_slice_info(self) -> Any:
         return self._save_slice_info
 
-    def _slice_proto(self, export_scope: str | None) -> Any:
-        return None if self._save_slice_info is None else self._save_slice_info.to_proto(export_scope)
+    def _in_order(self) -> contextlib.AbstractContextManager[Any]:
+        """The scope for a write: after the one that this variable is the result of."""
+        return contextlib.nullcontext()
 
     def __repr__(self) -> str:
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
@@ -370,6 +357,37 @@ def _getitem(self: Variable, key: Any) -> Tensor:
 Variable.__getitem__ = _getitem
 
 
+# -- methods that write parts --------------------------------------------------------------------------
+
+
+def _scatter(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Variable, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
+        if not (functions.is_ref(self) or isinstance(sparse_delta, IndexedSlices)):
+            raise TypeError(f"Argument `sparse_delta` must be a `tf.IndexedSlices`. Received arg: {sparse_delta}")
+        with self._in_order():
+            return function(self._written(), sparse_delta.indices, sparse_delta.values, use_locking, name)
+
+    method.__name__ = function.__name__
+    method.__doc__ = f"As `tf.{function.__name__}`, for IndexedSlices."
+    return method
+
+
+def _scatter_nd(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Variable, indices: Any, updates: Any, name: Any = None) -> Any:
+        with self._in_order():
+            return function(self._written(), indices, updates, use_locking=True, name=name)
+
+    method.__name__ = function.__name__
+    method.__doc__ = f"As `tf.{function.__name__}`."
+    return method
+
+
+for _function in functions.SCATTERS:
+    setattr(Variable, _function.__name__, _scatter(_function))
+for _function in functions.SLICE_SCATTERS:
+    setattr(Variable, _function.__name__, _scatter_nd(_function))
+
+
 def is_tensor(x: Any) -> bool:
     """True for what stands for values in a graph: a Tensor, a Variable, a SparseTensor, IndexedSlices."""
     return isinstance(x, Tensor | Variable) or nest.is_composite(x)
@@ -400,4 +418,17 @@ def inside_control_flow(scope: str) -> ValueError:
     return ValueError(
         f"Initializer for variable {scope} is from inside a control-flow construct, such as a loop or "
         "conditional. When creating a variable inside a loop or conditional, use a lambda as the initializer."
+    )
+
+
+# How variables travel in meta graphs.
+for _key in (
+    "GLOBAL_VARIABLES TRAINABLE_VARIABLES MOVING_AVERAGE_VARIABLES LOCAL_VARIABLES MODEL_VARIABLES METRIC_VARIABLES "
+    "GLOBAL_STEP"
+).split():
+    proto_functions.register(
+        getattr(GraphKeys, _key),
+        VariableDef,
+        lambda variable, scope=None: variable.to_proto(scope),
+        Variable.from_proto,
     )

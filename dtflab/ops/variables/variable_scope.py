@@ -26,10 +26,8 @@ from dtflab.graph.scopes import (
     graph_of,
     name_scope,
 )
-from dtflab.ops.variables.variable import VariableAggregation, VariableSynchronization
-from dtflab.ops.variables.variable_store import VariableStore
+from dtflab.ops.variables.policies import VariableAggregation, VariableSynchronization
 
-_STORE = ("__variable_store",)
 _SCOPES = ("__varscope",)
 
 
@@ -40,16 +38,11 @@ class _ReuseMode(enum.Enum):
 AUTO_REUSE = _ReuseMode.AUTO_REUSE  # make the variable if it is not there
 
 
-def _of_graph(key: Any, make: Callable[[], Any]) -> Any:
+def of_graph(key: Any, make: Callable[[], Any]) -> Any:
     """The one thing of its kind that the default graph keeps under `key`."""
     if not get_collection(key):
         add_to_collection(key, make())
     return get_collection(key)[0]
-
-
-def _get_default_variable_store() -> VariableStore:
-    store: VariableStore = _of_graph(_STORE, VariableStore)
-    return store
 
 
 class VariableScope:
@@ -60,86 +53,41 @@ class VariableScope:
         caching_device: Any = None, partitioner: Any = None, custom_getter: Any = None, name_scope: str = "",
         dtype: Any = dtypes.float32, use_resource: bool | None = None, constraint: Any = None,
     ) -> None:  # fmt: skip
-        self._name, self._reuse, self._name_scope = name, reuse, name_scope
-        self._initializer, self._regularizer = initializer, regularizer
-        self._caching_device, self._partitioner, self._custom_getter = caching_device, partitioner, custom_getter
-        self._dtype, self._use_resource, self._constraint = dtype, use_resource, constraint
-
-    @property
-    def name(self) -> str:
-        """The prefix, without the slash at its end."""
-        return self._name
-
-    @property
-    def original_name_scope(self) -> str:
-        """The name scope that was opened with this scope first."""
-        return self._name_scope
-
-    @property
-    def reuse(self) -> Any:
-        """Whether variables are to be there already: False, True or AUTO_REUSE."""
-        return self._reuse
-
-    @property
-    def initializer(self) -> Any:
-        return self._initializer
-
-    @property
-    def regularizer(self) -> Any:
-        return self._regularizer
-
-    @property
-    def caching_device(self) -> Any:
-        return self._caching_device
-
-    @property
-    def partitioner(self) -> Any:
-        return self._partitioner
-
-    @property
-    def custom_getter(self) -> Any:
-        return self._custom_getter
-
-    @property
-    def dtype(self) -> Any:
-        return self._dtype
-
-    @property
-    def use_resource(self) -> bool | None:
-        return self._use_resource
-
-    @property
-    def constraint(self) -> Any:
-        return self._constraint
+        self.name = name  # the prefix, without the slash at its end
+        self.original_name_scope = name_scope  # the name scope that was opened with this scope first
+        self.reuse = reuse  # whether variables are to be there already: False, True or AUTO_REUSE
+        self.initializer, self.regularizer = initializer, regularizer
+        self.caching_device, self.partitioner, self.custom_getter = caching_device, partitioner, custom_getter
+        self.dtype, self.use_resource, self.constraint = dtype, use_resource, constraint
 
     def reuse_variables(self) -> None:
         """From here on variables must be there already."""
-        self._reuse = True
+        self.reuse = True
 
     def set_initializer(self, initializer: Any) -> None:
-        self._initializer = initializer
+        self.initializer = initializer
 
     def set_regularizer(self, regularizer: Any) -> None:
-        self._regularizer = regularizer
+        self.regularizer = regularizer
 
     def set_caching_device(self, caching_device: Any) -> None:
-        self._caching_device = caching_device
+        self.caching_device = caching_device
 
     def set_partitioner(self, partitioner: Any) -> None:
-        self._partitioner = partitioner
+        self.partitioner = partitioner
 
     def set_custom_getter(self, custom_getter: Any) -> None:
-        self._custom_getter = custom_getter
+        self.custom_getter = custom_getter
 
     def set_dtype(self, dtype: Any) -> None:
-        self._dtype = dtype
+        self.dtype = dtype
 
     def set_use_resource(self, use_resource: bool | None) -> None:
-        self._use_resource = use_resource
+        self.use_resource = use_resource
 
     def get_collection(self, name: Any) -> list[Any]:
         """What of a collection of the graph is named under this scope."""
-        return get_collection(name, f"{self._name}/" if self._name else "")
+        return get_collection(name, f"{self.name}/" if self.name else "")
 
     def trainable_variables(self) -> list[Any]:
         return self.get_collection(GraphKeys.TRAINABLE_VARIABLES)
@@ -151,7 +99,7 @@ class VariableScope:
         return self.get_collection(GraphKeys.LOCAL_VARIABLES)
 
     def get_variable(
-        self, var_store: VariableStore, name: str, shape: Any = None, dtype: Any = None, initializer: Any = None,
+        self, var_store: Any, name: str, shape: Any = None, dtype: Any = None, initializer: Any = None,
         regularizer: Any = None, reuse: Any = None, trainable: bool | None = None, collections: Any = None,
         caching_device: Any = None, partitioner: Any = None, validate_shape: bool = True, use_resource: Any = None,
         custom_getter: Any = None, constraint: Any = None,
@@ -160,39 +108,31 @@ class VariableScope:
         """The variable `name` of `var_store` under this scope's prefix, with this scope's defaults."""
         with name_scope(None):
             _check_dtype(dtype, initializer)
+            given = initializer, regularizer, caching_device, partitioner, custom_getter, dtype, use_resource
+            named = dict(zip(_INHERITED, given)) | {"reuse": reuse, "constraint": constraint}
             return var_store.get_variable(
-                f"{self._name}/{name}" if self._name else name,
+                f"{self.name}/{name}" if self.name else name,
                 shape=shape,
-                dtype=self._dtype if dtype is None else dtype,
-                initializer=self._initializer if initializer is None else initializer,
-                regularizer=self._regularizer if regularizer is None else regularizer,
-                reuse=self._reuse if reuse is None else reuse,
                 trainable=trainable,
                 collections=collections,
-                caching_device=self._caching_device if caching_device is None else caching_device,
-                partitioner=self._partitioner if partitioner is None else partitioner,
                 validate_shape=validate_shape,
-                use_resource=self._use_resource if use_resource is None else use_resource,
-                custom_getter=self._custom_getter if custom_getter is None else custom_getter,
-                constraint=self._constraint if constraint is None else constraint,
                 synchronization=synchronization,
                 aggregation=aggregation,
-            )  # fmt: skip
+                **{key: getattr(self, key) if value is None else value for key, value in named.items()},
+            )
 
     def _below(self, name: str, name_scope: str, reuse: Any, given: dict[str, Any]) -> VariableScope:
         """A scope with the defaults of this one, except for what is `given`."""
         scope = VariableScope(reuse, name, name_scope=name_scope, constraint=given["constraint"])
         for default in _INHERITED:
-            mine, new = getattr(self, f"_{default}"), given[default]
+            mine, new = getattr(self, default), given[default]
             if default == "custom_getter" and None not in (mine, new):
                 new = _nested_getters(mine, new)
-            setattr(scope, f"_{default}", mine if new is None else new)
+            setattr(scope, default, mine if new is None else new)
         return scope
 
 
-_INHERITED = (
-    "initializer", "regularizer", "caching_device", "partitioner", "custom_getter", "dtype", "use_resource",
-)  # fmt: skip
+_INHERITED = "initializer regularizer caching_device partitioner custom_getter dtype use_resource".split()
 
 
 def _nested_getters(outer: Any, inner: Any) -> Callable[..., Any]:
@@ -238,7 +178,7 @@ class _Scopes(threading.local):
 
 
 def _get_scopes() -> _Scopes:
-    scopes: _Scopes = _of_graph(_SCOPES, _Scopes)
+    scopes: _Scopes = of_graph(_SCOPES, _Scopes)
     return scopes
 
 
@@ -308,11 +248,8 @@ class variable_scope:
         self._auxiliary_name_scope = auxiliary_name_scope
         self._name_scope: Any = None
         self._original_name_scope: str | None = None
-        self._given = {
-            "initializer": initializer, "regularizer": regularizer, "caching_device": caching_device,
-            "partitioner": partitioner, "custom_getter": custom_getter, "dtype": dtype,
-            "use_resource": use_resource, "constraint": constraint,
-        }  # fmt: skip
+        given = initializer, regularizer, caching_device, partitioner, custom_getter, dtype, use_resource
+        self._given = dict(zip(_INHERITED, given)) | {"constraint": constraint}
         self._open: list[tuple[contextlib.ExitStack, VariableScope]] = []
 
     def __enter__(self) -> VariableScope:
@@ -379,84 +316,6 @@ def variable_op_scope(
         "tf.variable_op_scope(values, name, default_name) is deprecated, use tf.variable_scope(name, default_name, "
         "values)"
     )
-    with variable_scope(
-        name_or_scope, default_name, values, initializer, regularizer, caching_device, partitioner, custom_getter,
-        reuse, dtype, use_resource, constraint,
-    ) as scope:  # fmt: skip
+    given = initializer, regularizer, caching_device, partitioner, custom_getter, reuse, dtype, use_resource, constraint
+    with variable_scope(name_or_scope, default_name, values, *given) as scope:
         yield scope
-
-
-# -- making variables ---------------------------------------------------------------------------------
-
-
-def get_variable(
-    name: str, shape: Any = None, dtype: Any = None, initializer: Any = None, regularizer: Any = None,
-    trainable: bool | None = None, collections: Any = None, caching_device: Any = None, partitioner: Any = None,
-    validate_shape: bool = True, use_resource: bool | None = None, custom_getter: Any = None,
-    constraint: Any = None, synchronization: Any = VariableSynchronization.AUTO,
-    aggregation: Any = VariableAggregation.NONE,
-) -> Any:  # fmt: skip
-    """The variable `name` of the current scope: made, or found, as the scope's `reuse` says.
-
-    `initializer` is a function of shape and dtype (by default Glorot's uniform numbers, zeros for integers), or a
-    value, which tells the shape. With a `partitioner` the result is a PartitionedVariable. What `regularizer` makes
-    of a new variable is added to the collection REGULARIZATION_LOSSES. A custom getter is called as
-    `custom_getter(getter, name, …)` in the place of making the variable.
-
-    Raises ValueError where the variable is there and should not be, is not there and should be, or has another
-    shape or dtype.
-    """
-    return get_variable_scope().get_variable(
-        _get_default_variable_store(), name, shape, dtype, initializer, regularizer, None, trainable, collections,
-        caching_device, partitioner, validate_shape, use_resource, custom_getter, constraint, synchronization,
-        aggregation,
-    )  # fmt: skip
-
-
-def get_local_variable(
-    name: str, shape: Any = None, dtype: Any = None, initializer: Any = None, regularizer: Any = None,
-    trainable: bool = False, collections: Any = None, caching_device: Any = None, partitioner: Any = None,
-    validate_shape: bool = True, use_resource: bool | None = None, custom_getter: Any = None,
-    constraint: Any = None, synchronization: Any = VariableSynchronization.AUTO,
-    aggregation: Any = VariableAggregation.NONE,
-) -> Any:  # fmt: skip
-    """As `get_variable`, for a variable of this process alone: never trained, in LOCAL_VARIABLES."""
-    return get_variable(
-        name, shape, dtype, initializer, regularizer, False, [*(collections or ()), GraphKeys.LOCAL_VARIABLES],
-        caching_device, partitioner, validate_shape, use_resource, custom_getter, constraint, synchronization,
-        aggregation,
-    )  # fmt: skip
-
-
-def create_partitioned_variables(
-    shape: Sequence[int], slicing: Sequence[int], initializer: Any, dtype: Any = dtypes.float32,
-    trainable: bool = True, collections: Any = None, name: str | None = None, reuse: Any = None,
-) -> list[Any]:  # fmt: skip
-    """The shards of a variable that is cut into `slicing[i]` parts along axis i."""
-    if len(shape) != len(slicing):
-        raise ValueError(
-            "The 'shape' and 'slicing' of a partitioned Variable must have the length: "
-            f"shape: {shape}, slicing: {slicing}"
-        )
-    if len(shape) < 1:
-        raise ValueError(f"A partitioned Variable must have rank at least 1: shape: {shape}")
-    with variable_scope(name, "PartitionedVariable", reuse=reuse) as scope, name_scope(None):
-        if scope.custom_getter is not None:
-            raise ValueError(
-                "Private access to _get_partitioned_variable is not allowed when a custom getter is set.  Current "
-                f"custom getter: {scope.custom_getter}.  Use get_variable with a partitioner instead."
-            )
-        policies = {
-            "trainable": trainable, "collections": collections, "caching_device": scope.caching_device,
-            "use_resource": scope.use_resource, "constraint": scope.constraint,
-        }  # fmt: skip
-        initial = scope.initializer if initializer is None else initializer
-        return list(
-            _get_default_variable_store().partitioned(
-                scope.name, shape, dtype, initial, scope.regularizer, scope.reuse, lambda **_: slicing, policies
-            )
-        )
-
-
-def no_regularizer(_: Any) -> None:
-    """A regularizer for variables that shall have none, though the scope has one."""

@@ -24,15 +24,9 @@ from dtflab.graph.tensor_shape import TensorShape, as_shape
 from dtflab.ops.arrays import slicing
 from dtflab.ops.variables import initializers
 from dtflab.ops.variables.partitioned_variables import PartitionedVariable
+from dtflab.ops.variables.policies import VariableAggregation, VariableSynchronization, checked_policies
 from dtflab.ops.variables.resource_variable import ResourceVariable
-from dtflab.ops.variables.variable import (
-    OPERATORS,
-    Variable,
-    VariableAggregation,
-    VariableSynchronization,
-    checked_policies,
-    init_scope,
-)
+from dtflab.ops.variables.variable import OPERATORS, Variable, init_scope
 from dtflab.ops.variables.variable_slices import PartitionInfo, SaveSliceInfo, checked_partitions, slices
 
 

@@ -20,7 +20,8 @@ from dtflab.ops.labels.sampled_losses import sampled_softmax_loss
 from dtflab.ops.linalg.matmul import matmul
 from dtflab.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits
 from dtflab.ops.reduce.reduction import reduce_mean
-from dtflab.ops.variables.variable_scope import get_variable, variable_scope
+from dtflab.ops.variables.get_variable import get_variable
+from dtflab.ops.variables.variable_scope import variable_scope
 from dtflab.sim.models.seq2seq import embedded
 
 

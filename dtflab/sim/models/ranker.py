@@ -18,7 +18,7 @@ from dtflab.ops.nn.activations import relu
 from dtflab.ops.nn.cross_entropy import sigmoid_cross_entropy_with_logits
 from dtflab.ops.nn.embedding import embedding_lookup
 from dtflab.ops.reduce.reduction import reduce_mean
-from dtflab.ops.variables.variable_scope import get_variable
+from dtflab.ops.variables.get_variable import get_variable
 
 
 def ranker(

@@ -29,7 +29,8 @@ from dtflab.ops.arrays.stacking import stack, unstack
 from dtflab.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits
 from dtflab.ops.nn.embedding import embedding_lookup
 from dtflab.ops.reduce.reduction import reduce_mean
-from dtflab.ops.variables.variable_scope import get_variable, variable_scope
+from dtflab.ops.variables.get_variable import get_variable
+from dtflab.ops.variables.variable_scope import variable_scope
 
 ATTENTIONS = (None, "standard", "gnmt")
 

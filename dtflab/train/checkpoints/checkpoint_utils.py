@@ -17,8 +17,8 @@ from dtflab.files.checkpoint_reader import CheckpointReader
 from dtflab.graph.scopes import device
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.training.saveable import saveables_of
+from dtflab.ops.variables.get_variable import _get_default_variable_store
 from dtflab.ops.variables.variable import Variable
-from dtflab.ops.variables.variable_scope import _get_default_variable_store
 from dtflab.train.checkpoints.checkpoint_management import (
     checkpoints_iterator,
     latest_checkpoint,

@@ -14,7 +14,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, get_default_graph
 from dtflab.ops.control import control_flow
 from dtflab.ops.math import unary
-from dtflab.ops.variables import state
+from dtflab.ops.variables import functions as variables
 from dtflab.train.optimizers.one_op_optimizer import OneOpOptimizer
 
 
@@ -77,7 +77,7 @@ class AdamOptimizer(OneOpOptimizer):
         rate = given["lr"] * unary.sqrt(1 - given["beta2_power"]) / (1 - given["beta1_power"])
 
         def decayed(slot: Any, beta: Tensor, share: Tensor) -> Any:
-            kept = state.assign(slot, slot * beta, use_locking=self._use_locking)
+            kept = variables.assign(slot, slot * beta, use_locking=self._use_locking)
             with control_dependencies([kept]):
                 return scatter_add(slot, indices, share)
 
@@ -85,12 +85,12 @@ class AdamOptimizer(OneOpOptimizer):
         v = decayed(given["v"], given["beta2"], grad * grad * (1 - given["beta2"]))
         size = unary.sqrt(v)
         change = rate * m / (size + given["epsilon"])
-        update = state.assign_sub(var, change, use_locking=self._use_locking)
+        update = variables.assign_sub(var, change, use_locking=self._use_locking)
         return control_flow.group(update, m, v)
 
     def _apply_sparse(self, grad: IndexedSlices, var: Any) -> Any:
         def scatter_add(x: Any, i: Tensor, v: Tensor) -> Any:
-            return state.scatter_add(x, i, v, use_locking=self._use_locking)
+            return variables.scatter_add(x, i, v, use_locking=self._use_locking)
 
         return self._apply_sparse_shared(grad.values, var, grad.indices, scatter_add)
 

@@ -24,10 +24,11 @@ from dtflab.graph.scopes import (
 from dtflab.ops.arrays import casting
 from dtflab.ops.control import control_flow
 from dtflab.ops.math import binary as math, division
-from dtflab.ops.variables import functions as variables, state
+from dtflab.ops.variables import functions as variables
+from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.initializers import zeros_initializer
 from dtflab.ops.variables.variable import Variable, init_scope
-from dtflab.ops.variables.variable_scope import get_variable, get_variable_scope, variable_scope
+from dtflab.ops.variables.variable_scope import get_variable_scope, variable_scope
 from dtflab.train.optimizers import slot_creator
 
 _FLOATS = (dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.float64)
@@ -47,7 +48,7 @@ def assign_moving_average(
             rest = casting.cast(rest, variable.dtype.base_dtype)
         if zero_debias:
             return _assign_debiased(variable, value, rest)
-        return state.assign_sub(variable, (variable - value) * rest, name=scope)
+        return variables.assign_sub(variable, (variable - value) * rest, name=scope)
 
 
 def _assign_debiased(variable: Any, value: Any, rest: Any) -> Any:
@@ -61,9 +62,9 @@ def _assign_debiased(variable: Any, value: Any, rest: Any) -> Any:
             steps = get_variable(
                 _unused("local_step"), shape=[], dtype=variable.dtype, initializer=zeros, trainable=False
             )
-    total = state.assign_sub(biased, (biased - value) * rest)
+    total = variables.assign_sub(biased, (biased - value) * rest)
     weight = 1 - math.pow(1.0 - rest, steps.assign_add(1))
-    return state.assign(variable, total / weight, name=f"{get_default_graph().get_name_scope()}/")
+    return variables.assign(variable, total / weight, name=f"{get_default_graph().get_name_scope()}/")
 
 
 def _unused(name: str) -> str:

@@ -28,10 +28,11 @@ from dtflab.graph.scopes import (
     name_scope,
 )
 from dtflab.ops.control import control_flow
-from dtflab.ops.variables import functions as variables, state
+from dtflab.ops.variables import functions as variables
+from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.resource_variable import ResourceVariable
 from dtflab.ops.variables.variable import Variable, init_scope
-from dtflab.ops.variables.variable_scope import get_variable, variable_scope
+from dtflab.ops.variables.variable_scope import variable_scope
 from dtflab.train.optimizers import slot_creator
 
 Gradient = Any  # Tensor, IndexedSlices or None
@@ -361,7 +362,7 @@ def _count_step(global_step: Any, scope: str) -> Any:
     if isinstance(global_step, ResourceVariable):
         one = convert_to_tensor(1, global_step.dtype)
         return apply_op("AssignAddVariableOp", scope, resource=global_step.handle, value=one)
-    return state.assign_add(global_step, 1, name=scope)
+    return variables.assign_add(global_step, 1, name=scope)
 
 
 def _summed_rows(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:

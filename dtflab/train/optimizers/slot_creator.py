@@ -15,10 +15,11 @@ from typing import Any
 from dtflab.graph.scopes import colocate_with
 from dtflab.graph.tensor_shape import as_shape
 from dtflab.ops.arrays import constant, identity as array
+from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.initializers import zeros_initializer
 from dtflab.ops.variables.resource_variable import ResourceVariable
 from dtflab.ops.variables.variable import Variable
-from dtflab.ops.variables.variable_scope import get_variable, get_variable_scope, variable_scope
+from dtflab.ops.variables.variable_scope import get_variable_scope, variable_scope
 
 
 def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool = True) -> Variable:

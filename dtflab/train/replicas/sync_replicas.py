@@ -34,7 +34,7 @@ from dtflab.ops.queues.functions import (
     FIFOQueue,
     SparseConditionalAccumulator,
 )
-from dtflab.ops.variables import functions as variables, state
+from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.variable import Variable
 from dtflab.train.input.queue_runner import QueueRunner
 from dtflab.train.optimizers.optimizer import Gradient, Optimizer, WrappingOptimizer
@@ -113,7 +113,7 @@ class SyncReplicasOptimizer(WrappingOptimizer):
                 dtype=self._global_step.dtype.base_dtype,
                 name="sync_rep_local_step",
             )
-        self.local_step_init_op = state.assign(self._local_step, self._global_step)
+        self.local_step_init_op = variables.assign(self._local_step, self._global_step)
         self.ready_for_local_init_op = variables.report_uninitialized_variables(variables.global_variables())
 
     def _through_accumulators(
@@ -154,7 +154,7 @@ class SyncReplicasOptimizer(WrappingOptimizer):
         with device(where), name_scope(""):
             with control_dependencies(given):
                 token = queue.dequeue()
-            train_op = state.assign(self._local_step, token)
+            train_op = variables.assign(self._local_step, token)
             with control_dependencies([update]):
                 tokens = constant.fill([self._tokens_per_step], step)
                 sync_op = queue.enqueue_many((tokens,))
