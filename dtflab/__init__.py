@@ -195,7 +195,7 @@ from dtflab.ops.text.string_hash import string_to_hash_bucket, string_to_hash_bu
 from dtflab.ops.text.strings import reduce_join, string_join
 from dtflab.ops.text.substrings import string_split, string_strip, substr
 from dtflab.ops.variables.template import make_template
-from dtflab.ops.lists.functions import TensorArray
+from dtflab.ops.lists.tensor_array import TensorArray
 from dtflab.ops.linalg.tensordot import tensordot
 from dtflab.ops.timestamp import timestamp
 from dtflab.ops.math.unary import (

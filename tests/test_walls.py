@@ -24,7 +24,7 @@ NOT_YET = {
         arrays control examples functional images labels linalg math nn reduce sampling sparse summaries text
         windows""",
     "lengths": """
-        arrays control datasets labels linalg lists math nn reduce sampling sparse summaries variables
+        arrays control datasets labels linalg math nn reduce sampling sparse summaries variables
         windows""",
     "circles": "cluster data grading graph machine ops sim",
 }

@@ -19,7 +19,7 @@ from dtflab.nets.rnn_cell import assert_like_rnncell
 from dtflab.nets.state_shapes import batch_shape, known_batch_shape
 from dtflab.ops.arrays import constant as constants, identity as array
 from dtflab.ops.control.while_loop import while_loop
-from dtflab.ops.lists.functions import TensorArray
+from dtflab.ops.lists.tensor_array import TensorArray
 from dtflab.ops.math import logic, unary
 from dtflab.ops.reduce import reduction
 from dtflab.ops.variables.variable_scope import variable_scope

@@ -24,7 +24,7 @@ from dtflab.ops.arrays.arranging import reverse_sequence
 from dtflab.ops.arrays.stacking import stack
 from dtflab.ops.control.checks import Assert
 from dtflab.ops.control.while_loop import while_loop
-from dtflab.ops.lists.functions import TensorArray
+from dtflab.ops.lists.tensor_array import TensorArray
 from dtflab.ops.math import binary as math, logic
 from dtflab.ops.reduce import reduction
 from dtflab.ops.variables.variable_scope import variable_scope

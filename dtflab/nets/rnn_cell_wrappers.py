@@ -20,7 +20,7 @@ from dtflab.graph.static_value import get_static_value
 from dtflab.nets.rnn_cell import LSTMStateTuple, RNNCell, assert_like_rnncell
 from dtflab.nets.state_shapes import shape_of_size
 from dtflab.ops.arrays import joining
-from dtflab.ops.lists.functions import TensorArray
+from dtflab.ops.lists.tensor_array import TensorArray
 from dtflab.ops.math import division, unary
 from dtflab.ops.nn import layers as nn
 from dtflab.ops.sampling import draws as random

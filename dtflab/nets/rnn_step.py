@@ -16,7 +16,7 @@ from dtflab.graph.scopes import colocate_with, get_default_graph
 from dtflab.nets.state_shapes import batch_shape, set_batch_shape
 from dtflab.ops.arrays import constant as constants, identity as array
 from dtflab.ops.control.cond import cond
-from dtflab.ops.lists.functions import TensorArray
+from dtflab.ops.lists.tensor_array import TensorArray
 from dtflab.ops.math import logic
 from dtflab.ops.variables.variable_scope import VariableScope
 

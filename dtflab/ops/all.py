@@ -58,7 +58,7 @@ import dtflab.ops.linalg.solving
 import dtflab.ops.linalg.sparse_matmul
 import dtflab.ops.linalg.tensordot
 import dtflab.ops.lists.optional
-import dtflab.ops.lists.tensor_array
+import dtflab.ops.lists.tensor_array_ops
 import dtflab.ops.lists.tensor_array_rows
 import dtflab.ops.lists.tensor_list
 import dtflab.ops.lists.tensor_list_rows

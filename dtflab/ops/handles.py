@@ -90,8 +90,7 @@ def resource_of(ctx: Any, handle: Cell | ResourceHandle, kind: type[T]) -> T:
         raise invalid(
             f"Trying to access resource {handle.name} located in device {handle.device} from device {ctx.device}"
         )
-    found: T = ctx.resources.lookup(container, name, kind)
-    return found
+    return ctx.resources.lookup(container, name, kind)
 
 
 def variable_of(ctx: Any, handle: ResourceHandle) -> Cell:

@@ -53,8 +53,7 @@ def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, na
         tensors = [convert_to_tensor(value) for value in data]
 
         def check() -> Operation:
-            made: Operation = apply_op("Assert", "Assert", condition=condition, data=list(data), summarize=summarize)
-            return made
+            return apply_op("Assert", "Assert", condition=condition, data=list(data), summarize=summarize)
 
         if all(t.dtype in (dtypes.string, dtypes.int32) for t in tensors):
             return check()

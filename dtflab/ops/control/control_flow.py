@@ -386,14 +386,12 @@ def enter(
 
 def exit(tensor: Tensor, name: str | None = None) -> Tensor:
     """The value that `tensor` has in the last iteration, outside of its loop."""
-    outside: Tensor = apply_op("RefExit" if tensor.dtype._is_ref_dtype else "Exit", name, data=tensor)
-    return outside
+    return apply_op("RefExit" if tensor.dtype._is_ref_dtype else "Exit", name, data=tensor)
 
 
 def next_iteration(tensor: Tensor) -> Tensor:
     """The value of `tensor`, in the iteration that follows."""
-    following: Tensor = apply_op("RefNextIteration" if tensor.dtype._is_ref_dtype else "NextIteration", data=tensor)
-    return following
+    return apply_op("RefNextIteration" if tensor.dtype._is_ref_dtype else "NextIteration", data=tensor)
 
 
 @op("""RefIdentity(input: Ref(T)) -> (output: Ref(T))

@@ -238,8 +238,7 @@ class CondContext(ControlFlowContext):
         return inside
 
     def _switched(self, tensor: Tensor) -> Tensor:
-        output: Tensor = switch_ref_or_tensor(tensor, self._pred)[self._branch]
-        return output
+        return switch_ref_or_tensor(tensor, self._pred)[self._branch]
 
     def AddOp(self, op: Operation) -> None:
         self._take(op)

@@ -332,8 +332,7 @@ def _known_zeros(state: GradLoop, value: Tensor, branch: CondContext | None) -> 
         result = constant(0, value.dtype, shape=value.shape)
     if branch is None:
         return result
-    chosen: Tensor = switch_ref_or_tensor(result, state.history[branch.pred.name])[1 - branch.branch]
-    return chosen
+    return switch_ref_or_tensor(result, state.history[branch.pred.name])[1 - branch.branch]
 
 
 def _shape_in(context: ControlFlowContext, value: Tensor) -> Tensor:

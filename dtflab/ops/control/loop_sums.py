@@ -43,8 +43,7 @@ def within(context: ControlFlowContext | None) -> contextlib.AbstractContextMana
 
 def shape_of(value: Tensor) -> Tensor:
     """The shape of a tensor, or of the variable that a handle names."""
-    shape: Tensor = apply_op("VariableShape" if value.dtype == dtypes.resource else "Shape", input=value)
-    return shape
+    return apply_op("VariableShape" if value.dtype == dtypes.resource else "Shape", input=value)
 
 
 def _carried(

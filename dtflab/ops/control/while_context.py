@@ -130,8 +130,7 @@ class WhileContext(ControlFlowContext):
         loop = _current_loop()
         if loop is None or loop.grad_state is None or loop_of_output(tensor.op) is not loop.grad_state.forward_context:
             return None
-        value: Tensor = loop.grad_state.real_value(tensor)
-        return value
+        return loop.grad_state.real_value(tensor)
 
     # -- what is made inside ----------------------------------------------------------------------------------
 
@@ -243,8 +242,7 @@ class WhileContext(ControlFlowContext):
 def _current_loop() -> WhileContext | None:
     """The loop that is being built."""
     context = get_default_graph()._blocks.control_flow_context
-    loop: WhileContext | None = None if context is None else context.GetWhileContext()
-    return loop
+    return None if context is None else context.GetWhileContext()
 
 
 control_flow_context._from_proto["while_ctxt"] = WhileContext.from_proto

@@ -185,8 +185,7 @@ def _to_tensor(value: Any) -> Any:
 
 
 def _identity(tensor: Tensor) -> Tensor:
-    same: Tensor = apply_op("RefIdentity" if tensor.dtype._is_ref_dtype else "Identity", input=tensor)
-    return same
+    return apply_op("RefIdentity" if tensor.dtype._is_ref_dtype else "Identity", input=tensor)
 
 
 def _pivot_around(context: WhileContext) -> Tensor | None:

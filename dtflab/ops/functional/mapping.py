@@ -22,7 +22,7 @@ from dtflab.graph.tensor_shape import Dimension, TensorShape
 from dtflab.ops.arrays import identity as array
 from dtflab.ops.control.control_flow_context import read_variable
 from dtflab.ops.control.while_loop import while_loop
-from dtflab.ops.lists.functions import TensorArray
+from dtflab.ops.lists.tensor_array import TensorArray
 from dtflab.ops.sparse.sparse_tensor import is_sparse
 from dtflab.ops.variables.variable_scope import get_variable_scope
 

@@ -12,7 +12,7 @@ from dtflab.graph.gradients import gradients
 from dtflab.graph.operation import Tensor
 from dtflab.ops.arrays import identity as array, joining, reshaping
 from dtflab.ops.control.while_loop import while_loop
-from dtflab.ops.lists.functions import TensorArray
+from dtflab.ops.lists.tensor_array import TensorArray
 
 
 def hessians(

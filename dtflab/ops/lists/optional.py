@@ -1,4 +1,4 @@
-"""Optional values: what a branch that was not taken would have left for its gradient is none.
+"""Optional values: a value or none, as what a branch leaves for its gradient, which is none if it was not taken.
 
 Stands for `core/kernels/data/optional_ops.cc` and its part of `core/ops/dataset_ops.cc`.
 """
@@ -12,19 +12,16 @@ import numpy as np
 
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
 from dtflab.ops.costs import free
 from dtflab.ops.lists.variants import Optional
 from dtflab.ops.messages import invalid
 
 
 class _OptionalOp(Op):
-    flops = bytes = staticmethod(free)
+    flops = bytes = free
     aliasing = True
-
-    @staticmethod
-    def infer(operation: Any) -> list[TensorShape]:
-        return [TensorShape([])]
+    infer = shapes.scalar
 
 
 @op("""OptionalFromValue(components: Toutput_types) -> (optional: variant)
@@ -32,7 +29,7 @@ class _OptionalOp(Op):
 class OptionalFromValue(_OptionalOp):
     def grad(operation, doptional):
         types, shapes = [t.dtype for t in operation.inputs], [t.shape for t in operation.inputs]
-        return apply_op("OptionalGetValue", None, optional=doptional, output_types=types, output_shapes=shapes)
+        return apply_op("OptionalGetValue", optional=doptional, output_types=types, output_shapes=shapes)
 
     def bind(node: Any, xp: Any) -> Callable[..., Optional]:
         return lambda *components: Optional(components)
@@ -58,7 +55,7 @@ class OptionalGetValue(_OptionalOp):
         return list(operation.attrs["output_shapes"])
 
     def grad(operation, *dcomponents):
-        return [apply_op("OptionalFromValue", None, components=list(dcomponents))]
+        return [apply_op("OptionalFromValue", components=list(dcomponents))]
 
     def bind(node: Any, xp: Any) -> Callable[[Optional], Any]:
         def get_value(optional: Optional) -> Any:

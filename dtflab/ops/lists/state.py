@@ -25,7 +25,7 @@ class _Place:
     def __init__(self, shape: tuple[int, ...] | None = None) -> None:
         self.shape = shape  # None: not written
         self.value: Any = None  # of what is written: zeros
-        self.own = False  # a sum that nobody else holds
+        self.own = False  # a sum that only this place holds
         self.read = self.cleared = False
 
 
@@ -37,16 +37,18 @@ class TensorArrayState:
     """
 
     def __init__(
-        self, name: str, dtype: DType, size: int, element_shape: TensorShape, identical: bool = False,
-        dynamic_size: bool = False, clear_after_read: bool = True, is_grad: bool = False,
-    ) -> None:  # fmt: skip
-        self.name = name
-        self.dtype = dtype
-        self.element_shape = element_shape
-        self.identical = identical
-        self.dynamic_size = dynamic_size
-        self.clear_after_read = clear_after_read
-        self.is_grad = is_grad
+        self,
+        name: str,
+        dtype: DType,
+        size: int,
+        element_shape: TensorShape,
+        identical: bool = False,
+        dynamic_size: bool = False,
+        clear_after_read: bool = True,
+        is_grad: bool = False,
+    ) -> None:
+        self.name, self.dtype, self.element_shape, self.identical = name, dtype, element_shape, identical
+        self.dynamic_size, self.clear_after_read, self.is_grad = dynamic_size, clear_after_read, is_grad
         self.marked_size = -1  # how many tensors the last split made
         self._sums = False
         self._places: list[_Place] | None = [_Place() for _ in range(size)]  # None: closed
@@ -63,7 +65,7 @@ class TensorArrayState:
         return len(self.places)
 
     def close(self) -> None:
-        """Let go of all elements; whoever comes now gets an error."""
+        """Release all elements; any later use is an error."""
         self._places = None
 
     # -- writing ------------------------------------------------------------------------------------------
@@ -137,7 +139,7 @@ class TensorArrayState:
         return value
 
     def _fill(self, index: int) -> None:
-        """Zeros for a place that nobody has written: what a gradient is that nothing flowed to."""
+        """Zeros for a place that was never written: the gradient of an element that nothing depends on."""
         if not self.element_shape.is_fully_defined():
             raise invalid(
                 f"TensorArray {self.name}: Could not read from TensorArray index {index}.  Furthermore, the element "
@@ -163,15 +165,13 @@ class TensorArrayState:
             raise invalid(f"TensorArray dtype is {dtype_text(self.dtype)} but Op {doing} dtype {dtype_text(dtype)}.")
 
     def narrow(self, shape: TensorShape) -> None:
-        """All elements are said to have this shape, too."""
+        """All elements must have this shape, too."""
         mine = self.element_shape
         if None not in (mine.ndims, shape.ndims) and mine.ndims != shape.ndims:
             raise invalid(f"PartialTensorShape: Incompatible ranks during merge: {mine.ndims} vs. {shape.ndims}")
         if not mine.is_compatible_with(shape):
-            raise invalid(
-                "PartialTensorShape: Incompatible shapes during merge: "
-                f"{shape_text(self.element_shape)} vs. {shape_text(shape)}"
-            )
+            shapes = f"{shape_text(mine)} vs. {shape_text(shape)}"
+            raise invalid(f"PartialTensorShape: Incompatible shapes during merge: {shapes}")
         self.element_shape = mine.merge_with(shape)
 
     # -- gradients ------------------------------------------------------------------------------------------

@@ -1,301 +1,266 @@
-"""TensorArrays on a device: the ops that make one, write and read an element, ask how many there are.
+"""TensorArray: a list of tensors that a program writes and reads by index, one per turn of a loop for example.
 
-Stands for `core/kernels/tensor_array_ops.cc`, their part of `core/ops/data_flow_ops.cc` and
-`python/ops/tensor_array_grad.py`. Left out: the older families, whose handles are strings; what
-touches many elements at once is in `tensor_array_rows.py`.
+Stands for `python/ops/tensor_array_ops.py` in TF1's form. Left out: eager mode, arrays made of TensorLists, the
+warning when the result of a write is not used.
 
-Rules: an array lives as long as its step, on the device of the op that made it. An op names it by a handle, and waits
-for those before it by the «flow», a number without meaning that goes from op to op. The gradient of a write is a read
-from the array of the gradients, and the other way round; each call of `gradients` has one of its own.
+Rule: an object here is the graph's side of an array: a handle and a flow. A method that writes gives a new object with
+a new flow, and what uses the new object comes after the write. The elements live where the handle's device is
+(tensor_array_ops.py).
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
-from dtflab.base import errors
-from dtflab.graph.op_registry import Op, no_gradient, op
+from dtflab.base import nest
+from dtflab.graph import dtypes
+from dtflab.graph.apply_op import apply_op
+from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.dtypes import DType
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.graph.scopes import control_dependencies
-from dtflab.graph.static_value import declared
+from dtflab.graph.scopes import colocate_with, control_dependencies, device, name_scope
+from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops import shapes
-from dtflab.ops.arrays import identity as array
-from dtflab.ops.costs import free
-from dtflab.ops.handles import ResourceHandle
-from dtflab.ops.lists.state import TensorArrayState
-from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.variables.scatter import blank
+from dtflab.ops.arrays import casting, constant as constants, identity as array
 
-_TYPE = "tensorflow::TensorArray"
-_ARRAYS, _GRADIENTS = "_tensor_arrays", "_tensor_array_grads"
-_FLOW = np.float32(0)
-_numbers = itertools.count()  # one name is one array, also in a loop that makes many
 
+class TensorArray:
+    """A list of tensors of one dtype that lives as long as a step.
 
-# -- which array --------------------------------------------------------------------------------------
-
-
-def _made(ctx: Any, kind: str, name: str, make: Callable[[], TensorArrayState]) -> tuple[ResourceHandle, Any]:
-    """The handle of an array, which is made unless there is one of that name, and a flow to begin with."""
-    handle = ResourceHandle(ctx.device, str(ctx.step.step_id), kind + name, _TYPE)
-    key = handle.name, ctx.device
-    if key not in ctx.step.temporaries:
-        ctx.step.temporaries[key] = make()
-    return handle, _FLOW
-
-
-def find(ctx: Any, handle: ResourceHandle) -> TensorArrayState:
-    """The array that `handle` names; NotFoundError if it is another step's, or another device's."""
-    try:
-        found: TensorArrayState = ctx.step.temporaries[handle.name, ctx.device]
-    except KeyError:
-        raise errors.NotFoundError.of(
-            f"There is no TensorArray {handle.name} on {ctx.device} in this step: it was made on {handle.device}, and "
-            "lives only there and only as long as its step. Use it in the step that makes it, on that device.",
-        ) from None
-    return found
-
-
-def _index(index: Any) -> int:
-    if np.ndim(index):
-        raise invalid(f"TensorArray index must be scalar, but had shape: {shape_text(index)}")
-    return int(index)
-
-
-def zeros_of(node: Any, xp: Any) -> Callable[[tuple[int, ...]], Any]:
-    dtype = node["dtype"].as_numpy_dtype
-    return lambda shape: blank(xp, shape, dtype)
-
-
-# -- static shapes ------------------------------------------------------------------------------------
-
-
-def check_handle(operation: Any, *ranks: int | None) -> TensorShape:
-    """The element shape that the handle tells; ValueError unless the inputs after it have these ranks."""
-    operation.inputs[0].shape.assert_is_compatible_with(TensorShape([2]))
-    for tensor, rank in zip(operation.inputs[1:], ranks, strict=True):
-        if rank is not None:
-            tensor.shape.with_rank(rank)
-    known = declared(operation.inputs[0])
-    return TensorShape(None) if known is None else known[0]
-
-
-def _handle_and_flow(operation: Any) -> list[TensorShape]:
-    return [TensorShape([2]), TensorShape([])]
-
-
-# -- making -------------------------------------------------------------------------------------------
-
-
-@op("""TensorArrayV3(size: int32) -> (handle: resource, flow: float)
-       dtype: type
-       element_shape: shape = unknown
-       dynamic_size: bool = false
-       clear_after_read: bool = true
-       identical_element_shapes: bool = false
-       tensor_array_name: string = ''""")
-class TensorArrayV3(Op):
-    """A new array of `size` elements that are not written yet."""
-
-    stateful = True
-    needs_ctx = True
-    flops = bytes = free
-    grad = no_gradient
-
-    def infer(operation):
-        operation.inputs[0].shape.with_rank(0)
-        return _handle_and_flow(operation)
-
-    def bind(node, xp):
-        title = node["tensor_array_name"].decode() or node.name
-        settings = [
-            node[attr] for attr in ("element_shape", "identical_element_shapes", "dynamic_size", "clear_after_read")
-        ]
-
-        def make(ctx, size):
-            if np.ndim(size):
-                raise invalid(f"TensorArray size must be scalar, but had shape: {shape_text(size)}")
-            if size < 0:
-                raise invalid("Size should be >= 0.")
-            name = f"{title}_{next(_numbers)}"
-            return _made(ctx, _ARRAYS, name, lambda: TensorArrayState(name, node["dtype"], int(size), *settings))
-
-        return make
-
-
-def _gradient_maker(node: Any, xp: Any) -> Callable[..., Any]:
-    source = node["source"].decode()
-
-    def make(ctx: Any, handle: ResourceHandle, flow: Any, before: Any = ()) -> Any:
-        if not handle.name.startswith(_ARRAYS):
-            raise invalid(f"Wrong input container. {handle.name}")
-        forward = find(ctx, handle)
-        name = f"{forward.name}@{source}"
-        forward.begin_gradients()
-        return _made(ctx, _GRADIENTS, name, lambda: forward.gradients(name, tuple(map(int, before))))
-
-    return make
-
-
-@op("""TensorArrayGradV3(handle: resource, flow_in: float) -> (grad_handle: resource, flow_out: float)
-       source: string""")
-class TensorArrayGradV3(Op):
-    """The array of the gradients that the call `source` of `gradients` has for an array."""
-
-    stateful = True
-    needs_ctx = True
-    flops = bytes = free
-    grad = no_gradient
-    bind = _gradient_maker
-
-    def infer(operation):
-        check_handle(operation, 0)
-        return _handle_and_flow(operation)
-
-
-@op("""TensorArrayGradWithShape(handle: resource, flow_in: float, shape_to_prepend: int32)
-                                -> (grad_handle: resource, flow_out: float)
-       source: string""")
-class TensorArrayGradWithShape(Op):
-    """The same, for gradients that have dimensions more than the elements."""
-
-    stateful = True
-    needs_ctx = True
-    flops = bytes = free
-    grad = no_gradient
-    bind = _gradient_maker
-
-    def infer(operation):
-        check_handle(operation, 0, 1)
-        return _handle_and_flow(operation)
-
-
-# -- one element --------------------------------------------------------------------------------------
-
-
-@op("""TensorArrayWriteV3(handle: resource, index: int32, value: T, flow_in: float) -> (flow_out: float)
-       T: type""")
-class TensorArrayWriteV3(Op):
-    stateful = True
-    needs_ctx = True
-    flops = bytes = free
-
-    def infer(operation):
-        check_handle(operation, 0, None, 0).assert_is_compatible_with(operation.inputs[2].shape)
-        return [TensorShape([])]
-
-    def bind(node, xp):
-        def write(ctx, handle, index, value, flow):
-            place, found = _index(index), find(ctx, handle)
-            found.must_be(node["T"], "is trying to write")
-            found.write(place, value)
-            return flow
-
-        return write
-
-    def grad(operation, flow):
-        gradients, flow = gradients_of_written(operation, flow)
-        return [None, None, gradients.read(operation.inputs[1]), flow]
-
-
-@op("""TensorArrayReadV3(handle: resource, index: int32, flow_in: float) -> (value: dtype)
-       dtype: type""")
-class TensorArrayReadV3(Op):
-    stateful = True
-    needs_ctx = True
-    aliasing = True
-    flops = bytes = free
-
-    def infer(operation):
-        return [check_handle(operation, 0, 0)]
-
-    def bind(node, xp):
-        zeros = zeros_of(node, xp)
-
-        def read(ctx, handle, index, flow):
-            place, found = _index(index), find(ctx, handle)
-            found.must_be(node["dtype"], "requested")
-            return found.read(place, zeros)
-
-        return read
-
-    def grad(operation, dy):
-        written = gradients_of_read(operation, dy, operation.inputs[2]).write(operation.inputs[1], dy)
-        return [None, None, written.flow]
-
-
-# -- the array itself ---------------------------------------------------------------------------------
-
-
-@op("TensorArraySizeV3(handle: resource, flow_in: float) -> (size: int32)")
-class TensorArraySizeV3(Op):
-    stateful = True
-    needs_ctx = True
-    flops = bytes = free
-    grad = no_gradient
-
-    def infer(operation):
-        check_handle(operation, 0)
-        return [TensorShape([])]
-
-    def bind(node, xp):
-        return lambda ctx, handle, flow: np.int32(find(ctx, handle).size)
-
-
-@op("TensorArrayCloseV3(handle: resource) -> ()")
-class TensorArrayCloseV3(Op):
-    stateful = True
-    needs_ctx = True
-    infer = shapes.none
-    flops = bytes = free
-    grad = no_gradient
-
-    def bind(node, xp):
-        return lambda ctx, handle: find(ctx, handle).close()
-
-
-# -- gradients ----------------------------------------------------------------------------------------
-
-
-def _source_of(name: str) -> str:
-    """Which call of `gradients` made the tensor of that name: the path to its scope."""
-    parts = name.split("/")
-    scopes = [i for i, part in enumerate(parts) if part.startswith("gradients")]
-    if not scopes:
-        raise ValueError(
-            f"Expected op/tensor name to start with gradients (excluding scope), got: {name}. This means that a "
-            "tf.gradients op with this op in its dependency path has a custom name that does not start with "
-            "'gradients'. Please make sure all calls to tf.gradients that have non-empty `name` arguments use names "
-            "that start with 'gradients'."
-        )
-    return "/".join(parts[: scopes[-1] + 1])
-
-
-def _gradient_array(operation: Operation, dtype_attr: str, source: str, flow: Tensor) -> Any:
-    from dtflab.ops.lists.functions import TensorArray
-
-    forward = TensorArray(
-        operation.get_attr(dtype_attr), handle=operation.inputs[0], flow=flow, colocate_with_first_write_call=False
-    )
-    return forward.grad(source, flow)
-
-
-def gradients_of_read(operation: Operation, dy: Tensor, flow: Tensor) -> Any:
-    """Where the gradient of what was read is written: after all that was written before the read."""
-    return _gradient_array(operation, "dtype", _source_of(dy.name), flow)
-
-
-def gradients_of_written(operation: Operation, flow: Tensor) -> tuple[Any, Tensor]:
-    """Where the gradient of what was written is read, and the flow for those before.
-
-    The array of the gradients takes over sizes and shapes, so it is made after the write.
+    Each element is written once; gradients flow through writes and reads. Go on with what a method
+    that writes returns: it takes the place of the array.
     """
-    source = _source_of(flow.name)
-    with control_dependencies([array.identity(operation.outputs[0], "flow_out")]):
-        flow = array.identity(flow, "write_barrier")
-    return _gradient_array(operation, "T", source, flow), flow
+
+    def __init__(
+        self,
+        dtype: Any,
+        size: Any = None,
+        dynamic_size: bool | None = None,
+        clear_after_read: bool | None = None,
+        tensor_array_name: str | None = None,
+        handle: Tensor | None = None,
+        flow: Tensor | None = None,
+        infer_shape: bool = True,
+        element_shape: Any = None,
+        colocate_with_first_write_call: bool = True,
+        name: str | None = None,
+    ) -> None:
+        """An array of `size` elements; it grows if `dynamic_size`. Or the one behind a `handle` and a `flow`.
+
+        A read clears the element unless `clear_after_read` is False. With `infer_shape` all elements have one shape;
+        `element_shape` says what is known of it before the first write. The array is on the device of what is written
+        first, or with `colocate_with_first_write_call=False` on the one of the context. ValueError for arguments that
+        contradict each other, TypeError for a handle that is not a tensor.
+        """
+        _check(handle, size, element_shape, dynamic_size, clear_after_read, tensor_array_name)
+        self._dtype = dtypes.as_dtype(dtype).base_dtype
+        self._size = size
+        self._dynamic_size = dynamic_size or False
+        self._infer_shape = infer_shape
+        self._element_shape = [TensorShape(element_shape)]  # one list for all objects of an array
+        self._colocate = colocate_with_first_write_call
+        self._colocate_with: list[Tensor] = []  # the first tensor that was written; one list, too
+        with name_scope(name, "TensorArray", [handle, size, flow]) as scope:
+            if handle is not None:
+                if flow is None:
+                    raise ValueError("flow must not be None if handle is not None.")
+                self._handle, self._flow = handle, flow
+                return
+            with self._placed_later():
+                settings = {
+                    "element_shape": self.element_shape,
+                    "dynamic_size": self._dynamic_size,
+                    "clear_after_read": clear_after_read is not False,
+                    "identical_element_shapes": infer_shape,
+                    "tensor_array_name": tensor_array_name or "",
+                }
+                self._handle, self._flow = apply_op("TensorArrayV3", scope, size=size, dtype=dtype, **settings)
+
+    @contextlib.contextmanager
+    def _placed_later(self) -> Iterator[None]:
+        """The device of the context does not count if the first write decides."""
+        if not self._colocate:
+            yield
+            return
+        with device(None), colocate_with(None, ignore_existing=True):
+            yield
+
+    @property
+    def handle(self) -> Tensor:
+        """The tensor that names the array: a resource handle."""
+        return self._handle
+
+    @property
+    def flow(self) -> Tensor:
+        """The tensor that is available once all writes that led to this object are done."""
+        return self._flow
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the elements."""
+        return self._dtype
+
+    @property
+    def element_shape(self) -> TensorShape:
+        """What is known of the shape of each element."""
+        return self._element_shape[0]
+
+    @property
+    def dynamic_size(self) -> bool:
+        """Whether a write past the end makes the array grow."""
+        return self._dynamic_size
+
+    def identity(self) -> TensorArray:
+        """The same array after the control dependencies of the context."""
+        return self._after(array.identity(self._flow))
+
+    def _after(self, flow: Tensor) -> TensorArray:
+        """The same array, later."""
+        later = self._behind(self._handle, flow, self._colocate)
+        later._dynamic_size, later._size, later._colocate_with = self._dynamic_size, self._size, self._colocate_with
+        return later
+
+    def _behind(self, handle: Tensor, flow: Tensor, colocate: bool) -> TensorArray:
+        """The array behind a handle, with elements like this one's."""
+        found = TensorArray(
+            self._dtype,
+            handle=handle,
+            flow=flow,
+            infer_shape=self._infer_shape,
+            colocate_with_first_write_call=colocate,
+        )
+        found._element_shape = self._element_shape
+        return found
+
+    def grad(self, source: str, flow: Tensor | None = None, name: str | None = None) -> TensorArray:
+        """The array of the gradients of the elements that belongs to `source`, the name of a call of `gradients`."""
+        flow = self._flow if flow is None else flow
+        with name_scope(name, "TensorArrayGrad", [self._handle]), colocate_with(self._handle):
+            handle, _ = apply_op("TensorArrayGradV3", name, handle=self._handle, flow_in=flow, source=source)
+            with control_dependencies([handle]):
+                flow = array.identity(flow, name="gradient_flow")
+            return self._behind(handle, flow, colocate=False)
+
+    def _handle_and_flow(self) -> dict[str, Tensor]:
+        return {"handle": self._handle, "flow_in": self._flow}
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def read(self, index: Any, name: str | None = None) -> Tensor:
+        """The element at `index`, an int32 scalar. Zeros if it was never written and its shape is known."""
+        value: Tensor = apply_op("TensorArrayReadV3", name, index=index, dtype=self._dtype, **self._handle_and_flow())
+        value.set_shape(self.element_shape)
+        return value
+
+    def stack(self, name: str | None = None) -> Tensor:
+        """All elements, one below the other: shape [size] + the element's."""
+        with colocate_with(self._handle), name_scope(name, "TensorArrayStack", [self._handle]):
+            value = self.gather(constants.range(0, self.size()), name=name)
+            if not self._dynamic_size and self._size is not None:
+                value.set_shape(TensorShape([constant_value(self._size)]).concatenate(self.element_shape))
+            return value
+
+    def gather(self, indices: Any, name: str | None = None) -> Tensor:
+        """The elements at `indices`, an int32 vector, one below the other."""
+        wanted = {"indices": indices, "dtype": self._dtype, "element_shape": self.element_shape}
+        value: Tensor = apply_op("TensorArrayGatherV3", name, **wanted, **self._handle_and_flow())
+        value.set_shape(TensorShape([None]).concatenate(self.element_shape))
+        return value
+
+    def concat(self, name: str | None = None) -> Tensor:
+        """All elements, joined along their first dimension, in which they may differ."""
+        wanted = {"dtype": self._dtype, "element_shape_except0": self.element_shape[1:]}
+        value: Tensor = apply_op("TensorArrayConcatV3", name, **wanted, **self._handle_and_flow())[0]
+        if self.element_shape.ndims is not None:
+            size = constant_value(self.size()) if self._infer_shape else None
+            rows = None if size is None else self.element_shape[0] * int(size)
+            value.set_shape(TensorShape([rows]).concatenate(self.element_shape[1:]))
+        return value
+
+    # -- writing ------------------------------------------------------------------------------------------
+
+    def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
+        """The array after `value` was put at `index`. ValueError for a value of another shape than the others."""
+        with name_scope(name, "TensorArrayWrite", [self._handle, index, value]):
+            value = convert_to_tensor(value, name="value", preferred_dtype=self._dtype)
+            self._check_element_shape(value.shape)
+            return self._written("TensorArrayWriteV3", name, value, index=index)
+
+    def unstack(self, value: Any, name: str | None = None) -> TensorArray:
+        """The array after each row of `value` became an element."""
+        with name_scope(name, "TensorArrayUnstack", [self._handle, value]):
+            rows = array.shape(value)[0]
+            return self.scatter(constants.range(0, rows), value, name)
+
+    def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
+        """The array after row i of `value` became the element `indices[i]`."""
+        with name_scope(name, "TensorArrayScatter", [self._handle, value, indices]):
+            value = convert_to_tensor(value, name="value", preferred_dtype=self._dtype)
+            self._check_element_shape(value.shape[1:])
+            return self._written("TensorArrayScatterV3", name, value, indices=indices)
+
+    def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
+        """The array after `value` was cut along its first dimension into elements of these lengths."""
+        with name_scope(name, "TensorArraySplit", [self._handle, value, lengths]):
+            value = convert_to_tensor(value, dtype=self._dtype, name="value")
+            with self._with_the_first(value):
+                lengths = casting.cast(lengths, dtypes.int64)
+                known = constant_value(lengths)
+                if value.shape.ndims is not None and known is not None and known.size and known.max() == known.min():
+                    self._check_element_shape(TensorShape([known[0]]).concatenate(value.shape[1:]))
+                return self._written("TensorArraySplitV3", name, value, lengths=lengths)
+
+    def _written(self, op_type: str, name: str | None, value: Tensor, **where: Any) -> TensorArray:
+        with self._with_the_first(value):
+            flow = apply_op(op_type, name, value=value, **where, **self._handle_and_flow())
+        return self._after(flow)
+
+    def _with_the_first(self, value: Tensor) -> contextlib.AbstractContextManager[Any]:
+        """Operations go where the tensor is that was written first: this one, if there was none."""
+        if not self._colocate:
+            return contextlib.nullcontext()
+        if not self._colocate_with:
+            self._colocate_with.append(value)
+        return colocate_with(self._colocate_with[0])
+
+    def _check_element_shape(self, shape: TensorShape) -> None:
+        if not shape.is_compatible_with(self.element_shape):
+            raise ValueError(f"Inconsistent shapes: saw {shape} but expected {self.element_shape} ")
+        if self._infer_shape:
+            self._element_shape[0] = self.element_shape.merge_with(shape)
+
+    # -- the array itself -----------------------------------------------------------------------------------
+
+    def size(self, name: str | None = None) -> Tensor:
+        """The number of elements, int32."""
+        if not self._dynamic_size and self._size is not None:
+            return convert_to_tensor(self._size, dtypes.int32)
+        return apply_op("TensorArraySizeV3", name, **self._handle_and_flow())
+
+    def close(self, name: str | None = None) -> Operation:
+        """The operation that releases all elements before the step ends."""
+        return apply_op("TensorArrayCloseV3", name, handle=self._handle)
+
+
+def _check(handle: Any, size: Any, shape: Any, dynamic: Any, clear: Any, array_name: Any) -> None:
+    """ValueError and TypeError for arguments that an existing array must not have, or a new one must."""
+    if handle is None:
+        if size is None:
+            raise ValueError("Argument `size` must be provided if handle is not provided.")
+        return
+    if array_name:
+        raise ValueError("Cannot provide both `handle` and `tensor_array_name` arguments at the same time.")
+    if not isinstance(handle, Tensor):
+        raise TypeError(f"Expected `handle` to be a Tensor, but got `{handle}` of type `{type(handle)}` instead.")
+    if size is not None:
+        raise ValueError("Cannot provide both a `handle` and `size` arguments at the same time.")
+    given = {"element_shape": shape, "dynamic_size": dynamic, "clear_after_read": clear}
+    for what, value in given.items():
+        if value is not None:
+            raise ValueError(f"Cannot provide both `handle` and `{what}` arguments at the same time.")
+
+
+# In a loop or a branch an array is its flow: that goes round, or through Switch and Merge; the handle stays outside.
+nest.register_composite(TensorArray, lambda whole: [whole.flow], lambda whole, parts: whole._after(parts[0]))

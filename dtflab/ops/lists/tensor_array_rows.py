@@ -16,28 +16,25 @@ from dtflab.base import errors
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.costs import free, of_part
+from dtflab.ops.costs import of_part
+from dtflab.ops.handles import ResourceOp
 from dtflab.ops.lists.state import TensorArrayState
-from dtflab.ops.lists.tensor_array import check_handle, find, gradients_of_read, gradients_of_written, zeros_of
+from dtflab.ops.lists.tensor_array_ops import check_handle, find, gradients_of_read, gradients_of_written, zeros_of
 from dtflab.ops.messages import invalid, shape_text
 
 
 def _indices(indices: Any) -> list[int]:
     if np.ndim(indices) != 1:
         raise invalid(f"Expected indices to be a vector, but received shape: {shape_text(indices)}")
-    found: list[int] = indices.tolist()
-    return found
+    return indices.tolist()
 
 
 @op("""TensorArrayGatherV3(handle: resource, indices: int32, flow_in: float) -> (value: dtype)
        dtype: type
        element_shape: shape = unknown""")
-class TensorArrayGatherV3(Op):
+class TensorArrayGatherV3(ResourceOp):
     """The elements at `indices`, one below the other."""
 
-    stateful = True
-    needs_ctx = True
-    flops = free
     bytes = of_part
 
     def infer(operation):
@@ -95,12 +92,10 @@ def _check_like_first(values: list[Any], shape: TensorShape) -> None:
 
 @op("""TensorArrayScatterV3(handle: resource, indices: int32, value: T, flow_in: float) -> (flow_out: float)
        T: type""")
-class TensorArrayScatterV3(Op):
+class TensorArrayScatterV3(ResourceOp):
     """Row i of the value becomes the element `indices[i]`."""
 
-    stateful = True
-    needs_ctx = True
-    flops = free
+    bytes = Op.bytes
 
     def infer(operation):
         known, value = check_handle(operation, 1, None, 0), operation.inputs[2].shape.with_rank_at_least(1)
@@ -138,12 +133,9 @@ def _check_scatter(found: TensorArrayState, places: list[int], value: Any) -> li
 @op("""TensorArrayConcatV3(handle: resource, flow_in: float) -> (value: dtype, lengths: int64)
        dtype: type
        element_shape_except0: shape = unknown""")
-class TensorArrayConcatV3(Op):
+class TensorArrayConcatV3(ResourceOp):
     """All elements, joined along their first dimension, and how long each of them was there."""
 
-    stateful = True
-    needs_ctx = True
-    flops = free
     bytes = of_part
 
     def infer(operation):
@@ -190,12 +182,10 @@ def _check_to_join(values: list[Any], shape: TensorShape) -> None:
 
 @op("""TensorArraySplitV3(handle: resource, value: T, lengths: int64, flow_in: float) -> (flow_out: float)
        T: type""")
-class TensorArraySplitV3(Op):
+class TensorArraySplitV3(ResourceOp):
     """The value, cut along its first dimension into pieces of these lengths, which become the elements."""
 
-    stateful = True
-    needs_ctx = True
-    flops = free
+    bytes = Op.bytes
 
     def infer(operation):
         check_handle(operation, None, 1, 0)

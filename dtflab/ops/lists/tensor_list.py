@@ -1,10 +1,10 @@
-"""Lists of tensors as values: how TensorFlow 2's loops, and TensorArrays in them, hold the values of their turns.
+"""Lists of tensors as values: how TensorFlow 2's loops, and TensorArrays in them, hold the values of their iterations.
 
 Stands for `list_ops.cc` in `core/ops`, `core/kernels/list_kernels.cc` and `python/ops/list_ops.py`, item by item; what
 has to do with rows of tensors is in `tensor_list_rows.py`. Left out: tensors of lists (`TensorListPushBackBatch`).
 
-Rule: a list never changes; who sets an item makes a new list of the same tensors. So branches and loops may hand one on
-to many.
+Rule: a list never changes; to set an item makes a new list of the same tensors. So branches and loops may hand one list
+on to many ops.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
 from dtflab.ops.costs import free
 from dtflab.ops.lists.variants import TensorList, zeros
 from dtflab.ops.messages import invalid, shape_text
@@ -39,32 +40,25 @@ def shape_in(value: Any) -> TensorShape:
 
 
 class ListOp(Op):
-    flops = bytes = staticmethod(free)
+    flops = bytes = free
     aliasing = True
-
-    @staticmethod
-    def infer(operation: Any) -> list[TensorShape]:
-        """A list, or its length, is a scalar."""
-        return [TensorShape([])] * len(operation.outputs)
+    infer = shapes.scalar  # a list, and its length
 
 
 def element_shape(operation: Any) -> TensorShape:
-    """The shape of an element as far as the input `element_shape` tells."""
+    """The shape of an element as far as the input `element_shape` is known."""
     names = [arg.name for arg in operation.op_def.inputs]
     return folded_shape(operation.inputs[names.index("element_shape")])
 
 
 def _length(handle: Tensor) -> Tensor:
-    count: Tensor = apply_op("TensorListLength", None, input_handle=handle)
-    return count
+    return apply_op("TensorListLength", input_handle=handle)
 
 
 def like(handle: Tensor, dtype: DType) -> Tensor:
     """A list of as many items as another one, none of them set: the beginning of its gradient."""
-    shape = apply_op("TensorListElementShape", None, input_handle=handle, shape_type=dtypes.int32)
-    made: Tensor = apply_op("TensorListReserve", None, element_shape=shape, num_elements=_length(handle),
-                            element_dtype=dtype)  # fmt: skip
-    return made
+    shape = apply_op("TensorListElementShape", input_handle=handle, shape_type=dtypes.int32)
+    return apply_op("TensorListReserve", element_shape=shape, num_elements=_length(handle), element_dtype=dtype)
 
 
 # -- making -------------------------------------------------------------------------------------------------------
@@ -107,20 +101,15 @@ class TensorListPushBack(ListOp):
     """The list with one more item."""
 
     def grad(operation, dlist):
-        shape = apply_op("Shape", None, input=operation.inputs[1])
-        return apply_op("TensorListPopBack", None, input_handle=dlist, element_shape=shape,
-                        element_dtype=operation.get_attr("element_dtype"))  # fmt: skip
+        shape, dtype = apply_op("Shape", input=operation.inputs[1]), operation.get_attr("element_dtype")
+        return apply_op("TensorListPopBack", input_handle=dlist, element_shape=shape, element_dtype=dtype)
 
     def bind(node: Any, xp: Any) -> Callable[[TensorList, Any], TensorList]:
         dtype = node["element_dtype"]
 
         def push(into: TensorList, tensor: Any) -> TensorList:
             items = into.items
-            if not into.takes(tensor):
-                raise invalid(
-                    "Tried to append a tensor with incompatible shape to a list. Op element shape: "
-                    f"{shape_text(tensor)} list shape: {shape_text(into.element_shape)}"
-                )
+            into.check_fits(tensor, "Tried to append a tensor with incompatible shape to a list. Op element shape")
             into.checked(dtype)
             if into.limit != -1 and len(items) >= into.limit:
                 raise invalid(
@@ -140,11 +129,11 @@ class TensorListPopBack(ListOp):
         return [TensorShape([]), element_shape(operation)]
 
     def grad(operation, dlist, dtensor):
-        if dlist is None:  # nobody has used what was left
+        if dlist is None:  # no op has used what was left
             dlist = like(operation.outputs[0], operation.get_attr("element_dtype"))
         if dtensor is None:
-            dtensor = apply_op("ZerosLike", None, x=operation.outputs[1])
-        return [apply_op("TensorListPushBack", None, input_handle=dlist, tensor=dtensor), None]
+            dtensor = apply_op("ZerosLike", x=operation.outputs[1])
+        return [apply_op("TensorListPushBack", input_handle=dlist, tensor=dtensor), None]
 
     def bind(node: Any, xp: Any) -> Callable[[TensorList, Any], tuple[TensorList, Any]]:
         dtype = node["element_dtype"]
@@ -179,14 +168,13 @@ class TensorListSetItem(ListOp):
 
     def grad(operation, dlist):
         source, index, item = operation.inputs
-        zero = apply_op("ZerosLike", None, x=item)
-        rest = apply_op("TensorListSetItem", None, input_handle=dlist, index=index, item=zero)
+        zero = apply_op("ZerosLike", x=item)
+        rest = apply_op("TensorListSetItem", input_handle=dlist, index=index, item=zero)
         if operation.get_attr("resize_if_index_out_of_bounds"):
-            rest = apply_op("TensorListResize", None, input_handle=rest, size=_length(source))
-        shape = apply_op("Shape", None, input=item)
-        ditem = apply_op("TensorListGetItem", None, input_handle=dlist, index=index, element_shape=shape,
-                         element_dtype=item.dtype)  # fmt: skip
-        return [rest, None, ditem]
+            rest = apply_op("TensorListResize", input_handle=rest, size=_length(source))
+        shape = apply_op("Shape", input=item)
+        read = {"index": index, "element_shape": shape, "element_dtype": item.dtype}
+        return [rest, None, apply_op("TensorListGetItem", input_handle=dlist, **read)]
 
     def bind(node: Any, xp: Any) -> Callable[[TensorList, Any, Any], TensorList]:
         dtype, grows = node["element_dtype"], node["resize_if_index_out_of_bounds"]
@@ -197,11 +185,7 @@ class TensorListSetItem(ListOp):
                 items += [None] * (i + 1 - len(items))
             if not 0 <= i < len(items):
                 raise invalid(f"Trying to modify element {i} in a list with {len(items)} elements.")
-            if not into.takes(item):
-                raise invalid(
-                    "Tried to set a tensor with incompatible shape at a list index. Item element shape: "
-                    f"{shape_text(item)} list shape: {shape_text(into.element_shape)}"
-                )
+            into.check_can_be_set(item)
             items[i] = item
             return into.replaced(items)
 
@@ -210,17 +194,16 @@ class TensorListSetItem(ListOp):
 
 @op("""TensorListResize(input_handle: variant, size: int32) -> (output_handle: variant)""")
 class TensorListResize(ListOp):
-    """The list with so many items."""
+    """The list cut, or filled up with items that are not set, to `size`."""
 
     def grad(operation, dlist):
-        return [apply_op("TensorListResize", None, input_handle=dlist, size=_length(operation.inputs[0])), None]
+        return [apply_op("TensorListResize", input_handle=dlist, size=_length(operation.inputs[0])), None]
 
     def bind(node: Any, xp: Any) -> Callable[[TensorList, Any], TensorList]:
         def resize(source: TensorList, size: Any) -> TensorList:
             if size < 0:
-                raise invalid(
-                    f"TensorListSlice expects size to be non-negative. Got: {int(size)}"
-                )  # TensorFlow's own word for the op
+                # TensorFlow's own word for the op
+                raise invalid(f"TensorListSlice expects size to be non-negative. Got: {int(size)}")
             kept = source.items[: int(size)]
             return source.replaced([*kept, *[None] * (int(size) - len(kept))])
 
@@ -273,7 +256,7 @@ class TensorListGetItem(ListOp):
     def grad(operation, ditem):
         source, index, _ = operation.inputs
         empty = like(source, ditem.dtype)
-        return [apply_op("TensorListSetItem", None, input_handle=empty, index=index, item=ditem), None, None]
+        return [apply_op("TensorListSetItem", input_handle=empty, index=index, item=ditem), None, None]
 
     def bind(node: Any, xp: Any) -> Callable[[TensorList, Any, Any], Any]:
         dtype = node["element_dtype"]

@@ -23,27 +23,17 @@ from dtflab.ops.messages import invalid, shape_text
 
 def row_shape(tensor: Tensor) -> Tensor:
     """The shape of a row, as a tensor."""
-    shape = apply_op("Shape", None, input=tensor)
-    rest: Tensor = apply_op("Slice", None, input=shape, begin=[1], size=[-1])
-    return rest
-
-
-def _count(tensor: Tensor) -> int:
-    """The number of rows, -1 if the graph does not know it."""
-    count = tensor.shape[0].value if tensor.shape.ndims else None
-    return -1 if count is None else count
+    return apply_op("Slice", input=apply_op("Shape", input=tensor), begin=[1], size=[-1])
 
 
 def _put_rows(into: Tensor, rows: Tensor, indices: Tensor) -> Tensor:
-    made: Tensor = apply_op("TensorListScatterIntoExistingList", None, input_handle=into, tensor=rows, indices=indices)
-    return made
+    return apply_op("TensorListScatterIntoExistingList", input_handle=into, tensor=rows, indices=indices)
 
 
 def _rows_of(source: Tensor, tensor: Tensor, indices: Tensor) -> Tensor:
     """The items of a list at `indices`, of the shape that the rows of `tensor` have."""
-    made: Tensor = apply_op("TensorListGather", None, input_handle=source, indices=indices,
-                            element_shape=row_shape(tensor), element_dtype=tensor.dtype)  # fmt: skip
-    return made
+    rows = {"element_shape": row_shape(tensor), "element_dtype": tensor.dtype}
+    return apply_op("TensorListGather", input_handle=source, indices=indices, **rows)
 
 
 @op(f"""TensorListFromTensor(tensor: element_dtype, element_shape: shape_type) -> (output_handle: variant)
@@ -54,9 +44,12 @@ class TensorListFromTensor(ListOp):
 
     def grad(operation, dlist):
         tensor = operation.inputs[0]
-        rows = apply_op("TensorListStack", None, input_handle=dlist, element_shape=row_shape(tensor),
-                        element_dtype=tensor.dtype, num_elements=_count(tensor))  # fmt: skip
-        return [rows, None]
+        count = tensor.shape[0].value if tensor.shape.ndims else None
+        rows = {"element_shape": row_shape(tensor), "element_dtype": tensor.dtype}
+        return [
+            apply_op("TensorListStack", input_handle=dlist, num_elements=-1 if count is None else count, **rows),
+            None,
+        ]
 
     def bind(node: Any, xp: Any) -> Callable[[Any, Any], TensorList]:
         dtype = node["element_dtype"]
@@ -81,7 +74,7 @@ class TensorListFromTensor(ListOp):
 class TensorListStack(ListOp):
     """All items as the rows of a tensor; zeros for those that were not set."""
 
-    bytes = staticmethod(of_part)
+    bytes = of_part
 
     def infer(operation):
         count = operation.get_attr("num_elements")
@@ -89,7 +82,7 @@ class TensorListStack(ListOp):
 
     def grad(operation, drows):
         shape = np.array([-1 if n is None else n for n in drows.shape[1:].as_list()], np.int32)
-        return [apply_op("TensorListFromTensor", None, tensor=drows, element_shape=shape), None]
+        return [apply_op("TensorListFromTensor", tensor=drows, element_shape=shape), None]
 
     def bind(node: Any, xp: Any) -> Callable[[TensorList, Any], Any]:
         dtype, count = node["element_dtype"], node["num_elements"]
@@ -102,8 +95,8 @@ class TensorListStack(ListOp):
                 )
             known = source.common_shape(shape_in(shape))
             if not known.is_fully_defined():
-                raise invalid(f"Tried to stack {_UNSET if items else _EMPTY} non-fully-defined element_shape: "
-                              f"{shape_text(known)}")  # fmt: skip
+                what = _UNSET if items else _EMPTY
+                raise invalid(f"Tried to stack {what} non-fully-defined element_shape: {shape_text(known)}")
             if not items:
                 return zeros(TensorShape([0]).concatenate(known), dtype, xp)
             return xp.stack([zeros(known, dtype, xp) if item is None else item for item in items])
@@ -120,7 +113,7 @@ _UNSET = "list which only contains uninitialized tensors and has a"
 class TensorListGather(ListOp):
     """The items at these indices as the rows of a tensor."""
 
-    bytes = staticmethod(of_part)
+    bytes = of_part
 
     def infer(operation):
         return [TensorShape([None]).concatenate(element_shape(operation))]
@@ -172,7 +165,7 @@ class TensorListScatterIntoExistingList(ListOp):
 
     def grad(operation, dlist):
         _, tensor, indices = operation.inputs
-        zero = apply_op("ZerosLike", None, x=tensor)
+        zero = apply_op("ZerosLike", x=tensor)
         return [_put_rows(dlist, zero, indices), _rows_of(dlist, tensor, indices), None]
 
     def bind(node: Any, xp: Any) -> Callable[[TensorList, Any, Any], TensorList]:
@@ -194,11 +187,7 @@ def _scattered(into: TensorList, tensor: Any, indices: Any) -> TensorList:
             raise invalid(f"Indices in TensorListScatter must all be non-negative, but saw {i}")
         if i >= len(items):
             raise invalid(f"TensorListScatter: Trying to scatter at index {i} in list with size {len(items)}")
-        if not into.takes(row):
-            raise invalid(
-                f"Tried to set a tensor with incompatible shape at a list index. Item element shape: {shape_text(row)} "
-                f"list shape: {shape_text(into.element_shape)}"
-            )
+        into.check_can_be_set(row)
         items[int(i)] = row
     return into.replaced(items)
 
@@ -222,7 +211,7 @@ class TensorListConcatLists(ListOp):
 class TensorListConcatV2(ListOp):
     """All items one after the other along their first axis, and how long each is."""
 
-    bytes = staticmethod(of_part)
+    bytes = of_part
 
     def infer(operation):
         shape = element_shape(operation)
@@ -230,9 +219,9 @@ class TensorListConcatV2(ListOp):
         return [rest, TensorShape([None])]
 
     def grad(operation, dtensor, _=None):
-        shape = apply_op("TensorListElementShape", None, input_handle=operation.inputs[0], shape_type=dtypes.int32)
+        shape = apply_op("TensorListElementShape", input_handle=operation.inputs[0], shape_type=dtypes.int32)
         lengths = operation.outputs[1]
-        return [apply_op("TensorListSplit", None, tensor=dtensor, element_shape=shape, lengths=lengths), None, None]
+        return [apply_op("TensorListSplit", tensor=dtensor, element_shape=shape, lengths=lengths), None, None]
 
     def bind(node: Any, xp: Any) -> Callable[[TensorList, Any, Any], tuple[Any, Any]]:
         dtype = node["element_dtype"]
@@ -273,10 +262,9 @@ class TensorListSplit(ListOp):
 
     def grad(operation, dlist):
         tensor, _, lengths = operation.inputs
-        shape = apply_op("ConcatV2", None, values=[np.array([-1], np.int32), row_shape(tensor)], axis=0)
-        dtensor, _ = apply_op("TensorListConcatV2", None, input_handle=dlist, element_shape=shape,
-                              leading_dims=lengths, element_dtype=tensor.dtype)  # fmt: skip
-        return [dtensor, None, None]
+        shape = apply_op("ConcatV2", values=[np.array([-1], np.int32), row_shape(tensor)], axis=0)
+        pieces = {"element_shape": shape, "leading_dims": lengths, "element_dtype": tensor.dtype}
+        return [apply_op("TensorListConcatV2", input_handle=dlist, **pieces)[0], None, None]
 
     def bind(node: Any, xp: Any) -> Callable[[Any, Any, Any], TensorList]:
         dtype = node["element_dtype"]
@@ -284,16 +272,12 @@ class TensorListSplit(ListOp):
         def split(tensor: Any, shape: Any, lengths: Any) -> TensorList:
             if tensor.ndim == 0:
                 raise invalid(f"Tensor must be at least a vector, but saw shape: {shape_text(tensor)}")
-            ends = np.cumsum(np.asarray(lengths), dtype=np.int64)
-            if len(ends) and ends[-1] > len(tensor):
-                raise invalid(
-                    f"Attempting to slice [{ends[-1] - lengths[-1]}, {ends[-1]}] from tensor with length {len(tensor)}"
-                )
-            if (ends[-1] if len(ends) else 0) < len(tensor):
-                raise invalid(
-                    f"Unused values in tensor. Length of tensor: {len(tensor)} Values used: "
-                    f"{ends[-1] if len(ends) else 0}"
-                )
+            ends, length = np.cumsum(np.asarray(lengths), dtype=np.int64), len(tensor)
+            used = ends[-1] if len(ends) else 0
+            if used > length:
+                raise invalid(f"Attempting to slice [{used - lengths[-1]}, {used}] from tensor with length {length}")
+            if used < length:
+                raise invalid(f"Unused values in tensor. Length of tensor: {length} Values used: {used}")
             pieces = [tensor[end - length : end] for end, length in zip(ends, lengths)]
             return TensorList(pieces, dtype, shape_in(shape))
 

@@ -1,8 +1,8 @@
-"""Variants: values that are no arrays, and travel along edges all the same: lists of tensors, optional values.
+"""Variants: values that travel along edges and are not arrays: lists of tensors, optional values.
 
 Stands for `core/framework/variant.h`. Left out: tensors of several variants; data sets, which have a room of their own.
 
-Rule: a variant never changes; who adds to it makes another one. On an edge it is the Python object itself.
+Rule: a variant never changes; to add to it makes another one. On an edge it is the Python object itself.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dtflab.ops.messages import dtype_text, invalid, shape_text
 
 
 class Variant:
-    """Base of values of dtype `variant`: scalars, as far as anybody asks for a shape."""
+    """Base of values of dtype `variant`, whose static shape is that of a scalar."""
 
     __slots__ = ()
     shape = ()
     ndim = 0
 
     def mapped(self, function: Callable[[Any], Any]) -> Any:
-        """The like of it, with `function` of each tensor in it."""
+        """A copy, with `function` of each tensor in it."""
         return self
 
     def zeros_like(self, xp: Any) -> Any:
@@ -54,9 +54,14 @@ class TensorList(Variant):
         """A list of the same kind with other items."""
         return TensorList(items, self.dtype, self.element_shape, self.limit)
 
-    def takes(self, value: Any) -> bool:
-        """True if the shape of `value` fits."""
-        return self.element_shape.is_compatible_with(TensorShape(value.shape))
+    def check_fits(self, value: Any, refused: str) -> None:
+        """InvalidArgumentError, which begins with `refused`, unless `value` has the shape of an element."""
+        if not self.element_shape.is_compatible_with(TensorShape(value.shape)):
+            raise invalid(f"{refused}: {shape_text(value)} list shape: {shape_text(self.element_shape)}")
+
+    def check_can_be_set(self, value: Any) -> None:
+        """InvalidArgumentError unless `value` can become an item."""
+        self.check_fits(value, "Tried to set a tensor with incompatible shape at a list index. Item element shape")
 
     def checked(self, dtype: DType) -> TensorList:
         """Itself; InvalidArgumentError if its elements are not of `dtype`."""
@@ -67,7 +72,10 @@ class TensorList(Variant):
         return self
 
     def common_shape(self, shape: TensorShape) -> TensorShape:
-        """The shape of an element as far as the list, `shape` and the items tell; ValueError if they disagree."""
+        """The shape of an element as far as it is known from the list, `shape` and the items.
+
+        Raises ValueError if they disagree.
+        """
         shape = shape.merge_with(self.element_shape)
         if not shape.is_fully_defined():
             for item in self.items:

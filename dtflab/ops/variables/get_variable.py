@@ -18,8 +18,7 @@ from dtflab.ops.variables.variable_store import VariableStore
 
 
 def _get_default_variable_store() -> VariableStore:
-    store: VariableStore = of_graph(("__variable_store",), VariableStore)
-    return store
+    return of_graph(("__variable_store",), VariableStore)
 
 
 def get_variable(

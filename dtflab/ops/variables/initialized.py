@@ -21,10 +21,7 @@ from dtflab.ops.variables import functions
 def initialized_value(variable: Any) -> Tensor:
     """The value of `variable` if it has one, else what it will be initialized with."""
     with control_dependencies(None):
-        value: Tensor = cond(
-            functions.is_variable_initialized(variable), variable.read_value, lambda: variable.initial_value
-        )
-        return value
+        return cond(functions.is_variable_initialized(variable), variable.read_value, lambda: variable.initial_value)
 
 
 def guarded(scope: str, initial_value: Tensor) -> Tensor:

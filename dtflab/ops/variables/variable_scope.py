@@ -178,8 +178,7 @@ class _Scopes(threading.local):
 
 
 def _get_scopes() -> _Scopes:
-    scopes: _Scopes = of_graph(_SCOPES, _Scopes)
-    return scopes
+    return of_graph(_SCOPES, _Scopes)
 
 
 def get_variable_scope() -> VariableScope:
