@@ -8,11 +8,13 @@ from typing import Any
 from dtflab.base.missing_names import missing as _missing
 from dtflab.ops.tables.functions import (
     DenseHashTable as _DenseHashTable,
+    KeyValueTensorInitializer,
     MutableHashTable as _MutableHashTable,
     StaticHashTable,
     StaticVocabularyTable,
+    TextFileIndex,
+    TextFileInitializer,
 )
-from dtflab.ops.tables.initializers import KeyValueTensorInitializer, TextFileIndex, TextFileInitializer
 
 experimental = SimpleNamespace(DenseHashTable=_DenseHashTable, MutableHashTable=_MutableHashTable)
 

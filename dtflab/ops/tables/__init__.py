@@ -1,4 +1,4 @@
-"""Lookup tables.
+"""Lookup tables: values found by their keys.
 
-Pages: `functions`, `initializers`, `state`, `table_ops`.
+`functions` (the classes of tf.lookup), `table_ops` (make, find, insert, fill), `state` (a table and its entries).
 """

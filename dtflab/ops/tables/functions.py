@@ -1,10 +1,9 @@
-"""The classes of `tf.lookup`: tables from keys to values.
+"""The classes of `tf.lookup`: tables from keys to values, and what fills them.
 
-Stands for `python/ops/lookup_ops.py`. Left out: anonymous tables, ragged keys. The ops are in `lookup_table_ops.py`,
-what fills a table in `lookup_initializers.py`.
+Stands for `python/ops/lookup_ops.py`. Left out: anonymous tables, ragged keys, DatasetInitializer of TensorFlow 2.
 
-Rule: a static table is filled by its initializer, which `tables_initializer` collects; mutable ones are saved and
-restored with the variables.
+Rule: an initializer (vectors of keys and values, or the lines of a text file) fills every static table that is made
+with it, by an operation that `tables_initializer` collects. Mutable tables are saved and restored with the variables.
 """
 
 from __future__ import annotations
@@ -18,13 +17,14 @@ from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.dtypes import DType, as_dtype
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.graph.scopes import add_to_collection, colocate_with, get_collection, name_scope
+from dtflab.graph.scopes import add_to_collection, colocate_with, device, get_collection, name_scope
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays.casting import cast
 from dtflab.ops.control import control_flow
 from dtflab.ops.math.binary import add
 from dtflab.ops.math.logic import not_equal, where_v2
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
+from dtflab.ops.tables.state import LINE_NUMBER, WHOLE_LINE
 from dtflab.ops.text.as_string import as_string
 from dtflab.ops.text.string_hash import string_to_hash_bucket_fast
 from dtflab.ops.training.saveable import SaveableObject, SaveSpec
@@ -41,10 +41,8 @@ def tables_initializer(name: str = "init_all_tables") -> Operation:
 initialize_all_tables = tables_initializer
 
 
-class LookupInterface:
-    """What all tables have in common."""
-
-    _resource_handle: Tensor
+class _Typed:
+    """The dtypes of keys and values."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
         self._key_dtype, self._value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
@@ -56,6 +54,12 @@ class LookupInterface:
     @property
     def value_dtype(self) -> DType:
         return self._value_dtype
+
+
+class LookupInterface(_Typed):
+    """What all tables have in common."""
+
+    _resource_handle: Tensor
 
     @property
     def resource_handle(self) -> Tensor | None:
@@ -76,23 +80,18 @@ class LookupInterface:
         if keys.dtype.base_dtype != self._key_dtype:
             raise TypeError(f"Dtype of argument `keys` must be {self._key_dtype}, received: {keys.dtype}")
 
-    def _find(self, keys: Tensor, default: Any) -> Any:
-        return apply_op("LookupTableFindV2", table_handle=self._resource_handle, keys=keys, default_value=default)
+    def _apply(self, what: str, **arguments: Any) -> Any:
+        return apply_op(f"LookupTable{what}V2", table_handle=self._resource_handle, **arguments)
 
-    def _export(self) -> tuple[Tensor, Tensor]:
-        keys, values = apply_op("LookupTableExportV2", table_handle=self._resource_handle, Tkeys=self._key_dtype,
-                                Tvalues=self._value_dtype)  # fmt: skip
-        return keys, values
-
-    def _size(self) -> Any:
-        return apply_op("LookupTableSizeV2", table_handle=self._resource_handle)
+    def _export(self) -> Any:
+        return self._apply("Export", Tkeys=self._key_dtype, Tvalues=self._value_dtype)
 
 
 # -- tables that are filled once --------------------------------------------------------------------------------------
 
 
 class StaticHashTable(LookupInterface):
-    """A table that its `initializer` fills, once; keys that it lacks have the value `default_value`, a scalar."""
+    """A table that its `initializer` fills, once. Missing keys have the value `default_value`, a scalar."""
 
     def __init__(self, initializer: Any, default_value: Any, name: str | None = None) -> None:
         super().__init__(initializer.key_dtype, initializer.value_dtype)
@@ -101,8 +100,8 @@ class StaticHashTable(LookupInterface):
         self._default_value.shape.merge_with(TensorShape([]))
         shared_name = initializer._shared_name or f"hash_table_{uuid.uuid4()}"
         with init_scope():
-            self._resource_handle = apply_op("HashTableV2", name or "hash_table", shared_name=shared_name,
-                                             key_dtype=self._key_dtype, value_dtype=self._value_dtype)  # fmt: skip
+            dtypes = {"key_dtype": self._key_dtype, "value_dtype": self._value_dtype}
+            self._resource_handle = apply_op("HashTableV2", name or "hash_table", shared_name=shared_name, **dtypes)
         with init_scope():
             self._init_op = initializer.initialize(self)
 
@@ -118,19 +117,20 @@ class StaticHashTable(LookupInterface):
     def size(self, name: str | None = None) -> Tensor:
         """How many entries there are, a scalar int64; 0 before it is filled."""
         with name_scope(name, f"{self.name}_Size", [self._resource_handle]):
-            return self._size()
+            return self._apply("Size")
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
         """The values of `keys`, in the shape of `keys`; a SparseTensor if that is one.
 
-        TypeError if the keys have another dtype than the table's; FailedPreconditionError before it is filled.
+        Raises TypeError if the keys have another dtype than the table's. A run before the table is filled raises
+        FailedPreconditionError.
         """
         key_tensor = keys.values if isinstance(keys, SparseTensor) else keys
         self._check(keys)
         with name_scope(name, f"{self.name}_Lookup", [self._resource_handle, key_tensor, self._default_value]):
-            values = self._find(key_tensor, self._default_value)
+            values = self._apply("Find", keys=key_tensor, default_value=self._default_value)
         values.set_shape(key_tensor.shape)
-        return _as_the_keys(keys, values)
+        return _like_keys(keys, values)
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
         """All keys and all values, two vectors."""
@@ -140,7 +140,7 @@ class StaticHashTable(LookupInterface):
         return keys, values
 
 
-def _as_the_keys(keys: Any, values: Tensor) -> Any:
+def _like_keys(keys: Any, values: Tensor) -> Any:
     return SparseTensor(keys.indices, values, keys.dense_shape) if isinstance(keys, SparseTensor) else values
 
 
@@ -148,11 +148,12 @@ class StaticVocabularyTable(LookupInterface):
     """Ids of words: those of `initializer`, and for other words one of `num_oov_buckets` more, by the word's hash.
 
     Without an initializer there are only the buckets. Integer keys are cast to the initializer's key dtype.
-    ValueError and TypeError for arguments that do not fit.
+    Raises ValueError or TypeError for arguments that do not fit.
     """
 
-    def __init__(self, initializer: Any, num_oov_buckets: int, lookup_key_dtype: Any = None,
-                 name: str | None = None) -> None:  # fmt: skip
+    def __init__(
+        self, initializer: Any, num_oov_buckets: int, lookup_key_dtype: Any = None, name: str | None = None
+    ) -> None:
         if num_oov_buckets <= 0:
             raise ValueError("`num_oov_buckets` must be > 0; use StaticHashTable.")
         name = name.rstrip("/") if name else name
@@ -203,7 +204,7 @@ class StaticVocabularyTable(LookupInterface):
                 known = self._table.lookup(words)
                 buckets = add(ids, self._table.size())
                 ids = where_v2(not_equal(known, self._table.default_value), known, buckets)
-        return _as_the_keys(keys, ids)
+        return _like_keys(keys, ids)
 
 
 def _check_vocabulary(initializer: Any, key_dtype: DType) -> None:
@@ -217,19 +218,132 @@ def _check_vocabulary(initializer: Any, key_dtype: DType) -> None:
         raise TypeError(f"Invalid `value_dtype`, expected {dtypes.int64} but got {initializer.value_dtype}.")
 
 
+# -- what fills static tables ----------------------------------------------------------------------------------------
+
+
+class _Initializer(_Typed):
+    _shared_name = ""  # tables with one shared name are one table
+
+    def _check(self, table: LookupInterface) -> None:
+        for what in ("key_dtype", "value_dtype"):
+            wanted, has = getattr(table, what), getattr(self, what)
+            if wanted != has.base_dtype:
+                raise TypeError(f"Invalid {what.replace('_', ' ')} for table, expected {wanted} but got {has}.")
+
+
+class KeyValueTensorInitializer(_Initializer):
+    """Fills a table with the vectors `keys` and `values`."""
+
+    def __init__(
+        self, keys: Any, values: Any, key_dtype: Any = None, value_dtype: Any = None, name: str | None = None
+    ) -> None:
+        with init_scope():
+            self._keys = convert_to_tensor(keys, dtype=key_dtype, name="keys")
+            self._values = convert_to_tensor(values, dtype=value_dtype, name="values")
+        self._name = "key_value_init" if name is None else name
+        super().__init__(self._keys.dtype, self._values.dtype)
+
+    def initialize(self, table: LookupInterface) -> Operation:
+        """The operation that fills `table`. Raises TypeError if the table has other dtypes."""
+        self._check(table)
+        with name_scope(self._name, values=[table.resource_handle, self._keys, self._values]):
+            init_op: Operation = table._apply("Import", keys=self._keys, values=self._values)
+        add_to_collection(GraphKeys.TABLE_INITIALIZERS, init_op)
+        return init_op
+
+
+class TextFileIndex:
+    """What a line gives, if not a column: all of its text, or its number, from 0."""
+
+    WHOLE_LINE = WHOLE_LINE
+    LINE_NUMBER = LINE_NUMBER
+
+
+class TextFileInitializer(_Initializer):
+    """Fills a table with the lines of a text, each an entry.
+
+    `key_index` and `value_index` are numbers of columns, from 0, separated by `delimiter`, or a TextFileIndex. Only the
+    first `vocab_size` lines are read, all if None. `value_index_offset` is added to line numbers. Raises ValueError for
+    arguments that do not fit; a problem with the file is an error of the step.
+    """
+
+    def __init__(
+        self,
+        filename: Any,
+        key_dtype: Any,
+        key_index: int,
+        value_dtype: Any,
+        value_index: int,
+        vocab_size: int | None = None,
+        delimiter: str = "\t",
+        name: str | None = None,
+        value_index_offset: int = 0,
+    ) -> None:
+        if not isinstance(filename, Tensor) and not filename:
+            raise ValueError("`filename` argument required for tf.lookup.TextFileInitializer")
+        super().__init__(key_dtype, value_dtype)
+        _check_column("key", key_index, self._key_dtype)
+        _check_column("value", value_index, self._value_dtype)
+        if vocab_size is not None and vocab_size <= 0:
+            raise ValueError(f"`vocab_size` should be > 0, received: {vocab_size}")
+        self._name = name
+        self._filename = filename
+        with init_scope(), device("CPU"):
+            self._path = convert_to_tensor(filename, dtypes.string, name="asset_path")
+        self._attrs: dict[str, Any] = {"key_index": key_index, "value_index": value_index, "offset": value_index_offset}
+        self._attrs |= {"vocab_size": vocab_size or -1, "delimiter": delimiter}
+
+    @property
+    def _shared_name(self) -> str:
+        given = self._attrs
+        parts = [self._filename, given["key_index"], given["value_index"]]
+        if given["vocab_size"] > 0:
+            parts.insert(1, given["vocab_size"])
+        return "_".join(map(str, ["hash_table", *parts, *([given["offset"]] if given["offset"] else [])]))
+
+    def initialize(self, table: LookupInterface) -> Operation:
+        """The operation that fills `table`. Raises TypeError if the table has other dtypes."""
+        self._check(table)
+        handle = table.resource_handle
+        with name_scope(self._name, "text_file_init", [handle]):
+            arguments = {"table_handle": handle, "filename": self._path}
+            init_op: Operation = apply_op("InitializeTableFromTextFileV2", **arguments, **self._attrs)
+        add_to_collection(GraphKeys.TABLE_INITIALIZERS, init_op)
+        if self._path.op.type == "Const":  # a saved model takes the file along
+            add_to_collection(GraphKeys.ASSET_FILEPATHS, self._path)
+        return init_op
+
+
+def _check_column(what: str, index: int, dtype: DType) -> None:
+    if index < WHOLE_LINE:
+        raise ValueError(f"`{what}_index` should be >= -2, received: {index}.")
+    if index == LINE_NUMBER and dtype != dtypes.int64:
+        raise ValueError(f"`{what}_dtype` must be int64 if `{what}_index` is {LINE_NUMBER}, received: {dtype}")
+    if index == WHOLE_LINE and not dtype.is_integer and dtype != dtypes.string:
+        raise ValueError(
+            f"`{what}_dtype` should be either integer or string for `{what}_index` {WHOLE_LINE}, received: {dtype}"
+        )
+
+
 # -- tables that change -----------------------------------------------------------------------------------------------
 
 
 class MutableHashTable(LookupInterface):
-    """A table that `insert` and `remove` change; keys that it lacks have the value `default_value`, of any shape.
+    """A table that `insert` and `remove` change. Missing keys have the value `default_value`, of any shape.
 
-    With `checkpoint` savers keep it, and all workers that name it share it.
+    With `checkpoint`, savers save it, and all workers that name it share it.
     """
 
     _default_name: str | None = None
 
-    def __init__(self, key_dtype: Any, value_dtype: Any, default_value: Any, name: str = "MutableHashTable",
-                 checkpoint: bool = True) -> None:  # fmt: skip
+    def __init__(
+        self,
+        key_dtype: Any,
+        value_dtype: Any,
+        default_value: Any,
+        name: str = "MutableHashTable",
+        checkpoint: bool = True,
+    ) -> None:
         super().__init__(key_dtype, value_dtype)
         self._default_value = convert_to_tensor(default_value, dtype=value_dtype, name=self._default_name)
         self._resource_handle = self._make(name, checkpoint)
@@ -237,16 +351,16 @@ class MutableHashTable(LookupInterface):
             add_to_collection(GraphKeys.SAVEABLE_OBJECTS, _TableSaveable(self, name))
 
     def _make(self, name: str, checkpoint: bool) -> Any:
+        attrs = {"key_dtype": self._key_dtype, "value_dtype": self._value_dtype, "use_node_name_sharing": checkpoint}
         shape = self._default_value.shape
-        rows = {} if shape.ndims == 0 else {"value_shape": shape}
-        return apply_op("MutableHashTableOfTensorsV2" if rows else "MutableHashTableV2", name,
-                        use_node_name_sharing=checkpoint, key_dtype=self._key_dtype, value_dtype=self._value_dtype,
-                        **rows)  # fmt: skip
+        if shape.ndims == 0:
+            return apply_op("MutableHashTableV2", name, **attrs)
+        return apply_op("MutableHashTableOfTensorsV2", name, **attrs, value_shape=shape)
 
     def size(self, name: str | None = None) -> Tensor:
         """How many entries there are, a scalar int64."""
         with name_scope(name, f"{self.name}_Size", [self._resource_handle]), colocate_with(self._resource_handle):
-            return self._size()
+            return self._apply("Size")
 
     def lookup(self, keys: Any, dynamic_default_values: Any = None, name: str | None = None) -> Any:
         """The values of `keys`. `dynamic_default_values` is one default for all, or one for each key."""
@@ -254,24 +368,21 @@ class MutableHashTable(LookupInterface):
         with name_scope(name, f"{self.name}_lookup_table_find", [self._resource_handle, keys, self._default_value]):
             keys = convert_to_tensor(keys, dtype=self._key_dtype, name="keys")
             with colocate_with(self._resource_handle):
-                return self._find(keys, default)
+                return self._apply("Find", keys=keys, default_value=default)
 
     def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
-        """The operation that keeps `values` under `keys`, of any shape; what is there under them is replaced."""
+        """The operation that stores `values` under `keys`, of any shape, and replaces what they had."""
         with name_scope(name, f"{self.name}_lookup_table_insert", [self._resource_handle, keys, values]):
             keys = convert_to_tensor(keys, self._key_dtype, name="keys")
             values = convert_to_tensor(values, self._value_dtype, name="values")
             with colocate_with(self._resource_handle):
-                done: Operation = apply_op("LookupTableInsertV2", table_handle=self._resource_handle, keys=keys,
-                                           values=values)  # fmt: skip
-                return done
+                return self._apply("Insert", keys=keys, values=values)
 
     def remove(self, keys: Any, name: str | None = None) -> Operation:
-        """The operation that forgets `keys`; those that are not there do no harm. TypeError for another dtype."""
+        """The operation that removes `keys`; missing ones are ignored. Raises TypeError for another dtype."""
         self._check(keys)
         with name_scope(name, f"{self.name}_lookup_table_remove", [self._resource_handle, keys, self._default_value]):
-            done: Operation = apply_op("LookupTableRemoveV2", table_handle=self._resource_handle, keys=keys)
-            return done
+            return self._apply("Remove", keys=keys)
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
         """All keys and all values."""
@@ -288,28 +399,36 @@ class DenseHashTable(MutableHashTable):
 
     _default_name = "default_value"
 
-    def __init__(self, key_dtype: Any, value_dtype: Any, default_value: Any, empty_key: Any, deleted_key: Any,
-                 initial_num_buckets: int | None = None, name: str = "MutableDenseHashTable",
-                 checkpoint: bool = True) -> None:  # fmt: skip
-        self._reserved = empty_key, deleted_key
-        self._buckets = {} if initial_num_buckets is None else {"initial_num_buckets": initial_num_buckets}
+    def __init__(
+        self,
+        key_dtype: Any,
+        value_dtype: Any,
+        default_value: Any,
+        empty_key: Any,
+        deleted_key: Any,
+        initial_num_buckets: int | None = None,
+        name: str = "MutableDenseHashTable",
+        checkpoint: bool = True,
+    ) -> None:
+        self._reserved = {"empty_key": empty_key, "deleted_key": deleted_key}
+        self._buckets = initial_num_buckets
         super().__init__(key_dtype, value_dtype, default_value, name, checkpoint)
 
     def _make(self, name: str, checkpoint: bool) -> Any:
-        empty, deleted = (
-            convert_to_tensor(key, dtype=self._key_dtype, name=called)
-            for key, called in zip(self._reserved, ("empty_key", "deleted_key"), strict=True)
+        reserved = {what: convert_to_tensor(key, self._key_dtype, name=what) for what, key in self._reserved.items()}
+        return apply_op(
+            "MutableDenseHashTableV2",
+            name,
+            **reserved,
+            use_node_name_sharing=checkpoint,
+            value_dtype=self._value_dtype,
+            value_shape=self._default_value.shape,
+            initial_num_buckets=self._buckets,
         )
-        return apply_op("MutableDenseHashTableV2", name, empty_key=empty, deleted_key=deleted,
-                        use_node_name_sharing=checkpoint, value_dtype=self._value_dtype,
-                        value_shape=self._default_value.shape, **self._buckets)  # fmt: skip
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """The values of `keys`. InvalidArgumentError in the step for a reserved key."""
-        with name_scope(name, f"{self.name}_lookup_table_find", [self._resource_handle, keys]):
-            keys = convert_to_tensor(keys, dtype=self._key_dtype, name="keys")
-            with colocate_with(self._resource_handle):
-                return self._find(keys, self._default_value)
+        """The values of `keys`. A run raises InvalidArgumentError for a reserved key."""
+        return super().lookup(keys, name=name)
 
     insert_or_assign = MutableHashTable.insert
     erase = MutableHashTable.remove
@@ -324,5 +443,4 @@ class _TableSaveable(SaveableObject):
 
     def restore(self, restored_tensors: Any, restored_shapes: Any) -> Any:
         with name_scope(f"{self.name}_table_restore"), colocate_with(self.op.resource_handle):
-            return apply_op("LookupTableImportV2", table_handle=self.op.resource_handle, keys=restored_tensors[0],
-                            values=restored_tensors[1])  # fmt: skip
+            return self.op._apply("Import", keys=restored_tensors[0], values=restored_tensors[1])

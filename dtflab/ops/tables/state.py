@@ -30,8 +30,9 @@ Pairs = Iterable[tuple[Any, Any]]
 class Table:
     """Values by keys: a key is bytes, a number, or a tuple where keys are vectors; a value is an element or a row."""
 
-    def __init__(self, key_dtype: DType, value_dtype: DType, key_shape: tuple[int, ...] = (),
-                 value_shape: tuple[int, ...] = ()) -> None:  # fmt: skip
+    def __init__(
+        self, key_dtype: DType, value_dtype: DType, key_shape: tuple[int, ...] = (), value_shape: tuple[int, ...] = ()
+    ) -> None:
         self.key_dtype, self.value_dtype = key_dtype, value_dtype
         self.key_shape, self.value_shape = key_shape, value_shape
         self._entries: dict[Any, Any] = {}
@@ -41,12 +42,13 @@ class Table:
         return len(self._entries)
 
     def find(self, keys: Any, default: Any) -> Any:
-        """The values of `keys`; `default`, one for all or one for each key, for those that are not there."""
+        """The values of `keys`. Missing keys get `default`, which is one value for all or one for each key."""
         places = self._places(keys)
-        if default.shape not in (self.value_shape, places + self.value_shape):
-            raise invalid(f"Expected shape {shape_text(self.value_shape)} or {shape_text(places + self.value_shape)} "
-                          f"for default value, got {shape_text(default)}")  # fmt: skip
-        found = np.empty(places + self.value_shape, default.dtype)
+        one, many = self.value_shape, places + self.value_shape
+        if default.shape not in (one, many):
+            expected = f"{shape_text(one)} or {shape_text(many)}"
+            raise invalid(f"Expected shape {expected} for default value, got {shape_text(default)}")
+        found = np.empty(many, default.dtype)
         found[...] = default
         rows = found.reshape(-1, *self.value_shape)
         get = self._entries.get
@@ -56,20 +58,20 @@ class Table:
         return found
 
     def insert(self, keys: Any, values: Any) -> None:
-        """Keep `values` under `keys`; of equal keys the last one counts."""
+        """Store `values` under `keys`; of equal keys the last one counts."""
         pairs = self._pairs(keys, values)
         with self._lock:
             self._entries.update(pairs)
 
     def remove(self, keys: Any) -> None:
-        """Forget `keys`, where they are there."""
+        """Remove `keys`; missing ones are ignored."""
         self._places(keys)
         with self._lock:
             for key in self._keys(keys):
                 self._entries.pop(key, None)
 
     def fill(self, keys: Any, values: Any) -> None:
-        """Let `keys` and `values` be all that is there: what `export` gave."""
+        """Replace all entries by `keys` and `values`, which `export` gave."""
         pairs = dict(self._pairs(keys, values))
         with self._lock:
             self._entries = pairs
@@ -81,11 +83,11 @@ class Table:
         return (_array(keys, self.key_dtype, self.key_shape), _array(values, self.value_dtype, self.value_shape))
 
     def _places(self, keys: Any) -> tuple[int, ...]:
-        """The shape of as many keys."""
+        """The shape of `keys` as an array of keys: without the axes of one key."""
         rank = len(self.key_shape)
         if keys.shape[keys.ndim - rank :] != self.key_shape:
-            raise invalid(f"Input key shape {shape_text(keys)} must end with the table's key shape "
-                          f"{shape_text(self.key_shape)}")  # fmt: skip
+            wanted = shape_text(self.key_shape)
+            raise invalid(f"Input key shape {shape_text(keys)} must end with the table's key shape {wanted}")
         places: tuple[int, ...] = keys.shape[: keys.ndim - rank]
         return places
 
@@ -111,7 +113,7 @@ def _array(items: list[Any], dtype: DType, shape: tuple[int, ...]) -> Any:
 
 
 class StaticTable(Table):
-    """A table that is filled once. Whoever fills it again must bring the same."""
+    """A table that is filled once. Filling it again is allowed only with the same entries."""
 
     _filled = False
 
@@ -135,12 +137,15 @@ class StaticTable(Table):
         self.fill_once(self._pairs(keys, values))
 
     def fill_once(self, pairs: Pairs) -> None:
-        """Keep what `pairs` gives; FailedPreconditionError if that contradicts itself, or what is there."""
+        """Store `pairs`; FailedPreconditionError if they contradict each other or the entries so far."""
         entries: dict[Any, Any] = {}
         for key, value in pairs:
             if entries.setdefault(key, value) != value:
-                raise _failed(f"HashTable has different value for same key. Key {_shown(key)} has "
-                              f"{_shown(entries[key])} and trying to add value {_shown(value)}")  # fmt: skip
+                has, new = _shown(entries[key]), _shown(value)
+                raise _failed(
+                    f"HashTable has different value for same key. Key {_shown(key)} has {has} and trying to add "
+                    f"value {new}"
+                )
         with self._lock:
             if self._filled and entries != self._entries:
                 raise _failed("Table was already initialized with different data.")
@@ -157,8 +162,8 @@ class DenseTable(Table):
     def __init__(self, empty_key: Any, deleted_key: Any, *args: Any) -> None:
         super().__init__(*args)
         if empty_key.shape != deleted_key.shape:
-            raise invalid(f"Empty and deleted keys must have same shape, got shapes: {shape_text(empty_key)} and "
-                          f"{shape_text(deleted_key)}")  # fmt: skip
+            both = f"{shape_text(empty_key)} and {shape_text(deleted_key)}"
+            raise invalid(f"Empty and deleted keys must have same shape, got shapes: {both}")
         self._reserved = {self._one(deleted_key): "deleted", self._one(empty_key): "empty"}
         if len(self._reserved) == 1:
             raise invalid("Empty and deleted keys cannot be equal")
@@ -167,7 +172,7 @@ class DenseTable(Table):
         return super()._keys(key)[0]
 
     def _places(self, keys: Any) -> tuple[int, ...]:
-        """As of any table, but the first axis alone says how many keys there are."""
+        """Like the base class, but the first axis alone says how many keys there are."""
         places = super()._places(keys)
         count = keys.shape[:1] or (1,)
         if keys.size != math.prod(count + self.key_shape):
@@ -182,7 +187,7 @@ class DenseTable(Table):
         return plain
 
     def fill(self, keys: Any, values: Any) -> None:
-        """As of any table, but a checkpoint by TensorFlow has empty buckets, too, under the reserved keys."""
+        """Like the base class, but skips the reserved keys: a checkpoint by TensorFlow has empty buckets, too."""
         kept = [i for i, key in enumerate(super()._keys(keys)) if key not in self._reserved]
         super().fill(keys[kept], values[kept])
 
@@ -201,7 +206,7 @@ WHOLE_LINE, LINE_NUMBER = -2, -1
 
 
 class Columns(NamedTuple):
-    """What of each line is key and value: a column's number, WHOLE_LINE, or LINE_NUMBER."""
+    """Which part of each line is the key and which the value: a column's number, WHOLE_LINE, or LINE_NUMBER."""
 
     key: int
     value: int
@@ -228,17 +233,21 @@ def pairs_of_file(filename: Any, columns: Columns, key_dtype: DType, value_dtype
 
 
 def _reader(path: str, columns: Columns, index: int, dtype: DType) -> Callable[[int, bytes], Any]:
-    """What gives the key or the value of a line and its number."""
+    """The function of (line number, line) that gives the key or the value."""
     if index == LINE_NUMBER:
         return lambda i, line: i + columns.offset
     if index == WHOLE_LINE:
         return lambda i, line: _parsed(line, i, dtype)
 
+    least = max(columns.key, columns.value) + 1
+
     def read(i: int, line: bytes) -> Any:
         fields = line.split(columns.delimiter)
-        if len(fields) <= max(columns.key, columns.value):
-            raise invalid(f"Invalid number of columns in {path} line {i} ({_shown(line)}) : expected at least "
-                          f"{max(columns.key, columns.value) + 1} got {len(fields)}")  # fmt: skip
+        if len(fields) < least:
+            raise invalid(
+                f"Invalid number of columns in {path} line {i} ({_shown(line)}) : expected at least {least} got "
+                f"{len(fields)}"
+            )
         return _parsed(fields[index], i, dtype)
 
     return read
@@ -256,11 +265,3 @@ def _parsed(field: bytes, line: int, dtype: DType) -> Any:
         return number(field, dtype).item()
     except ValueError:
         raise invalid(f"Field {_shown(field)} in line {line} is not a valid {dtype.name}.") from None
-
-
-def conflict(table: Table, key_dtype: DType, value_dtype: DType, name: str) -> Exception | None:
-    """What is wrong if a second node wants the table to have other dtypes."""
-    if (table.key_dtype, table.value_dtype) == (key_dtype, value_dtype):
-        return None
-    return invalid(f"Conflicting key/value dtypes {dtype_text(key_dtype)}->{dtype_text(value_dtype)} with "
-                   f"{dtype_text(table.key_dtype)}-{dtype_text(table.value_dtype)} for table {name}")  # fmt: skip
