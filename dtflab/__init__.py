@@ -178,13 +178,13 @@ from dtflab.ops.sparse.functions import (
     sparse_retain, sparse_slice, sparse_split, sparse_tensor_to_dense, sparse_to_dense, sparse_to_indicator,
     sparse_transpose,
 )
-from dtflab.ops.sparse.arithmetic import (
+from dtflab.ops.sparse.functions import (
     sparse_add, sparse_maximum, sparse_minimum, sparse_reduce_max, sparse_reduce_max_sparse, sparse_reduce_sum,
     sparse_reduce_sum_sparse, sparse_softmax, sparse_tensor_dense_matmul,
 )
 from dtflab.ops.linalg.sparse_matmul import sparse_matmul
-from dtflab.ops.sparse.messages import deserialize_many_sparse, serialize_many_sparse, serialize_sparse
-from dtflab.ops.sparse.segments import sparse_segment_mean, sparse_segment_sqrt_n, sparse_segment_sum
+from dtflab.ops.sparse.functions import deserialize_many_sparse, serialize_many_sparse, serialize_sparse
+from dtflab.ops.sparse.functions import sparse_segment_mean, sparse_segment_sqrt_n, sparse_segment_sum
 from dtflab.ops.sparse.sparse_tensor import (
     SparseTensor, SparseTensorValue, convert_to_tensor_or_sparse_tensor, sparse_placeholder,
 )

@@ -21,11 +21,8 @@ NOT_YET = {
         arrays control examples functional images labels linalg lists math nn queues reduce sampling sparse
         summaries tables text training variables windows""",
     "calls": """
-        arrays control examples functional images labels linalg math nn reduce sampling sparse summaries text
-        windows""",
-    "lengths": """
-        arrays control datasets labels linalg math nn reduce sampling sparse summaries variables
-        windows""",
+        arrays control examples functional images labels linalg math nn reduce sampling summaries text windows""",
+    "lengths": "arrays control datasets labels linalg math nn reduce sampling summaries variables windows",
     "circles": "cluster data grading graph machine ops sim",
 }
 

@@ -28,7 +28,7 @@ from dtflab.ops.queues.functions import (
     QueueBase,
     RandomShuffleQueue,
 )
-from dtflab.ops.sparse.messages import deserialize_many_sparse, serialize_many_sparse, serialize_sparse
+from dtflab.ops.sparse.functions import deserialize_many_sparse, serialize_many_sparse, serialize_sparse
 from dtflab.ops.text.csv_ops import decode_csv
 from dtflab.ops.text.decoding import decode_raw
 from dtflab.ops.text.encoding import decode_base64, decode_compressed, encode_base64

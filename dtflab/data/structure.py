@@ -19,7 +19,7 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.dtypes import DType
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.sparse.messages import serialize_many_sparse, serialize_sparse
+from dtflab.ops.sparse.functions import serialize_many_sparse, serialize_sparse
 from dtflab.ops.sparse.sparse_tensor import SparseTensor, SparseTensorValue
 
 Component = tuple[DType, TensorShape]

@@ -31,7 +31,7 @@ from dtflab.ops.arrays import (
 )
 from dtflab.ops.math import binary as math, clipping, division, logic, unary
 from dtflab.ops.reduce import reduction, segments
-from dtflab.ops.sparse import functions as sparse, segments as sparse_segments
+from dtflab.ops.sparse import functions as sparse
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
 from dtflab.ops.variables.partitioned_variables import PartitionedVariable
 from dtflab.ops.variables.resource_variable import ResourceVariable
@@ -180,9 +180,9 @@ def embedding_lookup_sparse(
 
 
 _COMBINERS = {
-    "sum": sparse_segments.sparse_segment_sum,
-    "mean": sparse_segments.sparse_segment_mean,
-    "sqrtn": sparse_segments.sparse_segment_sqrt_n,
+    "sum": sparse.sparse_segment_sum,
+    "mean": sparse.sparse_segment_mean,
+    "sqrtn": sparse.sparse_segment_sqrt_n,
 }
 
 

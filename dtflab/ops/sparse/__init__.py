@@ -1,4 +1,7 @@
-"""Sparse tensors: their functions and ops.
+"""Sparse tensors: their class, their functions, their ops.
 
-Pages: `arithmetic`, `functions`, `math_ops`, `messages`, `places`, `segments`, `sparse_tensor`, `tensors_map`.
+`sparse_tensor` (the class), `functions` (what programs call), `places` (order and checks of indices), `layout_ops`
+(dense, sorted, reshaped), `part_ops` (slice, split, concat), `arithmetic_ops` (sums and products), `reduction_ops`
+(over some axes), `segment_ops` (rows looked up and summed), `serialize_ops` (as strings), `map_ops` (by number,
+through queues).
 """

@@ -1,16 +1,16 @@
 """The functions on sparse tensors.
 
-Stands for `python/ops/sparse_ops.py`. Left out: crosses of features, `sparse_matmul` (of dense tensors).
-The ops are in `sparse_places.py`; arithmetic is in `sparse_arithmetic.py`, strings are in `sparse_messages.py`.
+Stands for `python/ops/sparse_ops.py` and the sparse segment sums of `math_ops.py`. Left out: crosses of features,
+`sparse_matmul` (of dense tensors).
 
-Rule: what is known of shapes now stays known.
+Rule: the result's static shape keeps everything that follows from the static shapes of the arguments.
 """
 
 from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,21 @@ import numpy as np
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor
-from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
+from dtflab.graph.operation import Operation, Tensor
+from dtflab.graph.scopes import colocate_with, name_scope
 from dtflab.graph.static_value import constant_value, constant_value_as_shape
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import casting, constant as constants, gathering, identity as array, joining, reshaping, stacking
+from dtflab.ops.arrays import (
+    casting,
+    constant as constants,
+    gathering,
+    identity as array,
+    joining,
+    repeating,
+    reshaping,
+    slicing,
+    stacking,
+)
 from dtflab.ops.control import assertions
 from dtflab.ops.control.control_flow import with_dependencies
 from dtflab.ops.math import binary as arithmetic, logic
@@ -57,10 +67,8 @@ def sparse_to_dense(
     name: str | None = None,
 ) -> Tensor:
     """A tensor of `default_value` that has the values at the indices: rows of a matrix, a vector or a scalar."""
-    return apply_op(
-        "SparseToDense", name, sparse_indices=sparse_indices, output_shape=output_shape, sparse_values=sparse_values,
-        default_value=default_value, validate_indices=validate_indices,
-    )  # fmt: skip
+    arguments = {"sparse_indices": sparse_indices, "output_shape": output_shape, "sparse_values": sparse_values}
+    return apply_op("SparseToDense", name, **arguments, default_value=default_value, validate_indices=validate_indices)
 
 
 def sparse_tensor_to_dense(
@@ -165,12 +173,9 @@ def sparse_transpose(sp_input: Any, perm: Any = None, name: str | None = None) -
     """The axes in the order `perm`, by default reversed."""
     with name_scope(name, "SparseTranspose", [sp_input]):
         if perm is None:
-            rank = sp_input.shape.ndims
-            if rank is None:
-                rank = array.rank(sp_input)
-                perm = rank - 1 - constants.range(0, rank, 1)
-            else:
-                perm = rank - 1 - np.arange(0, rank, 1)
+            known = sp_input.shape.ndims
+            rank: Any = array.rank(sp_input) if known is None else known
+            perm = rank - 1 - (constants.range(0, rank, 1) if known is None else np.arange(rank))
         columns = gathering.gather(reshaping.transpose(sp_input.indices), perm)
         indices = reshaping.transpose(columns)
         order = constant_value(convert_to_tensor(perm))
@@ -183,10 +188,8 @@ def sparse_transpose(sp_input: Any, perm: Any = None, name: str | None = None) -
 
 def sparse_expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> SparseTensor:
     """A new axis of size 1 before `axis`, by default the last one."""
-    from dtflab.ops.arrays import slicing
-
-    rank = sp_input.dense_shape.shape[0].value
-    rank = array.shape(sp_input.dense_shape)[0] if rank is None else rank
+    known = sp_input.dense_shape.shape[0].value
+    rank = array.shape(sp_input.dense_shape)[0] if known is None else known
     axis = -1 if axis is None else axis
     with name_scope(name, "expand_dims", [sp_input]):
         if isinstance(axis, numbers.Integral):
@@ -292,12 +295,9 @@ def sparse_concat(
     if len(parts) == 1:
         return parts[0]
     shapes = [sp.dense_shape for sp in parts]
-    if expand:
-        shapes = _expanded(shapes, axis)
-    indices, values, shape = apply_op(
-        "SparseConcat", name, indices=[sp.indices for sp in parts], values=[sp.values for sp in parts],
-        shapes=shapes, concat_dim=axis,
-    )  # fmt: skip
+    shapes = _expanded(shapes, axis) if expand else shapes
+    lists = {"indices": [sp.indices for sp in parts], "values": [sp.values for sp in parts], "shapes": shapes}
+    indices, values, shape = apply_op("SparseConcat", name, **lists, concat_dim=axis)
     known = _concatenated([sp.shape for sp in parts], axis, expand)
     if all(sp.shape.is_fully_defined() for sp in parts):
         shape = convert_to_tensor(known.as_list(), dtypes.int64)
@@ -340,10 +340,8 @@ def sparse_fill_empty_rows(sp_input: Any, default_value: Any, name: str | None =
     sp = checked_sparse(sp_input)
     with name_scope(name, "SparseFillEmptyRows", [sp]):
         default = convert_to_tensor(default_value, dtype=sp.values.dtype)
-        indices, values, was_empty, _ = apply_op(
-            "SparseFillEmptyRows", None, indices=sp.indices, values=sp.values, dense_shape=sp.dense_shape,
-            default_value=default,
-        )  # fmt: skip
+        parts = {"indices": sp.indices, "values": sp.values, "dense_shape": sp.dense_shape}
+        indices, values, was_empty, _ = apply_op("SparseFillEmptyRows", None, **parts, default_value=default)
         return SparseTensor(indices, values, sp.dense_shape), was_empty
 
 
@@ -379,3 +377,206 @@ def _ids_and_sizes(sp_ids: Any, vocab_size: Any) -> tuple[list[Any], list[Any]]:
     if len(ids) != len(sizes):
         raise ValueError("sp_ids and vocab_size have to have equal lengths.")
     return ids, sizes
+
+
+# -- arithmetic ---------------------------------------------------------------------------------------
+
+
+def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any:
+    """The sum: sparse of two sparse tensors, dense if one is.
+
+    Where both have an element and the sum is smaller than `threshold`, the result has none.
+    """
+    threshold = renamed("threshold", threshold, "thresh", thresh)
+    if not (is_sparse(a) or is_sparse(b)):
+        raise TypeError("At least one input should be SparseTensor; do you mean to use tf.add()?")
+    if not (is_sparse(a) and is_sparse(b)):
+        sp, dense = (a, b) if is_sparse(a) else (b, a)
+        return apply_op("SparseTensorDenseAdd", None, **parts_of(sp, "a_"), b=dense)
+    a, b = checked_sparse(a), checked_sparse(b)
+    least = convert_to_tensor(
+        0 if threshold is None else threshold, a.values.dtype.real_dtype.base_dtype, name="threshold"
+    )
+    indices, values, shape = apply_op("SparseAdd", None, **parts_of(a, "a_"), **parts_of(b, "b_"), thresh=least)
+    a.shape.assert_is_compatible_with(b.shape)
+    known = repeating.broadcast_static_shape(a.shape, b.shape)
+    return SparseTensor(indices, values, known.as_list() if known.is_fully_defined() else shape)
+
+
+def sparse_tensor_dense_matmul(
+    sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
+) -> Tensor:
+    """The matrix product of a sparse and a dense tensor, in either order."""
+    if is_sparse(b):
+        flip = adjoint_a == adjoint_b
+        return reshaping.transpose(sparse_tensor_dense_matmul(b, sp_a, adjoint_a != flip, adjoint_b != flip))
+    sp = checked_sparse(sp_a)
+    with name_scope(name, "SparseTensorDenseMatMul", [sp.indices, sp.values, b]):
+        b = convert_to_tensor(b, name="b")
+        return apply_op(
+            "SparseTensorDenseMatMul", None, **parts_of(sp, "a_"), b=b, adjoint_a=adjoint_a, adjoint_b=adjoint_b
+        )
+
+
+def _reduce(how: str, sparse: bool) -> Callable[..., Any]:
+    def function(
+        sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
+    ) -> Any:
+        keep = renamed("keepdims", keepdims, "keep_dims", keep_dims)
+        axis = renamed("axis", axis, "reduction_axes", reduction_axes)
+        if axis is None:
+            rank = sp_input.shape.ndims if isinstance(sp_input, SparseTensor) else None
+            axis = constant(np.arange(rank, dtype=np.int32)) if rank else constants.range(0, array.rank(sp_input))
+        op_type = f"SparseReduce{how.title()}{'Sparse' if sparse else ''}"
+        result = apply_op(op_type, None, **parts_of(sp_input, "input_"), reduction_axes=axis, keep_dims=bool(keep))
+        return SparseTensor(*result) if sparse else result
+
+    function.__name__ = f"sparse_reduce_{how}{'_sparse' if sparse else ''}"
+    function.__doc__ = f"The {how} over the elements along `axis` (all), as a {'sparse' if sparse else 'dense'} tensor."
+    return function
+
+
+sparse_reduce_sum = _reduce("sum", False)
+sparse_reduce_max = _reduce("max", False)
+sparse_reduce_sum_sparse = _reduce("sum", True)
+sparse_reduce_max_sparse = _reduce("max", True)
+
+
+def sparse_softmax(sp_input: Any, name: str | None = None) -> SparseTensor:
+    """Softmax along the last axis, among the elements that are there."""
+    with name_scope(name, "SparseSoftmax", [sp_input.indices, sp_input.values]):
+        values = apply_op("SparseSoftmax", None, **parts_of(sp_input, "sp_"))
+        return SparseTensor(sp_input.indices, values, sp_input.dense_shape)
+
+
+def _either(how: str) -> Callable[..., SparseTensor]:
+    op_type = f"SparseSparse{how.title()}"
+
+    def function(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTensor:
+        with name_scope(name, op_type, [sp_a.indices, sp_a.values, sp_b.indices, sp_b.values]) as scope:
+            indices, values = apply_op(op_type, scope, **parts_of(sp_a, "a_"), **parts_of(sp_b, "b_"))
+        return SparseTensor(indices, values, sp_a.dense_shape)
+
+    function.__name__ = f"sparse_{how}"
+    function.__doc__ = f"The {how} at all places where one of the two has an element; what is missing is zero."
+    return function
+
+
+sparse_maximum = _either("maximum")
+sparse_minimum = _either("minimum")
+
+
+_WHOLE = (dtypes.uint8, dtypes.int8, dtypes.uint16, dtypes.int16)  # their quotients are float32, of larger ones float64
+
+
+def sparse_dense_cwise_add(sp_t: SparseTensor, dense_t: Any) -> SparseTensor:
+    """`dense_t`, which may broadcast, added to the elements of `sp_t`; what is missing stays zero."""
+    values = apply_op("SparseDenseCwiseAdd", None, **parts_of(sp_t, "sp_"), dense=dense_t)
+    return SparseTensor(sp_t.indices, values, sp_t.dense_shape)
+
+
+def _cwise(how: str, scope_name: str) -> Callable[..., SparseTensor]:
+    def operator(sp: SparseTensor, dense: Any) -> SparseTensor:
+        with name_scope(None, scope_name, [sp, dense]) as scope:
+            dense = convert_to_tensor(dense, sp.dtype.base_dtype, name="y")
+            values = sp.values
+            if scope_name == "truediv" and sp.dtype.is_integer:
+                kind = dtypes.float32 if sp.dtype in _WHOLE else dtypes.float64
+                values, dense = casting.cast(values, kind), casting.cast(dense, kind)
+            parts = {"sp_indices": sp.indices, "sp_values": values, "sp_shape": sp.dense_shape}
+            return sp.with_values(apply_op(f"SparseDenseCwise{how}", scope, **parts, dense=dense))
+
+    return operator
+
+
+for _how, _operator in (("Mul", "mul"), ("Div", "div"), ("Div", "truediv")):
+    setattr(SparseTensor, f"__{_operator}__", _cwise(_how, _operator))
+
+
+# -- segments -----------------------------------------------------------------------------------------
+
+
+def _segments(how: str, python_name: str) -> Callable[..., Tensor]:
+    def function(
+        data: Any,
+        indices: Any,
+        segment_ids: Any,
+        name: str | None = None,
+        num_segments: Any = None,
+        sparse_gradient: bool = False,
+    ) -> Tensor:
+        arguments = {"data": data, "indices": indices, "segment_ids": segment_ids, "sparse_gradient": sparse_gradient}
+        if num_segments is None:
+            return apply_op(f"SparseSegment{how}", name, **arguments)
+        return apply_op(f"SparseSegment{how}WithNumSegments", name, **arguments, num_segments=num_segments)
+
+    function.__name__ = f"sparse_segment_{python_name}"
+    function.__doc__ = f"The {python_name} of the rows data[indices[i]] whose `segment_ids[i]` are equal."
+    return function
+
+
+sparse_segment_sum = _segments("Sum", "sum")
+sparse_segment_mean = _segments("Mean", "mean")
+sparse_segment_sqrt_n = _segments("SqrtN", "sqrt_n")
+
+
+# -- strings ------------------------------------------------------------------------------------------
+
+
+def _serialize(op_type: str, sp_input: Any, name: str | None, out_type: Any) -> Tensor:
+    sp = checked_sparse(sp_input)
+    if dtypes.as_dtype(out_type) != dtypes.string:
+        raise NotImplementedError("dtflab serializes sparse tensors to strings only: pass out_type=tf.string.")
+    return apply_op(op_type, name, **parts_of(sp, "sparse_"), out_type=out_type)
+
+
+def serialize_sparse(sp_input: Any, name: str | None = None, out_type: Any = dtypes.string) -> Tensor:
+    """A sparse tensor as a vector of 3 strings."""
+    return _serialize("SerializeSparse", sp_input, name, out_type)
+
+
+def serialize_many_sparse(sp_input: Any, name: str | None = None, out_type: Any = dtypes.string) -> Tensor:
+    """Each row of a sparse tensor as 3 strings: a matrix with 3 columns."""
+    return _serialize("SerializeManySparse", sp_input, name, out_type)
+
+
+def deserialize_many_sparse(
+    serialized_sparse: Any, dtype: Any, rank: int | None = None, name: str | None = None
+) -> SparseTensor:
+    """The sparse tensors of `serialize_sparse`, stacked, or of `serialize_many_sparse`, as the rows of one."""
+    parts = apply_op("DeserializeManySparse", name, serialized_sparse=serialized_sparse, dtype=dtype)
+    return _of_rank(parts, rank)
+
+
+# -- maps of a task -----------------------------------------------------------------------------------
+
+
+def add_sparse(sparse: SparseTensor, shared_name: str | None = None) -> Tensor:
+    """The handle of `sparse`, which waits in a map until it is taken."""
+    return _add("AddSparseToTensorsMap", sparse, shared_name)
+
+
+def add_many_sparse(sparse: SparseTensor, shared_name: str | None = None) -> Tensor:
+    """A vector of handles of the rows of `sparse`."""
+    return _add("AddManySparseToTensorsMap", sparse, shared_name)
+
+
+def _add(op_type: str, sparse: SparseTensor, shared_name: str | None) -> Tensor:
+    return apply_op(op_type, None, **parts_of(sparse, "sparse_"), shared_name=shared_name)
+
+
+def take_many_sparse(map_op: Operation, handles: Tensor, rank: int | None) -> SparseTensor:
+    """The SparseTensors behind `handles`, of the map that `map_op` added to, as one of `rank` dimensions."""
+    with colocate_with(map_op):
+        name = map_op.get_attr("shared_name") or map_op.name
+        where = {"container": map_op.get_attr("container"), "shared_name": name}
+        dtype = map_op.get_attr("T")
+        parts = apply_op("TakeManySparseFromTensorsMap", None, sparse_handles=handles, dtype=dtype, **where)
+    return _of_rank(parts, rank)
+
+
+def _of_rank(parts: Any, rank: int | None) -> SparseTensor:
+    indices, values, shape = parts
+    indices.set_shape([None, rank])
+    shape.set_shape([rank])
+    return SparseTensor(indices, values, shape)

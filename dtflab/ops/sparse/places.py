@@ -1,8 +1,6 @@
-"""The ops that move the elements of sparse tensors: to a dense tensor, into order, to other shapes, apart and together.
+"""Where the elements of sparse tensors are: order, checks, and rows as sparse tensors of their own.
 
-Stands for `core/kernels/sparse_to_dense_op.cc`, `sparse_reorder_op.cc`, `sparse_reshape_op.cc`, `sparse_slice_op.cc`,
-`sparse_split_op.cc`, `sparse_concat_op.cc`, `sparse_fill_empty_rows_op.cc` and their gradients.
-Their functions are in `sparse.py`.
+Stands for `core/util/sparse/sparse_tensor.h`. Holds no op; kernels call it.
 
 Rule: a sparse tensor enters as indices (int64, one row for each element), values and shape. Elements stay in the
 order of their indices, the last axis fastest.
@@ -10,17 +8,22 @@ order of their indices, the last axis fastest.
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dtflab.graph.apply_op import apply_op
-from dtflab.graph.op_registry import Op, elements, no_gradient, op
-from dtflab.graph.static_value import constant_value_as_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import constant as constants, gathering, identity as array
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce import reduction
+
+
+class Sparse(NamedTuple):
+    """The arrays of one SparseTensor."""
+
+    indices: np.ndarray
+    values: np.ndarray
+    shape: np.ndarray
 
 
 def order(indices: Any) -> Any:
@@ -28,77 +31,24 @@ def order(indices: Any) -> Any:
     return np.lexsort(indices.T[::-1]) if len(indices) and indices.shape[1] else np.arange(len(indices))
 
 
-def elements_shapes(rows: Any, rank: Any) -> list[TensorShape]:
-    """The static shapes of indices, values and shape."""
+def shapes_of(rows: Any, rank: Any) -> list[TensorShape]:
+    """The static shapes of indices, values and dense shape."""
     return [TensorShape([rows, rank]), TensorShape([rows]), TensorShape([rank])]
 
 
 def check_sparse(indices: Any, values: Any, shape: Any) -> None:
-    """InvalidArgumentError if the three do not belong together."""
-    if indices.ndim != 2:
-        raise invalid(f"Sparse indices must be rank 2 but is rank {indices.ndim}")
-    if values.ndim != 1:
-        raise invalid(f"Sparse values must be rank 1 but is rank {values.ndim}")
-    if shape.ndim != 1:
-        raise invalid(f"Sparse shape must be rank 1 but is rank {shape.ndim}")
+    """Raise InvalidArgumentError if the three do not belong together."""
+    for what, array, rank in (("indices", indices, 2), ("values", values, 1), ("shape", shape, 1)):
+        if array.ndim != rank:
+            raise invalid(f"Sparse {what} must be rank {rank} but is rank {array.ndim}")
     if len(indices) != len(values):
         raise invalid(f"Number of elements in indices ({len(indices)}) and values ({len(values)}) do not match")
     if indices.shape[1] != len(shape):
         raise invalid(f"Index rank ({indices.shape[1]}) and shape rank ({len(shape)}) do not match")
 
 
-@op("""SparseToDense(sparse_indices: Tindices, output_shape: Tindices, sparse_values: T, default_value: T) -> (dense: T)
-       validate_indices: bool = true
-       T: type
-       Tindices: {int32, int64}""")
-class SparseToDense(Op):
-    """A tensor of the default value, but for the elements."""
-
-    def infer(op):
-        return [constant_value_as_shape(op.inputs[1])]
-
-    def bind(node, xp):
-        dtype, validate = node["T"].as_numpy_dtype, node["validate_indices"]
-
-        def kernel(indices, shape, values, default):
-            places = indices.reshape(-1, 1) if indices.ndim < 2 else indices
-            _check_dense(places, shape, values, default)
-            if validate:
-                check_order(places, shape)
-            elif ((places < 0) | (places >= shape)).any():
-                raise invalid(f"Indices are not valid (out of bounds).  Shape: {shape_text(shape.tolist())}")
-            out = xp.full(shape.tolist(), default[()] if isinstance(default, np.ndarray) else default, dtype)
-            if places.shape[1]:
-                out[tuple(places.T)] = values
-            elif np.size(values):  # a scalar has one place, with no index
-                out[...] = np.ravel(values)[-1]
-            return out
-
-        return kernel
-
-    def flops(node, ins, outs):
-        return 0
-
-    def grad(op, dy):
-        indices, shape, _, _ = op.inputs
-        values = gathering.gather_nd(dy, indices)
-        default = reduction.reduce_sum(dy) - reduction.reduce_sum(values)
-        return [constants.zeros_like(indices), constants.zeros_like(shape), values, default]
-
-
-def _check_dense(places: Any, shape: Any, values: Any, default: Any) -> None:
-    if shape.ndim != 1:
-        raise invalid(f"output_shape must be rank 1, got shape {shape_text(shape.shape)}")
-    if len(shape) != places.shape[1]:
-        raise invalid(f"output_shape has incorrect number of elements: {len(shape)} should be: {places.shape[1]}")
-    if np.ndim(values) and np.shape(values) != (len(places),):
-        raise invalid(f"sparse_values has incorrect shape {shape_text(values.shape)}, should be [] or [{len(places)}]")
-    if np.ndim(default):
-        raise invalid(f"default_value should be a scalar, got shape {shape_text(default.shape)}")
-
-
 def check_order(places: Any, shape: Any) -> None:
-    """An error names the first element that is outside, before the one that it follows, or there twice."""
+    """Raise InvalidArgumentError for the first element that is out of bounds, out of order, or repeated."""
     outside = ((places < 0) | (places >= shape)).any(1)
     before = np.zeros(len(places), bool)
     again = np.zeros(len(places), bool)
@@ -121,307 +71,73 @@ def check_order(places: Any, shape: Any) -> None:
     raise invalid(f"{text} repeated")
 
 
-@op("""SparseReorder(input_indices: int64, input_values: T, input_shape: int64) ->
-       (output_indices: int64, output_values: T)
-       T: type""")
-class SparseReorder(Op):
-    """The elements in the order of their indices."""
-
-    def infer(op):
-        indices, values, shape = (t.shape for t in op.inputs)
-        shape.with_rank(1)
-        return [indices.with_rank(2), values.with_rank(1)]
-
-    def bind(node, xp):
-        def kernel(indices, values, shape):
-            check_sparse(indices, values, shape)
-            by = order(indices)
-            return indices[by], values[by]
-
-        return kernel
-
-    def grad(op, _, dvalues):
-        rows = constants.range(array.shape(op.inputs[0])[0])
-        _, came_from = apply_op(
-            "SparseReorder", None, input_indices=op.inputs[0], input_values=rows, input_shape=op.inputs[2]
-        )
-        inverse = apply_op("InvertPermutation", None, x=came_from)
-        return [None, gathering.gather(dvalues, inverse), None]
-
-
-@op("""SparseReshape(input_indices: int64, input_shape: int64, new_shape: int64) ->
-       (output_indices: int64, output_shape: int64)""")
-class SparseReshape(Op):
-    """The places of the elements when the tensor gets another shape; one size may be -1."""
-
-    def infer(op):
-        indices, _, new_shape = (t.shape for t in op.inputs)
-        rank = new_shape.with_rank(1)[0]
-        return [TensorShape([indices.with_rank(2)[0], rank]), TensorShape([rank])]
-
-    def bind(node, xp):
-        def kernel(indices, shape, new_shape):
-            if indices.ndim != 2:
-                raise invalid(f"Input indices should be a matrix but received shape {shape_text(indices.shape)}")
-            sizes = _completed(shape, new_shape)
-            flat = indices @ strides(shape)
-            return np.stack(np.unravel_index(flat, sizes), 1).astype(np.int64).reshape(-1, len(sizes)), sizes
-
-        return kernel
-
-    def flops(node, ins, outs):
-        return 2 * elements(ins[0])
-
-
 def strides(shape: Any) -> Any:
     """How many elements lie between neighbours along each axis."""
     return np.append(np.cumprod(shape[:0:-1])[::-1], 1)[: len(shape)].astype(np.int64)
 
 
-def _completed(shape: Any, new_shape: Any) -> Any:
-    """`new_shape` with the size instead of -1."""
-    sizes, total = new_shape.copy(), int(np.prod(shape))
-    unknown = np.flatnonzero(new_shape == -1)
-    if len(unknown) > 1:
-        raise invalid(f"only one output dimension may be -1, not both {unknown[0]} and {unknown[1]}")
-    if len(unknown):
-        sizes[unknown] = 1
-        rest = int(np.prod(sizes))
-        if rest == 0:
-            raise invalid(
-                "reshape cannot infer the missing input size for an empty tensor unless all specified input sizes "
-                "are non-zero"
-            )
-        shapes = f"input_shape={shape_text(shape.tolist())} output_shape={shape_text(sizes.tolist())}"
-        if total % rest:
-            raise invalid(
-                f"Input to reshape is a SparseTensor with {total} dense values, but the requested shape requires a "
-                f"multiple of {rest}. {shapes}"
-            )
-        sizes[unknown] = total // rest
-    if int(np.prod(sizes)) != total:
-        raise invalid(
-            f"Input to reshape is a tensor with {total} dense values, but the requested shape has "
-            f"{int(np.prod(sizes))}. input_shape={shape_text(shape.tolist())} output_shape={shape_text(sizes.tolist())}"
-        )
-    return sizes
+def united(a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """All places of two sparse tensors in order; and where among them those of each are."""
+    both = np.concatenate([a, b])
+    if not both.shape[1]:
+        return both[:1], np.zeros(len(a), int), np.zeros(len(b), int)
+    found, inverse = np.unique(both, axis=0, return_inverse=True)
+    inverse = inverse.reshape(-1)
+    return found, inverse[: len(a)], inverse[len(a) :]
 
 
-@op("""SparseSlice(indices: int64, values: T, shape: int64, start: int64, size: int64) ->
-       (output_indices: int64, output_values: T, output_shape: int64)
-       T: type""")
-class SparseSlice(Op):
-    """The elements in a box."""
-
-    def infer(op):
-        shape = op.inputs[2].shape
-        return [TensorShape([None, shape.with_rank(1)[0]]), TensorShape([None]), shape]
-
-    def bind(node, xp):
-        def kernel(indices, values, shape, start, size):
-            check_sparse(indices, values, shape)
-            for name, given in (("start", start), ("size", size)):
-                if len(given) != len(shape):
-                    raise invalid(f"Expected {name} to be a vector of length {len(shape)} but got length {len(given)}")
-            return _box(indices, values, shape, start, size)
-
-        return kernel
-
-    def grad(op, _, dvalues, __):
-        dx = apply_op(
-            "SparseSliceGrad", None, backprop_val_grad=dvalues, input_indices=op.inputs[0], input_start=op.inputs[3],
-            output_indices=op.outputs[0],
-        )  # fmt: skip
-        dx.set_shape(op.inputs[1].shape)
-        return [None, dx, None, None, None]
-
-
-def _box(indices: Any, values: Any, shape: Any, start: Any, size: Any) -> tuple[Any, Any, Any]:
+def box(indices: Any, values: Any, shape: Any, start: Any, size: Any) -> Sparse:
     """The elements from `start` on, `size` along each axis, as a sparse tensor of their own."""
     sizes = np.clip(np.minimum(size, shape - start), 0, None)
     inside = ((indices >= start) & (indices < start + sizes)).all(1)
-    return indices[inside] - start, values[inside], sizes.astype(np.int64)
+    return Sparse(indices[inside] - start, values[inside], sizes.astype(np.int64))
 
 
-@op("""SparseSliceGrad(backprop_val_grad: T, input_indices: int64, input_start: int64, output_indices: int64) ->
-       (val_grad: T)
-       T: numbertype""")
-class SparseSliceGrad(Op):
-    """The gradient of the values: zero for those outside the box."""
-
-    def infer(op):
-        return [TensorShape([op.inputs[1].shape.with_rank(2)[0]])]
-
-    def bind(node, xp):
-        def kernel(grad, indices, start, out_indices):
-            places = {tuple(row): i for i, row in enumerate((out_indices + start).tolist())}
-            out = xp.zeros(len(indices), grad.dtype)
-            for i, row in enumerate(indices.tolist()):
-                if tuple(row) in places:
-                    out[i] = grad[places[tuple(row)]]
-            return out
-
-        return kernel
+# -- rows ---------------------------------------------------------------------------------------------
 
 
-@op("""SparseSplit(split_dim: int64, indices: int64, values: T, shape: int64) ->
-       (output_indices: num_split * int64, output_values: num_split * T, output_shape: num_split * int64)
-       num_split: int >= 1
-       T: type""")
-class SparseSplit(Op):
-    """Parts along an axis; the first ones are longer by one where the size can't be divided."""
-
-    def infer(op):
-        n, shape = op.get_attr("num_split"), op.inputs[3].shape
-        indices = TensorShape([None, shape[0] if shape.ndims else None])
-        return [indices] * n + [TensorShape([None])] * n + [shape] * n
-
-    def bind(node, xp):
-        count = node["num_split"]
-
-        def kernel(axis, indices, values, shape):
-            rank = len(shape)
-            if not -rank <= axis < rank:
-                raise invalid(f"Input axis should be in range [{-rank}, {rank}), got {int(axis)}")
-            axis = int(axis) % rank
-            if not 1 <= count <= shape[axis]:
-                raise invalid(
-                    f"Input num_split should be between 1 and the splitting dimension size ({shape[axis]}), got {count}"
-                )
-            least, remainder = divmod(int(shape[axis]), count)
-            parts, start, size = [], np.zeros_like(shape), shape.copy()
-            for i in range(count):
-                size[axis] = least + (i < remainder)
-                parts.append(_box(indices, values, shape, start, size))
-                start[axis] += size[axis]
-            return [part[k] for k in range(3) for part in parts]
-
-        return kernel
+def checked(indices: Any, values: Any, shape: Any) -> Sparse:
+    """The three as one. Raises InvalidArgumentError if they do not belong together."""
+    for name, array, rank, kind in (
+        ("indices", indices, 2, "matrix"),
+        ("values", values, 1, "vector"),
+        ("shape", shape, 1, "vector"),
+    ):
+        if array.ndim != rank:
+            raise invalid(f"Input {name} should be a {kind} but received shape {shape_text(array.shape)}")
+    if len(indices) != len(values):
+        raise invalid(
+            "indices and values rows (indexing dimension) must match. "
+            f"(indices = {len(indices)}, values = {len(values)})"
+        )
+    if indices.shape[1] != len(shape):
+        raise invalid("Order length must be SparseTensor rank.")
+    return Sparse(indices, values, shape)
 
 
-@op("""SparseConcat(indices: N * int64, values: N * T, shapes: N * int64) ->
-       (output_indices: int64, output_values: T, output_shape: int64)
-       concat_dim: int
-       N: int >= 2
-       T: type""")
-class SparseConcat(Op):
-    """Sparse tensors one behind the other along an axis."""
-
-    grad = no_gradient
-
-    def infer(op):
-        n = op.get_attr("N")
-        rows, rank = 0, None
-        for indices in op.inputs[:n]:
-            known = indices.shape.with_rank(2).as_list()
-            rows = None if rows is None or known[0] is None else rows + known[0]
-            rank = known[1] if rank is None else rank
-        return elements_shapes(rows, rank)
-
-    def bind(node, xp):
-        n, dim = node["N"], node["concat_dim"]
-
-        def kernel(*inputs):
-            indices, values, shapes = inputs[:n], inputs[n : 2 * n], inputs[2 * n :]
-            axis = _concat_axis(dim, shapes)
-            offset, moved = 0, []
-            for places, shape in zip(indices, shapes, strict=True):
-                places = places.copy()
-                places[:, axis] += offset
-                offset += shape[axis]
-                moved.append(places)
-            all_ = np.concatenate(moved)
-            by = order(all_)
-            shape = shapes[0].copy()
-            shape[axis] = offset
-            return all_[by], np.concatenate(values)[by], shape
-
-        return kernel
+def rows_of(sparse: Sparse) -> list[Sparse]:
+    """The slices along the first axis."""
+    if len(sparse.shape) <= 1:
+        raise invalid(f"Rank of input SparseTensor should be > 1, but saw rank: {len(sparse.shape)}")
+    check_order(sparse.indices, sparse.shape)
+    borders = np.searchsorted(sparse.indices[:, 0], np.arange(sparse.shape[0] + 1))
+    parts = [slice(begin, end) for begin, end in itertools.pairwise(borders)]
+    return [Sparse(sparse.indices[part, 1:], sparse.values[part], sparse.shape[1:]) for part in parts]
 
 
-def _concat_axis(dim: int, shapes: Any) -> int:
-    rank = len(shapes[0])
-    if not -rank <= dim < rank:
-        raise invalid(f"Concat dimension must be in range [{-rank}, {rank}), got {dim}")
-    axis = dim % rank
-    for i, shape in enumerate(shapes[1:], 1):
-        if len(shape) != rank:
+def stacked(parts: Sequence[Sparse], dtype: Any) -> Sparse:
+    """One sparse tensor whose rows are `parts`, as wide as the widest."""
+    for i, part in enumerate(parts):
+        if part.values.dtype != dtype.as_numpy_dtype:
             raise invalid(
-                f"Ranks of all input tensors must match: expected {rank} but got {len(shape)} at position {i}"
+                f"Requested SparseTensor of type {dtype.name} but SparseTensor[{i}].dtype() == {part.values.dtype}"
             )
-        for d in range(rank):
-            if d != axis and shape[d] != shapes[0][d]:
-                raise invalid(
-                    f"Input shapes must match: expected {shapes[0][d]} for dimension {d} but got {shape[d]} at "
-                    f"position {i}"
-                )
-    return axis
-
-
-@op("""SparseFillEmptyRows(indices: int64, values: T, dense_shape: int64, default_value: T) ->
-       (output_indices: int64, output_values: T, empty_row_indicator: bool, reverse_index_map: int64)
-       T: type""")
-class SparseFillEmptyRows(Op):
-    """One element, the default value, in each row that has none; the elements in the order of rows."""
-
-    def infer(op):
-        indices, values, shape, default = (t.shape for t in op.inputs)
-        default.with_rank(0)
-        rank = indices.with_rank(2)[1].merge_with(shape.with_rank(1)[0])
-        rows = folded_value(op.inputs[2])
-        count = None if rows is None or not len(rows) or rows[0] < 0 else int(rows[0])
-        found = indices[0].merge_with(values.with_rank(1)[0])
-        return [TensorShape([None, rank]), TensorShape([None]), TensorShape([count]), TensorShape([found])]
-
-    def bind(node, xp):
-        def kernel(indices, values, shape, default):
-            _check_rows(indices, values, shape, default)
-            rows = int(shape[0])
-            is_empty = np.bincount(indices[:, 0], minlength=rows) == 0
-            missing = np.zeros((int(is_empty.sum()), indices.shape[1]), np.int64)
-            missing[:, 0] = np.flatnonzero(is_empty)
-            all_ = np.concatenate([indices, missing])
-            by = np.argsort(all_[:, 0], kind="stable")
-            place = np.empty(len(by), np.int64)
-            place[by] = np.arange(len(by))
-            filling = np.empty(len(missing), values.dtype)
-            filling[...] = default
-            return all_[by], np.concatenate([values, filling])[by], is_empty, place[: len(indices)]
-
-        return kernel
-
-    def grad(op, _, dvalues, __, ___):
-        dx, ddefault = apply_op("SparseFillEmptyRowsGrad", None, reverse_index_map=op.outputs[3], grad_values=dvalues)
-        return [None, dx, None, ddefault]
-
-
-def _check_rows(indices: Any, values: Any, shape: Any, default: Any) -> None:
-    if np.ndim(default):
-        raise invalid(f"default_value must be a scalar, saw: {shape_text(default.shape)}")
-    check_sparse(indices, values, shape)
-    rows = int(shape[0])
-    if rows == 0 and len(indices):
-        raise invalid(f"Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = {len(indices)}")
-    wrong = (indices[:, 0] < 0) | (indices[:, 0] >= rows)
-    if wrong.any():
-        at = int(wrong.argmax())
-        raise invalid(f"indices({at}, 0) is invalid: {indices[at, 0]} >= {rows}")
-
-
-@op("""SparseFillEmptyRowsGrad(reverse_index_map: int64, grad_values: T) -> (d_values: T, d_default_value: T)
-       T: type""")
-class SparseFillEmptyRowsGrad(Op):
-    """The gradients of the values that were there, and of the default value: the sum of the others."""
-
-    def infer(op):
-        return [op.inputs[0].shape.with_rank(1), TensorShape([])]
-
-    def bind(node, xp):
-        def kernel(places, grad):
-            if ((places < 0) | (places >= len(grad))).any():
-                raise invalid(f"Elements in reverse index must be in [0, {len(grad)})")
-            others = xp.ones(len(grad), bool)
-            others[places] = False
-            return grad[places], grad[others].sum(dtype=grad.dtype)
-
-        return kernel
+        if len(part.shape) != len(parts[0].shape):
+            raise invalid(
+                f"Inconsistent rank across SparseTensors: rank prior to SparseTensor[{i}] was: "
+                f"{len(parts[0].shape) + 1} but rank of SparseTensor[{i}] is: {len(part.shape) + 1}"
+            )
+    rows = np.repeat(np.arange(len(parts)), [len(part.values) for part in parts])
+    indices = np.column_stack([rows, np.concatenate([part.indices for part in parts])])
+    shape = [len(parts), *np.max([part.shape for part in parts], axis=0)]
+    return Sparse(indices, np.concatenate([part.values for part in parts]), np.array(shape, np.int64))

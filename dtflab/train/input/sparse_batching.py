@@ -18,9 +18,8 @@ from dtflab.ops.arrays.gathering import gather
 from dtflab.ops.arrays.reshaping import expand_dims, squeeze
 from dtflab.ops.control.cond import smart_cond
 from dtflab.ops.control.control_flow import with_dependencies
-from dtflab.ops.sparse.functions import sparse_retain
+from dtflab.ops.sparse.functions import add_many_sparse, add_sparse, sparse_retain, take_many_sparse
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
-from dtflab.ops.sparse.tensors_map import add_many_sparse, add_sparse, take_many_sparse
 
 
 class Stored(NamedTuple):

@@ -1,7 +1,7 @@
 """Sparse tensors as strings: three serialized TensorProtos for each, to send through files and dense queues.
 
-Stands for `core/kernels/serialize_sparse_op.cc` and `deserialize_sparse_string_op.cc`, and their functions in
-`python/ops/sparse_ops.py`. Left out: the form for tf.data (`variant`).
+Stands for `core/kernels/serialize_sparse_op.cc` and `deserialize_sparse_string_op.cc`. Left out: the form
+for tf.data (`variant`).
 """
 
 from __future__ import annotations
@@ -14,15 +14,12 @@ from google.protobuf.message import DecodeError
 
 from dtflab.base.varint import get_varint, put_varint
 from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_proto import make_ndarray
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.messages import dtype_text, invalid
-from dtflab.ops.sparse.sparse_tensor import SparseTensor, SparseTensorValue
-from dtflab.ops.sparse.tensors_map import Sparse, checked, rows_of, stacked
+from dtflab.ops.sparse.places import Sparse, checked, rows_of, shapes_of, stacked
 from dtflab.protos.tensor_pb2 import TensorProto
 
 _PARTS = """(sparse_indices: int64, sparse_values: T, sparse_shape: int64) -> (serialized_sparse: out_type)
@@ -118,7 +115,7 @@ class DeserializeManySparse(Op):
 
     def infer(op):
         op.inputs[0].shape.with_rank(2).merge_with([None, 3])
-        return [TensorShape([None, None]), TensorShape([None]), TensorShape([None])]
+        return shapes_of(None, None)
 
     def bind(node, xp):
         def kernel(rows):
@@ -140,7 +137,7 @@ class DeserializeSparse(Op):
 
     def infer(op):
         op.inputs[0].shape.with_rank_at_least(1)
-        return [TensorShape([None, None]), TensorShape([None]), TensorShape([None])]
+        return shapes_of(None, None)
 
     def bind(node, xp):
         def joined(messages):
@@ -158,39 +155,3 @@ class DeserializeSparse(Op):
             return joined(messages)
 
         return kernel
-
-
-# -- functions ----------------------------------------------------------------------------------------
-
-
-def _serialize(op_type: str, sp_input: Any, name: str | None, out_type: Any) -> Tensor:
-    if isinstance(sp_input, SparseTensorValue):
-        sp_input = SparseTensor.from_value(sp_input)
-    if not isinstance(sp_input, SparseTensor):
-        raise TypeError("Input must be a SparseTensor.")
-    if dtypes.as_dtype(out_type) != dtypes.string:
-        raise NotImplementedError("dtflab serializes sparse tensors to strings only: pass out_type=tf.string.")
-    return apply_op(
-        op_type, name, sparse_indices=sp_input.indices, sparse_values=sp_input.values,
-        sparse_shape=sp_input.dense_shape, out_type=out_type,
-    )  # fmt: skip
-
-
-def serialize_sparse(sp_input: Any, name: str | None = None, out_type: Any = dtypes.string) -> Tensor:
-    """A sparse tensor as a vector of 3 strings."""
-    return _serialize("SerializeSparse", sp_input, name, out_type)
-
-
-def serialize_many_sparse(sp_input: Any, name: str | None = None, out_type: Any = dtypes.string) -> Tensor:
-    """Each row of a sparse tensor as 3 strings: a matrix with 3 columns."""
-    return _serialize("SerializeManySparse", sp_input, name, out_type)
-
-
-def deserialize_many_sparse(
-    serialized_sparse: Any, dtype: Any, rank: int | None = None, name: str | None = None
-) -> SparseTensor:
-    """The sparse tensors of `serialize_sparse`, stacked, or of `serialize_many_sparse`, as the rows of one."""
-    indices, values, shape = apply_op("DeserializeManySparse", name, serialized_sparse=serialized_sparse, dtype=dtype)
-    indices.set_shape([None, rank])
-    shape.set_shape([rank])
-    return SparseTensor(indices, values, shape)

@@ -1,4 +1,4 @@
-"""Rows looked up by index and reduced by segment in one step: the heart of embeddings of bags of words.
+"""Rows looked up by index and reduced by segment in one step: what embeddings of bags of words are made of.
 
 Stands for the SparseSegment* ops of `core/kernels/segment_reduction_ops_impl.h` and their part of
 `python/ops/math_grad.py`.
@@ -18,7 +18,6 @@ import numpy as np
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.op_registry import Op, elements, nbytes, op
-from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import identity as array
@@ -26,9 +25,13 @@ from dtflab.ops.messages import invalid
 from dtflab.ops.reduce.segments import add_rows
 
 
-def _check(indices: Any, ids: Any, rows: int, count: int | None) -> None:
+def _check_sizes(indices: Any, ids: Any) -> None:
     if indices.shape != ids.shape:
         raise invalid("segment_ids and indices should have same size.")
+
+
+def _check(indices: Any, ids: Any, rows: int, count: int | None) -> None:
+    _check_sizes(indices, ids)
     wrong = (indices < 0) | (indices >= rows)
     if wrong.any():
         at = int(wrong.argmax())
@@ -46,10 +49,10 @@ def _check(indices: Any, ids: Any, rows: int, count: int | None) -> None:
 
 def _weights(how: str, ids: Any, count: int, xp: Any, dtype: Any) -> Any:
     """What the rows of each segment are multiplied by; None for a sum."""
-    if how == "sum":
+    if how == "Sum":
         return None
     sizes = xp.maximum(xp.bincount(ids, minlength=count), 1)
-    return (1 / (sizes if how == "mean" else xp.sqrt(sizes))).astype(dtype)
+    return (1 / (sizes if how == "Mean" else xp.sqrt(sizes))).astype(dtype)
 
 
 def _columns(weights: Any, like: Any) -> Any:
@@ -57,7 +60,7 @@ def _columns(weights: Any, like: Any) -> Any:
 
 
 class _Reduce(Op):
-    how = ""
+    how = ""  # Sum, Mean or SqrtN
 
     def infer(op: Any) -> list[TensorShape]:
         data, indices, ids = (t.shape for t in op.inputs[:3])
@@ -90,80 +93,15 @@ class _Reduce(Op):
         return rows + sum(map(nbytes, (*ins[1:], *outs)))
 
     @classmethod
-    def _grad(cls, op: Any, dy: Any) -> list[Any]:
+    def grad(cls, op: Any, dy: Any) -> list[Any]:
         data, indices, ids = op.inputs[:3]
         shape = array.shape(data)
-        name, others = f"SparseSegment{_NAMES[cls.how]}Grad", [None] * (len(op.inputs) - 1)
+        name, others = f"SparseSegment{cls.how}Grad", [None] * (len(op.inputs) - 1)
+        arguments = {"grad": dy, "indices": indices, "segment_ids": ids}
         if op.get_attr("sparse_gradient"):
-            values, rows = apply_op(
-                f"{name}V2", None, grad=dy, indices=indices, segment_ids=ids, dense_output_dim0=shape[0]
-            )
+            values, rows = apply_op(f"{name}V2", None, **arguments, dense_output_dim0=shape[0])
             return [IndexedSlices(values, rows, shape), *others]
-        return [apply_op(name, None, grad=dy, indices=indices, segment_ids=ids, output_dim0=shape[0]), *others]
-
-
-_NAMES = {"sum": "Sum", "mean": "Mean", "sqrtn": "SqrtN"}
-_INPUTS = "data: T, indices: Tidx, segment_ids: Tsegmentids"
-_TYPES = """
-       Tidx: {int32, int64} = int32
-       Tsegmentids: {int32, int64} = int32
-       sparse_gradient: bool = false"""
-_COUNTED = _TYPES.replace("Tseg", "Tnumsegments: {int32, int64} = int32\n       Tseg")
-_FLOAT = "T: {bfloat16, half, float, double}"
-
-
-@op(f"""SparseSegmentSum({_INPUTS}) -> (output: T)
-       T: realnumbertype{_TYPES}""")
-class SparseSegmentSum(_Reduce):
-    how = "sum"
-
-    def grad(op, dy):
-        return SparseSegmentSum._grad(op, dy)
-
-
-@op(f"""SparseSegmentMean({_INPUTS}) -> (output: T)
-       {_FLOAT}{_TYPES}""")
-class SparseSegmentMean(_Reduce):
-    how = "mean"
-
-    def grad(op, dy):
-        return SparseSegmentMean._grad(op, dy)
-
-
-@op(f"""SparseSegmentSqrtN({_INPUTS}) -> (output: T)
-       {_FLOAT}{_TYPES}""")
-class SparseSegmentSqrtN(_Reduce):
-    how = "sqrtn"
-
-    def grad(op, dy):
-        return SparseSegmentSqrtN._grad(op, dy)
-
-
-@op(f"""SparseSegmentSumWithNumSegments({_INPUTS}, num_segments: Tnumsegments) -> (output: T)
-       T: realnumbertype{_COUNTED}""")
-class SparseSegmentSumWithNumSegments(_Reduce):
-    how = "sum"
-
-    def grad(op, dy):
-        return SparseSegmentSum._grad(op, dy)
-
-
-@op(f"""SparseSegmentMeanWithNumSegments({_INPUTS}, num_segments: Tnumsegments) -> (output: T)
-       {_FLOAT}{_COUNTED}""")
-class SparseSegmentMeanWithNumSegments(_Reduce):
-    how = "mean"
-
-    def grad(op, dy):
-        return SparseSegmentMean._grad(op, dy)
-
-
-@op(f"""SparseSegmentSqrtNWithNumSegments({_INPUTS}, num_segments: Tnumsegments) -> (output: T)
-       {_FLOAT}{_COUNTED}""")
-class SparseSegmentSqrtNWithNumSegments(_Reduce):
-    how = "sqrtn"
-
-    def grad(op, dy):
-        return SparseSegmentSqrtN._grad(op, dy)
+        return [apply_op(name, None, **arguments, output_dim0=shape[0]), *others]
 
 
 # -- gradients ----------------------------------------------------------------------------------------
@@ -202,8 +140,7 @@ class _Grad(Op):
 
 
 def _check_grad(indices: Any, ids: Any, segments: int, rows: int) -> None:
-    if indices.shape != ids.shape:
-        raise invalid("segment_ids and indices should have same size.")
+    _check_sizes(indices, ids)
     if len(ids) and not (ids.min() >= 0 and ids.max() < segments):
         raise invalid("Invalid number of segments")
     wrong = (indices < 0) | (indices >= rows)
@@ -211,70 +148,23 @@ def _check_grad(indices: Any, ids: Any, segments: int, rows: int) -> None:
         raise invalid(f"Index {indices[wrong.argmax()]} out of range [0, {rows}).")
 
 
-_GRAD = "(grad: T, indices: Tidx, segment_ids: Tsegmentids, output_dim0: int32) -> (output: T)"
-_GRAD_V2 = _GRAD.replace("output_dim0", "dense_output_dim0").replace(
-    "output: T)", "output: T, sorted_unique_indices: Tidx)"
-)
-_GRAD_TYPES = f"""
-       {_FLOAT}
-       Tidx: {{int32, int64}} = int32
-       Tsegmentids: {{int32, int64}} = int32"""
+_FLOAT = "{bfloat16, half, float, double}"
+_INDICES = """
+       Tidx: {int32, int64} = int32
+       Tsegmentids: {int32, int64} = int32"""
+_INPUTS = "data: T, indices: Tidx, segment_ids: Tsegmentids"
 
-
-@op(f"SparseSegmentSumGrad{_GRAD}{_GRAD_TYPES}")
-class SparseSegmentSumGrad(_Grad):
-    how = "sum"
-
-
-@op(f"SparseSegmentMeanGrad{_GRAD}{_GRAD_TYPES}")
-class SparseSegmentMeanGrad(_Grad):
-    how = "mean"
-
-
-@op(f"SparseSegmentSqrtNGrad{_GRAD}{_GRAD_TYPES}")
-class SparseSegmentSqrtNGrad(_Grad):
-    how = "sqrtn"
-
-
-@op(f"SparseSegmentSumGradV2{_GRAD_V2}{_GRAD_TYPES}")
-class SparseSegmentSumGradV2(_Grad):
-    how = "sum"
-
-
-@op(f"SparseSegmentMeanGradV2{_GRAD_V2}{_GRAD_TYPES}")
-class SparseSegmentMeanGradV2(_Grad):
-    how = "mean"
-
-
-@op(f"SparseSegmentSqrtNGradV2{_GRAD_V2}{_GRAD_TYPES}")
-class SparseSegmentSqrtNGradV2(_Grad):
-    how = "sqrtn"
-
-
-# -- functions ----------------------------------------------------------------------------------------
-
-
-def _function(how: str) -> Callable[..., Tensor]:
-    def function(
-        data: Any,
-        indices: Any,
-        segment_ids: Any,
-        name: str | None = None,
-        num_segments: Any = None,
-        sparse_gradient: bool = False,
-    ) -> Tensor:
-        arguments = {"data": data, "indices": indices, "segment_ids": segment_ids}
-        op_type = f"SparseSegment{_NAMES[how]}"
-        if num_segments is not None:
-            op_type += "WithNumSegments"
-            arguments["num_segments"] = num_segments
-        return apply_op(op_type, name, **arguments, sparse_gradient=sparse_gradient)
-
-    function.__name__ = f"sparse_segment_{how.replace('tn', 't_n')}"
-    function.__doc__ = f"The {how} of the rows data[indices[i]] whose `segment_ids[i]` are equal."
-    return function
-
-
-sparse_segment_sum = _function("sum")
-sparse_segment_mean = _function("mean")
-sparse_segment_sqrt_n = _function("sqrtn")
+for _how in ("Sum", "Mean", "SqrtN"):
+    _kind = "realnumbertype" if _how == "Sum" else _FLOAT
+    _attrs = f"\n       T: {_kind}{_INDICES}\n       sparse_gradient: bool = false"
+    _counted = f"{_attrs}\n       Tnumsegments: {{int32, int64}} = int32"
+    _name, _members = f"SparseSegment{_how}", {"how": _how}
+    op(f"{_name}({_INPUTS}) -> (output: T){_attrs}")(type(_name, (_Reduce,), _members))
+    op(f"{_name}WithNumSegments({_INPUTS}, num_segments: Tnumsegments) -> (output: T){_counted}")(
+        type(_name, (_Reduce,), _members)
+    )
+    op(f"""{_name}Grad(grad: T, indices: Tidx, segment_ids: Tsegmentids, output_dim0: int32) -> (output: T)
+       T: {_FLOAT}{_INDICES}""")(type(_name, (_Grad,), _members))
+    op(f"""{_name}GradV2(grad: T, indices: Tidx, segment_ids: Tsegmentids, dense_output_dim0: int32) ->
+       (output: T, sorted_unique_indices: Tidx)
+       T: {_FLOAT}{_INDICES}""")(type(_name, (_Grad,), _members))

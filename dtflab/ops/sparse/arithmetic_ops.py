@@ -1,10 +1,9 @@
-"""The ops that compute with sparse tensors: sums, products, reductions.
+"""The ops that compute with sparse tensors: sums, products, element by element.
 
 Stands for `core/kernels/sparse_add_op.cc`, `sparse_tensor_dense_{add,matmul}_op.cc`,
-`sparse_dense_binary_op_shared.cc`, `sparse_reduce_op.cc`, `sparse_softmax_op.cc`, `sparse_sparse_binary_op_shared.cc`
-and their gradients. Their functions are in `sparse.py`.
+`sparse_dense_binary_op_shared.cc`, `sparse_sparse_binary_op_shared.cc` and their gradients.
 
-Rule: what is not there is zero, and stays away: no op makes elements where none of its inputs has one.
+Rule: missing elements are zero and stay missing: no op makes elements where none of its inputs has one.
 """
 
 from __future__ import annotations
@@ -23,27 +22,17 @@ from dtflab.ops.arrays import casting, constant as constants, gathering, identit
 from dtflab.ops.linalg import matmul
 from dtflab.ops.math import unary
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce import reduction
 from dtflab.ops.reduce.segments import add_rows
-from dtflab.ops.sparse.places import check_sparse, order, strides
+from dtflab.ops.sparse.places import check_sparse, united
 
 
-def _united(a: Any, b: Any) -> tuple[Any, Any, Any]:
-    """All places of two sparse tensors in order; and where among them those of each are."""
-    both = np.concatenate([a, b])
-    if not both.shape[1]:
-        return both[:1], np.zeros(len(a), int), np.zeros(len(b), int)
-    found, inverse = np.unique(both, axis=0, return_inverse=True)
-    inverse = inverse.reshape(-1)
-    return found, inverse[: len(a)], inverse[len(a) :]
-
-
-def _check_same_shape(a: Any, b: Any) -> None:
+def _check_same_shape(a: Any, b: Any, ranks: str, sizes: str) -> None:
+    """Raise InvalidArgumentError if two shapes differ; `ranks` and `sizes` are its beginnings, which differ by op."""
     if len(a) != len(b):
-        raise invalid(f"Ranks of input tensors must match, but saw ranks: {len(a)} and {len(b)}")
+        raise invalid(ranks)
     for i, (x, y) in enumerate(zip(a, b, strict=True)):
         if x != y:
-            raise invalid(f"Input shapes must match: got {x} and {y} for dimension {i}")
+            raise invalid(f"{sizes}: got {x} and {y} for dimension {i}")
 
 
 @op("""SparseAdd(a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64,
@@ -61,8 +50,9 @@ class SparseAdd(Op):
         def kernel(a_indices, a_values, a_shape, b_indices, b_values, b_shape, thresh):
             check_sparse(a_indices, a_values, a_shape)
             check_sparse(b_indices, b_values, b_shape)
-            _check_same_shape(a_shape, b_shape)
-            found, from_a, from_b = _united(a_indices, b_indices)
+            ranks = f"Ranks of input tensors must match, but saw ranks: {len(a_shape)} and {len(b_shape)}"
+            _check_same_shape(a_shape, b_shape, ranks, "Input shapes must match")
+            found, from_a, from_b = united(a_indices, b_indices)
             out = xp.zeros(len(found), a_values.dtype)
             xp.add.at(out, from_a, a_values)
             xp.add.at(out, from_b, b_values)
@@ -73,10 +63,8 @@ class SparseAdd(Op):
         return kernel
 
     def grad(op, _, dvalues, __):
-        da, db = apply_op(
-            "SparseAddGrad", None, backprop_val_grad=dvalues, a_indices=op.inputs[0], b_indices=op.inputs[3],
-            sum_indices=op.outputs[0],
-        )  # fmt: skip
+        places = {"a_indices": op.inputs[0], "b_indices": op.inputs[3], "sum_indices": op.outputs[0]}
+        da, db = apply_op("SparseAddGrad", None, backprop_val_grad=dvalues, **places)
         da.set_shape(op.inputs[1].shape)
         db.set_shape(op.inputs[4].shape)
         return [None, da, None, None, db, None, None]
@@ -166,10 +154,8 @@ class SparseTensorDenseMatMul(Op):
     def grad(op, dy):
         indices, values, shape, b = op.inputs
         adjoint_a, adjoint_b = op.get_attr("adjoint_a"), op.get_attr("adjoint_b")
-        db = apply_op(
-            "SparseTensorDenseMatMul", None, a_indices=indices, a_values=values, a_shape=shape, b=dy,
-            adjoint_a=not adjoint_a,
-        )  # fmt: skip
+        parts = {"a_indices": indices, "a_values": values, "a_shape": shape}
+        db = apply_op("SparseTensorDenseMatMul", None, **parts, b=dy, adjoint_a=not adjoint_a)
         if adjoint_b:
             db = reshaping.matrix_transpose(db, conjugate=True)
         rows, cols = indices[:, 0], indices[:, 1]
@@ -274,19 +260,9 @@ def _dense_at(op: Any) -> tuple[Any, Any]:
 
 def _into_dense(op: Any, places: Any, values: Any) -> Any:
     dense = op.inputs[3]
-    return apply_op(
-        "SparseTensorDenseAdd", None, a_indices=places, a_values=values,
-        a_shape=casting.cast(array.shape(dense), dtypes.int64), b=constants.zeros_like(dense),
-    )  # fmt: skip
-
-
-def _check_operands(a: Any, b: Any) -> None:
-    if len(a) != len(b):
-        shapes = " and ".join(" ".join(map(str, shape)) for shape in (a, b))
-        raise invalid(f"Operands do not have the same ranks; got shapes: {shapes}")
-    for i, (x, y) in enumerate(zip(a, b, strict=True)):
-        if x != y:
-            raise invalid(f"Operands' shapes do not match: got {x} and {y} for dimension {i}")
+    shape = casting.cast(array.shape(dense), dtypes.int64)
+    parts = {"a_indices": places, "a_values": values, "a_shape": shape}
+    return apply_op("SparseTensorDenseAdd", None, **parts, b=constants.zeros_like(dense))
 
 
 class _SparseSparse(Op):
@@ -302,8 +278,10 @@ class _SparseSparse(Op):
         def kernel(a_indices: Any, a_values: Any, a_shape: Any, b_indices: Any, b_values: Any, b_shape: Any) -> Any:
             check_sparse(a_indices, a_values, a_shape)
             check_sparse(b_indices, b_values, b_shape)
-            _check_operands(a_shape, b_shape)
-            found, from_a, from_b = _united(a_indices, b_indices)
+            both = " and ".join(" ".join(map(str, shape)) for shape in (a_shape, b_shape))
+            ranks = f"Operands do not have the same ranks; got shapes: {both}"
+            _check_same_shape(a_shape, b_shape, ranks, "Operands' shapes do not match")
+            found, from_a, from_b = united(a_indices, b_indices)
             a, b = (xp.zeros(len(found), a_values.dtype) for _ in range(2))
             a[from_a], b[from_b] = a_values, b_values
             return found, ufunc(a, b)
@@ -315,158 +293,8 @@ class _SparseSparse(Op):
         raise NotImplementedError(f"Gradient for {op.type} is not implemented.")
 
 
-_TWO = """(a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64) ->
-       (output_indices: int64, output_values: T)"""
-
-
-@op(f"""SparseSparseMaximum{_TWO}
-       T: realnumbertype""")
-class SparseSparseMaximum(_SparseSparse):
-    ufunc = "maximum"
-
-
-@op(f"""SparseSparseMinimum{_TWO}
-       T: numbertype""")
-class SparseSparseMinimum(_SparseSparse):
-    ufunc = "minimum"
-
-
-# -- reductions ---------------------------------------------------------------------------------------
-
-
-def _reduced(indices: Any, values: Any, shape: Any, axes: Any, ufunc: Any) -> tuple[Any, Any, list[int]]:
-    """The places that are left, with a 0 along the reduced axes; their values; and the reduced axes."""
-    rank = len(shape)
-    axes = np.reshape(axes, -1)
-    for axis in axes:
-        if not -rank <= axis < rank:
-            raise invalid(f"Invalid reduction dimension {axis}, for input with {rank} dimensions.")
-    gone = sorted({int(axis) % rank for axis in axes})
-    places = indices.copy()
-    places[:, gone] = 0
-    by = order(places)
-    places, values = places[by], values[by]
-    starts = np.ones(len(places), bool)
-    starts[1:] = (places[1:] != places[:-1]).any(1)
-    first = np.flatnonzero(starts)
-    return places[first], ufunc.reduceat(values, first) if len(first) else values, gone
-
-
-def _left(sizes: Any, gone: list[int], keep: bool) -> Any:
-    if keep:
-        return np.array([1 if axis in gone else size for axis, size in enumerate(sizes)], np.int64)
-    return np.array([size for axis, size in enumerate(sizes) if axis not in gone], np.int64)
-
-
-class _Reduce(Op):
-    ufunc = ""
-
-    def infer(op: Any) -> list[TensorShape]:
-        if len(op.outputs) == 3:
-            return [TensorShape(None)] * 3
-        shape, axes = folded_value(op.inputs[2]), folded_value(op.inputs[3])
-        if shape is None or axes is None:
-            return [TensorShape(None)]
-        gone = [int(axis) % len(shape) for axis in np.reshape(axes, -1)]
-        return [TensorShape([int(size) for size in _left(shape, gone, op.get_attr("keep_dims"))])]
-
-    @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[..., Any]:
-        keep, ufunc, sparse = node["keep_dims"], getattr(xp, cls.ufunc), node.op.endswith("Sparse")
-
-        def kernel(indices: Any, values: Any, shape: Any, axes: Any) -> Any:
-            check_sparse(indices, values, shape)
-            places, found, gone = _reduced(indices, values, shape, axes, ufunc)
-            sizes = _left(shape, gone, keep)
-            found = found.astype(values.dtype)
-            if not keep:
-                places = np.delete(places, gone, 1)
-            if sparse:
-                return places, found, sizes
-            out = xp.zeros(int(np.prod(sizes)), values.dtype)
-            out[places @ strides(sizes)] = found
-            return out.reshape(sizes.tolist())
-
-        return kernel
-
-    def flops(node: Any, ins: Any, outs: Any) -> int:
-        return elements(ins[1])
-
-
-_DENSE = """(input_indices: int64, input_values: T, input_shape: int64, reduction_axes: int32) -> (output: T)
-       keep_dims: bool = false"""
-_SPARSE = _DENSE.replace("(output: T)", "(output_indices: int64, output_values: T, output_shape: int64)")
-
-
-@op(f"""SparseReduceSum{_DENSE}
-       T: numbertype""")
-class SparseReduceSum(_Reduce):
-    """The sums over some axes, as a dense tensor."""
-
-    ufunc = "add"
-
-    def grad(op, dy):
-        indices, _, shape, axes = op.inputs
-        kept = reduction.reduced_shape(shape, axes)
-        scale = shape // casting.cast(kept, dtypes.int64)
-        return [None, gathering.gather_nd(reshaping.reshape(dy, kept), indices // scale), None, None]
-
-
-@op(f"""SparseReduceSumSparse{_SPARSE}
-       T: numbertype""")
-class SparseReduceSumSparse(_Reduce):
-    """The sums over some axes, as a sparse tensor."""
-
-    ufunc = "add"
-
-
-@op(f"""SparseReduceMax{_DENSE}
-       T: realnumbertype""")
-class SparseReduceMax(_Reduce):
-    """The largest elements over some axes, as a dense tensor."""
-
-    ufunc = "maximum"
-
-
-@op(f"""SparseReduceMaxSparse{_SPARSE}
-       T: realnumbertype""")
-class SparseReduceMaxSparse(_Reduce):
-    """The largest elements over some axes, as a sparse tensor."""
-
-    ufunc = "maximum"
-
-
-@op("""SparseSoftmax(sp_indices: int64, sp_values: T, sp_shape: int64) -> (output: T)
-       T: {half, float, double}""")
-class SparseSoftmax(Op):
-    """Softmax along the last axis, among the elements that are there."""
-
-    def infer(op):
-        op.inputs[2].shape.with_rank(1)
-        return [op.inputs[1].shape.with_rank(1)]
-
-    def bind(node, xp):
-        def kernel(indices, values, shape):
-            check_sparse(indices, values, shape)
-            if len(shape) < 2:
-                raise invalid(f"Input should have rank >= 2, but got shape: {shape_text(shape.tolist())}")
-            _, row = np.unique(indices[:, :-1], axis=0, return_inverse=True)
-            row = row.reshape(-1)
-            largest = xp.full(int(row.max(initial=-1)) + 1, -np.inf, values.dtype)
-            xp.maximum.at(largest, row, values)
-            powers = xp.exp(values - largest[row])
-            sums = xp.zeros_like(largest)
-            xp.add.at(sums, row, powers)
-            return powers / sums[row]
-
-        return kernel
-
-    def grad(op, dy):
-        indices, _, shape = op.inputs
-        y = op.outputs[0]
-        total = apply_op(
-            "SparseReduceSum", None, input_indices=indices, input_values=y * dy, input_shape=shape,
-            reduction_axes=[-1], keep_dims=True,
-        )  # fmt: skip
-        centred = apply_op("SparseDenseCwiseAdd", None, sp_indices=indices, sp_values=dy, sp_shape=shape, dense=-total)
-        return [None, centred * y, None]
+for _how, _type in (("Maximum", "realnumbertype"), ("Minimum", "numbertype")):
+    op(f"""SparseSparse{_how}(
+           a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64) ->
+       (output_indices: int64, output_values: T)
+       T: {_type}""")(type(f"SparseSparse{_how}", (_SparseSparse,), {"ufunc": _how.lower()}))
