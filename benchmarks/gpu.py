@@ -23,7 +23,7 @@ from dtflab.machine import cuda, hosts
 from dtflab.machine.cards import CardModel
 
 GPU = "/gpu:0"
-# Cores for float32 of a multiprocessor, by compute capability; NVIDIA's programming guide, «Arithmetic Instructions».
+# Cores for float32 of a multiprocessor, by compute capability; NVIDIA's programming guide, "Arithmetic Instructions".
 CORES = {(3, 0): 192, (3, 5): 192, (3, 7): 192, (5, 0): 128, (5, 2): 128, (6, 0): 64, (6, 1): 128, (7, 0): 64,
          (7, 5): 64, (8, 0): 64, (8, 6): 128, (8, 9): 128, (9, 0): 128, (10, 0): 128, (12, 0): 128}  # fmt: skip
 PERCEPTRONS = {

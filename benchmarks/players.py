@@ -81,7 +81,7 @@ def _play(library: str) -> None:
     """Answer until standard input ends."""
     from benchmarks.workloads import WORKLOADS
 
-    answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
+    answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is not an answer
     tf = load(library)
     ready: dict[str, Callable[[], Any]] = {}
     for name in map(str.strip, sys.stdin):

@@ -60,9 +60,9 @@ for node in sess.placed_nodes():
 # Prove it with a graph of your own. Write `without_pins(gpu, cpu, dragged)`, which makes ops in the default graph, without
 # any `tf.device`, and returns them in a dict with three lists:
 #
-# - `"gpu"`: so many ops that are placed on the first GPU;
-# - `"cpu"`: so many ops that are placed on the CPU, because GPUs have no kernel for them;
-# - `"dragged"`: so many ops that do have a GPU kernel, and are placed on the CPU all the same, because they have to be beside
+# - `"gpu"`: that many ops that are placed on the first GPU;
+# - `"cpu"`: that many ops that are placed on the CPU, because GPUs have no kernel for them;
+# - `"dragged"`: that many ops that do have a GPU kernel, and are placed on the CPU all the same, because they have to be beside
 #   another op. `with tf.colocate_with(op):` asks for that.
 #
 # The op of a tensor is `tensor.op`, that of a variable `variable.op`. The graph may have other ops as well.

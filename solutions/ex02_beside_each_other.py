@@ -67,8 +67,8 @@ second.stop()
 #
 # ## Your task
 #
-# Write `settings(programs, cards, need, memory)`: with which settings can so many copies of a program run at the same time?
-# The machine has so many cards of `memory` bytes. A program needs `need` bytes for tensors, on its `/gpu:0`: the first card
+# Write `settings(programs, cards, need, memory)`: with which settings can that many copies of a program run at the same time?
+# The machine has that many cards of `memory` bytes. A program needs `need` bytes for tensors, on its `/gpu:0`: the first card
 # that it sees.
 #
 # Return a list with a pair for each program:

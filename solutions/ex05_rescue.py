@@ -11,7 +11,7 @@
 # | A | a variable on `/job:ps/task:0`, after the program that trained it has ended |
 # | B | one on `/job:ps/task:1`, in the container `experiment`, after `tf.Session.reset(target, ["experiment"])` |
 # | C | one on `/job:ps/task:1`, in no container, after the same reset |
-# | D | one on `/job:worker/task:0`, after that task was started anew |
+# | D | one on `/job:worker/task:0`, after that task was restarted |
 # | E | one of a local session, `tf.Session()`, after that session was closed |
 
 # %%

@@ -5,7 +5,7 @@
 #
 # Who may use a GPU is settled with *tokens*: each GPU has a queue with one token in it. A job takes the tokens of its two
 # GPUs, works, and puts them back. A queue makes whoever takes from it wait until there is something. That is all it takes
-# to block everybody for ever: a *deadlock*.
+# to block everybody forever: a *deadlock*.
 
 # %%
 import dtflab
@@ -44,7 +44,7 @@ with tf.Graph().as_default(), tf.Cluster(worker=1, clock="virtual") as cluster, 
 # - works: `work()` makes the op for that, and returns its tensor. It must not run before the job has both tokens;
 # - after that, puts both tokens back; the value of the tensor that you return is that of the work.
 #
-# Jobs with any pairs of GPUs run at the same time. They must never wait for each other for ever, and a job must not wait for
+# Jobs with any pairs of GPUs run at the same time. They must never wait for each other forever, and a job must not wait for
 # GPUs that it does not need.
 #
 # What is made inside of `with tf.control_dependencies([a, b]):` runs after `a` and `b`.

@@ -85,7 +85,7 @@ dtflab.grade("many/q2")
 # ## Is it better than its members?
 #
 # Six nets, each trained on a sixth of the training images. Then try all six, or the best one alone: what do you gain with
-# each net? (The accuracies chose the three, so for them the validation images are no honest test any more; the test images
+# each net? (The accuracies chose the three, so for them the validation images are not an honest test any more; the test images
 # are.)
 
 # %%

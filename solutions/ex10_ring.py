@@ -99,7 +99,7 @@ def one_collects(tensors, devices):
 
 
 def milliseconds(way, workers, numbers):
-    """Virtual milliseconds for the sum of vectors of so many numbers."""
+    """Virtual milliseconds for the sum of vectors of that many numbers."""
     devices = [f"/job:worker/task:{i}/cpu:0" for i in range(workers)]
     with tf.Graph().as_default(), tf.Cluster(worker=workers, network="10Gb/s", clock="virtual") as cluster:
         tensors = []

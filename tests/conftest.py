@@ -38,7 +38,7 @@ for variable in ("DTFLAB_GPU", "DTFLAB_GPU_MEMORY", "DTFLAB_HOST"):
     os.environ.pop(variable, None)
 os.environ["DTFLAB_GPUS"] = "0"
 
-# Who starts the tests in a shell's background takes Ctrl-C from them, and from every process that they start.
+# Tests that are started in a shell's background get no Ctrl-C, nor does any process that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

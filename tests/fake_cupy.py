@@ -150,7 +150,7 @@ def _runtime(cards: int, memory: int, pool: Pool) -> Any:
 
 
 def module(cards: int, memory: int) -> Any:
-    """The module `cupy` of a machine with so many cards of so many bytes."""
+    """The module `cupy` of a machine with that many cards of that many bytes."""
     cupy: Any = types.ModuleType("cupy")
     cupy.__spec__ = importlib.machinery.ModuleSpec("cupy", None)
     vars(cupy).update(vars(strict_arrays.module))

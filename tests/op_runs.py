@@ -202,7 +202,7 @@ class Runs:
 
 
 def in_double(built: Built) -> tuple[Callable[[list[np.ndarray]], list[Any]], list[np.ndarray]]:
-    """A function that computes the example in double precision, and its inputs as they are: those that are no integers.
+    """A function that computes the example in double precision, and its inputs as they are: those other than integers.
 
     By dtflab's kernels, because TensorFlow's are not there for each example; the examples in double precision compare
     these kernels with TensorFlow's.

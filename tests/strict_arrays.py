@@ -203,7 +203,7 @@ def _index(index: Any) -> Any:
 
 
 class StrictArray:
-    """An array «on the device»."""
+    """An array "on the device"."""
 
     __slots__ = ("__weakref__", "_array", "_base", "_device")
     __array_priority__ = 100

@@ -42,7 +42,9 @@ def test_stated_chapter_is_the_files_of_runtime():
     assert len(set(chapter)) == len(chapter) and set(chapter) <= files
     for where in (PACKAGE, PACKAGE / "runtime"):
         stated = set(re.findall(r"\w+", house.ast.get_docstring(house.tree(where / "__init__.py"))))
-        assert files - stated == set(), f"in runtime/, but the docstring of {house.name(where)}/__init__.py lacks them"
+        assert files - stated == set(), (
+            f"in runtime/, but the docstring of {house.name(where)}/__init__.py does not name them"
+        )
 
 
 WALLS = ("nets", "ops", "sim", "train", "viz")  # rooms with families, each a folder that lists its pages

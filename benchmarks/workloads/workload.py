@@ -69,7 +69,7 @@ def best(function: Callable[[], Any], calls: int, batches: int = 50) -> float:
 
 
 def in_threads(steps: Sequence[Callable[[], Any]], turns: int) -> Callable[[], None]:
-    """A call of each of the steps so many times, each in a thread of its own."""
+    """A call of each of the steps that many times, each in a thread of its own."""
 
     def together() -> None:
         threads = [threading.Thread(target=lambda s=step: [s() for _ in range(turns)]) for step in steps]

@@ -57,7 +57,7 @@ def MkDir(dirname: Any) -> None:
 
 
 def MakeDirs(dirname: Any) -> None:
-    """Make a folder and those around it that lack."""
+    """Make a folder and the missing ones around it."""
     _gfile.makedirs(dirname)
 
 

@@ -4,7 +4,7 @@
 
 Stands for the modules that TensorFlow generates from its OpDefs (`python/ops/gen_array_ops.py`, …).
 
-Rule: an attribute that the dtypes or the number of the inputs tell is no argument.
+Rule: an attribute that follows from the dtypes or the number of the inputs is not an argument.
 """
 
 from __future__ import annotations

@@ -405,7 +405,7 @@ class _Raises:
 
 
 def _soft(config: Any, force_gpu: bool) -> Any:
-    """The config of a test's session: a device that this machine lacks is no reason to fail, unless it is the GPU."""
+    """The config of a test's session: a device missing from this machine is not a failure, unless it is the GPU."""
     return config or ConfigProto(allow_soft_placement=not force_gpu)
 
 

@@ -1,4 +1,4 @@
-"""Hashes of strings that are the same everywhere and for ever: Fingerprint64 and SipHash-2-4.
+"""Hashes of strings that are the same everywhere and forever: Fingerprint64 and SipHash-2-4.
 
 Stands for FarmHash's `farmhashna::Hash64`, behind `tsl/platform/fingerprint.h`, and `tsl/platform/strong_hash.h`.
 """

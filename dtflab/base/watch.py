@@ -41,7 +41,7 @@ class Call(NamedTuple):
 class QueueEvent(NamedTuple):
     """Something that happened at a queue; `level` is how many elements it held then.
 
-    `what` is `put` or `take` (so many `elements`), `wait` (it can not go on: `wants` says to do what), `end` (it went
+    `what` is `put` or `take` (that many `elements`), `wait` (it can not go on: `wants` says to do what), `end` (it went
     with an `error`) or `close`. One who wants many elements may put or take them in several events; `over` is true for
     the last one.
     """

@@ -113,7 +113,7 @@ class Server:
         return self._server_def
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait until the server is stopped (TensorFlow waits for ever), or `timeout` seconds. Ctrl-C ends it."""
+        """Wait until the server is stopped (TensorFlow waits forever), or `timeout` seconds. Ctrl-C ends it."""
         self._stopped.wait(timeout)
 
     def stop(self) -> None:

@@ -1,6 +1,6 @@
 """How long a program waits for a task of its cluster before it is told what is wrong. Seconds.
 
-TensorFlow waits for ever. `dtflab.timeouts.tasks = 20` changes a value; the environment's `DTFLAB_TIMEOUT_TASKS` sets
+TensorFlow waits forever. `dtflab.timeouts.tasks = 20` changes a value; the environment's `DTFLAB_TIMEOUT_TASKS` sets
 it.
 """
 

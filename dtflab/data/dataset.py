@@ -111,7 +111,7 @@ class Dataset(structures.HasElements):
     ) -> Dataset:
         """What `generator(*args)` yields: elements of these dtypes and shapes (InvalidArgumentError in `get_next`).
 
-        It is called anew whenever an iteration begins, in the process that made the data set.
+        It is called again whenever an iteration begins, in the process that made the data set.
         """
         if not callable(generator):
             raise TypeError("`generator` must be a Python callable.")
@@ -159,7 +159,7 @@ class Dataset(structures.HasElements):
     def map(
         self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: bool | None = None
     ) -> Dataset:
-        """`map_func` of each element; with `num_parallel_calls` so many at a time, in order, on other threads."""
+        """`map_func` of each element; with `num_parallel_calls` that many at a time, in order, on other threads."""
         function = TracedFunction(map_func, self._structure, "map")
         if num_parallel_calls is None:
             return self._calling("MapDataset", function, function.structure)
@@ -380,7 +380,7 @@ class Dataset(structures.HasElements):
         return one_shot(self)
 
     def make_initializable_iterator(self, shared_name: str | None = None) -> Iterator:
-        """An iterator that begins, anew each time, when `iterator.initializer` is run.
+        """An iterator that starts over each time `iterator.initializer` is run.
 
         With a `shared_name` it is one iterator for all sessions of the cluster, else each session has its own.
         """

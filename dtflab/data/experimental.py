@@ -82,7 +82,7 @@ def group_by_window(
 
 
 def ignore_errors(log_warning: bool = False) -> Transformation:
-    """The elements that are no errors; `log_warning` has no effect."""
+    """The elements whose computation did not fail; `log_warning` has no effect."""
     return lambda dataset: dataset._with("IgnoreErrorsDataset", log_warning=log_warning)
 
 

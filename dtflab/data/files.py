@@ -42,7 +42,7 @@ class TextLineDataset(_FilesDataset):
     ) -> None:
         """Without ends of lines. `compression_type` is '', 'ZLIB' or 'GZIP'; `buffer_size` has no effect.
 
-        With `num_parallel_reads`, so many files are read in turns, ahead.
+        With `num_parallel_reads`, that many files are read in turns, ahead.
         """
         make = functools.partial(_of_files, "TextLineDataset", compression_type, buffer_size)
         super().__init__(filenames, make, num_parallel_reads)
@@ -56,7 +56,7 @@ class TFRecordDataset(_FilesDataset):
     ) -> None:
         """As byte strings. `compression_type` is '', 'ZLIB' or 'GZIP'; `buffer_size` has no effect.
 
-        With `num_parallel_reads`, so many files are read in turns, ahead.
+        With `num_parallel_reads`, that many files are read in turns, ahead.
         """
         make = functools.partial(_of_files, "TFRecordDataset", compression_type, buffer_size)
         super().__init__(filenames, make, num_parallel_reads)

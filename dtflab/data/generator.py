@@ -44,7 +44,7 @@ class _Generators:
         return np.int64(number)
 
     def next(self, number: Any) -> list[Any]:
-        """The components of the next element; StopIteration at the end, TypeError for what is no element."""
+        """The components of the next element; StopIteration at the end, TypeError for a value that does not fit."""
         yielded = next(self._running[int(number)])
         try:
             values = list(structures.leaves_up_to(self._structure, yielded))

@@ -2,8 +2,8 @@
 
 Stands for `python/data/util/structure.py` and `nest.py`. Left out: ragged tensors, optionals, tensor arrays.
 
-Rules: a list is no structure here but a tensor. Between two ops an element is flat, one tensor per component: a sparse
-tensor travels as its three parts, serialized, so that batches of them can be made by any op; a data set as a variant.
+Rules: a list is not a structure here but a tensor. Between two ops an element is flat, one tensor per component: a
+sparse tensor travels as its three parts, serialized, so that any op can make batches of them; a data set as a variant.
 """
 
 from __future__ import annotations

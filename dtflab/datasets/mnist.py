@@ -103,7 +103,7 @@ def _read_pair(images_path: str, labels_path: str) -> Part:
     wrong = np.flatnonzero(labels >= CLASSES)
     if len(wrong):
         raise ValueError(
-            f"{labels_path} has labels that are no digits: "
+            f"{labels_path} has labels that are not digits: "
             f"number {wrong[0]} is {labels[wrong[0]]}, not 0 to {CLASSES - 1}."
         )
     return images, labels

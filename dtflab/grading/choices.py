@@ -122,7 +122,7 @@ def predict(id: str, letters: str = "") -> Prediction:
 
     `id` is a question's, `placement/q3`, or its end if that is enough. LookupError lists the questions if there is none
     of that id, or if it has nothing to choose from; ValueError names letters that it does not have; TypeError is for
-    what is no text.
+    a value that is not a text.
     """
     question = _question(id)
     chosen = _letters(question, letters)
@@ -161,12 +161,12 @@ def _letters(question: Question, text: Any) -> frozenset[str]:
 
 
 def _only_one(question: Question) -> bool:
-    """Whether one sentence is right, as its notebook says: «Choose one»."""
+    """Whether one sentence is right, as its notebook says: "Choose one"."""
     return sum(choice.right for choice in question.choices) == 1
 
 
 def _example(question: Question) -> str:
-    """A call with so many letters as are asked for, one or several; not the right ones."""
+    """A call with that many letters as are asked for, one or several; not the right ones."""
     if _only_one(question):
         letters = next(choice.letter for choice in question.choices if not choice.right)
     else:

@@ -95,7 +95,7 @@ class Seen(NamedTuple):
 def watch(function: Any, variables: Sequence[Variable], ps_tasks: int, worker: str) -> Seen:
     """Make a graph of the variables under a device function, and note what it says of each op.
 
-    Wrong if that is no function, or names a device that a cluster of `ps_tasks` and the worker does not have.
+    Wrong if that is not a function, or names a device that a cluster of `ps_tasks` and the worker does not have.
     """
     if not callable(function) or isinstance(function, DeviceSpec):
         raise Wrong(f"A function of an op is expected, for `with tf.device(…)`; returned was {shown(function)}.")

@@ -136,7 +136,7 @@ def _pipe() -> Iterator[tuple[int, int]]:
 
 
 class _Lines:
-    """Hands on whole lines. Who says far too much is not listened to any longer."""
+    """Hands on whole lines. A program that prints far too much is not read any further."""
 
     def __init__(self, heard: Callable[[str], None] | None) -> None:
         self._heard = heard

@@ -177,7 +177,7 @@ def all_questions() -> list[Question]:
 def find(text: Any, namespace: Container[str] = ()) -> Question:
     """The question of an id, or of the end of one (`q1`): the only one, or the only one with an answer in `namespace`.
 
-    LookupError lists what there is, TypeError for what is no text.
+    LookupError lists what there is, TypeError for anything but a text.
     """
     known = {question.id: question for question in all_questions()}
     if not isinstance(text, str):

@@ -2,7 +2,7 @@
 
 Rules: of several files of one student for one assignment the best one counts: files have no time that can be trusted,
 and a student who hands in a copy means no harm by it. Nothing is missing from an assignment that most of the others
-did not hand in, either: one student's whole folder is no homework for all.
+did not hand in, either: one student's whole folder is not homework for all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def read_list(path: Path) -> list[str]:
     try:
         lines = [same(line.strip()) for line in path.read_text(encoding="utf-8-sig").splitlines()]
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is not in UTF-8. A spreadsheet calls that «CSV UTF-8» when it saves") from None
+        raise ValueError(f"{path} is not in UTF-8. A spreadsheet calls that CSV UTF-8 when it saves") from None
     head = lines[0].lower() if lines else ""
     delimiter = ";" if ";" in head else ","
     columns = [name.strip().removeprefix("student_") for name in next(csv.reader([head], delimiter=delimiter), [])]

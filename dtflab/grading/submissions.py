@@ -174,7 +174,7 @@ def in_parts(
 def cells(file: Path) -> list[str]:
     """The code cells of a notebook or of a file in percent format; Unreadable says why there are none."""
     if _kind(file) not in _SUFFIXES:
-        raise Unreadable(f"It is no notebook: its name ends in {file.suffix or 'nothing'!r}, not in .ipynb or .py.")
+        raise Unreadable(f"It is not a notebook: its name ends in {file.suffix or 'nothing'!r}, not in .ipynb or .py.")
     if file.stat().st_size > _MOST:
         raise Unreadable(f"It has more than {_MOST >> 20} MiB. Clear its outputs, and hand it in again.")
     if foreign := _foreign(file):
@@ -202,7 +202,9 @@ def _notebook_cells(text: str) -> list[str]:
         if conflict := _conflict(text):
             raise Unreadable(conflict) from None
         told = f"{type(error).__name__}: {error}"[:200]
-        raise Unreadable(f"It is no notebook, though it is called one ({told}). Save it in Jupyter again.") from None
+        raise Unreadable(
+            f"It is not a notebook, although its name says so ({told}). Save it in Jupyter again."
+        ) from None
 
 
 def _conflict(text: str) -> str:

@@ -41,7 +41,7 @@ def convert_to_tensor(
     """`value` as a Tensor of the default graph.
 
     `preferred_dtype` is tried first and dropped if it does not fit. Raises TypeError or ValueError for a value
-    of another dtype, or one that is no tensor at all.
+    of another dtype, or one that is not a tensor at all.
     """
     wanted = dtypes.as_dtype(dtype) if dtype is not None else None
     hint = preferred_dtype if preferred_dtype is not None else dtype_hint

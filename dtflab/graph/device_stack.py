@@ -63,7 +63,7 @@ def _from_function(function: Callable[[Any], Any]) -> Callable[[Any], str]:
         if not isinstance(device, str):
             raise TypeError(
                 f"A device function must return a device string, not {device!r} (for operation '{op.name}'). "
-                "Return '' for «no request»."
+                "Return '' for no request."
             )
         return device
 

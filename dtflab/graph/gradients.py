@@ -171,7 +171,7 @@ class Loops:
         raise NotImplementedError
 
     def is_ready(self, op: Operation, awaited: int) -> bool:
-        """Whether `op` is to be differentiated, so many gradients being still awaited."""
+        """Whether `op` is to be differentiated, that many gradients being still awaited."""
         return awaited == 0
 
     def released(self, tensor: Tensor, has_gradient: Callable[[Operation], bool]) -> tuple[list[Tensor], list[Tensor]]:

@@ -25,7 +25,7 @@ from dtflab.graph.node import Edge, Node, make_node
 
 
 def inline(nodes: Sequence[Node]) -> list[Node]:
-    """`nodes` without calls; NotFoundError for a function that lacks, InvalidArgumentError for a recursive one."""
+    """`nodes` without calls; NotFoundError for a missing function, InvalidArgumentError for a recursive one."""
     if not any(node.op in _LOWERINGS for node in nodes):
         return list(nodes)
     inlined = _Inlined()

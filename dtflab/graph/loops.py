@@ -71,7 +71,7 @@ def topological(nodes: Sequence[Node], mapped: Container[Edge] = ()) -> list[Nod
     """The nodes, producers first, in their own order otherwise; back edges of loops do not count.
 
     Edges that are `mapped` come from outside, and so does what is not among the nodes. InvalidArgumentError for a cycle
-    that is no loop.
+    that is not a loop.
     """
     position = {node.name: i for i, node in enumerate(nodes)}
     waiting = [0] * len(nodes)

@@ -145,7 +145,7 @@ def _is_one_of(item: Any, kinds: tuple[type, ...] | None) -> bool:
 
 
 def _not_quantized(values: Any) -> Iterator[Any]:
-    """What is no tuple of integers in nested lists of them."""
+    """Whatever is not a tuple of integers in nested lists of such tuples."""
     if isinstance(values, list):
         for item in values:
             yield from _not_quantized(item)

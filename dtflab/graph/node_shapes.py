@@ -22,7 +22,7 @@ def static_shapes(nodes: Sequence[Node], known: Mapping[str, Any] | None = None)
     """The shapes of all outputs, by name of the node; what can't be known is unknown.
 
     `known` are shapes of first outputs that the caller knows better, by name: of what it will feed.
-    InvalidArgumentError for a cycle that is no loop.
+    InvalidArgumentError for a cycle that is not a loop.
     """
     graph, ops = Graph(), dict[str, Operation]()
     for node in topological(nodes):

@@ -26,7 +26,7 @@ ValueOf = Callable[[Tensor], Array | None]
 def constant_value(tensor: Any) -> Any:
     """The value of `tensor` if it is a constant or follows from static shapes, else None.
 
-    What is no tensor is returned as it is.
+    Anything but a tensor is returned as it is.
     """
     if not isinstance(tensor, Tensor):
         return tensor

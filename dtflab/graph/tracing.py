@@ -44,7 +44,7 @@ def trace(
 ) -> Traced:
     """Call `python_function` with one tensor per (dtype, shape) of `arguments`, and keep what it builds.
 
-    It may return tensors in any structure that `tf.nest` knows; what is no tensor becomes one. `name` gets a number if
+    It may return tensors in any structure that `tf.nest` knows; other values become tensors. `name` gets a number if
     the default graph has a function of that name. With `capture_by_value`, what is used from outside is copied into
     the function, which then has no captures; ValueError if that needs a placeholder or something with state.
     """

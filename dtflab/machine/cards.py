@@ -110,7 +110,7 @@ def parse_memory(memory: int | str) -> int:
     match = re.fullmatch(r"(\d+) *b?|(\d+(?:\.\d+)?) *([kmgt])(i?b|)", str(memory).strip(), re.IGNORECASE)
     if match is None:
         raise ValueError(
-            f"{memory!r} is no amount of memory. Write a number of bytes, or for example '4GiB', '512MiB'."
+            f"{memory!r} is not an amount of memory. Write a number of bytes, or for example '4GiB', '512MiB'."
         )
     plain, number, unit, binary = match.groups()
     return (

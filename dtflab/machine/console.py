@@ -3,7 +3,7 @@
 TensorFlow writes its lines to stderr. In a notebook stderr is a red box, and costs marks under nbgrader, so there they
 go to the cell's standard output.
 
-Rule: a terminal that lacks a letter (ASCII, an old Windows console) is no error: there a plain one stands for it.
+Rule: a letter that a terminal does not have (ASCII, an old Windows console) is replaced by a plain one.
 """
 
 from __future__ import annotations

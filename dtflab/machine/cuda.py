@@ -72,7 +72,7 @@ def problem() -> str | None:
         if not cupy.cuda.runtime.getDeviceCount():
             return "CUDA sees no card."
         _try_a_kernel(cupy)
-    except Exception as error:  # of CUDA, of its compiler, of a library that lacks: whatever it is, it is told
+    except Exception as error:  # of CUDA, of its compiler, a missing library, for example; report it whatever it is
         return f"CUDA can't be used: {type(error).__name__}: {error}"
     return None
 
@@ -126,7 +126,7 @@ class PoolBooks:
         self._sizes: dict[int, int] = {}
 
     def allocate(self, nbytes: int, what: Any = None) -> int:
-        """Note that an array of so many bytes was made; returns its number."""
+        """Note that an array of that many bytes was made; returns its number."""
         size = -(-nbytes // _BLOCK) * _BLOCK
         stats = self.stats
         stats.num_allocs += 1
@@ -240,7 +240,7 @@ class CudaGPU(GPUDevice):
         return copy
 
     def to_host(self, array: Any) -> Any:
-        """A copy in host memory, once the kernels before have run; what is no array of the card is returned."""
+        """A copy in host memory, once the kernels before have run; values that are not on the card stay as they are."""
         if isinstance(array, Variant):
             return array.mapped(self.to_host)
         if not isinstance(array, self.cupy.ndarray):

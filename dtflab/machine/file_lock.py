@@ -1,6 +1,6 @@
 """FileLock: a lock on a file, between processes. The operating system opens it when the process ends, however it ends.
 
-Stands for nothing in TensorFlow. Left out: waiting. Who waits, asks again.
+Stands for nothing in TensorFlow. Left out: waiting; a caller that waits asks again.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class Claim:
 
 
 def tell_moments() -> None:
-    """Before a look: how far virtual time is. Who looks from another process has to do with the last kernel's end."""
+    """Before a look: how far virtual time is. Another process only sees the state as of the last finished kernel."""
     for claim in list(_every):
         if claim.clock is not REAL:
             claim._tell_moment()
@@ -176,7 +176,7 @@ def simulate_gpus(count: int | None, gpu: str | None = None, memory: int | str |
 
     `gpu` is a model ("K40", "P100", …; by default the book's GRID K520), `memory` what each has, in bytes or as
     "4GiB". 0 takes all cards away, None forgets what was asked: then the environment and real cards count again.
-    ValueError for a model that is not known, for memory that is no amount, and if another process that lives has
+    ValueError for a model that is not known, for memory that is not an amount, and if another process that lives has
     other cards on this host. A notebook, with all that it starts, is a host of its own unless DTFLAB_HOST names one:
     what another open notebook holds does not count here.
     """
@@ -283,7 +283,7 @@ def definition(host: str) -> HostCards | None:
     if _asked is not None or not count:
         return _asked
     if not count.strip().isdecimal():
-        raise ValueError(f"DTFLAB_GPUS={count!r} is no number of GPUs.")
+        raise ValueError(f"DTFLAB_GPUS={count!r} is not a number of GPUs.")
     return definition_of(int(count))
 
 

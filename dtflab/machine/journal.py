@@ -4,7 +4,7 @@ Stands for what a GPU's driver writes to the system's log. Left out: what a prog
 
 Rules: one file for all processes of a registry, written and read under the registry's lock, a line for each event, in
 order. It is kept short: the older half goes when it is long. A host whose last program is gone is forgotten when it
-comes anew. Lines are data, and are checked like data from a stranger.
+starts over. Lines are data, and are checked like data from a stranger.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Journal:
                 self._write(kept[len(kept) // 2 :])
 
     def read(self) -> list[CardEvent]:
-        """All events, the oldest first. What is no event is left out: a process may have died while it wrote."""
+        """All events, the oldest first. Lines that are not events are skipped: a process may have died as it wrote."""
         if not self._path.exists():
             return []
         found = map(_parsed, self._path.read_text(encoding="utf-8", errors="replace").splitlines())

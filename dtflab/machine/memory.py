@@ -26,7 +26,7 @@ from dtflab.machine.bfc_allocator import BFCAllocator, OutOfMemory, human_bytes,
 from dtflab.ops.messages import dtype_text, shape_text
 from dtflab.ops.variables.cell import Cell
 
-# Of who holds what, a message shows so many tensors, or as many as have this part of the bytes.
+# Of who holds what, a message shows that many tensors, or as many as have this part of the bytes.
 _MOST_ROWS = 10
 _MOST_BYTES = 0.99
 _SPARE = 32  # bytes: random numbers are drawn a few at a time, so the last ones may be too many
@@ -159,7 +159,7 @@ class DeviceMemory:
             self._drain()
             if not again:
                 raise
-            gc.collect()  # what only a cycle of Python objects holds is no reason to fail
+            gc.collect()  # memory held only by a cycle of Python objects must not make an allocation fail
             self._allocate(owner, array, maker, again=False)
 
     def _register(self, owner: np.ndarray, buffer: Buffer) -> None:
@@ -181,7 +181,7 @@ class DeviceMemory:
         self._drain()
 
     def _drain(self) -> None:
-        """Give back what is gone. Who can't have the lock leaves it to its holder, who looks again afterwards."""
+        """Give back what is gone. A thread without the lock leaves it to the holder, which looks again afterwards."""
         while self._gone and self._lock.acquire(blocking=False):
             try:
                 self._free_the_gone()

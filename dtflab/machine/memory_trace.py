@@ -52,7 +52,7 @@ class MemoryTrace:
         return outputs, new
 
     def close(self) -> None:
-        """The step is over: what ends from now on is no part of it."""
+        """The step is over: whatever ends from now on does not belong to it."""
         self._known.clear()
 
     def _allocations(

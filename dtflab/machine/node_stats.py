@@ -17,7 +17,7 @@ _PERSISTENT = ("Const", "Variable", "VariableV2")  # their outputs live as long 
 
 
 class Output(NamedTuple):
-    """One output of a node: its bytes (None for what is no tensor), and where they lie."""
+    """One output of a node: its bytes (None for a value that is not a tensor), and where they lie."""
 
     nbytes: int | None
     shape: Any
@@ -58,7 +58,7 @@ class Record(NamedTuple):
 class Lines:
     """Records on their way into a StepStats message, one DeviceStepStats per device.
 
-    The parts of a node stand beside its device, as TensorFlow has the streams of a GPU: they are no nodes.
+    The parts of a node stand beside its device, as TensorFlow has the streams of a GPU: they are not nodes.
     """
 
     def __init__(self, step_stats: Any, offset: float) -> None:

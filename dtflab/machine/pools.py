@@ -60,7 +60,7 @@ def noted_parts() -> Iterator[list[Part]]:
 class IntraOpPool:
     """The threads on which the kernels of a device run in parts: as many as `threads`, with the one that calls.
 
-    In virtual time, too, they compute at once: how long that takes in the model is no concern of theirs.
+    In virtual time, too, they compute at once: how long that takes in the model does not concern them.
     """
 
     def __init__(self, device: str, threads: int) -> None:

@@ -101,7 +101,7 @@ def parse(text: str) -> Record:
         holdings = [_made(Holding, _HOLDING, holding) for holding in data["holdings"]]
         return Record(checked(int, data["pid"]), checked(str, data["command"]), hosts, holdings)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"it is no record of a process ({type(error).__name__}: {error})") from None
+        raise ValueError(f"it is not a record of a process ({type(error).__name__}: {error})") from None
 
 
 _HOST = {"model": str, "memory_bytes": int, "count": int, "exact": bool, "virtual": bool}
@@ -213,7 +213,7 @@ class Registry:
         if not life.acquire():
             raise RuntimeError(f"Somebody else has locked {path}, this process's own file.")
         os.ftruncate(life.descriptor, _SLOTS * CELLS * 8)  # a file with a hole: it takes no room on the disk
-        with path.open("r+b") as file:  # opened anew: a mapping keeps its file open, and with it would keep the lock
+        with path.open("r+b") as file:  # opened again: a mapping keeps its file open, and with it would keep the lock
             self._counters = memoryview(mmap.mmap(file.fileno(), _SLOTS * CELLS * 8)).cast("Q")
         self._free_slots = list(range(_SLOTS - 1, -1, -1))
         self._life = life

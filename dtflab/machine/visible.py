@@ -17,7 +17,7 @@ from dtflab.base import errors
 def cuda_visible(text: str | None, count: int) -> list[int]:
     """The cards that CUDA_VISIBLE_DEVICES=`text` leaves of `count`, in its order; all of them without one (None).
 
-    An entry that is no card hides itself and all after it, so `""` and `"-1"` hide all; one twice hides all, too.
+    An entry that is not a card hides itself and all after it, so `""` and `"-1"` hide all; one twice hides all, too.
     """
     if text is None:
         return list(range(count))
@@ -32,7 +32,7 @@ def cuda_visible(text: str | None, count: int) -> list[int]:
 def listed(text: str, count: int) -> list[int]:
     """The order that `gpu_options.visible_device_list` gives to the `count` cards that CUDA shows.
 
-    InvalidArgumentError for an entry that is no number, no card, or there twice.
+    InvalidArgumentError for an entry that is not a number, not a card, or there twice.
     """
     if not text:
         return list(range(count))

@@ -370,7 +370,7 @@ class DtfMagics(Magics):
         feed = self._value(texts.get("feed", ""))
         if not isinstance(feed, Mapping | None):
             kind = type(feed).__name__
-            raise UsageError(f"--feed {texts['feed']} is no dict but a {kind}. Feeds: --feed {{x: 1.0}}")
+            raise UsageError(f"--feed {texts['feed']} must be a dict, not a {kind}. Feeds: --feed {{x: 1.0}}")
         return feed
 
     def _value(self, expression: str) -> Any:
@@ -402,7 +402,7 @@ class DtfMagics(Magics):
             if not isinstance(error, UsageError):
                 raise
             unknown = words[[one is None for one in found].index(True)]
-            raise UsageError(f"{error} And {unknown!r} is no op or tensor of the graph.") from None
+            raise UsageError(f"{error} And {unknown!r} is not an op or tensor of the graph.") from None
 
     def _named(self, word: str, graph: Graph) -> Any:
         """What a word is in Python, if that can be fetched, else the op or tensor of that name; None for neither."""

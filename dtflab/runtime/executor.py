@@ -433,7 +433,7 @@ class Iteration:
 
 
 def _arguments(*args: Any) -> Any:
-    """The «kernel» of control flow: its inputs, for frames.py to send on."""
+    """The "kernel" of control flow: its inputs, for frames.py to send on."""
     return args
 
 

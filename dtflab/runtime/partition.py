@@ -125,7 +125,7 @@ class _Cut:
         return self.arrived[recv.name].name
 
     def _receive(self, edge: Edge, consumer: Node, waits: list[str], suffix: str = "", on_host: bool = False) -> Node:
-        """The `_Recv` on the consumer's device of that tensor; output -1 is «has finished»."""
+        """The `_Recv` on the consumer's device of that tensor; output -1 is "has finished"."""
         if self.sources[edge[0]].device == consumer.device and not suffix:
             waits = []  # between its memories: in a loop, the send tells of each iteration
         key = (edge, consumer.device, on_host, tuple(waits))

@@ -60,7 +60,7 @@ def _predict(options: argparse.Namespace) -> None:
         uniform = predictor(asked, fitted, known, ["hot_variables"])
         models: dict[str, Callable[[points.Point], float]] = {"the model": model, **baselines(model, known, uniform)}
         show(f"\n{regime_table({name: report.sizes(one, asked) for name, one in models.items()})}")
-        show("uniform shards: with the parameters as they are; docs/simulator.md fits them anew for that row.")
+        show("uniform shards: with the parameters as they are; docs/simulator.md fits them again for that row.")
 
 
 def _calibrate(options: argparse.Namespace) -> None:

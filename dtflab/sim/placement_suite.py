@@ -1,6 +1,6 @@
 """A fixed suite of graphs for placers, with what people do by hand, and small graphs on which all can be tried.
 
-The networks are those of Mirhoseini et al., «Device Placement Optimization with Reinforcement Learning» (2017):
+The networks are those of Mirhoseini et al., "Device Placement Optimization with Reinforcement Learning" (2017):
 Inception-v3, RNNLM, sequence to sequence with and without attention; and random layered graphs. What is placed is one
 training step on one host with four K40 and two CPUs, whose time the simulated schedule tells.
 
@@ -120,7 +120,7 @@ def _case(name: str, function: Callable[..., Tensor], batch: int, by_hand: int =
 
 
 def _by_hand(op: Operation) -> str:
-    """The device of what is no layer: the last GPU for the words that come out, the first for all else."""
+    """The device of an op outside of all layers: the last GPU for the words that come out, the first for all else."""
     last = op.name.startswith(("projection", "decoder/projection", "SparseSoftmax", "Mean", "Reshape"))
     return op.device or ("/gpu:3" if last else "/gpu:0")
 

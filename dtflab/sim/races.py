@@ -1,6 +1,6 @@
 """A race: several ways to train one model together, each on simulated workers of its own, over virtual time.
 
-Stands for the experiments of «Revisiting Distributed Synchronous SGD» (Chen et al., 2016). Left out: test accuracy;
+Stands for the experiments of "Revisiting Distributed Synchronous SGD" (Chen et al., 2016). Left out: test accuracy;
 a program may return it in the place of a loss.
 
 Rule: a race is a function of its arguments, and equal seeds make equal races: a task's stragglers are the same in all

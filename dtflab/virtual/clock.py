@@ -180,7 +180,7 @@ class VirtualClock:
         return EPOCH + self.engine.now
 
     def sleep(self, seconds: float) -> None:
-        """Let virtual seconds pass for the calling thread. ValueError for less than none, or for ever."""
+        """Let virtual seconds pass for the calling thread. ValueError for less than none, or forever."""
         if not 0 <= seconds < math.inf:
             raise ValueError(f"sleep({seconds!r}): give a finite number of seconds, 0 or more.")
         self._wait(VirtualEvent(self, f"{seconds:g} s to pass"), seconds)
@@ -212,7 +212,7 @@ class VirtualClock:
         return thread
 
     def stop(self, seconds: float = 5.0) -> None:
-        """Send home all who wait, with a CancelledError, and let them end; give up after so many real seconds."""
+        """Send home all who wait, with a CancelledError, and let them end; give up after that many real seconds."""
         gone = self._stopped = errors.CancelledError.of("The cluster of this virtual time was stopped.")
         deadline = REAL.now() + seconds
         me = self._my_turn()

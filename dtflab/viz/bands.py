@@ -23,7 +23,7 @@ ROW, NAMES_ROW, RECEIVE_ROW, BAND_GAP, BAND_PADDING = 22.0, 14.0, 17.0, 10.0, 6.
 IDLE_ROOM, LABEL_GAP, LEAST_BAR = 70.0, 12.0, 1.5
 LEAST_WIDTH = 400.0
 MOST_RECEIVING = 16  # rows of a device for what it received
-MANY_RECEIVED, APART = 500, 20.0  # from so many on, the bars in such a row are so many pixels apart
+MANY_RECEIVED, APART = 500, 20.0  # from that many on, the bars in such a row are that many pixels apart
 LEAST_NAMED, NAME_ROOM = 4.0, 90.0  # pixels of a bar that deserves a name below it, and of that name
 LEAST_CUT = 48.0  # pixels in which a name cut short still says something
 

@@ -167,7 +167,7 @@ class _Drawing:
         return self.left + max(0.0, step - 0.5) * part
 
     def y(self, nbytes: float) -> float:
-        """The height of so many bytes above the card's first."""
+        """The height of that many bytes above the card's first."""
         return self.bottom - nbytes / (self._most * MIB) * _PLOT
 
     @property

@@ -42,7 +42,7 @@ class _Piece(NamedTuple):
 
 
 def by_arrival(programs: Iterable[tuple[int, str]], events: Sequence[CardEvent]) -> list[tuple[int, str]]:
-    """(pid, name) of programs in the order in which they came: numbers of processes begin anew now and then."""
+    """(pid, name) of programs in the order in which they came: process numbers start over now and then."""
     came = {(event.pid, event.program): i for i, event in reversed(list(enumerate(events)))}
     return sorted(programs, key=lambda who: (came.get(who, -1), who))  # who came long ago has no event any more
 

@@ -27,7 +27,7 @@ _LOOKS = {
     "waits": Look("", BLUE, "n", "waits", False),
 }
 _MEANINGS = {"done": "has run", "dead": "does not run", "ready": "runs in the next set",
-             "asked": "its value will come from elsewhere", "waits": "for so many inputs"}  # fmt: skip
+             "asked": "its value will come from elsewhere", "waits": "for that many inputs"}  # fmt: skip
 _STYLE = (
     ".dtf .box{fill:var(--bg);stroke-width:1.4}.dtf .e{stroke:var(--edge);stroke-width:1.1;fill:none}"
     ".dtf .h{fill:var(--edge)}"

@@ -131,7 +131,7 @@ def _are_whole(values: Any) -> bool:
 
 
 def _scale(axes: Axes, values: Any) -> None:
-    """Values that are far from each other are read as «a third of»: their axis begins at 0; counts have whole numbers.
+    """Values that are far from each other are read as "a third of": their axis begins at 0; counts have whole numbers.
 
     Of values that lie near each other the differences count, which an axis from 0 would hide.
     """

@@ -114,7 +114,7 @@ class _Band:
         return _LEFT + (self.right - _LEFT) * min(micros / self.usage.total, 1.0)
 
     def level(self, nbytes: float) -> float:
-        """The y of so many bytes; the peak stays a little below the top."""
+        """The y of that many bytes; the peak stays a little below the top."""
         return self.bottom - nbytes / self.most * (self.plot - 16)
 
     def draw(self) -> Iterator[Markup]:

@@ -115,7 +115,7 @@ class _Phases:
         self._only_for("update")
 
     def _after(self, names: Iterable[str]) -> set[str]:
-        """All that follows, as far as it has no phase and is no summary."""
+        """All that follows, as far as it has no phase and is not a summary."""
         return self._reached(
             (after for name in names for after in self.after[name]),
             self.after,

@@ -82,7 +82,7 @@ class _Band:
         return self.left + (self.right - self.left) * share
 
     def level(self, elements: float) -> float:
-        """The y of so many elements; the fullest it was, or could be, stays a little below the top."""
+        """The y of that many elements; the fullest it was, or could be, stays a little below the top."""
         top = self.course.capacity if self._shows_capacity() else max(self.most, 1)
         return self.bottom - elements / top * (_PLOT - 14)
 

@@ -25,12 +25,12 @@ def queues_now(
 ) -> Picture:
     """Picture how full the queues of a cluster, of a session's tasks, or of `cluster.queues()` are, and who waits.
 
-    ValueError if there is none yet: a queue comes to be when an op of it first runs. NotImplementedError for tasks in
+    ValueError if there is none yet: a queue is created when an op of it first runs. NotImplementedError for tasks in
     processes of their own, which do not tell.
     """
     found = held.queues() if isinstance(held, Cluster) else _of(held)
     if not found:
-        raise ValueError("There is no queue yet: it comes to be when the first of its ops runs.")
+        raise ValueError("No queue exists yet; it is created when its first op runs.")
     with together(queue.device for queue in found):
         inner = room(width)
         summary = plural(len(found), "queue") + (f" (the first {MOST_QUEUES} are drawn)" if found[MOST_QUEUES:] else "")

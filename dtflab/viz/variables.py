@@ -35,12 +35,12 @@ def variables(
     """Picture who holds which variable, with bytes per device.
 
     `held` is a cluster, a session (then the tasks that it reaches), or what `cluster.variables()` gave. ValueError if
-    there is no variable yet: they come to be when their initializers run. NotImplementedError for tasks in processes
+    no variable exists yet: each is created when its initializer runs. NotImplementedError for tasks in processes
     of their own, which do not tell.
     """
     found = held_by(held)
     if not found:
-        raise ValueError("No variable is held yet: they come to be when their initializers run.")
+        raise ValueError("No variable exists yet; each is created when its initializer runs.")
     by_device: dict[str, list[HeldVariable]] = {device: [] for device in in_order(v.device for v in found)}
     for variable in found:
         by_device[variable.device].append(variable)

@@ -55,7 +55,7 @@ def what_if(
     """Steps of `WhatIf.run`, or of several questions by name, under each other: `viz.what_if([w.base, slower])`.
 
     Of each are drawn the `devices` that computed most and the `links` that were most in the way; below them stands how
-    many others there are. An empty `title` saves its line. ValueError for nothing, TypeError for what is no outcome.
+    many others there are. An empty `title` saves its line. ValueError for nothing, TypeError for other types.
     """
     if isinstance(outcomes, Outcome):
         outcomes = [outcomes]
@@ -92,7 +92,7 @@ def _table(named: Sequence[tuple[str, Outcome]]) -> tuple[Sequence[str], list[tu
 
 
 def _check(outcomes: Any) -> None:
-    """TypeError for what is no outcomes of a WhatIf."""
+    """TypeError for anything but outcomes of a WhatIf."""
     if not isinstance(outcomes, Iterable) or not all(isinstance(one, Outcome) for one in outcomes):
         raise TypeError(
             f"Give what WhatIf.run and WhatIf.sweep gave, such as [w.base, w.run(gpu=2.0)], not {outcomes!r}."
@@ -232,7 +232,7 @@ def sweep(
 
     Several by name for several lines, all over the same values: `{net: w.sweep(workers=[1, 4], network=net) for net in
     ("1Gb/s", "10Gb/s")}`. Networks are drawn by their rate in Gbit/s. ValueError
-    if the values are no numbers (a table suits them better), or not the same.
+    if the values are not numbers (a table suits them better), or not the same.
     """
     if of not in _SHOWN:
         raise ValueError(f"of={of!r}: there are {', '.join(_SHOWN)}.")
@@ -270,7 +270,7 @@ def _values(outcomes: Sequence[Outcome]) -> tuple[str, list[float]]:
     if what == "network" and all(isinstance(value, str | Nic | Network) for value in values):
         return "network, Gbit/s", [8e-9 * catalogue.network(value).nic.bandwidth for value in values]
     if not all(isinstance(value, Real) for value in values):
-        raise ValueError(f"{what}={values[0]!r} is no number to draw over. Print the table, `w.table({what}=[…])`.")
+        raise ValueError(f"{what}={values[0]!r} is not a number to draw over. Print the table, `w.table({what}=[…])`.")
     return f"{what}, × the base" if what in FACTORS else what, [float(value) for value in values]
 
 

@@ -306,7 +306,7 @@ for name in ("i", "far"):
     print(f"{name:4} on {placed[name]}: {sess.placement_reasons()[name]}")
 
 # %% [markdown]
-# Programs that should run on any computer use soft placement. It has a price: a typing error in a device name is no error
+# Programs that should run on any computer use soft placement. It has a price: a typing error in a device name is not an error
 # any more, and the program is only slow. So look at the picture or at the log from time to time.
 #
 # ## Exercises

@@ -4,7 +4,7 @@
 # **Two programs want to compute on the same card. Who gets how much of its memory? And what happens when it is full?**
 #
 # A GPU can only compute on numbers that are in its own memory, and that memory is small: 4 GiB on the card of this lesson,
-# while the computer around it may have 64 GiB. Many programs that «do not work on the GPU» have only run out of it.
+# while the computer around it may have 64 GiB. Many programs that “do not work on the GPU” have only run out of it.
 #
 # We play with a computer that has four cards. They are simulated: the numbers are kept in your laptop's memory, but who may
 # have how much is decided as on a real card.
@@ -19,7 +19,7 @@ tf.simulate_gpus(4)
 # %% [markdown]
 # `smi` shows what NVIDIA's program `nvidia-smi` shows of real cards: each card with its memory, how much of that is in use,
 # and below them the programs that use it. Now there are none; the 11 MiB of each card are the driver's own. (Do you see a
-# line «Other programs on this computer»? Other notebooks of yours are still open. Each notebook plays a computer of its
+# line “Other programs on this computer”? Other notebooks of yours are still open. Each notebook plays a computer of its
 # own, so you can leave them alone.)
 #
 # ## A program that needs eight bytes
@@ -280,7 +280,7 @@ sess.run(tf.global_variables_initializer())
 # first, and free them. (The hatched ground is the variables: they stay.)
 #
 # So training needs more memory with every layer, and with every row of the batch. The list beside the picture says which
-# tensors make the peak; it is where to look when memory is short. («layer1 over MatMul»: nobody else needs the product, so
+# tensors make the peak; it is where to look when memory is short. (“layer1 over MatMul”: nobody else needs the product, so
 # `tanh` writes its result over it, and takes no memory of its own.)
 #
 # ## Now break it: out of memory

@@ -120,7 +120,7 @@ for _ in range(2):
 
 # %%
 def four_products(inter_op_threads):
-    """The timeline of four independent products; one intra-op thread, so many inter-op threads."""
+    """The timeline of four independent products; one intra-op thread, that many inter-op threads."""
     tf.reset_default_graph()
     with tf.device("/cpu:0"):
         table = tf.constant(0.001, shape=[800, 800], name="table")
@@ -194,7 +194,7 @@ for number, names in enumerate(filter(None, sets), start=1):
 #
 # ## Why wait? A memory peak
 #
-# «All sources first» is good for speed, and can be bad for memory. Look at this graph: six branches, and each makes a table of
+# “All sources first” is good for speed, and can be bad for memory. Look at this graph: six branches, and each makes a table of
 # 16 MiB, sums it up row by row, and keeps only one number. **Predict: how much memory does the card need at the peak? 16 MiB,
 # 32 MiB, or six times as much?**
 

@@ -41,7 +41,7 @@ print("the second worker:", spec.task_address("worker", 1))
 
 # %% [markdown]
 # On real machines each task is started by a program of its own. It says which entry of the address book it is, and then
-# serves for ever:
+# serves forever:
 #
 # ```python
 # server = tf.train.Server(spec, job_name="worker", task_index=0)  # on machine A
@@ -154,7 +154,7 @@ tf.viz.machines(cluster, seen)
 #
 # 1. The client asks the master, and only the master: *run the step that fetches `c`* (`RunStep`).
 # 2. The master asks each other task to run its part (`RunGraph`). No graph is sent: it was sent before, once.
-# 3. Whoever needs a tensor of another task asks for it (`RecvTensor`), and gets it as soon as it is there. `a` travels
+# 3. A task that needs a tensor of another task asks for it (`RecvTensor`), and gets it as soon as it is there. `a` travels
 #    twice, because two tasks need it.
 # 4. When every part is done, the master answers the client. (`CleanupGraph`: the step is over, forget what is left of it.)
 #
@@ -214,7 +214,7 @@ for where, product in {"machine B": product_on_b, "the ps": product_on_ps}.items
 #
 # ## Now break it: a wrong address
 #
-# Nobody listens at port 1 of this machine. TensorFlow would wait long, or for ever, and say nothing. dtflab waits ten
+# Nobody listens at port 1 of this machine. TensorFlow would wait long, or forever, and say nothing. dtflab waits ten
 # seconds; here we make it half a second.
 
 # %%
@@ -324,7 +324,7 @@ attempt(sess)
 #
 # ## Is all this real?
 #
-# The tasks above live in this notebook, and what they «send» is handed over in memory. Here is the same program with three
+# The tasks above live in this notebook, and what they “send” is handed over in memory. Here is the same program with three
 # operating system processes, which talk over real network connections on this machine. They speak TensorFlow's own
 # protocol. It uses two libraries: gRPC, with which a program calls a function of another program over a network, and
 # protocol buffers, which pack what is sent. So a task of dtflab and one of TensorFlow can even be in the same cluster.

@@ -70,7 +70,7 @@ print("second program:", program(worker1, "/job:ps/task:0"))
 
 # %% [markdown]
 # The second program found the `x` of the first, though the first has ended, and its graph and session are gone. The value
-# belongs to a *task*: to `/job:ps/task:0`. Whoever names the same variable on the same task gets the same value.
+# belongs to a *task*: to `/job:ps/task:0`. Every client that names the same variable on the same task gets the same value.
 #
 # Now nobody pins `x` to a device. **Predict: what will the second program find?**
 

@@ -2,7 +2,7 @@
 # # Queues
 #
 # **One program loads data, another one trains. How do the data get from one to the other? Who waits for whom? And can it
-# happen that all wait for ever?**
+# happen that all wait forever?**
 #
 # A *queue* is a list of tensors that lives on a task, as a variable does. Anyone can put an element in at one end; anyone
 # can take one out at the other. It is how programs hand over work without waiting for each other all the time.
@@ -173,7 +173,7 @@ print(sess.run(pair), sess.run(pair), "left:", sess.run(size))
 # %% [markdown]
 # One element is left. **Predict: what will the next `sess.run(pair)` do?**
 #
-# It would wait, perhaps for ever. A **time-out** puts an end to that: for one call, or for all calls of a session with
+# It would wait, perhaps forever. A **time-out** puts an end to that: for one call, or for all calls of a session with
 # `tf.ConfigProto(operation_timeout_in_ms=…)`.
 
 # %%
@@ -413,7 +413,7 @@ print(f"ended with {type(ended[0]).__name__}: {ended[0].message.splitlines()[0]}
 
 # %%
 def outcome(room):
-    """What becomes of a file of 10 examples if each queue has room for so many."""
+    """What becomes of a file of 10 examples if each queue has room for that many."""
     with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual:
         try:
             virtual.run(lambda client: two_queues(client, room))
@@ -453,7 +453,7 @@ with tf.Cluster(ps=1, worker=2, clock="virtual") as virtual:
 # - [exercises/ex06_queues](../exercises/ex06_queues.ipynb): sentences of all lengths go through several padding queues, so
 #   that their batches have few zeros.
 # - [exercises/ex06_deadlock](../exercises/ex06_deadlock.ipynb): jobs that need two GPUs each, and must not wait for each
-#   other for ever.
+#   other forever.
 #
 # ## What you can do now
 #

@@ -169,7 +169,7 @@ tf.viz.placement(ops, max_boxes=14, title="A graph that reads examples from file
 # Who runs it? A loop: one `sess.run(enqueue_example)` per example. When the last file is at its end, the reader wants the name
 # of another one. As the queue of names is closed by then, it gets an error, `OutOfRangeError`: the data has come to an end.
 #
-# The queue of examples holds 100 of them, so a loop that only reads would soon wait for ever. Batches have to be taken at the
+# The queue of examples holds 100 of them, so a loop that only reads would soon wait forever. Batches have to be taken at the
 # same time: reading gets a thread of its own. `dequeue_up_to(50)` takes 50 examples, or what is left when the queue is closed.
 
 
@@ -269,7 +269,7 @@ tf.viz.rates(seen, title="Four threads read")
 #
 # | function | what it builds |
 # | --- | --- |
-# | `string_input_producer(files, num_epochs=3)` | a queue of file names, mixed anew in each epoch; closed after the last |
+# | `string_input_producer(files, num_epochs=3)` | a queue of file names, shuffled again in each epoch; closed after the last |
 # | `range_input_producer(10)`, `slice_input_producer([x, y])` | a queue of numbers, of rows of tensors |
 # | `batch(example, 50)` | a queue, a runner, and a `dequeue_many(50)` |
 # | `shuffle_batch(example, 50, capacity, min_after_dequeue)` | the same with a queue that mixes |

@@ -157,7 +157,7 @@ tf.viz.placement([ensemble], max_boxes=10, title="An ensemble in one graph")
 # queue of predictions. A last client takes one prediction from each member and computes the mean.
 #
 # That is more to write, but each part is small, can be tested alone, and can fail alone. So can you say: whoever takes longer
-# than so many milliseconds is left out.
+# than that many milliseconds is left out.
 
 # %%
 QUERIES = 30  # of one image each
@@ -390,7 +390,7 @@ run = watched[6]
 tf.viz.busy(cluster.log(), since=run.began, until=run.ended, device="/gpu:0", title="Six replicas at work")
 
 # %% [markdown]
-# A quarter of it. Who wants no query to wait pays for GPUs that do: each of the short bars is one query.
+# A quarter of it. To keep every query from waiting, one pays for GPUs that wait: each of the short bars is one query.
 #
 # ## A new version, without an interruption
 #

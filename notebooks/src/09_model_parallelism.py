@@ -369,7 +369,7 @@ tf.viz.what_if(both, links=0, title="Four layers, eight words")
 
 # %%
 def pipeline(micro_batches):
-    """A function that builds the network for a batch in so many parts."""
+    """A function that builds the network for a batch in that many parts."""
 
     def build(x, devices):
         stages = [lambda x, kernel=kernel: dense(x, kernel, "layer") for kernel in kernels]
@@ -391,7 +391,7 @@ tf.viz.what_if({"one GPU": alone.step} | some, links=0, title="A pipeline of fou
 # %% [markdown]
 # If K stages take equally long, and sending took no time, we could count: M micro-batches are through after M + K − 1 turns,
 # and each GPU has nothing to do in K − 1 of them. So the bubble is (K − 1) / (M + K − 1). The next cell measures it, with
-# transfers that take no time and with real ones. (The picture's «idle» is more than the bubble: it counts the whole step, also
+# transfers that take no time and with real ones. (The picture's “idle” is more than the bubble: it counts the whole step, also
 # while the inputs come from the CPU. The bubble begins when the first GPU begins.)
 
 # %%

@@ -276,7 +276,7 @@ assert spare.reaches(0.25) < full.reaches(0.25) < free.reaches(0.25)
 
 # %% [markdown]
 # Asynchronous training makes by far the most updates, and comes last. Waiting for all is better; waiting for the first 27 of
-# 30 is best. That is what Chen and others found in 2016 («Revisiting Distributed Synchronous SGD»), with 50 to 200 GPUs. Each
+# 30 is best. That is what Chen and others found in 2016 (“Revisiting Distributed Synchronous SGD”), with 50 to 200 GPUs. Each
 # way has the learning rate that served it best among those that we tried.
 #
 # ## Why are spares faster?
@@ -352,7 +352,7 @@ both = {"x when the gradient arrives": here, "x that it was computed from": seen
 tf.viz.curve(number, both, "update", "x", title=title)
 
 # %% [markdown]
-# The bottom of the valley is at 0. Where the two lines are on different sides of it, the gradient says «go down to the left»
+# The bottom of the valley is at 0. Where the two lines are on different sides of it, the gradient says “go down to the left”
 # while x has already passed the bottom, and down is to the right. So the model overshoots, comes back, and overshoots again.
 #
 # ## Now break it: a learning rate that only stale gradients can't stand
@@ -428,7 +428,7 @@ assert max(late["lower rate"], late["scale"]) < min(late["drop"], late["warm-up"
 # %% [markdown]
 # (A gap in a line: the loss was above 6. Guessing would have 2.3.)
 #
-# The first staleness is the mean of all gradients, those that were dropped too: so it can be above 4 with «drop».
+# The first staleness is the mean of all gradients, those that were dropped too: so it can be above 4 with “drop”.
 #
 # Each of them helps. Smaller steps help most: for all gradients (lower rate), or only for those that are stale (scale). Dropping
 # wastes a third of the work. A larger batch makes a gradient surer, but no fresher. And warm-up is over when the others come.
@@ -436,7 +436,7 @@ assert max(late["lower rate"], late["scale"]) < min(late["drop"], late["warm-up"
 #
 # ## What it depends on
 #
-# That synchronous training with spares wins is no law. We change one thing at a time in the race of the thirty: how much steps
+# That synchronous training with spares wins is not a law. We change one thing at a time in the race of the thirty: how much steps
 # vary, and the momentum.
 #
 # **Predict: what are spares good for if all steps take nearly the same time? And if now and then one takes very long?**

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Is that so?
 #
-# **«8 GPUs in one machine are as fast as 16 over several.» «More servers answer more queries, but not sooner.» «A small model
-# is best trained on one GPU.»** Much is said of distributed training. Which of it can you check without a data centre?
+# **“8 GPUs in one machine are as fast as 16 over several.” “More servers answer more queries, but not sooner.” “A small model
+# is best trained on one GPU.”** Much is said of distributed training. Which of it can you check without a data centre?
 #
 # All of it, in *virtual time*: the programs are TensorFlow 1 programs, their arithmetic is real, and the seconds come from a
 # model of GPUs and networks. What is too large to compute is *estimated* from its graph. Nine claims follow. Each has its
@@ -457,7 +457,7 @@ assert 2.6 < by_way["async"][3] / one_gpu < 2.8
 # takes 145 µs on a GPU; to ask for the variables and to send the gradients takes 700 µs more, however few bytes they are.
 # The size of the data set changes nothing about that: it only says how often you pay.
 #
-# «Best» is a little too much said: sixteen asynchronous workers are 2.7 times as fast. *Where it ends:* «small» is
+# “Best” is a little too much said: sixteen asynchronous workers are 2.7 times as fast. *Where it ends:* “small” is
 # meant in comparison with the network. On GPUs of a hundredth of the speed, computing takes so long that the same network is
 # a large one, and eight GPUs are seven times as fast as one.
 #

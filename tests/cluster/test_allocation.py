@@ -80,7 +80,7 @@ def test_those_who_wait_are_served_in_order():
 
     threads = [in_line(4 * GiB, "large"), in_line(1 * GiB, "small")]
     assert books.waiting() == ["large waits for 1 GPU with 4096 MiB each", "small waits for 1 GPU with 1024 MiB each"]
-    assert got == []  # 1 GiB is free, but «small» came later
+    assert got == []  # 1 GiB is free, but "small" came later
     first.release()
     for thread in threads:
         thread.join(60)

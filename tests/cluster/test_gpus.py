@@ -142,7 +142,7 @@ def test_a_program_s_own_servers_see_their_hosts_cards(monkeypatch):
         ({"gpu": "K40"}, ValueError, "say how many each host has"),
         ({"gpus": 1, "gpu": "K41"}, ValueError, "No GPU model 'K41'"),
         ({"gpus": -1}, ValueError, "must be 0 or more"),
-        ({"gpus": 1, "gpu_memory": "much"}, ValueError, "'much' is no amount of memory"),
+        ({"gpus": 1, "gpu_memory": "much"}, ValueError, "'much' is not an amount of memory"),
         ({"gpus": 1, "visible_devices": {"chief": "0"}}, ValueError, "names 'chief', but the jobs are ps, worker"),
         ({"gpus": 1, "visible_devices": "0"}, TypeError, "must name jobs, as in {'worker': '0,1'}, not '0'"),
         ({"gpus": 1, "visible_devices": {"worker": ["0"]}}, ValueError, "is for 1 tasks, but the job has 2"),

@@ -26,7 +26,7 @@ def port_of(address):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a port is kept by listening only")
 def test_a_free_address_is_nobody_else_s_until_it_is_used():
-    """Whoever asks for any port meanwhile gets another one; who asks for this one gets it, and again after its end."""
+    """A request for any port meanwhile gets another one; a request for this one gets it, and again after its end."""
     (address,) = free_addresses(1)
     with socket.socket() as other, pytest.raises(OSError, match="in use"):
         other.bind(("127.0.0.1", port_of(address)))

@@ -1,4 +1,4 @@
-"""What only a wire can carry: bytes that are no message, graphs that are none, calls for what is not there."""
+"""What only a wire can carry: bytes that are not a message, graphs that are not graphs, calls for missing things."""
 
 from __future__ import annotations
 

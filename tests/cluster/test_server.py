@@ -144,7 +144,7 @@ def test_tasks_of_one_spec_with_port_0_are_servers_of_their_own(serve):
 
 @pytest.mark.parametrize("host", ["localhost", "machine-a.invalid"])
 def test_a_task_with_port_0_is_not_found_by_others_and_that_is_said(serve, monkeypatch, host):
-    """TensorFlow waits for ever: the spec that both have does not say which port it was."""
+    """TensorFlow waits forever: the spec that both have does not say which port it was."""
     monkeypatch.setattr(tf.timeouts, "tasks", 0.05)
     servers = [serve({"worker": [f"{host}:0", f"{host}:0"]}, "worker", index) for index in (0, 1)]
     with tf.Session(servers[0].target) as session, pytest.raises(errors.UnavailableError) as it:

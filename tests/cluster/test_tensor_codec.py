@@ -127,7 +127,7 @@ def test_a_handle_as_tensorflows_worker_sends_it() -> None:
     assert tensor_codec.from_proto(proto) == ResourceHandle("d", "c", "n", "t")
 
 
-# ---- bytes that are no message ----
+# ---- bytes that are not a message ----
 
 
 def test_every_cut_is_noticed() -> None:

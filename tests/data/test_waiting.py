@@ -141,7 +141,7 @@ def test_who_waits_for_a_call_is_told_that_the_run_is_over(run):
 
     calls = Calls(Source(), function, 1, run)
     threading.Thread(target=lambda: (begun.wait(60), run.close())).start()
-    with pytest.raises(tf.errors.CancelledError, match="closed, made anew"):
+    with pytest.raises(tf.errors.CancelledError, match="closed, recreated"):
         next(calls)
     end.set()
 

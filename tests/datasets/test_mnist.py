@@ -141,7 +141,7 @@ def test_a_label_that_is_no_digit_is_named(tmp_path, name, one_hot):
     made = arrays()
     made[name][7] = 10
     write(tmp_path, made)
-    with pytest.raises(ValueError, match=rf"{name} has labels that are no digits: number 7 is 10, not 0 to 9"):
+    with pytest.raises(ValueError, match=rf"{name} has labels that are not digits: number 7 is 10, not 0 to 9"):
         read_data_sets(str(tmp_path), one_hot=one_hot, validation_size=0)
 
 

@@ -24,7 +24,7 @@ class Killed(BaseException):
 
 
 class Disk:
-    """Counts what is done to files, and stops doing it after so many operations."""
+    """Counts what is done to files, and stops doing it after that many operations."""
 
     def __init__(self, patch, operations):
         self.left = operations

@@ -32,7 +32,7 @@ SLOW = {
     "many/q1": {"processes"},
     "data/q1": {"one_worker"},
 }  # checks that are left out: mutants must be caught by the others
-# Left out, by the text of the change: a client's loop that does nothing for ever, so that no thread of ours can end it.
+# Left out, by the text of the change: a client's loop that does nothing forever, so that no thread of ours can end it.
 SPINS = {"data/q1": "'sess.run(step)' dropped"}
 _SWAPS: dict[type[ast.AST], tuple[type[Any], ...]] = {
     ast.Add: (ast.Sub, ast.Mult),
@@ -136,7 +136,7 @@ def sample(question: Question) -> list[Mutant]:
 
 
 class Tally:
-    """How many mutants lost marks, escaped, or are right answers of another kind, as far as so many seeds tell."""
+    """How many mutants lost marks, escaped, or are right answers of another kind, as far as that many seeds tell."""
 
     def __init__(self, question: Question, folder: Path, seeds: int = OTHER_SEEDS) -> None:
         self.question, self.folder, self.seeds = question, folder, seeds

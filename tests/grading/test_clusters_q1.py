@@ -72,10 +72,10 @@ def changed(**jobs):
 BAD = {
     "nothing": (lambda m, g, p: None, "gave None; expected are two"),
     "only addresses": (lambda m, g, p: with_products(m, g, p)[0], "gave a dict; expected are two"),
-    "another machine": (changed(ps=["machine-a:1"] * 9), "is no address of the machines"),
-    "no workers": (changed(worker=[]), "is no list of 0 texts"),
+    "another machine": (changed(ps=["machine-a:1"] * 9), "is not an address on one of the machines"),
+    "no workers": (changed(worker=[]), "is not a list of 0 texts"),
     "another job": (lambda m, g, p: ({"ps": [], "workers": []}, {}), "has the jobs ps, workers; expected"),
-    "no port": (lambda m, g, p: ({"ps": m, "worker": []}, {}), "is no address of the machines"),
+    "no port": (lambda m, g, p: ({"ps": m, "worker": []}, {}), "is not an address on one of the machines"),
 }  # fmt: skip
 
 

@@ -132,7 +132,7 @@ def test_what_is_no_notebook_gets_a_row_and_a_sentence(graded, name):
     done, marks = graded
     assert marks[name]["points"] == 0 and marks[name]["max"] == 4
     empty = not NONE[name]
-    told = "The file is empty. " if empty else "It is no notebook, though it is called one"
+    told = "The file is empty. " if empty else "It is not a notebook, although its name says so"
     assert marks[name]["failed"].startswith(told)
     assert marks[name]["failed"] in done.stdout
 

@@ -114,7 +114,7 @@ def test_the_processors_clock_sees_children_running_and_ended():
 
 
 class Silent:
-    """A process that ends after so many looks, or not at all."""
+    """A process that ends after that many looks, or not at all."""
 
     returncode = 0
 

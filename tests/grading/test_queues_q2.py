@@ -93,7 +93,7 @@ def enqueues_that_nobody_runs(tokens, i, j, work):
         (lambda tokens, i, j, work: None, "A tensor is expected, whose value is that of work(); returned was None"),
         (lambda tokens, i, j, work: tokens[i].enqueue(0), "returned was <tf.Operation"),
         (lambda tokens, i, j, work: tf.constant(7), "has the value of work(); this one is np.int32(7)"),
-        (lambda tokens, i, j, work: tf.FIFOQueue(1, [tf.int32]).dequeue(), "waits for ever, though it is alone"),
+        (lambda tokens, i, j, work: tf.FIFOQueue(1, [tf.int32]).dequeue(), "waits forever, though it is alone"),
         (enqueues_that_nobody_runs, "or nobody runs them"),
     ],
 )

@@ -21,7 +21,7 @@ Q1 = "placement/q1"
 
 
 def graded(name, student="ada", assignment="ex1", points=0, failed="", id=Q1):
-    """A file with so many points, as far as its checks allow."""
+    """A file with that many points, as far as its checks allow."""
     question, results = find(id), []
     for check in question.checks:
         results.append(Result(check, passed := check.points <= points))
@@ -44,7 +44,7 @@ def test_the_best_of_a_students_files_counts():
 def test_of_equals_the_original_counts_and_one_that_can_be_read():
     copy, original = graded("ada/ex1 (1).py"), graded("ada/ex1.py")
     assert counting(copy, original) == ["ex1.py"] and copy.notes[0].endswith("ada/ex1.py has as many points.")
-    assert counting(graded("ex1.py", failed="It is no notebook."), graded("ex1-Copy1.py")) == ["ex1-Copy1.py"]
+    assert counting(graded("ex1.py", failed="It is not a notebook."), graded("ex1-Copy1.py")) == ["ex1-Copy1.py"]
 
 
 def test_other_students_assignments_and_questions_are_no_copies():

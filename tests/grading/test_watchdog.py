@@ -143,7 +143,7 @@ def test_a_call_that_is_slow_to_end_is_stopped_without_a_word(monkeypatch, capsy
 
 
 def test_an_answer_that_never_ends_in_virtual_time_takes_its_cluster_along():
-    """Its queue runners wait for their turns: broken off between two turns, it would leave them waiting for ever."""
+    """Its queue runners wait for their turns: broken off between two turns, it would leave them waiting forever."""
 
     def read_for_ever():
         with (

@@ -51,7 +51,7 @@ def test_a_gpu_runs_one_at_a_time_in_the_order_of_readiness():
         Task("other", GPU[0], 0.5),
         Task("later", GPU[0], 1.0, controls=["long"]),
     ]
-    # At 3 «later» becomes ready, behind «other»; at 3.5 «late», behind both.
+    # At 3 "later" becomes ready, behind "other"; at 3.5 "late", behind both.
     expected = {"long": (0, 3), "other": (3, 3.5), "later": (3.5, 4.5), "late": (4.5, 5.5)}
     assert times(simulate(tasks, machines())) == expected
 

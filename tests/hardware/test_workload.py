@@ -109,7 +109,7 @@ def test_a_measured_time_holds_elsewhere_in_the_ratio_of_the_estimates():
     assert tasks(program, GPU, measured=known)["product"].seconds == 0.5
     assert tasks(program, GPU, measured=known)["product"].outputs == (7,)
     assert tasks(program, CPU, measured=known)["product"].seconds == pytest.approx(0.5 * there / here)
-    assert tasks(program, CPU, measured=known)["ones"].seconds == 0.0  # it was no part of the step
+    assert tasks(program, CPU, measured=known)["ones"].seconds == 0.0  # it did not belong to the step
 
 
 def test_a_time_from_unknown_hardware_says_so():

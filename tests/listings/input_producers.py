@@ -1,4 +1,4 @@
-"""Producers: a queue, a runner that fills it again in each epoch, and an end after so many epochs.
+"""Producers: a queue, a runner that fills it again in each epoch, and an end after that many epochs.
 
 Names of files, ranges, slices of a tensor. Without their runners nothing comes.
 """

@@ -16,7 +16,7 @@ Y = (X[:, :1] * X[:, 1:2]).astype(np.float32)
 
 
 def network(x, parts):
-    """The layers' units dealt out to so many tasks; their values joined after each layer."""
+    """The layers' units dealt out to that many tasks; their values joined after each layer."""
     for layer, weights in enumerate(WEIGHTS):
         halves = []
         for task, columns in enumerate(np.split(weights, parts, axis=1) if weights.shape[1] > 1 else [weights]):

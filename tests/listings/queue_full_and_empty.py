@@ -1,4 +1,4 @@
-"""Who comes too early waits: a producer at a full queue, a consumer at an empty one. Both go on by themselves."""
+"""An early caller waits: a producer at a full queue, a consumer at an empty one. Both go on by themselves."""
 
 import threading
 

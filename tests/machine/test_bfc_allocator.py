@@ -32,7 +32,7 @@ def layout(bfc):
 
 # ---- laws ----
 
-# An allocation of so many bytes, or the end of one of those that are there (counted round).
+# An allocation of that many bytes, or the end of one of those that are there (counted round).
 actions = st.lists(st.one_of(st.integers(1, 20 * KIB), st.integers(-30, -1)), max_size=60)
 large_actions = st.lists(st.one_of(st.integers(1, 3 * MIB), st.integers(-30, -1)), max_size=60)
 

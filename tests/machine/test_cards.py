@@ -94,5 +94,5 @@ def test_amounts_of_memory(text, nbytes):
 
 @pytest.mark.parametrize("text", ["", "GiB", "4 GiBs", "-1", -1, "4,5GiB", True, 1.5, "1e9", None, "4G4", "iB"])
 def test_no_amounts_of_memory(text):
-    with pytest.raises(ValueError, match=r"is no amount of memory. Write a number of bytes, or for example '4GiB'"):
+    with pytest.raises(ValueError, match=r"is not an amount of memory. Write a number of bytes, or for example '4GiB'"):
         cards.parse_memory(text)

@@ -1,4 +1,4 @@
-"""What dtflab says reaches every terminal, also one that lacks its letters."""
+"""What dtflab prints reaches every terminal, also one without its letters."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_int32_arithmetic_of_a_gpu_is_done_in_host_memory():
     copied = [n.node_name for d in built.step_stats.dev_stats if d.device.endswith("memcpy") for n in d.node_stats]
     assert all(name.startswith("row/") for name in copied) and len(copied) == 1
     ran = {node.node_name: node.timeline_label for d in built.step_stats.dev_stats for node in d.node_stats}
-    assert "= _HostRecv(" not in "".join(ran.values())  # to wait for a value in host memory is no work of the card
+    assert "= _HostRecv(" not in "".join(ran.values())  # to wait for a value in host memory is not work of the card
     assert "RecvTensor" in ran
 
 

@@ -140,10 +140,10 @@ def test_the_environment_simulates(monkeypatch):
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"DTFLAB_GPUS": "two"}, "DTFLAB_GPUS='two' is no number of GPUs"),
-        ({"DTFLAB_GPUS": "-1"}, "DTFLAB_GPUS='-1' is no number of GPUs"),
+        ({"DTFLAB_GPUS": "two"}, "DTFLAB_GPUS='two' is not a number of GPUs"),
+        ({"DTFLAB_GPUS": "-1"}, "DTFLAB_GPUS='-1' is not a number of GPUs"),
         ({"DTFLAB_GPUS": "1", "DTFLAB_GPU": "K9"}, "No GPU model 'K9'"),
-        ({"DTFLAB_GPUS": "1", "DTFLAB_GPU_MEMORY": "lots"}, "'lots' is no amount of memory"),
+        ({"DTFLAB_GPUS": "1", "DTFLAB_GPU_MEMORY": "lots"}, "'lots' is not an amount of memory"),
         ({"DTFLAB_GPUS": "1", "DTFLAB_GPU_MEMORY": "1MiB"}, "A GPU needs 64 MiB or more, not '1MiB'"),
     ],
 )

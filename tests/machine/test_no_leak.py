@@ -27,7 +27,7 @@ def own_memory():
 
 
 def growth(step, count):
-    """How many bytes `count` steps add, once the first ones are done: at least so many in each of four times.
+    """How many bytes `count` steps add, once the first ones are done: at least that many in each of four times.
 
     What is added once, by another thread or a heap, is not the steps'.
     """

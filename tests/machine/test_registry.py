@@ -248,7 +248,7 @@ def test_by_default_it_is_in_the_folder_for_temporary_files(monkeypatch):
     ],
 )  # fmt: skip
 def test_what_is_no_record_is_refused(text):
-    with pytest.raises(ValueError, match="it is no record of a process"):
+    with pytest.raises(ValueError, match="it is not a record of a process"):
         registry.parse(text)
 
 

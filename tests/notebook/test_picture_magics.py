@@ -54,7 +54,7 @@ def test_asking_another_process(shell):
         ("%dtf_timeline", "Name what to run.*%dtf_timeline train --feed"),
         ("%dtf_timeline y --fed {x: [1.0, 2.0]}", "Unknown option --fed; there are --feed, --session"),
         ("%dtf_timeline y --feed", "--feed needs a value"),
-        ("%dtf_timeline y --feed [1.0, 2.0]", r"--feed \[1.0, 2.0\] is no dict but a list"),
+        ("%dtf_timeline y --feed [1.0, 2.0]", r"--feed \[1.0, 2.0\] must be a dict, not a list"),
         ("%dtf_memory", "Name what to run.*%dtf_memory train --feed"),
         ("%dtf_placement y --session cluster", "--session cluster is not a session but a Cluster"),
         ("%dtf_timeline y", "You must feed.*fed like this: %dtf_timeline train --feed {"),
@@ -68,7 +68,7 @@ def test_without_a_session(shell):
     for name in ("placement", "timeline"):
         text = cell(shell, f"%dtf_{name} tf.constant(1)")
         assert text.startswith("UsageError: No session is open. Open one: sess = tf.Session(cluster.target)")
-    cell(shell, "%dtf_cluster --worker 1")  # `cluster` is no name yet
+    cell(shell, "%dtf_cluster --worker 1")  # `cluster` is not a name yet
     assert "Open one: cluster = %dtf_cluster status, then sess =" in cell(shell, "%dtf_placement tf.constant(1)")
 
 
@@ -113,7 +113,7 @@ def test_two_fetches_need_no_brackets(shell):
     shell.run_cell(NAMED).raise_error()
     assert magic(shell, "%dtf_explain loss step", "told").fetches == ["conv1/Sum:0", "step:0"]
     text = cell(shell, "%dtf_timeline loss nobody")
-    assert text.startswith("UsageError: ") and "'nobody' is no op or tensor of the graph" in text
+    assert text.startswith("UsageError: ") and "'nobody' is not an op or tensor of the graph" in text
     assert len(text.splitlines()) == 1
 
 
@@ -123,7 +123,7 @@ def test_names_in_the_graph_of_the_named_session(shell):
     text = cell(shell, "%dtf_timeline a/b --session sess")
     assert text == "UsageError: the trace has no length: all its times are equal, so there is nothing to draw\n"
     text = cell(shell, "%dtf_timeline a/b")
-    assert text == "UsageError: In 'a/b': name 'a' is not defined. And 'a/b' is no op or tensor of the graph.\n"
+    assert text == "UsageError: In 'a/b': name 'a' is not defined. And 'a/b' is not an op or tensor of the graph.\n"
 
 
 def test_a_scope_that_is_not_there(model):

@@ -20,9 +20,9 @@ def test_dtf_vars_draws_what_the_newest_session_reaches_or_a_cluster(model):
 def test_dtf_vars_without_variables_and_without_a_session_says_what_to_do(shell):
     assert "No session is open" in cell(shell, "%dtf_vars")
     magic(shell, "%dtf_cluster --worker 1", "cluster")
-    assert "their initializers run" in cell(shell, "%dtf_vars")  # the only cluster
+    assert "its initializer runs" in cell(shell, "%dtf_vars")  # the only cluster
     assert "Unknown option --all" in cell(shell, "%dtf_vars --all")
-    assert "3 is no cluster and no session, but a int" in cell(shell, "%dtf_vars 3")
+    assert "3 is neither a cluster nor a session, but a int" in cell(shell, "%dtf_vars 3")
 
 
 def test_dtf_queues_shows_them_now_and_their_course(model):
@@ -39,7 +39,7 @@ sess = tf.Session(cluster.target); _ = sess.run(q.size())""").raise_error()
 
 
 def test_dtf_queues_without_a_queue_says_so(model):
-    assert "There is no queue yet" in cell(model, "%dtf_queues")
+    assert "No queue exists yet" in cell(model, "%dtf_queues")
 
 
 def test_dtf_wire_runs_once_and_draws(model):

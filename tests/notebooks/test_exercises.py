@@ -64,7 +64,7 @@ def test_there_is_an_exercise():
 
 
 def twice(notebook):
-    """All cells, and all cells again in the same kernel, as who presses «Run All» two times."""
+    """All cells, and all cells again in the same kernel, as who presses "Run All" two times."""
     notebook.cells += [nbformat.from_dict({**cell, "id": f"again-{i}"}) for i, cell in enumerate(notebook.cells)]
     return notebook
 

@@ -41,7 +41,7 @@ SAID = {
         ("So her program asked for 512 more", r"takes 512 MiB more, holds 680 MiB(.|\n)*is refused: wants 512 MiB"),
         # On a busy computer ops come in another order, once in 75 steps: 33.5, or 37.3 where a piece is not cut.
         ("with 4,096 rows the peak was\nsome 33 MiB", r"peak 3(3\.[35]|7\.3) MiB"),
-        ("«layer1 over MatMul»", r"4\.00 MiB +layer1 over MatMul "),
+        ("“layer1 over MatMul”", r"4\.00 MiB +layer1 over MatMul "),
         ("doubled until it does not fit", r"8,192 rows fit(.|\n)*16,384 rows: OOM"),
         ("`x` is given away but not needed", r"\*{9,}x+"),
     ],
@@ -182,7 +182,7 @@ SAID = {
             r"async .* 0\.43 at the end(.|\n)*all .* 0\.63 at the end(.|\n)*spares .* 0\.53 at the end",
         ),
         ("Dropping\nwastes a third of the work", r"109 updates +staleness 4\.1, of those used \d\.\d +67 dropped"),
-        ("so it can be above 4 with «drop»", r"drop +mean .* staleness 4\.\d, of those used [0-3]\.\d "),
+        ("so it can be above 4 with “drop”", r"drop +mean .* staleness 4\.\d, of those used [0-3]\.\d "),
     ],
 }
 

@@ -89,7 +89,7 @@ class Values:
         """Values at which formulas break."""
         kind = self.dtype
         if kind.is_floating:
-            largest = float(kind.max) ** 0.75  # its inverse is no subnormal, which TensorFlow takes for zero
+            largest = float(kind.max) ** 0.75  # its inverse is not a subnormal, which TensorFlow takes for zero
             return np.array(
                 [np.nan, np.inf, -np.inf, -0.0, 0.0, 1, -1, 0.5, -2.5, largest, -largest, 1e-3],
                 kind.as_numpy_dtype,

@@ -1,6 +1,6 @@
 """Runs in a process of its own: TensorFlow's CPU with its BFC allocator, driven by a list of actions on stdin.
 
-An action above 0 allocates so many bytes, which stay in the session; one below 0 frees the n-th of what is there.
+An action above 0 allocates that many bytes, which stay in the session; one below 0 frees the n-th of what is there.
 Prints what TensorFlow's RunMetadata says of each allocation: chunk size, address, bytes in use; of a failed one, the
 error. Its log, on stderr, has the allocator's dump.
 """

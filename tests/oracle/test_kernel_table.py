@@ -48,7 +48,7 @@ def test_a_cpu_kernel_with_a_priority_is_the_one_that_is_chosen(registered):
 
 
 def test_every_op_is_known_to_tensorflow(registered):
-    """So that «not in the table» means «no GPU kernel», not «never heard of»."""
+    """So that "not in the table" means "no GPU kernel", not "never heard of"."""
     assert [name for name, found in registered.items() if not found] == []
 
 

@@ -431,7 +431,7 @@ def test_two_reads_of_a_step_that_runs_out_of_time(files):
 
 
 def test_a_reset_container_ends_what_waits_in_it(files):
-    """The queue closes, and the read ends with an error instead of waiting for ever."""
+    """The queue closes, and the read ends with an error instead of waiting forever."""
     server = dtflab.train.Server.create_local_server()
     with dtflab.Graph().as_default():
         queue = dtflab.FIFOQueue(9, [dtflab.string], shapes=[()], shared_name="names")

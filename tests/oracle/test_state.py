@@ -110,7 +110,7 @@ def failure(call: Callable[[], Any]) -> Any:
 
 @program.both_kinds
 def where_nothing_is(tf, use_resource):
-    """Scalars have no rows, variables without elements none to write to; writing nothing to them is no error."""
+    """Scalars have no rows, variables without elements none to write to; writing nothing to them is not an error."""
     scalar = tf.Variable(lambda: tf.zeros([]), dtype=tf.float32, use_resource=use_resource)
     empty = tf.Variable(np.zeros((0, 2), "f"), use_resource=use_resource)
     nothing, rows = np.zeros(0, "i4"), np.zeros((0, 2), "f")

@@ -239,7 +239,7 @@ def test_measured_times_count_instead_of_estimates():
 
 
 def trace(times):
-    """A StepStats message in which nodes took so many seconds on the first GPU."""
+    """A StepStats message in which nodes took that many seconds on the first GPU."""
     stats = StepStats()
     device = stats.dev_stats.add(device=GPUS[0])
     for name, seconds in times.items():

@@ -1,4 +1,4 @@
-"""Partial runs where TensorFlow is no help: over tasks, in seeded orders, and when they are given up."""
+"""Partial runs where TensorFlow does not help: over tasks, in seeded orders, and when they are given up."""
 
 from __future__ import annotations
 

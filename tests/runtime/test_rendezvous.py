@@ -115,7 +115,7 @@ def test_a_step_that_has_ended_is_not_made_anew():
     task.cleanup(8, errors.UnknownError(None, None, "never begun"))
     for step in range(5000):
         task.cleanup(step)
-    assert len(task._ended) == 4096  # nothing grows for ever
+    assert len(task._ended) == 4096  # nothing grows forever
 
 
 def test_the_end_of_a_task():

@@ -357,7 +357,7 @@ def test_log_device_placement(capfd):
         session.run(tf.constant(1.0, name="first"))
         session.run(tf.constant(1.0, name="second"))
     lines = [f"{name}: (Const): {LOCAL}/device:CPU:0" for name in ("first", "first", "second")]
-    assert capfd.readouterr().out.splitlines() == lines, "a graph that has grown is placed anew, as a whole"
+    assert capfd.readouterr().out.splitlines() == lines, "a graph that has grown is placed again, as a whole"
 
 
 def test_devices():

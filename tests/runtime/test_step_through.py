@@ -372,7 +372,7 @@ def test_a_step_frees_what_it_held(end):
 
     with op("MakeOnce() -> (y: float)", make, stateful=True), op("Fail(x: float) -> (y: float)", fail):
         made_once = apply_op("MakeOnce")
-        late = made_once + apply_op("Fail", x=1.0)  # the add waits for ever, with the array in its hand
+        late = made_once + apply_op("Fail", x=1.0)  # the add waits forever, with the array in its hand
         with tf.Session() as session:
             steps = session.step_through(late if end == "failure" else tf.negative(tf.negative(made_once)))
             if end == "close":

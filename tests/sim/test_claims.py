@@ -23,7 +23,7 @@ def test_every_claim_stands_in_the_table_with_its_assumptions():
 
 @pytest.mark.parametrize("claim", [claim for claim in CLAIMS if claim.model == "vgg16"], ids=lambda claim: claim.name)
 def test_its_numbers_are_those_of_today(claim):
-    """The quick ones; parameters that are fitted anew may move them a little."""
+    """The quick ones; a new fit of the parameters may move them a little."""
     for network, cell in zip(NETWORKS, ROWS[claim.name][2:], strict=False):
         assert claim.predicted(network).speedup == pytest.approx(float(cell), rel=0.1)
 

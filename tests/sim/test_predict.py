@@ -487,7 +487,7 @@ def test_a_point_that_can_t_be_read_is_skipped_and_no_other(rate):
     ("row", "why"),
     [
         ({"params": -4}, "no positive 'params'"),
-        ({"params": 3}, "are no network"),
+        ({"params": 3}, "do not describe a network"),
         ({"params": 1e30, "largest_variable_MB": 9.4, "gmac_per_image": 4}, "would be .* layers"),
         ({"layers": 1e30, "units": 1024, "vocab": 32000, "params": 1e8}, "10,000 are the most"),
     ],
@@ -576,7 +576,7 @@ def test_the_command_names_what_it_skips_and_needs_no_published_values(tmp_path,
 
 def test_the_command_says_in_one_line_what_is_wrong_with_a_file(tmp_path):
     (path := tmp_path / "points.json").write_text("[]")
-    with pytest.raises(SystemExit, match=r"dtflab sim predict: .* is no file of points"):
+    with pytest.raises(SystemExit, match=r"dtflab sim predict: .* is not a file of points"):
         main(["sim", "predict", str(path)])
 
 

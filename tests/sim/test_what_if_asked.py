@@ -148,7 +148,7 @@ def test_placeholders_that_the_step_does_not_need_are_not_fed():
         ({"stragglers": {"/job:worker/task:7": 2.0}}, "/job:worker/task:7.*There are /job:"),
         ({"stragglers": {"/job:worker/task:0": -2.0}}, "how many times as long"),
         ({"stragglers": 2.0}, r"sim.lognormal\(0.2\), or a factor by name"),
-        ({"stragglers": sim.lognormal(0.2), "seed": -1}, "seed=-1 is no whole number from 0 up"),
+        ({"stragglers": sim.lognormal(0.2), "seed": -1}, "seed=-1 is not a whole number from 0 up"),
     ],
     ids=str,
 )

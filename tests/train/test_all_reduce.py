@@ -171,7 +171,7 @@ def test_tensors_that_differ_are_refused_by_name():
         tf.train.all_reduce(unknown)
     with pytest.raises(ValueError, match="Unknown reduction 'max': choose one of sum, mean"):
         tf.train.all_reduce(on_workers([np.float32([1])] * 2), reduction="max")
-    with pytest.raises(ValueError, match="The mean of int32 is no int32: cast the tensors"):
+    with pytest.raises(ValueError, match="The mean of int32 is not an int32: cast the tensors"):
         tf.train.all_reduce(on_workers([np.int32([1])] * 2), reduction="mean")
 
 

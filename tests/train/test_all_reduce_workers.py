@@ -22,12 +22,12 @@ def cluster():
 
 
 def spec_of(workers):
-    """The first so many workers of the cluster; only their names count for a group."""
+    """The first that many workers of the cluster; only their names count for a group."""
     return {"worker": [f"w{i}:1" for i in range(workers)]}
 
 
 def run_group(cluster, workers, build, steps=1, feeds=None, **kwargs):
-    """What each worker's `build(group)` gives in each of so many steps."""
+    """What each worker's `build(group)` gives in each of that many steps."""
 
     def work(client):
         if client.index >= workers:

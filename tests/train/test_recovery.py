@@ -1,4 +1,4 @@
-"""A training survives its tasks: what is lost is started anew, and goes on from the last checkpoint."""
+"""A training survives its tasks: a lost task is restarted, and goes on from the last checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults at exact moments: killed, started anew, slow; and deadlocks, which say who waits for what."""
+"""Faults at exact moments: killed, restarted, slow; and deadlocks, which report which thread waits for what."""
 
 from __future__ import annotations
 

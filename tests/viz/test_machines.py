@@ -49,7 +49,7 @@ def test_services_that_were_called(cluster):
     assert "client has a session at worker:1" in picture.text
     assert "1 client" in picture.sentence and "client has a session at worker:1." in picture.sentence
     assert picture.svg.count('class="session"') == 1
-    for task in ("ps:0", "worker:0"):  # these two send each other a tensor, too: that is no master's call
+    for task in ("ps:0", "worker:0"):  # these two send each other a tensor, too: that is not a master's call
         assert f"master worker:1 called the worker service of {task}." in picture.sentence
     assert picture.svg.count('class="asks"') == 2 == picture.text.count("called the worker service of")
 

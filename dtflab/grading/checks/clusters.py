@@ -105,10 +105,10 @@ def _of_job(case: Case, job: str, addresses: Sequence[Any], visible: Any) -> lis
     texts = [visible] * len(places) if visible is None or isinstance(visible, str) else list(visible)
     if others := [text for text in texts if not (text is None or isinstance(text, str))]:
         raise Wrong(
-            f"{shown(others[0])} is no text: CUDA_VISIBLE_DEVICES of a task of {job} is one, such as '0' or ''."
+            f"{shown(others[0])} is not a text: CUDA_VISIBLE_DEVICES of a task of {job} must be one, such as '0' or ''."
         )
     if len(texts) != len(places):
-        raise Wrong(f"{visible!r} is no list of {len(places)} texts, one for each task of {job}.")
+        raise Wrong(f"{visible!r} is not a list of {len(places)} texts, one for each task of {job}.")
     return [Task(job, index, *place, text) for index, (place, text) in enumerate(zip(places, texts))]
 
 
@@ -117,7 +117,7 @@ def _place(case: Case, address: Any) -> tuple[str, str]:
     machine, _, port = str(address).rpartition(":")
     if machine not in case.machines or not port.isdecimal():
         example = f"{case.machines[0]}:2222"
-        raise Wrong(f"{shown(address)} is no address of the machines: expected is {example}, for example.")
+        raise Wrong(f"{shown(address)} is not an address on one of the machines. An example of one: {example}.")
     if not 0 < int(port) < 2**16:
         raise Wrong(f"{address} has a port that no machine has: ports are numbered from 1 to 65535.")
     return machine, port

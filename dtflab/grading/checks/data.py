@@ -51,7 +51,7 @@ class Push(NamedTuple):
 
 
 class Take(NamedTuple):
-    """The chief wants a step of so many gradients."""
+    """The chief wants a step of that many gradients."""
 
     required: int
 
@@ -190,7 +190,7 @@ def _gradient(random: Random) -> Any:
 # -- what is checked -----------------------------------------------------------------------------------------
 
 
-@q2.check("A step is the mean of its gradients, and the next one begins anew", points=3)
+@q2.check("A step is the mean of its gradients, and the next one starts from zero", points=3)
 def means(answer: Any, random: Random) -> None:
     workers = random.randint(2, 4)
     calls: list[Push | Take] = []

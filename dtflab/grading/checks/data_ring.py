@@ -90,7 +90,7 @@ def drawn(random: Random, number: int) -> list[Any]:
 
 
 def run(answer: Any, tensors: Sequence[Any]) -> Seen:
-    """Build the answer's graph over so many tasks, and run a step. Wrong unless there is a tensor for each."""
+    """Build the answer's graph over that many tasks, and run a step. Wrong unless there is a tensor for each."""
     number, places = len(tensors), devices_of(len(tensors))
     with stage(worker=number) as on:
         given = []

@@ -72,7 +72,7 @@ class Seen(NamedTuple):
     workers: int
     taken: int = 0  # by the global step
     computed: int = 0  # gradients
-    off: float = 0.0  # from the weights of gradient descent after so many steps
+    off: float = 0.0  # from the weights of gradient descent after that many steps
     loss: float = 0.0
     strays: tuple[str, ...] = ()  # variables that are not on the ps, ops that are not on their worker
     end: str = ""  # why the training was stopped
@@ -160,7 +160,7 @@ def run(answer: Any, random: Random, sync: bool, workers: int | None = None) -> 
 
 @contextlib.contextmanager
 def _limited(cluster: Cluster, loss: Loss) -> Iterator[list[tuple[str, tuple[str, ...]]]]:
-    """Stop a cluster on which something waits or goes on for ever; the list then has why, and what was astray."""
+    """Stop a cluster on which something waits or goes on forever; the list then has why, and what was astray."""
     late: list[tuple[str, tuple[str, ...]]] = []
 
     def give_up(told: str) -> None:

@@ -1,7 +1,7 @@
 """Questions on input pipelines.
 
 q1: read all lines of some files with a coordinator and queue runners. An answer is called with files that the checks
-have written, on a simulated cluster, where a pipeline that waits for ever is told so at once. How it is built is up to
+have written, on a simulated cluster, where a pipeline that waits forever is told so at once. How it is built is up to
 the answer: what counts are the lines that come out, that they came through a queue there, and what happens when a file
 is missing.
 """
@@ -29,7 +29,7 @@ from dtflab.virtual.deadlock import DeadlockError
 Lines = Sequence[str]
 SECONDS = 2.0  # for a call; right answers need less than a tenth of it
 _CHECK_SECONDS = 6.5  # for a check: to stop a call that never ends takes seconds, too, on a busy machine
-PATIENCE = 300.0  # virtual seconds: who has not come to an end then waits for ever; they need milliseconds
+PATIENCE = 300.0  # virtual seconds: who has not come to an end then waits forever; they need milliseconds
 
 q1 = register(
     "input/q1",
@@ -60,7 +60,7 @@ class Seen(NamedTuple):
     got: Sequence[str] = ()
     error: type[BaseException] | None = None
     elsewhere: bool = False  # no queue of the cluster was used
-    waits: bool = False  # for ever
+    waits: bool = False  # forever
     endless: bool = False  # that, or it was stopped;
     taken: int = 0  # elements until then, of the queue from which most were taken
 
@@ -104,10 +104,10 @@ def _read(answer: Any, seen: Seen, queues: Sequence[QueueEvent]) -> Seen:
             got = answer(cluster.target, names, seen.epochs)
         except (DeadlockError, errors.OpError) as error:
             if isinstance(error, DeadlockError) or cluster.now() >= PATIENCE:
-                raise _endless("The program waits for ever.", seen._replace(waits=True), queues) from None
+                raise _endless("The program waits forever.", seen._replace(waits=True), queues) from None
             return _raised(seen, error)
         if cluster.now() >= PATIENCE:
-            raise _endless("The program waits for ever.", seen._replace(waits=True), queues)
+            raise _endless("The program waits forever.", seen._replace(waits=True), queues)
     if not isinstance(got, list | tuple) or not all(isinstance(line, str | bytes) for line in got):
         raise Wrong(f"A list of lines is expected; returned was {shown(got)}.")
     if got and not any("/job:worker/" in event.device for event in queues):
@@ -203,7 +203,7 @@ def reads_elsewhere(seen: Seen) -> bool:
 
 
 @q1.mistake(
-    "Nobody starts the queue runners: the queue stays empty, and who takes from it waits for ever. "
+    "Nobody starts the queue runners: the queue stays empty, and who takes from it waits forever. "
     "tf.train.start_queue_runners(sess, coordinator) starts their threads."
 )
 def forgets_to_start(seen: Seen) -> bool:
@@ -212,7 +212,7 @@ def forgets_to_start(seen: Seen) -> bool:
 
 @q1.mistake(
     "The files are read again and again, and nobody ever closes the queue of their names: without num_epochs, "
-    "string_input_producer goes on for ever. With num_epochs=epochs it closes its queue, and the others close in turn."
+    "string_input_producer goes on forever. With num_epochs=epochs it closes its queue, and the others close in turn."
 )
 def reads_for_ever(seen: Seen) -> bool:
     return seen.insatiable

@@ -254,7 +254,8 @@ def forgets_the_others(seen: Seen) -> bool:
 
 @q1.mistake(
     'A program sees no card. CUDA_VISIBLE_DEVICES is a list of their numbers, "0" or "1,0", counted from 0; it ends '
-    "before the first that is no card's. There are more programs than cards: after the last one begin again, p % cards."
+    "before the first that is not a card. There are more programs than cards: after the last "
+    "card start again at 0, p % cards."
 )
 def runs_out_of_cards(seen: Seen) -> bool:
     return any(not one.sees for one in seen.settings or ())

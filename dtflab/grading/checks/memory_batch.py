@@ -50,7 +50,7 @@ q2 = register(
 
 
 class Model:
-    """A model on a card of its own: `step(n)` runs it with n examples of so many features; counts the tries."""
+    """A model on a card of its own: `step(n)` runs it with n examples of that many features; counts the tries."""
 
     def __init__(self, session: Session, features: int) -> None:
         self._session = session
@@ -67,7 +67,7 @@ class Model:
         return float(self._session.run(self._loss, {self._batch: batch}))
 
     def fits(self, batch: int) -> bool:
-        """Whether a step with so many examples runs."""
+        """Whether a step with that many examples runs."""
         try:
             self._session.run(self._loss, {self._batch: batch})
         except errors.ResourceExhaustedError:
@@ -80,7 +80,7 @@ class Model:
 
 
 class Seen(NamedTuple):
-    """What an answer gave, after so many steps; whether that fits, and one more; whether it hid another error."""
+    """What an answer gave, after that many steps; whether that fits, and one more; whether it hid another error."""
 
     most: int
     given: int
@@ -167,7 +167,7 @@ def edges(answer: Any, random: Random) -> None:
         _demand_largest(_try(answer, model, random.randint(2, 3)))
 
 
-@q2.check("Another error is no lack of memory", points=2, seconds=_SECONDS)
+@q2.check("Another error does not count as out of memory", points=2, seconds=_SECONDS)
 def other_errors(answer: Any, random: Random) -> None:
     bad = random.choice((errors.InvalidArgumentError, errors.UnavailableError))
     tries = []

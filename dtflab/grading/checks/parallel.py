@@ -238,7 +238,7 @@ def makes_them_before(seen: Seen) -> bool:
 
 
 @q2.mistake(
-    "Each call of a part makes its ops anew. Call each once, inside of the block with its control dependencies, and "
+    "Each call of a part makes new ops. Call each once, inside of the block with its control dependencies, and "
     "keep what it returns."
 )
 def calls_twice(seen: Seen) -> bool:

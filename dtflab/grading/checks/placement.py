@@ -26,7 +26,7 @@ q1 = register(
     answer="balance_by_bytes",
     hints=(
         """Keep a list of the bytes that each ps task holds, made once, in balance_by_bytes; the inner function sees
-        one op at a time. An op that is no variable goes to the worker at once. Which values has op.type in a model?
+        one op at a time. An op that is not a variable goes to the worker at once. Which values has op.type in a model?
         Print them.""",
         """Variables have three types: 'Variable', 'VariableV2' and, with use_resource=True, 'VarHandleOp'. Each has the
         attributes 'shape' and 'dtype': op.get_attr('shape'), op.get_attr('dtype'). The output of a VarHandleOp is
@@ -171,8 +171,8 @@ def edges(answer: Any, random: Random) -> None:
 
 
 @q1.mistake(
-    "Ops that are no variables went to a ps task, too. Then the parameter servers compute, and the "
-    "worker waits. Look at op.type first: what is no variable goes to the worker."
+    "Ops that are not variables went to a ps task, too. Then the parameter servers compute, and the "
+    "worker waits. Look at op.type first: everything that is not a variable goes to the worker."
 )
 def pins_everything(seen: Seen) -> bool:
     return any(one.ps is not None for one in seen.asked if not one.variable and not one.wish)
@@ -208,7 +208,7 @@ def shared_state(seen: Seen) -> bool:
 
 
 @q1.mistake(
-    "All variables went to the same ps task. Are the bytes per task made anew at each call of the inner function? They "
+    "All variables went to the same ps task. Are the bytes per task reset at each call of the inner function? They "
     "must live outside of it, in balance_by_bytes. Is each variable's size added to its task, and the smallest taken?"
 )
 def state_made_anew(seen: Seen) -> bool:

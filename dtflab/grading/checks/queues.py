@@ -72,9 +72,9 @@ class Seen(NamedTuple):
     arrived: int
     batches: Sequence[Sequence[Sentence]]
     open: bool  # sentences still come
-    waits: str = ""  # put, take or close, if that would wait for ever
+    waits: str = ""  # put, take or close, if that would wait forever
     error: str = ""  # what the session said, if that says which mistake it is
-    shape: Sequence[int] = ()  # of a batch that is no table
+    shape: Sequence[int] = ()  # of a batch that is not a table
 
     @property
     def sentences(self) -> list[Sentence]:
@@ -160,7 +160,7 @@ class Pipeline:
         try:
             return self._on.session.run(fetches, feed)
         except DeadlockError:
-            raise Wrong(f"{what} waits for ever, {when}.", self._waiting(what)) from None
+            raise Wrong(f"{what} waits forever, {when}.", self._waiting(what)) from None
         except errors.InvalidArgumentError as error:
             seen = self.seen(error=error.message)
             if not (takes_by_the_sentence(seen) or forgets_the_longest(seen) or gives_no_shapes(seen)):
@@ -327,7 +327,7 @@ def takes_from_one_queue_only(seen: Seen) -> bool:
 
 
 @q1.mistake(
-    "After close, take waits for ever for more sentences: a queue is still open. Close each of them; tf.group makes "
+    "After close, take waits forever for more sentences: a queue is still open. Close each of them; tf.group makes "
     "one thing to run of several."
 )
 def leaves_a_queue_open(seen: Seen) -> bool:

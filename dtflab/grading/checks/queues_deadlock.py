@@ -29,7 +29,7 @@ q2 = register(
     answer="job",
     hints=(
         """Three jobs need GPUs 0 and 1, 1 and 2, 2 and 0. If each takes the first one that it names, all have one and
-        wait for ever. In which order could they take them, so that one job always gets both?""",
+        wait forever. In which order could they take them, so that one job always gets both?""",
         """Everybody takes the token with the smaller number first: first, second = sorted([i, j]). The second dequeue
         must not run before the first one has ended: with tf.control_dependencies([one]): two = ….dequeue().""",
         """Four stages, each under tf.control_dependencies of the one before: the first token; the second; work(); both
@@ -70,7 +70,7 @@ class Shop:
         self.on.session.run([self.fill[number] for number in numbers])
 
     def run(self, jobs: Sequence[Any]) -> list[Any] | None:
-        """What the jobs give when they run at the same time; None if they wait for ever."""
+        """What the jobs give when they run at the same time; None if they wait forever."""
         try:
             values: list[Any] = self.on.session.run(list(jobs))
         except DeadlockError:
@@ -103,7 +103,7 @@ def demand_tokens(answer: Any, i: int, j: int) -> None:
         values = shop.run([one])
         sizes = shop.left()
         if values is None:
-            raise Wrong(f"A job for GPUs {i} and {j} waits for ever, though it is alone.", Seen(sizes=sizes))
+            raise Wrong(f"A job for GPUs {i} and {j} waits forever, though it is alone.", Seen(sizes=sizes))
         if np.shape(values[0]) != (2,):
             raise Wrong(f"The tensor of a job has the value of work(); this one is {shown(values[0])}.")
         during = [int(size) for size in values[0]]
@@ -126,7 +126,7 @@ def demand_one_order(answer: Any, random: Random) -> None:
     for a, b in held:
         if (b, a) in held:
             told = f"One job may hold GPU {a} and wait for {b}, while another holds {b} and waits for {a}"
-            raise Wrong(f"{told}: each for ever.", Seen(held=held))
+            raise Wrong(f"{told}: each forever.", Seen(held=held))
 
 
 def circles(random: Random) -> Iterator[list[tuple[int, int]]]:
@@ -150,7 +150,7 @@ def circle(answer: Any, random: Random) -> None:
             for _ in range(2):
                 if shop.run(jobs) is None:
                     named = ", ".join(f"{i} and {j}" for i, j in pairs)
-                    raise Wrong(f"Jobs for GPUs {named}, started together: all wait for ever.", Seen(True, shop.left()))
+                    raise Wrong(f"Jobs for GPUs {named}, started together: all wait forever.", Seen(True, shop.left()))
     demand_one_order(answer, random)
 
 
@@ -184,7 +184,7 @@ def works_without(seen: Seen) -> bool:
 
 
 @q2.mistake(
-    "A token is not given back, so the next job waits for ever. Enqueue both of them after the work; and let the "
+    "A token is not given back, so the next job waits forever. Enqueue both of them after the work; and let the "
     "tensor that you return wait for that, under tf.control_dependencies of both enqueues, or nobody runs them."
 )
 def keeps_a_token(seen: Seen) -> bool:

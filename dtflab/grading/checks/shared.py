@@ -1,7 +1,7 @@
 """Questions on state that tasks keep.
 
 q1: a model was trained on a cluster, the program has ended, and nobody has saved anything. What is left of it? The
-checks train for real, on a cluster of this process, let one task begin anew and somebody reset a container; then the
+checks train for real, on a cluster of this process, restart one task and reset a container; then the
 answer gets the target of a session, and its checkpoint is read.
 """
 
@@ -30,8 +30,9 @@ q1 = register(
     "Rescue a model that nobody saved",
     answer="rescue",
     hints=(
-        """Whoever builds the same graph and opens a session on the same cluster finds the variables that are still
-        there: with tf.Session(target). Do not initialize anything: that would put new values over the trained ones.""",
+        """A client that builds the same graph and opens a session on the same cluster finds the variables that are
+        still there: with tf.Session(target). Do not initialize anything: that would put new values over the trained
+        ones.""",
         """After build(), tf.global_variables() has them all. sess.run(tf.is_variable_initialized(variable)) says if one
         has a value. The names of those that have none are what you return.""",
         """A Saver saves all variables, and fails at one without a value, unless it gets a list:
@@ -62,9 +63,9 @@ q1.choice(
 )
 q1.choice(
     "D",
-    "one on `/job:worker/task:0`, after that task was started anew",
+    "one on `/job:worker/task:0`, after that task was restarted",
     right=False,
-    look="What does the run say of the variable on the task that was started anew?",
+    look="What does the run say of the variable on the restarted task?",
     why="The value of `D` was in the memory of a task that has ended. The one that came after it begins with nothing.",
 )
 q1.choice(
@@ -88,7 +89,7 @@ ON_PS = [Home(f"/job:ps/task:{task}", "", stays=True) for task in range(2)]
 ELSEWHERE = [
     Home("/job:ps/task:0", "kept", stays=True),
     Home("/job:ps/task:1", "reset", stays=False),  # by somebody, after the training
-    Home("/job:worker/task:0", "", stays=False),  # which begins anew, after the training
+    Home("/job:worker/task:0", "", stays=False),  # which restarts after the training
 ]
 
 
@@ -223,7 +224,7 @@ def ended(answer: Any, random: Random) -> None:
     _demand_saved(seen)
 
 
-@q1.check("A task began anew, and a container was reset: what is lost is named", points=3)
+@q1.check("A task restarted, and a container was reset: what is lost is named", points=3)
 def named(answer: Any, random: Random) -> None:
     _demand_lost(_run(answer, _draw(random, ON_PS + ELSEWHERE)))
 
@@ -263,8 +264,8 @@ def returns_variables(seen: Seen) -> bool:
 
 
 @q1.mistake(
-    "A number was added to the name of the checkpoint: that is what global_step does. Whoever looks at `path` finds "
-    "nothing there. Leave it out."
+    "A number was added to the name of the checkpoint: that is what global_step does. A program that looks at `path` "
+    "finds nothing there. Leave it out."
 )
 def numbers_the_checkpoint(seen: Seen) -> bool:
     return seen.saved is None and any(name.startswith("model.ckpt-") for name in seen.files)
@@ -279,7 +280,7 @@ def empties_the_cluster(seen: Seen) -> bool:
 
 
 @q1.mistake(
-    "Variables were initialized: trained values are overwritten by new ones, for ever. What a cluster holds needs no "
+    "Variables were initialized: trained values are overwritten by new ones, forever. What a cluster holds needs no "
     "initializer; whoever comes later just uses it."
 )
 def initializes(seen: Seen) -> bool:

@@ -113,7 +113,7 @@ def _look(seen: Watch, workers: int, steps: int) -> Seen:
 
 
 def _kind(detail: str) -> str:
-    """What a step is about, without the numbers of ops: a loop that makes `assign_add` anew each time adds, too."""
+    """What a step is about, without the numbers of ops: a loop that makes a new `assign_add` each time adds, too."""
     return re.sub(r"_\d+", "", detail)
 
 

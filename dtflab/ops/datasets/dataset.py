@@ -231,4 +231,4 @@ def _check_shapes(values: Sequence[Any], component: int) -> None:
 
 def closed() -> errors.CancelledError:
     """What is said to those who wait for an element of an iterator that is given up."""
-    return errors.CancelledError.of("The iterator was closed, made anew, or its session ended.")
+    return errors.CancelledError.of("The iterator was closed, recreated, or its session ended.")

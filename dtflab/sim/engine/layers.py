@@ -97,7 +97,7 @@ def _most_like(nbytes: float, gmac: float | None, rows: Iterable[Row]) -> Row:
     def complete(row: Row) -> bool:
         try:
             return all((total_bytes(row), row.positive("largest_variable_MB"), row.positive("gmac_per_image")))
-        except UnknownError:  # what is odd about one row is no reason to skip points of another
+        except UnknownError:  # an odd row must not make others' points be skipped
             return False
 
     known = list(filter(complete, rows))

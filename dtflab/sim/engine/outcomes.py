@@ -82,7 +82,7 @@ class Outcome:
         busy = [device for device, own in self.schedule.spans.items() if own and computes(device)]
         found = [device for device in busy if device_spec.matches(name, device)]
         if not found:
-            raise ValueError(f"{name} computes nothing in this step, so it is no stage of it.")
+            raise ValueError(f"{name} computes nothing in this step, so it is not a stage of it.")
         if len(found) > 1:
             raise ValueError(f"{name} means {len(found)} devices: {', '.join(found)}. Name one.")
         return found[0]

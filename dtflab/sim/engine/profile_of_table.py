@@ -80,7 +80,7 @@ def _sizes(params: int, largest: float) -> list[int]:
         low, high = (ratio, high) if sum(ratio**i for i in range(count)) < params / largest else (low, ratio)
     sizes = [max(round(largest * ratio**i), 8) for i in reversed(range(count))]
     if params <= sum(sizes[:-1]):
-        raise ValueError(f"{params:,} numbers in {count} layers are no network.")
+        raise ValueError(f"{params:,} parameters in {count} layers do not describe a network.")
     return [*sizes[:-1], params - sum(sizes[:-1])]
 
 

@@ -113,7 +113,7 @@ class _Block(NamedTuple):
 def items(times: Sequence[LayerTime], held: Sequence[list[Shard]], most: int | None = None) -> Items:
     """The items of a step whose layers take `times`, and whose variables are `held`.
 
-    With `most`, consecutive layers are taken together until there are at most so many items, or one for each server.
+    With `most`, consecutive layers are taken together until there are at most that many items, or one for each server.
     """
     blocks = [_Block(*time, [[shard] for shard in each]) for time, each in zip(times, held, strict=True)]
     count = len(blocks)

@@ -93,12 +93,12 @@ def estimate(
       parameters: what the library can't know; by default what was fitted to published measurements.
       stragglers, seed: how much longer devices compute by chance, `sim.lognormal(0.2)` or an object of one's own with
         its `factors(steps, devices, seed)`; by default the library's fitted jitter.
-      strategy, parts: "greedy" by bytes or "round_robin"; large variables are cut into at most so many parts.
+      strategy, parts: "greedy" by bytes or "round_robin"; large variables are cut into at most that many parts.
       local_aggregation: a worker with several GPUs pulls once, and pushes the sum of their gradients.
       input: where examples come from, in modes with servers; by default they cost nothing.
       engine: "vectorised", or "events", where every message is one. By default what is quicker; asynchronous
         workers and pipelines have only events.
-      most_items: take neighbouring layers' messages to one server together until a worker has at most so many, or one
+      most_items: take neighbouring layers' messages to one server together until a worker has at most that many, or one
         for each server. By default the vectorised engine does so above 20,000 messages.
       off: mechanisms to leave out, of MECHANISMS.
       trace: keep the moments of all steps, not of the last alone.
@@ -225,7 +225,7 @@ def _checked(mode: str, off: Iterable[str], fusion_bytes: Any) -> frozenset[str]
         if unknown := [one for one in given if one not in known]:
             raise ValueError(f"{what}={unknown[0]!r} is not known; there are {', '.join(known)}.")
     if not (is_factor(fusion_bytes) and fusion_bytes >= 0):
-        raise ValueError(f"fusion_bytes={fusion_bytes!r} is no number from 0 up.")
+        raise ValueError(f"fusion_bytes={fusion_bytes!r} is not a number from 0 up.")
     return frozenset(mechanisms)
 
 
@@ -273,7 +273,7 @@ def _of_graph(loss: Tensor, batch: int | None) -> Profile:
             raise
     try:
         fed = _copied(loss, batch)
-    except ValueError:  # somewhere the graph says that an input is no batch of examples
+    except ValueError:  # somewhere the graph says that an input is not a batch of examples
         fed = _copied(loss)
     return Profile.from_graph(fed, batch=batch)
 

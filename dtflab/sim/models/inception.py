@@ -1,6 +1,6 @@
 """Inception: branches of convolutions of several sizes beside each other. GoogLeNet (v1) and v3.
 
-Sources: Szegedy et al., «Going deeper with convolutions» (2014), table 1, and «Rethinking the Inception Architecture»
+Sources: Szegedy et al., "Going deeper with convolutions" (2014), table 1, and "Rethinking the Inception Architecture"
 (2015); the layers of v3 are those of Keras' `inception_v3.py`, its second head that of TF-Slim. Left out: dropout, and
 the two further heads of GoogLeNet.
 """

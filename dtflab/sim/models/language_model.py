@@ -1,7 +1,7 @@
 """A language model: LSTM layers that guess each next word, with the full softmax over all words or a sampled one.
 
-Sources: Jozefowicz et al., «Exploring the Limits of Language Modeling» (2016); LSTM-512-512 with 40,000 words of Abadi
-et al., «TensorFlow» (OSDI 2016), section 6.4. With the full softmax each step multiplies, and its gradient fills, the
+Sources: Jozefowicz et al., "Exploring the Limits of Language Modeling" (2016); LSTM-512-512 with 40,000 words of Abadi
+et al., "TensorFlow" (OSDI 2016), section 6.4. With the full softmax each step multiplies, and its gradient fills, the
 whole matrix of words; with the sampled one only the rows of the right and of `sampled` other words.
 """
 
@@ -29,7 +29,7 @@ def language_model(
     batch: int, layers: int = 2, units: int = 512, vocabulary: int = 40_000, steps: int = 20,
     sampled: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """The loss over `steps` words of each row; `sampled`: over so many other words instead of all."""
+    """The loss over `steps` words of each row; `sampled`: over that many other words instead of all."""
     words, following = (placeholder(dtypes.int32, [batch, steps], name=name) for name in ("words", "following"))
     with variable_scope("words"):
         rows = embedded(words, vocabulary, units)

@@ -1,7 +1,7 @@
 """A ranker: large tables of which each example reads a few rows, and a small dense net behind them.
 
-Sources: Cheng et al., «Wide & Deep Learning» (2016), for the shape; Covington et al., «Deep Neural Networks for YouTube
-Recommendations» (2016), for the sizes (tables of a million rows, layers of 1024, 512, 256). Its gradients by the tables
+Sources: Cheng et al., "Wide & Deep Learning" (2016), for the shape; Covington et al., "Deep Neural Networks for YouTube
+Recommendations" (2016), for the sizes (tables of a million rows, layers of 1024, 512, 256). Its gradients by the tables
 are IndexedSlices, so little travels, however large the model.
 """
 

@@ -1,7 +1,7 @@
 """Sequence to sequence: an encoder and a decoder of LSTM layers, with or without attention, unrolled in time.
 
-Sources: Sutskever et al., «Sequence to Sequence Learning» (2014); Luong et al., «Effective Approaches» (2015); Wu et
-al., «Google's Neural Machine Translation System» (2016); tensorflow/nmt. Left out: a bidirectional first layer,
+Sources: Sutskever et al., "Sequence to Sequence Learning" (2014); Luong et al., "Effective Approaches" (2015); Wu et
+al., "Google's Neural Machine Translation System" (2016); tensorflow/nmt. Left out: a bidirectional first layer,
 residual connections, dropout, and GNMT's additive scores (both kinds of attention score by products here, so that only
 the place of the question differs).
 

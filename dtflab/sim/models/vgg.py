@@ -1,6 +1,6 @@
 """VGG: blocks of 3×3 convolutions, and three dense layers that hold nine tenths of the parameters.
 
-Source: Simonyan and Zisserman, «Very Deep Convolutional Networks» (2014), tables 1 and 2; Keras' `vgg16.py` and
+Source: Simonyan and Zisserman, "Very Deep Convolutional Networks" (2014), tables 1 and 2; Keras' `vgg16.py` and
 `vgg19.py`. Left out: dropout, as in Keras.
 """
 

@@ -1,4 +1,4 @@
-"""Baselines: what one would say without a model of machines. A prediction that is no better is no achievement.
+"""Baselines: what one would say without a model of machines. A prediction that is not better achieves nothing.
 
 Three of them: linear scaling; n(1 − c·log2 n) with one constant for everything; and this model with uniform shards,
 where every variable is cut evenly over all servers.
@@ -67,7 +67,7 @@ def fitted_constant(predictor: Predictor, known: Points) -> float:
 
 
 def baselines(predictor: Predictor, known: Points, uniform: Predictor) -> dict[str, Callable[[Point], float]]:
-    """All three by name; `uniform` is the model without hot variables, fitted anew."""
+    """All three by name; `uniform` is the model without hot variables, fitted again."""
     constant = fitted_constant(predictor, known)
     return {
         "linear": Scaling(predictor),

@@ -121,7 +121,7 @@ def number(value: Any, what: str = "value") -> float:
 
 
 def read(path: str | Path = CALIBRATION) -> Points:
-    """The points of a file. Raises ValueError if it is no file of the schema."""
+    """The points of a file. Raises ValueError if the file does not follow the schema."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -149,7 +149,7 @@ def parse(content: Any, name: str = "points") -> Points:
 def _tables(content: Any, name: str) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         found = content.get("schema") if isinstance(content, dict) else type(content).__name__
-        raise ValueError(f"{name} is no file of points: its schema should be {SCHEMA!r}, but it is {found!r}")
+        raise ValueError(f"{name} is not a file of points: its schema should be {SCHEMA!r}, but it is {found!r}")
     if not isinstance(content.get("points"), list):
         raise ValueError(f"{name}: 'points' should be a list of points")
     tables = {"points": content["points"]}

@@ -95,7 +95,7 @@ class Question:
         return (self.site.hosts - self.site.spares) * self.site.gpus
 
     def with_spares(self, spares: int) -> Question:
-        """The same with so many workers more, of which none is waited for."""
+        """The same with that many workers more, of which none is waited for."""
         hosts = self.site.hosts - self.site.spares + spares
         return replace(self, site=replace(self.site, hosts=hosts, spares=spares))
 
@@ -250,7 +250,9 @@ class Predictor:
     def _as_in(self, point: Point, published: float) -> float:
         """Seconds per example with which the model says of `point` what was published of it: by bisection."""
         if point.metric not in ("throughput", "step_time", "median_step_time"):
-            raise UnknownError(f"{point.id!r} is no throughput or time, so it can't say how long a GPU computes")
+            raise UnknownError(
+                f"{point.id!r} is not a throughput or a step time; calibrate_from must name a point that is"
+            )
         question = self.question(point)
         wanted = question.gpus * question.examples / published if point.metric == "throughput" else published
         wanted /= 1 if point.metric == "throughput" else per_second(point.unit)
@@ -428,7 +430,7 @@ def predict(points: Points, predictor: Callable[[Point], float]) -> Predictions:
         try:
             values[point.id] = predictor(point)
             if not math.isfinite(values[point.id]):
-                raise UnknownError(f"the prediction is no number: {values.pop(point.id)}")
+                raise UnknownError(f"the prediction is not a number: {values.pop(point.id)}")
         except (ValueError, ArithmeticError) as error:  # UnknownError, or numbers that do not go together
             skipped[point.id] = str(error)
     return Predictions(values, skipped)

@@ -1,6 +1,6 @@
 """Report: how far the model can be trusted: errors by regime, baselines, ablations, cross-validation, as Markdown.
 
-Rule: `measure` fits and counts, `refreshed` only writes down. The parts of docs/simulator.md between «begin» and «end»
+Rule: `measure` fits and counts, `refreshed` only writes down. The parts of docs/simulator.md between "begin" and "end"
 are from here; all else is written by people.
 """
 
@@ -71,14 +71,14 @@ def sizes(model: Callable[[Point], float], points: Points) -> dict[str, list[flo
 
 
 def _without(name: str, known: Points, values: Values, told: Callable[[str], None]) -> Predictor:
-    """The model without a mechanism, and all else fitted anew."""
+    """The model without a mechanism, and all else fitted again."""
     told(f"without {name}")
     fitted, _ = calibrate(known, begin=values, off=[name], rounds=1, widths=NEAR)
     return predictor(known, fitted, known, [name])
 
 
 def _ablation(name: str, known: Points, model: Predictor, refit: Predictor) -> dict[str, Any]:
-    """Mean error on the mechanism's own kind with and without it, and then with all else fitted anew."""
+    """Mean error on the mechanism's own kind with and without it, and then with all else fitted again."""
     kind, belongs = MECHANISMS[name]
     own = [point.id for point in known if belongs(point)]
     off = predictor(known, model.fitted, known, [name])
@@ -125,7 +125,7 @@ def _digits(value: float) -> float:
 
 
 def refreshed(page: str, numbers: Mapping[str, Any]) -> str:
-    """The page with all generated parts written anew. ValueError if it lacks one."""
+    """The page with all generated parts rewritten. Raises ValueError if one is missing."""
     for name, write in PARTS.items():
         begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
         before, found, rest = page.partition(begin)

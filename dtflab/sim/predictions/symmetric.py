@@ -40,7 +40,7 @@ class Site:
     latency_s: float = 0.0  # of a message between hosts
     message_s: float = 0.0  # of a CPU per message, at each end
     peer: float = 0.0  # between GPUs over links of their own; 0: over the bus
-    switch: int = 1  # so many GPUs share a way to the host
+    switch: int = 1  # that many GPUs share a way to the host
     servers: int = 0
     colocated: bool = False
     sums_on_gpus: bool = False
@@ -76,7 +76,7 @@ Stage = tuple[Line, float]  # seconds for which a message holds the line
 
 
 def carry(stages: Sequence[Stage], sent: float) -> float:
-    """When a message that is sent at `sent` has passed all lines, each of which it holds for so many seconds."""
+    """When a message that is sent at `sent` has passed all lines, each of which it holds for that many seconds."""
     start = end = sent
     for line, seconds in stages:
         start, end, line.free = pass_link(start, end, line.free, seconds)

@@ -46,7 +46,7 @@ def altered(
 
 
 def with_workers(machines: Machines, master: str, count: int) -> Machines:
-    """Machines on which tasks 0 to `count` of the master's job live; hosts that lack are like that of the master."""
+    """Machines on which tasks 0 to `count` of the master's job live; missing hosts are like that of the master."""
     home = machines.place(f"{master}/device:CPU:0").host
     homes, shown = inhabitants(machines)
     hosts = list(machines.hosts)
@@ -67,7 +67,7 @@ def with_local(machines: Machines, master: str) -> Machines:
 
 
 def first_worker(machines: Machines) -> str:
-    """The first task that is no parameter server."""
+    """The first task that is not a parameter server."""
     return next((task for task in machines.tasks if device_spec.parse(task).job != "ps"), machines.tasks[0])
 
 
@@ -94,7 +94,7 @@ def is_factor(asked: Any) -> bool:
 def whole(what: str, value: Any, least: int = 1) -> int:
     """A number that counts something; ValueError if it is none."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{what}={value!r} is no whole number from {least} up.")
+        raise ValueError(f"{what}={value!r} is not a whole number from {least} up.")
     return int(value)
 
 

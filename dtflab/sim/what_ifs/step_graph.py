@@ -302,7 +302,7 @@ def traced(metadata: Any, master: str | None = None, batch: int | None = None, m
 
 
 def _dead(step: StepGraph, step_stats: Any) -> frozenset[str]:
-    """The nodes that a trace lacks: dead ones. What directs (a Switch) never is in it."""
+    """The nodes missing from a trace: dead ones. What directs (a Switch) never is in it."""
     records = [node for device in step_stats.dev_stats for node in device.node_stats]
     ran = {node.node_name for node in records}
     came = {node.timeline_label.rpartition("] ")[2] for node in records if node.node_name == "RecvTensor"}

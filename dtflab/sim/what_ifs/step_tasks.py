@@ -5,7 +5,7 @@ in which partitions are registered.
 
 Rules, those of the virtual runner (`virtual/`): a task of the cluster begins when its call has arrived; a value sets
 out when it is made and its receiver, which has begun, asks for it; when all is done every task answers, and with the
-last answer the step is over. The schedule knows devices alone: so calls come and go on two more «devices» of each task
+last answer the step is over. The schedule knows devices alone: so calls come and go on two more "devices" of each task
 on which nothing computes.
 """
 

@@ -146,8 +146,8 @@ class WhatIf:
         Args:
           network, bus, gpu, cpu: a name, a part, or how many times as fast as now: `network="1Gb/s"`, `gpu=2.0`.
           latency: how many times as long the latencies of network and bus are; 0: none.
-          workers: so many workers, each a copy of the step's master, make the same step, beginning at once. Hosts that
-            are not there yet are like the first one's.
+          workers: that many workers, each a copy of the step's master, make the same step, beginning at once. Hosts
+            that are not there yet are like the first one's.
           batch: examples per worker, where no op has the batch built in.
           stragglers: a distribution (`sim.lognormal(0.2)`), from which `seed` draws a factor for what each worker's
             own task computes; or factors by name of task or device.
@@ -185,7 +185,7 @@ class WhatIf:
         return table([self.base, *self.sweep(**values)])
 
     def _populated(self, workers: int) -> Machines:
-        """Machines for so many workers."""
+        """Machines for that many workers."""
         job = copy_of(self.step.master, 0)
         peers = [task for task in self.step.tasks if copy_of(task, 0) == job]
         if workers > 1 and len(peers) > 1:

@@ -59,7 +59,7 @@ def export_meta_graph(
       graph_def: instead of the one of `graph`, which is the default graph if None.
       saver_def: the saver that goes with it.
       collection_list: keys of the collections to export, all if None.
-      export_scope: export this name scope only; what it needs from outside becomes an «unbound input».
+      export_scope: export this name scope only; what it needs from outside becomes an "unbound input".
       clear_devices: leave out where operations stand.
       clear_extraneous_savers: leave out the operations of all other savers.
       strip_default_attrs: leave out attributes that have their default value.

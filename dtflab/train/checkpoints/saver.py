@@ -52,13 +52,13 @@ class Saver:
       reshape: take back values of another shape, if they have as many elements.
       sharded: write one file per device that holds variables, each by its own task.
       max_to_keep: how many checkpoints stay; None or 0: all.
-      keep_checkpoint_every_n_hours: one in so many hours stays for good.
+      keep_checkpoint_every_n_hours: one in that many hours stays for good.
       name: scope of the operations.
       restore_sequentially: has no effect, as in TensorFlow.
       saver_def: describes operations that are in the graph already, instead of making some.
       builder: makes the operations; a BaseSaverBuilder.
       defer_build: make the operations when `build()` is called, so that later variables are seen.
-      allow_empty: no variables are no error; saving then writes a meta graph only.
+      allow_empty: a graph without variables is not an error; saving then writes a meta graph only.
       write_version: format of checkpoints: SaverDef.V2 or, as before TensorFlow 1.0, SaverDef.V1.
       pad_step_number: write step numbers with 8 digits.
       save_relative_paths: let the file `checkpoint` name paths from its own directory on.

@@ -10,7 +10,7 @@ What all_reduce_schedule.py says is built here: a Slice where a piece leaves, an
 end, each on the device of its tensor. What crosses devices is an edge of the graph like any other, so placement,
 timeline and virtual time show each message: `ring_all_reduce/reduce_1/from_0_to_1`.
 
-Rule: shapes are known when the graph is built, so each piece's place is a constant and an empty piece is no message.
+Rule: shapes are known when the graph is built, so each piece's place is a constant and an empty piece is not sent.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Stands for the indices in `python/distribute/v1/all_reduce.py`. Left out: shuffles, NCCL, several rings at once.
 
-A tensor lies flat in `pieces` pieces of nearly equal size. In the rounds of the first half, «reduce», who gets pieces
-adds them to its own; then each piece is whole at one worker, its owner. In those of the second half, «gather», who gets
+A tensor lies flat in `pieces` pieces of nearly equal size. In the rounds of the first half, "reduce", who gets pieces
+adds them to its own; then each piece is whole at one worker, its owner. In those of the second half, "gather", who gets
 pieces keeps them instead of its own. With p workers, n bytes, latency α and bandwidth B a tensor takes:
 
 | algorithm | rounds | seconds | good for |
@@ -107,7 +107,7 @@ ALGORITHMS: dict[str, Callable[[int], Schedule]] = {
 
 
 def schedule(algorithm: str, workers: int) -> Schedule:
-    """The messages among so many workers. ValueError for an unknown algorithm, or without workers.
+    """The messages among that many workers. ValueError for an unknown algorithm, or without workers.
 
     >>> schedule("tree", 2).reduce
     ((Message(source=1, target=0, first=0, last=1),),)
@@ -120,5 +120,5 @@ def schedule(algorithm: str, workers: int) -> Schedule:
 
 
 def bounds(size: int, pieces: int) -> list[int]:
-    """Where each piece of so many elements begins, and the end; with few elements some pieces are empty."""
+    """Where each piece of that many elements begins, and the end; with few elements some pieces are empty."""
     return [size * piece // pieces for piece in range(pieces + 1)]

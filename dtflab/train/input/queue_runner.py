@@ -53,7 +53,7 @@ class QueueRunner:
         """From a queue and its operations, or from a `queue_runner_def` under `import_scope`.
 
         `close_op` and `cancel_op` are made if they are not given. `queue_closed_exception_types` are the errors
-        that mean «no more input», by default OutOfRangeError; add CancelledError if the enqueue operations
+        that mean "no more input", by default OutOfRangeError; add CancelledError if the enqueue operations
         dequeue from another queue. ValueError and TypeError for arguments that do not fit.
         """
         if queue_runner_def is not None:
@@ -228,7 +228,7 @@ def start_queue_runners(
 ) -> list[Thread]:
     """Make, and with `start` start, the threads of all queue runners of the graph; a list of them.
 
-    Without `sess` the default session is used: ValueError if there is none. TypeError for what is no session. A
+    Without `sess` the default session is used: ValueError if there is none. TypeError for anything but a session. A
     MonitoredSession has started them itself, so nothing is left to do.
     """
     if sess is None:

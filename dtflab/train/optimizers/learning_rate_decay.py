@@ -2,7 +2,7 @@
 
 Stands for `python/training/learning_rate_decay.py` (and the schedules of Keras behind it).
 
-Rule: a rate is a tensor of the initial rate's dtype, computed anew in every step; all other arguments, numbers or
+Rule: a rate is a tensor of the initial rate's dtype, computed in every step; all other arguments, numbers or
 tensors, are cast to that dtype. Steps are counted by `global_step`, a number, tensor or variable.
 """
 

@@ -52,7 +52,7 @@ def assign_moving_average(
 
 
 def _assign_debiased(variable: Any, value: Any, rest: Any) -> Any:
-    """A sum from zero lacks `decay ** updates` of its weight; divided by what it has, it is an average."""
+    """A sum from zero misses `decay ** updates` of its weight; divided by what it has, it is an average."""
     with variable_scope(variable.name.removesuffix(":0"), values=[variable, value, rest]):
         zeros = zeros_initializer()
         with colocate_with(variable):

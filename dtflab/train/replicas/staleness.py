@@ -43,8 +43,8 @@ class StalenessOptimizer(WrappingOptimizer):
     `tf.train.read_staleness(target)`; the newest `keep` gradients are in it. `optimizer.staleness` is this step's.
 
     Cures: gradients staler than `drop_above` are dropped; with `scale` they are divided by their staleness, if that is
-    above 1. With `max_ahead` a worker waits if it is more than so many steps ahead of the slowest of `num_workers`;
-    with `warm_up_steps` worker 0 makes so many steps before the others begin. The last two need
+    above 1. With `max_ahead` a worker waits if it is more than that many steps ahead of the slowest of `num_workers`;
+    with `warm_up_steps` worker 0 makes that many steps before the others begin. The last two need
     `hooks=[optimizer.make_session_run_hook()]` in every worker's session. Nobody waits for a worker that failed, until
     it comes back; without worker 0, who makes the rounds, the others end.
 

@@ -1,20 +1,20 @@
 """WorkerPace: workers that wait for others, without making one step together.
 
 Stands for nothing in TensorFlow 1; its GlobalStepWaiterHook, which looks twice a second, is a cousin. Bounded staleness
-is that of «More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server» (Ho et al., 2013).
+is that of "More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server" (Ho et al., 2013).
 Left out: a round that is lost with the first worker's session makes the bound one step narrower. A worker whose process
 is killed can't say so, and is waited for until it comes back, as in SyncReplicasOptimizer; who waits says for whom.
 
 Two kinds of waiting, both at queues that stand beside the global step:
-- Bounded: a worker says that its step is done, and waits for a token. A thread of worker 0 takes one «done» of each
+- Bounded: a worker says that its step is done, and waits for a token. A thread of worker 0 takes one "done" of each
   worker, then gives each a token: that is a round. With `max_ahead` tokens to begin with, nobody who has made n steps
   goes on before everybody has made n − max_ahead.
 - Warm-up: the others wait at a gate, which worker 0 opens when the global step has come so far. It stays open: who
   goes through puts back what it took.
 
-Rule: whoever ends lets the others end. A worker's end closes its queue of «done»; rounds end when such a queue is
+Rule: whoever ends lets the others end. A worker's end closes its queue of "done"; rounds end when such a queue is
 empty, and with them the tokens; who still waits for one gets OutOfRangeError, which ends a MonitoredSession quietly.
-So does an error of the first worker, who makes the rounds. Another one that fails leaves a mark among its «done», which
+So does an error of the first worker, who makes the rounds. Another one that fails leaves a mark among its "done", which
 each round takes and puts back: the others go on. In its next session it takes part again, from the round under way on;
 a token that it was waiting for is still its own.
 """
@@ -41,7 +41,7 @@ from dtflab.protos.config_pb2 import RunOptions
 from dtflab.train.input.queue_runner import QueueRunner
 from dtflab.train.sessions.session_run_hook import SessionRunHook
 
-_AWAY = 1  # among the «done» of a worker, each of which is 0
+_AWAY = 1  # among the "done" of a worker, each of which is 0
 _GOODBYE = 10.0  # seconds at most for telling the others
 _PATIENCE = 30.0  # seconds that a step may take before its worker says for whom it may be waiting
 
@@ -132,9 +132,9 @@ class WorkerPace:
             turn = control_flow.group(*(one.enqueue_many((constant.fill([1 - mark], 0),)) for one, mark in pairs))
         close = control_flow.group(*(one.close() for one in tokens))
         self.end.append(close)
-        # If its session is only made anew, a mark for one round ends the round under way; the next one waits for it.
+        # If its session is only recreated, a mark for one round ends the round under way; the next one waits for it.
         self.rounds = QueueRunner(token, [turn], close_op=close, cancel_op=done.enqueue(_AWAY))
-        given = self._queue("given")  # a session that is made anew finds here that the tokens are there
+        given = self._queue("given")  # a recreated session finds here that the tokens are there
         first = casting.cast(given.size() < 1, dtypes.int32)
         with control_dependencies([one.enqueue_many((constant.fill([first * max_ahead], 0),)) for one in tokens]):
             self.begin.append(given.enqueue(0))
@@ -218,6 +218,6 @@ class PaceHook(SessionRunHook):
 
     def _tell(self, session: Any, ops: list[Operation]) -> None:
         if self._pace.rounds is not None:
-            self._coord.request_stop()  # of them first: that tokens are closed is no error of theirs
+            self._coord.request_stop()  # of them first: closed tokens are not an error of theirs
         with contextlib.suppress(errors.OpError, RuntimeError):  # the session may be what has failed
             session.run(ops, options=RunOptions(timeout_in_ms=int(_GOODBYE * 1000)))

@@ -26,7 +26,7 @@ _LOG = logging.getLogger("tensorflow")
 
 
 class Coordinator:
-    """A flag that says «stop», an exception that says why, and a list of the threads to wait for."""
+    """A flag that says "stop", an exception that says why, and a list of the threads to wait for."""
 
     def __init__(
         self, clean_stop_exception_types: Iterable[type[BaseException]] | None = None, *, clock: Clock = CURRENT

@@ -1,4 +1,4 @@
-"""When a hook acts: every so many steps, or every so many seconds.
+"""When a hook acts: every N steps, or every N seconds.
 
 Stands for `SecondOrStepTimer` in `python/training/basic_session_run_hooks.py`.
 """

@@ -115,7 +115,7 @@ class _MonitoredSession:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, traceback: Any) -> bool:
-        """Close. The end of the input and a requested stop are no errors."""
+        """Close. The end of the input and a requested stop are not errors."""
         if kind in (errors.OutOfRangeError, StopIteration):
             kind = None
         self._close_internal(kind)
@@ -149,13 +149,13 @@ class _MonitoredSession:
 
 
 class MonitoredSession(_MonitoredSession):
-    """A session that is initialized or restored, calls hooks, and is made anew after AbortedError or UnavailableError.
+    """A session that is initialized or restored, calls hooks, and is recreated after AbortedError or UnavailableError.
 
         with tf.train.MonitoredSession(session_creator=…, hooks=[…]) as sess:
             while not sess.should_stop():
                 sess.run(train_op)
 
-    A hook with `survives_loss = False` does not let it be made anew: then a lost task ends the training.
+    A hook with `survives_loss = False` does not let it be recreated: then a lost task ends the training.
     `session_creator` is a ChiefSessionCreator if None. The graph is finalized while it is open. After closing it waits
     at most `stop_grace_period_secs` for the threads of queue runners and hooks.
     """
@@ -167,7 +167,7 @@ class MonitoredSession(_MonitoredSession):
 
 
 class SingularMonitoredSession(_MonitoredSession):
-    """A MonitoredSession of one process: always the chief's, never made anew, its raw session at hand.
+    """A MonitoredSession of one process: always the chief's, never recreated, its raw session at hand.
 
     The arguments are those of ChiefSessionCreator and MonitoredSession.
     """
@@ -217,12 +217,12 @@ def MonitoredTrainingSession(
       scaffold: the pieces around the model; default ones if None.
       hooks: SessionRunHooks.
       chief_only_hooks: those of the chief alone.
-      save_checkpoint_secs, save_checkpoint_steps: a checkpoint every so many seconds, or else steps (600 seconds if
+      save_checkpoint_secs, save_checkpoint_steps: a checkpoint every N seconds, or else every N steps (600 seconds if
         neither is given); None or 0 for both means none.
       save_summaries_steps, save_summaries_secs: the same for summaries (100 steps).
       config: the session's ConfigProto.
       stop_grace_period_secs: how long to wait for threads after closing.
-      log_step_count_steps: `global_step/sec` is logged and summarized every so many steps.
+      log_step_count_steps: `global_step/sec` is logged and summarized every N steps.
       summary_dir: where summaries go; `checkpoint_dir` if None.
       save_graph_def: whether to write `graph.pbtxt`, and meta graphs beside checkpoints.
     """
@@ -244,7 +244,7 @@ def MonitoredTrainingSession(
 
 
 class _Rhythm(NamedTuple):
-    """How often: every so many steps or seconds; None or 0 for «not by this»."""
+    """How often: every N steps or seconds; None or 0 for "not by this"."""
 
     save_steps: int | None
     save_secs: float | None

@@ -46,7 +46,7 @@ class SessionManager:
 
         Args:
           local_init_op: run in every new session, for tables and local variables.
-          ready_op: a vector of strings, the names of what is not initialized; None for «always ready».
+          ready_op: a vector of strings, the names of what is not initialized; None for "always ready".
           ready_for_local_init_op: the same, asked before `local_init_op`.
           graph: the default graph if None.
           recovery_wait_secs: seconds between two lines that say that the model is not ready yet.
@@ -149,7 +149,7 @@ class SessionManager:
         """A session on a model that another client makes ready: everybody's way but the chief's.
 
         Raises:
-          DeadlineExceededError: the model is not ready after `max_wait_secs`; None waits for ever.
+          DeadlineExceededError: the model is not ready after `max_wait_secs`; None waits forever.
         """
         if max_wait_secs is None:
             max_wait_secs = math.inf

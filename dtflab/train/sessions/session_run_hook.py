@@ -22,7 +22,7 @@ class SessionRunHook:
         """Called once, before the session is made; the graph can be changed here for the last time."""
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Called when a session was made, and again when it was made anew after a failure.
+        """Called when a session was made, and again when it was recreated after a failure.
 
         The graph is finalized. `coord` is the Coordinator of the session's threads.
         """

@@ -67,7 +67,7 @@ class _WrappedSession:
         return False
 
     def close(self) -> None:
-        """Close the session; that a task was lost is logged, it is no reason to fail."""
+        """Close the session; the loss of a task is logged, it does not fail."""
         sess, self._sess = self._sess, None
         if sess is None:
             return
@@ -111,7 +111,7 @@ class _RecoverableSession(_WrappedSession):
             self._clock.rest(pause, f"a session: {reason}")
 
     def _check_stop(self) -> bool:
-        """Like the session below; but what is lost is made anew, and what fails should stop instead of raising."""
+        """Like the session below; but a lost session is recreated, and what fails should stop instead of raising."""
         try:
             return self._sess is None or self._sess._check_stop()
         except LOST as error:

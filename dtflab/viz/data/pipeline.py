@@ -146,7 +146,7 @@ def _at_a_time(steps: Sequence[_Step]) -> int:
 
 
 def _in_order(stages: list[Stage]) -> list[Stage]:
-    """Who puts comes before who takes; in a circle, who began first."""
+    """Producers come before consumers; in a circle, the one that began first."""
     left, ordered = sorted(stages, key=lambda stage: stage.began), list[Stage]()
     while left:
         waiting_for = {queue for stage in left for queue in stage.puts}

@@ -55,7 +55,7 @@ class Course(NamedTuple):
         return sum(seconds * level for seconds, level in self._times()) / (self._seconds() or 1.0)
 
     def share_at(self, level: int) -> float:
-        """For what part of that time it held so many elements."""
+        """For what part of that time it held that many elements."""
         return sum(seconds for seconds, held in self._times() if held == level) / (self._seconds() or 1.0)
 
     def _times(self) -> Iterator[tuple[float, int]]:

@@ -85,7 +85,7 @@ class Transfer(NamedTuple):
 class Trace(NamedTuple):
     """One step. `total` is its length: from the first start to the last end.
 
-    `beside` are bars that are no ops: the parts of one, and copies from and to a GPU. `simulated` are the GPUs that
+    `beside` are bars that are not ops: the parts of one, and copies from and to a GPU. `simulated` are the GPUs that
     compute with NumPy. If only the beginning was read, `whole` is how many records there are and the length of all.
     """
 

@@ -47,7 +47,7 @@ class Crossing(NamedTuple):
     source: str
     target: str
     nbytes: int | None
-    only_order: bool  # an empty tensor: «has finished»
+    only_order: bool  # an empty tensor: "has finished"
 
 
 class Story(NamedTuple):

@@ -192,7 +192,7 @@ def _source(node: Any) -> tuple[str, str]:
 
 
 def _output(node: Any, nbytes: int) -> tuple[str, int]:
-    """Type and shape of the output that has so many bytes, and the number of its buffer."""
+    """Type and shape of the output that has that many bytes, and the number of its buffer."""
     for output in node.output:
         description = output.tensor_description
         there = description.allocation_description

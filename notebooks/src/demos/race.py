@@ -110,7 +110,7 @@ explore(
         [2, 4, 8, 16], 8, "More of them: async is staler, sync waits longer."
     ),
     spares=Slider(
-        [0, 1, 2, 3], 2, "Sync throws so many last gradients away.", "to spare"
+        [0, 1, 2, 3], 2, "Sync throws that many last gradients away.", "to spare"
     ),
     stragglers=Slider(
         [0, 0.1, 0.3, 0.6, 1.0], 1.0, "How much steps vary. At 0 nobody is late."

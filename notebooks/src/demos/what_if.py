@@ -66,7 +66,7 @@ explore(
         [1, 2, 4, 8, 16, 32], 4, "Each makes a step. Do the servers keep up?"
     ),
     gpu=Slider(
-        ["K40", "P100", "V100", "A100", "H100"], "K40", "A faster GPU waits more: look at «idle»."
+        ["K40", "P100", "V100", "A100", "H100"], "K40", "A faster GPU waits more: look at “idle”."
     ),
 )  # fmt: skip
 

@@ -4,7 +4,7 @@ import dtflab as tf
 
 
 def waiting(parts, distance):
-    """Each part waits for the one that is so many before it."""
+    """Each part waits for the one that is that many before it."""
     results = []
     for i, part in enumerate(parts):
         with tf.control_dependencies([results[i - distance]] if i >= distance else []):

@@ -77,7 +77,7 @@ def filecmp(filename_a: Any, filename_b: Any) -> bool:
 
 
 def file_crc32(filename: Any, block_size: int = 1 << 24) -> str:
-    """The CRC-32 of a file, as Python writes a number in hexadecimal; it is read in blocks of so many bytes."""
+    """The CRC-32 of a file, as Python writes a number in hexadecimal; it is read in blocks of that many bytes."""
     crc = 0
     with FileIO(filename, "rb") as file:
         while block := file.read(block_size):
