@@ -23,6 +23,7 @@ import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -151,9 +152,8 @@ class Op:
     zeros: Callable[[Any, int], Any] | None = None  # stands for the gradient of an output that nothing depends on
 
     def __init_subclass__(cls) -> None:
-        for name in ("infer", "bind", "into", "grad", "flops", "bytes"):
-            rule = cls.__dict__.get(name)
-            if callable(rule) and not isinstance(rule, staticmethod):
+        for name, rule in list(vars(cls).items()):
+            if isinstance(rule, FunctionType):
                 setattr(cls, name, staticmethod(rule))
 
     @staticmethod

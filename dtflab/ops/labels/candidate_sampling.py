@@ -85,7 +85,6 @@ class _CandidateSampler(Op):
     needs_ctx = True
     sampler: Callable[[Any], Any]
 
-    @staticmethod
     def infer(op: Any) -> list[TensorShape]:
         true_classes = op.inputs[0].shape.with_rank(2)
         sampled = TensorShape([op.get_attr("num_sampled")])
@@ -122,22 +121,24 @@ def _unigram(node: Any) -> UnigramSampler:
 
 @op(f"UniformCandidateSampler{_IN_RANGE}")
 class UniformCandidateSampler(_CandidateSampler):
-    sampler = staticmethod(lambda node: UniformSampler(node["range_max"]))
+    def sampler(node):
+        return UniformSampler(node["range_max"])
 
 
 @op(f"LogUniformCandidateSampler{_IN_RANGE}")
 class LogUniformCandidateSampler(_CandidateSampler):
-    sampler = staticmethod(lambda node: LogUniformSampler(node["range_max"]))
+    def sampler(node):
+        return LogUniformSampler(node["range_max"])
 
 
 @op(f"LearnedUnigramCandidateSampler{_IN_RANGE}")
 class LearnedUnigramCandidateSampler(_CandidateSampler):
-    sampler = staticmethod(_unigram)
+    sampler = _unigram
 
 
 @op(f"ThreadUnsafeUnigramCandidateSampler{_IN_RANGE}")
 class ThreadUnsafeUnigramCandidateSampler(_CandidateSampler):
-    sampler = staticmethod(_unigram)
+    sampler = _unigram
 
 
 @op(f"""FixedUnigramCandidateSampler{_OUTPUTS}
@@ -150,7 +151,6 @@ class ThreadUnsafeUnigramCandidateSampler(_CandidateSampler):
        unigrams: list(float) = []
        {_SEEDS}""")
 class FixedUnigramCandidateSampler(_CandidateSampler):
-    @staticmethod
     def sampler(node):
         path, unigrams = node["vocab_file"], node["unigrams"]
         if not path and not unigrams:

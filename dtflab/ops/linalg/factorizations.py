@@ -65,9 +65,8 @@ class Cholesky(Op):
 
 class _Determinant(Op):
     blas = True
-    flops = staticmethod(cubic(2, 3))
+    flops = cubic(2, 3)
 
-    @staticmethod
     def infer(op: Any) -> list[TensorShape]:
         shape = square_shape(op)
         return [shape if shape.ndims is None else shape[:-2]] * len(op.outputs)

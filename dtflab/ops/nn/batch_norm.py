@@ -142,18 +142,15 @@ def _shapes(op: Any, arrays: int, vectors: int, outputs: int) -> list[TensorShap
 class _Forward(Op):
     """Each channel with mean 0 and variance 1 over the batch, scaled and moved; or by the given mean and variance."""
 
-    bind = staticmethod(bind_forward)
+    bind = bind_forward
 
-    @staticmethod
     def infer(op: Any) -> list[TensorShape]:
         rest = [TensorShape(None)] * (len(op.outputs) == 6)
         return [*_shapes(op, 1, 2 if op.get_attr("is_training") else 4, 4), *rest]
 
-    @staticmethod
     def flops(node: Any, ins: Any, outs: Any) -> int:
         return 8 * elements(ins[0])
 
-    @staticmethod
     def grad(op: Any, dy: Any, *unused: Any) -> list[Any]:
         version = op.type.removeprefix("FusedBatchNorm")
         data_format, training = op.get_attr("data_format").decode(), op.get_attr("is_training")
@@ -177,17 +174,14 @@ class _Forward(Op):
 class _Gradient(Op):
     """Its gradients by x, scale and offset."""
 
-    bind = staticmethod(_bind_gradient)
+    bind = _bind_gradient
 
-    @staticmethod
     def infer(op: Any) -> list[TensorShape]:
         return [*_shapes(op, 2, 3, 2), TensorShape([0]), TensorShape([0])]
 
-    @staticmethod
     def flops(node: Any, ins: Any, outs: Any) -> int:
         return 11 * elements(ins[0])
 
-    @staticmethod
     def grad(op: Any, *grads: Any) -> list[Any]:
         dy, x, scale = op.inputs[:3]
         ys = _written_out(op, *op.inputs[:5])

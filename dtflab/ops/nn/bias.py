@@ -41,9 +41,8 @@ def _bias_shape(operation: Any) -> list[TensorShape]:
 
 
 class _BiasAdd(Op):
-    infer = staticmethod(_bias_shape)
+    infer = _bias_shape
 
-    @staticmethod
     def bind(node: Any, xp: Any) -> Any:
         def add(value: Any, bias: Any, out: Any = None) -> Any:
             if value.ndim < 2:

@@ -222,9 +222,8 @@ _V2 = f"""(input: T, input_min: T, input_max: T) -> (output: T)
 
 
 class _Rounded(Op):
-    infer = staticmethod(shapes.unchanged)
+    infer = shapes.unchanged
 
-    @staticmethod
     def bind(node: Any, xp: Any) -> Any:
         half_up, bits = node["round_mode"] == b"HALF_UP", node["num_bits"]
         return lambda x, low, high: _there_and_back(xp, x, low, high, node, bits, half_up)

@@ -53,14 +53,12 @@ class _Normalization(Op):
 
     blas = True
 
-    @staticmethod
     def infer(op: Any) -> list[Any]:
         shape = op.inputs[0].shape.with_rank(4)
         for tensor in op.inputs[1:]:
             shape = shape.merge_with(tensor.shape.with_rank(4))
         return [shape]
 
-    @staticmethod
     def flops(node: Any, ins: Any, outs: Any) -> int:
         return (2 * node["depth_radius"] + 5) * elements(ins[0])
 

@@ -47,10 +47,9 @@ def sizes(shape: Any) -> tuple[int, ...]:
 class _RandomNumbers(Op):
     stateful = True
     needs_ctx = True
-    grad = staticmethod(no_gradient)
+    grad = no_gradient
     draw: Any = None  # the method of PhiloxStream
 
-    @staticmethod
     def infer(operation: Any) -> list[TensorShape]:
         return [folded_shape(operation.inputs[0])]
 
@@ -59,7 +58,6 @@ class _RandomNumbers(Op):
         draw, stream, dtype = cls.draw, stream_of(node), node["dtype"].as_numpy_dtype
         return lambda ctx, shape: xp.asarray(draw(stream(ctx), sizes(shape), dtype))
 
-    @staticmethod
     def flops(node: Any, ins: Any, outs: Any) -> int:
         return PER_NUMBER * elements(outs[0])
 

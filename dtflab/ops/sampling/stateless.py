@@ -109,12 +109,11 @@ _INTS = "{int32, int64}"
 class _Numbers(Op):
     """`draw(stream, shape, dtype, *more inputs)` makes them; `seeds` inputs after the shape say where the stream is."""
 
-    grad = staticmethod(no_gradient)
+    grad = no_gradient
     draw: Any = None
     stream: Any = None
     seeds = 1
 
-    @staticmethod
     def infer(operation: Any) -> list[TensorShape]:
         return [folded_shape(operation.inputs[0])]
 
@@ -128,7 +127,6 @@ class _Numbers(Op):
 
         return kernel
 
-    @staticmethod
     def flops(node: Any, ins: Any, outs: Any) -> int:
         return PER_NUMBER * elements(outs[0])
 
@@ -141,9 +139,9 @@ def _register(name: str, draw: Any, types: str, later_types: str, more: str = ""
     by_key = (
         f"{name}V2(shape: Tshape, key: uint64, counter: uint64, alg: int32{more}) -> (output: dtype)\n{later_types}"
     )
-    members = {"__doc__": f"{name}: numbers that depend on the seed alone.", "draw": staticmethod(draw)}
-    first = {**members, "stream": staticmethod(_seeded), "seeds": 1}
-    later = {**members, "stream": staticmethod(_placed), "seeds": 3}
+    members = {"__doc__": f"{name}: numbers that depend on the seed alone.", "draw": draw}
+    first = {**members, "stream": _seeded, "seeds": 1}
+    later = {**members, "stream": _placed, "seeds": 3}
     op(f"{by_seed}\nTseed: {seed_types} = int64")(type(name, (_Numbers,), first))
     op(f"{by_key}\nTshape: {_INTS} = int32")(type(f"{name}V2", (_Numbers,), later))
 

@@ -33,7 +33,7 @@ from dtflab.ops.messages import dtype_text, invalid, shape_text
 
 class _FileOp(Op):
     stateful = True
-    flops = staticmethod(free)
+    flops = free
 
 
 def text(value: Any) -> str:
@@ -161,7 +161,6 @@ def _remove_empty(directories: set[str]) -> None:
 
 
 class _SaveV1(_FileOp):
-    @staticmethod
     def infer(operation: Any) -> list[Any]:
         _check_counts(operation, len(operation.get_attr("T")), vectors=len(operation.op_def.inputs) - 2)
         return []

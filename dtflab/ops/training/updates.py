@@ -91,7 +91,6 @@ class _Update(Op):
     rule: Rule
     inputs: tuple[str, ...]  # after the variables
 
-    @staticmethod
     def inputs_of(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...], str]:
         """The inputs that an op of this form has, what they are called in it, and the attributes that it adds."""
         raise NotImplementedError
@@ -173,7 +172,6 @@ def _variable_shape(variable: Any) -> TensorShape:
 class _Dense(_Update):
     """A gradient for each element."""
 
-    @staticmethod
     def inputs_of(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...], str]:
         names = tuple(rule.gradient if name == "grad" else name for name in rule.inputs)
         return rule.inputs, names, ""
@@ -198,7 +196,6 @@ class _Dense(_Update):
 class _Rows(_Update):
     """A gradient for some rows: `grad[i]` belongs to the row `indices[i]`."""
 
-    @staticmethod
     def inputs_of(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...], str]:
         after = rule.inputs.index("grad") + 1
         inputs = (*rule.inputs[:after], "indices", *rule.inputs[after:])

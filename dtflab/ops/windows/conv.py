@@ -247,10 +247,9 @@ _FLOAT = "T: {half, bfloat16, float, double}"
 class _Forward(_Convolution):
     """Each output is the product of a filter with what it sees of the input."""
 
-    bind = staticmethod(_bind_forward)
-    infer = staticmethod(_output_shape)
+    bind = _bind_forward
+    infer = _output_shape
 
-    @staticmethod
     def flops(node: Any, ins: Any, outs: Any) -> int:
         try:
             check_ranks(node, *ins)
@@ -259,7 +258,6 @@ class _Forward(_Convolution):
             return 0  # the kernel will say what is wrong
         return _products(ins[0].shape[0] * math.prod(windows.outs(axes)) * ins[1].shape[-1], ins[1].shape)
 
-    @staticmethod
     def grad(op: Any, dy: Any) -> list[Any]:
         back, attrs = _family(op)
         x_shape, w_shape = array.shape_n(op.inputs)
@@ -279,14 +277,12 @@ def _family(op: Any) -> tuple[tuple[str, str, str], dict[str, Any]]:
 class _BackToInput(_Convolution):
     """The gradient of a convolution by its input."""
 
-    bind = staticmethod(_bind_input)
-    infer = staticmethod(_input_shape)
+    bind = _bind_input
+    infer = _input_shape
 
-    @staticmethod
     def flops(node: Any, ins: Any, outs: Any) -> int:
         return _products(elements(ins[2]), ins[1].shape)
 
-    @staticmethod
     def grad(op: Any, d: Any) -> list[Any]:
         (_, to_filter, forward), attrs = _family(op)
         _, w, dy = op.inputs
@@ -300,17 +296,14 @@ class _BackToInput(_Convolution):
 class _BackToFilter(_Convolution):
     """The gradient of a convolution by its filter."""
 
-    bind = staticmethod(_bind_filter)
+    bind = _bind_filter
 
-    @staticmethod
     def infer(op: Any) -> list[TensorShape]:
         return [windows.given_shape(op, 1)]
 
-    @staticmethod
     def flops(node: Any, ins: Any, outs: Any) -> int:
         return _products(elements(ins[2]), outs[0].shape if outs else ins[1])
 
-    @staticmethod
     def grad(op: Any, d: Any) -> list[Any]:
         (to_input, _, forward), attrs = _family(op)
         x, _, dy = op.inputs

@@ -162,11 +162,10 @@ def _output_shape(op: Any) -> list[TensorShape]:
 class _Fractional(Op):
     """What the two share."""
 
-    flops = staticmethod(of_inputs)
+    flops = of_inputs
     needs_ctx = True
-    infer = staticmethod(_output_shape)
+    infer = _output_shape
 
-    @staticmethod
     def _back(op: Any) -> dict[str, Any]:
         sequences = {"row_pooling_sequence": op.outputs[1], "col_pooling_sequence": op.outputs[2]}
         return {**sequences, "overlapping": op.get_attr("overlapping")}

@@ -106,10 +106,9 @@ class _Pooling(Op):
 class _Max(_Pooling):
     """The largest value in each window."""
 
-    infer = staticmethod(_output_shape)
-    flops = staticmethod(_pass_flops(-1))
+    infer = _output_shape
+    flops = _pass_flops(-1)
 
-    @staticmethod
     def bind(node: Any, xp: Any, shard: Shard = alone) -> Kernel:
         return lambda x, *window: largest(xp, shard, x, _axes(node, x.shape, window))
 
@@ -117,10 +116,9 @@ class _Max(_Pooling):
 class _MaxGrad(_Pooling):
     """Its gradient."""
 
-    infer = staticmethod(_like(0))
-    flops = staticmethod(_pass_flops(2))
+    infer = _like(0)
+    flops = _pass_flops(2)
 
-    @staticmethod
     def bind(node: Any, xp: Any, shard: Shard = alone) -> Kernel:
         def kernel(x: Any, y: Any, dy: Any, *window: Any) -> Any:
             axes = _axes(node, x.shape, window)
@@ -134,10 +132,9 @@ class _MaxGrad(_Pooling):
 class _MaxGradGrad(_Pooling):
     """The gradient of that."""
 
-    infer = staticmethod(_like(1))
-    flops = staticmethod(_pass_flops(1))
+    infer = _like(1)
+    flops = _pass_flops(1)
 
-    @staticmethod
     def bind(node: Any, xp: Any, shard: Shard = alone) -> Kernel:
         def kernel(x: Any, y: Any, dx: Any, *window: Any) -> Any:
             axes = _axes(node, x.shape, window)
@@ -260,14 +257,12 @@ class MaxPool3DGradGrad(_MaxGradGrad):
 class _Avg(_Pooling):
     """The mean of each window."""
 
-    infer = staticmethod(_output_shape)
-    flops = staticmethod(_pass_flops(-1))
+    infer = _output_shape
+    flops = _pass_flops(-1)
 
-    @staticmethod
     def bind(node: Any, xp: Any, shard: Shard = alone) -> Kernel:
         return lambda x: mean(xp, shard, x, _axes(node, x.shape, ()))
 
-    @staticmethod
     def grad(op: Any, dy: Any) -> list[Any]:
         shape = array.shape(op.inputs[0])
         return [apply_op(op.type + "Grad", None, orig_input_shape=shape, grad=dy, **_window(op, "data_format"))]
@@ -276,13 +271,11 @@ class _Avg(_Pooling):
 class _AvgGrad(_Pooling):
     """Its gradient."""
 
-    flops = staticmethod(_pass_flops(1))
+    flops = _pass_flops(1)
 
-    @staticmethod
     def infer(op: Any) -> list[TensorShape]:
         return [folded_shape(op.inputs[0]).with_rank(5 if "3D" in op.type else 4)]
 
-    @staticmethod
     def bind(node: Any, xp: Any, shard: Shard = alone) -> Kernel:
         def kernel(sizes: Any, dy: Any) -> Any:
             shape = tuple(int(n) for n in sizes)
@@ -292,7 +285,6 @@ class _AvgGrad(_Pooling):
 
         return kernel
 
-    @staticmethod
     def grad(op: Any, d: Any) -> list[Any]:
         forward = op.type.removesuffix("Grad")
         given = {"value" if forward == "AvgPool" else "input": d}
