@@ -52,7 +52,11 @@ from dtflab.graph.static_value import get_static_value
 from dtflab.graph.tensor_proto import make_ndarray, make_tensor_proto
 from dtflab.graph.tensor_shape import Dimension, TensorShape, dimension_at_index, dimension_value
 from dtflab.ops import all as _all_ops
-from dtflab.ops.nn.activations import log_sigmoid
+from dtflab.ops.nn.functions import (
+    dequantize, fake_quant_with_min_max_args, fake_quant_with_min_max_args_gradient, fake_quant_with_min_max_vars,
+    fake_quant_with_min_max_vars_gradient, fake_quant_with_min_max_vars_per_channel,
+    fake_quant_with_min_max_vars_per_channel_gradient, log_sigmoid, quantize, quantize_v2,
+)
 from dtflab.ops.reduce.along_axis import arg_max, arg_min, argmax, argmin, cumprod, cumsum
 from dtflab.ops.arrays.arranging import meshgrid, repeat, reverse_sequence, roll, sequence_mask
 from dtflab.ops.arrays.identity import (
@@ -80,32 +84,31 @@ from dtflab.ops.arrays.constant import (
 from dtflab.ops.control.control_flow import group, no_op, tuple
 from dtflab.ops.reduce.counting import bincount, histogram_fixed_width, histogram_fixed_width_bins
 from dtflab.ops.control.critical_section import CriticalSection
-from dtflab.ops.linalg.cross import cross
+from dtflab.ops.linalg.functions import (
+    cholesky, cholesky_solve, cross, einsum, eye, hessians, matmul, matrix_determinant, matrix_diag, matrix_diag_part,
+    matrix_inverse, matrix_set_diag, matrix_solve, matrix_solve_ls, matrix_square_root, matrix_triangular_solve, matvec,
+    norm, qr, self_adjoint_eig, self_adjoint_eigvals, sparse_matmul, svd, tensordot, trace,
+)
 from dtflab.ops.text.csv_ops import decode_csv
 from dtflab.ops.functional.custom_gradient import custom_gradient, grad_pass_through
 from dtflab.ops.summaries.debug import Print, print_ as print
 from dtflab.ops.text.decoding import decode_raw, string_to_number
-from dtflab.ops.linalg.decomposition import matrix_inverse, qr
 from dtflab.ops.arrays.diagonal import diag, diag_part, matrix_band_part
 from dtflab.ops.math.division import (
     div, div_no_nan, divide, floor_div, floordiv, floormod, mod, realdiv, truediv, truncatediv, truncatemod,
 )
 from dtflab.ops.labels.edit_distance import edit_distance
-from dtflab.ops.linalg.eigen import matrix_square_root, self_adjoint_eig, self_adjoint_eigvals, svd
-from dtflab.ops.linalg.einsum import einsum
 from dtflab.ops.text.encoding import decode_base64, encode_base64
-from dtflab.ops.linalg.factorizations import cholesky, matrix_determinant
-from dtflab.ops.nn.fake_quant import (
-    fake_quant_with_min_max_args, fake_quant_with_min_max_args_gradient, fake_quant_with_min_max_vars,
-    fake_quant_with_min_max_vars_gradient, fake_quant_with_min_max_vars_per_channel,
-    fake_quant_with_min_max_vars_per_channel_gradient,
-)
 from dtflab.ops.examples.features import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
 from dtflab.ops.text.file_ops import matching_files, read_file, write_file
-from dtflab.ops.linalg.fourier import fft, fft2d, fft3d, ifft, ifft2d, ifft3d
+from dtflab.ops.linalg.spectral import fft
+from dtflab.ops.linalg.spectral import fft2d
+from dtflab.ops.linalg.spectral import fft3d
+from dtflab.ops.linalg.spectral import ifft
+from dtflab.ops.linalg.spectral import ifft2d
+from dtflab.ops.linalg.spectral import ifft3d
 from dtflab.ops.functional.mapping import foldl, foldr, map_fn, scan
 from dtflab.ops.arrays.gathering import gather, gather_nd, one_hot, scatter_nd
-from dtflab.ops.linalg.hessians import hessians
 from dtflab.ops.arrays.indexing import batch_gather, unravel_index
 from dtflab.ops.variables.initializers import (
     constant_initializer, glorot_normal_initializer, glorot_uniform_initializer, ones_initializer,
@@ -113,7 +116,6 @@ from dtflab.ops.variables.initializers import (
     uniform_unit_scaling_initializer, variance_scaling_initializer, zeros_initializer,
 )
 from dtflab.ops.arrays.joining import concat, split
-from dtflab.ops.linalg.matrices import eye, matrix_diag, matrix_diag_part, matrix_set_diag, norm, trace
 from dtflab.ops.math.logic import (
     equal, greater, greater_equal, less, less_equal, logical_and, logical_or, logical_xor, not_equal, where, where_v2,
 )
@@ -121,13 +123,11 @@ from dtflab.ops.tables.functions import initialize_all_tables, tables_initialize
 from dtflab.ops.math.binary import (
     accumulate_n, add, add_n, atan2, maximum, minimum, multiply, pow, scalar_mul, squared_difference, subtract,
 )
-from dtflab.ops.linalg.matmul import matmul, matvec
 from dtflab.ops.examples.parsing import parse_example, parse_single_example, parse_single_sequence_example
 from dtflab.ops.variables.partitioned_variables import (
     fixed_size_partitioner, min_max_variable_partitioner, variable_axis_size_partitioner,
 )
 from dtflab.ops.windows.patches import extract_image_patches
-from dtflab.ops.nn.quantize import dequantize, quantize, quantize_v2
 from dtflab.ops.queues.functions import (
     ConditionalAccumulator, ConditionalAccumulatorBase, FIFOQueue, FixedLengthRecordReader, IdentityReader,
     PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue, ReaderBase, SparseConditionalAccumulator,
@@ -167,24 +167,18 @@ from dtflab.ops.reduce.segments import (
 from dtflab.ops.examples.serializing import decode_json_example, parse_tensor, serialize_tensor
 from dtflab.ops.summaries.session_ops import delete_session_tensor, get_session_handle, get_session_tensor
 from dtflab.ops.arrays.slicing import slice, strided_slice
-from dtflab.ops.linalg.solving import cholesky_solve, matrix_solve, matrix_solve_ls, matrix_triangular_solve
 from dtflab.ops.arrays.sorting import argsort, searchsorted, sort
 from dtflab.ops.arrays.space_batch import (
     batch_to_space, batch_to_space_nd, depth_to_space, required_space_to_batch_paddings, space_to_batch,
     space_to_batch_nd, space_to_depth,
 )
 from dtflab.ops.sparse.functions import (
-    sparse_concat, sparse_fill_empty_rows, sparse_merge, sparse_reorder, sparse_reset_shape, sparse_reshape,
-    sparse_retain, sparse_slice, sparse_split, sparse_tensor_to_dense, sparse_to_dense, sparse_to_indicator,
-    sparse_transpose,
+    deserialize_many_sparse, serialize_many_sparse, serialize_sparse, sparse_add, sparse_concat, sparse_fill_empty_rows,
+    sparse_maximum, sparse_merge, sparse_minimum, sparse_reduce_max, sparse_reduce_max_sparse, sparse_reduce_sum,
+    sparse_reduce_sum_sparse, sparse_reorder, sparse_reset_shape, sparse_reshape, sparse_retain, sparse_segment_mean,
+    sparse_segment_sqrt_n, sparse_segment_sum, sparse_slice, sparse_softmax, sparse_split, sparse_tensor_dense_matmul,
+    sparse_tensor_to_dense, sparse_to_dense, sparse_to_indicator, sparse_transpose,
 )
-from dtflab.ops.sparse.functions import (
-    sparse_add, sparse_maximum, sparse_minimum, sparse_reduce_max, sparse_reduce_max_sparse, sparse_reduce_sum,
-    sparse_reduce_sum_sparse, sparse_softmax, sparse_tensor_dense_matmul,
-)
-from dtflab.ops.linalg.sparse_matmul import sparse_matmul
-from dtflab.ops.sparse.functions import deserialize_many_sparse, serialize_many_sparse, serialize_sparse
-from dtflab.ops.sparse.functions import sparse_segment_mean, sparse_segment_sqrt_n, sparse_segment_sum
 from dtflab.ops.sparse.sparse_tensor import (
     SparseTensor, SparseTensorValue, convert_to_tensor_or_sparse_tensor, sparse_placeholder,
 )
@@ -196,7 +190,6 @@ from dtflab.ops.text.strings import reduce_join, string_join
 from dtflab.ops.text.substrings import string_split, string_strip, substr
 from dtflab.ops.variables.template import make_template
 from dtflab.ops.lists.tensor_array import TensorArray
-from dtflab.ops.linalg.tensordot import tensordot
 from dtflab.ops.timestamp import timestamp
 from dtflab.ops.math.unary import (
     abs, acos, acosh, asin, asinh, atan, atanh, ceil, cos, cosh, erf, erfc, exp, expm1, floor, is_finite, is_inf,

@@ -20,9 +20,8 @@ NOT_YET = {
     "takes": """
         arrays control examples functional images labels linalg lists math nn queues reduce sampling sparse
         summaries tables text training variables windows""",
-    "calls": """
-        arrays control examples functional images labels linalg math nn reduce sampling summaries text windows""",
-    "lengths": "arrays control datasets labels linalg math nn reduce sampling summaries variables windows",
+    "calls": "arrays control examples functional images labels math reduce sampling summaries text windows",
+    "lengths": "arrays control datasets labels math reduce sampling summaries variables windows",
     "circles": "cluster data grading graph machine ops sim",
 }
 

@@ -7,41 +7,43 @@ from typing import Any
 from dtflab.base.missing_names import missing as _missing
 from dtflab.ops.arrays.diagonal import diag as tensor_diag, diag_part as tensor_diag_part, matrix_band_part as band_part
 from dtflab.ops.arrays.reshaping import matrix_transpose, matrix_transpose as transpose
-from dtflab.ops.linalg.cross import cross
-from dtflab.ops.linalg.decomposition import matrix_inverse as inv, qr
-from dtflab.ops.linalg.eigen import (
-    matrix_logarithm as logm,
-    matrix_rank,
-    matrix_square_root as sqrtm,
-    normalize,
-    pinv,
-    self_adjoint_eig as eigh,
-    self_adjoint_eigvals as eigvalsh,
-    svd,
-)
-from dtflab.ops.linalg.einsum import einsum
-from dtflab.ops.linalg.factorizations import cholesky, logdet, lu, matrix_determinant as det, slogdet
-from dtflab.ops.linalg.lu_solving import lu_matrix_inverse, lu_reconstruct, lu_solve
-from dtflab.ops.linalg.matmul import matmul, matvec
-from dtflab.ops.linalg.matrices import (
+from dtflab.ops.linalg.functions import (
+    adjoint,
+    cholesky,
+    cholesky_solve,
+    cross,
+    einsum,
     eye,
+    logdet,
+    lu,
+    matmul,
+    matrix_determinant as det,
     matrix_diag as diag,
     matrix_diag_part as diag_part,
+    matrix_inverse as inv,
+    matrix_logarithm as logm,
+    matrix_rank,
     matrix_set_diag as set_diag,
-    norm,
-    trace,
-)
-from dtflab.ops.linalg.matrix_exponential import matrix_exponential as expm
-from dtflab.ops.linalg.solving import (
-    adjoint,
-    cholesky_solve,
     matrix_solve as solve,
     matrix_solve_ls as lstsq,
+    matrix_square_root as sqrtm,
     matrix_triangular_solve as triangular_solve,
+    matvec,
+    norm,
+    normalize,
+    pinv,
+    qr,
+    self_adjoint_eig as eigh,
+    self_adjoint_eigvals as eigvalsh,
+    slogdet,
+    svd,
+    tensordot,
+    trace,
 )
-from dtflab.ops.linalg.tensordot import tensordot
+from dtflab.ops.linalg.lu_solving import lu_matrix_inverse, lu_reconstruct, lu_solve
+from dtflab.ops.linalg.matrix_exponential import matrix_exponential as expm
 from dtflab.ops.math.clipping import global_norm
-from dtflab.ops.nn.layers import l2_normalize
+from dtflab.ops.nn.functions import l2_normalize
 
 
 def __getattr__(name: str) -> Any:

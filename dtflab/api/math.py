@@ -97,10 +97,8 @@ from dtflab.ops.math.unary import (
     tanh,
 )
 from dtflab.ops.math.zero_times import multiply_no_nan, xdivy, xlog1py, xlogy
-from dtflab.ops.nn.activations import log_sigmoid, softplus, softsign
 from dtflab.ops.nn.cross_entropy import log_softmax, softmax
-from dtflab.ops.nn.layers import l2_normalize, zero_fraction
-from dtflab.ops.nn.ranking import in_top_k, top_k
+from dtflab.ops.nn.functions import in_top_k, l2_normalize, log_sigmoid, softplus, softsign, top_k, zero_fraction
 from dtflab.ops.reduce.along_axis import argmax, argmin, cumprod, cumsum
 from dtflab.ops.reduce.confusion_matrix import confusion_matrix
 from dtflab.ops.reduce.counting import bincount, cumulative_logsumexp

@@ -24,17 +24,6 @@ from dtflab.ops.labels.ctc_loss import ctc_loss
 from dtflab.ops.labels.repeated_labels import collapse_repeated
 from dtflab.ops.labels.sampled_losses import nce_loss, sampled_softmax_loss
 from dtflab.ops.math.unary import sigmoid, tanh
-from dtflab.ops.nn.activations import (
-    elu,
-    leaky_relu,
-    relu,
-    relu6,
-    selu,
-    softplus,
-    softsign,
-)
-from dtflab.ops.nn.batch_norm import fused_batch_norm
-from dtflab.ops.nn.bias import bias_add
 from dtflab.ops.nn.cross_entropy import (
     log_softmax,
     sigmoid_cross_entropy_with_logits,
@@ -45,19 +34,30 @@ from dtflab.ops.nn.cross_entropy import (
     weighted_cross_entropy_with_logits,
 )
 from dtflab.ops.nn.embedding import embedding_lookup, embedding_lookup_sparse, safe_embedding_lookup_sparse
-from dtflab.ops.nn.layers import (
+from dtflab.ops.nn.functions import (
+    bias_add,
     crelu,
     dropout,
+    elu,
+    fused_batch_norm,
+    in_top_k,
     l2_loss,
     l2_normalize,
+    leaky_relu,
+    local_response_normalization,
     log_poisson_loss,
+    relu,
+    relu6,
     relu_layer,
+    selu,
+    softplus,
+    softsign,
     swish,
     swish as silu,
+    top_k,
     xw_plus_b,
     zero_fraction,
 )
-from dtflab.ops.nn.lrn import local_response_normalization
 from dtflab.ops.nn.moments import (
     batch_norm_with_global_normalization,
     batch_normalization,
@@ -66,7 +66,6 @@ from dtflab.ops.nn.moments import (
     sufficient_statistics,
     weighted_moments,
 )
-from dtflab.ops.nn.ranking import in_top_k, top_k
 from dtflab.ops.windows.atrous import (
     atrous_conv2d,
     atrous_conv2d_transpose,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dtflab.base.missing_names import missing as _missing
-from dtflab.ops.linalg.fourier import (
+from dtflab.ops.linalg.spectral import (
     fft,
     fft2d,
     fft3d,

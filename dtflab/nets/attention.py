@@ -31,7 +31,7 @@ from dtflab.ops.arrays import casting, constant as constants, identity as array,
 from dtflab.ops.arrays.arranging import sequence_mask
 from dtflab.ops.arrays.stacking import stack
 from dtflab.ops.control import assertions
-from dtflab.ops.linalg import matmul
+from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.math import logic, unary
 from dtflab.ops.nn import cross_entropy
 from dtflab.ops.reduce import reduction
@@ -75,7 +75,7 @@ class AttentionMechanism:
 
     def context(self, alignments: Tensor) -> Tensor:
         """The mean of the memory by these weights, [batch, depth]."""
-        mean: Tensor = reshaping.squeeze(matmul.matmul(reshaping.expand_dims(alignments, 1), self.values), [1])
+        mean: Tensor = reshaping.squeeze(linalg.matmul(reshaping.expand_dims(alignments, 1), self.values), [1])
         return mean
 
 
@@ -95,7 +95,7 @@ class LuongAttention(AttentionMechanism):
                 f"Luong's attention multiplies queries and keys: the query is {query.shape[-1]} wide, the keys "
                 f"{self.num_units}. Make num_units equal to the size of the cell that asks."
             )
-        products = matmul.matmul(reshaping.expand_dims(query, 1), self.keys, transpose_b=True)
+        products = linalg.matmul(reshaping.expand_dims(query, 1), self.keys, transpose_b=True)
         scores: Tensor = reshaping.squeeze(products, [1])
         if self._scale:
             scores = get_variable("attention_g", [], query.dtype, initializers.Ones()) * scores

@@ -21,7 +21,7 @@ from dtflab.ops.arrays import casting, constant as constants, identity as array,
 from dtflab.ops.control.cond import cond
 from dtflab.ops.math import binary as math, division, logic, unary
 from dtflab.ops.messages import renamed
-from dtflab.ops.nn import activations, cross_entropy
+from dtflab.ops.nn import cross_entropy, functions as nn
 from dtflab.ops.nn.weights_broadcast import assert_broadcastable, broadcast_weights
 from dtflab.ops.reduce.confusion_matrix import may_squeeze, remove_squeezable_dimensions
 from dtflab.ops.reduce.reduction import reduce_sum
@@ -251,7 +251,7 @@ def hinge_loss(
     def distance(logits: Tensor, labels: Tensor) -> Tensor:
         ones = constants.ones_like(labels)
         signs = math.subtract(2 * labels, ones)
-        return activations.relu(math.subtract(ones, math.multiply(signs, logits)))
+        return nn.relu(math.subtract(ones, math.multiply(signs, logits)))
 
     return _distance_loss(
         "hinge_loss", distance, labels, logits, weights, scope, loss_collection, reduction, other_name="logits"

@@ -20,7 +20,7 @@ from dtflab.nets.metric_variables import Metric, metric_variable, published
 from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, repeating, reshaping, slicing
 from dtflab.ops.control.cond import cond
 from dtflab.ops.math import binary as math, division, logic
-from dtflab.ops.nn.ranking import top_k
+from dtflab.ops.nn.functions import top_k
 from dtflab.ops.nn.weights_broadcast import assert_broadcastable, broadcast_weights
 from dtflab.ops.reduce import along_axis, reduction, sets
 from dtflab.ops.sparse import functions as sparse

@@ -16,7 +16,7 @@ from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import add_to_collection, get_collection, name_scope
 from dtflab.ops.math import binary as math, unary
-from dtflab.ops.nn import layers as nn
+from dtflab.ops.nn import functions as nn
 from dtflab.ops.reduce import reduction
 
 Regularizer = Callable[[Any], Any]

@@ -26,9 +26,9 @@ from dtflab.nets.layers.base import ZEROS, Layer
 from dtflab.nets.layers.input_spec import InputSpec
 from dtflab.nets.state_shapes import zeros_of
 from dtflab.ops.arrays import identity as array, joining, slicing
-from dtflab.ops.linalg import matmul
+from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.math import binary as math, clipping, unary
-from dtflab.ops.nn import bias
+from dtflab.ops.nn import functions as nn
 from dtflab.ops.variables import initializers, partitioned_variables
 from dtflab.ops.variables.variable_scope import get_variable_scope, variable_scope
 
@@ -156,7 +156,7 @@ def _check_dtype(dtype: Any) -> None:
 
 def _affine(inputs: Sequence[Any], kernel: Any, biases: Any) -> Tensor:
     """[the inputs side by side] · kernel + biases"""
-    return bias.bias_add(matmul.matmul(joining.concat(inputs, 1), kernel), biases)
+    return nn.bias_add(linalg.matmul(joining.concat(inputs, 1), kernel), biases)
 
 
 class BasicRNNCell(LayerRNNCell):
@@ -318,7 +318,7 @@ class LSTMCell(LayerRNNCell):
         seen = o + self._w_o_diag * c if self._use_peepholes else o
         m = unary.sigmoid(seen) * self._activation(c)
         if self._num_proj is not None:
-            m = _clipped(matmul.matmul(m, self._proj_kernel), self._proj_clip)
+            m = _clipped(linalg.matmul(m, self._proj_kernel), self._proj_clip)
         return m, LSTMStateTuple(c, m) if self._state_is_tuple else joining.concat([c, m], 1)
 
     def _parts(self, state: Any) -> tuple[Tensor, Tensor]:

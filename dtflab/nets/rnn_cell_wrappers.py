@@ -22,7 +22,7 @@ from dtflab.nets.state_shapes import shape_of_size
 from dtflab.ops.arrays import joining
 from dtflab.ops.lists.tensor_array import TensorArray
 from dtflab.ops.math import division, unary
-from dtflab.ops.nn import layers as nn
+from dtflab.ops.nn import functions as nn
 from dtflab.ops.sampling import draws as random
 
 

@@ -12,6 +12,15 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+Shard = Callable[[int, float, Callable[[int, int], Any]], None]  # (total, nanoseconds per unit, work(first, last))
+
+NANOSECONDS_PER_FLOP = 0.01  # in float32, on one core
+
+
+def alone(total: int, cost: float, work: Callable[[int, int], Any]) -> None:
+    """The Shard of a device without intra-op threads: a GPU has its own."""
+    work(0, total)
+
 
 def on_one_thread(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """`kernel` with a BLAS that starts no threads of its own."""

@@ -16,7 +16,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
-from dtflab.ops.linalg.matmul import matmul
+from dtflab.ops.linalg.functions import matmul
 from dtflab.ops.math import binary as math, division, logic, unary
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
 

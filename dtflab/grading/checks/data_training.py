@@ -27,7 +27,7 @@ from dtflab.graph.device_spec import label
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, device
-from dtflab.ops.linalg.matmul import matmul
+from dtflab.ops.linalg.functions import matmul
 from dtflab.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits
 from dtflab.ops.reduce.reduction import reduce_mean
 from dtflab.ops.variables.functions import assign_add

@@ -25,7 +25,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import container, device
 from dtflab.nets.layers.core import dense
 from dtflab.ops.arrays.constant import placeholder
-from dtflab.ops.nn.activations import relu
+from dtflab.ops.nn.functions import relu
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
 from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.variable_scope import variable_scope

@@ -18,7 +18,7 @@ from dtflab.grading.questions import Wrong, register
 from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation
-from dtflab.ops.linalg.matmul import matmul
+from dtflab.ops.linalg.functions import matmul
 from dtflab.runtime.session import Session
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.timeline import timeline

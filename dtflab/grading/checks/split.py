@@ -27,8 +27,8 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.hardware.catalogue import gpu
 from dtflab.hardware.parts import Processor
 from dtflab.ops.arrays.constant import placeholder
-from dtflab.ops.linalg.matmul import matmul
-from dtflab.ops.nn.activations import relu
+from dtflab.ops.linalg.functions import matmul
+from dtflab.ops.nn.functions import relu
 from dtflab.ops.variables.functions import global_variables_initializer
 from dtflab.protos import config_pb2
 from dtflab.viz.drawing.picture import Picture

@@ -9,18 +9,18 @@ from collections.abc import Callable
 from typing import Any
 
 from dtflab.ops.math import unary
-from dtflab.ops.nn import activations, cross_entropy
+from dtflab.ops.nn import cross_entropy, functions as nn
 
 _NAMED: dict[str, Any] = {
-    "elu": activations.elu,
+    "elu": nn.elu,
     "exponential": unary.exp,
     "linear": None,
-    "relu": activations.relu,
-    "selu": activations.selu,
+    "relu": nn.relu,
+    "selu": nn.selu,
     "sigmoid": unary.sigmoid,
     "softmax": cross_entropy.softmax,
-    "softplus": activations.softplus,
-    "softsign": activations.softsign,
+    "softplus": nn.softplus,
+    "softsign": nn.softsign,
     "tanh": unary.tanh,
 }
 

@@ -14,7 +14,7 @@ from dtflab.nets.layers.base import ZEROS, Layer, as_function
 from dtflab.nets.layers.input_spec import InputSpec
 from dtflab.ops.arrays import identity as array, repeating, reshaping
 from dtflab.ops.arrays.stacking import stack
-from dtflab.ops.nn.bias import bias_add
+from dtflab.ops.nn.functions import bias_add
 from dtflab.ops.windows import convolutions
 
 

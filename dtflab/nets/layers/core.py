@@ -16,8 +16,8 @@ from dtflab.nets.layers.data_format import normalized_data_format
 from dtflab.nets.layers.input_spec import InputSpec
 from dtflab.ops.arrays import casting, identity as array, reshaping
 from dtflab.ops.control import cond
-from dtflab.ops.linalg import matmul, tensordot
-from dtflab.ops.nn import bias, layers as nn
+from dtflab.ops.linalg import functions as linalg
+from dtflab.ops.nn import functions as nn
 
 
 class Dense(Layer):
@@ -82,12 +82,12 @@ class Dense(Layer):
             inputs = casting.cast(inputs, self.dtype)
         ndims = inputs.shape.ndims
         if ndims in (2, None):
-            outputs = matmul.matmul(inputs, self.kernel)
+            outputs = linalg.matmul(inputs, self.kernel)
         else:
-            outputs = tensordot.tensordot(inputs, self.kernel, [[ndims - 1], [0]])
+            outputs = linalg.tensordot(inputs, self.kernel, [[ndims - 1], [0]])
             outputs.set_shape(inputs.shape[:-1].concatenate(self.units))
         if self.use_bias:
-            outputs = bias.bias_add(outputs, self.bias)
+            outputs = nn.bias_add(outputs, self.bias)
         return outputs if self.activation is None else self.activation(outputs)
 
 

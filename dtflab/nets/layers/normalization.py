@@ -21,7 +21,7 @@ from dtflab.nets.layers.input_spec import InputSpec
 from dtflab.ops.arrays import casting, reshaping
 from dtflab.ops.control.cond import smart_cond
 from dtflab.ops.nn import moments
-from dtflab.ops.nn.batch_norm import fused_batch_norm
+from dtflab.ops.nn.functions import fused_batch_norm
 from dtflab.ops.variables import functions as variables, initializers
 from dtflab.ops.variables.policies import VariableAggregation, VariableSynchronization
 

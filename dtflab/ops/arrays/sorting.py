@@ -24,7 +24,7 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import constant as constants, identity as array, reshaping
 from dtflab.ops.costs import searched
 from dtflab.ops.messages import invalid
-from dtflab.ops.nn import ranking
+from dtflab.ops.nn import functions as nn
 
 
 def _bound_kernel(side: str, node: Any, xp: Any) -> Callable[..., Any]:
@@ -138,11 +138,11 @@ def _descending(values: Tensor, axis: Any, places: bool) -> Tensor:
     sizes: Any = array.shape(values)
     k, rank, ndims = sizes[axis], array.rank(values), values.shape.ndims
     if axis == -1 or axis + 1 == ndims:
-        return ranking.top_k(values, k)[places]
+        return nn.top_k(values, k)[places]
     if axis < 0:
         axis += ndims or rank
     to_the_end = _exchange_with_last(axis, rank, ndims)
-    found = ranking.top_k(reshaping.transpose(values, to_the_end), k)[places]
+    found = nn.top_k(reshaping.transpose(values, to_the_end), k)[places]
     return reshaping.transpose(found, to_the_end)
 
 

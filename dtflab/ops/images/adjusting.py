@@ -18,7 +18,7 @@ from dtflab.ops.arrays import casting, constant as constants, identity as array,
 from dtflab.ops.control.control_flow import with_dependencies
 from dtflab.ops.images.checks import checked, grayscale, require
 from dtflab.ops.images.dtype import convert_image_dtype, in_floats
-from dtflab.ops.linalg import tensordot
+from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.math import binary as math, division, unary
 from dtflab.ops.reduce import functions as statistics, reduction
 from dtflab.ops.sampling import draws as random
@@ -124,7 +124,7 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
     with name_scope(name, "rgb_to_grayscale", [images]) as scope:
         images = convert_to_tensor(images, name="images")
         floats = convert_image_dtype(images, dtypes.float32)
-        gray = tensordot.tensordot(floats, [0.2989, 0.587, 0.114], [-1, -1])
+        gray = linalg.tensordot(floats, [0.2989, 0.587, 0.114], [-1, -1])
         return convert_image_dtype(reshaping.expand_dims(gray, -1), images.dtype, name=scope)
 
 

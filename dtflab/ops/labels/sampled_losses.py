@@ -17,7 +17,7 @@ from dtflab.graph.scopes import name_scope
 from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, reshaping, slicing
 from dtflab.ops.arrays.stacking import stack
 from dtflab.ops.labels.candidate_sampling import compute_accidental_hits, log_uniform_candidate_sampler
-from dtflab.ops.linalg.matmul import matmul
+from dtflab.ops.linalg.functions import matmul
 from dtflab.ops.math import binary as math, unary
 from dtflab.ops.nn.cross_entropy import sigmoid_cross_entropy_with_logits, softmax_cross_entropy_with_logits_v2
 from dtflab.ops.nn.embedding import embedding_lookup

@@ -1,5 +1,8 @@
 """Matrices and transforms: products, einsum, systems, factorizations, Fourier; and second derivatives.
 
-Pages: `cross`, `decomposition`, `eigen`, `einsum`, `equations`, `factorizations`, `fourier`, `hessians`,
-`lu_solving`, `matmul`, `matrices`, `matrix_exponential`, `solving`, `sparse_matmul`, `tensordot`.
+Pages: `functions` (all that programs call, except for the next three), `lu_solving` (after an LU decomposition),
+`matrix_exponential`, `spectral` (Fourier transforms).
+Ops: `matmul` (products of matrices), `matrices` (diagonals, cross products), `einsum` with `equations` (its labels),
+`factorizations` (Cholesky, LU, QR, inverses), `solving` (systems of equations), `eigen` (eigenvalues, singular values),
+`matrix_functions` (square roots, logarithms), `fourier`.
 """

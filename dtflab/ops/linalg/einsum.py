@@ -21,10 +21,9 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
 from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, repeating, reshaping, stacking
-from dtflab.ops.linalg.equations import named, ordered_pairs, resolved, split
+from dtflab.ops.linalg.equations import named, split
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import reduction
 
@@ -121,7 +120,7 @@ def _two(xp: Any, arrays: Sequence[Any], labels: list[str], out: str) -> Any:
 
 
 def _group(x: Any, labels: str, shared: str, rows: str, columns: str) -> Any:
-    """The array as matrices of (rows, columns) for each place on the shared axes, 1 where it lacks one."""
+    """The array as matrices of (rows, columns) for each place on the shared axes, 1 where it has none."""
     here = "".join(s for s in shared if s in labels)
     x = _one(x, labels, here + rows + columns)
     sizes = dict(zip(here + rows + columns, x.shape, strict=True))
@@ -154,8 +153,8 @@ def _output_shape(equation: str, shapes: list[TensorShape]) -> TensorShape:
             continue
         if shape.ndims < len(before + after) or (not found and shape.ndims > len(before)):
             rank = len(before + after)
-            raise ValueError(f"Shape must be rank {rank} but is rank {shape.ndims}\n\t for {i}th input and equation: "
-                             f"{equation}")  # fmt: skip
+            where = f"\n\t for {i}th input and equation: {equation}"
+            raise ValueError(f"Shape must be rank {rank} but is rank {shape.ndims}{where}")
         for label, size in zip(before + after, [*shape[: len(before)], *shape[shape.ndims - len(after) :]]):
             sizes[label] = _merged(sizes[label], size) if label in sizes else size
         dots = infer_broadcast(dots, shape[len(before) : shape.ndims - len(after)])
@@ -261,28 +260,3 @@ def _unbroadcast(
 
 
 # -- the function ---------------------------------------------------------------------------------------------------
-
-
-def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
-    """The sum of products over labelled axes: `einsum("ij,jk->ik", a, b)` is the product of matrices.
-
-    `...` stands for any axes, which broadcast. Three and more inputs are contracted in pairs, in an order that keeps
-    results small. Named argument: `name`. Raises ValueError for an equation that doesn't fit the inputs.
-    """
-    name = kwargs.pop("name", None)
-    kwargs.pop("optimize", None)  # other ways than the greedy one to find the order of pairs
-    if kwargs:
-        raise TypeError(f"Invalid keyword arguments for einsum: {', '.join(kwargs)}. Valid arguments: name, optimize.")
-    with name_scope(name, "einsum", [equation, *inputs]):
-        operands = list(inputs)
-        shapes = [x.shape.as_list() if x.shape.ndims else None for x in map(_with_shape, operands)]
-        full = resolved(equation, len(operands))
-        if len(operands) <= 2:
-            return apply_op("Einsum", inputs=operands, equation=full)
-        for places, pair in ordered_pairs(full, shapes):
-            operands.append(apply_op("Einsum", inputs=[operands.pop(i) for i in places], equation=pair))
-        return operands[0]
-
-
-def _with_shape(x: Any) -> Any:
-    return x if isinstance(getattr(x, "shape", None), TensorShape) else convert_to_tensor(x)

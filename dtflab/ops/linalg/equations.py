@@ -24,7 +24,7 @@ _DOTS = "0"  # stands for `...` while the text is taken apart
 
 
 def split(equation: str, count: int) -> tuple[list[str], str]:
-    """The labels of the one or two inputs and those of the output; ValueError if the equation is no such thing."""
+    """The labels of the one or two inputs and those of the output; ValueError for any other equation."""
     parts = equation.split("->")
     if len(parts) != 2:
         raise ValueError(f"Expecting exactly one '->' in einsum equation: {equation}")
@@ -85,7 +85,7 @@ def resolved(equation: str, count: int) -> str:
 def ordered_pairs(equation: str, shapes: Sequence[Any]) -> list[tuple[tuple[int, int], str]]:
     """Steps (two operands to take out of the list, their equation), each result put at the list's end.
 
-    Each step takes the pair whose product is smallest beside the two, as opt_einsum does, which TensorFlow asks.
+    Each step takes the pair whose product is smallest compared with the two, as opt_einsum does, which TensorFlow uses.
     """
     left, _, output = equation.replace("...", _DOTS).partition("->")
     operands = left.split(",")
@@ -132,8 +132,8 @@ def _sizes(equation: str, operands: Sequence[str], shapes: Sequence[Any]) -> dic
             continue
         extra = len(shape) - len(labels)
         if extra < -1 or (extra and _DOTS not in labels):
-            raise ValueError(f"Number of named labels in input #{i} of equation {equation} must be equal to the number "
-                             f"of dimensions in shape {shape}")  # fmt: skip
+            wanted = f"must be equal to the number of dimensions in shape {shape}"
+            raise ValueError(f"Number of named labels in input #{i} of equation {equation} {wanted}")
         at = labels.find(_DOTS)
         if at >= 0:
             between = [d for d in shape[at : at + extra + 1] if d]

@@ -1,31 +1,34 @@
-"""Factorizations of square matrices, Cholesky's and LU, and what they give: determinants.
+"""Factorizations of matrices, Cholesky's, LU and QR; determinants and inverses.
 
-Stands for `core/kernels/linalg/{cholesky,determinant,lu}_op*.cc` and their parts of `python/ops/linalg_ops.py` and
-`linalg_grad.py`. Left out: other factorizations (Qr is in `decomposition.py`).
+Stands for `core/kernels/linalg/{cholesky,determinant,lu,qr,matrix_inverse}_op*` and their parts of `linalg_grad.py`.
 
-Rule: Cholesky's and determinants are LAPACK's, a matrix that has none gives NaN; LU is Gauss's elimination, of all
-matrices of a batch at once.
+Rule: the numbers are LAPACK's, which agree with TensorFlow's Eigen up to rounding; a matrix without a Cholesky
+decomposition gives NaN. LU is Gauss's elimination, of all matrices of a batch at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import casting, diagonal as diagonals, identity as array, joining, reshaping
-from dtflab.ops.costs import cubic
-from dtflab.ops.linalg import decomposition, matmul, matrices as linalg
-from dtflab.ops.linalg.solving import adjoint, in_lapack, matrix_triangular_solve, square_shape, square_shapes
-from dtflab.ops.math import unary
+from dtflab.ops.arrays import (
+    casting,
+    constant as constants,
+    diagonal as diagonals,
+    identity as array,
+    joining,
+    reshaping,
+)
+from dtflab.ops.costs import cubic, matrices
+from dtflab.ops.linalg import functions as linalg
+from dtflab.ops.linalg.functions import adjoint, matrix_inverse, matrix_triangular_solve
+from dtflab.ops.linalg.solving import in_lapack, square_shape, square_shapes
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce import reduction
 
 _TYPES = "{double, float, half, complex64, complex128}"
 
@@ -55,10 +58,10 @@ class Cholesky(Op):
         lower = op.outputs[0]
         shape = array.shape(lower)
         inverse = matrix_triangular_solve(lower, linalg.eye(shape[-1], batch_shape=shape[:-2], dtype=lower.dtype))
-        middle = matmul.matmul(lower, dy, adjoint_a=True)
+        middle = linalg.matmul(lower, dy, adjoint_a=True)
         middle = linalg.matrix_set_diag(middle, 0.5 * linalg.matrix_diag_part(middle))
         middle = diagonals.matrix_band_part(middle, -1, 0)
-        dx = matmul.matmul(matmul.matmul(inverse, middle, adjoint_a=True), inverse)
+        dx = linalg.matmul(linalg.matmul(inverse, middle, adjoint_a=True), inverse)
         dx += adjoint(dx)
         return [dx * 0.5]
 
@@ -74,7 +77,7 @@ class _Determinant(Op):
 
 def _times_inverse(op: Any, scale: Any, like: Any) -> Tensor:
     """The adjoint of the inverse, times a number for each matrix."""
-    inverse = decomposition.matrix_inverse(op.inputs[0], adjoint=True)
+    inverse = linalg.matrix_inverse(op.inputs[0], adjoint=True)
     ones = joining.concat([array.shape(like), [1, 1]], 0)
     return reshaping.reshape(scale, ones) * inverse
 
@@ -86,7 +89,7 @@ class MatrixDeterminant(_Determinant):
     bind = in_lapack(lambda xp, node, x: xp.linalg.det(x), "")
 
     def grad(op, dy):
-        inverse = decomposition.matrix_inverse(op.inputs[0], adjoint=True)
+        inverse = linalg.matrix_inverse(op.inputs[0], adjoint=True)
         y = op.outputs[0]
         return [reshaping.reshape(dy * y, joining.concat([array.shape(y), [1, 1]], 0)) * inverse]
 
@@ -147,28 +150,116 @@ def _eliminated(xp: Any, a: Any) -> tuple[Any, Any]:
 # -- functions --------------------------------------------------------------------------------------------------------
 
 
-def cholesky(input: Any, name: str | None = None) -> Tensor:
-    """The lower triangle L of each positive definite matrix, L·Lᴴ = input; reads the input's lower triangle alone."""
-    return apply_op("Cholesky", name, input=input)
+# ---- QR and inverses ----
 
 
-def matrix_determinant(input: Any, name: str | None = None) -> Tensor:
-    """The determinant of each matrix."""
-    return apply_op("MatrixDeterminant", name, input=input)
+@op("""Qr(input: T) -> (q: T, r: T)
+       full_matrices: bool = false
+       T: {double, float, half, complex64, complex128}""")
+class Qr(Op):
+    """Each matrix of the input as q·r, where q has orthonormal columns and r is zero below its diagonal."""
+
+    blas = True
+
+    def infer(op):
+        shape = op.inputs[0].shape.with_rank_at_least(2)
+        if shape.ndims is None:
+            return [TensorShape(None)] * 2
+        batch, (m, n) = shape[:-2], shape[-2:].as_list()
+        if op.get_attr("full_matrices"):
+            return [batch.concatenate([m, m]), batch.concatenate([m, n])]
+        p = None if m is None or n is None else min(m, n)
+        return [batch.concatenate([m, p]), batch.concatenate([p, n])]
+
+    def bind(node, xp):
+        mode, dtype = ("complete" if node["full_matrices"] else "reduced"), node["T"].as_numpy_dtype
+        # LAPACK has no float16.
+        computed = xp.float32 if dtype == xp.float16 else dtype
+
+        def kernel(x):
+            q, r = xp.linalg.qr(x.astype(computed), mode)
+            return q.astype(dtype), r.astype(dtype)
+
+        return kernel
+
+    def flops(node: Any, ins: Sequence[Any], outs: Sequence[Any]) -> int:
+        """Householder's reflections to r, and as many to q; as Golub and Van Loan count."""
+        count, *sides = matrices(ins[0])
+        m, n = max(sides), min(sides)
+        return count * (4 * m * n * n - 4 * n**3 // 3)
+
+    def grad(op, dq, dr):
+        q, r = op.outputs
+        rows, cols = q.shape[-2].value, r.shape[-1].value
+        if None in (rows, cols, r.shape[-2].value):
+            raise NotImplementedError("QrGrad not implemented with dynamic shapes.")
+        if r.shape[-2].value > cols and rows == q.shape[-1].value:
+            raise NotImplementedError("QrGrad not implemented when nrows > ncols and full_matrices is true.")
+        if rows >= cols:
+            return [_qr_grad(q, r, dq, dr)]
+        # The input is [x, y] and r is [u, v], with x and u square: q·u is the decomposition of x.
+        y, u, du, dv = op.inputs[0][..., rows:], r[..., :rows], dr[..., :rows], dr[..., rows:]
+        dx = _qr_grad(q, u, dq + linalg.matmul(y, dv, adjoint_b=True), du)
+        return [joining.concat([dx, linalg.matmul(q, dv)], -1)]
 
 
-def slogdet(input: Any, name: str | None = None) -> Any:
-    """(sign, log of the magnitude) of each determinant."""
-    return apply_op("LogMatrixDeterminant", name, input=input)
+def _qr_grad(q: Any, r: Any, dq: Any, dr: Any) -> Tensor:
+    """q·(dr + s·r⁻ᴴ) + (dq - q·qᴴ·dq)·r⁻ᴴ, where s is the lower triangle of what the products need to be Hermitian."""
+    inverse = matrix_inverse(r, adjoint=True)
+    q_dq, r_dr = linalg.matmul(q, dq, adjoint_a=True), linalg.matmul(r, dr, adjoint_b=True)
+    lower = _lower(q_dq - _adjoint(q_dq) + r_dr - _adjoint(r_dr))
+    dx = linalg.matmul(q, dr + linalg.matmul(lower, inverse))
+    dx += linalg.matmul(dq - linalg.matmul(q, q_dq), inverse)
+    if q.dtype.is_complex:
+        diagonal = linalg.matrix_diag_part(r_dr - _adjoint(q_dq))
+        imaginary = linalg.matrix_diag(diagonal - casting.cast(casting.real(diagonal), q.dtype))
+        dx += linalg.matmul(linalg.matmul(q, casting.conj(imaginary)), inverse)
+    return dx
 
 
-def logdet(matrix: Any, name: str | None = None) -> Tensor:
-    """The logarithm of the determinant of each positive definite matrix."""
-    with name_scope(name, "logdet", [matrix]):
-        diagonal = linalg.matrix_diag_part(apply_op("Cholesky", input=matrix))
-        return 2.0 * reduction.reduce_sum(unary.log(casting.real(diagonal)), axis=[-1])
+def _adjoint(matrix: Any) -> Any:
+    return reshaping.matrix_transpose(matrix, conjugate=True)
 
 
-def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> Any:
-    """(L and U in one matrix, the order of rows) of each matrix: input[order] = L·U, L with ones on its diagonal."""
-    return apply_op("Lu", name, input=input, output_idx_type=dtypes.as_dtype(output_idx_type))
+def _lower(matrix: Any) -> Any:
+    """The matrix with zeros above its diagonal."""
+    steps = constants.range(matrix.shape[-1].value)
+    return matrix * casting.cast(reshaping.expand_dims(steps, 1) >= steps, matrix.dtype)
+
+
+@op("""MatrixInverse(input: T) -> (output: T)
+       adjoint: bool = false
+       T: {double, float, half, complex64, complex128}""")
+class MatrixInverse(Op):
+    """The inverse of each matrix, or its adjoint."""
+
+    blas = True
+
+    def infer(op):
+        shape = op.inputs[0].shape.with_rank_at_least(2)
+        if shape.ndims is None:
+            return [shape]
+        side = shape[-2].merge_with(shape[-1])
+        return [shape[:-2].concatenate([side, side])]
+
+    def bind(node, xp):
+        adjoint, dtype = node["adjoint"], node["T"].as_numpy_dtype
+        computed = xp.float32 if dtype == xp.float16 else dtype
+
+        def kernel(x):
+            if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+                raise invalid(f"Input matrix must be square, got shape {shape_text(x.shape)}")
+            try:
+                found = xp.linalg.inv(x.astype(computed)).astype(dtype)
+            except np.linalg.LinAlgError:
+                raise invalid("Input is not invertible.") from None
+            return found.conj().swapaxes(-1, -2) if adjoint else found
+
+        return kernel
+
+    def grad(op, dy):
+        inverse, adjoint = op.outputs[0], op.get_attr("adjoint")
+        inner = linalg.matmul(dy, inverse, adjoint_a=adjoint, adjoint_b=not adjoint)
+        return [-linalg.matmul(inverse, inner, adjoint_a=not adjoint)]
+
+    flops = cubic(2)

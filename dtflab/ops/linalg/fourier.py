@@ -1,10 +1,9 @@
-"""Fourier transforms of one, two and three axes, of complex and of real numbers.
+"""The ops of Fourier transforms of one, two and three axes, of complex and of real numbers.
 
-Stands for `core/kernels/fft_ops.cc` and `python/ops/signal/fft_ops.py`. Left out: the n-dimensional ops, windows and
-frames of `tf.signal`.
+Stands for `core/kernels/fft_ops.cc` and the gradients of `python/ops/signal/fft_ops.py`; the functions are in
+`spectral.py`. Left out: the n-dimensional ops.
 
-Rule: the transforms are the array module's, over the last axes; those of real numbers are cut or padded to the length
-that is asked for, before.
+Rule: the transforms are the array module's, over the last axes.
 """
 
 from __future__ import annotations
@@ -17,20 +16,18 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value, folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, repeating, reshaping, stacking
-from dtflab.ops.linalg.matmul import matmul
-from dtflab.ops.math import binary as math, unary
+from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, repeating, reshaping
+from dtflab.ops.linalg.functions import matmul
+from dtflab.ops.linalg.spectral import irfft, irfft2d, rfft, rfft2d
+from dtflab.ops.math import unary
 from dtflab.ops.math.division import floormod
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import reduction
 
-_REAL_TYPES, _COMPLEX_TYPES = (dtypes.float32, dtypes.float64), (dtypes.complex64, dtypes.complex128)
 _COMPLEX = "Tcomplex: {complex64, complex128} = complex64"
 _BOTH = f"Treal: {{float, double}} = float\n{_COMPLEX}"
 
@@ -54,19 +51,19 @@ def _size(x: Any, rank: int) -> Tensor:
     return reduction.reduce_prod(array.shape(x)[-rank:])
 
 
-def _gradient(rank: int, inverse: bool) -> Callable[..., Any]:
+def _gradient(name: str, rank: int, inverse: bool) -> Callable[..., Any]:
     def grad(op: Any, dy: Any) -> list[Any]:
         size = _size(dy, rank)
         if inverse:
             scale = casting.cast(1.0 / casting.cast(size, dy.dtype.real_dtype), dy.dtype)
-            return [_FORWARD[rank](dy) * scale]
-        return [_INVERSE[rank](dy) * casting.cast(size, dy.dtype)]
+            return [apply_op(name.removeprefix("I"), input=dy) * scale]
+        return [apply_op(f"I{name}", input=dy) * casting.cast(size, dy.dtype)]
 
     return grad
 
 
-def _of_complex(name: str, rank: int, inverse: bool, summary: str) -> Callable[..., Tensor]:
-    """Register a transform of complex numbers, and return its function."""
+def _register_complex(name: str, rank: int, inverse: bool) -> None:
+    """Register a transform of complex numbers."""
 
     def bind(node: Any, xp: Any) -> Any:
         transform, dtype = xp.fft.ifftn if inverse else xp.fft.fftn, node["Tcomplex"].as_numpy_dtype
@@ -81,33 +78,13 @@ def _of_complex(name: str, rank: int, inverse: bool, summary: str) -> Callable[.
     def infer(op: Any) -> list[TensorShape]:
         return [op.inputs[0].shape.with_rank_at_least(rank)]
 
-    members = {
-        "__doc__": summary,
-        "infer": infer,
-        "bind": bind,
-        "flops": _flops(rank),
-        "grad": _gradient(rank, inverse),
-    }
+    members = {"infer": infer, "bind": bind, "flops": _flops(rank), "grad": _gradient(name, rank, inverse)}
     op(f"{name}(input: Tcomplex) -> (output: Tcomplex)\n{_COMPLEX}")(type(name, (Op,), members))
 
-    def function(input: Any, name: str | None = None) -> Tensor:
-        result: Tensor = apply_op(members_name, name, input=input)
-        return result
 
-    members_name = name
-    function.__name__ = function.__qualname__ = name.lower()
-    function.__doc__ = summary
-    return function
-
-
-fft = _of_complex("FFT", 1, False, "The Fourier transform along the last axis.")
-fft2d = _of_complex("FFT2D", 2, False, "The Fourier transform over the last two axes.")
-fft3d = _of_complex("FFT3D", 3, False, "The Fourier transform over the last three axes.")
-ifft = _of_complex("IFFT", 1, True, "The inverse Fourier transform along the last axis.")
-ifft2d = _of_complex("IFFT2D", 2, True, "The inverse Fourier transform over the last two axes.")
-ifft3d = _of_complex("IFFT3D", 3, True, "The inverse Fourier transform over the last three axes.")
-_FORWARD = {1: fft, 2: fft2d, 3: fft3d}
-_INVERSE = {1: ifft, 2: ifft2d, 3: ifft3d}
+for _rank, _end in enumerate(("", "2D", "3D"), 1):
+    _register_complex(f"FFT{_end}", _rank, False)
+    _register_complex(f"IFFT{_end}", _rank, True)
 
 
 # -- of real numbers --------------------------------------------------------------------------------------------------
@@ -184,7 +161,7 @@ def _forward_gradient(rank: int) -> Callable[..., Any]:
             columns = repeating.tile(turned, times) * _signs(inner, kind)
             extra += even * columns
         size = casting.cast(_size(op.inputs[0], rank), kind.real_dtype)
-        return [0.5 * (_IRFFT[rank](dy, length) * size + casting.real(extra)), None]
+        return [0.5 * ((irfft, irfft2d)[rank - 1](dy, length) * size + casting.real(extra)), None]
 
     return grad
 
@@ -199,86 +176,20 @@ def _inverse_gradient(rank: int) -> Callable[..., Any]:
         twins = 2.0 * constants.ones([stored - 2 + odd], dy.dtype)
         mask = joining.concat([[1.0], twins, constants.ones([1 - odd], dy.dtype)], 0)
         scale = unary.reciprocal(casting.cast(_size(dy, rank), dy.dtype))
-        return [_RFFT[rank](dy, length) * casting.cast(scale * mask, kind), None]
+        return [(rfft, rfft2d)[rank - 1](dy, length) * casting.cast(scale * mask, kind), None]
 
     return grad
 
 
-def _of_real(name: str, rank: int, inverse: bool, summary: str) -> Callable[..., Tensor]:
-    """Register a transform from or to real numbers, and return its function."""
+def _register_real(name: str, rank: int, inverse: bool) -> None:
+    """Register a transform from or to real numbers."""
     source, target = ("Tcomplex", "Treal") if inverse else ("Treal", "Tcomplex")
-    members = {
-        "__doc__": summary, "infer": _real_shape(rank, inverse), "bind": _real_kernel(rank, inverse),
-        "flops": _flops(rank, real=True),
-    }  # fmt: skip
+    members = {"infer": _real_shape(rank, inverse), "bind": _real_kernel(rank, inverse), "flops": _flops(rank, True)}
     if rank < 3:
         members["grad"] = (_inverse_gradient if inverse else _forward_gradient)(rank)
     op(f"{name}(input: {source}, fft_length: int32) -> (output: {target})\n{_BOTH}")(type(name, (Op,), members))
 
-    def function(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-        with name_scope(name, op_name.lower(), [input_tensor, fft_length]) as scope:
-            x = convert_to_tensor(input_tensor, dtype_hint=dtypes.complex64 if inverse else dtypes.float32)
-            wide = x.dtype in (dtypes.float64, dtypes.complex128)
-            kinds = _COMPLEX_TYPES if inverse else _REAL_TYPES
-            if x.dtype not in kinds:
-                what = "IRFFT" if inverse else "RFFT"
-                raise ValueError(f"{what} requires tf.{kinds[0].name} or tf.{kinds[1].name} inputs, got: {x}")
-            x.shape.with_rank_at_least(rank)
-            length = _length(x, rank, inverse) if fft_length is None else convert_to_tensor(fft_length, dtypes.int32)
-            x = _padded(x, rank, length, inverse)
-            static = constant_value(length)
-            length = length if static is None else static
-            pair = {"Treal": _REAL_TYPES[wide], "Tcomplex": _COMPLEX_TYPES[wide]}
-            return apply_op(op_name, scope, input=x, fft_length=length, **pair)
 
-    op_name = name
-    function.__name__ = function.__qualname__ = name.lower()
-    function.__doc__ = summary
-    return function
-
-
-def _length(x: Tensor, rank: int, inverse: bool) -> Any:
-    """The length of the real numbers that x is, or is the transform of."""
-    shape = x.shape[-rank:]
-    if not shape.is_fully_defined():
-        sizes: Any = array.shape(x)[-rank:]
-        if not inverse:
-            return sizes
-        sizes = stacking.unstack(sizes)
-        sizes[-1] = math.maximum(0, 2 * (sizes[-1] - 1))
-        return stacking.stack(sizes)
-    known = shape.as_list()
-    if inverse:
-        known[-1] = max(0, 2 * (known[-1] - 1))
-    return convert_to_tensor(known, dtypes.int32)
-
-
-def _padded(x: Tensor, rank: int, length: Any, inverse: bool) -> Tensor:
-    """x with zeros at the ends of axes that are too short."""
-    if x.shape.ndims is not None and 0 in x.shape.as_list():
-        return x
-    static = constant_value(length)
-    if static is not None and x.shape.ndims is not None and x.shape[-rank:].is_fully_defined():
-        wanted = [int(n) for n in static]
-        if inverse:
-            wanted[-1] = wanted[-1] // 2 + 1
-        lacking = [max(n - have, 0) for n, have in zip(wanted, x.shape[-rank:].as_list())]
-        if not any(lacking):
-            return x
-        return repeating.pad(x, [[0, 0]] * (x.shape.ndims - rank) + [[0, n] for n in lacking])
-    rank_now, sizes = array.rank(x), array.shape(x)[-rank:]
-    outer = constants.zeros([math.maximum(0, rank_now - rank)], length.dtype)
-    if inverse:
-        length = joining.concat([length[:-1], length[-1:] // 2 + 1], 0)
-    ends = joining.concat([outer, math.maximum(0, length - sizes)], 0)
-    return repeating.pad(x, stacking.stack([constants.zeros_like(ends), ends], axis=1))
-
-
-rfft = _of_real("RFFT", 1, False, "The Fourier transform of real numbers along the last axis, its first half.")
-rfft2d = _of_real("RFFT2D", 2, False, "The Fourier transform of real numbers over the last two axes, its first half.")
-rfft3d = _of_real("RFFT3D", 3, False, "The Fourier transform of real numbers over the last three axes, its first half.")
-irfft = _of_real("IRFFT", 1, True, "The real numbers whose transform's first half is given, along the last axis.")
-irfft2d = _of_real("IRFFT2D", 2, True, "The real numbers whose transform's first half is given, over two axes.")
-irfft3d = _of_real("IRFFT3D", 3, True, "The real numbers whose transform's first half is given, over three axes.")
-_RFFT = {1: rfft, 2: rfft2d}
-_IRFFT = {1: irfft, 2: irfft2d}
+for _rank, _end in enumerate(("", "2D", "3D"), 1):
+    _register_real(f"RFFT{_end}", _rank, False)
+    _register_real(f"IRFFT{_end}", _rank, True)

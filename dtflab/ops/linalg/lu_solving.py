@@ -23,9 +23,8 @@ from dtflab.ops.arrays import (
 )
 from dtflab.ops.arrays.diagonal import matrix_band_part
 from dtflab.ops.functional.mapping import map_fn
-from dtflab.ops.linalg import matrices as linalg
-from dtflab.ops.linalg.matmul import matmul
-from dtflab.ops.linalg.solving import matrix_triangular_solve
+from dtflab.ops.linalg import functions as linalg
+from dtflab.ops.linalg.functions import matmul, matrix_triangular_solve
 from dtflab.ops.reduce import reduction
 
 

@@ -1,9 +1,10 @@
-"""Products of matrices, alone and in batches.
+"""Products of matrices, alone, in batches, and of matrices that are mostly zeros.
 
-Stands for `core/kernels/matmul_op_impl.h`, `matmul` in `python/ops/math_ops.py`, and
-`math_grad.py`. Left out: sparse products, BatchMatMulV3's mixed types.
+Stands for `core/kernels/{matmul_op_impl.h,sparse_matmul_op.cc}` and their part of `math_grad.py`. Left out:
+BatchMatMulV3's mixed types.
 
-Rule: the product is one call of BLAS, or one per part if it is large, and a transposed operand is a view.
+Rule: the product is one call of BLAS, or one per part if it is large, and a transposed operand is a view. The flags of
+SparseMatMul are hints: one call of BLAS is faster than what they would save.
 """
 
 from __future__ import annotations
@@ -17,26 +18,18 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
 from dtflab.ops.arrays import casting, identity as array, repeating, reshaping
+from dtflab.ops.blas import NANOSECONDS_PER_FLOP, Shard
+from dtflab.ops.linalg import functions as linalg
+from dtflab.ops.linalg.functions import _mat_mul, matmul
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import reduction
 from dtflab.ops.type_sets import FLOAT_COMPLEX
 
-Shard = Callable[[int, float, Callable[[int, int], Any]], None]  # (total, nanoseconds per unit, work(first, last))
-
-NANOSECONDS_PER_FLOP = 0.01  # in float32, on one core
 ONE_BLOCK = 1 << 20  # multiplications that are never worth a second thread (20 µs)
-
-
-def alone(total: int, cost: float, work: Callable[[int, int], Any]) -> None:
-    """What stands for a Shard where there are no threads: a GPU has its own."""
-    work(0, total)
 
 
 def product_shape(op: Any) -> TensorShape:
@@ -99,8 +92,7 @@ def _mismatch(a: Any, b: Any) -> Exception:
 
 
 def product_flops(node: Any, ins: Any, outs: Any) -> int:
-    """A multiplication and an addition per term."""
-    """From the inputs alone: it is asked before the product is made."""
+    """A multiplication and an addition per term; from the inputs alone, as it is asked before the product is made."""
     a, b = ins[0].shape, ins[1].shape
     if len(a) != 2 or len(b) != 2:
         return 0  # the kernel will say what is wrong
@@ -130,12 +122,6 @@ class MatMul(Op):
         da = _mat_mul(b, dy, tb, True, grad_a=True) if ta else _mat_mul(dy, b, False, not tb, grad_a=True)
         db = _mat_mul(dy, a, True, ta, grad_b=True) if tb else _mat_mul(a, dy, not ta, False, grad_b=True)
         return [da, db]
-
-
-def _mat_mul(
-    a: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool, name: str | None = None, **grads: bool
-) -> Tensor:
-    return apply_op("MatMul", name, a=a, b=b, transpose_a=transpose_a, transpose_b=transpose_b, **grads)
 
 
 # -- batches -----------------------------------------------------------------------------------------------
@@ -236,59 +222,48 @@ class BatchMatMulV2(_BatchProduct):
     """The products of two stacks of matrices, with broadcasting."""
 
 
-def matmul(
-    a: Any,
-    b: Any,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    adjoint_a: bool = False,
-    adjoint_b: bool = False,
-    a_is_sparse: bool = False,
-    b_is_sparse: bool = False,
-    output_type: Any = None,
-    grad_a: bool = False,
-    grad_b: bool = False,
-    name: str | None = None,
-) -> Tensor:
-    """The matrix product a @ b; of arrays with more than two axes that of their last two.
-
-    `a_is_sparse` and `b_is_sparse` make it a SparseMatMul, which may mix float32 and bfloat16.
-    """
-    with name_scope(name, "MatMul", [a, b]) as scope:
-        for which, transpose, adjoint in (("a", transpose_a, adjoint_a), ("b", transpose_b, adjoint_b)):
-            if transpose and adjoint:
-                raise ValueError(
-                    f"Only one of `transpose_{which}` and `adjoint_{which}` can be True. "
-                    f"Received `transpose_{which}`={transpose}, `adjoint_{which}`={adjoint}."
-                )
-        a = convert_to_tensor(a, name="a")
-        b = convert_to_tensor(b, dtype_hint=a.dtype.base_dtype, name="b")
-        if output_type is not None and any(dtypes.as_dtype(output_type) != t.dtype.base_dtype for t in (a, b)):
-            raise NotImplementedError("tf.matmul with an output_type other than its inputs' is not in dtflab.")
-        if a.shape.ndims is None or a.shape.ndims > 2 or b.shape.ndims is None or b.shape.ndims > 2:
-            a, b = casting.conj(a) if transpose_a else a, casting.conj(b) if transpose_b else b
-            return apply_op(
-                "BatchMatMulV2", scope, x=a, y=b,
-                adj_x=adjoint_a or transpose_a, adj_y=adjoint_b or transpose_b, grad_x=grad_a, grad_y=grad_b,
-            )  # fmt: skip
-        a, b = casting.conj(a) if adjoint_a else a, casting.conj(b) if adjoint_b else b
-        if _for_sparse(a, b, a_is_sparse or b_is_sparse):
-            flags = {"transpose_a": transpose_a or adjoint_a, "transpose_b": transpose_b or adjoint_b}
-            found = apply_op("SparseMatMul", scope, a=a, b=b, a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse, **flags)
-            return casting.cast(found, dtypes.bfloat16) if a.dtype == b.dtype == dtypes.bfloat16 else found
-        return _mat_mul(
-            a, b, transpose_a or adjoint_a, transpose_b or adjoint_b, name=scope, grad_a=grad_a, grad_b=grad_b
-        )
+# ---- operands that are mostly zeros ----
 
 
-def _for_sparse(a: Tensor, b: Tensor, hinted: bool) -> bool:
-    """True if SparseMatMul takes the operands, because of a hint or because only it mixes their types."""
-    types = {a.dtype.base_dtype, b.dtype.base_dtype}
-    return types <= {dtypes.float32, dtypes.bfloat16} and (hinted or len(types) == 2)
+@op("""SparseMatMul(a: Ta, b: Tb) -> (product: float)
+       transpose_a: bool = false
+       transpose_b: bool = false
+       a_is_sparse: bool = false
+       b_is_sparse: bool = false
+       Ta: {float, bfloat16} = float
+       Tb: {float, bfloat16} = float""")
+class SparseMatMul(Op):
+    """The product of two matrices in float32."""
 
+    blas = True
+    flops = product_flops
 
-def matvec(a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, name: str | None = None) -> Tensor:
-    """The matrix `a` times the vector `b`."""
-    with name_scope(name, "MatVec", [a, b]):
-        output = matmul(a, reshaping.expand_dims(b, axis=-1), transpose_a=transpose_a, adjoint_a=adjoint_a)
-        return reshaping.squeeze(output, axis=-1)
+    def infer(op):
+        return [product_shape(op)]
+
+    def bind(node, xp):
+        ta, tb = node["transpose_a"], node["transpose_b"]
+
+        def kernel(a, b):
+            left, right = (a.T if ta else a), (b.T if tb else b)
+            if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[0]:
+                raise invalid(f"Matrix size incompatible: a: {shape_text(a)}, b: {shape_text(b)}")
+            return xp.matmul(left.astype(np.float32), right.astype(np.float32))
+
+        return kernel
+
+    def grad(op, dy):
+        a, b = op.inputs
+        sparse = {id(a): op.get_attr("a_is_sparse"), id(b): op.get_attr("b_is_sparse")}
+        sparse[id(dy)] = dy.op.type == "ReluGrad"
+
+        def product(left, right, like, transpose_left=False, transpose_right=False):
+            flags = sparse[id(left)], sparse[id(right)]
+            right = reshaping.transpose(right) if transpose_right else right
+            found = linalg.matmul(left, right, transpose_left, a_is_sparse=flags[0], b_is_sparse=flags[1])
+            return casting.cast(found, like.dtype)
+
+        ta, tb = op.get_attr("transpose_a"), op.get_attr("transpose_b")
+        da = product(b, dy, a, tb, True) if ta else product(dy, b, a, False, not tb)
+        db = product(dy, a, b, True, ta) if tb else product(a, dy, b, not ta)
+        return [da, db]

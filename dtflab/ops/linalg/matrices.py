@@ -1,7 +1,7 @@
-"""Diagonals of matrices and what stands on them: eye, trace, norm.
+"""Diagonals of matrices, and cross products of vectors.
 
-Stands for `core/kernels/matrix_diag_op.cc`, `matrix_set_diag_op.cc` and `python/ops/linalg_ops.py`.
-Left out: decompositions and solvers, the older MatrixDiag ops.
+Stands for `core/kernels/{matrix_diag,matrix_set_diag,cross}_op.cc` and their gradients. Left out: the older MatrixDiag
+ops.
 
 Rule: `k` counts diagonals from the main one, upwards; a band of several is stored as rows, the uppermost first, padded
 on the side that `align` says (`RIGHT_LEFT`: those above the main diagonal stand right, those below left).
@@ -15,18 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import casting, constant as constants, joining, reshaping
-from dtflab.ops.math import binary as math, unary
-from dtflab.ops.messages import invalid, renamed, shape_text
-from dtflab.ops.reduce import reduction
+from dtflab.ops import shapes
+from dtflab.ops.arrays import constant as constants
+from dtflab.ops.linalg.functions import cross, matrix_diag, matrix_diag_part, matrix_set_diag
+from dtflab.ops.messages import invalid, shape_text
 
 _ALIGN = "align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'"
 
@@ -190,123 +185,25 @@ class MatrixSetDiagV3(Op):
         return [dx, matrix_diag_part(dy, k=k, align=align), None]
 
 
-def matrix_diag(
-    diagonal: Any, name: str = "diag", k: Any = 0, num_rows: Any = -1, num_cols: Any = -1, padding_value: Any = 0,
-    align: Any = "RIGHT_LEFT",
-) -> Tensor:  # fmt: skip
-    """Matrices that have `diagonal` as their k-th diagonal and `padding_value` elsewhere."""
-    if isinstance(diagonal, Tensor) and diagonal.dtype.base_dtype == dtypes.bool:
-        padding_value = bool(padding_value)
-    return apply_op(
-        "MatrixDiagV3", name, diagonal=diagonal, k=k, num_rows=num_rows, num_cols=num_cols,
-        padding_value=padding_value, align=align,
-    )  # fmt: skip
+# ---- cross products ----
 
 
-def matrix_diag_part(
-    input: Any, name: str = "diag_part", k: Any = 0, padding_value: Any = 0, align: Any = "RIGHT_LEFT"
-) -> Tensor:
-    """The k-th diagonal of each matrix."""
-    if isinstance(input, Tensor) and input.dtype.base_dtype == dtypes.bool:
-        padding_value = bool(padding_value)
-    return apply_op("MatrixDiagPartV3", name, input=input, k=k, padding_value=padding_value, align=align)
+@op("""Cross(a: T, b: T) -> (product: T)
+       T: realnumbertype""")
+class Cross(Op):
+    """The cross products of vectors of three elements."""
 
+    infer = shapes.merged
 
-def matrix_set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, align: Any = "RIGHT_LEFT") -> Tensor:
-    """The matrices `input` with `diagonal` as their k-th diagonal."""
-    return apply_op("MatrixSetDiagV3", name, input=input, diagonal=diagonal, k=k, align=align)
+    def bind(node, xp):
+        def kernel(a, b):
+            if a.shape != b.shape or a.shape[-1:] != (3,):
+                raise invalid(f"inputs must have one shape that ends with 3: {shape_text(a)}, {shape_text(b)}")
+            after, before = xp.asarray([1, 2, 0]), xp.asarray([2, 0, 1])
+            return a[..., after] * b[..., before] - a[..., before] * b[..., after]
 
+        return kernel
 
-def eye(
-    num_rows: Any,
-    num_columns: Any = None,
-    batch_shape: Any = None,
-    dtype: Any = dtypes.float32,
-    name: str | None = None,
-) -> Tensor:
-    """Ones on the diagonal, zeros elsewhere."""
-    with name_scope(name, "eye", [num_rows, num_columns, batch_shape]):
-        square = num_columns is None or (num_rows is num_columns if isinstance(num_rows, Tensor) else False)
-        num_columns = num_rows if num_columns is None else num_columns
-        batch: Any = [] if batch_shape is None else batch_shape
-        size: Any
-        if isinstance(num_rows, Tensor) or isinstance(num_columns, Tensor):
-            size = math.minimum(num_rows, num_columns)
-        else:
-            square = num_rows == num_columns
-            size = min(int(num_rows), int(num_columns))
-        if isinstance(batch, Tensor) or isinstance(size, Tensor):
-            batch = convert_to_tensor(batch, dtypes.int32, name="shape")
-            diagonal_shape: Any = joining.concat((batch, [size]), axis=0)
-            shape: Any = None if square else joining.concat((batch, [num_rows, num_columns]), axis=0)
-        else:
-            diagonal_shape = [*batch, size]
-            shape = [*batch, num_rows, num_columns]
-        diagonal = constants.ones(diagonal_shape, dtype)
-        if square:
-            return matrix_diag(diagonal)
-        return matrix_set_diag(constants.zeros(shape, dtype), diagonal)
-
-
-def trace(x: Any, name: str | None = None) -> Tensor:
-    """The sum of the main diagonal of each matrix."""
-    with name_scope(name, "Trace", [x]) as scope:
-        return reduction.reduce_sum(matrix_diag_part(convert_to_tensor(x, name="x")), [-1], name=scope)
-
-
-def norm(
-    tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool | None = None, name: str | None = None,
-    keep_dims: bool | None = None,
-) -> Tensor:  # fmt: skip
-    """The norm of vectors (`axis` is None or an int) or matrices (`axis` is a pair)."""
-    keepdims = bool(renamed("keepdims", keepdims, "keep_dims", keep_dims))
-    of_matrix = isinstance(axis, tuple | list) and len(axis) == 2
-    if not of_matrix and not (axis is None or isinstance(axis, int)):
-        raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
-    supported = ["euclidean", "fro", 1, 2, np.inf] if of_matrix else ["euclidean", 1, 2, np.inf]
-    if ord not in supported and (of_matrix or isinstance(ord, str) or ord <= 0):
-        raise ValueError(f"'ord' must be a supported {'matrix' if of_matrix else 'vector'} norm, got {ord}")
-    axes = tuple(axis) if of_matrix else None if axis is None else (axis,)
-    with name_scope(name, "norm", [tensor]):
-        x = convert_to_tensor(tensor)
-        result = _spectral_norm(x, axes) if of_matrix and ord == 2 else _kept_norm(x, ord, axes, of_matrix)
-        return result if keepdims else reshaping.squeeze(result, None if axes is None else list(axes))
-
-
-def _kept_norm(x: Tensor, ord: Any, axes: Any, of_matrix: bool) -> Tensor:
-    """The norm, with its axes kept."""
-    first = None if axes is None else axes[0]
-    if ord in ("fro", "euclidean", 2):
-        return unary.sqrt(reduction.reduce_sum(x * casting.conj(x), axes, keepdims=True))
-    result = unary.abs(x)
-    if ord == 1:
-        result = reduction.reduce_sum(result, first, keepdims=True)
-        return reduction.reduce_max(result, axes[-1], keepdims=True) if of_matrix else result
-    if ord == np.inf:
-        result = reduction.reduce_sum(result, axes[1], keepdims=True) if of_matrix else result
-        return reduction.reduce_max(result, first, keepdims=True)
-    return math.pow(reduction.reduce_sum(math.pow(result, ord), axes, keepdims=True), 1.0 / ord)
-
-
-def _spectral_norm(x: Tensor, axes: Any) -> Tensor:
-    """The largest singular value of the matrices on `axes`, which are kept."""
-    from dtflab.ops.arrays import identity as array
-    from dtflab.ops.control.cond import cond
-    from dtflab.ops.functional.mapping import map_fn
-    from dtflab.ops.reduce import segments
-
-    ndims = array.rank(x)
-    last = map_fn(lambda i: cond(i >= 0, lambda: i, lambda: i + ndims), convert_to_tensor(axes))
-    every = constants.range(ndims)
-    before = joining.concat([segments.setdiff1d(every, last, dtypes.int32)[0], last], axis=0)
-    after = map_fn(lambda i: casting.cast(_place(before, i), dtypes.int32), every)
-    values = apply_op("Svd", input=reshaping.transpose(x, perm=before), compute_uv=False)[0]
-    largest = reduction.reduce_max(unary.abs(values), axis=-1, keepdims=True)
-    return reshaping.transpose(reshaping.expand_dims(largest, axis=-1), perm=after)
-
-
-def _place(numbers: Tensor, number: Tensor) -> Tensor:
-    """Where `number` stands among `numbers`."""
-    from dtflab.ops.math import logic
-
-    return reshaping.squeeze(logic.where_v2(logic.equal(numbers, number)))
+    def grad(op, dy):
+        a, b = op.inputs
+        return [cross(b, dy), cross(dy, a)]

@@ -18,9 +18,8 @@ from dtflab.graph.scopes import name_scope
 from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, reshaping
 from dtflab.ops.control.cond import cond
 from dtflab.ops.control.while_loop import while_loop
-from dtflab.ops.linalg import matrices as linalg
-from dtflab.ops.linalg.matmul import matmul
-from dtflab.ops.linalg.solving import matrix_solve
+from dtflab.ops.linalg import functions as linalg
+from dtflab.ops.linalg.functions import matmul, matrix_solve
 from dtflab.ops.math import binary as math, logic, unary
 from dtflab.ops.reduce import reduction
 
@@ -31,13 +30,12 @@ _PADE = {
     7: [17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0],
     9: [17643225600.0, 8821612800.0, 2075673600.0, 302702400.0, 30270240.0, 2162160.0, 110880.0, 3960.0, 90.0],
 }
-_PADE_13 = [
-    64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0,
-    10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0,
-]  # fmt: skip
+_PADE_13 = """
+    64764752532480000 32382376266240000 7771770303897600 1187353796428800 129060195264000 10559470521600 670442572800
+    33522128640 1323241920 40840800 960960 16380 182"""
 _SINGLE = {3: 0.4258730016922831, 5: 1.880152677804762, 7: 3.92572478313866}
-_DOUBLE = {3: 0.01495585217958292, 5: 0.253939833006323, 7: 0.9504178996162932, 9: 2.097847961257068,
-           13: 5.371920351148152}  # fmt: skip
+_DOUBLE = {3: 0.01495585217958292, 5: 0.253939833006323, 7: 0.9504178996162932, 9: 2.097847961257068}
+_DOUBLE[13] = 5.371920351148152
 
 
 def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
@@ -111,7 +109,7 @@ def _pade(matrix: Tensor, degree: int) -> tuple[Tensor, Tensor]:
 
 
 def _pade_13(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    b = [constant(x, matrix.dtype) for x in _PADE_13]
+    b = [constant(x, matrix.dtype) for x in map(float, _PADE_13.split())]
     identity = _identity(matrix)
     m2 = matmul(matrix, matrix)
     m4 = matmul(m2, m2)

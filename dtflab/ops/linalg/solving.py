@@ -14,17 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
 from dtflab.ops.arrays import casting, diagonal as diagonals, identity as array, repeating, reshaping
 from dtflab.ops.control import cond
 from dtflab.ops.costs import matrices
-from dtflab.ops.linalg import matmul, matrices as linalg
+from dtflab.ops.linalg import functions as linalg
+from dtflab.ops.linalg.functions import _gram_cholesky, cholesky_solve, matrix_solve, matrix_triangular_solve
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce import reduction
 
@@ -113,7 +110,7 @@ class MatrixSolve(Op):
 
 
 def _of_matrix(x: Tensor, d_rhs: Tensor, turned: bool) -> Tensor:
-    return -matmul.matmul(x, d_rhs, adjoint_b=True) if turned else -matmul.matmul(d_rhs, x, adjoint_b=True)
+    return -linalg.matmul(x, d_rhs, adjoint_b=True) if turned else -linalg.matmul(d_rhs, x, adjoint_b=True)
 
 
 def _solve_triangular(xp: Any, node: Any, matrix: Any, rhs: Any) -> Any:
@@ -168,8 +165,8 @@ class MatrixTriangularSolve(Op):
             return [d_matrix, d_rhs]
         sm, sr = array.shape(matrix), array.shape(rhs)
         rm, rr = repeating.broadcast_gradient_args(sm[:-2], sr[:-2])
-        return [reshaping.reshape(reduction.reduce_sum(d_matrix, axis=rm), sm),
-                reshaping.reshape(reduction.reduce_sum(d_rhs, axis=rr), sr)]  # fmt: skip
+        pairs = ((d_matrix, rm, sm), (d_rhs, rr, sr))
+        return [reshaping.reshape(reduction.reduce_sum(d, axis=axes), shape) for d, axes, shape in pairs]
 
 
 def _fitted(node: Any, ins: Any, outs: Any) -> int:
@@ -182,7 +179,7 @@ def _fitted(node: Any, ins: Any, outs: Any) -> int:
         T: {_TYPES}
         fast: bool = true""")
 class MatrixSolveLs(Op):
-    """The x for which matrix·x is next to rhs; of several the smallest."""
+    """The x for which matrix·x is nearest to rhs; of several the smallest."""
 
     blas = True
     flops = _fitted
@@ -232,99 +229,19 @@ def _tall_gradient(op: Any, dy: Any) -> list[Any]:
     x = op.outputs[0]
     chol = _gram_cholesky(a, casting.cast(op.inputs[2], a.dtype.base_dtype), first_kind=True)
     z = cholesky_solve(chol, dy)
-    product = matmul.matmul(x, z, adjoint_b=True)
+    product = linalg.matmul(x, z, adjoint_b=True)
     both = product + reshaping.matrix_transpose(product)
-    return [-matmul.matmul(a, both) + matmul.matmul(b, z, adjoint_b=True), matmul.matmul(a, z), None]
+    return [-linalg.matmul(a, both) + linalg.matmul(b, z, adjoint_b=True), linalg.matmul(a, z), None]
 
 
 def _wide_gradient(op: Any, dy: Any) -> list[Any]:
     a, b, _ = op.inputs
     chol = _gram_cholesky(a, casting.cast(op.inputs[2], a.dtype.base_dtype), first_kind=False)
-    db = cholesky_solve(chol, matmul.matmul(a, dy))
+    db = cholesky_solve(chol, linalg.matmul(a, dy))
     tmp = cholesky_solve(chol, b)
-    first = -matmul.matmul(db, matmul.matmul(tmp, a, adjoint_a=True))
-    second = matmul.matmul(tmp, dy - matmul.matmul(a, db, adjoint_a=True), adjoint_b=True)
+    first = -linalg.matmul(db, linalg.matmul(tmp, a, adjoint_a=True))
+    second = linalg.matmul(tmp, dy - linalg.matmul(a, db, adjoint_a=True), adjoint_b=True)
     return [first + second, db, None]
 
 
-def _gram_cholesky(matrix: Tensor, l2: Any, first_kind: bool) -> Tensor:
-    gram = matmul.matmul(matrix, matrix, adjoint_a=first_kind, adjoint_b=not first_kind)
-    if isinstance(l2, Tensor) or l2 != 0:
-        shape = array.shape(matrix)
-        batch, side = shape[:-2], -1 if first_kind else -2
-        identity = linalg.eye(shape[side], batch_shape=batch, dtype=matrix.dtype)
-        identity.set_shape(matrix.shape[:-2].concatenate([matrix.shape[side], matrix.shape[side]]))
-        gram += l2 * identity
-    return apply_op("Cholesky", input=gram)
-
-
 # -- functions --------------------------------------------------------------------------------------------------------
-
-
-def adjoint(matrix: Any, name: str | None = None) -> Tensor:
-    """The conjugate transpose of each matrix."""
-    with name_scope(name, "adjoint", [matrix]):
-        matrix = convert_to_tensor(matrix, name="matrix")
-        return reshaping.matrix_transpose(matrix, conjugate=True)
-
-
-def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
-    """The x with A·x = rhs, given the Cholesky decomposition of A."""
-    with name_scope(name, "cholesky_solve", [chol, rhs]):
-        y = apply_op("MatrixTriangularSolve", matrix=chol, rhs=rhs, adjoint=False, lower=True)
-        return apply_op("MatrixTriangularSolve", matrix=chol, rhs=y, adjoint=True, lower=True)
-
-
-def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """The x with matrix·x = rhs; InvalidArgumentError for a singular matrix."""
-    return apply_op("MatrixSolve", name, matrix=matrix, rhs=rhs, adjoint=adjoint)
-
-
-def matrix_triangular_solve(
-    matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
-) -> Tensor:
-    """The x with matrix·x = rhs, for the lower or the upper triangle of `matrix`."""
-    with name_scope(name, "triangular_solve", [matrix, rhs]):
-        return apply_op("MatrixTriangularSolve", matrix=matrix, rhs=rhs, lower=lower, adjoint=adjoint)
-
-
-_CACHE = 256_000  # bytes: larger batches of small matrices go to the op
-
-
-def matrix_solve_ls(
-    matrix: Any, rhs: Any, l2_regularizer: Any = 0.0, fast: bool = True, name: str | None = None
-) -> Tensor:
-    """The x for which matrix·x is next to rhs, by the normal equations if `fast`."""
-    matrix = convert_to_tensor(matrix, name="matrix")
-    if matrix.dtype == dtypes.complex128 and l2_regularizer != 0:
-        raise NotImplementedError("matrix_solve_ls is currently disabled for complex128 and l2_regularizer != 0 due to "
-                                  "poor accuracy.")  # fmt: skip
-    if not fast or _many_small(matrix):
-        return apply_op("MatrixSolveLs", name, matrix=matrix, rhs=rhs, l2_regularizer=l2_regularizer, fast=fast)
-    with name_scope(name, "matrix_solve_ls", [matrix, rhs, l2_regularizer]):
-        shape = matrix.shape[-2:]
-        if shape.is_fully_defined():
-            return (_tall if shape[-2] >= shape[-1] else _wide)(matrix, rhs, l2_regularizer)
-        sizes = array.shape(matrix)[-2:]
-        result: Tensor = cond.cond(
-            sizes[-2] >= sizes[-1],
-            lambda: _tall(matrix, rhs, l2_regularizer),
-            lambda: _wide(matrix, rhs, l2_regularizer),
-        )
-        return result
-
-
-def _many_small(matrix: Tensor) -> bool:
-    shape = matrix.shape
-    if not shape.is_fully_defined():
-        return False
-    large = (shape.num_elements() or 0) * matrix.dtype.size > _CACHE
-    return large and (shape[:-2].num_elements() or 0) > min(shape[-2:].as_list())
-
-
-def _tall(matrix: Tensor, rhs: Any, l2: Any) -> Tensor:
-    return cholesky_solve(_gram_cholesky(matrix, l2, True), matmul.matmul(matrix, rhs, adjoint_a=True))
-
-
-def _wide(matrix: Tensor, rhs: Any, l2: Any) -> Tensor:
-    return matmul.matmul(matrix, cholesky_solve(_gram_cholesky(matrix, l2, False), rhs), adjoint_a=True)

@@ -1,5 +1,8 @@
-"""What layers of networks compute: activations, softmax, cross entropies, normalization, embeddings, eight bits.
+"""What layers of networks compute: activations, losses, normalization, embeddings, eight bits.
 
-Pages: `activations`, `batch_norm`, `bias`, `cross_entropy`, `embedding`, `fake_quant`, `fused`, `fused_conv`,
-`layers`, `lrn`, `moments`, `quantize`, `ranking`, `softmax`, `weights_broadcast`.
+Pages: `functions` (layers, and a function per op), `cross_entropy` (its functions), `embedding` (rows by number),
+`moments` (means and variances), `weights_broadcast` (do weights fit values?).
+Ops: `activations`, `channels` (biases, local response normalization), `losses` (softmax, cross entropies, L2Loss),
+`ranking` (the k largest), `batch_norm`, `quantize` (integers and back), `fake_quant` (floats that few bits could hold),
+`fused` (what a TensorFlow master makes).
 """

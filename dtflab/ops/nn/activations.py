@@ -4,7 +4,7 @@ Stands for `kernels/relu_op_functor.h`, `softplus_op.h`, `softsign_op.h`, and th
 Sigmoid and Tanh, ops of mathematics in TensorFlow, stand with these. Left out: quantized Relu.
 
 Rule: a gradient op takes the activation's output where that is enough (Relu, Elu, Selu), else its input, as
-in TensorFlow; so a value of the forward pass that nobody else needs is freed.
+in TensorFlow; so a value of the forward pass that no other op needs is freed.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import control_dependencies, name_scope
+from dtflab.graph.scopes import control_dependencies
 from dtflab.ops import shapes
 from dtflab.ops.messages import invalid, shape_text
 
@@ -63,7 +61,7 @@ def backward(compute: Callable[..., Any]) -> Bind:
 
 
 def _flops(count: int) -> Callable[..., int]:
-    """So many operations per element."""
+    """That many operations per element."""
     return lambda node, ins, outs: count * elements(outs[0])
 
 
@@ -88,7 +86,7 @@ class Relu(Op):
     into = bind
 
     def grad(op, dy):
-        return [apply_op("ReluGrad", None, gradients=dy, features=op.outputs[0])]
+        return [apply_op("ReluGrad", gradients=dy, features=op.outputs[0])]
 
 
 def _times(xp: Any, dy: Any, mask: Any) -> Any:
@@ -110,7 +108,7 @@ def _piecewise_linear(operation: Any, dz: Any, op_type: str, **attrs: Any) -> li
     from dtflab.ops.arrays import constant
 
     x = operation.inputs[1]
-    return [apply_op(op_type, None, gradients=dz, features=x, **attrs), constant.zeros_like(x)]
+    return [apply_op(op_type, gradients=dz, features=x, **attrs), constant.zeros_like(x)]
 
 
 @op(f"Relu6{_TO}{_REAL}")
@@ -120,7 +118,7 @@ class Relu6(Op):
     flops = _flops(2)
 
     def grad(op, dy):
-        return [apply_op("Relu6Grad", None, gradients=dy, features=op.outputs[0])]
+        return [apply_op("Relu6Grad", gradients=dy, features=op.outputs[0])]
 
 
 @op(f"Relu6Grad{_BACK}{_REAL}")
@@ -147,7 +145,7 @@ class LeakyRelu(Op):
 
     def grad(op, dy):
         x, alpha = op.inputs[0], op.get_attr("alpha")
-        return [apply_op("LeakyReluGrad", None, gradients=dy, features=x, alpha=alpha)]
+        return [apply_op("LeakyReluGrad", gradients=dy, features=x, alpha=alpha)]
 
 
 @op(f"LeakyReluGrad{_BACK}{_LEAK}")
@@ -176,7 +174,7 @@ class Elu(Op):
     flops = _flops(2)
 
     def grad(op, dy):
-        return [apply_op("EluGrad", None, gradients=dy, outputs=op.outputs[0])]
+        return [apply_op("EluGrad", gradients=dy, outputs=op.outputs[0])]
 
 
 @op(f"EluGrad{_BACK_FROM_OUTPUT}{_FLOAT}")
@@ -196,7 +194,7 @@ class Selu(Op):
     flops = _flops(3)
 
     def grad(op, dy):
-        return [apply_op("SeluGrad", None, gradients=dy, outputs=op.outputs[0])]
+        return [apply_op("SeluGrad", gradients=dy, outputs=op.outputs[0])]
 
 
 @op(f"SeluGrad{_BACK_FROM_OUTPUT}{_FLOAT}")
@@ -216,7 +214,7 @@ def _exponential(operation: Any, dz: Any, op_type: str, zero: Any) -> list[Tenso
     from dtflab.ops.math import logic
 
     dy, y = operation.inputs
-    again = apply_op(op_type, None, gradients=dz, outputs=y)
+    again = apply_op(op_type, gradients=dz, outputs=y)
     return [again, logic.where(logic.less(y, zero), dz * dy, constant.zeros_like(y))]
 
 
@@ -232,7 +230,7 @@ class Softplus(Op):
     flops = _flops(3)
 
     def grad(op, dy):
-        return [dy * apply_op("Sigmoid", None, x=op.inputs[0])]
+        return [dy * apply_op("Sigmoid", x=op.inputs[0])]
 
 
 @op(f"SoftplusGrad{_BACK}{_FLOAT}")
@@ -244,8 +242,8 @@ class SoftplusGrad(Op):
     def grad(op, dz):
         dy, x = op.inputs
         with control_dependencies([dz]):
-            ddy = apply_op("SoftplusGrad", None, gradients=dz, features=x)
-            d2x = dz * dy / (apply_op("Exp", None, x=-x) + 2.0 + apply_op("Exp", None, x=x))
+            ddy = apply_op("SoftplusGrad", gradients=dz, features=x)
+            d2x = dz * dy / (apply_op("Exp", x=-x) + 2.0 + apply_op("Exp", x=x))
             return [ddy, d2x]
 
 
@@ -258,7 +256,7 @@ class Softsign(Op):
     flops = _flops(3)
 
     def grad(op, dy):
-        return [apply_op("SoftsignGrad", None, gradients=dy, features=op.inputs[0])]
+        return [apply_op("SoftsignGrad", gradients=dy, features=op.inputs[0])]
 
 
 @op(f"SoftsignGrad{_BACK}{_FLOAT}")
@@ -269,53 +267,3 @@ class SoftsignGrad(Op):
 
 
 # -- functions ----------------------------------------------------------------------------------------
-
-
-def relu(features: Any, name: str | None = None) -> Tensor:
-    """max(x, 0)"""
-    return apply_op("Relu", name, features=features)
-
-
-def elu(features: Any, name: str | None = None) -> Tensor:
-    """exp(x) - 1 below zero, x above."""
-    return apply_op("Elu", name, features=features)
-
-
-def selu(features: Any, name: str | None = None) -> Tensor:
-    """The scaled exponential linear unit: keeps mean 0 and variance 1 through layers."""
-    return apply_op("Selu", name, features=features)
-
-
-def softplus(features: Any, name: str | None = None) -> Tensor:
-    """log(exp(x) + 1)"""
-    return apply_op("Softplus", name, features=features)
-
-
-def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
-    """log(1 / (1 + exp(-x))), without overflow."""
-    with name_scope(name, "LogSigmoid", [x]) as scope:
-        x = convert_to_tensor(x, name="x")
-        return apply_op("Neg", scope, x=apply_op("Softplus", None, features=-x))
-
-
-def softsign(features: Any, name: str | None = None) -> Tensor:
-    """x / (|x| + 1)"""
-    return apply_op("Softsign", name, features=features)
-
-
-def relu6(features: Any, name: str | None = None) -> Tensor:
-    """min(max(x, 0), 6)"""
-    with name_scope(name, "Relu6", [features]) as scope:
-        return apply_op("Relu6", scope, features=convert_to_tensor(features, name="features"))
-
-
-def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tensor:
-    """x above zero, alpha·x below."""
-    with name_scope(name, "LeakyRelu", [features, alpha]) as scope:
-        features = convert_to_tensor(features, name="features")
-        if features.dtype.is_integer:
-            from dtflab.ops.arrays import casting
-
-            features = casting.cast(features, dtypes.float32)
-        alpha = alpha.item() if isinstance(alpha, np.ndarray) else alpha
-        return apply_op("LeakyRelu", scope, features=features, alpha=alpha)

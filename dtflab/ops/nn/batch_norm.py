@@ -1,8 +1,7 @@
 """Batch normalization in one op, and its gradients.
 
 Stands for `core/kernels/fused_batch_norm_op.cc`, its part of `nn_grad.py` and `nn_fused_batch_norm_grad.py`;
-`batch_normalization`, which is made of several ops, is in `nn.py`. Left out: side inputs and activations, which only a
-rewriting of the graph makes.
+`batch_normalization`, which is made of several ops, is in `moments.py`.
 
 Rule: everything is done in float32, over a matrix with a row per place and a column per channel. The spaces that are
 reserved for the gradient hold the mean and the variance; those of cuDNN are empty.
@@ -15,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.base.errors import UnimplementedError
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.gradients import gradients
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
@@ -73,7 +72,7 @@ def _check(node: Any, x: Any, **vectors: Any) -> None:
             )
 
 
-def bind_forward(node: Any, xp: Any) -> Callable[..., Any]:
+def _bind_forward(node: Any, xp: Any) -> Callable[..., Any]:
     training, factor = node["is_training"], np.float32(node["exponential_avg_factor"])
     epsilon = np.float32(node["epsilon"])
     empty = [np.zeros(0, np.float32)] * (node.op not in ("FusedBatchNorm", "FusedBatchNormV2"))
@@ -124,7 +123,7 @@ def _bind_gradient(node: Any, xp: Any) -> Callable[..., Any]:
 def _shapes(op: Any, arrays: int, vectors: int, outputs: int) -> list[TensorShape]:
     """The shape of the first input with the channels that any of the inputs knows; and of that many vectors of them.
 
-    The inputs are so many arrays, and then so many vectors.
+    The inputs are that many arrays, and then that many vectors.
     """
     ndims = len(op.get_attr("data_format"))
     axis = 1 if windows.is_channels_first(op) else ndims - 1
@@ -142,7 +141,7 @@ def _shapes(op: Any, arrays: int, vectors: int, outputs: int) -> list[TensorShap
 class _Forward(Op):
     """Each channel with mean 0 and variance 1 over the batch, scaled and moved; or by the given mean and variance."""
 
-    bind = bind_forward
+    bind = _bind_forward
 
     def infer(op: Any) -> list[TensorShape]:
         rest = [TensorShape(None)] * (len(op.outputs) == 6)
@@ -156,23 +155,23 @@ class _Forward(Op):
         data_format, training = op.get_attr("data_format").decode(), op.get_attr("is_training")
         x, scale, _, mean, variance = op.inputs
         last = None if training or not windows.is_channels_first(op) else range(2, len(data_format))
-        spaces = op.outputs[3:5] if training else (mean, variance)
+        mean, variance = op.outputs[3:5] if training else (mean, variance)
         if last is not None:
             x, dy = (reshaping.transpose(t, [0, *last, 1]) for t in (x, dy))
             data_format = data_format.replace("C", "") + "C"
-        more = {"reserve_space_3": op.outputs[5]} if version == "V3" else {}
-        dx, d_scale, d_offset, *_ = apply_op(
-            f"FusedBatchNormGrad{version}", None, y_backprop=dy, x=x, scale=scale, reserve_space_1=spaces[0],
-            reserve_space_2=spaces[1], epsilon=op.get_attr("epsilon"), data_format=data_format, is_training=training,
-            **more,
-        )  # fmt: skip
+        attrs = {"epsilon": op.get_attr("epsilon"), "data_format": data_format, "is_training": training}
+        spaces = {"reserve_space_1": mean, "reserve_space_2": variance}
+        if version == "V3":
+            spaces["reserve_space_3"] = op.outputs[5]
+        gradient = f"FusedBatchNormGrad{version}"
+        dx, d_scale, d_offset, *_ = apply_op(gradient, y_backprop=dy, x=x, scale=scale, **spaces, **attrs)
         if last is not None:
             dx = reshaping.transpose(dx, [0, len(last) + 1, *(i - 1 for i in last)])
         return [dx, d_scale, d_offset, None, None]
 
 
 class _Gradient(Op):
-    """Its gradients by x, scale and offset."""
+    """The gradients of batch normalization by x, scale and offset."""
 
     bind = _bind_gradient
 
@@ -202,7 +201,7 @@ def _written_out(op: Any, dy: Tensor, x: Tensor, scale: Tensor, mean: Tensor, va
     slopes = dy
     if training:
         mean = reduction.reduce_mean(x, axes, keepdims=first)
-        square = math.squared_difference(x, apply_op("StopGradient", None, input=mean))
+        square = math.squared_difference(x, apply_op("StopGradient", input=mean))
         variance = reduction.reduce_mean(square, axes, keepdims=first)
     inverse = unary.rsqrt(variance + epsilon)
     centred = x - mean
@@ -234,6 +233,40 @@ class FusedBatchNormV3(_Forward):
     """For volumes, too, with another space for cuDNN."""
 
 
+@op("""_FusedBatchNormEx(x: T, scale: U, offset: U, mean: U, variance: U, side_input: num_side_inputs * T)
+       -> (y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U)
+       T: {half, float, bfloat16}
+       U: {float}
+       epsilon: float = 0.0001
+       exponential_avg_factor: float = 1.0
+       num_side_inputs: int >= 0 = 0
+       activation_mode: string = 'Identity'
+       data_format: {'NHWC', 'NCHW'} = 'NHWC'
+       is_training: bool = true""")
+class FusedBatchNormEx(_Forward):
+    """FusedBatchNormV3, a sum and an activation. No program writes it: a TensorFlow master fuses them."""
+
+    grad = None
+
+    def bind(node, xp):
+        normalize = _bind_forward(node, xp)
+        last = {b"Identity": lambda y: y, b"Relu": lambda y: xp.maximum(y, y.dtype.type(0))}
+        if node["activation_mode"] not in last:
+            raise UnimplementedError.of(f"Fusion is not implemented: {node['activation_mode'].decode()}")
+        activate = last[node["activation_mode"]]
+
+        def kernel(x, scale, offset, mean, variance, *sides):
+            y, *rest = normalize(x, scale, offset, mean, variance)
+            for side in sides:
+                y = y + side
+            return [activate(y), *rest]
+
+        return kernel
+
+    def flops(node, ins, outs):
+        return 10 * elements(ins[0])
+
+
 _BACK = "x_backprop: T, scale_backprop: U, offset_backprop: U"
 
 
@@ -258,35 +291,3 @@ class FusedBatchNormGradV2(_Gradient):
         U: {{float}}{_GRAD_WAYS.replace("{'NHWC', 'NCHW'}", _ALL_FORMATS)}""")
 class FusedBatchNormGradV3(_Gradient):
     """Of the third one."""
-
-
-def fused_batch_norm(
-    x: Any,
-    scale: Any,
-    offset: Any,
-    mean: Any = None,
-    variance: Any = None,
-    epsilon: float = 0.001,
-    data_format: str = "NHWC",
-    is_training: bool = True,
-    name: str | None = None,
-    exponential_avg_factor: float = 1.0,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """`x` normalized per channel, then times `scale` plus `offset`; and the running mean and variance.
-
-    While training these follow from the batch (moved by `exponential_avg_factor` from `mean` and `variance`), else they
-    are `mean` and `variance`. ValueError if these are needed and missing.
-    """
-    if (not is_training or exponential_avg_factor != 1.0) and (mean is None or variance is None):
-        raise ValueError(
-            "Both `mean` and `variance` must be a 1D tensor when `is_training` is False or `exponential_avg_factor` "
-            f"!= 1.0. Received: `mean` {mean!r} and `variance` {variance!r}"
-        )
-    x = convert_to_tensor(x, name="input")
-    scale, offset = convert_to_tensor(scale, name="scale"), convert_to_tensor(offset, name="offset")
-    mean, variance = (constant([]) if v is None else v for v in (mean, variance))
-    y, new_mean, new_variance, *_ = apply_op(
-        "FusedBatchNormV3", name, x=x, scale=scale, offset=offset, mean=mean, variance=variance, epsilon=epsilon,
-        exponential_avg_factor=exponential_avg_factor, data_format=data_format, is_training=is_training,
-    )  # fmt: skip
-    return y, new_mean, new_variance

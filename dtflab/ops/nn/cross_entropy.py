@@ -22,7 +22,7 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, reshaping, slicing
 from dtflab.ops.math import binary as math, logic, unary
 from dtflab.ops.messages import renamed
-from dtflab.ops.nn import activations
+from dtflab.ops.nn import functions as nn
 
 # -- softmax ------------------------------------------------------------------------------------------
 
@@ -58,7 +58,7 @@ def _along(logits: Any, op_type: str, axis: Any, name: str | None) -> Tensor:
     input_rank = array.rank(logits)
     axis = axis % shape.ndims
     swapped = _swap_last(logits, axis, math.subtract(input_rank, 1))
-    result = _swap_last(apply_op(op_type, None, logits=swapped), axis, math.subtract(input_rank, 1), name)
+    result = _swap_last(apply_op(op_type, logits=swapped), axis, math.subtract(input_rank, 1), name)
     result.set_shape(shape)
     return result
 
@@ -231,5 +231,5 @@ def weighted_cross_entropy_with_logits(
             )
         weight = 1 + (pos_weight - 1) * labels
         no = (1 - labels) * logits
-        yes = unary.log1p(unary.exp(-unary.abs(logits))) + activations.relu(-logits)
+        yes = unary.log1p(unary.exp(-unary.abs(logits))) + nn.relu(-logits)
         return math.add(no, weight * yes, name=scope)

@@ -256,10 +256,9 @@ def safe_embedding_lookup_sparse(
         ids, is_empty = sparse.sparse_fill_empty_rows(ids, default_id or 0)
         if weights is not None:
             weights, _ = sparse.sparse_fill_empty_rows(weights, 1.0)
-        result = embedding_lookup_sparse(
-            tables, ids, weights, partition_strategy, None if default_id is None else scope, combiner, max_norm,
-            allow_fast_lookup,
-        )  # fmt: skip
+        inner_name = None if default_id is None else scope
+        ways: dict[str, Any] = {"combiner": combiner, "max_norm": max_norm, "allow_fast_lookup": allow_fast_lookup}
+        result = embedding_lookup_sparse(tables, ids, weights, partition_strategy, inner_name, **ways)
         if default_id is None:
             width = stacking.stack([1, array.shape(result)[1]])
             is_empty = repeating.tile(reshaping.reshape(is_empty, [-1, 1]), width)

@@ -19,7 +19,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.messages import invalid
-from dtflab.ops.nn.quantize import F, slice_axis
+from dtflab.ops.nn.quantize import F
 from dtflab.ops.type_sets import FLOAT
 
 _BITS = "num_bits: int = 8\nnarrow_range: bool = false"
@@ -188,8 +188,8 @@ def _scales(xp: Any, low: Any, high: Any, signed: bool, bits: int, narrow: bool)
     from_high = xp.where(most * high > 0, most / high, kind(large))
     by_low = from_low < from_high
     step = xp.where(by_low, low / least, high / most)
-    return (xp.where(by_low, low, least * step), xp.where(by_low, most * step, high),
-            xp.where(by_low, from_low, from_high), step)  # fmt: skip
+    low, high = xp.where(by_low, low, least * step), xp.where(by_low, most * step, high)
+    return low, high, xp.where(by_low, from_low, from_high), step
 
 
 def _along(xp: Any, x: Any, end: Any, axis: int) -> Any:
@@ -292,94 +292,3 @@ class QuantizeAndDequantizeV4Grad(Op):
 
 
 # -- functions ------------------------------------------------------------------------------------------------------
-
-
-def fake_quant_with_min_max_args(
-    inputs: Any, min: float = -6, max: float = 6, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
-) -> Tensor:
-    """`inputs` rounded to the 2**`num_bits` steps between `min` and `max`; the ends move so that 0 is a step."""
-    return apply_op(
-        "FakeQuantWithMinMaxArgs", name, inputs=inputs, min=min, max=max, num_bits=num_bits, narrow_range=narrow_range
-    )
-
-
-def fake_quant_with_min_max_args_gradient(
-    gradients: Any, inputs: Any, min: float = -6, max: float = 6, num_bits: int = 8, narrow_range: bool = False,
-    name: str | None = None,
-) -> Tensor:  # fmt: skip
-    """`gradients` where `inputs` are between `min` and `max`, else 0."""
-    return apply_op(
-        "FakeQuantWithMinMaxArgsGradient", name, gradients=gradients, inputs=inputs, min=min, max=max,
-        num_bits=num_bits, narrow_range=narrow_range,
-    )  # fmt: skip
-
-
-def fake_quant_with_min_max_vars(
-    inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
-) -> Tensor:
-    """`fake_quant_with_min_max_args` with tensors for the ends, which get gradients."""
-    return apply_op(
-        "FakeQuantWithMinMaxVars", name, inputs=inputs, min=min, max=max, num_bits=num_bits, narrow_range=narrow_range
-    )
-
-
-def fake_quant_with_min_max_vars_gradient(
-    gradients: Any, inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False,
-    name: str | None = None,
-) -> Any:  # fmt: skip
-    """(for the inputs, for min, for max): the gradients of `fake_quant_with_min_max_vars`."""
-    return apply_op(
-        "FakeQuantWithMinMaxVarsGradient", name, gradients=gradients, inputs=inputs, min=min, max=max,
-        num_bits=num_bits, narrow_range=narrow_range,
-    )  # fmt: skip
-
-
-def fake_quant_with_min_max_vars_per_channel(
-    inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
-) -> Tensor:
-    """`fake_quant_with_min_max_vars` with a range for each place on the last axis."""
-    return apply_op(
-        "FakeQuantWithMinMaxVarsPerChannel", name, inputs=inputs, min=min, max=max, num_bits=num_bits,
-        narrow_range=narrow_range,
-    )  # fmt: skip
-
-
-def fake_quant_with_min_max_vars_per_channel_gradient(
-    gradients: Any, inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False,
-    name: str | None = None,
-) -> Any:  # fmt: skip
-    """The gradients of `fake_quant_with_min_max_vars_per_channel`."""
-    return apply_op(
-        "FakeQuantWithMinMaxVarsPerChannelGradient", name, gradients=gradients, inputs=inputs, min=min, max=max,
-        num_bits=num_bits, narrow_range=narrow_range,
-    )  # fmt: skip
-
-
-def _there_and_back_op(op_type: str, input: Any, axis: int | None, name: str | None, **arguments: Any) -> Tensor:
-    return apply_op(op_type, name, input=input, axis=slice_axis(input, axis), **arguments)
-
-
-def quantize_and_dequantize(
-    input: Any, input_min: Any, input_max: Any, signed_input: bool = True, num_bits: int = 8,
-    range_given: bool = False, round_mode: str = "HALF_TO_EVEN", name: str | None = None, narrow_range: bool = False,
-    axis: int | None = None,
-) -> Tensor:  # fmt: skip
-    """`input` rounded to what `num_bits` hold; the gradient passes everywhere. The range is the input's, or given."""
-    return _there_and_back_op(
-        "QuantizeAndDequantizeV2", input, axis, name, input_min=input_min, input_max=input_max,
-        signed_input=signed_input, num_bits=num_bits, range_given=range_given, round_mode=round_mode,
-        narrow_range=narrow_range,
-    )  # fmt: skip
-
-
-def quantize_and_dequantize_v2(
-    input: Any, input_min: Any, input_max: Any, signed_input: bool = True, num_bits: int = 8,
-    range_given: bool = False, round_mode: str = "HALF_TO_EVEN", name: str | None = None, narrow_range: bool = False,
-    axis: int | None = None,
-) -> Tensor:  # fmt: skip
-    """`quantize_and_dequantize` whose gradient passes only inside the range."""
-    return _there_and_back_op(
-        "QuantizeAndDequantizeV4", input, axis, name, input_min=input_min, input_max=input_max,
-        signed_input=signed_input, num_bits=num_bits, range_given=range_given, round_mode=round_mode,
-        narrow_range=narrow_range,
-    )  # fmt: skip

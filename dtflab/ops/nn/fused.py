@@ -1,10 +1,10 @@
 """Ops that no program writes: a TensorFlow master makes them out of others before it sends a graph.
 
-Stands for `core/kernels/matmul_op_fused.cc`, `unary_ops_composition.cc`, some of `core/kernels/mkl/`, and what
-`core/grappler/optimizers/remapper.cc` and `arithmetic_optimizer.cc` make of MLPs. Those of convolutions are
-in `fused_conv.py`. Left out: quantized ones.
+Stands for `core/kernels/{matmul_op_fused,conv_ops_fused_impl,unary_ops_composition}*`, some of `core/kernels/mkl/`, and
+what `core/grappler/optimizers/{remapper,arithmetic_optimizer}.cc` make of MLPs and CNNs; FusedBatchNormEx is in
+`batch_norm.py`. Left out: quantized ones, those that only a GPU's master makes, padding as a part of a convolution.
 
-Rule: a fusion computes what its parts compute; one that is not known here says which.
+Rule: a fusion computes what its parts compute; an unknown fusion raises UnimplementedError with its parts.
 """
 
 from __future__ import annotations
@@ -18,10 +18,15 @@ from dtflab.base import errors
 from dtflab.graph import op_registry
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.ops import shapes
-from dtflab.ops.linalg.matmul import BatchMatMulV2, product, product_flops, product_shape
+from dtflab.ops.windows import windows
+
+_FUSED = """
+    fused_ops: list(string) = []
+    epsilon: float = 0.0001
+    leakyrelu_alpha: float = 0.2"""
 
 
-def activations(node: Any, xp: Any) -> dict[bytes, Callable[[Any], Any]]:
+def _activations(node: Any, xp: Any) -> dict[bytes, Callable[[Any], Any]]:
     """The functions that may be the last part of a fusion."""
     alpha = np.float32(node["leakyrelu_alpha"])
     erf = op_registry.get("Erf").bind(node, xp)
@@ -37,94 +42,94 @@ def activations(node: Any, xp: Any) -> dict[bytes, Callable[[Any], Any]]:
     }
 
 
-def _fused_steps(node: Any, xp: Any) -> list[Callable[[Any], Any]]:
-    """What follows the product and the added bias, one function each."""
-    known = activations(node, xp)
-    first, *rest = node["fused_ops"]
-    if first != b"BiasAdd" or any(name not in known for name in rest):
-        raise unknown(node)
-    return [known[name] for name in rest]
+def _nearly_erf(x: Any) -> Any:
+    """The argument whose tanh is nearly erf(x / √2)."""
+    return x.dtype.type(np.sqrt(2 / np.pi)) * (x + x.dtype.type(0.044715) * x * x * x)
 
 
-def unknown(node: Any) -> errors.OpError:
-    """The error of a fusion that has a part which is not known here."""
+def _unknown(node: Any) -> errors.OpError:
     text = ", ".join(name.decode() for name in node["fused_ops"])
     return errors.UnimplementedError.of(f"Fusion is not implemented: [{text}]")
 
 
-def _nearly_erf(x: Any) -> Any:
-    """What tanh makes nearly erf(x / √2) of."""
-    return x.dtype.type(np.sqrt(2 / np.pi)) * (x + x.dtype.type(0.044715) * x * x * x)
-
-
 class _Fused(Op):
-    """What the fused products share: a product, a bias, and functions of the sum."""
+    """The op `plain`, and then whatever `fused_ops` names."""
+
+    grad = None
+    plain: str
+
+    @classmethod
+    def infer(cls, op):
+        return list(op_registry.get(cls.plain).infer(op))
+
+    @classmethod
+    def flops(cls, node, ins, outs):
+        return op_registry.get(cls.plain).flops(node, ins[:2], outs)
+
+
+# ---- products ----
+
+
+class _FusedProduct(_Fused):
+    """A product, a bias, and functions of the sum."""
 
     blas = True
     shards = True
-    grad = None
-    flops = product_flops
-
-    def infer(op):
-        return [product_shape(op)]
+    plain = "MatMul"
 
     def bind(node, xp, shard=None):
-        multiply, steps = product(node, xp, shard), _fused_steps(node, xp)
+        multiply, known = op_registry.get("MatMul").bind(node, xp, shard), _activations(node, xp)
+        first, *rest = node["fused_ops"]
+        if first != b"BiasAdd" or any(name not in known for name in rest):
+            raise _unknown(node)
 
-        def kernel(a, b, bias, *rest):
+        def kernel(a, b, bias, *_):
             y = multiply(a, b)
             y += bias
-            for step in steps:
-                y = step(y)
+            for name in rest:
+                y = known[name](y)
             return y
 
         return kernel
 
 
-@op("""_FusedMatMul(a: T, b: T, args: num_args * T) -> (product: T)
-       transpose_a: bool = false
-       transpose_b: bool = false
-       T: {bfloat16, half, float}
-       num_args: int >= 0
-       fused_ops: list(string) = []
-       epsilon: float = 0.0001
-       leakyrelu_alpha: float = 0.2""")
-class FusedMatMul(_Fused):
+@op(f"""_FusedMatMul(a: T, b: T, args: num_args * T) -> (product: T)
+        transpose_a: bool = false
+        transpose_b: bool = false
+        T: {{bfloat16, half, float}}
+        num_args: int >= 0{_FUSED}""")
+class FusedMatMul(_FusedProduct):
     """MatMul, BiasAdd and an activation in one op."""
 
 
-@op("""_MklNativeFusedMatMul(a: T, b: T, args: num_args * T) -> (product: T)
-       is_filter_const: bool = false
-       transpose_a: bool = false
-       transpose_b: bool = false
-       T: {bfloat16, float, half}
-       num_args: int >= 0
-       fused_ops: list(string) = []
-       epsilon: float = 0.0001
-       leakyrelu_alpha: float = 0.2""")
-class MklNativeFusedMatMul(_Fused):
-    """The same, as TensorFlow names it where oneDNN does the work."""
+@op(f"""_MklNativeFusedMatMul(a: T, b: T, args: num_args * T) -> (product: T)
+        is_filter_const: bool = false
+        transpose_a: bool = false
+        transpose_b: bool = false
+        T: {{bfloat16, float, half}}
+        num_args: int >= 0{_FUSED}""")
+class MklNativeFusedMatMul(_FusedProduct):
+    """FusedMatMul as TensorFlow names it where oneDNN does the work."""
 
 
-@op("""_MklFusedBatchMatMulV2(x: T, y: T, args: num_args * T) -> (output: T)
-       T: {bfloat16, float, half}
-       adj_x: bool = false
-       adj_y: bool = false
-       num_args: int >= 0
-       fused_ops: list(string) = []
-       epsilon: float = 0.0001
-       leakyrelu_alpha: float = 0.2""")
-class MklFusedBatchMatMulV2(Op):
+@op(f"""_MklFusedBatchMatMulV2(x: T, y: T, args: num_args * T) -> (output: T)
+        T: {{bfloat16, float, half}}
+        adj_x: bool = false
+        adj_y: bool = false
+        num_args: int >= 0{_FUSED}""")
+class MklFusedBatchMatMulV2(_Fused):
     """BatchMatMulV2, scaled by the first of `args`, with the second added."""
 
     blas = True
     shards = True
+    plain = "BatchMatMulV2"
+    infer = Op.infer
 
     def bind(node, xp, shard=None):
-        multiply = BatchMatMulV2.bind(node, xp, shard)
+        multiply = op_registry.get("BatchMatMulV2").bind(node, xp, shard)
         steps = {b"Mul": xp.multiply, b"Add": xp.add}
         if any(name not in steps for name in node["fused_ops"]):
-            raise unknown(node)
+            raise _unknown(node)
 
         def kernel(x, y, *args):
             product = multiply(x, y)
@@ -134,8 +139,96 @@ class MklFusedBatchMatMulV2(Op):
 
         return kernel
 
-    def flops(node, ins, outs):
-        return op_registry.get("BatchMatMulV2").flops(node, ins, outs)
+
+# ---- convolutions ----
+
+
+def _with_channels(node: Any, vector: Any, y: Any) -> Any:
+    """A vector of one value per channel, in the shape that broadcasts over y."""
+    return vector.reshape(-1, *[1] * (y.ndim - 2)) if windows.is_channels_first(node) else vector
+
+
+def _normalized(node: Any, xp: Any, y: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
+    inverse = scale / xp.sqrt(variance + y.dtype.type(node["epsilon"]))
+    return y * _with_channels(node, inverse, y) + _with_channels(node, offset - mean * inverse, y)
+
+
+class _FusedConvolution(_Fused):
+    """A convolution, and after it the steps of `fused_ops`, which take their arguments in turn."""
+
+    @classmethod
+    def bind(cls, node, xp, *shard):
+        convolve = op_registry.get(cls.plain).bind(node, xp, *shard)
+        known, names, sums = _activations(node, xp), node["fused_ops"], (b"BiasAdd", b"FusedBatchNorm", b"Add")
+        if not names or any(name not in known and name not in sums for name in names) or node.attrs.get("padding_list"):
+            raise _unknown(node)
+
+        def kernel(x, w, *args):
+            y, rest = convolve(x, w), iter(args)
+            for name in names:
+                if name == b"BiasAdd":
+                    y = y + _with_channels(node, next(rest), y)
+                elif name == b"Add":
+                    y = y + next(rest)
+                elif name == b"FusedBatchNorm":
+                    y = _normalized(node, xp, y, next(rest), next(rest), next(rest), next(rest))
+                else:
+                    y = known[name](y)
+            return y
+
+        return kernel
+
+
+@op(f"""_FusedConv2D(input: T, filter: T, args: TArgs, host_args: num_host_args * float) -> (output: T)
+        T: {{half, float, double, int8, qint8}}
+        TArgs: list(type) >= 1
+        num_args: int >= 0
+        num_host_args: int >= 0 = 0
+        strides: list(int)
+        padding: {{'SAME', 'VALID', 'EXPLICIT'}}
+        explicit_paddings: list(int) = []
+        data_format: {{'NHWC', 'NCHW', 'NCHW_VECT_C'}} = 'NHWC'
+        filter_format: {{'HWIO', 'OIHW', 'OIHW_VECT_I'}} = 'HWIO'
+        dilations: list(int) = [1, 1, 1, 1]
+        use_cudnn_on_gpu: bool = true{_FUSED}""")
+class FusedConv2D(_FusedConvolution):
+    """Conv2D and a bias or a batch normalization, a sum, an activation."""
+
+    blas = True
+    shards = True
+    plain = "Conv2D"
+
+
+@op(f"""_FusedConv3D(input: T, filter: T, args: num_args * T) -> (output: T)
+        T: {{bfloat16, float, half}}
+        num_args: int >= 0
+        strides: list(int) >= 5
+        padding: {{'SAME', 'VALID'}}
+        data_format: {{'NDHWC', 'NCDHW'}} = 'NDHWC'
+        dilations: list(int) = [1, 1, 1, 1, 1]
+        padding_list: list(int) = []{_FUSED}""")
+class FusedConv3D(_FusedConvolution):
+    """Conv3D and what follows it."""
+
+    blas = True
+    shards = True
+    plain = "Conv3D"
+
+
+@op(f"""_FusedDepthwiseConv2dNative(input: T, filter: T, args: num_args * T) -> (output: T)
+        T: {{half, bfloat16, float, double}}
+        num_args: int >= 0
+        strides: list(int)
+        padding: {{'SAME', 'VALID'}}
+        data_format: {{'NHWC', 'NCHW'}} = 'NHWC'
+        dilations: list(int) = [1, 1, 1, 1]{_FUSED}""")
+class FusedDepthwiseConv2dNative(_FusedConvolution):
+    """DepthwiseConv2dNative and what follows it."""
+
+    plain = "DepthwiseConv2dNative"
+
+
+# ---- element by element ----
 
 
 @op("""_MklSwish(features: T) -> (activations: T)
@@ -166,8 +259,7 @@ class MklFusedMish(Op):
 class MklLayerNorm(Op):
     """The last axis with mean 0 and variance 1, scaled and moved."""
 
-    def infer(op):
-        return [op.inputs[0].shape]
+    infer = shapes.unchanged
 
     def bind(node, xp):
         def kernel(x, scale, offset):

@@ -13,11 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.messages import invalid
 
@@ -41,8 +38,8 @@ def _slices(ranges: Any, x: Any, axis: int, what: str) -> Any:
         raise invalid(f"Axis must be less than input dimension({x.ndim}), got {axis}")
     count = x.shape[axis] if axis > -1 else 1
     if np.size(ranges) != count:
-        raise invalid(f"{what} must have as many elements as input on the quantization axis ({axis}), got "
-                      f"{np.size(ranges)}, expected {count}")  # fmt: skip
+        wanted = f"as many elements as input on the quantization axis ({axis})"
+        raise invalid(f"{what} must have {wanted}, got {np.size(ranges)}, expected {count}")
     if axis == -1:
         return np.reshape(ranges, ())
     return np.reshape(ranges, [-1 if i == axis else 1 for i in range(x.ndim)])
@@ -149,52 +146,3 @@ class Dequantize(Op):
             return found.astype(target, copy=False)
 
         return kernel
-
-
-def slice_axis(input: Any, axis: int | None) -> int:
-    if axis is None:
-        return -1
-    if axis >= 0:
-        return axis
-    if input.shape.ndims is None:
-        raise ValueError("input should have known rank to use negative axis.")
-    return axis % int(input.shape.ndims)
-
-
-def quantize_v2(
-    input: Any, min_range: Any, max_range: Any, T: Any, mode: str = "MIN_COMBINED", name: str | None = None,
-    round_mode: str = "HALF_AWAY_FROM_ZERO", narrow_range: bool = False, axis: int | None = None,
-    ensure_minimum_range: float = 0.01,
-) -> Any:  # fmt: skip
-    """(the integers of dtype `T` for `input`, the range's ends as they became).
-
-    `axis` says along which axis each place has a range of its own. Floats outside the range get its ends.
-    """
-    return apply_op(
-        "QuantizeV2", name, input=input, min_range=min_range, max_range=max_range, T=dtypes.as_dtype(T), mode=mode,
-        round_mode=round_mode, narrow_range=narrow_range, axis=slice_axis(input, axis),
-        ensure_minimum_range=ensure_minimum_range,
-    )  # fmt: skip
-
-
-def quantize(
-    input: Any, min_range: Any, max_range: Any, T: Any, mode: str = "MIN_COMBINED",
-    round_mode: str = "HALF_AWAY_FROM_ZERO", name: str | None = None, narrow_range: bool = False,
-    axis: int | None = None, ensure_minimum_range: float = 0.01,
-) -> Any:  # fmt: skip
-    """`quantize_v2` with its arguments in another order."""
-    return quantize_v2(
-        input, min_range, max_range, T, mode=mode, round_mode=round_mode, name=name, narrow_range=narrow_range,
-        axis=axis, ensure_minimum_range=ensure_minimum_range,
-    )  # fmt: skip
-
-
-def dequantize(
-    input: Any, min_range: Any, max_range: Any, mode: str = "MIN_COMBINED", name: str | None = None,
-    axis: int | None = None, narrow_range: bool = False, dtype: Any = dtypes.float32,
-) -> Tensor:  # fmt: skip
-    """The floats that the quantized `input` stands for, given the range that `quantize` returned."""
-    return apply_op(
-        "Dequantize", name, input=input, min_range=min_range, max_range=max_range, mode=mode,
-        narrow_range=narrow_range, axis=slice_axis(input, axis), dtype=dtypes.as_dtype(dtype),
-    )  # fmt: skip

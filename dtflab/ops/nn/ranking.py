@@ -12,10 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.costs import searched
@@ -66,12 +64,6 @@ class InTopKV2(Op):
         return elements(ins[0])
 
 
-def in_top_k(predictions: Any, targets: Any, k: Any, name: str | None = None) -> Tensor:
-    """For each example whether its target class is among the k with the largest predictions."""
-    with name_scope(name, "in_top_k"):
-        return apply_op("InTopKV2", name, predictions=predictions, targets=targets, k=k)
-
-
 def _top_shape(operation: Any, k: int | None) -> list[TensorShape]:
     shape = operation.inputs[0].shape.with_rank_at_least(1)
     if shape.ndims is None:
@@ -105,7 +97,7 @@ def _places(xp: Any, values: Any, k: int) -> Any:
     return _descending(xp, values)[..., :k]
 
 
-_FEW = 16  # of so many elements one is wanted: finding those before sorting pays from here on
+_FEW = 16  # elements per wanted one, from which finding the k largest before sorting them pays
 
 
 def _descending(xp: Any, values: Any) -> Any:
@@ -151,8 +143,3 @@ class TopKV2(Op):
 
     def grad(op, dy, _):
         return _top_grad(op, dy)
-
-
-def top_k(input: Any, k: Any = 1, sorted: bool = True, index_type: Any = dtypes.int32, name: str | None = None) -> Any:
-    """The k largest values along the last dimension, and where they are."""
-    return apply_op("TopKV2", name, input=input, k=k, sorted=sorted, index_type=index_type)

@@ -21,41 +21,39 @@ from dtflab.ops.control.cond import cond
 from dtflab.ops.math import binary as math, logic
 from dtflab.ops.reduce import sets
 
+Named = tuple[Tensor, Tensor, Tensor]  # a tensor, its shape, its rank
 _BAD = "weights can not be broadcast to values."
 
 
 def assert_broadcastable(weights: Any, values: Any) -> Operation:
     """An operation that fails if the weights don't fit the values; ValueError at once if that is known."""
     with name_scope(None, "assert_broadcastable", [weights, values]) as scope:
-        weights, weights_shape, weights_rank = _named("weights", weights)
-        values, values_shape, values_rank = _named("values", values)
-        known = _statically(weights, weights_shape, weights_rank, values, values_shape, values_rank)
+        weights, weights_shape, weights_rank = of_weights = _named("weights", weights)
+        values, values_shape, values_rank = of_values = _named("values", values)
+        known = _statically(of_weights, of_values)
         if known is not None:
             return control_flow.no_op(name=known)
         is_scalar = logic.equal(0, weights_rank, name="is_scalar")
-        data = (_BAD, "weights.shape=", weights.name, weights_shape, "values.shape=", values.name, values_shape,
-                "is_scalar=", is_scalar)  # fmt: skip
+        told = ["weights.shape=", weights.name, weights_shape, "values.shape=", values.name, values_shape]
         is_valid = cond(
             is_scalar,
             lambda: is_scalar,
             lambda: _has_valid_nonscalar_shape(weights_rank, weights_shape, values_rank, values_shape),
             name="is_valid_shape",
         )
-        return Assert(is_valid, data, name=scope)
+        return Assert(is_valid, (_BAD, *told, "is_scalar=", is_scalar), name=scope)
 
 
-def _named(what: str, x: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _named(what: str, x: Any) -> Named:
     """The tensor, its shape and its rank."""
     with name_scope(None, what, [x]) as scope:
         x = convert_to_tensor(x, name=scope)
         return x, array.shape(x, name="shape"), array.rank(x, name="rank")
 
 
-def _statically(
-    weights: Tensor, weights_shape: Tensor, weights_rank: Tensor, values: Tensor, values_shape: Tensor,
-    values_rank: Tensor,
-) -> str | None:  # fmt: skip
+def _statically(of_weights: Named, of_values: Named) -> str | None:
     """Which check already succeeded, or None if it must wait for the step."""
+    (weights, weights_shape, weights_rank), (values, values_shape, values_rank) = of_weights, of_values
     ranks = constant_value(weights_rank), constant_value(values_rank)
     if ranks[0] is None or ranks[1] is None:
         return None

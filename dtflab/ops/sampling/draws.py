@@ -168,7 +168,7 @@ def _normal(
         mean = convert_to_tensor(mean, dtype, name="mean")
         stddev = convert_to_tensor(stddev, dtype, name="stddev")
         seed1, seed2 = random_seed.get_seed(seed)
-        numbers = apply_op(op_type, None, shape=sizes_, dtype=dtype, seed=seed1, seed2=seed2)
+        numbers = apply_op(op_type, shape=sizes_, dtype=dtype, seed=seed1, seed2=seed2)
         return apply_op("AddV2", scope, x=apply_op("Mul", "mul", x=numbers, y=stddev), y=mean)
 
 
@@ -206,9 +206,9 @@ def _uniform(shape: Tensor, minval: Any, maxval: Any, dtype: DType, seed: int | 
     seed1, seed2 = random_seed.get_seed(seed)
     if dtype.is_integer:
         return apply_op("RandomUniformInt", scope, shape=shape, minval=minval, maxval=maxval, seed=seed1, seed2=seed2)
-    numbers = apply_op("RandomUniform", None, shape=shape, dtype=dtype, seed=seed1, seed2=seed2)
+    numbers = apply_op("RandomUniform", shape=shape, dtype=dtype, seed=seed1, seed2=seed2)
     if from_zero:
-        return numbers if to_one else apply_op("Mul", None, x=numbers, y=maxval)
+        return numbers if to_one else apply_op("Mul", x=numbers, y=maxval)
     width = apply_op("Sub", "sub", x=maxval, y=minval)
     return apply_op("AddV2", scope, x=apply_op("Mul", "mul", x=numbers, y=width), y=minval)
 

@@ -19,7 +19,7 @@ from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import casting, constant as constants, gathering, identity as array, joining, reshaping, slicing
-from dtflab.ops.linalg import matmul
+from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.math import unary
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce.segments import add_rows
@@ -164,7 +164,7 @@ class SparseTensorDenseMatMul(Op):
         left = reshaping.expand_dims(gathering.gather(dy, rows), -1 if adjoint_a else -2)
         table = reshaping.transpose(b) if adjoint_b else b
         right = reshaping.expand_dims(gathering.gather(table, cols), -1 if adjoint_a != adjoint_b else -2)
-        da = matmul.matmul(left, right, adjoint_a=adjoint_a, adjoint_b=adjoint_a == adjoint_b)
+        da = linalg.matmul(left, right, adjoint_a=adjoint_a, adjoint_b=adjoint_a == adjoint_b)
         return [None, reshaping.squeeze(da, axis=[-2, -1]), None, db]
 
 

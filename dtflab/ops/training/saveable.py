@@ -116,7 +116,7 @@ class ResourceVariableSaveable(SaveableObject):
                     f"Received incompatible tensor with shape {value.shape} when attempting to restore variable "
                     f"with shape {self._shape} and name {self.name}."
                 )
-            operation: Operation = apply_op("AssignVariableOp", None, resource=self.handle_op, value=value)
+            operation: Operation = apply_op("AssignVariableOp", resource=self.handle_op, value=value)
             return operation
 
 
@@ -124,7 +124,7 @@ def _reader(variable: ResourceVariable) -> Callable[[], Tensor]:
     def read() -> Tensor:
         with device(variable.device):
             with name_scope("Read"):
-                apply_op("DisableCopyOnRead", None, resource=variable.handle)
+                apply_op("DisableCopyOnRead", resource=variable.handle)
                 value = variable._read_variable_op()
             value = array.identity(value)
             with device("/device:CPU:0"):

@@ -19,7 +19,7 @@ from dtflab.graph.convert import constant
 from dtflab.graph.dtypes import DType
 from dtflab.graph.operation import Tensor
 from dtflab.ops.arrays import constant as constants, diagonal, reshaping, slicing
-from dtflab.ops.linalg import decomposition, matrices as linalg
+from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.math import unary
 from dtflab.ops.sampling import draws as random
 
@@ -234,7 +234,7 @@ class Orthogonal(Initializer):
         rows, cols = math.prod(int(d) for d in shape[:-1]), int(shape[-1])
         sizes = (max(rows, cols), min(rows, cols))
         normal = random.random_normal(sizes, dtype=self.dtype if dtype is None else dtype, seed=self.seed)
-        q, r = decomposition.qr(normal)
+        q, r = linalg.qr(normal)
         q *= unary.sign(diagonal.diag_part(r))  # so that all orthogonal matrices are equally likely
         if rows < cols:
             q = reshaping.matrix_transpose(q)

@@ -22,7 +22,7 @@ from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import identity as array
-from dtflab.ops.linalg.matmul import Shard, alone
+from dtflab.ops.blas import Shard, alone
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.windows import windows
 from dtflab.ops.windows.conv_kernels import convolve, convolve_back, correlate
@@ -262,8 +262,8 @@ class _Forward(_Convolution):
         back, attrs = _family(op)
         x_shape, w_shape = array.shape_n(op.inputs)
         return [
-            apply_op(back[0], None, input_sizes=x_shape, filter=op.inputs[1], out_backprop=dy, **attrs),
-            apply_op(back[1], None, input=op.inputs[0], filter_sizes=w_shape, out_backprop=dy, **attrs),
+            apply_op(back[0], input_sizes=x_shape, filter=op.inputs[1], out_backprop=dy, **attrs),
+            apply_op(back[1], input=op.inputs[0], filter_sizes=w_shape, out_backprop=dy, **attrs),
         ]
 
 
@@ -288,8 +288,8 @@ class _BackToInput(_Convolution):
         _, w, dy = op.inputs
         return [
             None,
-            apply_op(to_filter, None, input=d, filter_sizes=array.shape(w), out_backprop=dy, **attrs),
-            apply_op(forward, None, input=d, filter=w, **attrs),
+            apply_op(to_filter, input=d, filter_sizes=array.shape(w), out_backprop=dy, **attrs),
+            apply_op(forward, input=d, filter=w, **attrs),
         ]
 
 
@@ -308,9 +308,9 @@ class _BackToFilter(_Convolution):
         (to_input, _, forward), attrs = _family(op)
         x, _, dy = op.inputs
         return [
-            apply_op(to_input, None, input_sizes=array.shape(x), filter=d, out_backprop=dy, **attrs),
+            apply_op(to_input, input_sizes=array.shape(x), filter=d, out_backprop=dy, **attrs),
             None,
-            apply_op(forward, None, input=x, filter=d, **attrs),
+            apply_op(forward, input=x, filter=d, **attrs),
         ]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.ops.linalg.matmul import NANOSECONDS_PER_FLOP, Shard
+from dtflab.ops.blas import NANOSECONDS_PER_FLOP, Shard
 from dtflab.ops.windows import windows
 from dtflab.ops.windows.windows import Axis
 

@@ -103,9 +103,7 @@ def _forward(op_type: str, input: Any, filter: Any, name: str | None, ways: dict
     ndims = getattr(shape, "ndims", None) if not isinstance(shape, tuple) else len(shape)
     if ndims is None or ndims <= inner + 1:
         return apply_op(op_type, name, input=input, filter=filter, **ways)
-    return squeeze_batch_dims(
-        input, lambda flat: apply_op(op_type, None, input=flat, filter=filter, **ways), inner, name
-    )
+    return squeeze_batch_dims(input, lambda flat: apply_op(op_type, input=flat, filter=filter, **ways), inner, name)
 
 
 # -- two dimensions -------------------------------------------------------------------------------------------

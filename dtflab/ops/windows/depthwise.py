@@ -133,8 +133,8 @@ class DepthwiseConv2dNative(Op):
     def grad(op, dy):
         (x, w), attrs = op.inputs, _ways(op)
         return [
-            apply_op(_TO_INPUT, None, input_sizes=array.shape(x), filter=w, out_backprop=dy, **attrs),
-            apply_op(_TO_FILTER, None, input=x, filter_sizes=array.shape(w), out_backprop=dy, **attrs),
+            apply_op(_TO_INPUT, input_sizes=array.shape(x), filter=w, out_backprop=dy, **attrs),
+            apply_op(_TO_FILTER, input=x, filter_sizes=array.shape(w), out_backprop=dy, **attrs),
         ]
 
 
@@ -154,8 +154,8 @@ class DepthwiseConv2dNativeBackpropInput(Op):
         (_, w, dy), attrs = op.inputs, _ways(op)
         return [
             None,
-            apply_op(_TO_FILTER, None, input=d, filter_sizes=array.shape(w), out_backprop=dy, **attrs),
-            apply_op(_FORWARD, None, input=d, filter=w, **attrs),
+            apply_op(_TO_FILTER, input=d, filter_sizes=array.shape(w), out_backprop=dy, **attrs),
+            apply_op(_FORWARD, input=d, filter=w, **attrs),
         ]
 
 
@@ -174,9 +174,9 @@ class DepthwiseConv2dNativeBackpropFilter(Op):
     def grad(op, d):
         (x, _, dy), attrs = op.inputs, _ways(op)
         return [
-            apply_op(_TO_INPUT, None, input_sizes=array.shape(x), filter=d, out_backprop=dy, **attrs),
+            apply_op(_TO_INPUT, input_sizes=array.shape(x), filter=d, out_backprop=dy, **attrs),
             None,
-            apply_op(_FORWARD, None, input=x, filter=d, **attrs),
+            apply_op(_FORWARD, input=x, filter=d, **attrs),
         ]
 
 

@@ -111,7 +111,7 @@ class Dilation2D(Op):
     def grad(op, dy):
         given = {"input": op.inputs[0], "filter": op.inputs[1], "out_backprop": dy}
         attrs = {name: op.get_attr(name) for name in ("strides", "rates", "padding")}
-        return [apply_op(f"Dilation2DBackprop{end}", None, **given, **attrs) for end in ("Input", "Filter")]
+        return [apply_op(f"Dilation2DBackprop{end}", **given, **attrs) for end in ("Input", "Filter")]
 
 
 @op("Dilation2DBackpropInput(input: T, filter: T, out_backprop: T) -> (in_backprop: T)" + _ATTRS)

@@ -179,7 +179,7 @@ class FractionalMaxPool(_Fractional):
 
     def grad(op, dy, *unused):
         given = {"orig_input": op.inputs[0], "orig_output": op.outputs[0], "out_backprop": dy}
-        return [apply_op("FractionalMaxPoolGrad", None, **given, **_Fractional._back(op))]
+        return [apply_op("FractionalMaxPoolGrad", **given, **_Fractional._back(op))]
 
 
 @op(f"FractionalAvgPool(value: T) -> {_OUTPUTS}{_ATTRS}")
@@ -193,7 +193,7 @@ class FractionalAvgPool(_Fractional):
         if not shape.is_fully_defined():
             raise ValueError(f"The gradient of FractionalAvgPool needs a static shape, not {shape}")
         given = {"orig_input_tensor_shape": shape.as_list(), "out_backprop": dy}
-        return [apply_op("FractionalAvgPoolGrad", None, **given, **_Fractional._back(op))]
+        return [apply_op("FractionalAvgPoolGrad", **given, **_Fractional._back(op))]
 
 
 @op(f"""FractionalMaxPoolGrad(orig_input: T, orig_output: T, out_backprop: T, row_pooling_sequence: int64,

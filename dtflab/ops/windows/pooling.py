@@ -19,7 +19,7 @@ from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.array_module import scatterer
 from dtflab.ops.arrays import constant, identity as array
-from dtflab.ops.linalg.matmul import Shard, alone
+from dtflab.ops.blas import Shard, alone
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.windows import windows
 from dtflab.ops.windows.pooling_kernels import from_largest, largest, mean, places_of_largest, spread, to_largest
@@ -153,7 +153,7 @@ def _second_order(back: str) -> Callable[[Any, Any], list[Any]]:
         x, y = op.inputs[:2]
         zeros = [constant.zeros_like(t) for t in (x, y)]
         rest: list[Any] = [None] * (len(op.inputs) - 3)
-        return [*zeros, apply_op(back, None, orig_input=x, orig_output=y, grad=d, **_window(op, "data_format")), *rest]
+        return [*zeros, apply_op(back, orig_input=x, orig_output=y, grad=d, **_window(op, "data_format")), *rest]
 
     return grad
 
@@ -168,7 +168,7 @@ def _second_order(back: str) -> Callable[[Any, Any], list[Any]]:
 class MaxPool(_Max):
     def grad(op, dy):
         window = _window(op, "explicit_paddings", "data_format")
-        return [apply_op("MaxPoolGrad", None, orig_input=op.inputs[0], orig_output=op.outputs[0], grad=dy, **window)]
+        return [apply_op("MaxPoolGrad", orig_input=op.inputs[0], orig_output=op.outputs[0], grad=dy, **window)]
 
 
 @op(f"""MaxPoolV2(input: T, ksize: int32, strides: int32) -> (output: T)
@@ -178,7 +178,7 @@ class MaxPool(_Max):
 class MaxPoolV2(_Max):
     def grad(op, dy):
         ends = {"orig_input": op.inputs[0], "orig_output": op.outputs[0]}
-        return [apply_op("MaxPoolGradV2", None, **ends, grad=dy, **_window(op, "data_format")), None, None]
+        return [apply_op("MaxPoolGradV2", **ends, grad=dy, **_window(op, "data_format")), None, None]
 
 
 @op(f"""MaxPoolGrad(orig_input: T, orig_output: T, grad: T) -> (output: T)
@@ -227,7 +227,7 @@ class MaxPoolGradGradV2(_MaxGradGrad):
 class MaxPool3D(_Max):
     def grad(op, dy):
         ends = {"orig_input": op.inputs[0], "orig_output": op.outputs[0]}
-        return [apply_op("MaxPool3DGrad", None, **ends, grad=dy, **_window(op, "data_format"))]
+        return [apply_op("MaxPool3DGrad", **ends, grad=dy, **_window(op, "data_format"))]
 
 
 @op(f"""MaxPool3DGrad(orig_input: TInput, orig_output: TInput, grad: T) -> (output: T)
@@ -265,7 +265,7 @@ class _Avg(_Pooling):
 
     def grad(op: Any, dy: Any) -> list[Any]:
         shape = array.shape(op.inputs[0])
-        return [apply_op(op.type + "Grad", None, orig_input_shape=shape, grad=dy, **_window(op, "data_format"))]
+        return [apply_op(op.type + "Grad", orig_input_shape=shape, grad=dy, **_window(op, "data_format"))]
 
 
 class _AvgGrad(_Pooling):
@@ -288,8 +288,8 @@ class _AvgGrad(_Pooling):
     def grad(op: Any, d: Any) -> list[Any]:
         forward = op.type.removesuffix("Grad")
         given = {"value" if forward == "AvgPool" else "input": d}
-        shape = apply_op("StopGradient", None, input=op.inputs[0])
-        return [shape, apply_op(forward, None, **given, **_window(op, "data_format"))]
+        shape = apply_op("StopGradient", input=op.inputs[0])
+        return [shape, apply_op(forward, **given, **_window(op, "data_format"))]
 
 
 @op(f"""AvgPool(value: T) -> (output: T)
@@ -356,7 +356,7 @@ class MaxPoolWithArgmax(Op):
 
     def grad(op, dy, d_argmax):
         given = {"input": op.inputs[0], "grad": dy, "argmax": op.outputs[1]}
-        return [apply_op("MaxPoolGradWithArgmax", None, **given, **_window(op, "include_batch_in_index"))]
+        return [apply_op("MaxPoolGradWithArgmax", **given, **_window(op, "include_batch_in_index"))]
 
 
 @op(f"""MaxPoolGradWithArgmax(input: T, grad: T, argmax: Targmax) -> (output: T){_ARGMAX}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.dtypes import as_dtype
-from dtflab.ops.linalg.matmul import Shard, alone
+from dtflab.ops.blas import Shard, alone
 from dtflab.ops.windows import windows
 from dtflab.ops.windows.windows import Axis
 

@@ -8,7 +8,7 @@ normalization of responses that the network of 2012 had.
 from __future__ import annotations
 
 from dtflab.graph.operation import Tensor
-from dtflab.ops.nn.activations import relu
+from dtflab.ops.nn.functions import relu
 from dtflab.sim.models import vision
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from dtflab.graph.operation import Tensor
-from dtflab.ops.nn.lrn import local_response_normalization
+from dtflab.ops.nn.functions import local_response_normalization
 from dtflab.sim.models import vision
 from dtflab.sim.models.vision import Layer, beside, chain, max_pool, mean_pool
 

@@ -17,7 +17,7 @@ from dtflab.ops.arrays.constant import placeholder
 from dtflab.ops.arrays.reshaping import reshape
 from dtflab.ops.arrays.stacking import stack
 from dtflab.ops.labels.sampled_losses import sampled_softmax_loss
-from dtflab.ops.linalg.matmul import matmul
+from dtflab.ops.linalg.functions import matmul
 from dtflab.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits
 from dtflab.ops.reduce.reduction import reduce_mean
 from dtflab.ops.variables.get_variable import get_variable

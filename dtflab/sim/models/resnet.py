@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from dtflab.graph.operation import Tensor
-from dtflab.ops.nn.activations import relu
+from dtflab.ops.nn.functions import relu
 from dtflab.ops.variables.variable_scope import variable_scope
 from dtflab.sim.models import vision
 

@@ -7,7 +7,7 @@ Source: Simonyan and Zisserman, "Very Deep Convolutional Networks" (2014), table
 from __future__ import annotations
 
 from dtflab.graph.operation import Tensor
-from dtflab.ops.nn.activations import relu
+from dtflab.ops.nn.functions import relu
 from dtflab.sim.models import vision
 
 _CONVOLUTIONS = {16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}  # in each block, by the number of layers with weights

@@ -1,7 +1,7 @@
-"""Softmax, its logarithm, and the cross entropies that are computed with it in one op.
+"""Softmax, its logarithm, the cross entropies that are computed with it in one op, and L2Loss.
 
 Stands for `kernels/softmax_op_functor.h`, `xent_op.h`, `sparse_xent_op.h`, and their part of `nn_grad.py`.
-The Python functions are in `nn.py`.
+The Python functions are in `cross_entropy.py`.
 
 Rule: a row's maximum is subtracted before anything is exponentiated, so nothing overflows; half and bfloat16
 are computed in float32. A cross entropy op gives its own gradient as second output, which costs it nothing.
@@ -18,6 +18,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape, broadcast_shape
+from dtflab.ops import shapes
 from dtflab.ops.messages import invalid, shape_text
 
 _FLOAT = "T: {half, bfloat16, float, double}"
@@ -99,7 +100,7 @@ class LogSoftmax(Op):
     def grad(op, dy):
         from dtflab.ops.reduce import reduction
 
-        softmax = apply_op("Exp", None, x=op.outputs[0])
+        softmax = apply_op("Exp", x=op.outputs[0])
         return [dy - reduction.reduce_sum(dy, -1, keepdims=True) * softmax]
 
 
@@ -140,8 +141,8 @@ class SoftmaxCrossEntropyWithLogits(Op):
 
     def grad(op, d_loss, d_backprop):
         dx = _through_logits(op, d_loss, d_backprop)
-        log_probabilities = apply_op("LogSoftmax", None, logits=op.inputs[0])
-        return [dx, _times_rows(d_loss, apply_op("Neg", None, x=log_probabilities))]
+        log_probabilities = apply_op("LogSoftmax", logits=op.inputs[0])
+        return [dx, _times_rows(d_loss, apply_op("Neg", x=log_probabilities))]
 
 
 def _broadcast(features: Any, labels: Any) -> tuple[Any, Any]:
@@ -164,7 +165,7 @@ def _sparse_shapes(operation: Any) -> list[TensorShape]:
        {_FLOAT}
        Tlabels: {{int32, int64}} = int64""")
 class SparseSoftmaxCrossEntropyWithLogits(Op):
-    """The same for labels that are class numbers."""
+    """The loss and its derivative for labels that are class numbers."""
 
     infer = _sparse_shapes
     flops = _row_flops(6)
@@ -206,7 +207,7 @@ def _check_sparse(features: Any, labels: Any) -> None:
 
 
 def _times_rows(column: Any, matrix: Any) -> Tensor:
-    return apply_op("ExpandDims", None, input=column, dim=-1) * matrix
+    return apply_op("ExpandDims", input=column, dim=-1) * matrix
 
 
 def _through_logits(operation: Operation, d_loss: Any, d_backprop: Any) -> Tensor:
@@ -214,8 +215,31 @@ def _through_logits(operation: Operation, d_loss: Any, d_backprop: Any) -> Tenso
     dx = _times_rows(d_loss, operation.outputs[1])
     if d_backprop is None or d_backprop.op.type == "ZerosLike":  # what `gradients` puts for an unused output
         return dx
-    softmax = apply_op("Softmax", None, logits=operation.inputs[0])
-    row = apply_op("ExpandDims", None, input=d_backprop, dim=1)
-    column = apply_op("ExpandDims", None, input=softmax, dim=2)
-    inner = apply_op("Squeeze", None, input=apply_op("BatchMatMulV2", "MatMul", x=row, y=column), squeeze_dims=[1])
+    softmax = apply_op("Softmax", logits=operation.inputs[0])
+    row = apply_op("ExpandDims", input=d_backprop, dim=1)
+    column = apply_op("ExpandDims", input=softmax, dim=2)
+    inner = apply_op("Squeeze", input=apply_op("BatchMatMulV2", "MatMul", x=row, y=column), squeeze_dims=[1])
     return dx + (d_backprop - inner) * softmax
+
+
+@op("""L2Loss(t: T) -> (output: T)
+       T: {half, bfloat16, float, double}""")
+class L2Loss(Op):
+    """sum(t²) / 2"""
+
+    infer = shapes.scalar
+
+    def bind(node: Any, xp: Any) -> Callable[[Any], Any]:
+        dtype = node["T"].as_numpy_dtype
+
+        def loss(t: Any) -> Any:
+            wide = t.astype(xp.float32) if t.dtype.itemsize == 2 else t
+            return (xp.square(wide).sum() / wide.dtype.type(2)).astype(dtype)
+
+        return loss
+
+    def grad(op: Any, dy: Any) -> list[Any]:
+        return [op.inputs[0] * dy]
+
+    def flops(node: Any, ins: Any, outs: Any) -> int:
+        return 2 * elements(ins[0])

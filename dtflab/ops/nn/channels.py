@@ -1,20 +1,20 @@
-"""BiasAdd: a vector added to the channels of a tensor.
+"""What is done to each channel: BiasAdd adds an element of a vector, LRN divides by the neighbours' squares.
 
-Stands for `core/kernels/bias_op.cc` and its part of `nn_grad.py`.
+Stands for `core/kernels/bias_op.cc`, `lrn_op.cc` and their parts of `nn_grad.py`.
 
-Rule: unlike `+` it fits the bias to the channels, wherever `data_format` says they are, and so its gradient
-is one op (BiasAddGrad) that knows what to sum over.
+Rule: unlike `+`, BiasAdd fits the bias to the channels, wherever `data_format` says they are, so its gradient is one op
+that knows what to sum over. LRN's sums over neighbours are one product with a band matrix, in float32.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, elements, op
-from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.messages import invalid, shape_text
 
@@ -66,7 +66,7 @@ class _BiasAdd(Op):
 class BiasAdd(_BiasAdd):
     def grad(op, dy):
         data_format = op.get_attr("data_format")
-        return [dy, apply_op("BiasAddGrad", None, out_backprop=dy, data_format=data_format)]
+        return [dy, apply_op("BiasAddGrad", out_backprop=dy, data_format=data_format)]
 
 
 @op("""BiasAddV1(value: T, bias: T) -> (output: T)
@@ -111,18 +111,91 @@ class BiasAddGrad(Op):
         return elements(ins[0])
 
 
-def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Tensor:
-    """`value` with `bias` added to its channels: the last dimension, the second if `data_format` is `NC…`."""
-    with name_scope(name, "BiasAdd", [value, bias]) as scope:
-        if data_format is not None:
-            if data_format.startswith("NC"):
-                data_format = "NCHW"
-            elif data_format.startswith("N") and data_format.endswith("C"):
-                data_format = "NHWC"
-            else:
-                raise ValueError(
-                    f"`data_format` must be of the form `N...C` or `NC...`. Received: data_format={data_format}"
-                )
-        value = convert_to_tensor(value, name="input")
-        bias = convert_to_tensor(bias, value.dtype, name="bias")
-        return apply_op("BiasAdd", scope, value=value, bias=bias, data_format=data_format)
+# ---- local response normalization ----
+
+
+_ATTRS = """
+    depth_radius: int = 5
+    bias: float = 1.0
+    alpha: float = 1.0
+    beta: float = 0.5
+    T: {half, bfloat16, float} = float"""
+
+
+def _powers(node: Any, xp: Any) -> Callable[[Any], tuple[Any, Any]]:
+    """A function of images: bias + alpha · (the squares of the neighbours, added up), and that to the power -beta."""
+    bias, alpha, beta = (np.float32(node[name]) for name in ("bias", "alpha", "beta"))
+
+    def powers(x: Any) -> tuple[Any, Any]:
+        norm = bias + alpha * _of_neighbours(node, xp, x * x)
+        return norm, norm**-beta
+
+    return powers
+
+
+def _of_neighbours(node: Any, xp: Any, x: Any) -> Any:
+    """For each channel the sum of those that are not farther than `depth_radius` away."""
+    channels = xp.arange(x.shape[-1])
+    band = (xp.abs(channels[:, None] - channels) <= node["depth_radius"]).astype(np.float32)
+    return xp.matmul(x.reshape(-1, x.shape[-1]), band).reshape(x.shape)
+
+
+def _check(x: Any) -> None:
+    if x.ndim != 4:
+        raise invalid(f"in must be 4-dimensional, got shape {shape_text(x)}")
+
+
+class _Normalization(Op):
+    """What the two share."""
+
+    blas = True
+
+    def infer(op: Any) -> list[Any]:
+        shape = op.inputs[0].shape.with_rank(4)
+        for tensor in op.inputs[1:]:
+            shape = shape.merge_with(tensor.shape.with_rank(4))
+        return [shape]
+
+    def flops(node: Any, ins: Any, outs: Any) -> int:
+        return (2 * node["depth_radius"] + 5) * elements(ins[0])
+
+
+@op("LRN(input: T) -> (output: T)" + _ATTRS)
+class LRN(_Normalization):
+    """x / (bias + alpha · Σ x²) ** beta"""
+
+    def bind(node, xp):
+        powers = _powers(node, xp)
+
+        def normalize(x):
+            _check(x)
+            wide = x.astype(np.float32, copy=False)
+            return (wide * powers(wide)[1]).astype(x.dtype, copy=False)
+
+        return normalize
+
+    def grad(op, dy):
+        attrs = {name: op.get_attr(name) for name in ("depth_radius", "bias", "alpha", "beta")}
+        ends = {"input_image": op.inputs[0], "output_image": op.outputs[0]}
+        return [apply_op("LRNGrad", input_grads=dy, **ends, **attrs)]
+
+
+@op("LRNGrad(input_grads: T, input_image: T, output_image: T) -> (output: T)" + _ATTRS)
+class LRNGrad(_Normalization):
+    """The gradient of LRN: of each channel by itself, and of its neighbours by it."""
+
+    grad = None
+
+    def bind(node, xp):
+        powers, factor = _powers(node, xp), np.float32(2 * node["alpha"] * node["beta"])
+
+        def gradient(dy, x, y):
+            _check(x)
+            if not dy.shape == x.shape == y.shape:
+                raise invalid("input_grads, input_image, and out_image should have the same shape")
+            wide_dy, wide_x, wide_y = (a.astype(np.float32, copy=False) for a in (dy, x, y))
+            norm, power = powers(wide_x)
+            others = _of_neighbours(node, xp, wide_dy * wide_y / norm)
+            return (wide_dy * power - factor * wide_x * others).astype(x.dtype, copy=False)
+
+        return gradient

@@ -1,0 +1,118 @@
+"""Square roots and logarithms of matrices, from Schur's form.
+
+Stands for `core/kernels/linalg/matrix_{square_root,logarithm}_op*` and their part of `python/ops/linalg_grad.py`;
+the exponential, which is a graph of other ops, is in `matrix_exponential.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dtflab.graph.op_registry import Op, op
+from dtflab.graph.operation import Tensor
+from dtflab.ops.arrays import (
+    identity as array,
+    joining,
+    repeating,
+    reshaping,
+)
+from dtflab.ops.costs import cubic
+from dtflab.ops.linalg import functions as linalg
+from dtflab.ops.linalg.functions import matrix_solve
+from dtflab.ops.linalg.solving import conjugate_transposed, in_lapack, square_shapes
+from dtflab.ops.math import binary as math
+from dtflab.ops.reduce import reduction
+
+_TYPES = "{double, float, half, complex64, complex128}"
+
+
+def _of_triangle(function: Any) -> Any:
+    """The kernel that has `function` of Schur's form: of upper triangles, whose basis it changes there and back.
+
+    The basis is that of the eigenvectors, made orthogonal column by column: it is Schur's even where two of them are
+    nearly the same. Real matrices with an eigenvalue below 0 have no real function, and infinite ones none: NaN.
+    """
+
+    def compute(xp: Any, node: Any, x: Any) -> Any:
+        if not x.size:
+            return x
+        finite = xp.isfinite(x).all((-2, -1), keepdims=True)
+        wide = xp.where(finite, x, xp.eye(x.shape[-1])).astype(np.complex128)
+        values, vectors = xp.linalg.eig(wide if x.dtype.kind == "c" else wide.real)
+        basis = xp.linalg.qr(vectors)[0]
+        with np.errstate(all="ignore"):  # NaN stands for a missing result
+            back = conjugate_transposed(basis)
+            found = basis @ function(xp, xp.triu(back @ wide @ basis)) @ back
+        if x.dtype.kind != "c":
+            below = ((values.imag == 0) & (values.real < 0)).any(-1)[..., None, None]
+            finite, found = finite & ~below, found.real
+        return found * xp.where(finite, 1.0, np.nan)
+
+    return in_lapack(compute, "The eigenvalues of the matrix are not found.")
+
+
+def _square_root(xp: Any, x: Any) -> Any:
+    """Björck and Hammarling's recurrence, each element from those to the left of it and below."""
+    n = x.shape[-1]
+    root = xp.zeros_like(x)
+    for j in range(n):
+        root[..., j, j] = xp.sqrt(x[..., j, j])
+        for i in reversed(range(j)):
+            between = (root[..., i, i + 1 : j] * root[..., i + 1 : j, j]).sum(-1)
+            root[..., i, j] = (x[..., i, j] - between) / (root[..., i, i] + root[..., j, j])
+    return root
+
+
+def _logarithm(xp: Any, x: Any) -> Any:
+    """Square roots until the matrix is next to 1; then 2 artanh((x - 1) / (x + 1)). 0 has none: NaN."""
+    one, times = xp.eye(x.shape[-1]), 1
+    x = xp.where((xp.diagonal(x, 0, -2, -1) == 0).any(-1)[..., None, None], np.nan, x)
+    while times < 1 << 40 and bool((xp.abs(x - one).sum((-2, -1)) > 0.25).any()):
+        x, times = _square_root(xp, x), times * 2
+    z = xp.linalg.solve(x + one, x - one)
+    square, power, total = z @ z, z, z
+    for k in range(3, 25, 2):
+        power = power @ square
+        total = total + power / k
+    return 2 * times * total
+
+
+@op(f"MatrixSquareRoot(input: T) -> (output: T)\nT: {_TYPES}")
+class MatrixSquareRoot(Op):
+    """The matrix whose square is the input."""
+
+    blas = True
+    infer = square_shapes
+    flops = cubic(28)  # a Schur form in 25, the root of its triangle, two products
+    bind = _of_triangle(_square_root)
+
+    def grad(op, dy):
+        root = op.outputs[0]
+        shape = array.shape(root)
+        order, count = shape[-1], reduction.reduce_prod(shape[0:-2])
+        eye = reshaping.reshape(linalg.eye(order, dtype=root.dtype), [-1])
+        eyes = reshaping.reshape(repeating.tile(eye, [count]), shape)
+        both = math.add(_kronecker(eyes, reshaping.matrix_transpose(root)), _kronecker(root, eyes))
+        outer = shape[:-2]
+        flat = reshaping.reshape(reshaping.matrix_transpose(dy), joining.concat([outer, [order * order], [1]], 0))
+        return [reshaping.matrix_transpose(reshaping.reshape(matrix_solve(both, flat), shape))]
+
+
+def _kronecker(a: Tensor, b: Tensor) -> Tensor:
+    sa, sb = array.shape(a), array.shape(b)
+    n, m, outer = sa[-1], sb[-1], sa[:-2]
+    left = reshaping.reshape(a, joining.concat([outer, [n], [1], [n], [1]], 0))
+    right = reshaping.reshape(b, joining.concat([outer, [1], [m], [1], [m]], 0))
+    return reshaping.reshape(left * right, joining.concat([outer, [n * m], [n * m]], 0))
+
+
+@op("MatrixLogarithm(input: T) -> (output: T)\nT: {complex64, complex128}")
+class MatrixLogarithm(Op):
+    """The matrix whose exponential is the input."""
+
+    blas = True
+    infer = square_shapes
+    flops = cubic(60)  # a Schur form, some roots, a series
+    bind = _of_triangle(_logarithm)
