@@ -62,7 +62,11 @@ from dtflab.ops.arrays.arranging import meshgrid, repeat, reverse_sequence, roll
 from dtflab.ops.arrays.identity import (
     ensure_shape, guarantee_const, identity, identity_n, rank, shape, shape_n, size, stop_gradient,
 )
-from dtflab.ops.text.as_string import as_string
+from dtflab.ops.text.functions import (
+    as_string, decode_base64, decode_csv, decode_raw, encode_base64, matching_files, read_file, reduce_join,
+    regex_replace, string_join, string_split, string_strip, string_to_hash_bucket, string_to_hash_bucket_fast,
+    string_to_hash_bucket_strong, string_to_number, substr, write_file,
+)
 from dtflab.ops.control.assertions import (
     assert_equal, assert_greater, assert_greater_equal, assert_integer, assert_less, assert_less_equal, assert_near,
     assert_negative, assert_non_negative, assert_non_positive, assert_none_equal, assert_positive,
@@ -89,18 +93,14 @@ from dtflab.ops.linalg.functions import (
     matrix_inverse, matrix_set_diag, matrix_solve, matrix_solve_ls, matrix_square_root, matrix_triangular_solve, matvec,
     norm, qr, self_adjoint_eig, self_adjoint_eigvals, sparse_matmul, svd, tensordot, trace,
 )
-from dtflab.ops.text.csv_ops import decode_csv
 from dtflab.ops.functional.custom_gradient import custom_gradient, grad_pass_through
 from dtflab.ops.summaries.debug import Print, print_ as print
-from dtflab.ops.text.decoding import decode_raw, string_to_number
 from dtflab.ops.arrays.diagonal import diag, diag_part, matrix_band_part
 from dtflab.ops.math.division import (
     div, div_no_nan, divide, floor_div, floordiv, floormod, mod, realdiv, truediv, truncatediv, truncatemod,
 )
 from dtflab.ops.labels.edit_distance import edit_distance
-from dtflab.ops.text.encoding import decode_base64, encode_base64
 from dtflab.ops.examples.features import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
-from dtflab.ops.text.file_ops import matching_files, read_file, write_file
 from dtflab.ops.linalg.spectral import fft
 from dtflab.ops.linalg.spectral import fft2d
 from dtflab.ops.linalg.spectral import fft3d
@@ -138,7 +138,6 @@ from dtflab.ops.arrays.random_crop import random_crop
 from dtflab.ops.reduce.reduction import (
     reduce_all, reduce_any, reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum,
 )
-from dtflab.ops.text.regex import regex_replace
 from dtflab.ops.arrays.repeating import (
     broadcast_dynamic_shape, broadcast_static_shape, broadcast_to, pad, reverse, reverse as reverse_v2, tile,
 )
@@ -185,9 +184,6 @@ from dtflab.ops.sparse.sparse_tensor import (
 from dtflab.ops.math.special import betainc, digamma, igamma, igammac, lbeta, lgamma, polygamma, zeta
 from dtflab.ops.arrays.stacking import parallel_stack, stack, unstack
 from dtflab.ops.reduce.functions import count_nonzero, reduce_logsumexp
-from dtflab.ops.text.string_hash import string_to_hash_bucket, string_to_hash_bucket_fast, string_to_hash_bucket_strong
-from dtflab.ops.text.strings import reduce_join, string_join
-from dtflab.ops.text.substrings import string_split, string_strip, substr
 from dtflab.ops.variables.template import make_template
 from dtflab.ops.lists.tensor_array import TensorArray
 from dtflab.ops.timestamp import timestamp

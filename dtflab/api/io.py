@@ -29,10 +29,16 @@ from dtflab.ops.queues.functions import (
     RandomShuffleQueue,
 )
 from dtflab.ops.sparse.functions import deserialize_many_sparse, serialize_many_sparse, serialize_sparse
-from dtflab.ops.text.csv_ops import decode_csv
-from dtflab.ops.text.decoding import decode_raw
-from dtflab.ops.text.encoding import decode_base64, decode_compressed, encode_base64
-from dtflab.ops.text.file_ops import matching_files, read_file, write_file
+from dtflab.ops.text.functions import (
+    decode_base64,
+    decode_compressed,
+    decode_csv,
+    decode_raw,
+    encode_base64,
+    matching_files,
+    read_file,
+    write_file,
+)
 from dtflab.train.input.producers import match_filenames_once
 
 

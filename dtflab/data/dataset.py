@@ -33,7 +33,7 @@ from dtflab.ops.control.checks import Assert
 from dtflab.ops.math.binary import maximum
 from dtflab.ops.math.logic import greater
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
-from dtflab.ops.text.file_ops import matching_files
+from dtflab.ops.text.functions import matching_files
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1

@@ -8,7 +8,7 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
 import dtflab
-from dtflab.ops.text import regex
+from dtflab.ops.text import regex_ops
 
 TEXTS = [b"", b"a", b"aXbX", b"abc abc", "ä b é".encode(), b"john smith", b"x\ny\n", b"1,22,333.5", b"aaab", b"AbC_9 -"]
 BOTH = [
@@ -35,10 +35,10 @@ def engine(request, monkeypatch):
     if request.param == "RE2":
         pytest.importorskip("re2")
     else:
-        monkeypatch.setattr(regex, "_re2", lambda: None)
-    regex._expression.cache_clear()
+        monkeypatch.setattr(regex_ops, "_re2", lambda: None)
+    regex_ops._expression.cache_clear()
     yield request.param
-    regex._expression.cache_clear()
+    regex_ops._expression.cache_clear()
 
 
 def results(tf, pattern, rewrite, texts):

@@ -19,7 +19,7 @@ from dtflab.graph import device_spec, dtypes
 from dtflab.graph.graph import Graph
 from dtflab.ops.arrays.constant import placeholder
 from dtflab.ops.math.unary import square
-from dtflab.ops.text.strings import string_join
+from dtflab.ops.text.functions import string_join
 from dtflab.runtime.session import Session
 
 q2 = register(

@@ -25,8 +25,7 @@ from dtflab.ops.math.binary import add
 from dtflab.ops.math.logic import not_equal, where_v2
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
 from dtflab.ops.tables.state import LINE_NUMBER, WHOLE_LINE
-from dtflab.ops.text.as_string import as_string
-from dtflab.ops.text.string_hash import string_to_hash_bucket_fast
+from dtflab.ops.text.functions import as_string, string_to_hash_bucket_fast
 from dtflab.ops.training.saveable import SaveableObject, SaveSpec
 from dtflab.ops.variables.variable import init_scope
 

@@ -1,5 +1,7 @@
 """Strings, bytes and whole files.
 
-Pages: `as_string`, `backtracking`, `csv_ops`, `decoding`, `encoding`, `file_ops`, `numerals`, `regex`,
-`string_hash`, `strings`, `substrings`.
+`functions` (what programs call), `elementwise_ops` (each string by itself), `split_ops` (strings taken apart),
+`join_ops` (strings put together), `number_ops` (from and to numbers), `numerals` (texts that are numbers), `csv_ops`
+(comma-separated values), `regex_ops` (match and replace), `backtracking` (bounded time without RE2), `file_ops` (read,
+write, find).
 """

@@ -1,10 +1,10 @@
 r"""Regular expressions without RE2: Python's `re`, where it gives RE2's answer and can't take long.
 
-Stands for RE2 (`core/platform/regexp.h`) where the package google-re2 is not installed. Left out: what the two read in
-different ways (`\pN`, `\z`, `\Q…\E`, `[[:alpha:]]`, octal escapes, `\B`, flags within a pattern), which is refused.
+Stands for RE2 (`core/platform/regexp.h`) where the package google-re2 is not installed. Left out: syntax that the two
+read differently (`\pN`, `\z`, `\Q…\E`, `[[:alpha:]]`, octal escapes, `\B`, flags within a pattern), which is refused.
 
-Rule: `re` backtracks while it holds Python's lock, so nothing is matched whose number of steps has no bound. `steps`
-adds up that bound from the parsed pattern and the text's length. It may be too large, never too small.
+Rule: `re` backtracks while it holds Python's lock, so it only matches what takes a bounded number of steps. `steps`
+computes the bound from the parsed pattern and the length of the text. It may be too large, but never too small.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_NESTED = 5  # repeats within repeats: each measures its body twice
 
 
 class NeedsRE2(ValueError):
-    """A pattern or a text that only RE2 takes; the message is the reason."""
+    """A pattern or a text that only RE2 accepts; the message is the reason."""
 
 
 class InvalidPattern(ValueError):
@@ -101,7 +101,7 @@ class Expression:
         return text
 
     def steps(self, length: int, whole: bool) -> int:
-        """A bound of the steps that it takes to match all of a text of that length, or to search in it."""
+        """A bound on the steps to match a whole text of that length, or to search in it."""
         measure = _Measure(length, bool(self._tree.state.flags & re.IGNORECASE))
         if whole:
             return measure.sequence(self._tree, _Next(_END, 1)).steps
@@ -152,14 +152,14 @@ def _characters(kind: Any, what: Any) -> int:
 
 
 class _Next(NamedTuple):
-    """What comes after a part: the characters it begins with, and the steps to see that it does not."""
+    """What follows a part: the characters it may begin with, and the steps to find that it does not match."""
 
     first: int
     miss: int
 
 
 class _Cost(NamedTuple):
-    """Of a part, tried at one place in all ways: the steps, the ways that lead on; and how it begins."""
+    """Of a part tried at one place in all ways: its steps, the ways that lead on, and how it begins."""
 
     steps: int
     ways: int
@@ -239,7 +239,7 @@ class _Measure:
 
 
 def _at_most(number: int) -> int:
-    """Numbers stay small: beyond the bound they are all alike."""
+    """`number`, but never far beyond the bound, where all numbers mean the same."""
     return min(number, _MOST_STEPS + 1)
 
 
@@ -254,7 +254,7 @@ def _powers(base: int, most: int) -> int:
 
 
 def _cut(items: Any) -> list[Any]:
-    """Without the characters that can only make a found match longer: they cost what they consume."""
+    """The parts that decide where a match ends: the others only make it longer, and cost what they consume."""
     kept = list(items)
     for i in reversed(range(len(kept))):
         kind, what = kept[i]
@@ -269,6 +269,6 @@ def _cut(items: Any) -> list[Any]:
                 kept[i] = kind, (least, least, body)
             elif most == 1:
                 kept[i] = kind, (least, most, _cut(body))
-        if least:  # it may fail: what stands before it may have to be matched in another way
+        if least:  # it may fail, and then the parts before it are matched in another way
             break
     return kept

@@ -1,25 +1,22 @@
 """Records of comma-separated values → a tensor per column.
 
-Stands for `kernels/decode_csv_op.cc` and `decode_csv` of `python/ops/parsing_ops.py`.
+Stands for `core/kernels/decode_csv_op.cc`.
 
 Rule: there are two ways to the same values. Records without quotes and line ends are split all at once, column by
-column. Whatever does not fit that way goes record by record, which also finds the error that TensorFlow would name:
-that of the first record, and in it of the first field.
+column. Other records are read one by one, which also finds the error that TensorFlow
+would report: that of the first record, and in it of the first field.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
 from dtflab.ops.messages import dtype_text, invalid
 from dtflab.ops.text.numerals import number, numbers
 
@@ -71,15 +68,11 @@ class Decoder:
         return [column.reshape(records.shape) for column in columns]
 
     def _all_at_once(self, texts: list[bytes], defaults: Sequence[Any]) -> list[Any]:
-        """The columns; ValueError if there is anything that needs a closer look."""
+        """The columns. Raises ValueError if a record has to be read by itself."""
         mark = self.delim + b"\n" + self.delim  # a field of its own between the records
         whole, width = mark.join(texts), texts[0].count(self.delim) + 1 if texts else 0
-        if (
-            whole.count(b"\n") >= max(len(texts), 1)
-            or b"\r" in whole
-            or (self.quotes and b'"' in whole)
-            or b"" in texts
-        ):
+        lines = whole.count(b"\n") >= max(len(texts), 1) or b"\r" in whole
+        if lines or (self.quotes and b'"' in whole) or b"" in texts:
             raise ValueError("lines, quotes or records without fields")
         fields = whole.split(self.delim)
         if len(fields) + 1 != len(texts) * (width + 1) or fields[width :: width + 1].count(b"\n") + 1 != len(texts):
@@ -149,7 +142,7 @@ class Decoder:
         return field, start + len(field) + 1
 
     def _quoted(self, text: bytes, start: int) -> tuple[bytes, int]:
-        """The same for a field after its opening quote: it ends at a quote before a delimiter or at the end."""
+        """As `_plain`, for a field after its opening quote: it ends at a quote before a delimiter or the end."""
         at = start
         while True:
             at = text.find(b'"', at)
@@ -187,36 +180,3 @@ def _check(defaults: Sequence[Any]) -> None:
             raise invalid("Each record default should be at most rank 1")
         if default.size > 1:
             raise invalid(f"There should only be 1 default per field but field {i} has {default.size}")
-
-
-def decode_csv(
-    records: Any,
-    record_defaults: Sequence[Any],
-    field_delim: str = ",",
-    use_quote_delim: bool = True,
-    name: str | None = None,
-    na_value: str = "",
-    select_cols: Sequence[int] | None = None,
-) -> list[Tensor]:
-    """One tensor per column, each of the shape of `records` and the dtype of its default.
-
-    `records` holds strings, one record each. A default is a scalar or a list of one value, used where a field is empty
-    or is `na_value`; an empty tensor of the column's dtype means that the field must be there. `select_cols` are the
-    columns to keep, in rising order. A field may stand in double quotes, a quote in it written twice, unless
-    `use_quote_delim` is False. InvalidArgumentError names the field and the record that are wrong.
-    """
-    if select_cols is not None:
-        _check_columns(list(select_cols), len(record_defaults))
-    return apply_op(
-        "DecodeCSV", name, records=records, record_defaults=record_defaults, field_delim=field_delim,
-        use_quote_delim=use_quote_delim, na_value=na_value, select_cols=select_cols,
-    )  # fmt: skip
-
-
-def _check_columns(selected: list[int], count: int) -> None:
-    if any(b <= a for a, b in itertools.pairwise(selected)):
-        raise ValueError("select_cols is not strictly increasing.")
-    if selected[0] < 0:
-        raise ValueError("select_cols contains negative values.")
-    if len(selected) != count:
-        raise ValueError("Length of select_cols and record_defaults do not match.")

@@ -13,9 +13,7 @@ import numpy as np
 
 from dtflab.files import gfile
 from dtflab.files.paths import local, reported
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text
@@ -83,18 +81,3 @@ class MatchingFiles(Op):
             return np.array(sorted(map(os.fsencode, found)), object)
 
         return match
-
-
-def read_file(filename: Any, name: str | None = None) -> Tensor:
-    """What is in the file, as a string scalar; NotFoundError if there is none."""
-    return apply_op("ReadFile", name, filename=filename)
-
-
-def write_file(filename: Any, contents: Any, name: str | None = None) -> Operation:
-    """Write a string scalar as a file, and make the folders around it that lack."""
-    return apply_op("WriteFile", name, filename=filename, contents=contents)
-
-
-def matching_files(pattern: Any, name: str | None = None) -> Tensor:
-    """The existing files that match a pattern or one of several (see `tf.gfile.Glob`), sorted: a vector of strings."""
-    return apply_op("MatchingFiles", name, pattern=pattern)

@@ -22,7 +22,7 @@ _RANGES = {d: range(d.min, d.max + 1) for d in (dtypes.int32, dtypes.int64, dtyp
 
 
 def number(text: bytes, dtype: DType) -> Any:
-    """The NumPy scalar that `text` says; ValueError if it says none of this dtype."""
+    """The NumPy scalar that `text` spells. Raises ValueError if it is not a number of this dtype."""
     if dtype is dtypes.float32:
         return _nearest_single(text)
     if dtype is dtypes.float64:
@@ -34,7 +34,7 @@ def number(text: bytes, dtype: DType) -> Any:
 
 
 def numbers(texts: Sequence[bytes], dtype: DType) -> Any:
-    """What `number` says of each of `texts`, as an array; ValueError if one says none."""
+    """The array of `number` of each of `texts`. Raises ValueError if one is not a number."""
     if b"_" in b"".join(texts):
         raise ValueError("underscore")
     try:
@@ -68,7 +68,7 @@ def _double(text: bytes) -> float:
 
 # -- single precision -----------------------------------------------------------------------------------------------
 # Rounding to a double and then to a single is wrong where the double lies half way between two singles and the text
-# does not. Such doubles are rare and have a telling pattern: their last 28 bits are zero.
+# does not. Such doubles are rare and easy to recognize: their last 28 bits are zero.
 
 _LAST_BITS = (1 << 28) - 1
 _SMALLEST_NORMAL = 2.0**-126

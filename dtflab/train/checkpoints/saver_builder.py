@@ -22,7 +22,7 @@ from dtflab.graph.scopes import control_dependencies, device, get_default_graph,
 from dtflab.ops.arrays import constant as constants, identity as array
 from dtflab.ops.control.control_flow import group, with_dependencies
 from dtflab.ops.math import logic
-from dtflab.ops.text import regex, strings
+from dtflab.ops.text import functions as strings
 from dtflab.ops.training.saveable import (
     ReferenceVariableSaveable,
     ResourceVariableSaveable,
@@ -135,7 +135,7 @@ class BaseSaverBuilder:
             return self._add_sharded_v1_save_ops(prefix, per_device)
         with device("CPU"):
             suffix = logic.where(
-                regex.regex_full_match(prefix, "^s3://.*"),
+                strings.regex_full_match(prefix, "^s3://.*"),
                 constant(".part"),
                 constant(os.path.normpath("_temp/part")),
             )

@@ -1,4 +1,4 @@
-"""Regular expressions: does all of a string match one, and what is put in the place of what matches.
+"""Regular expressions: whether a whole string matches, and replacing the parts that match.
 
 Stands for `core/kernels/{regex_full_match,regex_replace}_op.cc`. RE2 matches, as in TensorFlow, where the package
 google-re2 is installed: in linear time, whatever the pattern. Elsewhere `backtracking.py` has Python's `re` match what
@@ -15,14 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, no_gradient, op
-from dtflab.graph.operation import Tensor
-from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops import shapes
 from dtflab.ops.messages import invalid
 from dtflab.ops.text import backtracking
-from dtflab.ops.text.substrings import each
+from dtflab.ops.text.elementwise_ops import each
 
 
 @functools.cache
@@ -72,41 +68,51 @@ def _with(op_name: str, pattern: bytes, work: Callable[[Any], Any]) -> Any:
         ) from None
 
 
-def _match(op_name: str, pattern: bytes, values: Any) -> Any:
-    def match(expression: Any) -> Any:
-        return each(values, lambda item: expression.fullmatch(expression.text(item, whole=True)) is not None, np.bool_)
+class _Regex(Op):
+    """Base of the ops of a pattern, which is an attribute or, like a rewrite, an input."""
 
-    return _with(op_name, pattern, match)
+    parts: tuple[str, ...] = ("pattern",)
+    work: Callable[..., Any]  # of (expression, strings, node, the other parts)
+
+    def infer(operation):
+        for part in operation.inputs[1:]:
+            part.shape.with_rank(0)
+        return [operation.inputs[0].shape]
+
+    @classmethod
+    def bind(cls, node, xp):
+        given = [node[part] for part in cls.parts if part in node.attrs]
+
+        def kernel(strings, *inputs):
+            pattern, *others = given or [value.item() for value in inputs]
+            return _with(node.op, pattern, lambda expression: cls.work(expression, strings, node, *others))
+
+        return kernel
 
 
-def _scalar_second(operation: Any) -> list[TensorShape]:
-    for tensor in operation.inputs[1:]:
-        tensor.shape.with_rank(0)
-    return [operation.inputs[0].shape]
+class _FullMatch(_Regex):
+    def work(expression, strings, node):
+        return each(strings, lambda item: expression.fullmatch(expression.text(item, whole=True)) is not None, np.bool_)
 
 
 @op("""StaticRegexFullMatch(input: string) -> (output: bool)
        pattern: string""")
-class StaticRegexFullMatch(Op):
-    infer = shapes.unchanged
-
-    def bind(node, xp):
-        return lambda values: _match(node.op, node["pattern"], values)
+class StaticRegexFullMatch(_FullMatch):
+    pass
 
 
 @op("RegexFullMatch(input: string, pattern: string) -> (output: bool)")
-class RegexFullMatch(Op):
-    infer = _scalar_second
+class RegexFullMatch(_FullMatch):
+    pass
 
-    def bind(node, xp):
-        return lambda values, pattern: _match(node.op, pattern.item(), values)
 
+# -- replace ------------------------------------------------------------------------------------------
 
 _REFERENCE = re.compile(rb"\\(.?)", re.DOTALL)
 
 
 def _pieces(rewrite: bytes, groups: int) -> list[bytes | int]:
-    """What stands in a rewrite: texts, and numbers of groups."""
+    """The pieces of a rewrite: texts, and numbers of groups."""
     pieces: list[bytes | int] = list(_REFERENCE.split(rewrite))
     for i, reference in enumerate(_REFERENCE.findall(rewrite)):
         if reference.isdigit() and int(reference) <= groups:
@@ -140,7 +146,7 @@ def _rewritten(expression: Any, item: bytes, pieces: list[bytes | int], everywhe
 
 
 def _character(text: Any, at: int) -> Any:
-    """What is not searched again: a character, of bytes its UTF-8, or else one byte."""
+    """The character at `at`, which is not searched again: of bytes its UTF-8, or else one byte."""
     for size in range(2, 5) if isinstance(text, bytes) else ():
         with contextlib.suppress(UnicodeDecodeError):
             if len(text[at : at + size].decode()) == 1:
@@ -148,56 +154,23 @@ def _character(text: Any, at: int) -> Any:
     return text[at : at + 1]
 
 
-def _replace(op_name: str, pattern: bytes, rewrite: bytes, everywhere: bool, values: Any) -> Any:
-    def replace(expression: Any) -> Any:
-        pieces = _pieces(rewrite, expression.groups)
-        return each(values, lambda item: _rewritten(expression, item, pieces, everywhere))
+class _Replace(_Regex):
+    parts = ("pattern", "rewrite")
 
-    return _with(op_name, pattern, replace)
+    def work(expression, strings, node, rewrite):
+        pieces = _pieces(rewrite, expression.groups)
+        return each(strings, lambda item: _rewritten(expression, item, pieces, node["replace_global"]))
 
 
 @op("""StaticRegexReplace(input: string) -> (output: string)
        pattern: string
        rewrite: string
        replace_global: bool = true""")
-class StaticRegexReplace(Op):
-    infer = shapes.unchanged
-
-    def bind(node, xp):
-        pattern, rewrite, everywhere = node["pattern"], node["rewrite"], node["replace_global"]
-        return lambda values: _replace(node.op, pattern, rewrite, everywhere, values)
+class StaticRegexReplace(_Replace):
+    pass
 
 
 @op("""RegexReplace(input: string, pattern: string, rewrite: string) -> (output: string)
        replace_global: bool = true""")
-class RegexReplace(Op):
+class RegexReplace(_Replace):
     grad = no_gradient
-    infer = _scalar_second
-
-    def bind(node, xp):
-        everywhere = node["replace_global"]
-        return lambda values, pattern, rewrite: _replace(node.op, pattern.item(), rewrite.item(), everywhere, values)
-
-
-# -- what programs call -----------------------------------------------------------------------------------------------
-
-
-def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
-    """True where all of a string matches `pattern`."""
-    if isinstance(pattern, str | bytes):
-        return apply_op("StaticRegexFullMatch", name, input=input, pattern=pattern)
-    return apply_op("RegexFullMatch", name, input=input, pattern=pattern)
-
-
-def regex_replace(
-    input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
-) -> Tensor:
-    """Each string with `rewrite` for all that matches `pattern`, or for the first match only.
-
-    In `rewrite`, `\\1` to `\\9` are the groups of the pattern and `\\0` is the match. InvalidArgumentError in the step
-    for a pattern that is none, and for a rewrite that refers to what is not there (which TensorFlow leaves unsaid).
-    """
-    if isinstance(pattern, str | bytes) and isinstance(rewrite, str | bytes):
-        return apply_op("StaticRegexReplace", name, input=input, pattern=pattern, rewrite=rewrite,
-                        replace_global=replace_global)  # fmt: skip
-    return apply_op("RegexReplace", name, input=input, pattern=pattern, rewrite=rewrite, replace_global=replace_global)

@@ -1,6 +1,6 @@
-"""Strings put together: element by element, along dimensions, by segments.
+"""Ops that put strings together: element by element, along dimensions, by segments.
 
-Stands for `core/kernels/{string_join,reduce_join,unsorted_segment_join}_op.cc` and parts of `python/ops/string_ops.py`.
+Stands for `core/kernels/{string_join,reduce_join,unsorted_segment_join}_op.cc`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,10 @@ from typing import Any
 import numpy as np
 
 from dtflab.base import errors
-from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, no_gradient, op
-from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import identity as array
-from dtflab.ops.arrays.constant import range
-from dtflab.ops.messages import invalid, renamed, shape_text
+from dtflab.ops.messages import invalid, shape_text
 
 
 @op("""StringJoin(inputs: N * string) -> (output: string)
@@ -137,44 +130,10 @@ class UnsortedSegmentJoin(Op):
                 raise invalid("segment_ids are not allowed to exceed num_segments or to have negative values.")
             inner = inputs.shape[ids.ndim :]
             rows = inputs.reshape(ids.size, math.prod(inner))
-            segments: list[list[list[bytes]]] = [[[] for _ in np.arange(rows.shape[1])] for _ in np.arange(count)]
+            segments: list[list[list[bytes]]] = [[[] for _ in range(rows.shape[1])] for _ in range(count)]
             for row, segment in zip(rows.tolist(), ids.ravel().tolist(), strict=True):
                 for words, word in zip(segments[segment], row, strict=True):
                     words.append(word)
             return _filled((int(count), *inner), (separator.join(words) for segment in segments for words in segment))
 
         return join
-
-
-def string_join(inputs: Sequence[Any], separator: str = "", name: str | None = None) -> Tensor:
-    """The strings of `inputs` put together, with `separator` between; scalars count for every element."""
-    return apply_op("StringJoin", name, inputs=list(inputs), separator=separator)
-
-
-def reduce_join(
-    inputs: Any, axis: Any = None, keep_dims: bool | None = None, separator: str = "", name: str | None = None,
-    reduction_indices: Any = None, keepdims: bool | None = None,
-) -> Tensor:  # fmt: skip
-    """The strings along the dimensions `axis` (all of them if None) put together, with `separator` between.
-
-    They are joined along the first of `axis` first, along all in the order of the text. `keepdims` leaves dimensions of
-    size 1.
-    """
-    axis = renamed("axis", axis, "reduction_indices", reduction_indices)
-    keep = renamed("keepdims", keepdims, "keep_dims", keep_dims)
-    with name_scope(None, "ReduceJoin", [inputs, axis]):
-        inputs = convert_to_tensor(inputs)
-        if axis is None:
-            ndims = inputs.shape.ndims
-            last_first = range(array.rank(inputs) - 1, -1, -1) if ndims is None else np.arange(ndims)[::-1]
-            axis = convert_to_tensor(last_first, dtypes.int32, name="Const")
-        return apply_op("ReduceJoin", name, inputs=inputs, reduction_indices=axis, keep_dims=bool(keep),
-                        separator=separator)  # fmt: skip
-
-
-def unsorted_segment_join(
-    inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None
-) -> Tensor:
-    """Of `num_segments` segments, what `inputs` has under each id in `segment_ids`, with `separator` between."""
-    return apply_op("UnsortedSegmentJoin", name, inputs=inputs, segment_ids=segment_ids, num_segments=num_segments,
-                    separator=separator)  # fmt: skip

@@ -1,22 +1,91 @@
-"""Strings of bytes → numbers: decode_raw, string_to_number.
+"""Ops between strings and numbers: as_string, string_to_number, decode_raw.
 
-Stands for `kernels/decode_raw_op.cc`, `decode_padded_raw_op.cc` and `string_to_number_op.cc`.
+Stands for `core/kernels/as_string_op.cc`, `string_to_number_op.cc`, `decode_raw_op.cc` and `decode_padded_raw_op.cc`.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
-from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import folded_value
 from dtflab.ops import shapes
-from dtflab.ops.messages import dtype_text, invalid, renamed, shape_text
+from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.ops.text.numerals import number, numbers
+
+# -- numbers to strings: a format of C, made of the attributes, for every element ---------------------
+
+_REAL = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
+
+
+@op(f"""AsString(input: T) -> (output: string)
+       T: {{{_REAL}, complex64, complex128, bool, variant, string}}
+       precision: int = -1
+       scientific: bool = false
+       shortest: bool = false
+       width: int = -1
+       fill: string = ''""")
+class AsString(Op):
+    grad = no_gradient
+    infer = shapes.unchanged
+
+    def bind(node, xp):
+        _check(node)
+        as_text = _converter(node)
+
+        def convert(values):
+            texts = [as_text(value) for value in np.asarray(values).ravel().tolist()]
+            return np.array(texts, object).reshape(values.shape)
+
+        return convert
+
+
+def _check(node: Any) -> None:
+    dtype = node["T"]
+    if not (dtype.is_floating or dtype.is_complex or dtype == dtypes.string):
+        if node["scientific"] or node["shortest"]:
+            raise invalid(f"scientific and shortest format not supported for datatype {dtype_text(dtype)}")
+        if node["precision"] >= 0:
+            raise invalid(f"precision not supported for datatype {dtype_text(dtype)}")
+    if len(node["fill"]) > 1:
+        raise invalid("Fill string must be one or fewer characters")
+    if node["scientific"] and node["shortest"]:
+        raise invalid("Cannot select both scientific and shortest notation")
+    if node["fill"] not in (b"", b" ", b"+", b"-", b"0", b"#"):
+        raise invalid(f'Fill argument not supported: "{node["fill"].decode()}"')
+
+
+def _converter(node: Any) -> Callable[[Any], bytes]:
+    """How one element is written."""
+    dtype, fill = node["T"], node["fill"].decode()
+    width = str(node["width"]) if node["width"] >= 0 else ""
+    point = f".{node['precision']}" if node["precision"] >= 0 else ""
+    letter = "g" if node["shortest"] else "e" if node["scientific"] else "f"
+    if dtype.is_bool:
+        return lambda value: b"true" if value else b"false"
+    if dtype == dtypes.string:
+        text_format = f"%{fill.replace('0', '')}{width}{point}s".encode()
+        return lambda value: text_format % value
+    if dtype.is_integer:
+        integer_format = f"%{fill.strip(' +') if dtype.is_unsigned else fill}{width}d"
+        return lambda value: (integer_format % value).encode()
+    plain = f"%{fill}{width}{point}{letter}"
+    without_zeros = f"%{fill.replace('0', '')}{width}{point}{letter}"
+
+    def real(value: float) -> str:
+        return (plain if math.isfinite(value) else without_zeros) % value
+
+    if dtype.is_complex:
+        return lambda value: f"({real(value.real)},{real(value.imag)})".encode()
+    return lambda value: real(value).encode()
+
+
+# -- strings to numbers -------------------------------------------------------------------------------
 
 
 @op("""DecodeRaw(bytes: string) -> (output: out_type)
@@ -125,47 +194,4 @@ def _not_a_number(texts: list[bytes], dtype: Any) -> Exception:
         except ValueError:
             shown = text.decode(errors="replace")
             return invalid(f"StringToNumberOp could not correctly convert string: {shown}")
-    raise AssertionError("one of them is no number")
-
-
-# -- what programs call -----------------------------------------------------------------------------------------------
-
-
-def decode_raw(
-    input_bytes: Any = None,
-    out_type: Any = None,
-    little_endian: bool = True,
-    name: str | None = None,
-    bytes: Any = None,
-) -> Tensor:
-    """The bytes of each string as numbers of `out_type`, in one more dimension; all strings have the same length.
-
-    InvalidArgumentError where the lengths differ or are not whole numbers. `bytes` is the old name of `input_bytes`.
-    """
-    input_bytes = renamed("input_bytes", input_bytes, "bytes", bytes)
-    if out_type is None:
-        raise ValueError("decode_raw_v1() missing 1 positional argument: 'out_type'")
-    return apply_op("DecodeRaw", name, bytes=input_bytes, out_type=out_type, little_endian=little_endian)
-
-
-def decode_raw_v2(
-    input_bytes: Any, out_type: Any, little_endian: bool = True, fixed_length: Any = None, name: str | None = None
-) -> Tensor:
-    """As `decode_raw`; with `fixed_length` bytes per string, shorter ones filled up by zeros, longer ones cut."""
-    if fixed_length is None:
-        return apply_op("DecodeRaw", name, bytes=input_bytes, out_type=out_type, little_endian=little_endian)
-    return apply_op(
-        "DecodePaddedRaw", name, input_bytes=input_bytes, fixed_length=fixed_length, out_type=out_type,
-        little_endian=little_endian,
-    )  # fmt: skip
-
-
-def string_to_number(
-    string_tensor: Any = None, out_type: Any = dtypes.float32, name: str | None = None, input: Any = None
-) -> Tensor:
-    """Each string as a number of `out_type`; InvalidArgumentError names one that is none.
-
-    `input` is the name of `string_tensor` in TensorFlow 2.
-    """
-    string_tensor = renamed("input", input, "string_tensor", string_tensor)
-    return apply_op("StringToNumber", name, string_tensor=string_tensor, out_type=out_type)
+    raise AssertionError("every text is a number")
