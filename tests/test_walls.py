@@ -20,7 +20,7 @@ NOT_YET = {
     "takes": """
         arrays control examples functional images labels linalg lists math nn queues reduce sampling sparse
         summaries tables text training variables windows""",
-    "calls": "arrays control examples functional images labels math reduce sampling summaries text windows",
+    "calls": "arrays control examples functional images labels math reduce sampling summaries windows",
     "lengths": "arrays control datasets labels math reduce sampling summaries variables windows",
     "circles": "cluster data grading graph machine ops sim",
 }
