@@ -22,7 +22,7 @@ NOT_YET = {
         summaries tables text training variables windows""",
     "calls": "arrays control examples functional images labels math reduce sampling summaries windows",
     "lengths": "arrays control datasets labels math reduce sampling summaries variables windows",
-    "circles": "cluster data grading graph machine ops sim",
+    "circles": "cluster data grading graph machine ops",
 }
 
 
@@ -85,6 +85,12 @@ def test_pages_of_a_family_are_of_60_to_300_lines(name):
 def test_no_page_is_named_like_a_module_of_python():
     pages = [path for room in ("base", "ops") for path in house.sources(PACKAGE / room)]
     assert [house.name(path) for path in pages if path.stem in sys.stdlib_module_names] == []
+
+
+def test_the_engines_of_the_simulator_know_none_of_the_questions():
+    for path in house.sources(PACKAGE / "sim" / "engine"):
+        questions = {f"dtflab.sim.{question}" for question in ("estimates", "predictions", "what_ifs")}
+        assert [name for name in house.imports_when_run(path) if name.startswith((*questions,))] == [], path
 
 
 # ---- circles ----

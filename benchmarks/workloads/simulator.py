@@ -82,7 +82,8 @@ _ESTIMATES = {
 @workload("sim", _ESTIMATES, rounds=1, beside_tensorflow=False)
 def estimates(tf: Any) -> Measure:
     """A network of 64 equal layers, one on each server; and the same in the vectorised engine."""
-    from dtflab.sim.engine.network_profile import Kernel, LayerCost, Profile, VariableCost
+    from dtflab.sim.engine.layer_costs import Kernel, LayerCost, VariableCost
+    from dtflab.sim.engine.network_profile import Profile
 
     def layer(i: int) -> LayerCost:
         forward, backward = (Kernel("MatMul", "float32", flops, 1) for flops in (3e9, 6e9))

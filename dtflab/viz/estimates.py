@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dtflab.sim.engine.critical_path import Part
 from dtflab.sim.estimates.answer import Estimate
-from dtflab.sim.estimates.critical_path import Part
 from dtflab.viz.drawing.marks import heading
 from dtflab.viz.drawing.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, YELLOW, Colour
 from dtflab.viz.drawing.picture import Picture

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dtflab.base.text_table import plural, text_table
 from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Network, Nic
-from dtflab.sim.engine.outcomes import FACTORS, HEADS, PATH_HEADS, Outcome
+from dtflab.sim.what_ifs.outcomes import FACTORS, HEADS, PATH_HEADS, Outcome
 from dtflab.viz.curves import curve
 from dtflab.viz.drawing.marks import badge, badge_width, heading
 from dtflab.viz.drawing.palette import GREY, in_order, look, together

@@ -6,7 +6,8 @@ import dtflab as tf
 from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Network, Nic, Processor
 from dtflab.sim.engine.cluster_models import cluster_model
-from dtflab.sim.engine.network_profile import Kernel, LayerCost, Profile, VariableCost
+from dtflab.sim.engine.layer_costs import Kernel, LayerCost, VariableCost
+from dtflab.sim.engine.network_profile import Profile
 
 FLOPS = 1e12  # of GPU below, per second
 GPU = Processor("test GPU", "GPU", {"float32": FLOPS}, 1 << 40, 1e15, 0.0, 1, "made up")

@@ -21,7 +21,7 @@ WORDS = {
 }
 NUMBERS = {
     "dtflab.sim.estimates.estimate": {20_000},  # messages of a step, above which layers are taken together
-    "dtflab.sim.engine.layers": {1e6},  # bytes of a MB, and so in the next but one
+    "dtflab.sim.predictions.layers": {1e6},  # bytes of a MB, and so in the next but one
     "dtflab.sim.predictions.points": {10_000, 1e6},  # more layers or GPUs are a typing mistake
     "dtflab.sim.engine.profile_of_table": {4, 8, 10_000, 1e6},  # bytes of a float; the smallest layer
     "dtflab.sim.predictions.predict": {6e9},  # B/s of gRPC

@@ -10,7 +10,7 @@ from dtflab.hardware.parts import Nic
 from dtflab.sim.engine import messages, step_model
 from dtflab.sim.engine.cluster_models import rebuilt
 from dtflab.sim.engine.job import job
-from dtflab.sim.engine.network_profile import Kernel
+from dtflab.sim.engine.layer_costs import Kernel
 from dtflab.sim.engine.parameters import IDEAL, Parameters
 from dtflab.sim.engine.stragglers import lognormal
 from dtflab.sim.estimates.estimate import estimate

@@ -9,7 +9,7 @@ import pytest
 import dtflab as tf
 from dtflab import sim
 from dtflab.sim.engine.job import Input
-from dtflab.sim.engine.network_profile import Kernel, VariableCost
+from dtflab.sim.engine.layer_costs import Kernel, VariableCost
 from dtflab.sim.engine.parameters import IDEAL, Parameters
 from dtflab.sim.engine.stragglers import lognormal
 from dtflab.sim.estimates.estimate import MECHANISMS, MODES, estimate

@@ -14,7 +14,8 @@ from dtflab.hardware.machines import machines_for
 from dtflab.hardware.workload import Workload
 from dtflab.runtime.prune import prune
 from dtflab.sim import models
-from dtflab.sim.engine.network_profile import Kernel, LayerCost, Profile, VariableCost
+from dtflab.sim.engine.layer_costs import Kernel, LayerCost, VariableCost
+from dtflab.sim.engine.network_profile import Profile
 
 K40 = catalogue.gpu("K40")
 CONVOLUTIONAL = ["alexnet", "googlenet", "inception_v3", "resnet50", "vgg16"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dtflab.sim.engine.layers import TIMES
-from dtflab.sim.engine.recurrent import is_split, network, split_step_s, wavefront
+from dtflab.sim.predictions.layers import TIMES
 from dtflab.sim.predictions.points import Row
+from dtflab.sim.predictions.recurrent import is_split, network, split_step_s, wavefront
 
 ROW = Row("model", {"layers": 4, "units": 1024, "vocab": 32000, "attention": "GNMT (queries bottom layer)"})
 

@@ -8,12 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dtflab.sim.engine import reductions
-from dtflab.sim.engine.network_profile import LayerTime
+from dtflab.sim.engine import critical_path, reductions
+from dtflab.sim.engine.layer_costs import LayerTime
 from dtflab.sim.engine.parameters import IDEAL
 from dtflab.sim.engine.traffic import Shard, items
 from dtflab.sim.engine.transfers import Flow, Wire, idle_wires
-from dtflab.sim.estimates import critical_path
 from dtflab.sim.estimates.estimate import _needed
 from tests.sim.networks import cluster, layered
 

@@ -11,10 +11,10 @@ import pytest
 from dtflab import sim
 from dtflab.hardware import catalogue
 from dtflab.sim import formulas
-from dtflab.sim.engine.layers import Layer, layers_of
 from dtflab.sim.engine.network_profile import Profile
 from dtflab.sim.engine.parameters import Parameters
 from dtflab.sim.engine.stragglers import Stragglers
+from dtflab.sim.predictions.layers import Layer, layers_of
 from dtflab.sim.predictions.symmetric import (
     Line,
     Site,

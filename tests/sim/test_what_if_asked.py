@@ -11,7 +11,7 @@ import dtflab as tf
 from dtflab import sim, viz
 from dtflab.hardware.catalogue import cpu
 from dtflab.hardware.machines import machines_for
-from dtflab.sim.engine import outcomes
+from dtflab.sim.what_ifs import outcomes
 from tests.sim.questions import WORKER, cluster, flat, images, in_one_graph, train_on_servers
 
 

@@ -119,7 +119,7 @@ def test_queues_as_they_are_now():
         texts(picture)
     )
     assert fits(picture)
-    with pytest.raises(ValueError, match="no queue yet"):
+    with pytest.raises(ValueError, match="No queue exists yet"):
         tf.viz.queues_now([])
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import dtflab as tf
 from dtflab import sim, viz
-from dtflab.sim.engine.outcomes import HEADS
+from dtflab.sim.what_ifs.outcomes import HEADS
 from dtflab.viz.drawing.style import DEFAULT, MARGIN
 from tests.viz.texts import clipped, overlapping
 

@@ -20,7 +20,8 @@ import numpy as np
 
 from dtflab.hardware.parts import Processor
 from dtflab.sim.engine.cluster_models import ClusterModel, Wiring, memory_of
-from dtflab.sim.engine.network_profile import LayerTime, Profile
+from dtflab.sim.engine.layer_costs import LayerTime
+from dtflab.sim.engine.network_profile import Profile
 from dtflab.sim.engine.parameters import Parameters
 from dtflab.sim.engine.traffic import Array, Items, items, shards
 from dtflab.sim.engine.transfers import Flow, Wire, held_s, idle_wires

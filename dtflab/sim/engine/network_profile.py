@@ -14,90 +14,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 from dtflab.base.text_table import plural, text_table
 from dtflab.hardware import costs
-from dtflab.hardware.costs import Cost
 from dtflab.hardware.parts import Processor
-
-
-@dataclass(frozen=True)
-class VariableCost:
-    """A variable: its size, and for one of which a step only reads rows (an embedding) how many bytes those have."""
-
-    name: str
-    bytes: int
-    trainable: bool = True
-    rows_bytes: int | None = None  # of the rows that the batch touches, one that comes twice counted twice
-
-    @property
-    def is_sparse(self) -> bool:
-        """Only rows of it travel: what is pulled are those, and its gradients are IndexedSlices."""
-        return self.rows_bytes is not None
-
-    @property
-    def pull_bytes(self) -> int:
-        """What a worker reads of it in one step."""
-        return self.bytes if self.rows_bytes is None else self.rows_bytes
-
-    @property
-    def gradient_bytes(self) -> int:
-        """What a worker sends back; the averages of batch normalization get an update instead, equally large."""
-        return self.pull_bytes
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """`count` runs of equal cost: `flops` and `bytes` of one; the `fixed_…` among these don't grow with the batch."""
-
-    op: str
-    dtype: str
-    flops: int
-    bytes: int
-    fixed_flops: int = 0
-    fixed_bytes: int = 0
-    count: int = 1
-
-    def seconds(self, processor: Processor, efficiency: float = costs.EFFICIENCY) -> float:
-        """How long all runs take."""
-        cost = Cost(self.flops, self.bytes)
-        return self.count * costs.seconds(cost, processor, self.dtype, efficiency)
-
-    def scaled(self, factor: float) -> Kernel:
-        """The same for `factor` times as many examples."""
-        flops = self.fixed_flops + round((self.flops - self.fixed_flops) * factor)
-        return replace(self, flops=flops, bytes=self.fixed_bytes + round((self.bytes - self.fixed_bytes) * factor))
-
-
-@dataclass(frozen=True)
-class LayerCost:
-    """A layer: variables and the kernels that use them, and what follows before the next layer.
-
-    `output_bytes` is what leaves it and all before it for later layers: what would cross a cut behind it; None if
-    nobody knows. `kept_bytes` is what its way forward leaves in memory for the way back. `update` are the optimizer's
-    kernels, which run where the variables are.
-    """
-
-    name: str
-    forward: tuple[Kernel, ...]
-    backward: tuple[Kernel, ...]
-    update: tuple[Kernel, ...] = ()
-    variables: tuple[VariableCost, ...] = ()
-    output_bytes: int | None = None
-    kept_bytes: int = 0
-
-    @property
-    def variable_bytes(self) -> int:
-        return sum(v.bytes for v in self.variables)
-
-
-class LayerTime(NamedTuple):
-    """Seconds of a layer's kernels in one step."""
-
-    forward: float
-    backward: float
-    update: float
+from dtflab.sim.engine.layer_costs import Kernel, LayerCost, LayerTime, VariableCost
+from dtflab.sim.engine.profile_of_graph import costs_of_graph
+from dtflab.sim.engine.profile_of_table import layers_of_table
 
 
 @dataclass(frozen=True)
@@ -115,10 +39,9 @@ class Profile:
     def from_graph(
         loss: Any, train_op: Any = None, batch: int | None = None, loop_turns: int | None = None, name: str = ""
     ) -> Profile:
-        """What a training step costs that its graph describes; see `profile_of_graph.profile_of`."""
-        from dtflab.sim.engine.profile_of_graph import profile_of
-
-        return profile_of(loss, train_op, batch, loop_turns, name)
+        """What a training step costs that its graph describes; see `profile_of_graph`."""
+        batch, layers = costs_of_graph(loss, train_op, batch, loop_turns)
+        return Profile(name or "graph", batch, tuple(layers))
 
     @staticmethod
     def from_table(
@@ -133,11 +56,10 @@ class Profile:
         `models.seq2seq`, `steps` words in a sentence; with `params`, too, all variables are scaled to that sum. What is
         assumed of the rest stands in `profile_of_table`. ValueError if neither is complete.
         """
-        from dtflab.sim.engine.profile_of_table import profile_of
-
-        return profile_of(
+        found = layers_of_table(
             params, largest_variable_MB, gmac_per_image, layers, units, vocab, attention, steps, batch, name
         )
+        return Profile(name, batch, tuple(found))
 
     @staticmethod
     def from_json(text: str) -> Profile:

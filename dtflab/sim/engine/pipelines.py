@@ -19,11 +19,12 @@ import numpy as np
 from dtflab.base.text_table import plural
 from dtflab.hardware.schedule import Fabric, Message, Plan, Schedule, Span, Task
 from dtflab.sim.engine.cluster_models import ClusterModel, reached
-from dtflab.sim.engine.network_profile import LayerTime, Profile
+from dtflab.sim.engine.critical_path import Part
+from dtflab.sim.engine.layer_costs import LayerTime
+from dtflab.sim.engine.network_profile import Profile
 from dtflab.sim.engine.parameters import Parameters
 from dtflab.sim.engine.record import Record
 from dtflab.sim.engine.traffic import Array
-from dtflab.sim.estimates.critical_path import Part
 
 
 class Stage(NamedTuple):

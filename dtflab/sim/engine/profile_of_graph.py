@@ -25,32 +25,30 @@ from dtflab.graph.node_shapes import shapes_of
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.hardware import costs
+from dtflab.sim.engine.layer_costs import Kernel, LayerCost, VariableCost
 from dtflab.sim.engine.layers_of_graph import Layers
-from dtflab.sim.engine.network_profile import Kernel, LayerCost, Profile, VariableCost
 from dtflab.sim.models.model import train_op as training_step
 
 _RANDOM, _CONSTANT = {"RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal"}, {"Const", "Fill"}
 _READS_ROWS = {"Gather", "GatherV2", "ResourceGather"}
 
 
-def profile_of(
-    loss: Tensor, train_op: Operation | None = None, batch: int | None = None, loop_turns: int | None = None,
-    name: str = "",
-) -> Profile:  # fmt: skip
-    """The profile of one training step on `loss`.
+def costs_of_graph(
+    loss: Tensor, train_op: Operation | None = None, batch: int | None = None, loop_turns: int | None = None
+) -> tuple[int, list[LayerCost]]:  # fmt: skip
+    """The batch and the layers of one training step on `loss`; see Profile.from_graph.
 
     Args:
       train_op: the step; if there is none, one with plain gradient descent is added to the graph.
       batch: how many examples the step takes; by default the first dimension of the first input. It also stands for
         first dimensions that the graph doesn't know.
       loop_turns: how often the body of each `while_loop` runs; ValueError if there is a loop and this is not given.
-      name: of the network.
 
     ValueError names an operation whose shapes are not known.
     """
     layers = Layers(loss, training_step(loss) if train_op is None else train_op)
     step = _Step(layers, batch, loop_turns)
-    return Profile(name or "graph", step.batch, tuple(step.costs()))
+    return step.batch, step.costs()
 
 
 class _Step:

@@ -17,19 +17,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dtflab.sim.engine.network_profile import Kernel, LayerCost, Profile, VariableCost
+from dtflab.sim.engine.layer_costs import Kernel, LayerCost, VariableCost
 from dtflab.sim.models.seq2seq import ATTENTIONS
-from dtflab.sim.predictions.points import MOST_LAYERS
 
 FLOAT = 4  # bytes
 LAYERS_PER_LARGEST, FEWEST_LAYERS = 4, 8
+MOST_LAYERS = 10**4  # more are a typing mistake
 DENSE_SHARE = 1 / 8
 
 
-def profile_of(
+def layers_of_table(
     params: float | None, largest_variable_MB: float | None, gmac_per_image: float | None, layers: int | None,
     units: int | None, vocab: int | None, attention: str | None, steps: int, batch: int, name: str,
-) -> Profile:  # fmt: skip
+) -> list[LayerCost]:  # fmt: skip
     """See Profile.from_table."""
     if layers and units and vocab:
         found = list(_words(batch, layers, units, vocab, attention, steps))
@@ -46,7 +46,7 @@ def profile_of(
             f"Model '{name}': params, largest_variable_MB and gmac_per_image make a network of images, layers, units "
             "and vocab one of words; neither is complete."
         )
-    return Profile(name, batch, tuple(found))
+    return found
 
 
 # -- images -----------------------------------------------------------------------------------------------------------

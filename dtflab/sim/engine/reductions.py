@@ -19,12 +19,12 @@ import numpy as np
 
 from dtflab.hardware.cut_through import pass_link
 from dtflab.sim.engine.cluster_models import ClusterModel, Wiring
+from dtflab.sim.engine.critical_path import Part
 from dtflab.sim.engine.job import Work, overlapping, slowness, times
 from dtflab.sim.engine.network_profile import Profile
 from dtflab.sim.engine.parameters import Parameters
 from dtflab.sim.engine.record import Log, Moments, Record
 from dtflab.sim.engine.traffic import Array, Items, items, shards
-from dtflab.sim.estimates.critical_path import Part
 from dtflab.train.collectives.schedule import Message, Round, Schedule, schedule
 from dtflab.virtual.engine import Engine
 

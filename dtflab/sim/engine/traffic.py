@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dtflab.sim.engine.network_profile import LayerTime, Profile, VariableCost
+from dtflab.sim.engine.layer_costs import LayerTime, VariableCost
+from dtflab.sim.engine.network_profile import Profile
 
 Array = np.ndarray[Any, Any]
 

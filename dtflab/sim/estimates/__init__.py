@@ -1,4 +1,4 @@
 """estimate: how fast would this network train on that cluster?
 
-Pages: `answer`, `critical_path`, `estimate`, `estimate_trace`.
+Pages: `answer`, `estimate`, `estimate_trace`.
 """

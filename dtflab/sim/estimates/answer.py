@@ -19,9 +19,9 @@ import numpy as np
 from dtflab.base.text_table import plural, text_table
 from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.sim.engine.cluster_models import ClusterModel
+from dtflab.sim.engine.critical_path import Part
 from dtflab.sim.engine.record import Record
 from dtflab.sim.engine.traffic import Array
-from dtflab.sim.estimates.critical_path import Part
 
 
 @dataclass(frozen=True)

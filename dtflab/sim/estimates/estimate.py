@@ -29,13 +29,13 @@ from dtflab.protos.step_stats_pb2 import StepStats
 from dtflab.sim import models
 from dtflab.sim.engine import messages, pipelines, reductions, step_model
 from dtflab.sim.engine.cluster_models import ClusterModel, of_machines, without_trees
+from dtflab.sim.engine.critical_path import critical_path
 from dtflab.sim.engine.job import Input, job
 from dtflab.sim.engine.network_profile import Profile
 from dtflab.sim.engine.parameters import Parameters
 from dtflab.sim.engine.stragglers import Stragglers, exponential
 from dtflab.sim.engine.traffic import Array, shards
 from dtflab.sim.estimates.answer import Estimate
-from dtflab.sim.estimates.critical_path import critical_path
 from dtflab.sim.estimates.estimate_trace import of_reduction, of_schedule, step_stats
 from dtflab.sim.predictions.fitted import load
 from dtflab.sim.what_ifs.changed_job import is_factor, whole

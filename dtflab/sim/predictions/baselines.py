@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dtflab.sim.engine import recurrent
+from dtflab.sim.predictions import recurrent
 from dtflab.sim.predictions.points import Point, Points, UnknownError
 from dtflab.sim.predictions.predict import Predictor, middle
 from dtflab.sim.predictions.setups import batch_of, hosts_of, per_second, units_of

@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dtflab.sim.engine.profile_of_table import MOST_LAYERS
+
 SCHEMA = "dtflab-scaling-points/1"
 CALIBRATION = Path(__file__).with_name("calibration_scaling.json")  # shipped: 64 points, free to fit
 
-MOST, MOST_LAYERS = 10**6, 10**4  # GPUs, hosts or tasks; layers of a network: who writes more has mistyped
+MOST = 10**6  # GPUs, hosts or tasks; more are a typing mistake
 
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?")
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from dtflab.hardware import catalogue
-from dtflab.sim.engine import recurrent
-from dtflab.sim.engine.layers import Layer, layers_of, of_bytes, profile_of
 from dtflab.sim.engine.network_profile import Profile
+from dtflab.sim.predictions import recurrent
 from dtflab.sim.predictions.fitted import Fitted
+from dtflab.sim.predictions.layers import Layer, layers_of, of_bytes, profile_of
 from dtflab.sim.predictions.points import Point, Points, Row, UnknownError
 from dtflab.sim.predictions.setups import (
     COPIES,

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dtflab.base.text_table import plural
 from dtflab.hardware import catalogue
 from dtflab.hardware.parts import Bus, Processor
-from dtflab.sim.engine.layers import TIMES, Layer
-from dtflab.sim.engine.recurrent import is_split
+from dtflab.sim.predictions.layers import TIMES, Layer
 from dtflab.sim.predictions.points import Point, Row, UnknownError, number
+from dtflab.sim.predictions.recurrent import is_split
 
 NIC = "10Gb/s"  # assumed where a platform's network is unpublished
 BATCH = 64.0  # examples per GPU, assumed where a setup has no batch

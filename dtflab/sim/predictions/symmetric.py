@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dtflab.hardware.cut_through import pass_link
-from dtflab.sim.engine.layers import Layer
 from dtflab.sim.formulas import exponential_order_statistic
+from dtflab.sim.predictions.layers import Layer
 
 FORWARD = 1 / 3  # of a step's computing: a backward pass multiplies matrices twice as often
 

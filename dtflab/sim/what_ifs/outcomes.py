@@ -16,8 +16,8 @@ from dtflab.base.text_table import html_table, text_table
 from dtflab.graph import device_spec
 from dtflab.hardware.schedule import Message, Schedule, Span
 from dtflab.protos.step_stats_pb2 import StepStats
+from dtflab.sim.engine.critical_path import Part
 from dtflab.sim.engine.stragglers import Stragglers
-from dtflab.sim.estimates.critical_path import Part
 from dtflab.sim.what_ifs.step_tasks import computes, plain
 from dtflab.virtual.step import LEAST_S
 

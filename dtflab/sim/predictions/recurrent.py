@@ -14,7 +14,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dtflab.sim.engine.layers import TIMES
+from dtflab.sim.predictions.layers import TIMES
 from dtflab.sim.predictions.points import Row
 
 BACKWARD = 2  # a way back multiplies matrices twice as often
