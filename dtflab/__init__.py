@@ -57,10 +57,25 @@ from dtflab.ops.nn.functions import (
     fake_quant_with_min_max_vars_gradient, fake_quant_with_min_max_vars_per_channel,
     fake_quant_with_min_max_vars_per_channel_gradient, log_sigmoid, quantize, quantize_v2,
 )
-from dtflab.ops.reduce.along_axis import arg_max, arg_min, argmax, argmin, cumprod, cumsum
-from dtflab.ops.arrays.arranging import meshgrid, repeat, reverse_sequence, roll, sequence_mask
-from dtflab.ops.arrays.identity import (
-    ensure_shape, guarantee_const, identity, identity_n, rank, shape, shape_n, size, stop_gradient,
+from dtflab.ops.reduce.functions import (
+    arg_max, arg_min, argmax, argmin, count_nonzero, cumprod, cumsum, reduce_all, reduce_any, reduce_logsumexp,
+    reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum, segment_max, segment_mean, segment_min, segment_prod,
+    segment_sum, unsorted_segment_max, unsorted_segment_mean, unsorted_segment_min, unsorted_segment_prod,
+    unsorted_segment_sqrt_n, unsorted_segment_sum,
+)
+from dtflab.ops.arrays.functions import (
+    batch_to_space, batch_to_space_nd, bitcast, broadcast_dynamic_shape, broadcast_static_shape, broadcast_to, cast,
+    concat, depth_to_space, diag, diag_part, ensure_shape, expand_dims, fill, guarantee_const, identity, identity_n,
+    invert_permutation, linspace, matrix_band_part, matrix_transpose, meshgrid, ones, ones_like, pad, parallel_stack,
+    placeholder, placeholder_with_default, range, rank, required_space_to_batch_paddings, reshape, reverse,
+    reverse as reverse_v2, shape, shape_n, size, space_to_batch, space_to_batch_nd, space_to_depth, split, squeeze,
+    stack, stop_gradient, tile, to_bfloat16, to_complex128, to_complex64, to_double, to_float, to_int32, to_int64,
+    transpose, unstack, zeros, zeros_like,
+)
+from dtflab.ops.indexing.functions import (
+    argsort, batch_gather, boolean_mask, dynamic_partition, dynamic_stitch, gather, gather_nd, one_hot, repeat,
+    reverse_sequence, roll, scatter_nd, searchsorted, sequence_mask, setdiff1d, slice, sort, sparse_mask, strided_slice,
+    unique, unique_with_counts, unravel_index, where, where_v2,
 )
 from dtflab.ops.text.functions import (
     as_string, decode_base64, decode_csv, decode_raw, encode_base64, matching_files, read_file, reduce_join,
@@ -74,19 +89,20 @@ from dtflab.ops.control.assertions import (
     assert_type, is_non_decreasing, is_numeric_tensor, is_strictly_increasing,
 )
 from dtflab.ops.control.case import case, switch_case
-from dtflab.ops.arrays.casting import (
-    angle, bitcast, cast, complex, conj, imag, real, saturate_cast, to_bfloat16, to_complex64, to_complex128, to_double,
-    to_float, to_int32, to_int64,
+from dtflab.ops.math.functions import (
+    abs, accumulate_n, acos, acosh, add, add_n, angle, asin, asinh, atan, atan2, atanh, betainc, ceil, complex, conj,
+    cos, cosh, digamma, div, div_no_nan, divide, equal, erf, erfc, exp, expm1, floor, floor_div, floordiv, floormod,
+    greater, greater_equal, igamma, igammac, imag, is_finite, is_inf, is_nan, lbeta, less, less_equal, lgamma, log,
+    log1p, logical_and, logical_not, logical_or, logical_xor, maximum, minimum, mod, multiply, negative, not_equal,
+    polygamma, pow, real, realdiv, reciprocal, rint, round, rsqrt, saturate_cast, scalar_mul, sigmoid, sign, sin, sinh,
+    sqrt, square, squared_difference, subtract, tan, tanh, truediv, truncatediv, truncatemod, zeta,
 )
 from dtflab.ops.control.checks import Assert, check_numerics, verify_tensor_all_finite
 from dtflab.ops.math.clipping import clip_by_average_norm, clip_by_global_norm, clip_by_norm, clip_by_value, global_norm
 from dtflab.ops.control.cond import cond
 from dtflab.ops.reduce.confusion_matrix import confusion_matrix
-from dtflab.ops.arrays.constant import (
-    fill, linspace, ones, ones_like, placeholder, placeholder_with_default, range, zeros, zeros_like,
-)
 from dtflab.ops.control.control_flow import group, no_op, tuple
-from dtflab.ops.reduce.counting import bincount, histogram_fixed_width, histogram_fixed_width_bins
+from dtflab.ops.reduce.histograms import bincount, histogram_fixed_width, histogram_fixed_width_bins
 from dtflab.ops.control.critical_section import CriticalSection
 from dtflab.ops.linalg.functions import (
     cholesky, cholesky_solve, cross, einsum, eye, hessians, matmul, matrix_determinant, matrix_diag, matrix_diag_part,
@@ -95,34 +111,16 @@ from dtflab.ops.linalg.functions import (
 )
 from dtflab.ops.functional.custom_gradient import custom_gradient, grad_pass_through
 from dtflab.ops.summaries.debug import Print, print_ as print
-from dtflab.ops.arrays.diagonal import diag, diag_part, matrix_band_part
-from dtflab.ops.math.division import (
-    div, div_no_nan, divide, floor_div, floordiv, floormod, mod, realdiv, truediv, truncatediv, truncatemod,
-)
 from dtflab.ops.labels.edit_distance import edit_distance
 from dtflab.ops.examples.features import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
-from dtflab.ops.linalg.spectral import fft
-from dtflab.ops.linalg.spectral import fft2d
-from dtflab.ops.linalg.spectral import fft3d
-from dtflab.ops.linalg.spectral import ifft
-from dtflab.ops.linalg.spectral import ifft2d
-from dtflab.ops.linalg.spectral import ifft3d
+from dtflab.ops.linalg.spectral import fft, fft2d, fft3d, ifft, ifft2d, ifft3d
 from dtflab.ops.functional.mapping import foldl, foldr, map_fn, scan
-from dtflab.ops.arrays.gathering import gather, gather_nd, one_hot, scatter_nd
-from dtflab.ops.arrays.indexing import batch_gather, unravel_index
 from dtflab.ops.variables.initializers import (
     constant_initializer, glorot_normal_initializer, glorot_uniform_initializer, ones_initializer,
     orthogonal_initializer, random_normal_initializer, random_uniform_initializer, truncated_normal_initializer,
     uniform_unit_scaling_initializer, variance_scaling_initializer, zeros_initializer,
 )
-from dtflab.ops.arrays.joining import concat, split
-from dtflab.ops.math.logic import (
-    equal, greater, greater_equal, less, less_equal, logical_and, logical_or, logical_xor, not_equal, where, where_v2,
-)
 from dtflab.ops.tables.functions import initialize_all_tables, tables_initializer
-from dtflab.ops.math.binary import (
-    accumulate_n, add, add_n, atan2, maximum, minimum, multiply, pow, scalar_mul, squared_difference, subtract,
-)
 from dtflab.ops.examples.parsing import parse_example, parse_single_example, parse_single_sequence_example
 from dtflab.ops.variables.partitioned_variables import (
     fixed_size_partitioner, min_max_variable_partitioner, variable_axis_size_partitioner,
@@ -135,13 +133,6 @@ from dtflab.ops.queues.functions import (
 )
 from dtflab.ops.sampling.draws import random_normal, random_shuffle, random_uniform, truncated_normal
 from dtflab.ops.arrays.random_crop import random_crop
-from dtflab.ops.reduce.reduction import (
-    reduce_all, reduce_any, reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum,
-)
-from dtflab.ops.arrays.repeating import (
-    broadcast_dynamic_shape, broadcast_static_shape, broadcast_to, pad, reverse, reverse as reverse_v2, tile,
-)
-from dtflab.ops.arrays.reshaping import expand_dims, invert_permutation, matrix_transpose, reshape, squeeze, transpose
 from dtflab.ops.sampling.choices import multinomial, random_gamma, random_poisson
 from dtflab.ops.variables.functions import (
     all_variables, assert_variables_initialized, assign, assign_add, assign_sub, batch_scatter_update, count_up_to,
@@ -155,22 +146,8 @@ from dtflab.ops.variables.functions import (
     variables_initializer,
 )
 from dtflab.ops.functional.script import numpy_function, py_func, py_function
-from dtflab.ops.reduce.segment_reductions import (
-    segment_max, segment_mean, segment_min, segment_prod, unsorted_segment_max, unsorted_segment_mean,
-    unsorted_segment_min, unsorted_segment_prod, unsorted_segment_sqrt_n,
-)
-from dtflab.ops.reduce.segments import (
-    boolean_mask, dynamic_partition, dynamic_stitch, segment_sum, setdiff1d, sparse_mask, unique, unique_with_counts,
-    unsorted_segment_sum,
-)
 from dtflab.ops.examples.serializing import decode_json_example, parse_tensor, serialize_tensor
 from dtflab.ops.summaries.session_ops import delete_session_tensor, get_session_handle, get_session_tensor
-from dtflab.ops.arrays.slicing import slice, strided_slice
-from dtflab.ops.arrays.sorting import argsort, searchsorted, sort
-from dtflab.ops.arrays.space_batch import (
-    batch_to_space, batch_to_space_nd, depth_to_space, required_space_to_batch_paddings, space_to_batch,
-    space_to_batch_nd, space_to_depth,
-)
 from dtflab.ops.sparse.functions import (
     deserialize_many_sparse, serialize_many_sparse, serialize_sparse, sparse_add, sparse_concat, sparse_fill_empty_rows,
     sparse_maximum, sparse_merge, sparse_minimum, sparse_reduce_max, sparse_reduce_max_sparse, sparse_reduce_sum,
@@ -181,17 +158,9 @@ from dtflab.ops.sparse.functions import (
 from dtflab.ops.sparse.sparse_tensor import (
     SparseTensor, SparseTensorValue, convert_to_tensor_or_sparse_tensor, sparse_placeholder,
 )
-from dtflab.ops.math.special import betainc, digamma, igamma, igammac, lbeta, lgamma, polygamma, zeta
-from dtflab.ops.arrays.stacking import parallel_stack, stack, unstack
-from dtflab.ops.reduce.functions import count_nonzero, reduce_logsumexp
 from dtflab.ops.variables.template import make_template
 from dtflab.ops.lists.tensor_array import TensorArray
 from dtflab.ops.timestamp import timestamp
-from dtflab.ops.math.unary import (
-    abs, acos, acosh, asin, asinh, atan, atanh, ceil, cos, cosh, erf, erfc, exp, expm1, floor, is_finite, is_inf,
-    is_nan, log, log1p, logical_not, negative, reciprocal, rint, round, rsqrt, sigmoid, sign, sin, sinh, sqrt, square,
-    tan, tanh,
-)
 from dtflab.ops.variables.policies import (
     VariableAggregation, VariableSynchronization, disable_resource_variables, enable_resource_variables,
     resource_variables_enabled,

@@ -31,7 +31,7 @@ from dtflab.ops.control.assertions import (
     is_strictly_increasing,
 )
 from dtflab.ops.control.checks import Assert, check_numerics, verify_tensor_all_finite as assert_all_finite
-from dtflab.ops.math.unary import is_finite, is_inf, is_nan
+from dtflab.ops.math.functions import is_finite, is_inf, is_nan
 
 
 def __getattr__(name: str) -> Any:

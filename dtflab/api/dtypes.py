@@ -7,7 +7,8 @@ from typing import Any
 from dtflab.base.missing_names import missing as _missing
 from dtflab.graph import dtypes as _dtypes
 from dtflab.graph.dtypes import *  # noqa: F403
-from dtflab.ops.arrays.casting import cast, complex, saturate_cast
+from dtflab.ops.arrays.functions import cast
+from dtflab.ops.math.functions import complex, saturate_cast
 
 
 def __getattr__(name: str) -> Any:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from dtflab.base.missing_names import missing as _missing
-from dtflab.ops.arrays.diagonal import diag as tensor_diag, diag_part as tensor_diag_part, matrix_band_part as band_part
-from dtflab.ops.arrays.reshaping import matrix_transpose, matrix_transpose as transpose
+from dtflab.ops.arrays.functions import (
+    diag as tensor_diag,
+    diag_part as tensor_diag_part,
+    matrix_band_part as band_part,
+    matrix_transpose,
+    matrix_transpose as transpose,
+)
 from dtflab.ops.linalg.functions import (
     adjoint,
     cholesky,

@@ -10,7 +10,7 @@ from dtflab.nets.average_loss import compute_average_loss, scale_regularization_
 from dtflab.nets.raw_rnn import raw_rnn
 from dtflab.nets.rnn import bidirectional_dynamic_rnn, dynamic_rnn
 from dtflab.nets.static_rnn import static_bidirectional_rnn, static_rnn, static_state_saving_rnn
-from dtflab.ops.arrays.space_batch import depth_to_space, space_to_batch, space_to_depth
+from dtflab.ops.arrays.functions import depth_to_space, space_to_batch, space_to_depth
 from dtflab.ops.labels.candidate_sampling import (
     all_candidate_sampler,
     compute_accidental_hits,
@@ -23,7 +23,7 @@ from dtflab.ops.labels.ctc_decoding import ctc_beam_search_decoder, ctc_beam_sea
 from dtflab.ops.labels.ctc_loss import ctc_loss
 from dtflab.ops.labels.repeated_labels import collapse_repeated
 from dtflab.ops.labels.sampled_losses import nce_loss, sampled_softmax_loss
-from dtflab.ops.math.unary import sigmoid, tanh
+from dtflab.ops.math.functions import sigmoid, tanh
 from dtflab.ops.nn.cross_entropy import (
     log_softmax,
     sigmoid_cross_entropy_with_logits,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dtflab.base.missing_names import missing as _missing
-from dtflab.ops.reduce.sets import (
+from dtflab.ops.reduce.functions import (
     set_difference,
     set_difference as difference,
     set_intersection,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dtflab.base.missing_names import missing as _missing
-from dtflab.ops.reduce.segments import sparse_mask as mask
+from dtflab.ops.indexing.functions import sparse_mask as mask
 from dtflab.ops.sparse.functions import (
     from_dense,
     sparse_add as add,

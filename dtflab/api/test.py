@@ -130,7 +130,7 @@ def compute_gradient_error(
 
 def _theoretical(sess: Any, x: Any, value: Any, y: Any, y_shape: Any, feeds: dict[Any, Any]) -> Any:
     """One column per element of `y`: the gradient of that element."""
-    from dtflab.ops.arrays.constant import placeholder
+    from dtflab.ops.arrays.functions import placeholder
 
     dy = placeholder(y.dtype, y_shape)
     (dx,) = _gradients(y, x, dy)

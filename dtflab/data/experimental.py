@@ -15,7 +15,7 @@ from dtflab.data import grouping
 from dtflab.data.dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
-from dtflab.ops.arrays.casting import cast
+from dtflab.ops.arrays.functions import cast
 
 __all__ = [
     "AUTOTUNE",

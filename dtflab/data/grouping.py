@@ -15,7 +15,7 @@ from dtflab.data.traced import TracedFunction
 from dtflab.graph import dtypes
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays.casting import cast
+from dtflab.ops.arrays.functions import cast
 
 _KEY = TensorStructure(dtypes.int64, TensorShape([]))
 

@@ -16,8 +16,8 @@ from dtflab.grading.questions import Wrong
 from dtflab.graph import dtypes
 from dtflab.graph.device_spec import DeviceName, DeviceSpec, parse
 from dtflab.graph.graph import Graph
-from dtflab.ops.arrays.constant import placeholder
-from dtflab.ops.math.binary import add
+from dtflab.ops.arrays.functions import placeholder
+from dtflab.ops.math.functions import add
 from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.initializers import zeros_initializer
 

@@ -27,15 +27,16 @@ from dtflab.nets.raw_rnn import raw_rnn
 from dtflab.nets.rnn import dynamic_rnn
 from dtflab.nets.rnn_cell import RNNCell
 from dtflab.nets.state_shapes import zeros_of
-from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, reshaping
-from dtflab.ops.arrays.arranging import sequence_mask
-from dtflab.ops.arrays.stacking import stack
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.arrays.functions import stack
 from dtflab.ops.control import assertions
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.indexing.functions import sequence_mask
 from dtflab.ops.linalg import functions as linalg
-from dtflab.ops.math import logic, unary
+from dtflab.ops.math import functions as math
 from dtflab.ops.nn import cross_entropy
-from dtflab.ops.reduce import reduction
-from dtflab.ops.reduce.along_axis import argmax
+from dtflab.ops.reduce import functions as reduce
+from dtflab.ops.reduce.functions import argmax
 from dtflab.ops.variables import initializers
 from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.variable_scope import variable_scope
@@ -49,14 +50,14 @@ class AttentionMechanism:
 
     def __init__(self, num_units: int, memory: Any, memory_sequence_length: Any, name: str) -> None:
         memory = convert_to_tensor(memory, name="memory")
-        self.time = array.shape(memory)[1]
+        self.time = arrays.shape(memory)[1]
         self.mask: Any = None
         if memory_sequence_length is not None:
             lengths = convert_to_tensor(memory_sequence_length)
             words = "All values in memory_sequence_length must be greater than zero."
             with control_dependencies([assertions.assert_positive(lengths, message=words)]):
                 self.mask = sequence_mask(lengths, self.time)
-            memory *= reshaping.expand_dims(casting.cast(self.mask, memory.dtype), 2)
+            memory *= arrays.expand_dims(arrays.cast(self.mask, memory.dtype), 2)
         self.values, self.num_units = memory, num_units
         self.keys = Dense(num_units, use_bias=False, name="memory_layer")(memory)
         self._scope = name
@@ -66,7 +67,7 @@ class AttentionMechanism:
         with variable_scope(self._scope):
             scores = self.scores(query)
             if self.mask is not None:
-                scores = logic.where_v2(self.mask, scores, convert_to_tensor(-np.inf, scores.dtype))
+                scores = indexing.where_v2(self.mask, scores, convert_to_tensor(-np.inf, scores.dtype))
             return cross_entropy.softmax(scores)
 
     def scores(self, query: Tensor) -> Tensor:
@@ -75,7 +76,7 @@ class AttentionMechanism:
 
     def context(self, alignments: Tensor) -> Tensor:
         """The mean of the memory by these weights, [batch, depth]."""
-        mean: Tensor = reshaping.squeeze(linalg.matmul(reshaping.expand_dims(alignments, 1), self.values), [1])
+        mean: Tensor = arrays.squeeze(linalg.matmul(arrays.expand_dims(alignments, 1), self.values), [1])
         return mean
 
 
@@ -95,8 +96,8 @@ class LuongAttention(AttentionMechanism):
                 f"Luong's attention multiplies queries and keys: the query is {query.shape[-1]} wide, the keys "
                 f"{self.num_units}. Make num_units equal to the size of the cell that asks."
             )
-        products = linalg.matmul(reshaping.expand_dims(query, 1), self.keys, transpose_b=True)
-        scores: Tensor = reshaping.squeeze(products, [1])
+        products = linalg.matmul(arrays.expand_dims(query, 1), self.keys, transpose_b=True)
+        scores: Tensor = arrays.squeeze(products, [1])
         if self._scale:
             scores = get_variable("attention_g", [], query.dtype, initializers.Ones()) * scores
         return scores
@@ -115,14 +116,14 @@ class BahdanauAttention(AttentionMechanism):
 
     def scores(self, query: Tensor) -> Tensor:
         v = get_variable("attention_v", [self.num_units], query.dtype)
-        sums = self.keys + reshaping.expand_dims(self._query_layer(query), 1)
+        sums = self.keys + arrays.expand_dims(self._query_layer(query), 1)
         if self._normalize:
             length = get_variable(
                 "attention_g", [], query.dtype, initializers.Constant(self.num_units**-0.5)
             )  # fmt: skip
-            v = length * v * unary.rsqrt(reduction.reduce_sum(unary.square(v)))
+            v = length * v * math.rsqrt(reduce.reduce_sum(math.square(v)))
             sums += get_variable("attention_b", [self.num_units], query.dtype, initializers.Zeros())
-        scores: Tensor = reduction.reduce_sum(v * unary.tanh(sums), [2])
+        scores: Tensor = reduce.reduce_sum(v * math.tanh(sums), [2])
         return scores
 
 
@@ -163,17 +164,17 @@ class AttentionWrapper(RNNCell):
         return AttentionWrapperState(self.cell.state_size, self._size, self.mechanism.values.shape[1].value)
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
-        weights = constants.zeros(stack([batch_size, self.mechanism.time]), dtype)
+        weights = arrays.zeros(stack([batch_size, self.mechanism.time]), dtype)
         return AttentionWrapperState(
             self.cell.zero_state(batch_size, dtype), zeros_of(batch_size, self._size, dtype), weights
         )
 
     def call(self, inputs: Any, state: Any) -> Any:
-        output, cell_state = self.cell(joining.concat([inputs, state.attention], -1), state.cell_state)
+        output, cell_state = self.cell(arrays.concat([inputs, state.attention], -1), state.cell_state)
         alignments = self.mechanism(output)
         attention = self.mechanism.context(alignments)
         if self._layer is not None:
-            attention = self._layer(joining.concat([output, attention], 1))
+            attention = self._layer(arrays.concat([output, attention], 1))
         result = attention if self._output_attention else output
         return result, AttentionWrapperState(cell_state, attention, alignments)
 
@@ -211,7 +212,7 @@ class BottomAttentionCell(RNNCell):
         states = [first]
         for index, (cell, own) in enumerate(zip(self.upper, state[1:]), 1):
             with variable_scope(f"cell_{index}"):
-                output, new = cell(joining.concat([output, attention], -1), own)
+                output, new = cell(arrays.concat([output, attention], -1), own)
             states.append(new)
         return output, tuple(states)
 
@@ -231,7 +232,7 @@ def teacher_forced(
 def sequence_loss(logits: Any, targets: Any, weights: Any) -> Tensor:
     """The mean cross entropy of `targets` [batch, time], integers, each counted by its weight."""
     losses = cross_entropy.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits)
-    mean: Tensor = reduction.reduce_sum(losses * weights) / reduction.reduce_sum(weights)
+    mean: Tensor = reduce.reduce_sum(losses * weights) / reduce.reduce_sum(weights)
     return mean
 
 
@@ -253,21 +254,21 @@ def greedy(
     or one whose state has `.alignments`; if it was called before, by `teacher_forced`, it has its weights from there.
     Past a row's end words and alignments are 0.
     """
-    start = casting.cast(start, dtypes.int32)
+    start = arrays.cast(start, dtypes.int32)
 
     def loop_fn(time: Any, output: Any, state: Any, progress: Any) -> Any:
         if output is None:
-            over = constants.fill(array.shape(start), maximum <= 0)
+            over = arrays.fill(arrays.shape(start), maximum <= 0)
             first = start[0], _alignments(initial_state)[0]  # what an emission looks like
-            return over, embed(start), initial_state, first, (over, constants.zeros_like(start))
-        words = casting.cast(argmax(output_layer(output), 1), dtypes.int32)
+            return over, embed(start), initial_state, first, (over, arrays.zeros_like(start))
+        words = arrays.cast(argmax(output_layer(output), 1), dtypes.int32)
         before, lengths = progress
-        over = logic.logical_or(before, logic.logical_or(logic.equal(words, end_word), time >= maximum))
-        lengths += 1 - casting.cast(before, dtypes.int32)
+        over = math.logical_or(before, math.logical_or(math.equal(words, end_word), time >= maximum))
+        lengths += 1 - arrays.cast(before, dtypes.int32)
         return over, embed(words), state, (words, _alignments(state)), (over, lengths)
 
     (words, alignments), _, (_, lengths) = raw_rnn(cell, loop_fn, scope=scope or "decoder")
-    by_row = reshaping.transpose(words.stack()), reshaping.transpose(alignments.stack(), [1, 0, 2])
+    by_row = arrays.transpose(words.stack()), arrays.transpose(alignments.stack(), [1, 0, 2])
     return GreedyResult(*by_row, lengths)
 
 

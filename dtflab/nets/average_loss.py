@@ -15,10 +15,10 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.nets.metric_variables import fitted_weights
-from dtflab.ops.arrays import casting, identity as array
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import assertions
-from dtflab.ops.math import binary as math, division
-from dtflab.ops.reduce.reduction import reduce_sum
+from dtflab.ops.math import functions as math
+from dtflab.ops.reduce.functions import reduce_sum
 
 _REPLICAS = 1
 
@@ -39,14 +39,14 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
     with _rank_at_least_1(losses):
         if sample_weight is not None:
             losses = _weighted(losses, convert_to_tensor(sample_weight))
-        losses = casting.cast(losses, dtype)
+        losses = arrays.cast(losses, dtype)
         if global_batch_size is None:
-            global_batch_size = array.shape(losses)[0] * _REPLICAS
+            global_batch_size = arrays.shape(losses)[0] * _REPLICAS
         assertions.assert_scalar(global_batch_size, message="global_batch_size must be scalar.")
         assertions.assert_integer(global_batch_size, message="global_batch_size must be an integer.")
         assertions.assert_non_negative(global_batch_size, message="global_batch_size must be non-negative.")
         total = reduce_sum(losses)
-        return division.div_no_nan(total, casting.cast(global_batch_size, dtype))
+        return math.div_no_nan(total, arrays.cast(global_batch_size, dtype))
 
 
 @contextmanager
@@ -58,11 +58,11 @@ def _rank_at_least_1(losses: Tensor) -> Iterator[None]:
     if losses.shape.ndims is not None:
         yield
         return
-    one = casting.cast(1, dtypes.int32)
-    with control_dependencies([assertions.assert_greater_equal(array.rank(losses), one, message=message)]):
+    one = arrays.cast(1, dtypes.int32)
+    with control_dependencies([assertions.assert_greater_equal(arrays.rank(losses), one, message=message)]):
         yield
 
 
 def _weighted(losses: Any, weights: Any) -> Tensor:
-    losses, weights = casting.cast(losses, dtypes.float32), casting.cast(weights, dtypes.float32)
+    losses, weights = arrays.cast(losses, dtypes.float32), arrays.cast(weights, dtypes.float32)
     return math.multiply(losses, fitted_weights(weights, losses))

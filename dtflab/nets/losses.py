@@ -17,14 +17,15 @@ from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import add_to_collection, control_dependencies, get_collection, name_scope
-from dtflab.ops.arrays import casting, constant as constants, identity as array, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.cond import cond
-from dtflab.ops.math import binary as math, division, logic, unary
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import renamed
 from dtflab.ops.nn import cross_entropy, functions as nn
 from dtflab.ops.nn.weights_broadcast import assert_broadcastable, broadcast_weights
 from dtflab.ops.reduce.confusion_matrix import may_squeeze, remove_squeezable_dimensions
-from dtflab.ops.reduce.reduction import reduce_sum
+from dtflab.ops.reduce.functions import reduce_sum
 
 
 class Reduction:
@@ -107,8 +108,8 @@ def compute_weighted_loss(
     ):
         losses = convert_to_tensor(losses)
         dtype = losses.dtype
-        losses, weights = casting.cast(losses, dtypes.float32), casting.cast(weights, dtypes.float32)
-        loss: Tensor = casting.cast(_reduced(losses, weights, reduction), dtype)
+        losses, weights = arrays.cast(losses, dtypes.float32), arrays.cast(weights, dtypes.float32)
+        loss: Tensor = arrays.cast(_reduced(losses, weights, reduction), dtype)
         add_loss(loss, loss_collection)
         return loss
 
@@ -119,7 +120,7 @@ def _reduced(losses: Tensor, weights: Tensor, how: str) -> Tensor:
         return weighted
     total = reduce_sum(weighted)
     if how == Reduction.MEAN:
-        return _safe_mean(total, reduce_sum(constants.ones_like(losses) * weights))
+        return _safe_mean(total, reduce_sum(arrays.ones_like(losses) * weights))
     if how == Reduction.SUM_BY_NONZERO_WEIGHTS:
         return _safe_mean(total, _num_present(losses, weights))
     if how == Reduction.SUM_OVER_BATCH_SIZE:
@@ -129,24 +130,24 @@ def _reduced(losses: Tensor, weights: Tensor, how: str) -> Tensor:
 
 def _safe_mean(losses: Tensor, count: Tensor) -> Tensor:
     """The sum of `losses` by `count`, 0 of none."""
-    return division.div_no_nan(reduce_sum(losses), count, name="value")
+    return math.div_no_nan(reduce_sum(losses), count, name="value")
 
 
 def _num_present(losses: Tensor, weights: Tensor, per_batch: bool = False) -> Tensor:
     """How many elements have a weight that is not 0, in all or in each example."""
     with name_scope(None, "num_present", [losses, weights]) as scope:
-        weights = casting.cast(weights, dtypes.float32)
-        zeros, ones = constants.zeros_like(weights), constants.ones_like(weights)
-        present = broadcast_weights(logic.where(logic.equal(weights, 0.0), zeros, ones), losses)
+        weights = arrays.cast(weights, dtypes.float32)
+        zeros, ones = arrays.zeros_like(weights), arrays.ones_like(weights)
+        present = broadcast_weights(indexing.where(math.equal(weights, 0.0), zeros, ones), losses)
         if per_batch:
-            axes = constants.range(1, array.rank(present))
+            axes = arrays.range(1, arrays.rank(present))
             return reduce_sum(present, axis=axes, keepdims=True, name=scope)
         return reduce_sum(present, name=scope)
 
 
 def _num_elements(losses: Tensor) -> Tensor:
     with name_scope(None, "num_elements", [losses]) as scope:
-        count: Tensor = casting.cast(array.size(losses, name=scope), losses.dtype)
+        count: Tensor = arrays.cast(arrays.size(losses, name=scope), losses.dtype)
         return count
 
 
@@ -158,7 +159,7 @@ def _both(name: str, labels: Any, other_name: str, other: Any) -> None:
 
 def _as_floats(predictions: Any, labels: Any) -> tuple[Tensor, Tensor]:
     """Both in float32; ValueError if their shapes differ."""
-    predictions, labels = casting.cast(predictions, dtypes.float32), casting.cast(labels, dtypes.float32)
+    predictions, labels = arrays.cast(predictions, dtypes.float32), arrays.cast(labels, dtypes.float32)
     predictions.shape.assert_is_compatible_with(labels.shape)
     return predictions, labels
 
@@ -189,7 +190,7 @@ def absolute_difference(
     """|predictions - labels|"""
 
     def distance(predictions: Tensor, labels: Tensor) -> Tensor:
-        difference: Tensor = unary.abs(math.subtract(predictions, labels))
+        difference: Tensor = math.abs(math.subtract(predictions, labels))
         return difference
 
     return _distance_loss(
@@ -249,7 +250,7 @@ def hinge_loss(
     """max(0, 1 - y·logits), with y = -1 for the label 0 and 1 for the label 1."""
 
     def distance(logits: Tensor, labels: Tensor) -> Tensor:
-        ones = constants.ones_like(labels)
+        ones = arrays.ones_like(labels)
         signs = math.subtract(2 * labels, ones)
         return nn.relu(math.subtract(ones, math.multiply(signs, logits)))
 
@@ -270,7 +271,7 @@ def huber_loss(
     """error² / 2 for errors up to `delta`, and from there on along the tangent: outliers pull less."""
 
     def distance(predictions: Tensor, labels: Tensor) -> Tensor:
-        error = unary.abs(math.subtract(predictions, labels))
+        error = math.abs(math.subtract(predictions, labels))
         quadratic = math.minimum(error, delta)
         linear = math.subtract(error, quadratic)
         half = convert_to_tensor(0.5, quadratic.dtype)
@@ -291,8 +292,8 @@ def log_loss(
     """-labels · log(predictions) - (1 - labels) · log(1 - predictions), for predictions that are probabilities."""
 
     def distance(predictions: Tensor, labels: Tensor) -> Tensor:
-        yes = -math.multiply(labels, unary.log(predictions + epsilon))
-        return yes - math.multiply(1 - labels, unary.log(1 - predictions + epsilon))
+        yes = -math.multiply(labels, math.log(predictions + epsilon))
+        return yes - math.multiply(1 - labels, math.log(1 - predictions + epsilon))
 
     return _distance_loss("log_loss", distance, labels, predictions, weights, scope, loss_collection, reduction)
 
@@ -310,9 +311,9 @@ def mean_pairwise_squared_error(
     """
     _both("labels", labels, "predictions", predictions)
     with name_scope(scope, "mean_pairwise_squared_error", [predictions, labels, weights]):
-        weights, labels = casting.cast(weights, dtypes.float32), casting.cast(labels, dtypes.float32)
+        weights, labels = arrays.cast(weights, dtypes.float32), arrays.cast(labels, dtypes.float32)
         with control_dependencies([assert_broadcastable(weights, labels)]):
-            predictions = casting.cast(predictions, dtypes.float32)
+            predictions = arrays.cast(predictions, dtypes.float32)
             predictions.shape.assert_is_compatible_with(labels.shape)
             loss = _pairwise(math.subtract(predictions, labels), weights)
             add_loss(loss, loss_collection)
@@ -321,15 +322,15 @@ def mean_pairwise_squared_error(
 
 def _pairwise(diffs: Tensor, weights: Tensor) -> Tensor:
     """With n differences d per example: 2·Σd² / (n - 1) - 2·(Σd)² / (n·(n - 1))."""
-    axes = constants.range(1, array.rank(diffs))
-    squares = _sum(unary.square(diffs), axes)
+    axes = arrays.range(1, arrays.rank(diffs))
+    squares = _sum(math.square(diffs), axes)
     count = _num_present(diffs, weights, per_batch=True)
-    own = 2.0 * division.div_no_nan(squares, math.maximum(count - 1, 0), name="value")
-    total = unary.square(_sum(diffs, axes))
+    own = 2.0 * math.div_no_nan(squares, math.maximum(count - 1, 0), name="value")
+    total = math.square(_sum(diffs, axes))
     pairs = math.maximum(math.multiply(count, count - 1), 0)
-    common = 2.0 * division.div_no_nan(total, pairs, name="value")
+    common = 2.0 * math.div_no_nan(total, pairs, name="value")
     loss = reduce_sum(math.multiply(own - common, weights))
-    return logic.where(reduce_sum(count) > 0, loss, constants.zeros_like(loss), name="value")
+    return indexing.where(reduce_sum(count) > 0, loss, arrays.zeros_like(loss), name="value")
 
 
 # -- cross entropies ----------------------------------------------------------------------------------
@@ -356,7 +357,7 @@ def sigmoid_cross_entropy(
 
 def _as_logits(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
     logits = convert_to_tensor(logits)
-    labels = casting.cast(labels, logits.dtype)
+    labels = arrays.cast(labels, logits.dtype)
     logits.shape.assert_is_compatible_with(labels.shape)
     return logits, labels
 
@@ -375,10 +376,10 @@ def softmax_cross_entropy(
     with name_scope(scope, "softmax_cross_entropy_loss", [logits, onehot_labels, weights]) as name:
         logits, labels = _as_logits(logits, onehot_labels)
         if label_smoothing > 0:
-            classes = casting.cast(array.shape(labels)[-1], logits.dtype)
+            classes = arrays.cast(arrays.shape(labels)[-1], logits.dtype)
             smooth_negatives = label_smoothing / classes
             labels = labels * (1.0 - label_smoothing) + smooth_negatives
-        labels = array.stop_gradient(labels, name="labels_stop_gradient")
+        labels = arrays.stop_gradient(labels, name="labels_stop_gradient")
         losses = cross_entropy.softmax_cross_entropy_with_logits_v2(labels=labels, logits=logits, name="xentropy")
         return compute_weighted_loss(losses, weights, name, loss_collection, reduction=reduction)
 
@@ -407,8 +408,8 @@ def _of_rank(labels: Tensor, weights: Any) -> Any:
     weights = convert_to_tensor(weights)
     ndims = weights.shape.ndims
     if labels.shape.ndims is not None and ndims is not None:
-        return reshaping.squeeze(weights, [-1]) if ndims - labels.shape.ndims == 1 else weights
-    rank_diff = array.rank(weights) - array.rank(labels)
+        return arrays.squeeze(weights, [-1]) if ndims - labels.shape.ndims == 1 else weights
+    rank_diff = arrays.rank(weights) - arrays.rank(labels)
     if ndims != 0 and may_squeeze(weights):
-        return cond(logic.equal(1, rank_diff), lambda: reshaping.squeeze(weights, [-1]), lambda: weights)
+        return cond(math.equal(1, rank_diff), lambda: arrays.squeeze(weights, [-1]), lambda: weights)
     return weights

@@ -15,9 +15,9 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import add_to_collections
-from dtflab.ops.arrays import constant as constants, identity as array, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.cond import cond
-from dtflab.ops.math import logic
+from dtflab.ops.math import functions as math
 from dtflab.ops.reduce.confusion_matrix import may_squeeze, remove_squeezable_dimensions
 from dtflab.ops.variables.policies import VariableAggregation, VariableSynchronization
 from dtflab.ops.variables.variable import Variable
@@ -28,7 +28,7 @@ Metric = tuple[Any, Any]  # the value, and the operation that adds a batch
 def metric_variable(shape: Any, dtype: Any, name: str) -> Any:
     """A variable that begins at zero, in the collections LOCAL_VARIABLES and METRIC_VARIABLES."""
     return Variable(
-        lambda: constants.zeros(shape, dtype),
+        lambda: arrays.zeros(shape, dtype),
         trainable=False,
         collections=[GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES],
         synchronization=VariableSynchronization.ON_READ,
@@ -62,30 +62,30 @@ def fitted_weights(weights: Tensor, predictions: Tensor) -> Tensor:
         return weights
     if rank is not None and wanted is not None:
         return _one_less_or_more(weights, rank - wanted)
-    weights_rank = array.rank(weights)
-    rank_diff = weights_rank - array.rank(predictions)
+    weights_rank = arrays.rank(weights)
+    rank_diff = weights_rank - arrays.rank(predictions)
 
     def expanded() -> Any:
-        longer = logic.equal(rank_diff, -1)
-        return cond(longer, lambda: reshaping.expand_dims(weights, [-1]), lambda: weights)
+        longer = math.equal(rank_diff, -1)
+        return cond(longer, lambda: arrays.expand_dims(weights, [-1]), lambda: weights)
 
     def adjusted() -> Any:
-        return cond(logic.equal(rank_diff, 1), squeezed, expanded)
+        return cond(math.equal(rank_diff, 1), squeezed, expanded)
 
     def squeezed() -> Any:
-        return reshaping.squeeze(weights, [-1]) if may_squeeze(weights) else weights
+        return arrays.squeeze(weights, [-1]) if may_squeeze(weights) else weights
 
-    result: Tensor = cond(logic.equal(weights_rank, 0), lambda: weights, adjusted)
+    result: Tensor = cond(math.equal(weights_rank, 0), lambda: weights, adjusted)
     return result
 
 
 def _one_less_or_more(weights: Tensor, too_many: int) -> Tensor:
     if too_many == 1:
-        return reshaping.squeeze(weights, [-1])
-    return reshaping.expand_dims(weights, [-1]) if too_many == -1 else weights
+        return arrays.squeeze(weights, [-1])
+    return arrays.expand_dims(weights, [-1]) if too_many == -1 else weights
 
 
 def as_vector(x: Tensor) -> Tensor:
     """The same elements in one dimension, if there are several."""
     ndims = x.shape.ndims
-    return reshaping.reshape(x, [-1]) if ndims is not None and ndims > 1 else x
+    return arrays.reshape(x, [-1]) if ndims is not None and ndims > 1 else x

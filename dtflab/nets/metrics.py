@@ -15,11 +15,12 @@ from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.nets.metric_variables import Metric, as_vector, fitted, metric_variable, published
-from dtflab.ops.arrays import casting, constant as constants, identity as array
-from dtflab.ops.arrays.diagonal import diag_part
-from dtflab.ops.math import binary as math, division, logic, unary
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.arrays.functions import diag_part
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
 from dtflab.ops.nn.weights_broadcast import broadcast_weights
-from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.reduce.confusion_matrix import confusion_matrix, remove_squeezable_dimensions
 from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.variable_scope import variable_scope
@@ -34,22 +35,22 @@ def mean(
 ) -> Metric:
     """The weighted mean of all values so far; 0 before the first."""
     with variable_scope(name, "mean", (values, weights)):
-        values = casting.cast(values, dtypes.float32)
+        values = arrays.cast(values, dtypes.float32)
         total = metric_variable([], dtypes.float32, name="total")
         count = metric_variable([], dtypes.float32, name="count")
         if weights is None:
-            number = casting.cast(array.size(values), dtypes.float32)
+            number = arrays.cast(arrays.size(values), dtypes.float32)
         else:
             values, weights = _weighted(values, weights)
-            number = reduction.reduce_sum(weights)
-        updates = _added(total, reduction.reduce_sum(values), count, number, after=values)
+            number = reduce.reduce_sum(weights)
+        updates = _added(total, reduce.reduce_sum(values), count, number, after=values)
         return _quotient(total, count, updates, metrics_collections, updates_collections)
 
 
 def _weighted(values: Any, weights: Any) -> tuple[Tensor, Tensor]:
     """The values times their weights, and the weights, one for each value."""
     values, _, weights = fitted(values, None, weights)
-    weights = broadcast_weights(casting.cast(weights, dtypes.float32), values)
+    weights = broadcast_weights(arrays.cast(weights, dtypes.float32), values)
     return math.multiply(values, weights), weights
 
 
@@ -61,8 +62,8 @@ def _added(total: Any, values: Tensor, count: Any, number: Tensor, after: Tensor
 
 def _quotient(total: Any, count: Any, updates: Any, metrics_collections: Any, updates_collections: Any) -> Metric:
     """total / count, and the same of what has just been updated."""
-    value = division.div_no_nan(total, math.maximum(count, 0), name="value")
-    update_op = division.div_no_nan(updates[0], math.maximum(updates[1], 0), name="update_op")
+    value = math.div_no_nan(total, math.maximum(count, 0), name="value")
+    update_op = math.div_no_nan(updates[0], math.maximum(updates[1], 0), name="update_op")
     return published(value, update_op, metrics_collections, updates_collections)
 
 
@@ -75,10 +76,10 @@ def mean_tensor(
 ) -> Metric:
     """The mean of tensors of one fully known shape, element by element."""
     with variable_scope(name, "mean", (values, weights)):
-        values = casting.cast(values, dtypes.float32)
+        values = arrays.cast(values, dtypes.float32)
         total = metric_variable(values.shape, dtypes.float32, name="total_tensor")
         count = metric_variable(values.shape, dtypes.float32, name="count_tensor")
-        number = constants.ones_like(values)
+        number = arrays.ones_like(values)
         if weights is not None:
             values, weights = _weighted(values, weights)
             number = math.multiply(number, weights)
@@ -97,8 +98,8 @@ def accuracy(
     """How often the predictions equal the labels; both of one shape."""
     predictions, labels, weights = fitted(predictions, labels, weights)
     if labels.dtype != predictions.dtype:
-        predictions = casting.cast(predictions, labels.dtype)
-    is_correct = casting.cast(logic.equal(predictions, labels), dtypes.float32)
+        predictions = arrays.cast(predictions, labels.dtype)
+    is_correct = arrays.cast(math.equal(predictions, labels), dtypes.float32)
     return mean(is_correct, weights, metrics_collections, updates_collections, name or "accuracy")
 
 
@@ -111,7 +112,7 @@ def percentage_below(
     name: str | None = None,
 ) -> Metric:
     """The part of the values that is less than `threshold`, as a number from 0 to 1."""
-    is_below = casting.cast(logic.less(values, threshold), dtypes.float32)
+    is_below = arrays.cast(math.less(values, threshold), dtypes.float32)
     return mean(is_below, weights, metrics_collections, updates_collections, name or "percentage_below_threshold")
 
 
@@ -128,7 +129,7 @@ def mean_absolute_error(
 ) -> Metric:
     """The mean of |predictions - labels|."""
     predictions, labels, weights = fitted(predictions, labels, weights)
-    errors = unary.abs(predictions - labels)
+    errors = math.abs(predictions - labels)
     return mean(errors, weights, metrics_collections, updates_collections, name or "mean_absolute_error")
 
 
@@ -157,7 +158,7 @@ def root_mean_squared_error(
     """The root of the mean of (predictions - labels)²."""
     predictions, labels, weights = fitted(predictions, labels, weights)
     squared, update = mean_squared_error(labels, predictions, weights, None, None, name or "root_mean_squared_error")
-    return published(unary.sqrt(squared), unary.sqrt(update), metrics_collections, updates_collections)
+    return published(math.sqrt(squared), math.sqrt(update), metrics_collections, updates_collections)
 
 
 def mean_relative_error(
@@ -173,8 +174,8 @@ def mean_relative_error(
     predictions, labels, weights = fitted(predictions, labels, weights)
     predictions, normalizer = remove_squeezable_dimensions(predictions, normalizer)
     predictions.shape.assert_is_compatible_with(normalizer.shape)
-    no_norm, zeros = logic.equal(normalizer, 0.0), constants.zeros_like(labels)
-    errors = logic.where(no_norm, zeros, division.divide(unary.abs(labels - predictions), normalizer))
+    no_norm, zeros = math.equal(normalizer, 0.0), arrays.zeros_like(labels)
+    errors = indexing.where(no_norm, zeros, math.divide(math.abs(labels - predictions), normalizer))
     return mean(errors, weights, metrics_collections, updates_collections, name or "mean_relative_error")
 
 
@@ -190,7 +191,7 @@ def mean_cosine_distance(
     """1 - the mean of labels · predictions along `dim`, for vectors of length 1."""
     predictions, labels, weights = fitted(predictions, labels, weights)
     products = math.multiply(predictions, labels)
-    products = reduction.reduce_sum(products, axis=[dim], keepdims=True)
+    products = reduce.reduce_sum(products, axis=[dim], keepdims=True)
     cosine, update_op = mean(products, weights, None, None, name or "mean_cosine_distance")
     distance, update_op = math.subtract(1.0, cosine), math.subtract(1.0, update_op)
     return published(distance, update_op, metrics_collections, updates_collections)
@@ -210,24 +211,24 @@ def mean_per_class_accuracy(
 ) -> Metric:
     """The mean over classes of how often an example of the class was recognized; the update gives one per class."""
     with variable_scope(name, "mean_accuracy", (predictions, labels, weights)):
-        labels = as_vector(casting.cast(labels, dtypes.int64))
+        labels = as_vector(arrays.cast(labels, dtypes.int64))
         predictions = as_vector(predictions)
         predictions.shape.assert_is_compatible_with(labels.shape)
         total = metric_variable([num_classes], dtypes.float32, name="total")
         count = metric_variable([num_classes], dtypes.float32, name="count")
-        ones = constants.ones([array.size(labels)], dtypes.float32)
+        ones = arrays.ones([arrays.size(labels)], dtypes.float32)
         if labels.dtype != predictions.dtype:
-            predictions = casting.cast(predictions, labels.dtype)
-        is_correct = casting.cast(logic.equal(predictions, labels), dtypes.float32)
+            predictions = arrays.cast(predictions, labels.dtype)
+        is_correct = arrays.cast(math.equal(predictions, labels), dtypes.float32)
         if weights is not None:
-            weights = casting.cast(as_vector(weights), dtypes.float32)
+            weights = arrays.cast(as_vector(weights), dtypes.float32)
             is_correct *= weights
             ones *= weights
         update_total = variables.scatter_add(total, labels, ones)
         update_count = variables.scatter_add(count, labels, is_correct)
-        per_class = division.div_no_nan(count, math.maximum(total, 0))
-        value = reduction.reduce_mean(per_class, name="mean_accuracy")
-        update_op = division.div_no_nan(update_count, math.maximum(update_total, 0), name="update_op")
+        per_class = math.div_no_nan(count, math.maximum(total, 0))
+        value = reduce.reduce_mean(per_class, name="mean_accuracy")
+        update_op = math.div_no_nan(update_count, math.maximum(update_total, 0), name="update_op")
         return published(value, update_op, metrics_collections, updates_collections)
 
 
@@ -252,8 +253,8 @@ def mean_iou(
 
 def _streaming_confusion_matrix(labels: Any, predictions: Any, num_classes: Any, weights: Any) -> Metric:
     total = metric_variable([num_classes, num_classes], dtypes.float64, name="total_confusion_matrix")
-    predictions, labels = casting.cast(predictions, dtypes.int64), casting.cast(labels, dtypes.int64)
-    num_classes = casting.cast(num_classes, dtypes.int64)
+    predictions, labels = arrays.cast(predictions, dtypes.int64), arrays.cast(labels, dtypes.int64)
+    num_classes = arrays.cast(num_classes, dtypes.int64)
     predictions, labels = as_vector(predictions), as_vector(labels)
     weights = None if weights is None else as_vector(weights)
     batch = confusion_matrix(labels, predictions, num_classes, weights=weights, dtype=dtypes.float64)
@@ -261,12 +262,12 @@ def _streaming_confusion_matrix(labels: Any, predictions: Any, num_classes: Any,
 
 
 def _mean_iou(matrix: Any) -> Tensor:
-    rows = casting.cast(reduction.reduce_sum(matrix, 0), dtypes.float32)
-    columns = casting.cast(reduction.reduce_sum(matrix, 1), dtypes.float32)
-    right = casting.cast(diag_part(matrix), dtypes.float32)
+    rows = arrays.cast(reduce.reduce_sum(matrix, 0), dtypes.float32)
+    columns = arrays.cast(reduce.reduce_sum(matrix, 1), dtypes.float32)
+    right = arrays.cast(diag_part(matrix), dtypes.float32)
     union = rows + columns - right
-    seen = reduction.reduce_sum(casting.cast(logic.not_equal(union, 0), dtypes.float32))
-    union = logic.where(logic.greater(union, 0), union, constants.ones_like(union))
-    iou = division.divide(right, union)
-    any_seen = logic.greater(seen, 0)
-    return logic.where(any_seen, reduction.reduce_sum(iou, name="mean_iou") / seen, 0)
+    seen = reduce.reduce_sum(arrays.cast(math.not_equal(union, 0), dtypes.float32))
+    union = indexing.where(math.greater(union, 0), union, arrays.ones_like(union))
+    iou = math.divide(right, union)
+    any_seen = math.greater(seen, 0)
+    return indexing.where(any_seen, reduce.reduce_sum(iou, name="mean_iou") / seen, 0)

@@ -17,12 +17,13 @@ from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.nets.metric_variables import Metric, metric_variable, published
-from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, repeating, reshaping, slicing
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.cond import cond
-from dtflab.ops.math import binary as math, division, logic
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
 from dtflab.ops.nn.functions import top_k
 from dtflab.ops.nn.weights_broadcast import assert_broadcastable, broadcast_weights
-from dtflab.ops.reduce import along_axis, reduction, sets
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.sparse import functions as sparse
 from dtflab.ops.sparse.sparse_tensor import SparseTensor, convert_to_tensor_or_sparse_tensor, is_sparse
 from dtflab.ops.variables import functions as variables
@@ -106,27 +107,27 @@ def _part(
     """True positives / (true positives + the other count)."""
     with name_scope(name, _at_k(what, k, class_id), [predictions_idx, labels, weights]) as scope:
         labels = _as_sets(labels, predictions_idx)
-        first = casting.cast(predictions_idx, dtypes.int64)
+        first = arrays.cast(predictions_idx, dtypes.int64)
         right, update_right = _count("true_positive", labels, first, k, class_id, weights)
         wrong, update_wrong = _count(others, labels, first, k, class_id, weights)
-        value = division.divide(right, math.add(right, wrong), name=scope)
-        update_op = division.divide(update_right, math.add(update_right, update_wrong), name="update")
+        value = math.divide(right, math.add(right, wrong), name=scope)
+        update_op = math.divide(update_right, math.add(update_right, update_wrong), name="update")
         return published(value, update_op, metrics_collections, updates_collections)
 
 
 # -- counting in sets ---------------------------------------------------------------------------------
 
 _SETS: dict[str, Callable[[Any, Any], SparseTensor]] = {
-    "true_positive": sets.set_intersection,
-    "false_positive": lambda first, labels: sets.set_difference(first, labels, aminusb=True),
-    "false_negative": lambda first, labels: sets.set_difference(first, labels, aminusb=False),
+    "true_positive": reduce.set_intersection,
+    "false_positive": lambda first, labels: reduce.set_difference(first, labels, aminusb=True),
+    "false_negative": lambda first, labels: reduce.set_difference(first, labels, aminusb=False),
 }
 
 
 def _count(what: str, labels: Any, first: Any, k: int | None, class_id: int | None, weights: Any) -> Metric:
     """The variable with the count so far, and its update."""
     with name_scope(None, _at_k(what, k, class_id), [first, labels, weights]) as scope:
-        batch = casting.cast(reduction.reduce_sum(_sizes(what, labels, first, class_id, weights)), dtypes.float64)
+        batch = arrays.cast(reduce.reduce_sum(_sizes(what, labels, first, class_id, weights)), dtypes.float64)
         count = metric_variable([], dtypes.float64, name=scope)
         return count, variables.assign_add(count, batch, name="update")
 
@@ -136,10 +137,10 @@ def _sizes(what: str, labels: Any, first: Any, class_id: int | None, weights: An
     with name_scope(None, f"{what}s", [first, labels, weights]):
         if class_id is not None:
             labels, first = _only(labels, class_id), _only(first, class_id)
-        sizes: Tensor = casting.cast(sets.set_size(_SETS[what](first, labels)), dtypes.float64)
+        sizes: Tensor = arrays.cast(reduce.set_size(_SETS[what](first, labels)), dtypes.float64)
         if weights is not None:
             with control_dependencies([assert_broadcastable(weights, sizes)]):
-                sizes = math.multiply(sizes, casting.cast(weights, dtypes.float64))
+                sizes = math.multiply(sizes, arrays.cast(weights, dtypes.float64))
         return sizes
 
 
@@ -147,11 +148,11 @@ def _only(ids: Any, class_id: int) -> SparseTensor:
     """The sets without all other classes."""
     ids = convert_to_tensor_or_sparse_tensor(ids)
     if isinstance(ids, SparseTensor):
-        return sparse.sparse_retain(ids, logic.equal(ids.values, class_id))
-    shape = array.shape(ids, out_type=dtypes.int64)
-    last = array.size(shape) - 1
-    one_each = reduction.reduced_shape(shape, reshaping.reshape(last, [1]))
-    found = sets.set_intersection(constants.fill(one_each, casting.cast(class_id, dtypes.int64)), ids)
+        return sparse.sparse_retain(ids, math.equal(ids.values, class_id))
+    shape = arrays.shape(ids, out_type=dtypes.int64)
+    last = arrays.size(shape) - 1
+    one_each = reduce.reduced_shape(shape, arrays.reshape(last, [1]))
+    found = reduce.set_intersection(arrays.fill(one_each, arrays.cast(class_id, dtypes.int64)), ids)
     return SparseTensor(found.indices, found.values, shape)
 
 
@@ -163,12 +164,12 @@ def _as_sets(labels: Any, predictions_idx: Any) -> Any:
             return _sparse_as_sets(labels, predictions_idx, scope)
         rank, wanted = labels.shape.ndims, predictions_idx.shape.ndims
         if rank is None or wanted is None:
-            lacks_one = logic.equal(array.rank(predictions_idx), array.rank(labels) + 1)
-            return cond(lacks_one, lambda: reshaping.expand_dims(labels, -1, name=scope), lambda: labels)
+            lacks_one = math.equal(arrays.rank(predictions_idx), arrays.rank(labels) + 1)
+            return cond(lacks_one, lambda: arrays.expand_dims(labels, -1, name=scope), lambda: labels)
         if wanted == rank:
             return labels
         if wanted == rank + 1:
-            return reshaping.expand_dims(labels, -1, name=scope)
+            return arrays.expand_dims(labels, -1, name=scope)
         raise ValueError(
             f"Unexpected labels shape {labels.shape} for predictions shape {predictions_idx.shape}. Predictions rank "
             "should be the same rank as labels rank or labels rank plus one ."
@@ -177,10 +178,10 @@ def _as_sets(labels: Any, predictions_idx: Any) -> Any:
 
 def _sparse_as_sets(labels: SparseTensor, predictions_idx: Any, scope: str) -> Any:
     shape = labels.dense_shape
-    lacks_one = logic.equal(array.rank(predictions_idx), array.size(shape) + 1)
+    lacks_one = math.equal(arrays.rank(predictions_idx), arrays.size(shape) + 1)
     return cond(
         lacks_one,
-        lambda: sparse.sparse_reshape(labels, shape=joining.concat((shape, (1,)), 0), name=scope),
+        lambda: sparse.sparse_reshape(labels, shape=arrays.concat((shape, (1,)), 0), name=scope),
         lambda: labels,
     )
 
@@ -206,7 +207,7 @@ def average_precision_at_k(
         raise ValueError(f"Invalid k={k}. `k` should be >= 1.")
     with name_scope(name, _at_k("average_precision", k), [predictions, labels, weights]) as scope:
         _, first = top_k(predictions, k)
-        labels = _known_classes(labels, casting.cast(array.shape(predictions)[-1], dtypes.int64))
+        labels = _known_classes(labels, arrays.cast(arrays.shape(predictions)[-1], dtypes.int64))
         return _streaming_average(labels, first, weights, metrics_collections, updates_collections, scope)
 
 
@@ -218,13 +219,13 @@ def _known_classes(labels: Any, num_classes: Tensor) -> Any:
             return type(labels)(labels.indices, _minus_one_for_others(labels.values, num_classes), labels.dense_shape)
         return _minus_one_for_others(labels, num_classes)
 
-    largest = reduction.reduce_max(labels.values if is_sparse(labels) else labels)
-    return cond(logic.greater_equal(largest, num_classes), cleaned, lambda: labels)
+    largest = reduce.reduce_max(labels.values if is_sparse(labels) else labels)
+    return cond(math.greater_equal(largest, num_classes), cleaned, lambda: labels)
 
 
 def _minus_one_for_others(values: Any, num_classes: Tensor) -> Tensor:
-    unknown = logic.greater_equal(values, num_classes)
-    return logic.where_v2(unknown, -1 * constants.ones_like(values), values)
+    unknown = math.greater_equal(values, num_classes)
+    return indexing.where_v2(unknown, -1 * arrays.ones_like(values), values)
 
 
 def _streaming_average(
@@ -233,48 +234,48 @@ def _streaming_average(
     with name_scope(name, "average_precision_at_top_k", [first, labels, weights]) as scope:
         average = _average_precision(labels, first)
         if weights is not None:
-            weights = broadcast_weights(casting.cast(weights, dtypes.float64), average)
+            weights = broadcast_weights(arrays.cast(weights, dtypes.float64), average)
             average = math.multiply(average, weights)
         with name_scope(None, "max", [average]) as max_scope:  # the sum of averages that all were 1
             best = metric_variable([], dtypes.float64, name=max_scope)
             if weights is None:
-                batch_best = casting.cast(array.size(average, name="batch_max"), dtypes.float64)
+                batch_best = arrays.cast(arrays.size(average, name="batch_max"), dtypes.float64)
             else:
-                batch_best = reduction.reduce_sum(weights, name="batch_max")
+                batch_best = reduce.reduce_sum(weights, name="batch_max")
             update_best = variables.assign_add(best, batch_best, name="update")
         with name_scope(None, "total", [average]) as total_scope:
             total = metric_variable([], dtypes.float64, name=total_scope)
-            batch_total = reduction.reduce_sum(average, name="batch_total")
+            batch_total = reduce.reduce_sum(average, name="batch_total")
             update_total = variables.assign_add(total, batch_total, name="update")
-        value = division.div_no_nan(total, best, name="mean")
-        update_op = division.div_no_nan(update_total, update_best, name=scope)
+        value = math.div_no_nan(total, best, name="mean")
+        update_op = math.div_no_nan(update_total, update_best, name=scope)
         return published(value, update_op, metrics_collections, updates_collections)
 
 
 def _average_precision(labels: Any, first: Any) -> Tensor:
     """For each example, [...]; `labels` are sets, `first` is [..., k]."""
     with name_scope(None, "average_precision", [first, labels]) as scope:
-        first = casting.cast(first, dtypes.int64, name="predictions_idx")
+        first = arrays.cast(first, dtypes.int64, name="predictions_idx")
         k = first.shape[-1].value
         if k is None:
             raise ValueError("The last dimension of predictions_idx must be set. Currently, it is None.")
         labels = _as_sets(labels, first)
-        one_by_one = reshaping.expand_dims(first, -1, name="predictions_idx_per_k")
+        one_by_one = arrays.expand_dims(first, -1, name="predictions_idx_per_k")
         relevant = _relevant(_repeated(labels, k, name="labels_per_k"), one_by_one)
-        right = along_axis.cumsum(relevant, axis=-1, name="tp_per_k")
-        seen = along_axis.cumsum(constants.ones_like(relevant), axis=-1, name="retrieved_per_k")
-        precision = division.divide(
-            casting.cast(right, dtypes.float64), casting.cast(seen, dtypes.float64), name="precision_per_k"
+        right = reduce.cumsum(relevant, axis=-1, name="tp_per_k")
+        seen = reduce.cumsum(arrays.ones_like(relevant), axis=-1, name="retrieved_per_k")
+        precision = math.divide(
+            arrays.cast(right, dtypes.float64), arrays.cast(seen, dtypes.float64), name="precision_per_k"
         )
-        there = math.multiply(precision, casting.cast(relevant, dtypes.float64), name="relevant_precision_per_k")
-        total = reduction.reduce_sum(there, axis=(-1,), name="precision_sum")
-        return division.divide(total, casting.cast(_num_relevant(labels, k), dtypes.float64), name=scope)
+        there = math.multiply(precision, arrays.cast(relevant, dtypes.float64), name="relevant_precision_per_k")
+        total = reduce.reduce_sum(there, axis=(-1,), name="precision_sum")
+        return math.divide(total, arrays.cast(_num_relevant(labels, k), dtypes.float64), name=scope)
 
 
 def _relevant(labels: Any, one_by_one: Tensor) -> Tensor:
     """[..., k]: 1 where the prediction is among the labels, else 0."""
     with name_scope("relevant_per_k", "true_positives", [one_by_one, labels]):
-        found: Tensor = casting.cast(sets.set_size(sets.set_intersection(one_by_one, labels)), dtypes.float64)
+        found: Tensor = arrays.cast(reduce.set_size(reduce.set_intersection(one_by_one, labels)), dtypes.float64)
         return found
 
 
@@ -284,19 +285,19 @@ def _repeated(tensor: Any, multiple: int, name: str) -> Any:
         tensor = convert_to_tensor_or_sparse_tensor(tensor)
         if isinstance(tensor, SparseTensor):
             return _sparse_repeated(tensor, multiple, scope)
-        expanded = reshaping.expand_dims(tensor, -2, name="expand")
+        expanded = arrays.expand_dims(tensor, -2, name="expand")
         if multiple == 1:
             return expanded
-        ones = constants.ones_like(array.shape(tensor))
-        multiples = joining.concat((ones[:-1], (multiple,), ones[-1:]), 0, name="multiples")
-        return repeating.tile(expanded, multiples, name=scope)
+        ones = arrays.ones_like(arrays.shape(tensor))
+        multiples = arrays.concat((ones[:-1], (multiple,), ones[-1:]), 0, name="multiples")
+        return arrays.tile(expanded, multiples, name=scope)
 
 
 def _sparse_repeated(tensor: SparseTensor, multiple: int, scope: str) -> SparseTensor:
     shape = tensor.dense_shape
-    before = reshaping.reshape(array.size(shape) + -1, [1])
-    parts = slicing.slice(shape, [0], before), [1], slicing.slice(shape, before, [-1])
-    expanded_shape = joining.concat(parts, 0, name="expanded_shape")
+    before = arrays.reshape(arrays.size(shape) + -1, [1])
+    parts = indexing.slice(shape, [0], before), [1], indexing.slice(shape, before, [-1])
+    expanded_shape = arrays.concat(parts, 0, name="expanded_shape")
     expanded = sparse.sparse_reshape(tensor, shape=expanded_shape, name="expand")
     return expanded if multiple == 1 else sparse.sparse_concat(-2, [expanded] * multiple, name=scope)
 
@@ -306,10 +307,10 @@ def _num_relevant(labels: Any, k: int) -> Tensor:
     with name_scope(None, "num_relevant", [labels]) as scope:
         labels = convert_to_tensor_or_sparse_tensor(labels)
         if isinstance(labels, SparseTensor):
-            return math.minimum(sets.set_size(labels), k, name=scope)
-        there = logic.greater_equal(labels, 0)
-        ones = logic.where_v2(there, constants.ones_like(labels), constants.zeros_like(labels))
-        return math.minimum(reduction.reduce_sum(ones, axis=-1), k, name=scope)
+            return math.minimum(reduce.set_size(labels), k, name=scope)
+        there = math.greater_equal(labels, 0)
+        ones = indexing.where_v2(there, arrays.ones_like(labels), arrays.zeros_like(labels))
+        return math.minimum(reduce.reduce_sum(ones, axis=-1), k, name=scope)
 
 
 # Their older names.

@@ -19,12 +19,13 @@ from dtflab.graph.convert import constant
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.nets.metric_variables import Metric, fitted, metric_variable, published
-from dtflab.ops.arrays import casting, constant as constants, identity as array, repeating, reshaping
-from dtflab.ops.arrays.stacking import stack
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.arrays.functions import stack
 from dtflab.ops.control import assertions
-from dtflab.ops.math import binary as math, division, logic, unary
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
 from dtflab.ops.nn.weights_broadcast import broadcast_weights
-from dtflab.ops.reduce import along_axis, reduction
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.variable_scope import variable_scope
 
@@ -40,24 +41,24 @@ def _counts_at_thresholds(
     """The counts so far (variables) and updated."""
     with control_dependencies(_within_0_and_1(predictions)):
         predictions, labels, weights = fitted(
-            casting.cast(predictions, dtypes.float32), casting.cast(labels, dtypes.bool), weights
+            arrays.cast(predictions, dtypes.float32), arrays.cast(labels, dtypes.bool), weights
         )
     conditions, tiled_weights = _conditions(labels, predictions, thresholds, weights, includes)
     values, updates = {}, {}
     for key, name in _NAMES.items():
         if key in includes:
             values[key] = metric_variable([len(thresholds)], dtypes.float32, name=name)
-            found = casting.cast(logic.logical_and(*conditions[key]), dtypes.float32)
+            found = arrays.cast(math.logical_and(*conditions[key]), dtypes.float32)
             if tiled_weights is not None:
                 found *= tiled_weights
-            updates[key] = variables.assign_add(values[key], reduction.reduce_sum(found, 1))
+            updates[key] = variables.assign_add(values[key], reduce.reduce_sum(found, 1))
     return values, updates
 
 
 def _within_0_and_1(predictions: Any) -> list[Any]:
     message = "predictions must be in [0, 1]"
     checks = (assertions.assert_greater_equal, 0.0), (assertions.assert_less_equal, 1.0)
-    return [check(predictions, casting.cast(bound, predictions.dtype), message=message) for check, bound in checks]
+    return [check(predictions, arrays.cast(bound, predictions.dtype), message=message) for check, bound in checks]
 
 
 def _conditions(
@@ -65,18 +66,18 @@ def _conditions(
 ) -> tuple[dict[str, tuple[Any, Any]], Tensor | None]:
     """[thresholds, elements]: what label and what prediction make a count; and the weights."""
     count = len(thresholds)
-    column = reshaping.reshape(predictions, [-1, 1])
-    row_of_labels = reshaping.reshape(casting.cast(labels, dtypes.bool), [1, -1])
+    column = arrays.reshape(predictions, [-1, 1])
+    row_of_labels = arrays.reshape(arrays.cast(labels, dtypes.bool), [1, -1])
     size = column.shape[0].value
-    times = stack([1, array.shape(column)[0] if size is None else size])
-    bounds = repeating.tile(reshaping.expand_dims(constant(thresholds), [1]), times)
-    positive = logic.greater(repeating.tile(reshaping.transpose(column), [count, 1]), bounds)
-    negative = unary.logical_not(positive) if {"fn", "tn"} & set(includes) else None
-    is_positive = repeating.tile(row_of_labels, [count, 1])
-    is_negative = unary.logical_not(is_positive) if {"fp", "tn"} & set(includes) else None
+    times = stack([1, arrays.shape(column)[0] if size is None else size])
+    bounds = arrays.tile(arrays.expand_dims(constant(thresholds), [1]), times)
+    positive = math.greater(arrays.tile(arrays.transpose(column), [count, 1]), bounds)
+    negative = math.logical_not(positive) if {"fn", "tn"} & set(includes) else None
+    is_positive = arrays.tile(row_of_labels, [count, 1])
+    is_negative = math.logical_not(is_positive) if {"fp", "tn"} & set(includes) else None
     if weights is not None:
-        weights = broadcast_weights(casting.cast(weights, dtypes.float32), predictions)
-        weights = repeating.tile(reshaping.reshape(weights, [1, -1]), [count, 1])
+        weights = broadcast_weights(arrays.cast(weights, dtypes.float32), predictions)
+        weights = arrays.tile(arrays.reshape(weights, [1, -1]), [count, 1])
         bounds.shape.assert_is_compatible_with(weights.shape)
     conditions = {"tp": (is_positive, positive), "fn": (is_positive, negative), "tn": (is_negative, negative),
                   "fp": (is_negative, positive)}  # fmt: skip
@@ -101,7 +102,7 @@ def _one_count(key: str, summary: str) -> Callable[..., Metric]:
     ) -> Metric:
         with variable_scope(name, what, (predictions, labels, weights)):
             values, updates = _counts_at_thresholds(labels, predictions, thresholds, weights, (key,))
-            value = array.identity(values[key])
+            value = arrays.identity(values[key])
             return published(value, updates[key], metrics_collections, updates_collections)
 
     count.__name__ = count.__qualname__ = f"{what}_at_thresholds"
@@ -130,7 +131,7 @@ def _part_of(what: str, other: str, summary: str) -> Callable[..., Metric]:
         with variable_scope(name, f"{what}_at_thresholds", (predictions, labels, weights)):
             found = _counts_at_thresholds(labels, predictions, thresholds, weights, ("tp", other))
             value, update_op = (
-                division.divide(counts["tp"], _EPSILON + counts["tp"] + counts[other], name=f"{what}_{end}")
+                math.divide(counts["tp"], _EPSILON + counts["tp"] + counts[other], name=f"{what}_{end}")
                 for counts, end in zip(found, ("value", "update_op"))
             )
             return published(value, update_op, metrics_collections, updates_collections)
@@ -168,9 +169,9 @@ def sensitivity_at_specificity(
 
     def compute(counts: Counts, name: str) -> Tensor:
         tp, fn, tn, fp = counts.values()
-        specificities = division.divide(tn, tn + fp + _EPSILON)
-        at = casting.cast(along_axis.argmin(unary.abs(specificities - specificity), 0), dtypes.int32)
-        return division.divide(tp[at], tp[at] + fn[at] + _EPSILON, name)
+        specificities = math.divide(tn, tn + fp + _EPSILON)
+        at = arrays.cast(reduce.argmin(math.abs(specificities - specificity), 0), dtypes.int32)
+        return math.divide(tp[at], tp[at] + fn[at] + _EPSILON, name)
 
     with variable_scope(name, "sensitivity_at_specificity", (predictions, labels, weights)):
         thresholds = [0.0 - _EPSILON, *_evenly(num_thresholds), 1.0 + _EPSILON]
@@ -199,12 +200,12 @@ def specificity_at_sensitivity(
 
     def compute(counts: Counts, name: str) -> Tensor:
         tp, fn, tn, fp = counts.values()
-        sensitivities = division.divide(tp, tp + fn + _EPSILON)
-        least = reduction.reduce_min(unary.abs(sensitivities - sensitivity))
-        at_least = logic.equal(unary.abs(sensitivities - sensitivity), least)
-        counted = along_axis.cumsum(casting.cast(at_least, dtypes.int64))  # largest from the last one on
-        at = casting.cast(along_axis.argmax(counted, 0), dtypes.int32)
-        return division.divide(tn[at], tn[at] + fp[at] + _EPSILON, name)
+        sensitivities = math.divide(tp, tp + fn + _EPSILON)
+        least = reduce.reduce_min(math.abs(sensitivities - sensitivity))
+        at_least = math.equal(math.abs(sensitivities - sensitivity), least)
+        counted = reduce.cumsum(arrays.cast(at_least, dtypes.int64))  # largest from the last one on
+        at = arrays.cast(reduce.argmax(counted, 0), dtypes.int32)
+        return math.divide(tn[at], tn[at] + fp[at] + _EPSILON, name)
 
     with variable_scope(name, "specificity_at_sensitivity", (predictions, labels, weights)):
         thresholds = [0.0 - _EPSILON, *_evenly(num_thresholds), 1.0 - _EPSILON]
@@ -257,7 +258,7 @@ def _area(counts: Counts, last: int, curve: str, method: str, name: str) -> Tens
             f"Invalid summation_method: {method} summation_method should be 'trapezoidal', "
             "'careful_interpolation', 'minoring', or 'majoring'."
         )
-    return reduction.reduce_sum(math.multiply(x[:last] - x[1:], heights(y, last)), name=name)
+    return reduce.reduce_sum(math.multiply(x[:last] - x[1:], heights(y, last)), name=name)
 
 
 _HEIGHTS: dict[str, Callable[[Tensor, int], Tensor]] = {  # of the strips between neighbouring points
@@ -272,10 +273,10 @@ def _points(counts: Counts, curve: str) -> tuple[Tensor, Tensor]:
     """x and y of the points, the last threshold's leftmost."""
     epsilon = 1e-6
     tp, fn, tn, fp = counts.values()
-    recalls = division.divide(tp + epsilon, tp + fn + epsilon)
+    recalls = math.divide(tp + epsilon, tp + fn + epsilon)
     if curve == "ROC":
-        return division.divide(fp, fp + tn + epsilon), recalls
-    return recalls, division.divide(tp + epsilon, tp + fp + epsilon)
+        return math.divide(fp, fp + tn + epsilon), recalls
+    return recalls, math.divide(tp + epsilon, tp + fp + epsilon)
 
 
 def _interpolated_pr_area(tp: Any, fp: Any, fn: Any, last: int) -> Tensor:
@@ -285,14 +286,14 @@ def _interpolated_pr_area(tp: Any, fp: Any, fn: Any, last: int) -> Tensor:
     """
     dtp = tp[:last] - tp[1:]
     p = tp + fp
-    slope = division.div_no_nan(dtp, math.maximum(p[:last] - p[1:], 0), name="prec_slope")
+    slope = math.div_no_nan(dtp, math.maximum(p[:last] - p[1:], 0), name="prec_slope")
     intercept = tp[1:] - math.multiply(slope, p[1:])
-    ratio = logic.where(
-        logic.logical_and(p[:last] > 0, p[1:] > 0),
-        division.div_no_nan(p[:last], math.maximum(p[1:], 0), name="recall_relative_ratio"),
-        constants.ones_like(p[1:]),
+    ratio = indexing.where(
+        math.logical_and(p[:last] > 0, p[1:] > 0),
+        math.div_no_nan(p[:last], math.maximum(p[1:], 0), name="recall_relative_ratio"),
+        arrays.ones_like(p[1:]),
     )
-    strips = division.div_no_nan(
-        slope * (dtp + intercept * unary.log(ratio)), math.maximum(tp[1:] + fn[1:], 0), name="pr_auc_increment"
+    strips = math.div_no_nan(
+        slope * (dtp + intercept * math.log(ratio)), math.maximum(tp[1:] + fn[1:], 0), name="pr_auc_increment"
     )
-    return reduction.reduce_sum(strips, name="interpolate_pr_auc")
+    return reduce.reduce_sum(strips, name="interpolate_pr_auc")

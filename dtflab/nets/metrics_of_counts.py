@@ -14,10 +14,11 @@ from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.nets.metric_variables import Metric, fitted, metric_variable, published
-from dtflab.ops.arrays import casting, identity as array
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import assertions
-from dtflab.ops.math import binary as math, division, logic
-from dtflab.ops.reduce import reduction
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.variable_scope import variable_scope
 
@@ -81,23 +82,23 @@ def _counted(
     """How often that label came with that prediction."""
     with variable_scope(name, what, (predictions, labels, weights)):
         predictions, labels, weights = _as_bools(predictions, labels, weights)
-        found = logic.logical_and(logic.equal(labels, label), logic.equal(predictions, prediction))
+        found = math.logical_and(math.equal(labels, label), math.equal(predictions, prediction))
         return _count_condition(found, weights, metrics_collections, updates_collections)
 
 
 def _as_bools(predictions: Any, labels: Any, weights: Any) -> Any:
-    return fitted(casting.cast(predictions, dtypes.bool), casting.cast(labels, dtypes.bool), weights)
+    return fitted(arrays.cast(predictions, dtypes.bool), arrays.cast(labels, dtypes.bool), weights)
 
 
 def _count_condition(values: Tensor, weights: Any, metrics_collections: Any, updates_collections: Any) -> Metric:
     assertions.assert_type(values, dtypes.bool)
     count = metric_variable([], dtypes.float32, name="count")
-    values = casting.cast(values, dtypes.float32)
+    values = arrays.cast(values, dtypes.float32)
     if weights is not None:
-        with control_dependencies([assertions.assert_rank_in(weights, (0, array.rank(values)))]):
-            values = math.multiply(values, casting.cast(weights, dtypes.float32))
-    value = array.identity(count)
-    update_op = variables.assign_add(count, reduction.reduce_sum(values))
+        with control_dependencies([assertions.assert_rank_in(weights, (0, arrays.rank(values)))]):
+            values = math.multiply(values, arrays.cast(weights, dtypes.float32))
+    value = arrays.identity(count)
+    update_op = variables.assign_add(count, reduce.reduce_sum(values))
     return published(value, update_op, metrics_collections, updates_collections)
 
 
@@ -142,5 +143,5 @@ def _part(
 
 
 def _ratio(right: Any, wrong: Any, name: str) -> Tensor:
-    any_there = logic.greater(right + wrong, 0)
-    return logic.where(any_there, division.divide(right, right + wrong), 0, name)
+    any_there = math.greater(right + wrong, 0)
+    return indexing.where(any_there, math.divide(right, right + wrong), 0, name)

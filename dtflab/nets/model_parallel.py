@@ -25,9 +25,9 @@ from dtflab.graph.scopes import control_dependencies, device, name_scope
 from dtflab.nets.layers.activations import activation_of
 from dtflab.nets.rnn_cell import MultiRNNCell
 from dtflab.nets.rnn_cell_wrappers import DeviceWrapper
-from dtflab.ops.arrays.joining import concat, split
+from dtflab.ops.arrays.functions import concat, split
 from dtflab.ops.linalg.functions import matmul
-from dtflab.ops.math.binary import add_n
+from dtflab.ops.math.functions import add_n
 from dtflab.ops.nn.functions import bias_add
 from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.initializers import zeros_initializer

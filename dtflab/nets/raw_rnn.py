@@ -17,11 +17,11 @@ from dtflab.graph.tensor_shape import as_shape, dimension_at_index
 from dtflab.nets import rnn_step
 from dtflab.nets.rnn_cell import assert_like_rnncell
 from dtflab.nets.state_shapes import batch_shape, known_batch_shape
-from dtflab.ops.arrays import constant as constants, identity as array
+from dtflab.ops.arrays import functions as arrays_functions
 from dtflab.ops.control.while_loop import while_loop
 from dtflab.ops.lists.tensor_array import TensorArray
-from dtflab.ops.math import logic, unary
-from dtflab.ops.reduce import reduction
+from dtflab.ops.math import functions as math
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.variables.variable_scope import variable_scope
 
 LoopFunction = Callable[[Any, Any, Any, Any], tuple[Any, Any, Any, Any, Any]]
@@ -47,12 +47,12 @@ def raw_rnn(
         finished, first_input, state, emitted, loop_state = loop_fn(time, None, None, None)
         kept = constant(0, dtypes.int32) if loop_state is None else loop_state
         batch = _static_batch(nest.flatten(first_input))
-        batch_size = array.shape(nest.flatten(first_input)[0])[0] if batch is None else batch
+        batch_size = arrays_functions.shape(nest.flatten(first_input)[0])[0] if batch is None else batch
         nest.assert_same_structure(state, cell.state_size)
         state = nest.map_structure(convert_to_tensor, state)
         arrays, zeros = _emissions(cell, emitted, nest.flatten(state)[0].dtype, batch, batch_size)
         returned = while_loop(
-            lambda time, finished, *_: unary.logical_not(reduction.reduce_all(finished)),
+            lambda time, finished, *_: math.logical_not(reduce.reduce_all(finished)),
             _body(cell, loop_fn, zeros),
             [time, finished, first_input, arrays, state, kept],
             parallel_iterations=parallel_iterations or 32,
@@ -76,7 +76,7 @@ def _emissions(cell: Any, emitted: Any, dtype: Any, batch: int | None, batch_siz
         kinds = [dtype] * len(sizes)
     else:
         structure, flat = emitted, nest.flatten(emitted)
-        sizes = [x.shape if x.shape.is_fully_defined() else array.shape(x) for x in flat]
+        sizes = [x.shape if x.shape.is_fully_defined() else arrays_functions.shape(x) for x in flat]
         kinds = [x.dtype for x in flat]
     arrays = [
         TensorArray(
@@ -84,7 +84,7 @@ def _emissions(cell: Any, emitted: Any, dtype: Any, batch: int | None, batch_siz
         )
         for i, (kind, size) in enumerate(zip(kinds, sizes))
     ]
-    zeros = [constants.zeros(batch_shape(batch_size, size), kind) for kind, size in zip(kinds, sizes)]
+    zeros = [arrays_functions.zeros(batch_shape(batch_size, size), kind) for kind, size in zip(kinds, sizes)]
     return nest.pack_sequence_as(structure, arrays), nest.pack_sequence_as(structure, zeros)
 
 
@@ -113,6 +113,6 @@ def _body(cell: Any, loop_fn: LoopFunction, zeros: Any) -> Callable[..., tuple[A
         emitted, next_state = running(zeros, emitted), running(state, next_state)
         written = nest.map_structure(lambda array, value: array.write(time, value), arrays, emitted)
         kept = loop_state if next_loop_state is None else next_loop_state
-        return next_time, logic.logical_or(finished, ends), next_inputs, written, next_state, kept
+        return next_time, math.logical_or(finished, ends), next_inputs, written, next_state, kept
 
     return body

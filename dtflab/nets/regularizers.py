@@ -15,16 +15,16 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import add_to_collection, get_collection, name_scope
-from dtflab.ops.math import binary as math, unary
+from dtflab.ops.math import functions as math
 from dtflab.ops.nn import functions as nn
-from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce import functions as reduce
 
 Regularizer = Callable[[Any], Any]
 
 
 def l1_regularizer(scale: float, scope: str | None = None) -> Regularizer:
     """scale · the sum of the absolute values; nothing if `scale` is 0. ValueError if it is negative or an int."""
-    return _scaled(scale, lambda weights: reduction.reduce_sum(unary.abs(weights)), scope or "l1_regularizer")
+    return _scaled(scale, lambda weights: reduce.reduce_sum(math.abs(weights)), scope or "l1_regularizer")
 
 
 def l2_regularizer(scale: float, scope: str | None = None) -> Regularizer:

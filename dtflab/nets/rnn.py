@@ -19,14 +19,14 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.nets import rnn_step
 from dtflab.nets.rnn_cell import assert_like_rnncell
 from dtflab.nets.state_shapes import known_batch_shape
-from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, repeating, reshaping
-from dtflab.ops.arrays.arranging import reverse_sequence
-from dtflab.ops.arrays.stacking import stack
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.arrays.functions import stack
 from dtflab.ops.control.checks import Assert
 from dtflab.ops.control.while_loop import while_loop
+from dtflab.ops.indexing.functions import reverse_sequence
 from dtflab.ops.lists.tensor_array import TensorArray
-from dtflab.ops.math import binary as math, logic
-from dtflab.ops.reduce import reduction
+from dtflab.ops.math import functions as math
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.variables.variable_scope import variable_scope
 
 
@@ -56,7 +56,7 @@ def dynamic_rnn(
         state = rnn_step.initial_state_of(cell, initial_state, batch_size, dtype)
         if lengths is not None:
             with control_dependencies([_assert_has_shape(lengths, [batch_size])]):
-                lengths = array.identity(lengths, name="CheckSeqLen")
+                lengths = arrays.identity(lengths, name="CheckSeqLen")
         loop = _Loop(cell, nest.pack_sequence_as(inputs, flat), state, lengths, dtype)
         outputs, last_state = loop.run(parallel_iterations or 32, swap_memory)
         if not time_major:
@@ -68,28 +68,28 @@ def _batch_and_time_swapped(x: Tensor) -> Tensor:
     shape = x.shape
     if shape.ndims is not None and shape.ndims < 2:
         return x
-    rest = constants.range(2, array.rank(x))
-    swapped: Tensor = reshaping.transpose(x, joining.concat(([1, 0], rest), axis=0))
+    rest = arrays.range(2, arrays.rank(x))
+    swapped: Tensor = arrays.transpose(x, arrays.concat(([1, 0], rest), axis=0))
     if shape.dims is not None:
         swapped.set_shape(TensorShape([shape.dims[1], shape.dims[0], *shape.dims[2:]]))
     return swapped
 
 
 def _lengths(sequence_length: Any) -> Tensor:
-    lengths: Tensor = casting.cast(sequence_length, dtypes.int32)
+    lengths: Tensor = arrays.cast(sequence_length, dtypes.int32)
     if lengths.shape.ndims not in (None, 1):
         raise ValueError(
             "Argument sequence_length must be a vector of length batch_size. Received "
             f"sequence_length={lengths} of shape: {lengths.shape}"
         )
-    found: Tensor = array.identity(lengths, name="sequence_length")  # to be found in the graph
+    found: Tensor = arrays.identity(lengths, name="sequence_length")  # to be found in the graph
     return found
 
 
 def _assert_has_shape(x: Tensor, shape: list[Any]) -> Operation:
-    found, wanted = array.shape(x), stack(shape)
+    found, wanted = arrays.shape(x), stack(shape)
     text = f"Expected shape for Tensor {x.name} is "
-    return Assert(reduction.reduce_all(logic.equal(found, wanted)), [text, wanted, " but saw shape: ", found])
+    return Assert(reduce.reduce_all(math.equal(found, wanted)), [text, wanted, " but saw shape: ", found])
 
 
 class _Loop:
@@ -98,13 +98,13 @@ class _Loop:
     def __init__(self, cell: Any, inputs: Any, state: Any, lengths: Tensor | None, dtype: Any) -> None:
         self.cell, self.inputs, self.state, self.lengths = cell, inputs, state, lengths
         flat: list[Tensor] = nest.flatten(inputs)
-        self.steps = array.shape(flat[0])[0]
+        self.steps = arrays.shape(flat[0])[0]
         batch_size = rnn_step.batch_size_of(flat)
         self.shapes = _checked_shapes(flat)
         self.dtype = rnn_step.state_dtype(dtype, state)
         self.zero_output = rnn_step.zero_outputs(cell.output_size, batch_size, self.dtype)
         if lengths is not None:
-            self.bounds = reduction.reduce_min(lengths), reduction.reduce_max(lengths)
+            self.bounds = reduce.reduce_min(lengths), reduce.reduce_max(lengths)
 
     def run(self, parallel_iterations: int, swap_memory: bool) -> tuple[Any, Any]:
         """(outputs, last state), the outputs [time, batch, output_size]."""
@@ -200,7 +200,7 @@ def bidirectional_dynamic_rnn(
 
     def reversed_in_time(x: Any) -> Any:
         if sequence_length is None:
-            return repeating.reverse(x, [time_axis])
+            return arrays.reverse(x, [time_axis])
         return reverse_sequence(x, sequence_length, time_axis, batch_axis)
 
     more = parallel_iterations, swap_memory, time_major

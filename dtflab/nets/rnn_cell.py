@@ -25,9 +25,10 @@ from dtflab.nets.layers.activations import activation_of
 from dtflab.nets.layers.base import ZEROS, Layer
 from dtflab.nets.layers.input_spec import InputSpec
 from dtflab.nets.state_shapes import zeros_of
-from dtflab.ops.arrays import identity as array, joining, slicing
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg import functions as linalg
-from dtflab.ops.math import binary as math, clipping, unary
+from dtflab.ops.math import clipping, functions as math
 from dtflab.ops.nn import functions as nn
 from dtflab.ops.variables import initializers, partitioned_variables
 from dtflab.ops.variables.variable_scope import get_variable_scope, variable_scope
@@ -114,7 +115,7 @@ def _of_inputs(inputs: Tensor, batch_size: Any, dtype: Any) -> tuple[Any, Any]:
             "dtype from input tensor is different from the input param. Input tensor dtype: "
             f"{inputs.dtype}, dtype: {dtype}"
         )
-    return known or array.shape(inputs)[0], inputs.dtype
+    return known or arrays.shape(inputs)[0], inputs.dtype
 
 
 class LayerRNNCell(RNNCell):
@@ -125,7 +126,7 @@ class LayerRNNCell(RNNCell):
         _check_dtype(self.dtype)
         self.input_spec = InputSpec(ndim=2)
         self._num_units = num_units
-        self._activation: Any = activation_of(activation) if activation else unary.tanh
+        self._activation: Any = activation_of(activation) if activation else math.tanh
 
     def __call__(  # type: ignore[override]
         self, inputs: Any, state: Any, *args: Any, scope: Any = None, **kwargs: Any
@@ -156,7 +157,7 @@ def _check_dtype(dtype: Any) -> None:
 
 def _affine(inputs: Sequence[Any], kernel: Any, biases: Any) -> Tensor:
     """[the inputs side by side] · kernel + biases"""
-    return nn.bias_add(linalg.matmul(joining.concat(inputs, 1), kernel), biases)
+    return nn.bias_add(linalg.matmul(arrays.concat(inputs, 1), kernel), biases)
 
 
 class BasicRNNCell(LayerRNNCell):
@@ -203,8 +204,8 @@ class GRUCell(LayerRNNCell):
 
     def call(self, inputs: Any, state: Any) -> Any:
         _check_dtype(inputs.dtype)
-        gates = unary.sigmoid(_affine([inputs, state], self._gate_kernel, self._gate_bias))
-        r, u = joining.split(gates, 2, axis=1)
+        gates = math.sigmoid(_affine([inputs, state], self._gate_kernel, self._gate_bias))
+        r, u = arrays.split(gates, 2, axis=1)
         candidate = _affine([inputs, r * state], self._candidate_kernel, self._candidate_bias)
         c = self._activation(candidate)
         new_state = u * state + (1 - u) * c
@@ -250,13 +251,13 @@ class BasicLSTMCell(LayerRNNCell):
     def call(self, inputs: Any, state: Any) -> Any:
         _check_dtype(inputs.dtype)
         one = constant(1, dtypes.int32)
-        c, h = state if self._state_is_tuple else joining.split(state, 2, axis=one)
-        i, j, f, o = joining.split(_affine([inputs, h], self._kernel, self._bias), 4, axis=one)
+        c, h = state if self._state_is_tuple else arrays.split(state, 2, axis=one)
+        i, j, f, o = arrays.split(_affine([inputs, h], self._kernel, self._bias), 4, axis=one)
         forget_bias = constant(self._forget_bias, f.dtype)
-        kept = math.multiply(c, unary.sigmoid(math.add(f, forget_bias)))
-        new_c = math.add(kept, math.multiply(unary.sigmoid(i), self._activation(j)))
-        new_h = math.multiply(self._activation(new_c), unary.sigmoid(o))
-        return new_h, LSTMStateTuple(new_c, new_h) if self._state_is_tuple else joining.concat([new_c, new_h], 1)
+        kept = math.multiply(c, math.sigmoid(math.add(f, forget_bias)))
+        new_c = math.add(kept, math.multiply(math.sigmoid(i), self._activation(j)))
+        new_h = math.multiply(self._activation(new_c), math.sigmoid(o))
+        return new_h, LSTMStateTuple(new_c, new_h) if self._state_is_tuple else arrays.concat([new_c, new_h], 1)
 
 
 class LSTMCell(LayerRNNCell):
@@ -313,27 +314,27 @@ class LSTMCell(LayerRNNCell):
     def call(self, inputs: Any, state: Any) -> Any:
         _check_dtype(inputs.dtype)
         c, m = state if self._state_is_tuple else self._parts(state)
-        i, j, f, o = joining.split(_affine([inputs, m], self._kernel, self._bias), 4, axis=1)
+        i, j, f, o = arrays.split(_affine([inputs, m], self._kernel, self._bias), 4, axis=1)
         c = self._memory(i, j, f, c)
         seen = o + self._w_o_diag * c if self._use_peepholes else o
-        m = unary.sigmoid(seen) * self._activation(c)
+        m = math.sigmoid(seen) * self._activation(c)
         if self._num_proj is not None:
             m = _clipped(linalg.matmul(m, self._proj_kernel), self._proj_clip)
-        return m, LSTMStateTuple(c, m) if self._state_is_tuple else joining.concat([c, m], 1)
+        return m, LSTMStateTuple(c, m) if self._state_is_tuple else arrays.concat([c, m], 1)
 
     def _parts(self, state: Any) -> tuple[Tensor, Tensor]:
-        c = slicing.slice(state, [0, 0], [-1, self._num_units])
-        return c, slicing.slice(state, [0, self._num_units], [-1, self.output_size])
+        c = indexing.slice(state, [0, 0], [-1, self._num_units])
+        return c, indexing.slice(state, [0, self._num_units], [-1, self.output_size])
 
     def _memory(self, i: Any, j: Any, f: Any, c: Any) -> Tensor:
         """The new c: what of the old one is kept, and what is taken of the new input j."""
         f = f + self._forget_bias
         if self._use_peepholes:
-            kept = unary.sigmoid(f + self._w_f_diag * c) * c
-            taken = unary.sigmoid(i + self._w_i_diag * c) * self._activation(j)
+            kept = math.sigmoid(f + self._w_f_diag * c) * c
+            taken = math.sigmoid(i + self._w_i_diag * c) * self._activation(j)
         else:
-            kept = unary.sigmoid(f) * c
-            taken = unary.sigmoid(i) * self._activation(j)
+            kept = math.sigmoid(f) * c
+            taken = math.sigmoid(i) * self._activation(j)
         return _clipped(kept + taken, self._cell_clip)
 
 
@@ -400,8 +401,8 @@ class MultiRNNCell(RNNCell):
                 if self._state_is_tuple:
                     own = state[index]
                 else:
-                    own = slicing.slice(state, [0, begin], [-1, cell.state_size])
+                    own = indexing.slice(state, [0, begin], [-1, cell.state_size])
                     begin += cell.state_size
                 inputs, new_state = cell(inputs, own)
                 new_states.append(new_state)
-        return inputs, tuple(new_states) if self._state_is_tuple else joining.concat(new_states, 1)
+        return inputs, tuple(new_states) if self._state_is_tuple else arrays.concat(new_states, 1)

@@ -19,9 +19,9 @@ from dtflab.graph.scopes import device as device_scope, name_scope
 from dtflab.graph.static_value import get_static_value
 from dtflab.nets.rnn_cell import LSTMStateTuple, RNNCell, assert_like_rnncell
 from dtflab.nets.state_shapes import shape_of_size
-from dtflab.ops.arrays import joining
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.lists.tensor_array import TensorArray
-from dtflab.ops.math import division, unary
+from dtflab.ops.math import functions as math
 from dtflab.ops.nn import functions as nn
 from dtflab.ops.sampling import draws as random
 
@@ -152,7 +152,7 @@ class DropoutWrapper(RNNCellWrapper):
         self._noise["output"] = self._rows("output", self.cell.output_size, dtype)
 
     def _rows(self, what: str, sizes: Any, dtype: Any) -> list[Tensor]:
-        shapes = [joining.concat(([1], shape_of_size(size).as_list()), 0) for size in nest.flatten(sizes)]
+        shapes = [arrays.concat(([1], shape_of_size(size).as_list()), 0) for size in nest.flatten(sizes)]
         return [
             random.random_uniform(shape, seed=self._seed_of(what, index), dtype=dtype)
             for index, shape in enumerate(shapes)
@@ -186,8 +186,8 @@ class DropoutWrapper(RNNCellWrapper):
     def _drop(self, value: Any, keep: Any, noise: Any, seed: int | None) -> Any:
         if not self._variational:
             return nn.dropout(value, rate=1.0 - keep, seed=seed)
-        kept = unary.floor(keep + noise)  # 1 with probability `keep`, else 0
-        result = division.divide(value, keep) * kept
+        kept = math.floor(keep + noise)  # 1 with probability `keep`, else 0
+        result = math.divide(value, keep) * kept
         result.set_shape(value.shape)
         return result
 

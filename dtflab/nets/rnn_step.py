@@ -14,10 +14,10 @@ from dtflab.base import nest
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, get_default_graph
 from dtflab.nets.state_shapes import batch_shape, set_batch_shape
-from dtflab.ops.arrays import constant as constants, identity as array
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.cond import cond
+from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.lists.tensor_array import TensorArray
-from dtflab.ops.math import logic
 from dtflab.ops.variables.variable_scope import VariableScope
 
 
@@ -64,12 +64,12 @@ def batch_size_of(inputs: Sequence[Tensor]) -> Any:
             raise ValueError(f"Input tensor should have rank >= 2. Received input={x} of rank {x.shape.ndims}")
         if x.shape.dims is not None and x.shape.dims[1].value is not None:
             return x.shape.dims[1].value
-    return array.shape(inputs[0])[1]
+    return arrays.shape(inputs[0])[1]
 
 
 def zero_outputs(output_size: Any, batch_size: Any, dtype: Any) -> Any:
     """Zeros of [batch, size] for each output of a cell."""
-    return nest.map_structure(lambda size: constants.zeros(batch_shape(batch_size, size), dtype), output_size)
+    return nest.map_structure(lambda size: arrays.zeros(batch_shape(batch_size, size), dtype), output_size)
 
 
 def set_static_shapes(outputs: Sequence[Tensor], sizes: Sequence[Any], batch: Any) -> None:
@@ -117,4 +117,4 @@ def old_unless_running(finished: Tensor, old: Any, new: Any) -> Any:
     if isinstance(old, TensorArray) or old.shape.ndims == 0:
         return new
     with colocate_with(new):
-        return logic.where(finished, old, new)
+        return indexing.where(finished, old, new)

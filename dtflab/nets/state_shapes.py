@@ -12,7 +12,7 @@ from dtflab.graph.convert import constant
 from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import get_static_value
 from dtflab.graph.tensor_shape import TensorShape, as_shape
-from dtflab.ops.arrays import constant as constants, joining, reshaping
+from dtflab.ops.arrays import functions as arrays
 
 
 def batch_shape(batch: Any, size: Any) -> Tensor:
@@ -20,7 +20,7 @@ def batch_shape(batch: Any, size: Any) -> Tensor:
     parts = _as_vector(batch), _as_vector(size)
     if None in (parts[0], parts[1]):
         raise ValueError(f"Prefix or suffix can't be None. Received prefix = {batch} and suffix = {size}")
-    return joining.concat(parts, 0)
+    return arrays.concat(parts, 0)
 
 
 def known_batch_shape(batch: Any, size: Any) -> TensorShape:
@@ -37,7 +37,7 @@ def set_batch_shape(tensor: Tensor, batch: Any, size: Any) -> None:
 
 def zeros_of(batch: Any, size: Any, dtype: Any) -> Tensor:
     """Zeros of [batch, size]."""
-    zeros = constants.zeros(batch_shape(batch, size), dtype)
+    zeros = arrays.zeros(batch_shape(batch, size), dtype)
     set_batch_shape(zeros, batch, size)
     return zeros
 
@@ -48,7 +48,7 @@ def _as_vector(part: Any) -> Any:
         return constant(shape.as_list(), dtypes.int32) if shape.is_fully_defined() else None
     if part.shape.ndims not in (0, 1):
         raise ValueError(f"A batch size must be a scalar or a vector, but is: {part}")
-    return reshaping.expand_dims(part, 0) if part.shape.ndims == 0 else part
+    return arrays.expand_dims(part, 0) if part.shape.ndims == 0 else part
 
 
 def _known(part: Any) -> TensorShape:

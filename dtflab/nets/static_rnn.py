@@ -18,10 +18,10 @@ from dtflab.graph.scopes import control_dependencies
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.nets import rnn_step
 from dtflab.nets.rnn_cell import assert_like_rnncell
-from dtflab.ops.arrays import casting, identity as array, joining
-from dtflab.ops.arrays.arranging import reverse_sequence
-from dtflab.ops.arrays.stacking import stack, unstack
-from dtflab.ops.reduce import reduction
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.arrays.functions import stack, unstack
+from dtflab.ops.indexing.functions import reverse_sequence
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.variables.variable_scope import variable_scope
 
 
@@ -73,7 +73,7 @@ def _batch_size(inputs: Any) -> tuple[Any, Any]:
         for x in flat:
             batch.assert_is_compatible_with(x.shape.with_rank_at_least(2)[0])
             _check_sizes(x, x.shape[1:])
-    return batch.value, batch.value or array.shape(first)[0]
+    return batch.value, batch.value or arrays.shape(first)[0]
 
 
 def _check_sizes(x: Tensor, sizes: TensorShape) -> None:
@@ -96,8 +96,8 @@ class _Masked:
         self.cell = cell
         self.zero_output = rnn_step.zero_outputs(cell.output_size, batch[1], dtype)
         rnn_step.set_static_shapes(nest.flatten(self.zero_output), nest.flatten(cell.output_size), batch[0])
-        self.lengths = casting.cast(lengths, dtypes.int32)
-        self.bounds = reduction.reduce_min(self.lengths), reduction.reduce_max(self.lengths)
+        self.lengths = arrays.cast(lengths, dtypes.int32)
+        self.bounds = reduce.reduce_min(self.lengths), reduce.reduce_max(self.lengths)
 
     def step(self, time: int, x: Any, state: Any) -> tuple[Any, Any]:
         return rnn_step.step_of_many_lengths(
@@ -129,8 +129,8 @@ def static_state_saving_rnn(
     outputs, state = static_rnn(cell, inputs, begin, sequence_length=sequence_length, scope=scope)
     saves = [state_saver.save_state(name, part) for name, part in zip(names, nest.flatten(state))]
     with control_dependencies(saves):
-        outputs[-1] = nest.map_structure(array.identity, outputs[-1])
-        return outputs, nest.map_structure(array.identity, state)
+        outputs[-1] = nest.map_structure(arrays.identity, outputs[-1])
+        return outputs, nest.map_structure(arrays.identity, state)
 
 
 def static_bidirectional_rnn(
@@ -152,7 +152,7 @@ def static_bidirectional_rnn(
             found, state_bw = static_rnn(cell_bw, mirrored, initial_state_bw, dtype, sequence_length, scope=bw)
     backward = _reversed_in_time(found, sequence_length)
     pairs = zip(nest.flatten(forward), nest.flatten(backward))
-    outputs = nest.pack_sequence_as(forward, [joining.concat(pair, 1) for pair in pairs])
+    outputs = nest.pack_sequence_as(forward, [arrays.concat(pair, 1) for pair in pairs])
     return outputs, state_fw, state_bw
 
 

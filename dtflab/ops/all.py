@@ -2,22 +2,16 @@
 
 # ruff: noqa: F401
 
-import dtflab.ops.arrays.arranging
 import dtflab.ops.arrays.casting
 import dtflab.ops.arrays.constant
 import dtflab.ops.arrays.diagonal
-import dtflab.ops.arrays.gathering
 import dtflab.ops.arrays.identity
-import dtflab.ops.arrays.indexing
 import dtflab.ops.arrays.joining
 import dtflab.ops.arrays.mirror_pad
 import dtflab.ops.arrays.repeating
 import dtflab.ops.arrays.reshaping
-import dtflab.ops.arrays.slicing
-import dtflab.ops.arrays.sorting
 import dtflab.ops.arrays.space_batch
 import dtflab.ops.arrays.stacking
-import dtflab.ops.arrays.tensor_scatter
 import dtflab.ops.control.checks
 import dtflab.ops.control.control_flow
 import dtflab.ops.control.control_flow_gradients
@@ -42,6 +36,12 @@ import dtflab.ops.images.boxes
 import dtflab.ops.images.colors
 import dtflab.ops.images.png
 import dtflab.ops.images.resize
+import dtflab.ops.indexing.arranging
+import dtflab.ops.indexing.gathering
+import dtflab.ops.indexing.searching
+import dtflab.ops.indexing.slicing
+import dtflab.ops.indexing.tensor_scatter
+import dtflab.ops.indexing.unravel_index
 import dtflab.ops.labels.candidate_sampling
 import dtflab.ops.labels.ctc_decoding
 import dtflab.ops.labels.ctc_loss
@@ -60,8 +60,7 @@ import dtflab.ops.lists.tensor_array_rows
 import dtflab.ops.lists.tensor_list
 import dtflab.ops.lists.tensor_list_rows
 import dtflab.ops.math.binary
-import dtflab.ops.math.bitwise
-import dtflab.ops.math.clipping
+import dtflab.ops.math.complex_numbers
 import dtflab.ops.math.division
 import dtflab.ops.math.logic
 import dtflab.ops.math.special

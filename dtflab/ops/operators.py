@@ -16,8 +16,9 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
+from dtflab.ops.indexing.getitem import getitem
 from dtflab.ops.linalg.functions import matmul
-from dtflab.ops.math import binary as math, division, logic, unary
+from dtflab.ops.math import functions as math
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
 
 
@@ -49,19 +50,19 @@ def _mod(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 def _and(x: Any, y: Any, name: str | None = None) -> Tensor:
-    return logic.logical_and(x, y, name) if _is_bool(x) else logic.bitwise_and(x, y)
+    return math.logical_and(x, y, name) if _is_bool(x) else math.bitwise_and(x, y)
 
 
 def _or(x: Any, y: Any, name: str | None = None) -> Tensor:
-    return logic.logical_or(x, y, name) if _is_bool(x) else logic.bitwise_or(x, y)
+    return math.logical_or(x, y, name) if _is_bool(x) else math.bitwise_or(x, y)
 
 
 def _xor(x: Any, y: Any, name: str | None = None) -> Tensor:
-    return logic.logical_xor(x, y, name or "LogicalXor") if _is_bool(x) else logic.bitwise_xor(x, y)
+    return math.logical_xor(x, y, name or "LogicalXor") if _is_bool(x) else math.bitwise_xor(x, y)
 
 
 def _invert(x: Any, name: str | None = None) -> Tensor:
-    return unary.logical_not(x, name) if _is_bool(x) else unary.invert(x, name)
+    return math.logical_not(x, name) if _is_bool(x) else math.invert(x, name)
 
 
 def _matmul(x: Any, y: Any, name: str | None = None) -> Tensor:
@@ -71,15 +72,15 @@ def _matmul(x: Any, y: Any, name: str | None = None) -> Tensor:
 _BINARY: dict[str, Callable[..., Tensor]] = {
     "add": _add,
     "and": _and,
-    "div": division.div,
-    "floordiv": division.floordiv,
+    "div": math.div,
+    "floordiv": math.floordiv,
     "matmul": _matmul,
     "mod": _mod,
     "mul": _mul,
     "or": _or,
     "pow": math.pow,
     "sub": math.subtract,
-    "truediv": division.truediv,
+    "truediv": math.truediv,
     "xor": _xor,
 }
 
@@ -124,10 +125,11 @@ def _without_name(function: Callable[..., Tensor]) -> Callable[[Any, Any], Any]:
 for _operator, _function in _BINARY.items():
     Tensor.override_operator(f"__{_operator}__", _left(_function, _operator))
     Tensor.override_operator(f"__r{_operator}__", _right(_function, _operator))
-Tensor.override_operator("__lt__", _without_name(logic.less))
-Tensor.override_operator("__le__", _without_name(logic.less_equal))
-Tensor.override_operator("__gt__", _without_name(logic.greater))
-Tensor.override_operator("__ge__", _without_name(logic.greater_equal))
-Tensor.override_operator("__neg__", lambda x: unary.negative(x))
-Tensor.override_operator("__abs__", lambda x: unary.abs(x))
+Tensor.override_operator("__lt__", _without_name(math.less))
+Tensor.override_operator("__le__", _without_name(math.less_equal))
+Tensor.override_operator("__gt__", _without_name(math.greater))
+Tensor.override_operator("__ge__", _without_name(math.greater_equal))
+Tensor.override_operator("__neg__", lambda x: math.negative(x))
+Tensor.override_operator("__abs__", lambda x: math.abs(x))
 Tensor.override_operator("__invert__", _invert)
+Tensor.override_operator("__getitem__", getitem)

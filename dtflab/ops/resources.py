@@ -13,10 +13,10 @@ from dtflab.graph.convert import constant
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import add_to_collection, device, get_collection, name_scope
-from dtflab.ops.arrays import stacking
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import control_flow
-from dtflab.ops.math import unary
-from dtflab.ops.reduce import segments
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
 
 
 class _Resource(NamedTuple):
@@ -59,6 +59,6 @@ def report_uninitialized_resources(
     with name_scope(name), device("/cpu:0"):
         if not resource_list:
             return constant([], dtype=dtypes.string)
-        missing = unary.logical_not(stacking.stack([resource.is_initialized for resource in resource_list]))
+        missing = math.logical_not(arrays.stack([resource.is_initialized for resource in resource_list]))
         names = constant([resource.handle.name for resource in resource_list])
-        return segments.boolean_mask(names, missing)
+        return indexing.boolean_mask(names, missing)

@@ -27,12 +27,10 @@ from dtflab.nets.layers.core import Dense
 from dtflab.nets.rnn_cell import LSTMCell, MultiRNNCell
 from dtflab.nets.rnn_cell_wrappers import DeviceWrapper
 from dtflab.nets.static_rnn import static_rnn
-from dtflab.ops.arrays.constant import placeholder
-from dtflab.ops.arrays.reshaping import reshape
-from dtflab.ops.arrays.stacking import stack, unstack
+from dtflab.ops.arrays.functions import placeholder, reshape, stack, unstack
 from dtflab.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits
 from dtflab.ops.nn.embedding import embedding_lookup
-from dtflab.ops.reduce.reduction import reduce_mean
+from dtflab.ops.reduce.functions import reduce_mean
 from dtflab.ops.variables.get_variable import get_variable
 from dtflab.placement.colocation_graph import ColocationGraph
 from dtflab.placement.dynamic import best_assignment

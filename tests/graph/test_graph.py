@@ -11,7 +11,7 @@ from dtflab.graph import op_registry, scopes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
-from dtflab.ops.arrays import constant as constants, identity as array
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import control_flow
 from dtflab.protos.attr_value_pb2 import AttrValue
 
@@ -70,7 +70,7 @@ def test_duplicate_name_says_which(graph):
 
 
 def test_shape_error_names_the_operation_and_leaves_nothing(graph):
-    x = constants.placeholder("float32", [2, 3], name="x")
+    x = arrays.placeholder("float32", [2, 3], name="x")
     with pytest.raises(ValueError, match=r"node bad.*Reshape.*input shapes: \[2,3\]"):
         apply_op("Reshape", "bad", tensor=x, shape=[5])
     assert [n for n in names(graph) if n == "bad"] == [] and x.consumers() == []
@@ -123,7 +123,7 @@ def test_an_operation_taken_by_a_session_can_not_change(graph):
 def test_node_is_a_snapshot(graph):
     with graph.device("/job:ps"):
         x = constant(1.0, name="x")
-    y = array.identity(x, name="y")
+    y = arrays.identity(x, name="y")
     node = y.op.node()
     y.op.attrs["_later"] = 1
     assert (node.inputs, node.controls, node.device, "_later" in node.attrs) == ([("x", 0)], [], "", False)

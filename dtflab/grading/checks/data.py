@@ -18,7 +18,7 @@ from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
-from dtflab.ops.arrays.constant import placeholder
+from dtflab.ops.arrays.functions import placeholder
 from dtflab.ops.queues.functions import ConditionalAccumulator
 from dtflab.runtime.session import Session
 

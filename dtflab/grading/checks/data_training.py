@@ -29,7 +29,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, device
 from dtflab.ops.linalg.functions import matmul
 from dtflab.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits
-from dtflab.ops.reduce.reduction import reduce_mean
+from dtflab.ops.reduce.functions import reduce_mean
 from dtflab.ops.variables.functions import assign_add
 from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.initializers import zeros_initializer

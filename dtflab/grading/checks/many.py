@@ -24,7 +24,7 @@ from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import container, device
 from dtflab.nets.layers.core import dense
-from dtflab.ops.arrays.constant import placeholder
+from dtflab.ops.arrays.functions import placeholder
 from dtflab.ops.nn.functions import relu
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER
 from dtflab.ops.variables.get_variable import get_variable

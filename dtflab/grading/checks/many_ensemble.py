@@ -22,7 +22,7 @@ from dtflab.graph.device_spec import label
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import container, device
-from dtflab.ops.arrays.constant import placeholder
+from dtflab.ops.arrays.functions import placeholder
 from dtflab.ops.variables.functions import global_variables_initializer
 from dtflab.ops.variables.get_variable import get_variable
 from dtflab.protos import config_pb2

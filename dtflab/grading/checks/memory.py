@@ -22,7 +22,7 @@ from dtflab.grading.questions import Wrong, register
 from dtflab.graph.graph import Graph
 from dtflab.machine.cards import CONTEXT_BYTES, IDLE_BYTES, MIB
 from dtflab.machine.visible import cuda_visible, listed
-from dtflab.ops.arrays.constant import zeros
+from dtflab.ops.arrays.functions import zeros
 from dtflab.ops.variables.variable import Variable
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.runtime.session import Session

@@ -24,9 +24,9 @@ from dtflab.grading.questions import Wrong, register
 from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.machine.cards import SMALLEST_CARD_BYTES
-from dtflab.ops.arrays.constant import fill, placeholder
-from dtflab.ops.math.unary import square
-from dtflab.ops.reduce.reduction import reduce_sum
+from dtflab.ops.arrays.functions import fill, placeholder
+from dtflab.ops.math.functions import square
+from dtflab.ops.reduce.functions import reduce_sum
 from dtflab.runtime.session import Session
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.memory import memory

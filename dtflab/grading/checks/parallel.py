@@ -19,8 +19,8 @@ from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.ops.arrays.constant import fill
-from dtflab.ops.reduce.reduction import reduce_sum
+from dtflab.ops.arrays.functions import fill
+from dtflab.ops.reduce.functions import reduce_sum
 from dtflab.runtime.session import Session
 from dtflab.viz.drawing.picture import Picture
 from dtflab.viz.memory import memory

@@ -17,8 +17,8 @@ from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.graph import device_spec, dtypes
 from dtflab.graph.graph import Graph
-from dtflab.ops.arrays.constant import placeholder
-from dtflab.ops.math.unary import square
+from dtflab.ops.arrays.functions import placeholder
+from dtflab.ops.math.functions import square
 from dtflab.ops.text.functions import string_join
 from dtflab.runtime.session import Session
 

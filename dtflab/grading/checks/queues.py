@@ -21,7 +21,7 @@ from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
 from dtflab.grading.simulated import Stage, stage
 from dtflab.graph import dtypes
-from dtflab.ops.arrays.constant import placeholder
+from dtflab.ops.arrays.functions import placeholder
 from dtflab.virtual.deadlock import DeadlockError
 
 Sentence = tuple[int, ...]

@@ -19,7 +19,7 @@ from dtflab.grading.questions import Wrong, register
 from dtflab.grading.simulated import Stage, stage
 from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
-from dtflab.ops.arrays.stacking import stack
+from dtflab.ops.arrays.functions import stack
 from dtflab.ops.queues.functions import FIFOQueue
 from dtflab.virtual.deadlock import DeadlockError
 

@@ -26,7 +26,7 @@ from dtflab.graph.scopes import device
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.hardware.catalogue import gpu
 from dtflab.hardware.parts import Processor
-from dtflab.ops.arrays.constant import placeholder
+from dtflab.ops.arrays.functions import placeholder
 from dtflab.ops.linalg.functions import matmul
 from dtflab.ops.nn.functions import relu
 from dtflab.ops.variables.functions import global_variables_initializer

@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dtflab.ops.math import unary
+from dtflab.ops.math import functions as math
 from dtflab.ops.nn import cross_entropy, functions as nn
 
 _NAMED: dict[str, Any] = {
     "elu": nn.elu,
-    "exponential": unary.exp,
+    "exponential": math.exp,
     "linear": None,
     "relu": nn.relu,
     "selu": nn.selu,
-    "sigmoid": unary.sigmoid,
+    "sigmoid": math.sigmoid,
     "softmax": cross_entropy.softmax,
     "softplus": nn.softplus,
     "softsign": nn.softsign,
-    "tanh": unary.tanh,
+    "tanh": math.tanh,
 }
 
 

@@ -26,8 +26,8 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import add_to_collection, get_collection_ref, get_default_graph, name_scope
 from dtflab.graph.tensor_shape import as_shape
 from dtflab.nets.layers.input_spec import assert_input_compatibility
-from dtflab.ops.arrays import casting, identity as array
-from dtflab.ops.math import division
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.math import functions as math
 from dtflab.ops.variables import initializers
 from dtflab.ops.variables.functions import global_variables
 from dtflab.ops.variables.get_variable import get_variable
@@ -201,7 +201,7 @@ class Layer:
         with name_scope("ActivityRegularizer"):
             for output in nest.flatten(outputs):
                 loss = convert_to_tensor(self.activity_regularizer(output))
-                self.add_loss(division.truediv(loss, casting.cast(array.shape(output)[0], loss.dtype)))
+                self.add_loss(math.truediv(loss, arrays.cast(arrays.shape(output)[0], loss.dtype)))
 
     # -- what it has
 

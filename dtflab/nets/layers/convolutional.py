@@ -12,8 +12,8 @@ from dtflab.nets.layers import data_format as formats
 from dtflab.nets.layers.activations import activation_of
 from dtflab.nets.layers.base import ZEROS, Layer, as_function
 from dtflab.nets.layers.input_spec import InputSpec
-from dtflab.ops.arrays import identity as array, repeating, reshaping
-from dtflab.ops.arrays.stacking import stack
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.arrays.functions import stack
 from dtflab.ops.nn.functions import bias_add
 from dtflab.ops.windows import convolutions
 
@@ -87,7 +87,7 @@ class ConvolutionBase(Layer):
     def _padded_before(self, inputs: Any) -> Any:
         """Sequences with zeros in front, so that no output sees what comes after it."""
         before = self.dilation_rate[0] * (self.kernel_size[0] - 1)
-        return repeating.pad(inputs, formats.all_sizes([0, 0], [[before, 0]], [0, 0], self.data_format))
+        return arrays.pad(inputs, formats.all_sizes([0, 0], [[before, 0]], [0, 0], self.data_format))
 
 
 class Conv(ConvolutionBase):
@@ -164,7 +164,7 @@ class Conv1D(Conv):
     def _biased(self, outputs: Any) -> Any:
         if self.data_format == "channels_last" or not self.use_bias:
             return super()._biased(outputs)
-        return outputs + reshaping.reshape(self.bias, (1, self.filters, 1))
+        return outputs + arrays.reshape(self.bias, (1, self.filters, 1))
 
 
 class Conv2D(Conv):
@@ -208,7 +208,7 @@ class ConvTranspose(Conv):
 
     def _input_sizes(self, inputs: Any) -> tuple[Any, list[Any]]:
         """Batch size and sizes of the inputs, numbers as far as they may be used."""
-        shape = array.shape(inputs)
+        shape = arrays.shape(inputs)
         return shape[0], [shape[axis] for axis in self._spatial_axes]
 
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -230,7 +230,7 @@ class Conv2DTranspose(ConvTranspose):
     rank = 2
 
     def _input_sizes(self, inputs: Any) -> tuple[Any, list[Any]]:
-        shape = array.shape(inputs)
+        shape = arrays.shape(inputs)
         batch, known = shape[0], inputs.shape.as_list() if inputs.shape.ndims else {}
         return batch, [shape[axis] if known[axis] is None else known[axis] for axis in self._spatial_axes]
 

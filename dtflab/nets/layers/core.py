@@ -14,7 +14,7 @@ from dtflab.nets.layers.activations import activation_of
 from dtflab.nets.layers.base import ZEROS, Layer, as_function
 from dtflab.nets.layers.data_format import normalized_data_format
 from dtflab.nets.layers.input_spec import InputSpec
-from dtflab.ops.arrays import casting, identity as array, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import cond
 from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.nn import functions as nn
@@ -79,7 +79,7 @@ class Dense(Layer):
 
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         if self.dtype is not None and inputs.dtype.base_dtype != self.dtype:
-            inputs = casting.cast(inputs, self.dtype)
+            inputs = arrays.cast(inputs, self.dtype)
         ndims = inputs.shape.ndims
         if ndims in (2, None):
             outputs = linalg.matmul(inputs, self.kernel)
@@ -110,18 +110,18 @@ class Dropout(Layer):
 
     def call(self, inputs: Any, training: Any = False, **kwargs: Any) -> Any:
         if isinstance(self.rate, int | float) and self.rate == 0:
-            return array.identity(inputs)
+            return arrays.identity(inputs)
         return cond.smart_cond(
             training,
             lambda: nn.dropout(inputs, rate=self.rate, noise_shape=self._noise_shape(inputs), seed=self.seed),
-            lambda: array.identity(inputs),
+            lambda: arrays.identity(inputs),
         )
 
     def _noise_shape(self, inputs: Any) -> Any:
         """The sizes of the inputs where `noise_shape` has None."""
         if self.noise_shape is None:
             return None
-        sizes = array.shape(inputs)
+        sizes = arrays.shape(inputs)
         return convert_to_tensor([sizes[i] if size is None else size for i, size in enumerate(self.noise_shape)])
 
 
@@ -136,17 +136,17 @@ class Flatten(Layer):
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         ndims = inputs.shape.ndims
         if self.data_format == "channels_first" and ndims and ndims > 1:
-            inputs = reshaping.transpose(inputs, [0, *range(2, ndims), 1])
+            inputs = arrays.transpose(inputs, [0, *range(2, ndims), 1])
         if ndims == 1:
-            return reshaping.expand_dims(inputs, axis=1)
+            return arrays.expand_dims(inputs, axis=1)
         batch, others = inputs.shape[0].value, inputs.shape[1:]
         if others.is_fully_defined():
             flat: Any = constant([-1, math.prod(others.as_list())])
         elif batch is not None:
             flat = constant([batch, -1])
         else:
-            flat = [array.shape(inputs)[0], -1]
-        return reshaping.reshape(inputs, flat)
+            flat = [arrays.shape(inputs)[0], -1]
+        return arrays.reshape(inputs, flat)
 
 
 dense = as_function(Dense, "dense")

@@ -18,7 +18,7 @@ from dtflab.graph.tensor_shape import as_shape
 from dtflab.nets.layers import data_format as formats
 from dtflab.nets.layers.base import ZEROS, Layer
 from dtflab.nets.layers.input_spec import InputSpec
-from dtflab.ops.arrays import casting, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.cond import smart_cond
 from dtflab.ops.nn import moments
 from dtflab.ops.nn.functions import fused_batch_norm
@@ -150,19 +150,19 @@ class BatchNormalization(Layer):
     def _in_steps(self, inputs: Any, training: Any) -> Any:
         given = inputs.dtype.base_dtype
         if given in (dtypes.float16, dtypes.bfloat16):
-            inputs = casting.cast(inputs, dtypes.float32)
+            inputs = arrays.cast(inputs, dtypes.float32)
         scale, offset = self._spread(self.gamma, inputs), self._spread(self.beta, inputs)
         if _known(training) is False:
             mean, variance = self.moving_mean, self.moving_variance
         else:
             mean, variance = self._batch_moments(inputs, training)
         mean, variance, offset, scale = (
-            value if value is None else casting.cast(value, inputs.dtype) for value in (mean, variance, offset, scale)
+            value if value is None else arrays.cast(value, inputs.dtype) for value in (mean, variance, offset, scale)
         )
         outputs = moments.batch_normalization(
             inputs, self._spread(mean, inputs), self._spread(variance, inputs), offset, scale, self.epsilon
         )
-        outputs = casting.cast(outputs, given)
+        outputs = arrays.cast(outputs, given)
         outputs.set_shape(inputs.shape)
         return outputs
 
@@ -185,7 +185,7 @@ class BatchNormalization(Layer):
         if value is None or len(value.shape) == rank or self.axis == [rank - 1]:
             return value
         sizes = enumerate(inputs.shape.as_list())
-        return reshaping.reshape(value, [size if axis in self.axis else 1 for axis, size in sizes])
+        return arrays.reshape(value, [size if axis in self.axis else 1 for axis, size in sizes])
 
 
 def _chosen(training: Any, of_batch: Any, average: Any) -> Any:
@@ -205,8 +205,8 @@ def _moved(average: Any, value: Any, momentum: Any) -> Any:
     with name_scope("AssignMovingAvg") as scope, colocate_with(average):
         decay = convert_to_tensor(1.0 - momentum, name="decay")
         if decay.dtype != average.dtype.base_dtype:
-            decay = casting.cast(decay, average.dtype.base_dtype)
-        change = (average - casting.cast(value, average.dtype.base_dtype)) * decay
+            decay = arrays.cast(decay, average.dtype.base_dtype)
+        change = (average - arrays.cast(value, average.dtype.base_dtype)) * decay
         return variables.assign_sub(average, change, name=scope)
 
 

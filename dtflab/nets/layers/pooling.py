@@ -11,7 +11,7 @@ from typing import Any
 from dtflab.nets.layers import data_format as formats
 from dtflab.nets.layers.base import Layer, as_function
 from dtflab.nets.layers.input_spec import InputSpec
-from dtflab.ops.arrays import reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.windows import pools
 
 
@@ -43,13 +43,13 @@ class Pooling(Layer):
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         if self.rank == 1:
             axis = 2 if self.data_format == "channels_last" else 3  # sequences as images, one pixel wide
-            images = reshaping.expand_dims(inputs, axis)
-            return reshaping.squeeze(self._pooled(images, (*self.pool_size, 1), (*self.strides, 1)), axis)
+            images = arrays.expand_dims(inputs, axis)
+            return arrays.squeeze(self._pooled(images, (*self.pool_size, 1), (*self.strides, 1)), axis)
         if self.rank == 2 or self.data_format == "channels_last":
             return self._pooled(inputs, self.pool_size, self.strides)
-        turned = reshaping.transpose(inputs, (0, 2, 3, 4, 1))
+        turned = arrays.transpose(inputs, (0, 2, 3, 4, 1))
         outputs = self._pool(turned, (1, *self.pool_size, 1), (1, *self.strides, 1), padding=self.padding.upper())
-        return reshaping.transpose(outputs, (0, 4, 1, 2, 3))
+        return arrays.transpose(outputs, (0, 4, 1, 2, 3))
 
     def _pooled(self, inputs: Any, pool_size: Any, strides: Any) -> Any:
         return self._pool(

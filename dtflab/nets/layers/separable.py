@@ -10,7 +10,7 @@ from typing import Any
 from dtflab.nets.layers import data_format as formats
 from dtflab.nets.layers.base import ZEROS, as_function
 from dtflab.nets.layers.convolutional import ConvolutionBase
-from dtflab.ops.arrays import reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.windows.atrous import separable_conv2d as separable_convolution
 
 
@@ -69,11 +69,11 @@ class SeparableConv1D(SeparableConv):
         if padding == "causal":
             inputs, padding = self._padded_before(inputs), "valid"
         height = self._spatial_axes[0]  # sequences as images, one pixel high
-        images = reshaping.expand_dims(inputs, height)
-        depthwise = reshaping.expand_dims(self.depthwise_kernel, 0)
-        pointwise = reshaping.expand_dims(self.pointwise_kernel, 0)
+        images = arrays.expand_dims(inputs, height)
+        depthwise = arrays.expand_dims(self.depthwise_kernel, 0)
+        pointwise = arrays.expand_dims(self.pointwise_kernel, 0)
         outputs = self._convolved(images, depthwise, pointwise, self.strides * 2, (1, *self.dilation_rate), padding)
-        return self._activated(reshaping.squeeze(self._biased(outputs), [height]))
+        return self._activated(arrays.squeeze(self._biased(outputs), [height]))
 
 
 class SeparableConv2D(SeparableConv):

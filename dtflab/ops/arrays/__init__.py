@@ -1,5 +1,7 @@
-"""Values and their forms: constants and placeholders, shapes, casts, joining, slicing, gathering, sorting.
+"""Values and their forms: constants and placeholders, shapes, casts, joining, padding.
 
-Pages: `arranging`, `casting`, `constant`, `diagonal`, `gathering`, `identity`, `indexing`, `joining`, `mirror_pad`,
-`random_crop`, `repeating`, `reshaping`, `slicing`, `sorting`, `space_batch`, `stacking`, `tensor_scatter`.
+Pages: `functions` (what programs call), `constant` (constants, placeholders, ranges), `identity` (handing on, shapes),
+`casting` (Cast, Bitcast), `reshaping` (reshape, transpose), `joining` (concat, split), `stacking` (stack, unstack),
+`repeating` (broadcast, tile, pad), `mirror_pad` (padding by reflection), `diagonal` (diagonals, bands), `space_batch`
+(blocks of images), `random_crop` (a random piece).
 """

@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.arrays.functions import diag, diag_part, matrix_band_part
 from dtflab.ops.messages import invalid, shape_text
 
 _T = "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}"
@@ -67,16 +66,6 @@ class DiagPart(Op):
         return [diag(dy)]
 
 
-def diag(diagonal: Any, name: str | None = None) -> Tensor:
-    """The tensor of twice the rank with `diagonal` on its diagonal."""
-    return apply_op("Diag", name, diagonal=diagonal)
-
-
-def diag_part(input: Any, name: str | None = None) -> Tensor:
-    """The diagonal of a tensor of even rank."""
-    return apply_op("DiagPart", name, input=input)
-
-
 @op("""MatrixBandPart(input: T, num_lower: Tindex, num_upper: Tindex) -> (band: T)
        T: type
        Tindex: {int32, int64} = int64""")
@@ -115,11 +104,3 @@ def _checked(side: str, number: Any, most: int, what: str) -> int:
     if number > most:
         raise invalid(f"num_{side} must be negative or less or equal to number of {what} ({most}) got: {int(number)}")
     return int(number) if number >= 0 else most
-
-
-def matrix_band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
-    """The innermost matrices of `input`, zero but for so many diagonals below and above the main one.
-
-    A negative number keeps that whole triangle. InvalidArgumentError for more than there are.
-    """
-    return apply_op("MatrixBandPart", name, input=input, num_lower=num_lower, num_upper=num_upper)

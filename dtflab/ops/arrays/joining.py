@@ -1,4 +1,4 @@
-"""Several arrays to one along an axis, and back: concat and split.
+"""Several values to one along an axis, and back: concat and split.
 
 Stands for `core/kernels/concat_op.cc`, `split_op.cc`, `split_v_op.cc` and their parts of `python/ops/array_ops.py` and
 `array_grad.py`. Left out: ParallelConcat.
@@ -6,23 +6,23 @@ Stands for `core/kernels/concat_op.cc`, `split_op.cc`, `split_v_op.cc` and their
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant, convert_to_tensor
+from dtflab.graph.convert import constant
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value, folded_value
-from dtflab.graph.tensor_shape import Dimension, TensorShape
-from dtflab.ops.arrays import casting, constant as constants, gathering, identity as array, reshaping, slicing, stacking
+from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.arrays.functions import concat, split
 from dtflab.ops.costs import free
-from dtflab.ops.math import binary as math, logic
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
 
 
@@ -49,12 +49,12 @@ def _concat_shape(op: Any, values: Any, axis: Any) -> list[TensorShape]:
     return [TensorShape(dims)]
 
 
-def _concatenate(xp: Any, arrays: Any, axis: Any) -> Any:
+def _concatenate(xp: Any, values: Any, axis: Any) -> Any:
     try:
-        return xp.concatenate(arrays, int(axis))
+        return xp.concatenate(values, int(axis))
     except ValueError:
-        first = arrays[0]
-        for i, x in enumerate(arrays):
+        first = values[0]
+        for i, x in enumerate(values):
             if np.ndim(x) != np.ndim(first):
                 text = f"shape[0] = {shape_text(first)} vs. shape[{i}] = {shape_text(x)}"
                 raise invalid(f"ConcatOp : Ranks of all input tensors should match: {text}") from None
@@ -62,7 +62,7 @@ def _concatenate(xp: Any, arrays: Any, axis: Any) -> Any:
         if not -ndim <= axis < ndim:
             text = f"[{-ndim}, {ndim}), but got {int(axis)}"
             raise invalid(f"ConcatOp : Expected concatenating dimensions in the range {text}") from None
-        texts = ", ".join(map(shape_text, arrays))
+        texts = ", ".join(map(shape_text, values))
         raise invalid(f"ConcatOp : Dimension sizes of inputs should match except along axis {axis}: {texts}") from None
 
 
@@ -104,16 +104,16 @@ def _concat_grad(values: Any, axis: Tensor, dy: Any) -> list[Any]:
     if len(values) == 1:
         return [dy]
     if isinstance(dy, IndexedSlices):
-        return _concat_grad_sparse(values, axis, axis % array.rank(values[0]), dy)
+        return _concat_grad_sparse(values, axis, axis % arrays.rank(values[0]), dy)
     if axis.op.type == "Const" and _context(axis.op) is not _context(dy.op):
         axis = constant(constant_value(axis), axis.dtype)  # here again, so that it need not come into a loop or branch
-    positive_axis = axis % array.rank(values[0])
+    positive_axis = axis % arrays.rank(values[0])
     sizes = _input_shapes(values)
     if len(sizes) > 16:  # TensorFlow found one Split faster than that many Slices
-        along = slicing.slice(stacking.stack(sizes, axis=1), [positive_axis, 0], [1, -1])
-        return split(dy, reshaping.squeeze(along), positive_axis)
+        along = indexing.slice(arrays.stack(sizes, axis=1), [positive_axis, 0], [1, -1])
+        return split(dy, arrays.squeeze(along), positive_axis)
     offsets = apply_op("ConcatOffset", concat_dim=positive_axis, shape=sizes)
-    return [slicing.slice(dy, begin, size) for begin, size in zip(offsets, sizes)]
+    return [indexing.slice(dy, begin, size) for begin, size in zip(offsets, sizes)]
 
 
 def _context(op: Any) -> Any:
@@ -125,9 +125,9 @@ def _context(op: Any) -> Any:
 def _input_shapes(values: Any) -> list[Tensor]:
     sizes = []
     for value in values:
-        size = array.shape(value)
+        size = arrays.shape(value)
         if size.op.type != "Const":
-            return array.shape_n(values)
+            return arrays.shape_n(values)
         sizes.append(size)
     return sizes
 
@@ -143,7 +143,7 @@ def _concat_grad_sparse(values: Any, axis: Tensor, positive_axis: Tensor, dy: In
                 "statically-known."
             )
         static_axis %= values[0].shape.ndims
-    sizes = [array.shape(v) for v in values]
+    sizes = [arrays.shape(v) for v in values]
     if static_axis > 0:
         return _columns_of(dy, sizes, positive_axis)
     return _rows_of(dy, sizes, positive_axis)
@@ -151,14 +151,14 @@ def _concat_grad_sparse(values: Any, axis: Tensor, positive_axis: Tensor, dy: In
 
 def _columns_of(dy: IndexedSlices, sizes: list[Tensor], axis: Tensor) -> list[Any]:
     """Joined along another axis than the rows: each value gets all rows, and of each its columns."""
-    rank = array.shape(sizes[0])
-    before = constants.zeros(reshaping.expand_dims(axis, 0), dtypes.int32)
-    mask = concat([before, [1], constants.zeros(rank - axis - 1, dtypes.int32)], 0)
-    begin = constants.zeros(rank, dtypes.int32)
+    rank = arrays.shape(sizes[0])
+    before = arrays.zeros(arrays.expand_dims(axis, 0), dtypes.int32)
+    mask = concat([before, [1], arrays.zeros(rank - axis - 1, dtypes.int32)], 0)
+    begin = arrays.zeros(rank, dtypes.int32)
     grads = []
     for size in sizes:
-        row_size = concat([[-1], slicing.slice(size, [1], [-1])], 0)
-        grads.append(IndexedSlices(slicing.slice(dy.values, begin, row_size), dy.indices, size))
+        row_size = concat([[-1], indexing.slice(size, [1], [-1])], 0)
+        grads.append(IndexedSlices(indexing.slice(dy.values, begin, row_size), dy.indices, size))
         begin = math.add(begin, size * mask)
     return grads
 
@@ -168,23 +168,12 @@ def _rows_of(dy: IndexedSlices, sizes: list[Tensor], axis: Tensor) -> list[Any]:
     start = constant(0, dy.indices.dtype)
     grads = []
     for size in sizes:
-        end = start + casting.cast(gathering.gather(size, axis), dy.indices.dtype)
-        own = reshaping.squeeze(logic.where(logic.logical_and(dy.indices >= start, dy.indices < end)), axis=[1])
-        rows = gathering.gather(dy.indices, own) - start
-        grads.append(IndexedSlices(gathering.gather(dy.values, own), rows, size))
+        end = start + arrays.cast(indexing.gather(size, axis), dy.indices.dtype)
+        own = arrays.squeeze(indexing.where(math.logical_and(dy.indices >= start, dy.indices < end)), axis=[1])
+        rows = indexing.gather(dy.indices, own) - start
+        grads.append(IndexedSlices(indexing.gather(dy.values, own), rows, size))
         start = end
     return grads
-
-
-def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
-    """The values one after the other along `axis`."""
-    if not isinstance(values, list | tuple):
-        values = [values]
-    if len(values) > 1:
-        return apply_op("ConcatV2", name, values=values, axis=axis)
-    with name_scope(name):
-        convert_to_tensor(axis, dtypes.int32, name="concat_dim").shape.assert_has_rank(0)
-        return array.identity(values[0], name=name)
 
 
 @op("""ConcatOffset(concat_dim: int32, shape: N * shape_type) -> (offset: N * shape_type)
@@ -318,22 +307,3 @@ class SplitV(Op):
 
     def grad(op, *dys):
         return [concat(list(dys), op.inputs[2]), None, None]
-
-
-def split(
-    value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
-) -> list[Tensor]:
-    """`value` in parts along `axis`: that many equal ones, or of these sizes."""
-    if isinstance(num_or_size_splits, numbers.Integral | Dimension):
-        return apply_op("Split", name, split_dim=axis, value=value, num_split=int(num_or_size_splits))
-    sizes = convert_to_tensor(num_or_size_splits)
-    if sizes.shape.ndims == 0:
-        raise ValueError(
-            "Rank-0 tensors are not supported as the num_or_size_splits argument to split. "
-            f"Argument provided: {num_or_size_splits}"
-        )
-    if num is None:
-        num = sizes.shape[0].value if sizes.shape.ndims else None
-    if num is None:
-        raise ValueError(f"Cannot infer argument `num` from shape {num_or_size_splits}")
-    return apply_op("SplitV", name, value=value, size_splits=sizes, split_dim=axis, num_split=num)

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.op_registry import Op, no_gradient, op
-from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import constant_value_as_shape, folded_shape, folded_value
-from dtflab.graph.tensor_shape import TensorShape, broadcast_shape, infer_broadcast
-from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, reshaping, slicing, stacking
+from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.arrays.functions import broadcast_gradient_args, reverse
 from dtflab.ops.costs import free
+from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce import reduction, segments
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.type_sets import REAL_COMPLEX_BOOL
 
 
@@ -51,17 +51,12 @@ class BroadcastTo(Op):
 
     def grad(op, dy):
         x, target = op.inputs
-        x_shape = array.shape(x, out_type=target.dtype)
+        x_shape = arrays.shape(x, out_type=target.dtype)
         static = constant_value_as_shape(target)
         if static.is_fully_defined():
             target = constant(static.as_list(), target.dtype)
         _, axes = broadcast_gradient_args(target, x_shape)
-        return [reshaping.reshape(reduction.reduce_sum(dy, axes, keepdims=True), x_shape), None]
-
-
-def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
-    """`input` repeated along its axes of size 1 (and new ones before them) to fill `shape`."""
-    return apply_op("BroadcastTo", name, input=input, shape=shape)
+        return [arrays.reshape(reduce.reduce_sum(dy, axes, keepdims=True), x_shape), None]
 
 
 @op("""BroadcastArgs(s0: T, s1: T) -> (r0: T)
@@ -86,16 +81,6 @@ class BroadcastArgs(Op):
                 raise invalid(f"Incompatible shapes: {shape_text(s0.tolist())} vs. {shape_text(s1.tolist())}") from None
 
         return kernel
-
-
-def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
-    """The shape, as a tensor, to which arrays of two shapes broadcast."""
-    return apply_op("BroadcastArgs", s0=shape_x, s1=shape_y)
-
-
-def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> TensorShape:
-    """The static shape to which arrays of two static shapes broadcast."""
-    return broadcast_shape(shape_x, shape_y)
 
 
 @op("""BroadcastGradientArgs(s0: T, s1: T) -> (r0: T, r1: T)
@@ -124,11 +109,6 @@ class BroadcastGradientArgs(Op):
             return tuple(np.array([i for i in range(rank) if dims[i] == 1], dtype) for dims in (x, y))
 
         return kernel
-
-
-def broadcast_gradient_args(s0: Any, s1: Any, name: str | None = None) -> list[Tensor]:
-    """For two shapes that broadcast, the axes along which each is repeated."""
-    return apply_op("BroadcastGradientArgs", name, s0=s0, s1=s1)
 
 
 def _times(size: int | None, multiple: int | None) -> int | None:
@@ -173,21 +153,16 @@ class Tile(Op):
 
     def grad(op, dy):
         x, multiples = op.inputs
-        x_shape = array.shape(x, out_type=multiples.dtype)
-        split = reshaping.reshape(reshaping.transpose(stacking.stack([multiples, x_shape])), [-1])
-        axes = constants.range(0, array.size(split), 2)
+        x_shape = arrays.shape(x, out_type=multiples.dtype)
+        split = arrays.reshape(arrays.transpose(arrays.stack([multiples, x_shape])), [-1])
+        axes = arrays.range(0, arrays.size(split), 2)
         if isinstance(dy, IndexedSlices):
-            rows = casting.cast(x_shape[0], dy.indices.dtype)
-            dy = segments.unsorted_segment_sum(dy.values, dy.indices % rows, rows)
-            split = joining.concat([[1], split[1:]], axis=0)
-        dx = reduction.reduce_sum(reshaping.reshape(dy, split), axes)
+            rows = arrays.cast(x_shape[0], dy.indices.dtype)
+            dy = reduce.unsorted_segment_sum(dy.values, dy.indices % rows, rows)
+            split = arrays.concat([[1], split[1:]], axis=0)
+        dx = reduce.reduce_sum(arrays.reshape(dy, split), axes)
         dx.set_shape(x.shape)
         return [dx, None]
-
-
-def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
-    """`input` written `multiples[i]` times along axis i."""
-    return apply_op("Tile", name, input=input, multiples=multiples)
 
 
 def _padded(shape: TensorShape, paddings: Any) -> TensorShape:
@@ -219,9 +194,9 @@ class _Pad(Op):
 
     def grad(op, dy):
         x, paddings = op.inputs[:2]
-        before = slicing.slice(paddings, [0, 0], stacking.stack([array.rank(x), 1]))
-        begin = reshaping.reshape(before, [-1])
-        dx = slicing.slice(dy, begin, array.shape(x, out_type=begin.dtype))
+        before = indexing.slice(paddings, [0, 0], arrays.stack([arrays.rank(x), 1]))
+        begin = arrays.reshape(before, [-1])
+        dx = indexing.slice(dy, begin, arrays.shape(x, out_type=begin.dtype))
         return [dx] + [None] * (len(op.inputs) - 1)
 
 
@@ -237,23 +212,6 @@ class Pad(_Pad):
        Tpaddings: {int32, int64} = int32""")
 class PadV2(_Pad):
     """A constant around the input."""
-
-
-def pad(
-    tensor: Any, paddings: Any, mode: str = "CONSTANT", name: str | None = None, constant_values: Any = 0
-) -> Tensor:
-    """`tensor` with `paddings[i]` = (before, after) elements added along axis i.
-
-    `mode` REFLECT or SYMMETRIC mirrors what is inside, without or with the edge.
-    """
-    if mode.upper() in ("REFLECT", "SYMMETRIC"):
-        return apply_op("MirrorPad", name, input=tensor, paddings=paddings, mode=mode.upper())
-    if mode.upper() != "CONSTANT":
-        raise ValueError("Value of argument `mode` expected to be one of 'CONSTANT', 'REFLECT', or 'SYMMETRIC'. "
-                         f"Received `mode` = {mode!r}.")  # fmt: skip
-    if not isinstance(constant_values, Tensor) and np.ndim(constant_values) == 0 and constant_values == 0:
-        return apply_op("Pad", name, input=tensor, paddings=paddings)
-    return apply_op("PadV2", name, input=tensor, paddings=paddings, constant_values=constant_values)
 
 
 @op(f"""ReverseV2(tensor: T, axis: Tidx) -> (output: T)
@@ -287,8 +245,3 @@ class ReverseV2(Op):
 
     def grad(op, dy):
         return [reverse(dy, op.inputs[1]), None]
-
-
-def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
-    """`tensor`, back to front along the given axes."""
-    return apply_op("ReverseV2", name, tensor=tensor, axis=axis)

@@ -13,17 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.indexed_slices import dense
 from dtflab.graph.op_registry import Op, no_gradient, op
-from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import identity as array
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.arrays.functions import invert_permutation, reshape, reshape_to_input, transpose
 from dtflab.ops.costs import free
-from dtflab.ops.messages import invalid, renamed, shape_text
+from dtflab.ops.messages import invalid, shape_text
 
 
 @op("""Reshape(tensor: T, shape: Tshape) -> (output: T)
@@ -60,7 +57,7 @@ class Reshape(Op):
         if dims.ndims is not None and not dims.is_fully_defined():
             target = [-1 if d is None else d for d in dims.as_list()]
         if target is None or target.count(-1) != 1 or 0 in target:
-            target = array.shape(op.inputs[0])
+            target = arrays.shape(op.inputs[0])
         return [reshape(dense(dy), target), None]
 
 
@@ -100,16 +97,6 @@ def _reshape_error(x: Any, shape: list[int]) -> Exception:
     )
 
 
-def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
-    """The elements of `tensor` in the given shape; one size may be -1."""
-    return apply_op("Reshape", name, tensor=tensor, shape=shape)
-
-
-def reshape_to_input(op: Any, dy: Any) -> Tensor:
-    """`dy` in the shape of the op's first input."""
-    return reshape(dense(dy), array.shape(op.inputs[0]))
-
-
 @op("""ExpandDims(input: T, dim: Tdim) -> (output: T)
        T: type
        Tdim: {int32, int64} = int32""")
@@ -146,14 +133,6 @@ class ExpandDims(Op):
 
     def grad(op, dy):
         return [reshape_to_input(op, dy), None]
-
-
-def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
-    """`input` with a new axis of size 1 before `axis`."""
-    axis = renamed("axis", axis, "dim", dim)
-    if axis is None:
-        raise ValueError("Must specify an axis argument to tf.expand_dims()")
-    return apply_op("ExpandDims", name, input=input, dim=axis)
 
 
 @op("""Squeeze(input: T) -> (output: T)
@@ -200,12 +179,6 @@ def _squeeze_error(axes: tuple[int, ...], shape: tuple[int, ...]) -> Exception:
         if shape[axis] != 1:
             return invalid(f"Can not squeeze dim[{axis}], expected a dimension of 1, got {shape[axis]}")
     return invalid(f"Can not squeeze {axes} of {shape_text(shape)}: an axis is named twice")
-
-
-def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:
-    """`input` without its axes of size 1 (or those in `axis`)."""
-    axis = renamed("axis", axis, "squeeze_dims", squeeze_dims)
-    return apply_op("Squeeze", name, input=input, squeeze_dims=[axis] if np.isscalar(axis) else axis)
 
 
 def _checked_axis(axis: int, ndims: int) -> int:
@@ -277,39 +250,6 @@ class ConjugateTranspose(_Permuted):
         return [transpose(dy, invert_permutation(op.inputs[1]), conjugate=True), None]
 
 
-def transpose(a: Any, perm: Any = None, name: str | None = "transpose", conjugate: bool = False) -> Tensor:
-    """`a` with its axes in the order `perm`, by default reversed."""
-    with name_scope(name, "transpose", [a]) as scope:
-        if not isinstance(a, Tensor):
-            a = convert_to_tensor(a, name="a")
-        op_type = "ConjugateTranspose" if conjugate and a.dtype.is_complex else "Transpose"
-        if perm is None and a.shape.ndims is None:
-            perm = apply_op("Range", start=apply_op("Rank", input=a) - 1, limit=-1, delta=-1)
-        elif perm is None:
-            perm = np.arange(a.shape.ndims - 1, -1, -1, dtype=np.int32)
-        return apply_op(op_type, scope, x=a, perm=perm)
-
-
-def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
-    """`a` with its last two axes exchanged."""
-    from dtflab.ops.arrays import joining
-
-    with name_scope(name, None, [a]):
-        a = convert_to_tensor(a, name="a")
-        ndims = a.shape.ndims
-        perm: Any
-        if ndims is None:
-            rank = array.rank(a)
-            perm = joining.concat((apply_op("Range", start=0, limit=rank - 2, delta=1), [rank - 1, rank - 2]), 0)
-        elif ndims < 2:
-            raise ValueError(
-                f"Argument `a` should be a (batch) matrix with rank >= 2. Received `a` = {a} with shape: {a.shape}"
-            )
-        else:
-            perm = [*builtins.range(ndims - 2), ndims - 1, ndims - 2]
-        return transpose(a, perm=perm, conjugate=conjugate)
-
-
 @op("""InvertPermutation(x: T) -> (y: T)
        T: {int32, int64} = int32""")
 class InvertPermutation(Op):
@@ -332,8 +272,3 @@ class InvertPermutation(Op):
             return y
 
         return kernel
-
-
-def invert_permutation(x: Any, name: str | None = None) -> Tensor:
-    """The permutation that undoes `x`."""
-    return apply_op("InvertPermutation", name, x=x)

@@ -14,17 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
-from dtflab.graph.static_value import constant_value, folded_value
+from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import constant as constants, stacking
+from dtflab.ops.arrays.functions import batch_to_space_nd, depth_to_space, space_to_batch_nd, space_to_depth
 from dtflab.ops.costs import free
-from dtflab.ops.messages import invalid, renamed, shape_text
+from dtflab.ops.messages import invalid, shape_text
 
 
 def _pairs_in_front(count: int, rank: int) -> list[int]:
@@ -300,78 +296,3 @@ class DepthToSpace(Op):
 
 
 # -- functions ----------------------------------------------------------------------------------------
-
-
-def space_to_batch_nd(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
-    """Blocks of shape `block_shape`, out of the axes after the first, as further elements of the batch.
-
-    First `paddings`, [axes, 2], adds zeros before and after; then each axis must be a multiple of its block.
-    """
-    return apply_op("SpaceToBatchND", name, input=input, block_shape=block_shape, paddings=paddings)
-
-
-def batch_to_space_nd(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
-    """The inverse of `space_to_batch_nd`: then `crops`, [axes, 2], cuts off elements before and after."""
-    return apply_op("BatchToSpaceND", name, input=input, block_shape=block_shape, crops=crops)
-
-
-def space_to_batch(
-    input: Any, paddings: Any, block_size: int | None = None, name: str | None = None, block_shape: Any = None
-) -> Tensor:
-    """`space_to_batch_nd` for images [batch, height, width, depth] and square blocks."""
-    size = renamed("block_shape", block_shape, "block_size", block_size)
-    result = space_to_batch_nd(input, np.array([size, size], np.int64), paddings, name)
-    result.set_shape(result.shape.with_rank(4))
-    return result
-
-
-def batch_to_space(input: Any, crops: Any, block_size: Any, name: str | None = None, block_shape: Any = None) -> Tensor:
-    """The inverse of `space_to_batch`."""
-    size = renamed("block_shape", block_shape, "block_size", block_size)
-    result = batch_to_space_nd(input, np.array([size, size], np.int64), crops, name)
-    result.set_shape(result.shape.with_rank(4))
-    return result
-
-
-def space_to_depth(input: Any, block_size: int, name: str | None = None, data_format: Any = "NHWC") -> Tensor:
-    """Each block of pixels of an image as one pixel with `block_size`² times as many channels."""
-    return apply_op("SpaceToDepth", name, input=input, block_size=block_size, data_format=data_format)
-
-
-def depth_to_space(input: Any, block_size: int, name: str | None = None, data_format: Any = "NHWC") -> Tensor:
-    """The inverse of `space_to_depth`."""
-    return apply_op("DepthToSpace", name, input=input, block_size=block_size, data_format=data_format)
-
-
-def required_space_to_batch_paddings(
-    input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
-) -> tuple[Tensor, Tensor]:
-    """(paddings, crops) for `space_to_batch_nd` and back, int32 [axes, 2]: so that blocks divide the padded axes.
-
-    `base_paddings` are wanted anyway. Both are constants where all is known now.
-    """
-    with name_scope(name, "required_space_to_batch_paddings", [input_shape, block_shape]):
-        sizes: Any = convert_to_tensor(input_shape, dtypes.int32, name="input_shape")
-        block: Any = convert_to_tensor(block_shape, dtypes.int32, name="block_shape")
-        block.shape.assert_is_fully_defined()
-        count = block.shape.with_rank(1)[0].value
-        if count == 0:
-            return constants.zeros([0, 2], dtypes.int32), constants.zeros([0, 2], dtypes.int32)
-        sizes.shape.assert_is_compatible_with([count])
-        base = _base_paddings(base_paddings, count)
-        known = [constant_value(t) for t in (sizes, block, base)]
-        if all(value is not None for value in known):
-            sizes, block, base = known
-        before, after = base[:, 0], base[:, 1]
-        more = (block - (sizes + before + after) % block) % block
-        after = after + more
-        paddings = stacking.stack([[before[i], after[i]] for i in range(count)], name="paddings")
-        return paddings, stacking.stack([[0, more[i]] for i in range(count)], name="crops")
-
-
-def _base_paddings(base_paddings: Any, count: int) -> Any:
-    if base_paddings is None:
-        return constants.zeros([count, 2], dtypes.int32)
-    base = convert_to_tensor(base_paddings, dtypes.int32, name="base_paddings")
-    base.shape.assert_is_compatible_with([count, 2])
-    return base

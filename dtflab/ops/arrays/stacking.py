@@ -11,13 +11,9 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import reshaping
+from dtflab.ops.arrays.functions import stack, unstack
 from dtflab.ops.messages import invalid, shape_text
 
 
@@ -68,19 +64,6 @@ def _handles(*values: Any) -> Any:
     return out
 
 
-def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
-    """The values side by side along a new axis."""
-    if axis == 0:
-        try:
-            return convert_to_tensor(values, name=name)
-        except (TypeError, ValueError, NotImplementedError):
-            pass  # then the values one by one
-    ndims = convert_to_tensor(values[0], name=name).shape.ndims
-    if ndims is not None and not -ndims - 1 <= axis <= ndims:
-        raise ValueError(f"Argument `axis` = {axis} not in range [{-ndims - 1}, {ndims + 1})")
-    return apply_op("Pack", name, values=values, axis=axis)
-
-
 @op("""ParallelConcat(values: N * T) -> (output: T)
        N: int >= 1
        T: type
@@ -100,13 +83,6 @@ class ParallelConcat(Op):
 
     def bind(node, xp):
         return lambda *values: xp.concatenate(values)
-
-
-def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
-    """The values side by side along a new first axis; their shapes must be known now, else ValueError."""
-    with name_scope(name):
-        shape = TensorShape([len(values)]).concatenate(convert_to_tensor(values[0]).shape)
-        return apply_op("ParallelConcat", values=[reshaping.expand_dims(v, 0) for v in values], shape=shape)
 
 
 @op("""Unpack(value: T) -> (output: num * T)
@@ -146,17 +122,3 @@ class Unpack(Op):
 
     def grad(op, *dys):
         return [stack(dys, axis=op.get_attr("axis"))]
-
-
-def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Tensor]:
-    """The slices of `value` along `axis`, one by one."""
-    if num is None:
-        value = convert_to_tensor(value)
-        ndims = value.shape.ndims
-        if ndims is not None:
-            if not -ndims <= axis < ndims:
-                raise ValueError(f"Argument `axis` = {axis} not in range [{-ndims}, {ndims})")
-            num = value.shape[axis].value
-        if num is None:
-            raise ValueError(f"Cannot infer argument `num` from shape {value.shape}")
-    return apply_op("Unpack", name, value=value, num=num, axis=axis)

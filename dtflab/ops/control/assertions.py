@@ -19,13 +19,12 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.graph.static_value import constant_value
-from dtflab.ops.arrays.identity import rank as rank_of, shape as shape_of
-from dtflab.ops.arrays.reshaping import reshape
+from dtflab.ops.arrays.functions import rank as rank_of, reshape, shape as shape_of
 from dtflab.ops.control.checks import Assert
 from dtflab.ops.control.control_flow import group, no_op, with_dependencies
-from dtflab.ops.math import logic
-from dtflab.ops.math.unary import abs as abs_of
-from dtflab.ops.reduce.reduction import reduce_all
+from dtflab.ops.math import functions as math
+from dtflab.ops.math.functions import abs as abs_of
+from dtflab.ops.reduce.functions import reduce_all
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
 
 Condition = Callable[[Any, Any], Any]
@@ -79,7 +78,7 @@ def _comparison(sign: str, opname: str, condition: Condition, static: Condition)
     return check
 
 
-_assert_equal = _comparison("==", "assert_equal", logic.equal, np.equal)
+_assert_equal = _comparison("==", "assert_equal", math.equal, np.equal)
 
 
 @functools.wraps(_assert_equal)
@@ -93,11 +92,11 @@ def assert_equal(
     return _assert_equal(x, y, data, summarize, message, name)
 
 
-assert_none_equal = _comparison("!=", "assert_none_equal", logic.not_equal, np.not_equal)
-assert_less = _comparison("<", "assert_less", logic.less, np.less)
-assert_less_equal = _comparison("<=", "assert_less_equal", logic.less_equal, np.less_equal)
-assert_greater = _comparison(">", "assert_greater", logic.greater, np.greater)
-assert_greater_equal = _comparison(">=", "assert_greater_equal", logic.greater_equal, np.greater_equal)
+assert_none_equal = _comparison("!=", "assert_none_equal", math.not_equal, np.not_equal)
+assert_less = _comparison("<", "assert_less", math.less, np.less)
+assert_less_equal = _comparison("<=", "assert_less_equal", math.less_equal, np.less_equal)
+assert_greater = _comparison(">", "assert_greater", math.greater, np.greater)
+assert_greater_equal = _comparison(">=", "assert_greater_equal", math.greater_equal, np.greater_equal)
 
 
 def assert_near(
@@ -116,7 +115,7 @@ def assert_near(
             told = f"x and y not equal to tolerance rtol = {rtol}, atol = {atol}"
             data = [_prefix(message), told, f"x ({x.name}) = ", x, f"y ({y.name}) = ", y]
         tolerance = atol + rtol * abs_of(y)
-        return Assert(reduce_all(logic.less(abs_of(x - y), tolerance)), data, summarize=summarize)
+        return Assert(reduce_all(math.less(abs_of(x - y), tolerance)), data, summarize=summarize)
 
 
 # -- one tensor and zero ----------------------------------------------------------------------------------------------
@@ -174,7 +173,7 @@ def _check_rank(
                 )
             return no_op(name="static_checks_determined_all_ok")
     found = rank_of(x)
-    condition = functools.reduce(logic.logical_or, [dynamic(found, rank) for rank in ranks])
+    condition = functools.reduce(math.logical_or, [dynamic(found, rank) for rank in ranks])
     for rank, value in zip(ranks, known, strict=True):
         if value is None:
             scalar = assert_rank(rank, 0, data=["Rank must be a scalar. Received rank: ", rank])
@@ -203,10 +202,8 @@ def _rank_assertion(opname: str, words: str, static: Condition, dynamic: Conditi
     return assertion
 
 
-assert_rank = _rank_assertion("assert_rank", "rank", lambda a, b: a == b, logic.equal)
-assert_rank_at_least = _rank_assertion(
-    "assert_rank_at_least", "rank at least", lambda a, b: a >= b, logic.greater_equal
-)
+assert_rank = _rank_assertion("assert_rank", "rank", lambda a, b: a == b, math.equal)
+assert_rank_at_least = _rank_assertion("assert_rank_at_least", "rank at least", lambda a, b: a >= b, math.greater_equal)
 
 
 def assert_rank_in(
@@ -221,7 +218,7 @@ def assert_rank_in(
         if data is None:
             data = [_prefix(message), f"Tensor {_name(x)} must have rank in", *wanted, "Received shape: ", shape_of(x)]
         same: Condition = lambda a, b: a == b  # noqa: E731
-        swapped: Condition = lambda a, b: logic.equal(b, a)  # noqa: E731
+        swapped: Condition = lambda a, b: math.equal(b, a)  # noqa: E731
         return _check_rank(x, wanted, same, swapped, "rank in", _prefix(message), data, summarize)
 
 
@@ -300,7 +297,7 @@ def _shape_size(
     if data is None:
         data = [_prefix(message), source, f"Tensor {x.name} dimension", at, "must have size", wanted,
                 "Received shape: ", shape_of(x)]  # fmt: skip
-    return Assert(logic.equal(convert_to_tensor(size), convert_to_tensor(wanted)), data, summarize=summarize)
+    return Assert(math.equal(convert_to_tensor(size), convert_to_tensor(wanted)), data, summarize=summarize)
 
 
 def assert_scalar(tensor: Any, name: str | None = None, message: str | None = None) -> Tensor:
@@ -380,9 +377,9 @@ def _ordered(x: Any, name: str | None, opname: str, compare: Condition) -> Tenso
 
 def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
     """A bool scalar: whether no element of `x` is less than the one before it."""
-    return _ordered(x, name, "is_non_decreasing", logic.greater_equal)
+    return _ordered(x, name, "is_non_decreasing", math.greater_equal)
 
 
 def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
     """A bool scalar: whether each element of `x` is greater than the one before it."""
-    return _ordered(x, name, "is_strictly_increasing", logic.greater)
+    return _ordered(x, name, "is_strictly_increasing", math.greater)

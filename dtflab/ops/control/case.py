@@ -18,12 +18,11 @@ from dtflab.graph import dtypes
 from dtflab.graph.convert import constant
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
-from dtflab.ops.arrays.casting import cast
-from dtflab.ops.arrays.stacking import stack
+from dtflab.ops.arrays.functions import cast, stack
 from dtflab.ops.control.checks import Assert
 from dtflab.ops.control.cond import cond
-from dtflab.ops.math.logic import equal, less_equal
-from dtflab.ops.reduce.reduction import reduce_sum
+from dtflab.ops.math.functions import equal, less_equal
+from dtflab.ops.reduce.functions import reduce_sum
 
 Branch = Callable[[], Any]
 

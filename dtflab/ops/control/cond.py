@@ -19,7 +19,7 @@ from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import add_to_collection, name_scope
 from dtflab.graph.static_value import folded_value
-from dtflab.ops.arrays.casting import cast
+from dtflab.ops.arrays.functions import cast
 from dtflab.ops.control.control_flow import merge, switch
 from dtflab.ops.control.control_flow_context import CondContext
 

@@ -23,7 +23,7 @@ from dtflab.graph.scopes import colocate_with, control_dependencies, device, nam
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.arrays import constant
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import free
 
 
@@ -165,10 +165,10 @@ class _Switch(Op):
             if known is None:
                 return None
             with control_dependencies([pivot]):
-                return constant.zeros(apply_op("VariableShape", None, input=alive), known[1])
+                return arrays.zeros(apply_op("VariableShape", None, input=alive), known[1])
         shape = apply_op("Shape", None, input=alive)
         with control_dependencies([pivot]):
-            return constant.zeros(shape, output.dtype)
+            return arrays.zeros(shape, output.dtype)
 
 
 @op("""Switch(data: T, pred: bool) -> (output_false: T, output_true: T)

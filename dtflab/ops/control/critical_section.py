@@ -28,7 +28,7 @@ from dtflab.graph.scopes import (
     name_scope,
 )
 from dtflab.ops import shapes
-from dtflab.ops.arrays.identity import identity
+from dtflab.ops.arrays.functions import identity
 from dtflab.ops.control.control_flow import group, tuple as gated
 from dtflab.ops.costs import free
 from dtflab.ops.handles import new_or_shared, resource_of

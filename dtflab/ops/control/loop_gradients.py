@@ -25,7 +25,7 @@ from dtflab.graph.gradients import Gradient, Loops
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, get_default_graph
 from dtflab.graph.static_value import constant_value, declared
-from dtflab.ops.arrays.constant import zeros, zeros_like
+from dtflab.ops.arrays.functions import zeros, zeros_like
 from dtflab.ops.control.control_flow import (
     is_constant_enter,
     is_exit,

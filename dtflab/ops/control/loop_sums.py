@@ -19,8 +19,7 @@ from dtflab.graph.convert import constant
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays.constant import zeros, zeros_like
-from dtflab.ops.arrays.joining import concat
+from dtflab.ops.arrays.functions import concat, zeros, zeros_like
 from dtflab.ops.control.control_flow import (
     enter,
     exit,
@@ -30,7 +29,7 @@ from dtflab.ops.control.control_flow import (
 )  # fmt: skip
 from dtflab.ops.control.control_flow_context import ControlFlowContext
 from dtflab.ops.control.while_context import WhileContext
-from dtflab.ops.math import binary as math
+from dtflab.ops.math import functions as math
 
 if TYPE_CHECKING:
     from dtflab.ops.control.loop_gradients import GradLoop

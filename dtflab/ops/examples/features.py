@@ -14,7 +14,7 @@ from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.dtypes import DType
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape, as_shape
-from dtflab.ops.arrays.reshaping import reshape
+from dtflab.ops.arrays.functions import reshape
 
 
 class VarLenFeature(NamedTuple):

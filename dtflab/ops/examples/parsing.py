@@ -13,7 +13,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, name_scope
-from dtflab.ops.arrays.identity import identity, rank
+from dtflab.ops.arrays.functions import identity, rank
 from dtflab.ops.control.checks import Assert
 from dtflab.ops.examples.features import (
     Features,
@@ -23,7 +23,7 @@ from dtflab.ops.examples.features import (
     VarLenFeature,
     index_keys,
 )
-from dtflab.ops.math.logic import equal
+from dtflab.ops.math.functions import equal
 from dtflab.ops.sparse.functions import sparse_merge
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
 

@@ -18,7 +18,7 @@ from dtflab.base import nest
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.gradients import RegisterGradient
 from dtflab.graph.scopes import get_default_graph
-from dtflab.ops.arrays.identity import identity, identity_n
+from dtflab.ops.arrays.functions import identity, identity_n
 
 _numbers = itertools.count()
 

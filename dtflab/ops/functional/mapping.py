@@ -19,7 +19,7 @@ from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import Dimension, TensorShape
-from dtflab.ops.arrays import identity as array
+from dtflab.ops.arrays import functions as arrays_functions
 from dtflab.ops.control.control_flow_context import read_variable
 from dtflab.ops.control.while_loop import while_loop
 from dtflab.ops.lists.tensor_array import TensorArray
@@ -54,7 +54,7 @@ def map_fn(
         if flat[0].shape.ndims == 0:
             raise ValueError("Elements in elems must be 1+ dimensional Tensors, not scalars")
         rows = _common_rows(flat)
-        n = rows.value or array.shape(flat[0])[0]
+        n = rows.value or arrays_functions.shape(flat[0])[0]
         arrays = [TensorArray(t.dtype, n, dynamic_size=False) for t in flat]
         arrays = [ta.unstack(t) for ta, t in zip(arrays, flat)]
         i = constant(0)
@@ -156,7 +156,7 @@ def scan(
     with name_scope(name, "scan", list(nest.leaves(elems))), _variables_read_once():
         flat = [convert_to_tensor(e, name="elem") for e in nest.leaves(elems)]
         n = flat[0].shape[0].value
-        n = array.shape(flat[0])[0] if n is None else n
+        n = arrays_functions.shape(flat[0])[0] if n is None else n
         arrays = [TensorArray(e.dtype, n, dynamic_size=False, element_shape=e.shape[1:]) for e in flat]
         arrays = [ta.unstack(e) for ta, e in zip(arrays, flat)]
         a, results = _begin_scan(arrays, initializer, n, infer_shape, reverse)
@@ -237,7 +237,7 @@ def _dense_leaves(elems: Any) -> list[Any]:
 def _rows_of(elems: Any) -> tuple[Any, Any]:
     """How many rows there are, and the like of `elems` with a TensorArray of rows for each tensor."""
     flat = [convert_to_tensor(elem, name="elem") for elem in nest.leaves(elems)]
-    n = flat[0].shape[0].value or array.shape(flat[0])[0]
+    n = flat[0].shape[0].value or arrays_functions.shape(flat[0])[0]
     return n, nest.map_structure(lambda elem: TensorArray(elem.dtype, n, dynamic_size=False).unstack(elem), elems)
 
 

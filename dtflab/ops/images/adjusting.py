@@ -14,13 +14,13 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
-from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, repeating, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.control_flow import with_dependencies
 from dtflab.ops.images.checks import checked, grayscale, require
 from dtflab.ops.images.dtype import convert_image_dtype, in_floats
 from dtflab.ops.linalg import functions as linalg
-from dtflab.ops.math import binary as math, division, unary
-from dtflab.ops.reduce import functions as statistics, reduction
+from dtflab.ops.math import functions as math
+from dtflab.ops.reduce import functions as reduce, functions as statistics
 from dtflab.ops.sampling import draws as random
 
 
@@ -31,15 +31,15 @@ def per_image_standardization(image: Any) -> Tensor:
     """
     with name_scope(None, "per_image_standardization", [image]) as scope:
         image = checked(convert_to_tensor(image, name="image"))
-        image = casting.cast(image, dtypes.float32)
-        sizes: Any = array.shape(image)
-        count = reduction.reduce_prod(sizes[-3:])
-        mean = reduction.reduce_mean(image, axis=[-1, -2, -3], keepdims=True)
+        image = arrays.cast(image, dtypes.float32)
+        sizes: Any = arrays.shape(image)
+        count = reduce.reduce_prod(sizes[-3:])
+        mean = reduce.reduce_mean(image, axis=[-1, -2, -3], keepdims=True)
         deviation = statistics.reduce_std(image, axis=[-1, -2, -3], keepdims=True)
-        least = unary.rsqrt(casting.cast(count, dtypes.float32))
+        least = math.rsqrt(arrays.cast(count, dtypes.float32))
         deviation = math.maximum(deviation, least)
         image -= mean
-        return division.divide(image, deviation, name=scope)
+        return math.divide(image, deviation, name=scope)
 
 
 def adjust_brightness(image: Any, delta: Any) -> Tensor:
@@ -47,7 +47,7 @@ def adjust_brightness(image: Any, delta: Any) -> Tensor:
     with name_scope(None, "adjust_brightness", [image, delta]) as scope:
         image = convert_to_tensor(image, name="image")
         floats = in_floats(image)
-        adjusted = math.add(floats, casting.cast(delta, floats.dtype), name=scope)
+        adjusted = math.add(floats, arrays.cast(delta, floats.dtype), name=scope)
         return convert_image_dtype(adjusted, image.dtype, saturate=True)
 
 
@@ -125,7 +125,7 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
         images = convert_to_tensor(images, name="images")
         floats = convert_image_dtype(images, dtypes.float32)
         gray = linalg.tensordot(floats, [0.2989, 0.587, 0.114], [-1, -1])
-        return convert_image_dtype(reshaping.expand_dims(gray, -1), images.dtype, name=scope)
+        return convert_image_dtype(arrays.expand_dims(gray, -1), images.dtype, name=scope)
 
 
 def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
@@ -133,9 +133,9 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
     with name_scope(name, "grayscale_to_rgb", [images]) as scope:
         images = convert_to_tensor(images, name="images")
         images = with_dependencies(grayscale(images), images)
-        before: Any = array.rank(images)
-        count = reshaping.expand_dims(before - 1, 0)
-        times = [constants.ones(count, dtypes.int32), reshaping.expand_dims(3, 0)]
-        rgb = repeating.tile(images, joining.concat(times, 0), name=scope)
+        before: Any = arrays.rank(images)
+        count = arrays.expand_dims(before - 1, 0)
+        times = [arrays.ones(count, dtypes.int32), arrays.expand_dims(3, 0)]
+        rgb = arrays.tile(images, arrays.concat(times, 0), name=scope)
         rgb.set_shape(images.shape[:-1].concatenate([3]))
         return rgb

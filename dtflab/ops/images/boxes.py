@@ -17,7 +17,7 @@ from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.ops.array_module import scatterer
-from dtflab.ops.arrays import identity as array
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.messages import invalid, renamed, shape_text
 
 _METHODS = "{'bilinear', 'nearest'} = 'bilinear'"
@@ -119,7 +119,7 @@ class CropAndResize(Op):
     def grad(op, dy):
         image, boxes, box_ind, _ = op.inputs
         known = image.shape
-        size: Any = known.as_list() if known.is_fully_defined() else array.shape(image)
+        size: Any = known.as_list() if known.is_fully_defined() else arrays.shape(image)
         by_image = None
         if image.dtype in (dtypes.float16, dtypes.float32, dtypes.float64):
             by_image = apply_op(

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.ops.arrays import identity as array, reshaping, stacking
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import assertions, checks
 from dtflab.ops.control.cond import cond
 from dtflab.ops.control.control_flow import with_dependencies
-from dtflab.ops.math import logic
+from dtflab.ops.math import functions as math
 from dtflab.ops.variables.variable import Variable
 
 
@@ -44,10 +44,10 @@ def at_least_3d(image: Tensor) -> list[Operation]:
         raise ValueError(f"inner 3 dims of 'image.shape' must be > 0: {known}")
     if inner.is_fully_defined():
         return []
-    sizes: Any = array.shape(image)
+    sizes: Any = arrays.shape(image)
     return [
         assertions.assert_positive(sizes[-3:], ["inner 3 dims of 'image.shape' must be > 0."]),
-        assertions.assert_greater_equal(array.rank(image), 3, message="'image' must be at least three-dimensional."),
+        assertions.assert_greater_equal(arrays.rank(image), 3, message="'image' must be at least three-dimensional."),
     ]
 
 
@@ -60,11 +60,11 @@ def grayscale(image: Tensor) -> list[Operation]:
         raise ValueError(f"A grayscale image (shape {image.shape}) must be at least two-dimensional.") from None
     if known.is_fully_defined():
         return require(known.as_list()[-1] == 1, one_channel)
-    sizes: Any = array.shape(image)
+    sizes: Any = arrays.shape(image)
     return [
         assertions.assert_equal(sizes[-1], 1, message=one_channel),
         assertions.assert_greater_equal(
-            array.rank(image), 3, message="A grayscale image must be at least two-dimensional."
+            arrays.rank(image), 3, message="A grayscale image must be at least two-dimensional."
         ),
     ]
 
@@ -78,7 +78,7 @@ def by_rank(image: Tensor, one: Callable[[], Any], batch: Callable[[], Any]) -> 
     """`one()` for [height, width, channels], `batch()` for a batch of these; a cond if the rank is unknown."""
     ndims = image.shape.ndims
     if ndims is None:
-        return cond(logic.equal(array.rank(image), 3), one, batch)
+        return cond(math.equal(arrays.rank(image), 3), one, batch)
     if ndims not in (3, 4):
         raise ValueError(f"'image' (shape {image.shape}) must have either 3 or 4 dimensions.")
     return one() if ndims == 3 else batch()
@@ -91,14 +91,14 @@ def as_batch(image: Tensor) -> tuple[Tensor, bool]:
         return image, True
     if ndims not in (3, None):
         raise ValueError(f"'image' (shape {image.shape}) must have either 3 or 4 dimensions.")
-    image = reshaping.expand_dims(image, 0)
+    image = arrays.expand_dims(image, 0)
     image.set_shape([None] * 4)
     return image, False
 
 
 def like_given(images: Tensor, was_batch: bool) -> Tensor:
     """The way back from `as_batch`."""
-    return images if was_batch else reshaping.squeeze(images, axis=[0])
+    return images if was_batch else arrays.squeeze(images, axis=[0])
 
 
 def dimensions(image: Tensor, rank: int) -> list[Any]:
@@ -106,7 +106,7 @@ def dimensions(image: Tensor, rank: int) -> list[Any]:
     if image.shape.is_fully_defined():
         return list(image.shape.as_list())
     known = image.shape.with_rank(rank).as_list()
-    later = stacking.unstack(array.shape(image), rank)
+    later = arrays.unstack(arrays.shape(image), rank)
     return [later[i] if size is None else size for i, size in enumerate(known)]
 
 

@@ -16,10 +16,11 @@ from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import casting, gathering, joining, repeating
-from dtflab.ops.math import division
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce import along_axis, reduction
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.type_sets import FLOAT
 
 
@@ -155,28 +156,28 @@ class RGBToHSV(_BetweenSpaces):
 
     def grad(op, dy):
         x = op.inputs[0]
-        high, low = reduction.reduce_max(x, -1, keepdims=True), reduction.reduce_min(x, -1, keepdims=True)
-        is_high = _one_hot(along_axis.argmax(x, -1), x.dtype)
-        is_low = _one_hot(2 - along_axis.argmin(repeating.reverse(x, [-1]), -1), x.dtype)
+        high, low = reduce.reduce_max(x, -1, keepdims=True), reduce.reduce_min(x, -1, keepdims=True)
+        is_high = _one_hot(reduce.argmax(x, -1), x.dtype)
+        is_low = _one_hot(2 - reduce.argmin(arrays.reverse(x, [-1]), -1), x.dtype)
         dhue, dsaturation, dvalue = (dy[..., i : i + 1] for i in range(3))
         # With the brightest channel's two successors on the circle, hue = constant + (next - last) / range / 6.
         is_next, is_last = _rolled(is_high), _rolled(_rolled(is_high))
-        per = division.div_no_nan(casting.cast(1.0, x.dtype), high - low) / 6
-        slope = division.div_no_nan(reduction.reduce_sum((is_next - is_last) * x, -1, keepdims=True), high - low)
+        per = math.div_no_nan(arrays.cast(1.0, x.dtype), high - low) / 6
+        slope = math.div_no_nan(reduce.reduce_sum((is_next - is_last) * x, -1, keepdims=True), high - low)
         by_hue = per * (is_next - is_last - slope * (is_high - is_low))
         # saturation = 1 - low / high; TensorFlow lets no gradient through to a channel that is 0.
-        by_saturation = division.div_no_nan(is_high * division.div_no_nan(low, high) - is_low, high)
-        by_saturation *= casting.cast(x > 0, x.dtype)
+        by_saturation = math.div_no_nan(is_high * math.div_no_nan(low, high) - is_low, high)
+        by_saturation *= arrays.cast(x > 0, x.dtype)
         return [dvalue * is_high + dsaturation * by_saturation + dhue * by_hue]
 
 
 def _one_hot(places: Tensor, dtype: DType) -> Any:
-    return gathering.one_hot(places, 3, dtype=dtype)
+    return indexing.one_hot(places, 3, dtype=dtype)
 
 
 def _rolled(channels: Any) -> Any:
     """Each channel's value at the next one."""
-    return joining.concat([channels[..., 2:], channels[..., :2]], -1)
+    return arrays.concat([channels[..., 2:], channels[..., :2]], -1)
 
 
 @op(f"""HSVToRGB(images: T) -> (output: T)

@@ -14,7 +14,7 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value
-from dtflab.ops.arrays import casting, identity as array, repeating, reshaping, slicing, stacking
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.control_flow import with_dependencies
 from dtflab.ops.images.checks import (
     as_batch,
@@ -26,7 +26,8 @@ from dtflab.ops.images.checks import (
     like_given,
     require,
 )
-from dtflab.ops.math import binary as math, logic
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
 
 
 def crop_to_bounding_box(
@@ -48,15 +49,15 @@ def crop_to_bounding_box(
         required += require(width >= target_width + offset_width, "width must be >= target + offset.")
         required += require(height >= target_height + offset_height, "height must be >= target + offset.")
         images = with_dependencies(required, images)
-        begin = stacking.stack([0, offset_height, offset_width, 0])
+        begin = arrays.stack([0, offset_height, offset_width, 0])
         images_in, channels = (_size(images, i) for i in (0, 3))
-        cropped = slicing.slice(images, begin, stacking.stack([images_in, target_height, target_width, channels]))
+        cropped = indexing.slice(images, begin, arrays.stack([images_in, target_height, target_width, channels]))
         cropped.set_shape(known_sizes([batch, target_height, target_width, depth]))
         return like_given(cropped, was_batch)
 
 
 def _size(image: Tensor, axis: int) -> Tensor:
-    sizes: Any = array.shape(image)
+    sizes: Any = arrays.shape(image)
     size: Tensor = sizes[axis]
     return size
 
@@ -80,8 +81,8 @@ def pad_to_bounding_box(
         required += require(right >= 0, "width must be <= target - offset")
         required += require(below >= 0, "height must be <= target - offset")
         images = with_dependencies(required, images)
-        margins = stacking.stack([0, 0, offset_height, below, offset_width, right, 0, 0])
-        padded = repeating.pad(images, reshaping.reshape(margins, [4, 2]))
+        margins = arrays.stack([0, 0, offset_height, below, offset_width, right, 0, 0])
+        padded = arrays.pad(images, arrays.reshape(margins, [4, 2]))
         padded.set_shape(known_sizes([batch, target_height, target_width, depth]))
         return like_given(padded, was_batch)
 
@@ -130,7 +131,7 @@ def _smaller(x: Any, y: Any) -> Any:
 
 
 def _equal(x: Any, y: Any) -> Any:
-    return logic.equal(x, y) if is_tensor(x) or is_tensor(y) else x == y
+    return math.equal(x, y) if is_tensor(x) or is_tensor(y) else x == y
 
 
 def central_crop(image: Any, central_fraction: Any) -> Tensor:
@@ -142,7 +143,7 @@ def central_crop(image: Any, central_fraction: Any) -> Tensor:
         image = convert_to_tensor(image, name="image")
         known = constant_value(central_fraction)
         if known is None:
-            inside = logic.logical_or(central_fraction > 0.0, central_fraction <= 1.0)
+            inside = math.logical_or(central_fraction > 0.0, central_fraction <= 1.0)
             image = with_dependencies(require(inside, "central_fraction must be within (0, 1]"), image)
         elif not 0.0 < known <= 1.0:
             raise ValueError("central_fraction must be within (0, 1]")
@@ -162,8 +163,8 @@ def _middle(image: Tensor, fraction: Any, known: Any) -> Tensor:
     sizes = [_size(image, first + i) if size is None else size for i, size in enumerate((height, width))]
     starts = [_start(size, fraction, known) for size in sizes]
     kept = [size - start * 2 for size, start in zip(sizes, starts)]
-    begin = stacking.stack([*[0] * first, *starts, 0])
-    piece = slicing.slice(image, begin, stacking.stack([*[-1] * first, *kept, -1]))
+    begin = arrays.stack([*[0] * first, *starts, 0])
+    piece = indexing.slice(image, begin, arrays.stack([*[-1] * first, *kept, -1]))
     piece.set_shape([*batch, *known_sizes(kept), depth])
     return piece
 
@@ -172,5 +173,5 @@ def _start(size: Any, fraction: Any, known: Any) -> Any:
     """Where the middle begins: a number if size and fraction are."""
     if known is not None and not is_tensor(size):
         return int((float(size) - float(size) * known) / 2)
-    size = casting.cast(size, dtypes.float64)
-    return casting.cast((size - size * casting.cast(fraction, dtypes.float64)) / 2, dtypes.int32)
+    size = arrays.cast(size, dtypes.float64)
+    return arrays.cast((size - size * arrays.cast(fraction, dtypes.float64)) / 2, dtypes.int32)

@@ -15,8 +15,8 @@ from dtflab.graph import dtypes
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
-from dtflab.ops.arrays import casting, identity as array
-from dtflab.ops.math import binary as math, division
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.math import functions as math
 
 
 def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Tensor:
@@ -31,24 +31,24 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: st
         if not kind.is_floating and not kind.is_integer:
             raise AttributeError(f"{what} must be either floating point or integer")
     if dtype == image.dtype:
-        same: Tensor = array.identity(image, name=name)
+        same: Tensor = arrays.identity(image, name=name)
         return same
-    cast = casting.saturate_cast if saturate else casting.cast
+    cast = math.saturate_cast if saturate else arrays.cast
     with name_scope(name, "convert_image", [image]) as scope:
         if dtype.is_integer:
             to_integer = _between_integers if image.dtype.is_integer else _from_unit
             return to_integer(image, dtype, cast, scope)
         if image.dtype.is_floating:
-            result: Tensor = casting.cast(image, dtype, name=scope)
+            result: Tensor = arrays.cast(image, dtype, name=scope)
             return result
-        return math.multiply(casting.cast(image, dtype), 1.0 / image.dtype.max, name=scope)
+        return math.multiply(arrays.cast(image, dtype), 1.0 / image.dtype.max, name=scope)
 
 
 def _between_integers(image: Tensor, dtype: dtypes.DType, cast: Callable[..., Tensor], scope: str) -> Tensor:
     """Narrower by division before the cast, wider by multiplication after it."""
     largest_in, largest_out = image.dtype.max, dtype.max
     if largest_in > largest_out:
-        return cast(division.floordiv(image, (largest_in + 1) // (largest_out + 1)), dtype, name=scope)
+        return cast(math.floordiv(image, (largest_in + 1) // (largest_out + 1)), dtype, name=scope)
     return math.multiply(cast(image, dtype), (largest_out + 1) // (largest_in + 1), name=scope)
 
 

@@ -13,11 +13,11 @@ from dtflab.graph import dtypes
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
-from dtflab.ops.arrays import casting, identity as array, repeating, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import case
 from dtflab.ops.control.cond import cond
 from dtflab.ops.images.checks import by_rank, checked
-from dtflab.ops.math import logic, unary
+from dtflab.ops.math import functions as math
 from dtflab.ops.sampling import draws as random
 
 
@@ -46,8 +46,8 @@ def _flip(image: Any, axis: int, scope: str) -> Tensor:
         image = checked(convert_to_tensor(image, name="image"))
         result: Tensor = by_rank(
             image,
-            lambda: _with_shape_of(image, repeating.reverse(image, [axis])),
-            lambda: repeating.reverse(image, [axis + 1]),
+            lambda: _with_shape_of(image, arrays.reverse(image, [axis])),
+            lambda: arrays.reverse(image, [axis + 1]),
         )
         return result
 
@@ -58,16 +58,16 @@ def _random_flip(image: Any, axis: int, seed: int | None, scope: str) -> Tensor:
 
         def one() -> Tensor:
             chance = random.random_uniform([], 0, 1.0, seed=seed)
-            flipped = cond(logic.less(chance, 0.5), lambda: repeating.reverse(image, [axis]), lambda: image, name=name)
+            flipped = cond(math.less(chance, 0.5), lambda: arrays.reverse(image, [axis]), lambda: image, name=name)
             return _with_shape_of(image, flipped)
 
         def batch() -> Tensor:
-            sizes: Any = array.shape(image)
+            sizes: Any = arrays.shape(image)
             count = sizes[0]
             chances = random.random_uniform([count], 0, 1.0, seed=seed)
-            flips: Any = unary.round(reshaping.reshape(chances, [count, 1, 1, 1]))
-            flips = casting.cast(flips, image.dtype)
-            flipped = repeating.reverse(image, [axis + 1])
+            flips: Any = math.round(arrays.reshape(chances, [count, 1, 1, 1]))
+            flips = arrays.cast(flips, image.dtype)
+            flipped = arrays.reverse(image, [axis + 1])
             result: Tensor = flips * flipped + (1 - flips) * image
             return result
 
@@ -96,11 +96,11 @@ def _turned(image: Tensor, k: Tensor, first: int, scope: str) -> Tensor:
     rows, cols = first, first + 1
     swapped = [*range(first), cols, rows, cols + 1]
     turns = {
-        1: lambda: reshaping.transpose(repeating.reverse(image, [cols]), swapped),
-        2: lambda: repeating.reverse(image, [rows, cols]),
-        3: lambda: repeating.reverse(reshaping.transpose(image, swapped), [cols]),
+        1: lambda: arrays.transpose(arrays.reverse(image, [cols]), swapped),
+        2: lambda: arrays.reverse(image, [rows, cols]),
+        3: lambda: arrays.reverse(arrays.transpose(image, swapped), [cols]),
     }
-    cases = [(logic.equal(k, times), turn) for times, turn in turns.items()]
+    cases = [(math.equal(k, times), turn) for times, turn in turns.items()]
     result: Tensor = case.case(cases, default=lambda: image, exclusive=True, name=scope)
     before, (*_, channels) = result.shape[:first], image.shape.with_rank(first + 3).as_list()
     result.set_shape([*before.as_list(), None, None, channels])
@@ -113,7 +113,7 @@ def transpose(image: Any, name: str | None = None) -> Tensor:
         image = checked(convert_to_tensor(image, name="image"))
         result: Tensor = by_rank(
             image,
-            lambda: reshaping.transpose(image, [1, 0, 2], name=name),
-            lambda: reshaping.transpose(image, [0, 2, 1, 3], name=name),
+            lambda: arrays.transpose(image, [1, 0, 2], name=name),
+            lambda: arrays.transpose(image, [0, 2, 1, 3], name=name),
         )
         return result

@@ -16,7 +16,7 @@ from dtflab.graph.dtypes import DType, float32, float64
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import identity as array
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.images import resampling
 from dtflab.ops.images.resampling import Axis
 from dtflab.ops.messages import invalid, shape_text
@@ -101,7 +101,7 @@ class ResizeNearestNeighbor(_Resize):
 
     def grad(op, dy):
         known = op.inputs[0].shape[1:3]
-        sizes: Any = known if known.is_fully_defined() else array.shape(op.inputs[0])[1:3]
+        sizes: Any = known if known.is_fully_defined() else arrays.shape(op.inputs[0])[1:3]
         ways = {name: op.get_attr(name) for name in ("align_corners", "half_pixel_centers")}
         return [apply_op("ResizeNearestNeighborGrad", grads=dy, size=sizes, **ways), None]
 

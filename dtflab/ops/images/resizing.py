@@ -16,11 +16,11 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value_as_shape
-from dtflab.ops.arrays import casting
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.control_flow import with_dependencies
 from dtflab.ops.images.checks import as_batch, at_least_3d, dimensions, like_given, require
 from dtflab.ops.images.crops import larger, pad_to_bounding_box
-from dtflab.ops.math import binary as math, unary
+from dtflab.ops.math import functions as math
 
 
 class ResizeMethod:
@@ -86,9 +86,9 @@ def _resized(images: Tensor, size: Tensor, method: Any, align_corners: bool) -> 
 def _largest_inside(images: Tensor, size: Any) -> Tensor:
     """The largest size within `size` that is as high relative to its width as the images are."""
     before = dimensions(images, 4)[1:3]
-    ratios = [casting.cast(size[i], dtypes.float32) / casting.cast(b, dtypes.float32) for i, b in enumerate(before)]
+    ratios = [arrays.cast(size[i], dtypes.float32) / arrays.cast(b, dtypes.float32) for i, b in enumerate(before)]
     ratio: Any = math.minimum(*ratios)
-    scaled = [casting.cast(unary.round(ratio * casting.cast(b, dtypes.float32)), dtypes.int32) for b in before]
+    scaled = [arrays.cast(math.round(ratio * arrays.cast(b, dtypes.float32)), dtypes.int32) for b in before]
     return convert_to_tensor(scaled, dtypes.int32, name="size")
 
 
@@ -111,15 +111,15 @@ def resize_image_with_pad(
 
 def _inside(images: Tensor, *target: Any) -> tuple[list[Any], list[Any]]:
     """The size of the images so that they just fit into the target, and the margins above and to the left."""
-    before = [casting.cast(size, dtypes.float32) for size in dimensions(images, 4)[1:3]]
-    goal = [casting.cast(size, dtypes.float32) for size in target]
+    before = [arrays.cast(size, dtypes.float32) for size in dimensions(images, 4)[1:3]]
+    goal = [arrays.cast(size, dtypes.float32) for size in target]
     by_width, by_height = before[1] / goal[1], before[0] / goal[0]
     ratio = larger(by_width, by_height)
     exact = [size / ratio for size in before]
-    sizes = [casting.cast(unary.floor(size), dtypes.int32) for size in exact]
+    sizes = [arrays.cast(math.floor(size), dtypes.int32) for size in exact]
     margins = [(g - size) / 2 for g, size in zip(goal, exact)]
-    whole = [unary.floor(margin) for margin in margins]
-    return sizes, [larger(0, casting.cast(margin, dtypes.int32)) for margin in whole]
+    whole = [math.floor(margin) for margin in margins]
+    return sizes, [larger(0, arrays.cast(margin, dtypes.int32)) for margin in whole]
 
 
 def resize_bilinear(

@@ -24,7 +24,7 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import casting, identity as array, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.messages import invalid, renamed
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
 
@@ -59,8 +59,8 @@ class CTCLoss(Op):
             "Currently there is no way to take the second  derivative of ctc_loss due to the fused implementation's "
             "interaction  with tf.gradients()"
         )
-        gradient = array.prevent_gradient(op.outputs[1], message=message)
-        return [reshaping.expand_dims(dloss, -1) * gradient, None, None, None]
+        gradient = arrays.prevent_gradient(op.outputs[1], message=message)
+        return [arrays.expand_dims(dloss, -1) * gradient, None, None, None]
 
     def flops(node, ins, outs):
         return 30 * elements(ins[0])
@@ -203,13 +203,13 @@ def ctc_loss(
         )
     inputs = convert_to_tensor(renamed("logits", logits, "inputs", inputs), name="logits")
     if not time_major:
-        inputs = reshaping.transpose(inputs, [1, 0, 2])
+        inputs = arrays.transpose(inputs, [1, 0, 2])
     dtype = inputs.dtype
     short = dtype in (dtypes.float16, dtypes.bfloat16)
     loss: Tensor = apply_op(
-        "CTCLoss", None, inputs=casting.cast(inputs, dtypes.float32) if short else inputs,
+        "CTCLoss", None, inputs=arrays.cast(inputs, dtypes.float32) if short else inputs,
         labels_indices=labels.indices, labels_values=labels.values, sequence_length=sequence_length,
         preprocess_collapse_repeated=preprocess_collapse_repeated, ctc_merge_repeated=ctc_merge_repeated,
         ignore_longer_outputs_than_inputs=ignore_longer_outputs_than_inputs,
     )[0]  # fmt: skip
-    return casting.cast(loss, dtype) if short else loss
+    return arrays.cast(loss, dtype) if short else loss

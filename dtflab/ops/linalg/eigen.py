@@ -18,30 +18,25 @@ from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import (
-    casting,
-    constant as constants,
-    diagonal as diagonals,
-    reshaping,
-)
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import cubic, matrices
 from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.linalg.functions import adjoint, eig, matrix_solve, self_adjoint_eig, svd
 from dtflab.ops.linalg.solving import in_lapack, square_shape
-from dtflab.ops.math import unary
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid
 
 _TYPES = "{double, float, half, complex64, complex128}"
 
 
 def _safe_reciprocal(x: Any) -> Any:
-    return x * unary.reciprocal(x * x + 1e-20)
+    return x * math.reciprocal(x * x + 1e-20)
 
 
 def _gaps(values: Any, square: Any) -> Any:
     """1 / (v_j - v_i), and 0 on the diagonal."""
-    gaps = _safe_reciprocal(reshaping.expand_dims(values, -2) - reshaping.expand_dims(values, -1))
-    return linalg.matrix_set_diag(gaps, constants.zeros_like(square))
+    gaps = _safe_reciprocal(arrays.expand_dims(values, -2) - arrays.expand_dims(values, -1))
+    return linalg.matrix_set_diag(gaps, arrays.zeros_like(square))
 
 
 def _eigen(values: int, vectors: int) -> Callable[..., int]:
@@ -83,7 +78,7 @@ class SelfAdjointEigV2(Op):
                 v = self_adjoint_eig(op.inputs[0])[1]
                 middle = linalg.matrix_diag(de)
             dx = linalg.matmul(v, linalg.matmul(middle, v, adjoint_b=True))
-            dx = diagonals.matrix_band_part(dx + adjoint(dx), -1, 0)
+            dx = arrays.matrix_band_part(dx + adjoint(dx), -1, 0)
             return [linalg.matrix_set_diag(dx, 0.5 * linalg.matrix_diag_part(dx))]
 
 
@@ -119,16 +114,16 @@ class Eig(Op):
             if op.get_attr("compute_v"):
                 v = op.outputs[1]
                 vt = adjoint(v)
-                f = casting.conj(_gaps(e, e))
+                f = math.conj(_gaps(e, e))
                 vdv = linalg.matmul(vt, dv)
-                real = linalg.matrix_diag_part(casting.cast(casting.real(vdv), vdv.dtype))
+                real = linalg.matrix_diag_part(arrays.cast(math.real(vdv), vdv.dtype))
                 middle = linalg.matrix_diag(de)
                 middle += f * (vdv - linalg.matmul(linalg.matmul(vt, v), linalg.matrix_diag(real)))
                 dx = matrix_solve(vt, linalg.matmul(middle, vt))
             else:
                 vt = adjoint(eig(op.inputs[0])[1])
                 dx = matrix_solve(vt, linalg.matmul(linalg.matrix_diag(de), vt))
-            return [casting.cast(dx, op.inputs[0].dtype)]
+            return [arrays.cast(dx, op.inputs[0].dtype)]
 
 
 @op(f"""Svd(input: T) -> (s: T, u: T, v: T)
@@ -173,7 +168,7 @@ class Svd(Op):
 
     def grad(op, ds, du, dv):
         a = op.inputs[0]
-        ds = linalg.matrix_diag(casting.cast(ds, a.dtype))
+        ds = linalg.matrix_diag(arrays.cast(ds, a.dtype))
         if not op.get_attr("compute_uv"):
             _, u, v = svd(a, compute_uv=True)
             return [linalg.matmul(u, linalg.matmul(ds, v, adjoint_b=True))]
@@ -193,16 +188,16 @@ def _svd_gradient(op: Any, a: Tensor, ds: Tensor, du: Tensor, dv: Tensor) -> Ten
     with control_dependencies([ds, du, dv]):
         if m > n:
             found = _svd_gradient_wide(s, v, u, ds, dv, du, n, m, full)
-            return reshaping.matrix_transpose(found, conjugate=True)
+            return arrays.matrix_transpose(found, conjugate=True)
         return _svd_gradient_wide(s, u, v, ds, du, dv, m, n, full)
 
 
 def _svd_gradient_wide(
     s: Tensor, u: Tensor, v: Tensor, ds: Tensor, du: Tensor, dv: Tensor, m: int, n: int, full: bool
 ) -> Tensor:
-    s = casting.cast(s, u.dtype)
+    s = arrays.cast(s, u.dtype)
     v1, dv1 = v[..., :m], dv[..., :m]
-    gaps, inverse = _gaps(unary.square(s), s), linalg.matrix_diag(_safe_reciprocal(s))
+    gaps, inverse = _gaps(math.square(s), s), linalg.matrix_diag(_safe_reciprocal(s))
     fu = gaps * linalg.matmul(u, du, adjoint_a=True)
     vdv = linalg.matmul(v1, dv1, adjoint_a=True)
     fv = gaps * vdv

@@ -22,10 +22,11 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
-from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, repeating, reshaping, stacking
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.linalg.equations import named, split
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce import functions as reduce
 
 
 @op("""Einsum(inputs: N * T) -> (output: T)
@@ -45,16 +46,16 @@ class Einsum(Op):
         dtype = node["T"].as_numpy_dtype
         short = dtype if node["T"] in (dtypes.bfloat16, dtypes.float16) else None
 
-        def kernel(*arrays):
-            labels, out = named(inputs, output, [x.ndim for x in arrays])
-            sizes = _sizes(labels, arrays)
+        def kernel(*operands):
+            labels, out = named(inputs, output, [x.ndim for x in operands])
+            sizes = _sizes(labels, operands)
             if short is not None:
-                arrays = [x.astype(np.float32) for x in arrays]
+                operands = [x.astype(np.float32) for x in operands]
             unique = "".join(dict.fromkeys(out))
-            if len(arrays) == 1:
-                found = _one(arrays[0], labels[0], unique)
+            if len(operands) == 1:
+                found = _one(operands[0], labels[0], unique)
             else:
-                found = _two(xp, arrays, labels, unique)
+                found = _two(xp, operands, labels, unique)
             found = _spread(xp, found, unique, out, sizes)
             return found if short is None else found.astype(short)
 
@@ -73,13 +74,13 @@ class Einsum(Op):
         return _gradients(op, dz)
 
 
-# -- the kernel: steps from arrays to the result ------------------------------------------------------------------
+# -- the kernel: steps from operands to the result ------------------------------------------------------------------
 
 
-def _sizes(labels: list[str], arrays: Sequence[Any]) -> dict[str, int]:
+def _sizes(labels: list[str], operands: Sequence[Any]) -> dict[str, int]:
     """The size of each axis by its label; InvalidArgumentError if a label has two sizes."""
     sizes: dict[str, int] = {}
-    for names, x in zip(labels, arrays, strict=True):
+    for names, x in zip(labels, operands, strict=True):
         if len(names) != x.ndim:
             raise invalid(f"Expected input with rank {len(names)} for '{names}', but got {shape_text(x)}")
         for label, size in zip(names, x.shape, strict=True):
@@ -103,16 +104,16 @@ def _one(x: Any, labels: str, out: str) -> Any:
     return x if labels == out else x.transpose([labels.index(s) for s in out])
 
 
-def _two(xp: Any, arrays: Sequence[Any], labels: list[str], out: str) -> Any:
-    """Two arrays as one product of matrices; capital labels are those of `...`, which broadcast."""
+def _two(xp: Any, operands: Sequence[Any], labels: list[str], out: str) -> Any:
+    """Two operands as one product of matrices; capital labels are those of `...`, which broadcast."""
     a, b = labels
     shared = "".join(x for x in out if x.isupper() or (x in a and x in b))
     summed = "".join(x for x in dict.fromkeys(a) if x in b and x not in out)
     own_a = "".join(x for x in out if x in a and x not in shared)
     own_b = "".join(x for x in out if x in b and x not in shared)
-    left = _group(arrays[0], a, shared, own_a, summed)
-    right = _group(arrays[1], b, shared, summed, own_b)
-    own = (*_dims(arrays[0], a, own_a), *_dims(arrays[1], b, own_b))
+    left = _group(operands[0], a, shared, own_a, summed)
+    right = _group(operands[1], b, shared, summed, own_b)
+    own = (*_dims(operands[0], a, own_a), *_dims(operands[1], b, own_b))
     product = xp.matmul(left, right)
     product = product.reshape((*product.shape[:-2], *own))
     made = shared + own_a + own_b
@@ -187,7 +188,7 @@ def _gradients(op: Any, dz: Tensor) -> list[Any]:
     equation = op.get_attr("equation")
     subscripts, out = (equation.decode() if isinstance(equation, bytes) else equation).split("->")
     if len(op.inputs) == 1:
-        shape = array.shape(op.inputs[0])
+        shape = arrays.shape(op.inputs[0])
         lost = _only_in(subscripts, out)
         if lost:
             return [_repeated(dz, out, subscripts, shape, lost)]
@@ -195,8 +196,8 @@ def _gradients(op: Any, dz: Tensor) -> list[Any]:
     x_subs, y_subs = (s + "..." if "..." in out and "..." not in s else s for s in subscripts.split(","))
     x, y = op.inputs
     if dz.dtype.is_complex:
-        x, y = casting.conj(x), casting.conj(y)
-    x_shape, y_shape = array.shape(x), array.shape(y)
+        x, y = math.conj(x), math.conj(y)
+    x_shape, y_shape = arrays.shape(x), arrays.shape(y)
     dx = _of_operand(dz, y, x_shape, x_subs, y_subs, out)
     dy = _of_operand(dz, x, y_shape, y_subs, x_subs, out)
     if "..." not in out:
@@ -229,14 +230,14 @@ def _axis(subscripts: str, label: str) -> int:
 def _repeated(dz: Tensor, out: str, subs: str, shape: Any, lost: str) -> Tensor:
     """The gradient of a sum over the axes `lost`: dz again for each place on them."""
     axes = [_axis(subs, s) for s in lost]
-    dims = stacking.stack([shape[axis] for axis in axes])
+    dims = arrays.stack([shape[axis] for axis in axes])
     twice = len(set(subs)) + len(set(out)) < len(subs) + len(out)
     if not twice and "".join(s for s in subs if s not in lost) == out:
-        kept = reduction.reduced_shape(shape, convert_to_tensor(axes))
-        return repeating.broadcast_to(reshaping.reshape(dz, kept), shape)
-    full = joining.concat([dims, array.shape(dz)], axis=0)
-    kept = joining.concat([constants.ones(len(lost), dtype=dtypes.int32), array.shape(dz)], axis=0)
-    spread = repeating.broadcast_to(reshaping.reshape(dz, kept), full)
+        kept = reduce.reduced_shape(shape, convert_to_tensor(axes))
+        return arrays.broadcast_to(arrays.reshape(dz, kept), shape)
+    full = arrays.concat([dims, arrays.shape(dz)], axis=0)
+    kept = arrays.concat([arrays.ones(len(lost), dtype=dtypes.int32), arrays.shape(dz)], axis=0)
+    spread = arrays.broadcast_to(arrays.reshape(dz, kept), full)
     return _apply([spread], f"{lost + out}->{subs}")
 
 
@@ -253,9 +254,9 @@ def _unbroadcast(
 ) -> list[Any]:
     if x.shape.is_fully_defined() and y.shape.is_fully_defined() and x.shape[slice(*x_dots)] == y.shape[slice(*y_dots)]:
         return [dx, dy]
-    rx, ry = repeating.broadcast_gradient_args(x_shape[slice(*x_dots)], y_shape[slice(*y_dots)])
-    dx = reshaping.reshape(reduction.reduce_sum(dx, x_dots[0] + rx), x_shape)
-    dy = reshaping.reshape(reduction.reduce_sum(dy, y_dots[0] + ry), y_shape)
+    rx, ry = arrays.broadcast_gradient_args(x_shape[slice(*x_dots)], y_shape[slice(*y_dots)])
+    dx = arrays.reshape(reduce.reduce_sum(dx, x_dots[0] + rx), x_shape)
+    dy = arrays.reshape(reduce.reduce_sum(dy, y_dots[0] + ry), y_shape)
     return [dx, dy]
 
 

@@ -16,18 +16,12 @@ import numpy as np
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import (
-    casting,
-    constant as constants,
-    diagonal as diagonals,
-    identity as array,
-    joining,
-    reshaping,
-)
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import cubic, matrices
 from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.linalg.functions import adjoint, matrix_inverse, matrix_triangular_solve
 from dtflab.ops.linalg.solving import in_lapack, square_shape, square_shapes
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
 
 _TYPES = "{double, float, half, complex64, complex128}"
@@ -56,11 +50,11 @@ class Cholesky(Op):
 
     def grad(op, dy):
         lower = op.outputs[0]
-        shape = array.shape(lower)
+        shape = arrays.shape(lower)
         inverse = matrix_triangular_solve(lower, linalg.eye(shape[-1], batch_shape=shape[:-2], dtype=lower.dtype))
         middle = linalg.matmul(lower, dy, adjoint_a=True)
         middle = linalg.matrix_set_diag(middle, 0.5 * linalg.matrix_diag_part(middle))
-        middle = diagonals.matrix_band_part(middle, -1, 0)
+        middle = arrays.matrix_band_part(middle, -1, 0)
         dx = linalg.matmul(linalg.matmul(inverse, middle, adjoint_a=True), inverse)
         dx += adjoint(dx)
         return [dx * 0.5]
@@ -78,8 +72,8 @@ class _Determinant(Op):
 def _times_inverse(op: Any, scale: Any, like: Any) -> Tensor:
     """The adjoint of the inverse, times a number for each matrix."""
     inverse = linalg.matrix_inverse(op.inputs[0], adjoint=True)
-    ones = joining.concat([array.shape(like), [1, 1]], 0)
-    return reshaping.reshape(scale, ones) * inverse
+    ones = arrays.concat([arrays.shape(like), [1, 1]], 0)
+    return arrays.reshape(scale, ones) * inverse
 
 
 @op(f"MatrixDeterminant(input: T) -> (output: T)\nT: {_TYPES}")
@@ -91,7 +85,7 @@ class MatrixDeterminant(_Determinant):
     def grad(op, dy):
         inverse = linalg.matrix_inverse(op.inputs[0], adjoint=True)
         y = op.outputs[0]
-        return [reshaping.reshape(dy * y, joining.concat([array.shape(y), [1, 1]], 0)) * inverse]
+        return [arrays.reshape(dy * y, arrays.concat([arrays.shape(y), [1, 1]], 0)) * inverse]
 
 
 @op(f"LogMatrixDeterminant(input: T) -> (sign: T, log_abs_determinant: T)\nT: {_TYPES}")
@@ -200,7 +194,7 @@ class Qr(Op):
         # The input is [x, y] and r is [u, v], with x and u square: q·u is the decomposition of x.
         y, u, du, dv = op.inputs[0][..., rows:], r[..., :rows], dr[..., :rows], dr[..., rows:]
         dx = _qr_grad(q, u, dq + linalg.matmul(y, dv, adjoint_b=True), du)
-        return [joining.concat([dx, linalg.matmul(q, dv)], -1)]
+        return [arrays.concat([dx, linalg.matmul(q, dv)], -1)]
 
 
 def _qr_grad(q: Any, r: Any, dq: Any, dr: Any) -> Tensor:
@@ -212,19 +206,19 @@ def _qr_grad(q: Any, r: Any, dq: Any, dr: Any) -> Tensor:
     dx += linalg.matmul(dq - linalg.matmul(q, q_dq), inverse)
     if q.dtype.is_complex:
         diagonal = linalg.matrix_diag_part(r_dr - _adjoint(q_dq))
-        imaginary = linalg.matrix_diag(diagonal - casting.cast(casting.real(diagonal), q.dtype))
-        dx += linalg.matmul(linalg.matmul(q, casting.conj(imaginary)), inverse)
+        imaginary = linalg.matrix_diag(diagonal - arrays.cast(math.real(diagonal), q.dtype))
+        dx += linalg.matmul(linalg.matmul(q, math.conj(imaginary)), inverse)
     return dx
 
 
 def _adjoint(matrix: Any) -> Any:
-    return reshaping.matrix_transpose(matrix, conjugate=True)
+    return arrays.matrix_transpose(matrix, conjugate=True)
 
 
 def _lower(matrix: Any) -> Any:
     """The matrix with zeros above its diagonal."""
-    steps = constants.range(matrix.shape[-1].value)
-    return matrix * casting.cast(reshaping.expand_dims(steps, 1) >= steps, matrix.dtype)
+    steps = arrays.range(matrix.shape[-1].value)
+    return matrix * arrays.cast(arrays.expand_dims(steps, 1) >= steps, matrix.dtype)
 
 
 @op("""MatrixInverse(input: T) -> (output: T)

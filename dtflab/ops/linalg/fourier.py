@@ -20,13 +20,13 @@ from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import constant_value, folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, repeating, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.linalg.functions import matmul
 from dtflab.ops.linalg.spectral import irfft, irfft2d, rfft, rfft2d
-from dtflab.ops.math import unary
-from dtflab.ops.math.division import floormod
+from dtflab.ops.math import functions as math
+from dtflab.ops.math.functions import floormod
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce import functions as reduce
 
 _COMPLEX = "Tcomplex: {complex64, complex128} = complex64"
 _BOTH = f"Treal: {{float, double}} = float\n{_COMPLEX}"
@@ -48,16 +48,16 @@ def _flops(rank: int, real: bool = False) -> Callable[..., int]:
 
 
 def _size(x: Any, rank: int) -> Tensor:
-    return reduction.reduce_prod(array.shape(x)[-rank:])
+    return reduce.reduce_prod(arrays.shape(x)[-rank:])
 
 
 def _gradient(name: str, rank: int, inverse: bool) -> Callable[..., Any]:
     def grad(op: Any, dy: Any) -> list[Any]:
         size = _size(dy, rank)
         if inverse:
-            scale = casting.cast(1.0 / casting.cast(size, dy.dtype.real_dtype), dy.dtype)
+            scale = arrays.cast(1.0 / arrays.cast(size, dy.dtype.real_dtype), dy.dtype)
             return [apply_op(name.removeprefix("I"), input=dy) * scale]
-        return [apply_op(f"I{name}", input=dy) * casting.cast(size, dy.dtype)]
+        return [apply_op(f"I{name}", input=dy) * arrays.cast(size, dy.dtype)]
 
     return grad
 
@@ -128,40 +128,40 @@ def _real_kernel(rank: int, inverse: bool) -> Callable[[Any, Any], Any]:
 
 
 def _mask_matrix(length: Any, kind: Any) -> Tensor:
-    a = repeating.tile(reshaping.expand_dims(constants.range(length), 0), (length, 1))
-    b = reshaping.transpose(a, [1, 0])
-    return unary.exp(-2j * np.pi * casting.cast(a * b, kind) / casting.cast(length, kind))
+    a = arrays.tile(arrays.expand_dims(arrays.range(length), 0), (length, 1))
+    b = arrays.transpose(a, [1, 0])
+    return math.exp(-2j * np.pi * arrays.cast(a * b, kind) / arrays.cast(length, kind))
 
 
 def _signs(length: Any, kind: Any) -> Tensor:
-    return casting.cast(1 - 2 * (constants.range(length) % 2), kind)
+    return arrays.cast(1 - 2 * (arrays.range(length) % 2), kind)
 
 
 def _tiled(matrix: Tensor, like: Tensor) -> Tensor:
-    ones = constants.ones([array.rank(like) - 2], dtypes.int32)
-    expanded = reshaping.reshape(matrix, joining.concat([ones, array.shape(matrix)], 0))
-    return repeating.tile(expanded, joining.concat([array.shape(like)[:-2], [1, 1]], 0))
+    ones = arrays.ones([arrays.rank(like) - 2], dtypes.int32)
+    expanded = arrays.reshape(matrix, arrays.concat([ones, arrays.shape(matrix)], 0))
+    return arrays.tile(expanded, arrays.concat([arrays.shape(like)[:-2], [1, 1]], 0))
 
 
 def _forward_gradient(rank: int) -> Callable[..., Any]:
     """Half of the transform is not stored; the columns that have no twin count once more."""
 
     def grad(op: Any, dy: Any) -> list[Any]:
-        length, kind, shape = op.inputs[1], dy.dtype, array.shape(op.inputs[0])
-        even = casting.cast(1 - length[-1] % 2, kind)
+        length, kind, shape = op.inputs[1], dy.dtype, arrays.shape(op.inputs[0])
+        even = arrays.cast(1 - length[-1] % 2, kind)
         first = dy[..., 0:1]
         if rank == 1:
             extra = first + even * dy[..., -1:] * _signs(shape[-1], kind)
         else:
             mask = _tiled(_mask_matrix(shape[-2], kind), first)
-            extra, last = matmul(mask, casting.conj(first)), dy[..., -1:]
-            turned = matmul(mask, casting.conj(last))
+            extra, last = matmul(mask, math.conj(first)), dy[..., -1:]
+            turned = matmul(mask, math.conj(last))
             inner = shape[-1]
-            times = joining.concat([constants.ones([array.rank(dy) - 1], dtypes.int32), [inner]], 0)
-            columns = repeating.tile(turned, times) * _signs(inner, kind)
+            times = arrays.concat([arrays.ones([arrays.rank(dy) - 1], dtypes.int32), [inner]], 0)
+            columns = arrays.tile(turned, times) * _signs(inner, kind)
             extra += even * columns
-        size = casting.cast(_size(op.inputs[0], rank), kind.real_dtype)
-        return [0.5 * ((irfft, irfft2d)[rank - 1](dy, length) * size + casting.real(extra)), None]
+        size = arrays.cast(_size(op.inputs[0], rank), kind.real_dtype)
+        return [0.5 * ((irfft, irfft2d)[rank - 1](dy, length) * size + math.real(extra)), None]
 
     return grad
 
@@ -172,11 +172,11 @@ def _inverse_gradient(rank: int) -> Callable[..., Any]:
         length = op.inputs[1] if length is None else length
         kind = dtypes.complex64 if dy.dtype == dtypes.float32 else dtypes.complex128
         odd = floormod(length[-1], 2, name="mod")
-        stored = array.shape(op.inputs[0])[-1]
-        twins = 2.0 * constants.ones([stored - 2 + odd], dy.dtype)
-        mask = joining.concat([[1.0], twins, constants.ones([1 - odd], dy.dtype)], 0)
-        scale = unary.reciprocal(casting.cast(_size(dy, rank), dy.dtype))
-        return [(rfft, rfft2d)[rank - 1](dy, length) * casting.cast(scale * mask, kind), None]
+        stored = arrays.shape(op.inputs[0])[-1]
+        twins = 2.0 * arrays.ones([stored - 2 + odd], dy.dtype)
+        mask = arrays.concat([[1.0], twins, arrays.ones([1 - odd], dy.dtype)], 0)
+        scale = math.reciprocal(arrays.cast(_size(dy, rank), dy.dtype))
+        return [(rfft, rfft2d)[rank - 1](dy, length) * arrays.cast(scale * mask, kind), None]
 
     return grad
 

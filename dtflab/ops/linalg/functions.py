@@ -19,22 +19,15 @@ from dtflab.graph.gradients import gradients
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import (
-    casting,
-    constant as constants,
-    gathering,
-    identity as array,
-    joining,
-    reshaping,
-    stacking,
-)
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.cond import cond
 from dtflab.ops.control.while_loop import while_loop
+from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg.equations import ordered_pairs, resolved
 from dtflab.ops.lists.tensor_array import TensorArray
-from dtflab.ops.math import binary as math, logic, unary
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import renamed
-from dtflab.ops.reduce import reduction, segments
+from dtflab.ops.reduce import functions as reduce
 
 # ---- products ----
 
@@ -69,14 +62,14 @@ def matmul(
         if output_type is not None and any(dtypes.as_dtype(output_type) != t.dtype.base_dtype for t in (a, b)):
             raise NotImplementedError("tf.matmul with an output_type other than its inputs' is not in dtflab.")
         if a.shape.ndims is None or a.shape.ndims > 2 or b.shape.ndims is None or b.shape.ndims > 2:
-            a, b = casting.conj(a) if transpose_a else a, casting.conj(b) if transpose_b else b
+            a, b = math.conj(a) if transpose_a else a, math.conj(b) if transpose_b else b
             adjoints = {"adj_x": adjoint_a or transpose_a, "adj_y": adjoint_b or transpose_b}
             return apply_op("BatchMatMulV2", scope, x=a, y=b, **adjoints, grad_x=grad_a, grad_y=grad_b)
-        a, b = casting.conj(a) if adjoint_a else a, casting.conj(b) if adjoint_b else b
+        a, b = math.conj(a) if adjoint_a else a, math.conj(b) if adjoint_b else b
         if _for_sparse(a, b, a_is_sparse or b_is_sparse):
             flags = {"transpose_a": transpose_a or adjoint_a, "transpose_b": transpose_b or adjoint_b}
             found = apply_op("SparseMatMul", scope, a=a, b=b, a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse, **flags)
-            return casting.cast(found, dtypes.bfloat16) if a.dtype == b.dtype == dtypes.bfloat16 else found
+            return arrays.cast(found, dtypes.bfloat16) if a.dtype == b.dtype == dtypes.bfloat16 else found
         return _mat_mul(
             a, b, transpose_a or adjoint_a, transpose_b or adjoint_b, name=scope, grad_a=grad_a, grad_b=grad_b
         )
@@ -97,8 +90,8 @@ def _mat_mul(
 def matvec(a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, name: str | None = None) -> Tensor:
     """The matrix `a` times the vector `b`."""
     with name_scope(name, "MatVec", [a, b]):
-        output = matmul(a, reshaping.expand_dims(b, axis=-1), transpose_a=transpose_a, adjoint_a=adjoint_a)
-        return reshaping.squeeze(output, axis=-1)
+        output = matmul(a, arrays.expand_dims(b, axis=-1), transpose_a=transpose_a, adjoint_a=adjoint_a)
+        return arrays.squeeze(output, axis=-1)
 
 
 def sparse_matmul(
@@ -159,9 +152,9 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
         if isinstance(a_free, list) and isinstance(b_free, list):
             if product.shape.is_fully_defined() and product.shape.as_list() == a_free + b_free:
                 return product
-            return reshaping.reshape(product, a_free + b_free, name=scope)
+            return arrays.reshape(product, a_free + b_free, name=scope)
         a_free, b_free = convert_to_tensor(a_free, dtypes.int32), convert_to_tensor(b_free, dtypes.int32)
-        product = reshaping.reshape(product, joining.concat([a_free, b_free], 0), name=scope)
+        product = arrays.reshape(product, arrays.concat([a_free, b_free], 0), name=scope)
         if a_static is not None and b_static is not None:
             product.set_shape(a_static + b_static)
         return product
@@ -174,8 +167,8 @@ def _contracted(a: Tensor, axes: Any) -> tuple[Any, Any]:
             raise ValueError(f"`axes` must be at least 0. Received: {axes}.")
         ndims = a.shape.ndims
         if ndims is None:
-            rank = array.rank(a)
-            return constants.range(rank - axes, rank, dtype=dtypes.int32), constants.range(axes, dtype=dtypes.int32)
+            rank = arrays.rank(a)
+            return arrays.range(rank - axes, rank, dtype=dtypes.int32), arrays.range(axes, dtype=dtypes.int32)
         if axes > ndims:
             raise ValueError(f"`axes` must not be larger than the number of dimensions of tensor {a}.  Received {axes}")
         return list(builtins.range(ndims - axes, ndims)), list(builtins.range(axes))
@@ -202,9 +195,9 @@ def _as_matrix(a: Tensor, axes: Any, flipped: bool) -> tuple[Tensor, Any, Any]:
     perm = [*axes, *free] if flipped else [*free, *axes]
     shape = shape[::-1] if flipped else shape
     if perm != list(builtins.range(len(dims))):
-        a = reshaping.transpose(a, perm)
+        a = arrays.transpose(a, perm)
     if a.shape.as_list() != shape:
-        a = reshaping.reshape(a, shape)
+        a = arrays.reshape(a, shape)
     return a, free_dims, free_dims
 
 
@@ -219,20 +212,20 @@ def _as_matrix_later(a: Tensor, axes: Any, flipped: bool) -> tuple[Tensor, Any, 
         static = [dims[i] for i in free]
         axes = convert_to_tensor(axes, dtypes.int32, name="axes")
         free = convert_to_tensor(free, dtypes.int32, name="free")
-        shape = array.shape(a)
+        shape = arrays.shape(a)
     else:
-        shape = array.shape(a)
-        rank = array.rank(a)
+        shape = arrays.shape(a)
+        rank = arrays.rank(a)
         axes = convert_to_tensor(axes, dtypes.int32, name="axes")
-        axes = logic.where(axes >= 0, axes, axes + rank)
-        free, _ = segments.setdiff1d(constants.range(rank), axes, dtypes.int32)
-    free_dims, axes_dims = gathering.gather(shape, free), gathering.gather(shape, axes)
-    free_size, axes_size = reduction.reduce_prod(free_dims), reduction.reduce_prod(axes_dims)
+        axes = indexing.where(axes >= 0, axes, axes + rank)
+        free, _ = indexing.setdiff1d(arrays.range(rank), axes, dtypes.int32)
+    free_dims, axes_dims = indexing.gather(shape, free), indexing.gather(shape, axes)
+    free_size, axes_size = reduce.reduce_prod(free_dims), reduce.reduce_prod(axes_dims)
     if flipped:
-        perm, size = joining.concat([axes, free], 0), stacking.stack([axes_size, free_size])
+        perm, size = arrays.concat([axes, free], 0), arrays.stack([axes_size, free_size])
     else:
-        perm, size = joining.concat([free, axes], 0), stacking.stack([free_size, axes_size])
-    return reshaping.reshape(reshaping.transpose(a, perm), size), free_dims, static
+        perm, size = arrays.concat([free, axes], 0), arrays.stack([free_size, axes_size])
+    return arrays.reshape(arrays.transpose(a, perm), size), free_dims, static
 
 
 # ---- diagonals ----
@@ -288,21 +281,21 @@ def eye(
             size = min(int(num_rows), int(num_columns))
         if isinstance(batch, Tensor) or isinstance(size, Tensor):
             batch = convert_to_tensor(batch, dtypes.int32, name="shape")
-            diagonal_shape: Any = joining.concat((batch, [size]), axis=0)
-            shape: Any = None if square else joining.concat((batch, [num_rows, num_columns]), axis=0)
+            diagonal_shape: Any = arrays.concat((batch, [size]), axis=0)
+            shape: Any = None if square else arrays.concat((batch, [num_rows, num_columns]), axis=0)
         else:
             diagonal_shape = [*batch, size]
             shape = [*batch, num_rows, num_columns]
-        diagonal = constants.ones(diagonal_shape, dtype)
+        diagonal = arrays.ones(diagonal_shape, dtype)
         if square:
             return matrix_diag(diagonal)
-        return matrix_set_diag(constants.zeros(shape, dtype), diagonal)
+        return matrix_set_diag(arrays.zeros(shape, dtype), diagonal)
 
 
 def trace(x: Any, name: str | None = None) -> Tensor:
     """The sum of the main diagonal of each matrix."""
     with name_scope(name, "Trace", [x]) as scope:
-        return reduction.reduce_sum(matrix_diag_part(convert_to_tensor(x, name="x")), [-1], name=scope)
+        return reduce.reduce_sum(matrix_diag_part(convert_to_tensor(x, name="x")), [-1], name=scope)
 
 
 # ---- norms ----
@@ -328,53 +321,49 @@ def norm(
     with name_scope(name, "norm", [tensor]):
         x = convert_to_tensor(tensor)
         result = _spectral_norm(x, axes) if of_matrix and ord == 2 else _kept_norm(x, ord, axes, of_matrix)
-        return result if keepdims else reshaping.squeeze(result, None if axes is None else list(axes))
+        return result if keepdims else arrays.squeeze(result, None if axes is None else list(axes))
 
 
 def _kept_norm(x: Tensor, ord: Any, axes: Any, of_matrix: bool) -> Tensor:
     """The norm, with its axes kept."""
     first = None if axes is None else axes[0]
     if ord in ("fro", "euclidean", 2):
-        return unary.sqrt(reduction.reduce_sum(x * casting.conj(x), axes, keepdims=True))
-    result = unary.abs(x)
+        return math.sqrt(reduce.reduce_sum(x * math.conj(x), axes, keepdims=True))
+    result = math.abs(x)
     if ord == 1:
-        result = reduction.reduce_sum(result, first, keepdims=True)
-        return reduction.reduce_max(result, axes[-1], keepdims=True) if of_matrix else result
+        result = reduce.reduce_sum(result, first, keepdims=True)
+        return reduce.reduce_max(result, axes[-1], keepdims=True) if of_matrix else result
     if ord == np.inf:
-        result = reduction.reduce_sum(result, axes[1], keepdims=True) if of_matrix else result
-        return reduction.reduce_max(result, first, keepdims=True)
-    return math.pow(reduction.reduce_sum(math.pow(result, ord), axes, keepdims=True), 1.0 / ord)
+        result = reduce.reduce_sum(result, axes[1], keepdims=True) if of_matrix else result
+        return reduce.reduce_max(result, first, keepdims=True)
+    return math.pow(reduce.reduce_sum(math.pow(result, ord), axes, keepdims=True), 1.0 / ord)
 
 
 def _spectral_norm(x: Tensor, axes: Any) -> Tensor:
     """The largest singular value of the matrices on `axes`, which are kept."""
-    from dtflab.ops.arrays import identity as array
     from dtflab.ops.control.cond import cond
     from dtflab.ops.functional.mapping import map_fn
-    from dtflab.ops.reduce import segments
 
-    ndims = array.rank(x)
+    ndims = arrays.rank(x)
     last = map_fn(lambda i: cond(i >= 0, lambda: i, lambda: i + ndims), convert_to_tensor(axes))
-    every = constants.range(ndims)
-    before = joining.concat([segments.setdiff1d(every, last, dtypes.int32)[0], last], axis=0)
-    after = map_fn(lambda i: casting.cast(_place(before, i), dtypes.int32), every)
-    values = apply_op("Svd", input=reshaping.transpose(x, perm=before), compute_uv=False)[0]
-    largest = reduction.reduce_max(unary.abs(values), axis=-1, keepdims=True)
-    return reshaping.transpose(reshaping.expand_dims(largest, axis=-1), perm=after)
+    every = arrays.range(ndims)
+    before = arrays.concat([indexing.setdiff1d(every, last, dtypes.int32)[0], last], axis=0)
+    after = map_fn(lambda i: arrays.cast(_place(before, i), dtypes.int32), every)
+    values = apply_op("Svd", input=arrays.transpose(x, perm=before), compute_uv=False)[0]
+    largest = reduce.reduce_max(math.abs(values), axis=-1, keepdims=True)
+    return arrays.transpose(arrays.expand_dims(largest, axis=-1), perm=after)
 
 
 def _place(numbers: Tensor, number: Tensor) -> Tensor:
     """Where `number` stands among `numbers`."""
-    from dtflab.ops.math import logic
-
-    return reshaping.squeeze(logic.where_v2(logic.equal(numbers, number)))
+    return arrays.squeeze(indexing.where_v2(math.equal(numbers, number)))
 
 
 def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(tensor divided by its norm, the norm)."""
     with name_scope(name, "normalize", [tensor]):
         tensor = convert_to_tensor(tensor)
-        length = casting.cast(norm(tensor, ord, axis, keepdims=True), tensor.dtype)
+        length = arrays.cast(norm(tensor, ord, axis, keepdims=True), tensor.dtype)
         return tensor / length, length
 
 
@@ -400,7 +389,7 @@ def logdet(matrix: Any, name: str | None = None) -> Tensor:
     """The logarithm of the determinant of each positive definite matrix."""
     with name_scope(name, "logdet", [matrix]):
         diagonal = matrix_diag_part(apply_op("Cholesky", input=matrix))
-        return 2.0 * reduction.reduce_sum(unary.log(casting.real(diagonal)), axis=[-1])
+        return 2.0 * reduce.reduce_sum(math.log(math.real(diagonal)), axis=[-1])
 
 
 def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> Any:
@@ -422,7 +411,7 @@ def adjoint(matrix: Any, name: str | None = None) -> Tensor:
     """The conjugate transpose of each matrix."""
     with name_scope(name, "adjoint", [matrix]):
         matrix = convert_to_tensor(matrix, name="matrix")
-        return reshaping.matrix_transpose(matrix, conjugate=True)
+        return arrays.matrix_transpose(matrix, conjugate=True)
 
 
 # ---- systems of equations ----
@@ -465,7 +454,7 @@ def matrix_solve_ls(
         shape = matrix.shape[-2:]
         if shape.is_fully_defined():
             return (_tall if shape[-2] >= shape[-1] else _wide)(matrix, rhs, l2_regularizer)
-        sizes = array.shape(matrix)[-2:]
+        sizes = arrays.shape(matrix)[-2:]
         result: Tensor = cond(
             sizes[-2] >= sizes[-1],
             lambda: _tall(matrix, rhs, l2_regularizer),
@@ -493,7 +482,7 @@ def _wide(matrix: Tensor, rhs: Any, l2: Any) -> Tensor:
 def _gram_cholesky(matrix: Tensor, l2: Any, first_kind: bool) -> Tensor:
     gram = matmul(matrix, matrix, adjoint_a=first_kind, adjoint_b=not first_kind)
     if isinstance(l2, Tensor) or l2 != 0:
-        shape = array.shape(matrix)
+        shape = arrays.shape(matrix)
         batch, side = shape[:-2], -1 if first_kind else -2
         identity = eye(shape[side], batch_shape=batch, dtype=matrix.dtype)
         identity.set_shape(matrix.shape[:-2].concatenate([matrix.shape[side], matrix.shape[side]]))
@@ -527,7 +516,7 @@ def eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
 def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
     """(s, u, v) with tensor = u · diag(s) · vᴴ, s falling; s alone without `compute_uv`."""
     s, u, v = apply_op("Svd", name, input=tensor, compute_uv=compute_uv, full_matrices=full_matrices)
-    return (casting.real(s), u, v) if compute_uv else casting.real(s)
+    return (math.real(s), u, v) if compute_uv else math.real(s)
 
 
 def matrix_square_root(input: Any, name: str | None = None) -> Tensor:
@@ -547,10 +536,10 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
         s = svd(a, compute_uv=False)
         if tol is None:
             sides = a.shape[-2:]
-            largest = np.max(sides.as_list()) if sides.is_fully_defined() else reduction.reduce_max(array.shape(a)[-2:])
+            largest = np.max(sides.as_list()) if sides.is_fully_defined() else reduce.reduce_max(arrays.shape(a)[-2:])
             eps = np.finfo(a.dtype.as_numpy_dtype).eps
-            tol = eps * casting.cast(largest, a.dtype) * reduction.reduce_max(s, axis=-1, keepdims=True)
-        return reduction.reduce_sum(casting.cast(s > tol, dtypes.int32), axis=-1)
+            tol = eps * arrays.cast(largest, a.dtype) * reduce.reduce_max(s, axis=-1, keepdims=True)
+        return reduce.reduce_sum(arrays.cast(s > tol, dtypes.int32), axis=-1)
 
 
 def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
@@ -561,17 +550,17 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
         if rcond is None:
             rows, columns = a.shape[-2].value, a.shape[-1].value
             if rows is None or columns is None:
-                rows = array.shape(a)[-2] if rows is None else rows
-                columns = array.shape(a)[-1] if columns is None else columns
-                largest = casting.cast(math.maximum(rows, columns), a.dtype)
+                rows = arrays.shape(a)[-2] if rows is None else rows
+                columns = arrays.shape(a)[-1] if columns is None else columns
+                largest = arrays.cast(math.maximum(rows, columns), a.dtype)
             else:
                 largest = float(max(rows, columns))
             rcond = 10.0 * largest * np.finfo(kind).eps
         rcond = convert_to_tensor(rcond, a.dtype, name="rcond")
         s, u, v = svd(a, full_matrices=False, compute_uv=True)
-        cutoff = rcond * reduction.reduce_max(s, axis=-1)
-        s = logic.where_v2(s > reshaping.expand_dims(cutoff, -1), s, np.array(np.inf, kind))
-        found = matmul(v / reshaping.expand_dims(s, -2), u, adjoint_b=True)
+        cutoff = rcond * reduce.reduce_max(s, axis=-1)
+        s = indexing.where_v2(s > arrays.expand_dims(cutoff, -1), s, np.array(np.inf, kind))
+        found = matmul(v / arrays.expand_dims(s, -2), u, adjoint_b=True)
         if a.shape.ndims is not None:
             found.set_shape(a.shape[:-2].concatenate([a.shape[-1], a.shape[-2]]))
         return found
@@ -610,12 +599,12 @@ def hessians(
 
 
 def _hessian(gradient: Any, x: Any) -> Tensor:
-    gradient = reshaping.reshape(gradient, [-1])
-    n = array.size(x)
+    gradient = arrays.reshape(gradient, [-1])
+    n = arrays.size(x)
 
     def body(j: Any, rows: TensorArray) -> Any:
         return j + 1, rows.write(j, gradients(gradient[j], x)[0])
 
     _, rows = while_loop(lambda j, _: j < n, body, [constant(0), TensorArray(x.dtype, n)])
-    shape = array.shape(x)
-    return reshaping.reshape(rows.stack(), joining.concat((shape, shape), 0))
+    shape = arrays.shape(x)
+    return arrays.reshape(rows.stack(), arrays.concat((shape, shape), 0))

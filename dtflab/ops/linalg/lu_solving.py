@@ -12,20 +12,13 @@ from dtflab.graph import dtypes
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
-from dtflab.ops.arrays import (
-    constant as constants,
-    gathering,
-    identity as array,
-    joining,
-    repeating,
-    reshaping,
-    stacking,
-)
-from dtflab.ops.arrays.diagonal import matrix_band_part
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.arrays.functions import matrix_band_part
 from dtflab.ops.functional.mapping import map_fn
+from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.linalg.functions import matmul, matrix_triangular_solve
-from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce import functions as reduce
 
 
 def _given(lower_upper: Any, perm: Any) -> tuple[Tensor, Tensor]:
@@ -41,7 +34,7 @@ def _given(lower_upper: Any, perm: Any) -> tuple[Tensor, Tensor]:
 
 def _lower(lower_upper: Tensor, shape: Any) -> Tensor:
     """The lower triangle, with the ones that are not stored."""
-    ones = constants.ones(shape[:-1], dtype=lower_upper.dtype)
+    ones = arrays.ones(shape[:-1], dtype=lower_upper.dtype)
     return linalg.matrix_set_diag(matrix_band_part(lower_upper, num_lower=-1, num_upper=0), ones)
 
 
@@ -51,31 +44,31 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False,
         lower_upper, perm = _given(lower_upper, perm)
         rhs = convert_to_tensor(rhs, dtype_hint=lower_upper.dtype, name="rhs")
         if rhs.shape.ndims == 2 and perm.shape.ndims == 1:
-            rows = gathering.gather(rhs, perm, axis=-2)
+            rows = indexing.gather(rhs, perm, axis=-2)
         else:
             rows = _rows_in_order(rhs, perm)
-        lower = _lower(lower_upper, array.shape(lower_upper))
+        lower = _lower(lower_upper, arrays.shape(lower_upper))
         return matrix_triangular_solve(lower_upper, matrix_triangular_solve(lower, rows), lower=False)
 
 
 def _rows_in_order(rhs: Tensor, perm: Tensor) -> Tensor:
-    shape: Any = array.shape(rhs)
-    batch = repeating.broadcast_dynamic_shape(shape[:-2], array.shape(perm)[:-1])
+    shape: Any = arrays.shape(rhs)
+    batch = arrays.broadcast_dynamic_shape(shape[:-2], arrays.shape(perm)[:-1])
     rows, columns = shape[-2], shape[-1]
-    whole: Any = joining.concat([batch, [rows, columns]], axis=0)
-    rhs = reshaping.reshape(repeating.broadcast_to(rhs, whole), [-1, rows, columns])
-    perm = reshaping.reshape(repeating.broadcast_to(perm, whole[:-1]), [-1, rows])
-    count = reduction.reduce_prod(batch)
-    places: Any = constants.range(count)
-    which = repeating.broadcast_to(places[:, None], [count, rows])
-    return reshaping.reshape(gathering.gather_nd(rhs, stacking.stack([which, perm], axis=-1)), whole)
+    whole: Any = arrays.concat([batch, [rows, columns]], axis=0)
+    rhs = arrays.reshape(arrays.broadcast_to(rhs, whole), [-1, rows, columns])
+    perm = arrays.reshape(arrays.broadcast_to(perm, whole[:-1]), [-1, rows])
+    count = reduce.reduce_prod(batch)
+    places: Any = arrays.range(count)
+    which = arrays.broadcast_to(places[:, None], [count, rows])
+    return arrays.reshape(indexing.gather_nd(rhs, arrays.stack([which, perm], axis=-1)), whole)
 
 
 def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The inverse of A, given `lu(A)`."""
     with name_scope(name or "lu_matrix_inverse"):
         lower_upper, perm = _given(lower_upper, perm)
-        shape: Any = array.shape(lower_upper)
+        shape: Any = arrays.shape(lower_upper)
         identity = linalg.eye(shape[-1], batch_shape=shape[:-2], dtype=lower_upper.dtype)
         return lu_solve(lower_upper, perm, rhs=identity)
 
@@ -84,17 +77,17 @@ def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, nam
     """A again, from `lu(A)`."""
     with name_scope(name or "lu_reconstruct"):
         lower_upper, perm = _given(lower_upper, perm)
-        shape: Any = array.shape(lower_upper)
+        shape: Any = arrays.shape(lower_upper)
         lower = _lower(lower_upper, shape)
         x = matmul(lower, matrix_band_part(lower_upper, num_lower=0, num_upper=-1))
         if lower_upper.shape.ndims == 2:
-            x = gathering.gather(x, reshaping.invert_permutation(perm))
+            x = indexing.gather(x, arrays.invert_permutation(perm))
         else:
-            count, side = reduction.reduce_prod(shape[:-2]), shape[-1]
-            x = reshaping.reshape(x, [count, side, side])
-            orders = map_fn(reshaping.invert_permutation, reshaping.reshape(perm, [count, side]))
-            places: Any = constants.range(count)
-            which = repeating.broadcast_to(places[:, None], [count, side])
-            x = reshaping.reshape(gathering.gather_nd(x, stacking.stack([which, orders], axis=-1)), shape)
+            count, side = reduce.reduce_prod(shape[:-2]), shape[-1]
+            x = arrays.reshape(x, [count, side, side])
+            orders = map_fn(arrays.invert_permutation, arrays.reshape(perm, [count, side]))
+            places: Any = arrays.range(count)
+            which = arrays.broadcast_to(places[:, None], [count, side])
+            x = arrays.reshape(indexing.gather_nd(x, arrays.stack([which, orders], axis=-1)), shape)
         x.set_shape(lower_upper.shape)
         return x

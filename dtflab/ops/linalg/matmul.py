@@ -21,12 +21,13 @@ from dtflab.graph import dtypes
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
-from dtflab.ops.arrays import casting, identity as array, repeating, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.blas import NANOSECONDS_PER_FLOP, Shard
 from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.linalg.functions import _mat_mul, matmul
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.type_sets import FLOAT_COMPLEX
 
 ONE_BLOCK = 1 << 20  # multiplications that are never worth a second thread (20 µs)
@@ -118,7 +119,7 @@ class MatMul(Op):
 
     def grad(op, dy):
         ta, tb = op.get_attr("transpose_a"), op.get_attr("transpose_b")
-        a, b = casting.conj(op.inputs[0]), casting.conj(op.inputs[1])
+        a, b = math.conj(op.inputs[0]), math.conj(op.inputs[1])
         da = _mat_mul(b, dy, tb, True, grad_a=True) if ta else _mat_mul(dy, b, False, not tb, grad_a=True)
         db = _mat_mul(dy, a, True, ta, grad_b=True) if tb else _mat_mul(a, dy, not ta, False, grad_b=True)
         return [da, db]
@@ -199,12 +200,12 @@ def _reduce_batches(op: Any, dx: Tensor, dy: Tensor) -> list[Any]:
     same = batch_x.is_fully_defined() and batch_y.is_fully_defined() and batch_x == batch_y
     if op.type == "BatchMatMul" or matrices or same:
         return [dx, dy]
-    sx: Any = array.shape(x)
-    sy: Any = array.shape(y)
-    rx, ry = repeating.broadcast_gradient_args(sx[:-2], sy[:-2])
+    sx: Any = arrays.shape(x)
+    sy: Any = arrays.shape(y)
+    rx, ry = arrays.broadcast_gradient_args(sx[:-2], sy[:-2])
     return [
-        reshaping.reshape(reduction.reduce_sum(dx, rx), sx),
-        reshaping.reshape(reduction.reduce_sum(dy, ry), sy),
+        arrays.reshape(reduce.reduce_sum(dx, rx), sx),
+        arrays.reshape(reduce.reduce_sum(dy, ry), sy),
     ]
 
 
@@ -259,9 +260,9 @@ class SparseMatMul(Op):
 
         def product(left, right, like, transpose_left=False, transpose_right=False):
             flags = sparse[id(left)], sparse[id(right)]
-            right = reshaping.transpose(right) if transpose_right else right
+            right = arrays.transpose(right) if transpose_right else right
             found = linalg.matmul(left, right, transpose_left, a_is_sparse=flags[0], b_is_sparse=flags[1])
-            return casting.cast(found, like.dtype)
+            return arrays.cast(found, like.dtype)
 
         ta, tb = op.get_attr("transpose_a"), op.get_attr("transpose_b")
         da = product(b, dy, a, tb, True) if ta else product(dy, b, a, False, not tb)

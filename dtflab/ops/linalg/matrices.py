@@ -19,7 +19,7 @@ from dtflab.graph.op_registry import Op, op
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.arrays import constant as constants
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.linalg.functions import cross, matrix_diag, matrix_diag_part, matrix_set_diag
 from dtflab.ops.messages import invalid, shape_text
 
@@ -147,7 +147,7 @@ class MatrixDiagPartV3(Op):
         if size.is_fully_defined():
             rows, cols = size.as_list()
             return [matrix_diag(dy, k=k, num_rows=rows, num_cols=cols, align=align), None, None]
-        return [matrix_set_diag(constants.zeros_like(x), dy, k=k, align=align), None, None]
+        return [matrix_set_diag(arrays.zeros_like(x), dy, k=k, align=align), None, None]
 
 
 @op(f"""MatrixSetDiagV3(input: T, diagonal: T, k: int32) -> (output: T)
@@ -181,7 +181,7 @@ class MatrixSetDiagV3(Op):
     def grad(op, dy):
         _, diagonal, k = op.inputs
         align = op.get_attr("align")
-        dx = matrix_set_diag(dy, constants.zeros_like(diagonal), k=k, align=align)
+        dx = matrix_set_diag(dy, arrays.zeros_like(diagonal), k=k, align=align)
         return [dx, matrix_diag_part(dy, k=k, align=align), None]
 
 

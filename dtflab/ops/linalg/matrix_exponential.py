@@ -15,13 +15,14 @@ from dtflab.graph import dtypes
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
-from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.cond import cond
 from dtflab.ops.control.while_loop import while_loop
+from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.linalg.functions import matmul, matrix_solve
-from dtflab.ops.math import binary as math, logic, unary
-from dtflab.ops.reduce import reduction
+from dtflab.ops.math import functions as math
+from dtflab.ops.reduce import functions as reduce
 
 # The coefficients of Padé's numerators, without the leading 1, and up to which norm each degree is exact.
 _PADE = {
@@ -46,15 +47,15 @@ def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
             return matrix
         batch: Any = matrix.shape[:-2]
         if not batch.is_fully_defined():
-            batch = array.shape(matrix)[:-2]
-        matrix = reshaping.reshape(matrix, joining.concat(([-1], array.shape(matrix)[-2:]), axis=0))
-        sizes, rows = unary.abs(matrix), array.size(array.shape(matrix)) - 2
-        norm = reduction.reduce_max(reduction.reduce_sum(sizes, axis=rows), axis=-1)[..., None, None]
+            batch = arrays.shape(matrix)[:-2]
+        matrix = arrays.reshape(matrix, arrays.concat(([-1], arrays.shape(matrix)[-2:]), axis=0))
+        sizes, rows = math.abs(matrix), arrays.size(arrays.shape(matrix)) - 2
+        norm = reduce.reduce_max(reduce.reduce_sum(sizes, axis=rows), axis=-1)[..., None, None]
         u, v, squarings = _quotient(matrix, norm)
         result = _squared(matrix, norm, u, v, squarings)
         if not matrix.shape.is_fully_defined():
-            return reshaping.reshape(result, joining.concat((batch, array.shape(result)[-2:]), axis=0))
-        return reshaping.reshape(result, batch.concatenate(result.shape[-2:]))
+            return arrays.reshape(result, arrays.concat((batch, arrays.shape(result)[-2:]), axis=0))
+        return arrays.reshape(result, batch.concatenate(result.shape[-2:]))
 
 
 def _quotient(matrix: Tensor, norm: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -67,10 +68,10 @@ def _quotient(matrix: Tensor, norm: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         raise ValueError(f"tf.linalg.expm does not support matrices of type {matrix.dtype}")
     *low, last = norms
     largest = constant(norms[last], norm.dtype)
-    times = unary.log(norm / largest) / unary.log(constant(2.0, norm.dtype))
-    squarings = math.maximum(unary.floor(times), 0)
+    times = math.log(norm / largest) / math.log(constant(2.0, norm.dtype))
+    squarings = math.maximum(math.floor(times), 0)
     pairs = [_pade(matrix, degree) for degree in low]
-    scaled = matrix / casting.cast(math.pow(constant(2.0, norm.dtype), squarings), matrix.dtype)
+    scaled = matrix / arrays.cast(math.pow(constant(2.0, norm.dtype), squarings), matrix.dtype)
     pairs.append(_pade_13(scaled) if last == 13 else _pade(scaled, last))
     bounds = [norms[degree] for degree in low]
     return _chosen(norm, bounds, [u for u, _ in pairs]), _chosen(norm, bounds, [v for _, v in pairs]), squarings
@@ -79,16 +80,16 @@ def _quotient(matrix: Tensor, norm: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _chosen(norm: Tensor, bounds: list[float], cases: list[Tensor]) -> Tensor:
     below = _less(norm, bounds[0])
     rest = cases[1] if len(bounds) == 1 else _chosen(norm, bounds[1:], cases[1:])
-    return logic.where_v2(below, cases[0], rest)
+    return indexing.where_v2(below, cases[0], rest)
 
 
 def _less(norm: Tensor, bound: float) -> Tensor:
-    return logic.less(norm, constant(bound, norm.dtype))
+    return math.less(norm, constant(bound, norm.dtype))
 
 
 def _identity(matrix: Tensor) -> Tensor:
-    shape = array.shape(matrix)
-    return linalg.eye(shape[-2], batch_shape=array.shape(matrix)[:-2], dtype=matrix.dtype)
+    shape = arrays.shape(matrix)
+    return linalg.eye(shape[-2], batch_shape=arrays.shape(matrix)[:-2], dtype=matrix.dtype)
 
 
 def _pade(matrix: Tensor, degree: int) -> tuple[Tensor, Tensor]:
@@ -122,16 +123,16 @@ def _pade_13(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 def _squared(matrix: Tensor, norm: Tensor, u: Tensor, v: Tensor, squarings: Tensor) -> Tensor:
     """The quotient, squared as often as each matrix had been halved."""
-    finite = unary.is_finite(reduction.reduce_max(norm))
+    finite = math.is_finite(reduce.reduce_max(norm))
     nan = constant(np.nan, matrix.dtype)
-    result = cond(finite, lambda: matrix_solve(-u + v, u + v), lambda: constants.fill(array.shape(matrix), nan))
-    most = reduction.reduce_max(squarings)
+    result = cond(finite, lambda: matrix_solve(-u + v, u + v), lambda: arrays.fill(arrays.shape(matrix), nan))
+    most = reduce.reduce_max(squarings)
 
     def more(i: Any, _: Any) -> Any:
-        return cond(finite, lambda: logic.less(i, most), lambda: constant(False))
+        return cond(finite, lambda: math.less(i, most), lambda: constant(False))
 
     def square(i: Any, r: Any) -> Any:
-        return i + 1, logic.where_v2(logic.less(i, squarings), matmul(r, r), r)
+        return i + 1, indexing.where_v2(math.less(i, squarings), matmul(r, r), r)
 
     found: Tensor = while_loop(more, square, [constant(0.0, norm.dtype), result])[1]
     return found

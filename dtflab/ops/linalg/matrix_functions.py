@@ -12,18 +12,13 @@ import numpy as np
 
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
-from dtflab.ops.arrays import (
-    identity as array,
-    joining,
-    repeating,
-    reshaping,
-)
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import cubic
 from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.linalg.functions import matrix_solve
 from dtflab.ops.linalg.solving import conjugate_transposed, in_lapack, square_shapes
-from dtflab.ops.math import binary as math
-from dtflab.ops.reduce import reduction
+from dtflab.ops.math import functions as math
+from dtflab.ops.reduce import functions as reduce
 
 _TYPES = "{double, float, half, complex64, complex128}"
 
@@ -90,22 +85,22 @@ class MatrixSquareRoot(Op):
 
     def grad(op, dy):
         root = op.outputs[0]
-        shape = array.shape(root)
-        order, count = shape[-1], reduction.reduce_prod(shape[0:-2])
-        eye = reshaping.reshape(linalg.eye(order, dtype=root.dtype), [-1])
-        eyes = reshaping.reshape(repeating.tile(eye, [count]), shape)
-        both = math.add(_kronecker(eyes, reshaping.matrix_transpose(root)), _kronecker(root, eyes))
+        shape = arrays.shape(root)
+        order, count = shape[-1], reduce.reduce_prod(shape[0:-2])
+        eye = arrays.reshape(linalg.eye(order, dtype=root.dtype), [-1])
+        eyes = arrays.reshape(arrays.tile(eye, [count]), shape)
+        both = math.add(_kronecker(eyes, arrays.matrix_transpose(root)), _kronecker(root, eyes))
         outer = shape[:-2]
-        flat = reshaping.reshape(reshaping.matrix_transpose(dy), joining.concat([outer, [order * order], [1]], 0))
-        return [reshaping.matrix_transpose(reshaping.reshape(matrix_solve(both, flat), shape))]
+        flat = arrays.reshape(arrays.matrix_transpose(dy), arrays.concat([outer, [order * order], [1]], 0))
+        return [arrays.matrix_transpose(arrays.reshape(matrix_solve(both, flat), shape))]
 
 
 def _kronecker(a: Tensor, b: Tensor) -> Tensor:
-    sa, sb = array.shape(a), array.shape(b)
+    sa, sb = arrays.shape(a), arrays.shape(b)
     n, m, outer = sa[-1], sb[-1], sa[:-2]
-    left = reshaping.reshape(a, joining.concat([outer, [n], [1], [n], [1]], 0))
-    right = reshaping.reshape(b, joining.concat([outer, [1], [m], [1], [m]], 0))
-    return reshaping.reshape(left * right, joining.concat([outer, [n * m], [n * m]], 0))
+    left = arrays.reshape(a, arrays.concat([outer, [n], [1], [n], [1]], 0))
+    right = arrays.reshape(b, arrays.concat([outer, [1], [m], [1], [m]], 0))
+    return arrays.reshape(left * right, arrays.concat([outer, [n * m], [n * m]], 0))
 
 
 @op("MatrixLogarithm(input: T) -> (output: T)\nT: {complex64, complex128}")

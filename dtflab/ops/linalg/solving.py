@@ -17,13 +17,13 @@ import numpy as np
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
-from dtflab.ops.arrays import casting, diagonal as diagonals, identity as array, repeating, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import cond
 from dtflab.ops.costs import matrices
 from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.linalg.functions import _gram_cholesky, cholesky_solve, matrix_solve, matrix_triangular_solve
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce import functions as reduce
 
 _TYPES = "{double, float, half, complex64, complex128}"
 
@@ -159,14 +159,14 @@ class MatrixTriangularSolve(Op):
         turned, lower = op.get_attr("adjoint"), op.get_attr("lower")
         d_rhs = matrix_triangular_solve(matrix, dy, lower=lower, adjoint=not turned)
         d_matrix = _of_matrix(op.outputs[0], d_rhs, turned)
-        d_matrix = diagonals.matrix_band_part(d_matrix, *((-1, 0) if lower else (0, -1)))
+        d_matrix = arrays.matrix_band_part(d_matrix, *((-1, 0) if lower else (0, -1)))
         known = matrix.shape.is_fully_defined() and rhs.shape.is_fully_defined()
         if known and matrix.shape[:-2] == rhs.shape[:-2]:
             return [d_matrix, d_rhs]
-        sm, sr = array.shape(matrix), array.shape(rhs)
-        rm, rr = repeating.broadcast_gradient_args(sm[:-2], sr[:-2])
+        sm, sr = arrays.shape(matrix), arrays.shape(rhs)
+        rm, rr = arrays.broadcast_gradient_args(sm[:-2], sr[:-2])
         pairs = ((d_matrix, rm, sm), (d_rhs, rr, sr))
-        return [reshaping.reshape(reduction.reduce_sum(d, axis=axes), shape) for d, axes, shape in pairs]
+        return [arrays.reshape(reduce.reduce_sum(d, axis=axes), shape) for d, axes, shape in pairs]
 
 
 def _fitted(node: Any, ins: Any, outs: Any) -> int:
@@ -205,7 +205,7 @@ class MatrixSolveLs(Op):
         shape = op.inputs[0].shape[-2:]
         if shape.is_fully_defined():
             return (_tall_gradient if shape[-2] >= shape[-1] else _wide_gradient)(op, dy)
-        sizes = array.shape(op.inputs[0])[-2:]
+        sizes = arrays.shape(op.inputs[0])[-2:]
         found = cond.cond(
             sizes[-2] >= sizes[-1], lambda: _tall_gradient(op, dy)[:2], lambda: _wide_gradient(op, dy)[:2]
         )
@@ -227,16 +227,16 @@ def _least_squares(xp: Any, a: Any, b: Any, l2: Any) -> Any:
 def _tall_gradient(op: Any, dy: Any) -> list[Any]:
     a, b, _ = op.inputs
     x = op.outputs[0]
-    chol = _gram_cholesky(a, casting.cast(op.inputs[2], a.dtype.base_dtype), first_kind=True)
+    chol = _gram_cholesky(a, arrays.cast(op.inputs[2], a.dtype.base_dtype), first_kind=True)
     z = cholesky_solve(chol, dy)
     product = linalg.matmul(x, z, adjoint_b=True)
-    both = product + reshaping.matrix_transpose(product)
+    both = product + arrays.matrix_transpose(product)
     return [-linalg.matmul(a, both) + linalg.matmul(b, z, adjoint_b=True), linalg.matmul(a, z), None]
 
 
 def _wide_gradient(op: Any, dy: Any) -> list[Any]:
     a, b, _ = op.inputs
-    chol = _gram_cholesky(a, casting.cast(op.inputs[2], a.dtype.base_dtype), first_kind=False)
+    chol = _gram_cholesky(a, arrays.cast(op.inputs[2], a.dtype.base_dtype), first_kind=False)
     db = cholesky_solve(chol, linalg.matmul(a, dy))
     tmp = cholesky_solve(chol, b)
     first = -linalg.matmul(db, linalg.matmul(tmp, a, adjoint_a=True))

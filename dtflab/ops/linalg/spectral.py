@@ -16,8 +16,8 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value
-from dtflab.ops.arrays import constant as constants, identity as array, joining, repeating, stacking
-from dtflab.ops.math import binary as math
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.math import functions as math
 
 _REAL_TYPES, _COMPLEX_TYPES = (dtypes.float32, dtypes.float64), (dtypes.complex64, dtypes.complex128)
 
@@ -72,12 +72,12 @@ def _length(x: Tensor, rank: int, inverse: bool) -> Any:
     """The length of the real numbers that x is, or is the transform of."""
     shape = x.shape[-rank:]
     if not shape.is_fully_defined():
-        sizes: Any = array.shape(x)[-rank:]
+        sizes: Any = arrays.shape(x)[-rank:]
         if not inverse:
             return sizes
-        sizes = stacking.unstack(sizes)
+        sizes = arrays.unstack(sizes)
         sizes[-1] = math.maximum(0, 2 * (sizes[-1] - 1))
-        return stacking.stack(sizes)
+        return arrays.stack(sizes)
     known = shape.as_list()
     if inverse:
         known[-1] = max(0, 2 * (known[-1] - 1))
@@ -96,13 +96,13 @@ def _padded(x: Tensor, rank: int, length: Any, inverse: bool) -> Tensor:
         missing = [max(n - have, 0) for n, have in zip(wanted, x.shape[-rank:].as_list())]
         if not any(missing):
             return x
-        return repeating.pad(x, [[0, 0]] * (x.shape.ndims - rank) + [[0, n] for n in missing])
-    rank_now, sizes = array.rank(x), array.shape(x)[-rank:]
-    outer = constants.zeros([math.maximum(0, rank_now - rank)], length.dtype)
+        return arrays.pad(x, [[0, 0]] * (x.shape.ndims - rank) + [[0, n] for n in missing])
+    rank_now, sizes = arrays.rank(x), arrays.shape(x)[-rank:]
+    outer = arrays.zeros([math.maximum(0, rank_now - rank)], length.dtype)
     if inverse:
-        length = joining.concat([length[:-1], length[-1:] // 2 + 1], 0)
-    ends = joining.concat([outer, math.maximum(0, length - sizes)], 0)
-    return repeating.pad(x, stacking.stack([constants.zeros_like(ends), ends], axis=1))
+        length = arrays.concat([length[:-1], length[-1:] // 2 + 1], 0)
+    ends = arrays.concat([outer, math.maximum(0, length - sizes)], 0)
+    return arrays.pad(x, arrays.stack([arrays.zeros_like(ends), ends], axis=1))
 
 
 rfft = _of_real("RFFT", 1, False, "The Fourier transform of real numbers along the last axis, its first half.")

@@ -23,7 +23,7 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, device, name_scope
 from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import casting, constant as constants, identity as array
+from dtflab.ops.arrays import functions as arrays
 
 
 class TensorArray:
@@ -114,7 +114,7 @@ class TensorArray:
 
     def identity(self) -> TensorArray:
         """The same array after the control dependencies of the context."""
-        return self._after(array.identity(self._flow))
+        return self._after(arrays.identity(self._flow))
 
     def _after(self, flow: Tensor) -> TensorArray:
         """The same array, later."""
@@ -140,7 +140,7 @@ class TensorArray:
         with name_scope(name, "TensorArrayGrad", [self._handle]), colocate_with(self._handle):
             handle, _ = apply_op("TensorArrayGradV3", name, handle=self._handle, flow_in=flow, source=source)
             with control_dependencies([handle]):
-                flow = array.identity(flow, name="gradient_flow")
+                flow = arrays.identity(flow, name="gradient_flow")
             return self._behind(handle, flow, colocate=False)
 
     def _handle_and_flow(self) -> dict[str, Tensor]:
@@ -157,7 +157,7 @@ class TensorArray:
     def stack(self, name: str | None = None) -> Tensor:
         """All elements, one below the other: shape [size] + the element's."""
         with colocate_with(self._handle), name_scope(name, "TensorArrayStack", [self._handle]):
-            value = self.gather(constants.range(0, self.size()), name=name)
+            value = self.gather(arrays.range(0, self.size()), name=name)
             if not self._dynamic_size and self._size is not None:
                 value.set_shape(TensorShape([constant_value(self._size)]).concatenate(self.element_shape))
             return value
@@ -191,8 +191,8 @@ class TensorArray:
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
         """The array after each row of `value` became an element."""
         with name_scope(name, "TensorArrayUnstack", [self._handle, value]):
-            rows = array.shape(value)[0]
-            return self.scatter(constants.range(0, rows), value, name)
+            rows = arrays.shape(value)[0]
+            return self.scatter(arrays.range(0, rows), value, name)
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
         """The array after row i of `value` became the element `indices[i]`."""
@@ -206,7 +206,7 @@ class TensorArray:
         with name_scope(name, "TensorArraySplit", [self._handle, value, lengths]):
             value = convert_to_tensor(value, dtype=self._dtype, name="value")
             with self._with_the_first(value):
-                lengths = casting.cast(lengths, dtypes.int64)
+                lengths = arrays.cast(lengths, dtypes.int64)
                 known = constant_value(lengths)
                 if value.shape.ndims is not None and known is not None and known.size and known.max() == known.min():
                     self._check_element_shape(TensorShape([known[0]]).concatenate(value.shape[1:]))

@@ -23,7 +23,7 @@ from dtflab.graph.scopes import control_dependencies
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.arrays import identity as array
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.handles import ResourceHandle, ResourceOp, found_in_step, handle_in_step
 from dtflab.ops.lists.state import TensorArrayState
 from dtflab.ops.lists.tensor_array import TensorArray
@@ -241,6 +241,6 @@ def gradients_of_written(operation: Operation, flow: Tensor) -> tuple[Any, Tenso
     The array of the gradients takes over sizes and shapes, so it is made after the write.
     """
     source = _source_of(flow.name)
-    with control_dependencies([array.identity(operation.outputs[0], "flow_out")]):
-        flow = array.identity(flow, "write_barrier")
+    with control_dependencies([arrays.identity(operation.outputs[0], "flow_out")]):
+        flow = arrays.identity(flow, "write_barrier")
     return _gradient_array(operation, "T", source, flow), flow

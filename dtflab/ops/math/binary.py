@@ -9,24 +9,24 @@ Rule: both operands have one dtype, and so has the result; mixed ones are a Type
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
-from dtflab.graph.indexed_slices import IndexedSlices, convert_n_to_tensor_or_indexed_slices
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import control_dependencies, name_scope
+from dtflab.graph.scopes import control_dependencies
 from dtflab.ops import shapes
-from dtflab.ops.arrays import casting, constant as constants, identity as array
-from dtflab.ops.math import logic, unary
-from dtflab.ops.math.elementwise import into, reduce_to_inputs, same_static_shapes, ufunc
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.gradient_rules import reduce_to_inputs, same_static_shapes, summed
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
+from dtflab.ops.math.elementwise import into, ufunc
+from dtflab.ops.math.functions import multiply, pow, scalar_mul
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.type_sets import FLOAT, NUMBER_VARIANT, REAL, REAL_COMPLEX, SIGNED_COMPLEX
+from dtflab.ops.type_sets import FLOAT, NUMBER, NUMBER_VARIANT, REAL, REAL_COMPLEX, SIGNED_COMPLEX
 
 
 class _Sum(Op):
@@ -58,14 +58,6 @@ class AddV2(_Sum):
     """x + y"""
 
 
-def add(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x + y; strings are joined."""
-    with name_scope(name, "Add", [x]) as scope:
-        x = convert_to_tensor(x, name="x")
-        y = convert_to_tensor(y, dtype_hint=x.dtype.base_dtype, name="y")
-        return apply_op("Add" if x.dtype.base_dtype == dtypes.string else "AddV2", scope, x=x, y=y)
-
-
 @op(f"""Sub(x: T, y: T) -> (z: T)
         T: {REAL_COMPLEX}""")
 class Sub(Op):
@@ -78,11 +70,6 @@ class Sub(Op):
     def grad(op, dz):
         x, y = op.inputs
         return [dz, -dz] if same_static_shapes(x, y, dz) else reduce_to_inputs(x, y, dz, -dz)
-
-
-def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x - y"""
-    return apply_op("Sub", name, x=x, y=y)
 
 
 @op(f"""Mul(x: T, y: T) -> (z: T)
@@ -98,23 +85,8 @@ class Mul(Op):
         x, y = op.inputs
         if same_static_shapes(x, y, dz) and dz.dtype in (dtypes.int32, dtypes.float32):
             return [multiply(dz, y), multiply(dz, x)]
-        dx, dy = multiply(dz, casting.conj(y)), multiply(casting.conj(x), dz)
+        dx, dy = multiply(dz, math.conj(y)), multiply(math.conj(x), dz)
         return reduce_to_inputs(x, y, dx, dy)
-
-
-def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x * y"""
-    return apply_op("Mul", name, x=x, y=y)
-
-
-def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
-    """A number times a tensor or IndexedSlices."""
-    scalar = convert_to_tensor(scalar, x.dtype.base_dtype, name="scalar")
-    if scalar.shape.ndims != 0:
-        raise ValueError(f"The input scalar must be a 0-D value. Received shape {scalar.shape}.")
-    if isinstance(x, IndexedSlices):
-        return IndexedSlices(multiply(scalar, x.values, name), x.indices, x.dense_shape)
-    return multiply(scalar, x, name)
 
 
 # -- powers and extremes ---------------------------------------------------------------------------------
@@ -140,26 +112,20 @@ class Pow(Op):
 
     def grad(op, dz):
         x, y = op.inputs
-        cx, cy = casting.conj(x), casting.conj(y)
+        cx, cy = math.conj(x), math.conj(y)
         dx = dz * cy * pow(cx, cy - 1)
-        mask = logic.not_equal(cx, 0) if x.dtype.is_complex else cx > 0
-        safe_x = logic.where(mask, cx, constants.ones_like(x))  # so that no NaN arises where nobody looks
-        log_x = logic.where(mask, unary.log(safe_x), constants.zeros_like(x))
-        dy = dz * casting.conj(op.outputs[0]) * log_x
+        mask = math.not_equal(cx, 0) if x.dtype.is_complex else cx > 0
+        safe_x = indexing.where(mask, cx, arrays.ones_like(x))  # so that no NaN arises where nobody looks
+        log_x = indexing.where(mask, math.log(safe_x), arrays.zeros_like(x))
+        dy = dz * math.conj(op.outputs[0]) * log_x
         return reduce_to_inputs(x, y, dx, dy)
-
-
-def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x to the power of y"""
-    with name_scope(name, "Pow", [x]) as scope:
-        return apply_op("Pow", scope, x=x, y=y)
 
 
 def _extreme_grad(op: Any, dz: Any, first_wins: Callable[..., Tensor]) -> list[Any]:
     x, y = op.inputs
-    zeros = constants.zeros_like(dz)
+    zeros = arrays.zeros_like(dz)
     mask = first_wins(x, y)
-    return reduce_to_inputs(x, y, logic.where_v2(mask, dz, zeros), logic.where_v2(mask, zeros, dz))
+    return reduce_to_inputs(x, y, indexing.where_v2(mask, dz, zeros), indexing.where_v2(mask, zeros, dz))
 
 
 @op(f"""Maximum(x: T, y: T) -> (z: T)
@@ -172,7 +138,7 @@ class Maximum(Op):
     into = into("maximum")
 
     def grad(op, dz):
-        return _extreme_grad(op, dz, logic.greater_equal)
+        return _extreme_grad(op, dz, math.greater_equal)
 
 
 @op(f"""Minimum(x: T, y: T) -> (z: T)
@@ -185,17 +151,7 @@ class Minimum(Op):
     into = into("minimum")
 
     def grad(op, dz):
-        return _extreme_grad(op, dz, logic.less_equal)
-
-
-def maximum(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The larger of x and y, element by element."""
-    return apply_op("Maximum", name, x=x, y=y)
-
-
-def minimum(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The smaller of x and y, element by element."""
-    return apply_op("Minimum", name, x=x, y=y)
+        return _extreme_grad(op, dz, math.less_equal)
 
 
 @op("""SquaredDifference(x: T, y: T) -> (z: T)
@@ -220,11 +176,6 @@ class SquaredDifference(Op):
         return [dx, -dx] if same_static_shapes(x, y, dz) else reduce_to_inputs(x, y, dx, -dx)
 
 
-def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """(x - y)², element by element."""
-    return apply_op("SquaredDifference", name, x=x, y=y)
-
-
 @op(f"""Atan2(y: T, x: T) -> (z: T)
         T: {FLOAT}""")
 class Atan2(Op):
@@ -236,14 +187,9 @@ class Atan2(Op):
     def grad(op, dz):
         y, x = op.inputs
         with control_dependencies([dz]):
-            scaled = dz / (unary.square(y) + unary.square(x))
+            scaled = dz / (math.square(y) + math.square(x))
             dy, dx = x * scaled, -y * scaled
             return reduce_to_inputs(y, x, dy, dx)
-
-
-def atan2(y: Any, x: Any, name: str | None = None) -> Tensor:
-    """The angle of the point (x, y), in radians."""
-    return apply_op("Atan2", name, y=y, x=x)
 
 
 # -- sums of many ----------------------------------------------------------------------------------------
@@ -288,45 +234,46 @@ class AddN(Op):
         return [dsum] * len(op.inputs)
 
 
-def add_n(inputs: Iterable[Any], name: str | None = None) -> Tensor:
-    """The sum of tensors (or IndexedSlices) of one shape."""
-    message = "Inputs must be an iterable of at least one Tensor/IndexedSlices with the same dtype and shape."
-    if not isinstance(inputs, Iterable) or not inputs:
-        raise ValueError(message)
-    values = convert_n_to_tensor_or_indexed_slices(inputs)
-    if not all(isinstance(v, Tensor | IndexedSlices) for v in values):
-        raise ValueError(message)
-    if len(values) > 1:
-        return apply_op("AddN", name, inputs=values)
-    value = convert_to_tensor(values[0])
-    return array.identity(value, name=name) if name else value
+# -- bounds --------------------------------------------------------------------------------
 
 
-def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
-    """As `add_n`, for tensors only."""
-    if not isinstance(inputs, list | tuple) or not inputs:
-        raise ValueError("inputs must be a list of at least one Tensor with the same dtype and shape")
-    tensors = [convert_to_tensor(x) for x in inputs]
-    if any(t.dtype.base_dtype != tensors[0].dtype.base_dtype for t in tensors):
-        raise ValueError("inputs must be a list of at least one Tensor with the same dtype and shape")
-    if tensor_dtype is not None and tensor_dtype != tensors[0].dtype:
-        raise TypeError(
-            f"The `tensor_dtype` argument is {tensor_dtype}, but `input` is of type {tensors[0].dtype}. "
-            "These must be equal. Try casting the input to the desired type."
-        )
-    return add_n(tensors, name=name)
+@op(f"""ClipByValue(t: T, clip_value_min: T, clip_value_max: T) -> (output: T)
+        T: {NUMBER}""")
+class ClipByValue(Op):
+    """t, but not below the minimum and not above the maximum."""
 
+    infer = shapes.unchanged
 
-def polyval(coeffs: list[Any], x: Any, name: str | None = None) -> Tensor:
-    """The polynomial with these coefficients, the highest power first, at `x`: Horner's rule."""
-    if not isinstance(coeffs, list):
-        raise ValueError(f"Argument coeffs must be list type. Received type {type(coeffs)}.")
-    with name_scope(name, "polyval", [*coeffs, x]) as scope:
-        x = convert_to_tensor(x, name="x")
-        if not coeffs:
-            return constants.zeros_like(x, name=scope)
-        first, *rest = [convert_to_tensor(c, name=f"coeff_{i}") for i, c in enumerate(coeffs)]
-        result: Tensor = first
-        for coefficient in rest:
-            result = coefficient + result * x
-        return result
+    def bind(node, xp):
+        parts = node["T"].is_complex  # each for itself
+
+        def clip(t, low, high):
+            return xp.maximum(xp.minimum(t, high), low)  # of bounds that cross, the lower one holds
+
+        def kernel(t, low, high):
+            for bound in (low, high):
+                if bound.shape not in ((), t.shape):
+                    text = f"shape of {shape_text(t)}, but got {shape_text(bound)}"
+                    raise invalid(f"clip_value_min and clip_value_max must be either of size 1 or have the {text}")
+            if not parts:
+                return clip(t, low, high)
+            out = xp.empty_like(t)
+            out.real, out.imag = clip(t.real, low.real, high.real), clip(t.imag, low.imag, high.imag)
+            return out
+
+        return kernel
+
+    def flops(node, ins, outs):
+        return 2 * elements(outs[0])
+
+    def grad(op, dy):
+        t, low, high = op.inputs
+        t_shape, low_shape, high_shape = (arrays.shape(x) for x in op.inputs)
+        zeros = arrays.zeros(arrays.shape(dy), dy.dtype)
+        below, above = math.less(t, low), math.greater(t, high)
+        _, low_axes = arrays.broadcast_gradient_args(t_shape, low_shape)
+        _, high_axes = arrays.broadcast_gradient_args(t_shape, high_shape)
+        dt = indexing.where(math.logical_or(below, above), zeros, dy)
+        dlow, dhigh = indexing.where(below, dy, zeros), indexing.where(above, dy, zeros)
+        dlow = summed(dlow, low_axes, low_shape)
+        return [dt, dlow, summed(dhigh, high_axes, high_shape)]

@@ -1,6 +1,6 @@
 """Values and gradients kept within bounds.
 
-Stands for `python/ops/clip_ops.py` and `core/kernels/cwise_op_clip.cc`. Left out: nothing.
+Stands for `python/ops/clip_ops.py`.
 
 Rule: IndexedSlices are clipped as slices, and stay sparse.
 """
@@ -16,57 +16,12 @@ from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.indexed_slices import IndexedSlices
-from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, name_scope
-from dtflab.ops import shapes
-from dtflab.ops.arrays import casting, constant as constants, identity as array, repeating, reshaping, stacking
-from dtflab.ops.math import binary as math, logic, unary
-from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce import reduction
-from dtflab.ops.type_sets import NUMBER
-
-
-@op(f"""ClipByValue(t: T, clip_value_min: T, clip_value_max: T) -> (output: T)
-        T: {NUMBER}""")
-class ClipByValue(Op):
-    """t, but not below the minimum and not above the maximum."""
-
-    infer = shapes.unchanged
-
-    def bind(node, xp):
-        parts = node["T"].is_complex  # each for itself
-
-        def clip(t, low, high):
-            return xp.maximum(xp.minimum(t, high), low)  # of bounds that cross, the lower one holds
-
-        def kernel(t, low, high):
-            for bound in (low, high):
-                if bound.shape not in ((), t.shape):
-                    text = f"shape of {shape_text(t)}, but got {shape_text(bound)}"
-                    raise invalid(f"clip_value_min and clip_value_max must be either of size 1 or have the {text}")
-            if not parts:
-                return clip(t, low, high)
-            out = xp.empty_like(t)
-            out.real, out.imag = clip(t.real, low.real, high.real), clip(t.imag, low.imag, high.imag)
-            return out
-
-        return kernel
-
-    def flops(node, ins, outs):
-        return 2 * elements(outs[0])
-
-    def grad(op, dy):
-        t, low, high = op.inputs
-        t_shape, low_shape, high_shape = (array.shape(x) for x in op.inputs)
-        zeros = constants.zeros(array.shape(dy), dy.dtype)
-        below, above = logic.less(t, low), logic.greater(t, high)
-        _, low_axes = repeating.broadcast_gradient_args(t_shape, low_shape)
-        _, high_axes = repeating.broadcast_gradient_args(t_shape, high_shape)
-        dt = logic.where(logic.logical_or(below, above), zeros, dy)
-        dlow, dhigh = logic.where(below, dy, zeros), logic.where(above, dy, zeros)
-        dlow = reshaping.reshape(reduction.reduce_sum(dlow, low_axes), low_shape)
-        return [dt, dlow, reshaping.reshape(reduction.reduce_sum(dhigh, high_axes), high_shape)]
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
+from dtflab.ops.reduce import functions as reduce
 
 
 def _values(t: Any, name: str) -> Tensor:
@@ -96,14 +51,14 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
         if np.isscalar(clip_norm):
             clip_norm = max(clip_norm, 0)  # type: ignore[type-var]
         else:
-            clip_norm = casting.cast(math.maximum(clip_norm, 0), values.dtype)
-        squared = reduction.reduce_sum(values * values, axes, keepdims=True)
+            clip_norm = arrays.cast(math.maximum(clip_norm, 0), values.dtype)
+        squared = reduce.reduce_sum(values * values, axes, keepdims=True)
         positive = squared > 0
-        safe = logic.where(positive, squared, constants.ones_like(squared))  # the gradient of sqrt at 0 is infinite
-        norm = logic.where(positive, unary.sqrt(safe), squared)
+        safe = indexing.where(positive, squared, arrays.ones_like(squared))  # the gradient of sqrt at 0 is infinite
+        norm = indexing.where(positive, math.sqrt(safe), squared)
         scaled = values * clip_norm
         values.shape.assert_is_compatible_with(scaled.shape)
-        return _like(t, array.identity(scaled / math.maximum(norm, clip_norm), name=scope))
+        return _like(t, arrays.identity(scaled / math.maximum(norm, clip_norm), name=scope))
 
 
 def _checked_list(t_list: Any) -> list[Any]:
@@ -122,8 +77,8 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
             if value is not None:
                 with colocate_with(value):
                     halves.append(apply_op("L2Loss", t=value))
-        half = reduction.reduce_sum(stacking.stack(halves))
-        return unary.sqrt(half * constant(2.0, half.dtype), name="global_norm")
+        half = reduce.reduce_sum(arrays.stack(halves))
+        return math.sqrt(half * constant(2.0, half.dtype), name="global_norm")
 
 
 def clip_by_global_norm(
@@ -142,8 +97,8 @@ def clip_by_global_norm(
                 clipped.append(None)
                 continue
             with colocate_with(value):
-                scaled = value * casting.cast(scale, value.dtype)
-                clipped.append(_like(tensors[i], array.identity(scaled, name=f"{scope}_{i}")))
+                scaled = value * arrays.cast(scale, value.dtype)
+                clipped.append(_like(tensors[i], arrays.identity(scaled, name=f"{scope}_{i}")))
     return clipped, norm
 
 
@@ -151,9 +106,9 @@ def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Ten
     """`t`, scaled down so that its norm divided by its size is at most `clip_norm`."""
     with name_scope(name, "clip_by_average_norm", [t, clip_norm]) as scope:
         t = convert_to_tensor(t, name="t")
-        count = casting.cast(array.size(t), dtypes.float32)
-        axes = constants.range(array.rank(t))
-        inverse = unary.rsqrt(reduction.reduce_sum(t * t, axes))
+        count = arrays.cast(arrays.size(t), dtypes.float32)
+        axes = arrays.range(arrays.rank(t))
+        inverse = math.rsqrt(reduce.reduce_sum(t * t, axes))
         scaled = t * clip_norm * math.minimum(inverse * count, constant(1.0) / clip_norm)
-        result: Tensor = array.identity(scaled, name=scope)
+        result: Tensor = arrays.identity(scaled, name=scope)
         return result

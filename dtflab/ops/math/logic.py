@@ -1,10 +1,9 @@
-"""Questions and choices: comparisons, logic, bits, `where`.
+"""Questions and choices: comparisons, logic, bits, and what `where` is made of.
 
 Stands for the comparisons in `core/ops/math_ops.cc`, `core/kernels/cwise_op_select.cc`, `where_op.cc`,
-`bitwise_ops.cc` and their parts of `python/ops/math_ops.py`, `array_ops.py`, `math_grad.py`.
-Left out: ApproximateEqual, bit shifts.
+`core/ops/bitwise_ops.cc` and their parts of `math_grad.py`. Left out: ApproximateEqual.
 
-Rule: `==` on tensors asks whether they are the same tensor, as in TF1; `tf.equal` compares values.
+Rule: a shift by less than nothing, or by as many bits as there are, is one by the nearest that has a meaning in C.
 """
 
 from __future__ import annotations
@@ -15,53 +14,63 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, no_gradient, op
-from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
 from dtflab.ops import shapes
-from dtflab.ops.arrays import constant as constants
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import of_inputs
-from dtflab.ops.math import unary
-from dtflab.ops.math.elementwise import reduce_to_inputs, ufunc
+from dtflab.ops.gradient_rules import reduce_to_inputs
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math.elementwise import Bind, binary, ufunc
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.type_sets import INTEGER, NUMBER_BOOL
 
-BinaryFunction = Callable[..., Tensor]
+
+def _shift(function: str) -> Bind:
+    def bind(node: Any, xp: Any) -> Any:
+        shift, most = getattr(xp, function), node["T"].size * 8 - 1
+        return lambda x, y: shift(x, xp.minimum(xp.maximum(y, y.dtype.type(0)), y.dtype.type(most)))
+
+    return bind
 
 
-def _binary(interface: str, kernel: str, summary: str) -> BinaryFunction:
-    """Register a broadcasting op without gradient and return its function `f(x, y, name=None)`."""
-    op_name = interface.partition("(")[0]
-    members = {"__doc__": summary, "infer": shapes.broadcast, "bind": ufunc(kernel), "grad": no_gradient}
-    op(interface)(type(op_name, (Op,), members))
+_COMPARISONS = {"Less": "less", "LessEqual": "less_equal", "Greater": "greater", "GreaterEqual": "greater_equal"}
 
-    def function(x: Any, y: Any, name: str | None = None) -> Tensor:
-        result: Tensor = apply_op(op_name, name, x=x, y=y)
-        return result
-
-    function.__name__ = function.__qualname__ = op_name
-    function.__doc__ = summary
-    return function
+for _op, _kernel in _COMPARISONS.items():
+    binary(f"{_op}(x: T, y: T) -> (z: bool)\nT: realnumbertype", _kernel, no_gradient)
+for _op, _kernel in {"LogicalAnd": "logical_and", "LogicalOr": "logical_or"}.items():
+    binary(f"{_op}(x: bool, y: bool) -> (z: bool)", _kernel, no_gradient)
+for _op, _kernel in {"BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor"}.items():
+    binary(f"{_op}(x: T, y: T) -> (z: T)\nT: {INTEGER}", _kernel, no_gradient)
+for _op, _rule in {"LeftShift": _shift("left_shift"), "RightShift": _shift("right_shift")}.items():
+    binary(f"{_op}(x: T, y: T) -> (z: T)\nT: {INTEGER}", _rule, no_gradient)
 
 
-less = _binary("Less(x: T, y: T) -> (z: bool)\nT: realnumbertype", "less", "x < y")
-less_equal = _binary("LessEqual(x: T, y: T) -> (z: bool)\nT: realnumbertype", "less_equal", "x <= y")
-greater = _binary("Greater(x: T, y: T) -> (z: bool)\nT: realnumbertype", "greater", "x > y")
-greater_equal = _binary("GreaterEqual(x: T, y: T) -> (z: bool)\nT: realnumbertype", "greater_equal", "x >= y")
-logical_and = _binary("LogicalAnd(x: bool, y: bool) -> (z: bool)", "logical_and", "x and y")
-logical_or = _binary("LogicalOr(x: bool, y: bool) -> (z: bool)", "logical_or", "x or y")
-bitwise_and = _binary(f"BitwiseAnd(x: T, y: T) -> (z: T)\nT: {INTEGER}", "bitwise_and", "The bits set in x and y.")
-bitwise_or = _binary(f"BitwiseOr(x: T, y: T) -> (z: T)\nT: {INTEGER}", "bitwise_or", "The bits set in x or y.")
-bitwise_xor = _binary(f"BitwiseXor(x: T, y: T) -> (z: T)\nT: {INTEGER}", "bitwise_xor", "The bits that differ.")
+@op("LogicalNot(x: bool) -> (y: bool)")
+class LogicalNot(Op):
+    """not x"""
+
+    infer = shapes.unchanged
+    bind = ufunc("logical_not")
+    grad = no_gradient
 
 
-def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
-    """x or y, but not both."""
-    either = logical_or(x, y)
-    return logical_and(either, unary.logical_not(logical_and(x, y)), name=name)
+@op(f"""PopulationCount(x: T) -> (y: uint8)
+        T: {INTEGER}""")
+class PopulationCount(Op):
+    """How many bits of each integer are set."""
+
+    infer = shapes.unchanged
+    grad = no_gradient
+
+    def bind(node, xp):
+        size = node["T"].size
+
+        def kernel(x):
+            bits = xp.unpackbits(xp.ascontiguousarray(x).reshape(-1).view(np.uint8))
+            return bits.reshape((*x.shape, 8 * size)).sum(-1, dtype=np.uint8)
+
+        return kernel
 
 
 class _Equality(Op):
@@ -115,17 +124,7 @@ class NotEqual(_Equality):
     bind = _equality("not_equal", otherwise=True)
 
 
-def equal(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x == y, element by element."""
-    return apply_op("Equal", name, x=x, y=y)
-
-
-def not_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x != y, element by element."""
-    return apply_op("NotEqual", name, x=x, y=y)
-
-
-# -- choices ---------------------------------------------------------------------------------------------
+# -- choices --------------------------------------------------------------------------------
 
 
 @op("""Select(condition: bool, t: T, e: T) -> (output: T)
@@ -163,8 +162,8 @@ class Select(Op):
 
     def grad(op, dy):
         condition, t, _ = op.inputs
-        zeros = constants.zeros_like(t)
-        return [None, where(condition, dy, zeros), where(condition, zeros, dy)]
+        zeros = arrays.zeros_like(t)
+        return [None, indexing.where(condition, dy, zeros), indexing.where(condition, zeros, dy)]
 
 
 @op("""SelectV2(condition: bool, t: T, e: T) -> (output: T)
@@ -180,9 +179,9 @@ class SelectV2(Op):
 
     def grad(op, dy):
         condition, t, e = op.inputs
-        zeros = constants.zeros([], dy.dtype.base_dtype)
-        dt = where_v2(condition, dy, zeros)
-        de = where_v2(condition, zeros, dy)
+        zeros = arrays.zeros([], dy.dtype.base_dtype)
+        dt = indexing.where_v2(condition, dy, zeros)
+        de = indexing.where_v2(condition, zeros, dy)
         dt, _ = reduce_to_inputs(t, op.outputs[0], dt, None)
         de, _ = reduce_to_inputs(e, op.outputs[0], de, None)
         return [None, dt, de]
@@ -200,23 +199,3 @@ class Where(Op):
 
     def bind(node, xp):
         return lambda x: xp.stack(xp.nonzero(x), axis=1) if np.ndim(x) else np.zeros((int(x != 0), 0), np.int64)
-
-
-def _where(op_type: str, condition: Any, x: Any, y: Any, name: str | None) -> Tensor:
-    if x is None and y is None:
-        with name_scope(name, "Where", [condition]) as scope:
-            condition = convert_to_tensor(condition, preferred_dtype=dtypes.bool, name="condition")
-            return apply_op("Where", scope, input=condition)
-    if x is None or y is None:
-        raise ValueError("x and y must both be non-None or both be None.")
-    return apply_op(op_type, name, condition=condition, t=x, e=y)
-
-
-def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
-    """x where `condition` holds, else y, all of one shape; without both the coordinates of what is true."""
-    return _where("Select", condition, x, y, name)
-
-
-def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
-    """As `where`, with broadcasting."""
-    return _where("SelectV2", condition, x, y, name)

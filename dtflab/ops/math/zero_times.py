@@ -12,15 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import control_dependencies, name_scope
+from dtflab.graph.scopes import control_dependencies
 from dtflab.ops import shapes
-from dtflab.ops.arrays import casting, identity as array, repeating, reshaping
-from dtflab.ops.math import logic, unary
-from dtflab.ops.math.elementwise import reduce_to_inputs, same_static_shapes
-from dtflab.ops.reduce import reduction
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.gradient_rules import reduce_to_inputs, same_static_shapes, summed
+from dtflab.ops.math import functions as math
 from dtflab.ops.type_sets import FLOAT_COMPLEX
 
 
@@ -62,15 +60,12 @@ class _FromX(Op):
     @classmethod
     def grad(cls, op: Any, dz: Any) -> list[Any]:
         x, y = op.inputs
-        x_shape, y_shape = array.shape(x), array.shape(y)
-        x_axes, y_axes = repeating.broadcast_gradient_args(x_shape, y_shape)
+        x_shape, y_shape = arrays.shape(x), arrays.shape(y)
+        x_axes, y_axes = arrays.broadcast_gradient_args(x_shape, y_shape)
         with control_dependencies([dz]):
-            there = casting.cast(logic.not_equal(x, casting.cast(0.0, x.dtype)), x.dtype)
+            there = arrays.cast(math.not_equal(x, arrays.cast(0.0, x.dtype)), x.dtype)
             dx, dy = cls.slopes(x, there, y)
-            return [
-                reshaping.reshape(reduction.reduce_sum(dx * dz, x_axes), x_shape),
-                reshaping.reshape(reduction.reduce_sum(dy * dz, y_axes), y_shape),
-            ]
+            return [summed(dx * dz, x_axes, x_shape), summed(dy * dz, y_axes, y_shape)]
 
 
 @op(_interface("Xdivy"))
@@ -78,7 +73,7 @@ class Xdivy(_FromX):
     """x / y, and 0 where x is 0."""
 
     of_y = staticmethod(lambda xp, x, y: xp.divide(x, y))
-    slopes = staticmethod(lambda x, there, y: (_of("Xdivy", there, y), _of("Xdivy", unary.negative(x), y**2)))
+    slopes = staticmethod(lambda x, there, y: (_of("Xdivy", there, y), _of("Xdivy", math.negative(x), y**2)))
 
 
 @op(_interface("Xlogy"))
@@ -100,28 +95,3 @@ class Xlog1py(_FromX):
 def _of(op_type: str, x: Any, y: Any) -> Tensor:
     result: Tensor = apply_op(op_type, None, x=x, y=y)
     return result
-
-
-def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x * y, and 0 where y is 0, even if x is infinite or NaN there."""
-    with name_scope(name, "multiply_no_nan", [x, y]) as scope:
-        x = convert_to_tensor(x, name="x")
-        y = convert_to_tensor(y, x.dtype.base_dtype, name="y")
-        return apply_op("MulNoNan", scope, x=x, y=y)
-
-
-def xdivy(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y, and 0 where x is 0."""
-    with name_scope(name, "xdivy", [x]):
-        return _of("Xdivy", x, y)
-
-
-def xlogy(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x · log(y), and 0 where x is 0."""
-    return apply_op("Xlogy", name, x=x, y=y)
-
-
-def xlog1py(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x · log(1 + y), and 0 where x is 0."""
-    with name_scope(name, "xlog1py", [x]):
-        return _of("Xlog1py", x, y)

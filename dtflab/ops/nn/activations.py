@@ -19,6 +19,9 @@ from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.ops import shapes
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
 
 _REAL = "T: realnumbertype"
@@ -105,10 +108,8 @@ class ReluGrad(Op):
 
 def _piecewise_linear(operation: Any, dz: Any, op_type: str, **attrs: Any) -> list[Tensor]:
     """The gradient of a gradient that depends on the features only through where their kinks are."""
-    from dtflab.ops.arrays import constant
-
     x = operation.inputs[1]
-    return [apply_op(op_type, gradients=dz, features=x, **attrs), constant.zeros_like(x)]
+    return [apply_op(op_type, gradients=dz, features=x, **attrs), arrays.zeros_like(x)]
 
 
 @op(f"Relu6{_TO}{_REAL}")
@@ -210,12 +211,9 @@ class SeluGrad(Op):
 
 
 def _exponential(operation: Any, dz: Any, op_type: str, zero: Any) -> list[Tensor]:
-    from dtflab.ops.arrays import constant
-    from dtflab.ops.math import logic
-
     dy, y = operation.inputs
     again = apply_op(op_type, gradients=dz, outputs=y)
-    return [again, logic.where(logic.less(y, zero), dz * dy, constant.zeros_like(y))]
+    return [again, indexing.where(math.less(y, zero), dz * dy, arrays.zeros_like(y))]
 
 
 # -- smooth -------------------------------------------------------------------------------------------

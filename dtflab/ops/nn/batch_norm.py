@@ -20,10 +20,10 @@ from dtflab.graph.gradients import gradients
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import casting, identity as array, reshaping
-from dtflab.ops.math import binary as math, unary
+from dtflab.ops.arrays import functions as arrays_functions
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.windows import windows
 
 _WAYS = """
@@ -157,7 +157,7 @@ class _Forward(Op):
         last = None if training or not windows.is_channels_first(op) else range(2, len(data_format))
         mean, variance = op.outputs[3:5] if training else (mean, variance)
         if last is not None:
-            x, dy = (reshaping.transpose(t, [0, *last, 1]) for t in (x, dy))
+            x, dy = (arrays_functions.transpose(t, [0, *last, 1]) for t in (x, dy))
             data_format = data_format.replace("C", "") + "C"
         attrs = {"epsilon": op.get_attr("epsilon"), "data_format": data_format, "is_training": training}
         spaces = {"reserve_space_1": mean, "reserve_space_2": variance}
@@ -166,7 +166,7 @@ class _Forward(Op):
         gradient = f"FusedBatchNormGrad{version}"
         dx, d_scale, d_offset, *_ = apply_op(gradient, y_backprop=dy, x=x, scale=scale, **spaces, **attrs)
         if last is not None:
-            dx = reshaping.transpose(dx, [0, len(last) + 1, *(i - 1 for i in last)])
+            dx = arrays_functions.transpose(dx, [0, len(last) + 1, *(i - 1 for i in last)])
         return [dx, d_scale, d_offset, None, None]
 
 
@@ -194,23 +194,23 @@ def _written_out(op: Any, dy: Tensor, x: Tensor, scale: Tensor, mean: Tensor, va
     axes = [i for i in range(ndims) if i != (1 if first else ndims - 1)]
     epsilon, training = op.get_attr("epsilon"), op.get_attr("is_training")
     if dtype.size == 2:
-        x, dy = casting.cast(x, "float32"), casting.cast(dy, "float32")
+        x, dy = arrays_functions.cast(x, "float32"), arrays_functions.cast(dy, "float32")
     if first:
-        shape = [1, array.size(scale), *[1] * (ndims - 2)]
-        scale, mean, variance = (reshaping.reshape(v, shape) for v in (scale, mean, variance))
+        shape = [1, arrays_functions.size(scale), *[1] * (ndims - 2)]
+        scale, mean, variance = (arrays_functions.reshape(v, shape) for v in (scale, mean, variance))
     slopes = dy
     if training:
-        mean = reduction.reduce_mean(x, axes, keepdims=first)
+        mean = reduce.reduce_mean(x, axes, keepdims=first)
         square = math.squared_difference(x, apply_op("StopGradient", input=mean))
-        variance = reduction.reduce_mean(square, axes, keepdims=first)
-    inverse = unary.rsqrt(variance + epsilon)
+        variance = reduce.reduce_mean(square, axes, keepdims=first)
+    inverse = math.rsqrt(variance + epsilon)
     centred = x - mean
     if training:
-        shared = reduction.reduce_mean(dy * centred, axes, keepdims=first)
-        slopes = dy - reduction.reduce_mean(dy, axes, keepdims=first)
-        slopes -= unary.reciprocal(variance + epsilon) * shared * centred
-    d_scale = reduction.reduce_sum(dy * centred * inverse, axes)
-    return casting.cast(scale * inverse * slopes, dtype), d_scale, reduction.reduce_sum(dy, axes)
+        shared = reduce.reduce_mean(dy * centred, axes, keepdims=first)
+        slopes = dy - reduce.reduce_mean(dy, axes, keepdims=first)
+        slopes -= math.reciprocal(variance + epsilon) * shared * centred
+    d_scale = reduce.reduce_sum(dy * centred * inverse, axes)
+    return arrays_functions.cast(scale * inverse * slopes, dtype), d_scale, reduce.reduce_sum(dy, axes)
 
 
 @op(f"""FusedBatchNorm(x: T, scale: T, offset: T, mean: T, variance: T) -> (y: T, {_OUTPUTS.replace("U", "T")})

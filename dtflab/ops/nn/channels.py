@@ -16,7 +16,9 @@ import numpy as np
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.reduce import functions as reduce
 
 _TYPES = """
        T: numbertype
@@ -73,10 +75,7 @@ class BiasAdd(_BiasAdd):
        T: numbertype""")
 class BiasAddV1(_BiasAdd):
     def grad(op, dy):
-        from dtflab.ops.arrays import constant, identity as array
-        from dtflab.ops.reduce import reduction
-
-        return [dy, reduction.reduce_sum(dy, constant.range(array.rank(dy) - 1))]
+        return [dy, reduce.reduce_sum(dy, arrays.range(arrays.rank(dy) - 1))]
 
 
 @op("BiasAddGrad(out_backprop: T) -> (output: T)" + _TYPES)
@@ -96,16 +95,14 @@ class BiasAddGrad(Op):
 
     def grad(op, dz):
         """The sum's gradient: `dz` repeated along everything but the channels."""
-        from dtflab.ops.arrays import constant, identity as array, joining, repeating, reshaping
-
-        shape, bias_shape = array.shape(op.inputs[0]), array.shape(dz)
+        shape, bias_shape = arrays.shape(op.inputs[0]), arrays.shape(dz)
         if op.get_attr("data_format") == b"NCHW":
-            ones = [constant.ones_like(shape[:1]), bias_shape, constant.ones_like(shape[2:])]
+            ones = [arrays.ones_like(shape[:1]), bias_shape, arrays.ones_like(shape[2:])]
             repeats = [shape[:1], [1], shape[2:]]
         else:
-            ones, repeats = [constant.ones_like(shape[:-1]), bias_shape], [shape[:-1], [1]]
-        expanded_shape, multiples = joining.concat(ones, 0), joining.concat(repeats, 0)
-        return [repeating.tile(reshaping.reshape(dz, expanded_shape), multiples)]
+            ones, repeats = [arrays.ones_like(shape[:-1]), bias_shape], [shape[:-1], [1]]
+        expanded_shape, multiples = arrays.concat(ones, 0), arrays.concat(repeats, 0)
+        return [arrays.tile(arrays.reshape(dz, expanded_shape), multiples)]
 
     def flops(node, ins, outs):
         return elements(ins[0])

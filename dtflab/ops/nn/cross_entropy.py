@@ -19,8 +19,9 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, reshaping, slicing
-from dtflab.ops.math import binary as math, logic, unary
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import renamed
 from dtflab.ops.nn import functions as nn
 
@@ -50,12 +51,12 @@ def _along(logits: Any, op_type: str, axis: Any, name: str | None) -> Tensor:
             f"`dim` must be in the range [{-shape.ndims}, {shape.ndims}) where {shape.ndims} is the number "
             f"of dimensions in the input. Received: dim={value}",
         )
-    rank = array.rank(logits)
+    rank = arrays.rank(logits)
     if isinstance(axis, Tensor):
-        axis = logic.where(logic.less(axis, 0), axis + rank, axis)
+        axis = indexing.where(math.less(axis, 0), axis + rank, axis)
     elif axis < 0:
         axis = axis + rank
-    input_rank = array.rank(logits)
+    input_rank = arrays.rank(logits)
     axis = axis % shape.ndims
     swapped = _swap_last(logits, axis, math.subtract(input_rank, 1))
     result = _swap_last(apply_op(op_type, logits=swapped), axis, math.subtract(input_rank, 1), name)
@@ -64,8 +65,8 @@ def _along(logits: Any, op_type: str, axis: Any, name: str | None) -> Tensor:
 
 
 def _swap_last(tensor: Tensor, axis: Any, last: Tensor, name: str | None = "transpose") -> Tensor:
-    order = [constants.range(axis), [last], constants.range(axis + 1, last), [axis]]
-    return reshaping.transpose(tensor, joining.concat(order, 0), name=name)
+    order = [arrays.range(axis), [last], arrays.range(axis + 1, last), [axis]]
+    return arrays.transpose(tensor, arrays.concat(order, 0), name=name)
 
 
 # -- cross entropies ----------------------------------------------------------------------------------
@@ -94,7 +95,7 @@ def softmax_cross_entropy_with_logits(
     dim = renamed("axis", axis, "dim", dim if axis is None else None)
     _need_both_by_name("softmax_cross_entropy_with_logits", _sentinel, labels, logits)
     with name_scope(name, "softmax_cross_entropy_with_logits_sg", [logits, labels]) as scope:
-        labels = array.stop_gradient(labels, name="labels_stop_gradient")
+        labels = arrays.stop_gradient(labels, name="labels_stop_gradient")
     return softmax_cross_entropy_with_logits_v2(labels, logits, axis=dim, name=scope)
 
 
@@ -108,36 +109,36 @@ def softmax_cross_entropy_with_logits_v2(
         logits = convert_to_tensor(logits, name="logits")
         labels = convert_to_tensor(labels, name="labels")
         short = logits.dtype in (dtypes.float16, dtypes.bfloat16)
-        precise = casting.cast(logits, dtypes.float32) if short else logits
-        labels = casting.cast(labels, precise.dtype)
-        rank = array.rank(precise)
+        precise = arrays.cast(logits, dtypes.float32) if short else logits
+        labels = arrays.cast(labels, precise.dtype)
+        rank = arrays.rank(precise)
         if axis != -1:
             precise, labels = _move_to_end(precise, axis, rank), _move_to_end(labels, axis, rank)
-        shape = array.shape(precise)
+        shape = arrays.shape(precise)
         cost, _ = apply_op(
             "SoftmaxCrossEntropyWithLogits",
             scope,
             features=_as_matrix(precise),
             labels=_as_matrix(labels),
         )
-        cost = reshaping.reshape(cost, slicing.slice(shape, [0], [math.subtract(rank, 1)]))
+        cost = arrays.reshape(cost, indexing.slice(shape, [0], [math.subtract(rank, 1)]))
         if logits.shape.ndims is not None:
             sizes = logits.shape.as_list()
             del sizes[axis]
             cost.set_shape(sizes)
-        return casting.cast(cost, logits.dtype) if short else cost
+        return arrays.cast(cost, logits.dtype) if short else cost
 
 
 def _move_to_end(tensor: Tensor, axis: int, rank: Tensor) -> Tensor:
-    order = joining.concat([constants.range(axis), constants.range(axis + 1, rank), [axis]], 0)
-    return reshaping.transpose(tensor, order)
+    order = arrays.concat([arrays.range(axis), arrays.range(axis + 1, rank), [axis]], 0)
+    return arrays.transpose(tensor, order)
 
 
 def _as_matrix(logits: Tensor) -> Tensor:
     """All dimensions but the last made into one."""
-    rank = array.rank(logits)
-    last = slicing.slice(array.shape(logits), [math.subtract(rank, 1)], [1])
-    matrix = reshaping.reshape(logits, joining.concat([[-1], last], 0))
+    rank = arrays.rank(logits)
+    last = indexing.slice(arrays.shape(logits), [math.subtract(rank, 1)], [1])
+    matrix = arrays.reshape(logits, arrays.concat([[-1], last], 0))
     if logits.shape.ndims is not None:
         rows = logits.shape[:-1].num_elements()
         if rows is not None:
@@ -155,19 +156,19 @@ def sparse_softmax_cross_entropy_with_logits(
     _need_both_by_name("sparse_softmax_cross_entropy_with_logits", _sentinel, labels, logits)
     with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]):
         labels, logits = convert_to_tensor(labels), convert_to_tensor(logits)
-        precise = casting.cast(logits, dtypes.float32) if logits.dtype == dtypes.float16 else logits
-        labels_shape, labels_tensor_shape = labels.shape, array.shape(labels)
+        precise = arrays.cast(logits, dtypes.float32) if logits.dtype == dtypes.float16 else logits
+        labels_shape, labels_tensor_shape = labels.shape, arrays.shape(labels)
         _check_sparse_shapes(labels_shape, logits.shape)
         if logits.shape.ndims == 2:
             cost = _sparse_cross_entropy(precise, labels, name)
         else:
-            classes = array.shape(logits)[array.rank(logits) - 1]
-            precise = reshaping.reshape(precise, [-1, classes])
-            labels = reshaping.reshape(labels, [-1])
+            classes = arrays.shape(logits)[arrays.rank(logits) - 1]
+            precise = arrays.reshape(precise, [-1, classes])
+            labels = arrays.reshape(labels, [-1])
             cost = _sparse_cross_entropy(precise, labels, name)
-            cost = reshaping.reshape(cost, labels_tensor_shape)
+            cost = arrays.reshape(cost, labels_tensor_shape)
             cost.set_shape(labels_shape)
-        return casting.cast(cost, dtypes.float16) if logits.dtype == dtypes.float16 else cost
+        return arrays.cast(cost, dtypes.float16) if logits.dtype == dtypes.float16 else cost
 
 
 def _sparse_cross_entropy(logits: Tensor, labels: Tensor, name: str | None) -> Tensor:
@@ -207,11 +208,11 @@ def sigmoid_cross_entropy_with_logits(
             raise ValueError(
                 f"`logits` and `labels` must have the same shape, received ({logits.shape} vs {labels.shape})."
             )
-        zeros = constants.zeros_like(logits, dtype=logits.dtype)
-        positive = logic.greater_equal(logits, zeros)
-        relu_logits = logic.where(positive, logits, zeros)
-        neg_abs_logits = logic.where(positive, -logits, logits)
-        return math.add(relu_logits - logits * labels, unary.log1p(unary.exp(neg_abs_logits)), name=scope)
+        zeros = arrays.zeros_like(logits, dtype=logits.dtype)
+        positive = math.greater_equal(logits, zeros)
+        relu_logits = indexing.where(positive, logits, zeros)
+        neg_abs_logits = indexing.where(positive, -logits, logits)
+        return math.add(relu_logits - logits * labels, math.log1p(math.exp(neg_abs_logits)), name=scope)
 
 
 def weighted_cross_entropy_with_logits(
@@ -231,5 +232,5 @@ def weighted_cross_entropy_with_logits(
             )
         weight = 1 + (pos_weight - 1) * labels
         no = (1 - labels) * logits
-        yes = unary.log1p(unary.exp(-unary.abs(logits))) + nn.relu(-logits)
+        yes = math.log1p(math.exp(-math.abs(logits))) + nn.relu(-logits)
         return math.add(no, weight * yes, name=scope)

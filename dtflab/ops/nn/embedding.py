@@ -18,19 +18,10 @@ from dtflab.graph.indexed_slices import convert_n_to_tensor_or_indexed_slices
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, device, name_scope
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import (
-    casting,
-    constant as constants,
-    gathering,
-    identity as array,
-    joining,
-    repeating,
-    reshaping,
-    slicing,
-    stacking,
-)
-from dtflab.ops.math import binary as math, clipping, division, logic, unary
-from dtflab.ops.reduce import reduction, segments
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import clipping, functions as math
+from dtflab.ops.reduce import functions as reduce_functions
 from dtflab.ops.sparse import functions as sparse
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
 from dtflab.ops.variables.partitioned_variables import PartitionedVariable
@@ -59,8 +50,8 @@ def embedding_lookup(
         if len(shards) > 1:
             return _clip(_from_shards(shards, ids, partition_strategy, scope), ids, max_norm)
         with colocate_with(shards[0]):
-            rows = _clip(gathering.gather(shards[0], ids, name=scope), ids, max_norm)
-        return array.identity(rows)
+            rows = _clip(indexing.gather(shards[0], ids, name=scope), ids, max_norm)
+        return arrays.identity(rows)
 
 
 def _shards(params: Any) -> list[Any]:
@@ -76,27 +67,27 @@ def _shards(params: Any) -> list[Any]:
 def _clip(rows: Any, ids: Any, max_norm: float | None) -> Any:
     if max_norm is None:
         return rows
-    first, last = (t.shape.ndims or array.rank(t) for t in (ids, rows))
+    first, last = (t.shape.ndims or arrays.rank(t) for t in (ids, rows))
     if isinstance(first, int) and isinstance(last, int):
         axes: Any = list(range(first, last))
     else:
-        axes = constants.range(first, last)
+        axes = arrays.range(first, last)
     return clipping.clip_by_norm(rows, max_norm, axes=axes)
 
 
 def _from_shards(shards: list[Any], ids: Tensor, strategy: str, name: str) -> Tensor:
     """Ask each shard for its rows, and put the answers in the order of `ids`."""
     count = len(shards)
-    flat_ids = reshaping.reshape(ids, [-1])
-    positions = constants.range(array.size(flat_ids, out_type=dtypes.int32))
+    flat_ids = arrays.reshape(ids, [-1])
+    positions = arrays.range(arrays.size(flat_ids, out_type=dtypes.int32))
     owners, rows = _owners(shards, flat_ids, strategy)
-    owners = casting.cast(owners, dtypes.int32)
-    asked = segments.dynamic_partition(rows, owners, count)
-    places = segments.dynamic_partition(positions, owners, count)
+    owners = arrays.cast(owners, dtypes.int32)
+    asked = indexing.dynamic_partition(rows, owners, count)
+    places = indexing.dynamic_partition(positions, owners, count)
     answers = []
     for shard, wanted in zip(shards, asked, strict=True):
         with device(None), colocate_with(shard):
-            answers.append(gathering.gather(shard, wanted))
+            answers.append(indexing.gather(shard, wanted))
     found = apply_op("ParallelDynamicStitch", name, indices=places, data=answers)
     row = shards[0].shape[1:]
     for shard in shards[1:]:
@@ -105,9 +96,9 @@ def _from_shards(shards: list[Any], ids: Tensor, strategy: str, name: str) -> Te
         row_shape: Any = row
     else:
         with colocate_with(shards[0]):
-            row_shape = array.shape(shards[0])
+            row_shape = arrays.shape(shards[0])
         row_shape = row_shape[1:]
-    found = reshaping.reshape(found, joining.concat([array.shape(ids), row_shape], 0))
+    found = arrays.reshape(found, arrays.concat([arrays.shape(ids), row_shape], 0))
     found.set_shape(ids.shape.concatenate(row))
     return found
 
@@ -122,7 +113,7 @@ def _owners(shards: Sequence[Any], ids: Any, strategy: str) -> tuple[Any, Any]:
     total = _total_rows(shards, ids.dtype)
     block, extras = total // count, total % count  # the first `extras` shards have one row more
     owners = math.maximum(ids // (block + 1), (ids - extras) // block)
-    return owners, logic.where(owners < extras, ids % (block + 1), (ids - extras) % block)
+    return owners, indexing.where(owners < extras, ids % (block + 1), (ids - extras) % block)
 
 
 def _total_rows(shards: Sequence[Any], dtype: Any) -> Any:
@@ -133,10 +124,10 @@ def _total_rows(shards: Sequence[Any], dtype: Any) -> Any:
     for shard, size in zip(shards, known, strict=True):
         if size is None:
             with colocate_with(shard):
-                sizes.append(array.shape(shard)[0])
+                sizes.append(arrays.shape(shard)[0])
         else:
             sizes.append(size)
-    return reduction.reduce_sum(casting.cast(stacking.stack(sizes), dtype))
+    return reduce_functions.reduce_sum(arrays.cast(arrays.stack(sizes), dtype))
 
 
 # -- bags of ids --------------------------------------------------------------------------------------
@@ -171,7 +162,7 @@ def embedding_lookup_sparse(
         if fast:
             table, where = shards[0], ids
         else:
-            ids, where = segments.unique(ids)
+            ids, where = indexing.unique(ids)
             table = embedding_lookup(shards, ids, partition_strategy, max_norm=max_norm)
         if sp_weights is not None:
             return _weighted(table, where, rows, sp_weights.values, combiner, scope)
@@ -198,30 +189,30 @@ def _check_bags(sp_ids: Any, sp_weights: Any) -> None:
 
 
 def _weighted(table: Any, where: Any, rows: Any, weights: Any, combiner: str, name: str) -> Tensor:
-    rows = casting.cast(rows, dtypes.int32)
-    found: Any = gathering.gather(table, where)
+    rows = arrays.cast(rows, dtypes.int32)
+    found: Any = indexing.gather(table, where)
     dtype = found.dtype
     if dtype in (dtypes.float16, dtypes.bfloat16):
-        found = casting.cast(found, dtypes.float32)
-    weights = _as_column(casting.cast(weights, found.dtype), found)
+        found = arrays.cast(found, dtypes.float32)
+    weights = _as_column(arrays.cast(weights, found.dtype), found)
     found *= weights
     if combiner == "sum":
-        return casting.cast(segments.segment_sum(found, rows, name=name), dtype)
-    total = segments.segment_sum(found, rows)
+        return arrays.cast(reduce_functions.segment_sum(found, rows, name=name), dtype)
+    total = reduce_functions.segment_sum(found, rows)
     if combiner == "mean":
-        scale = segments.segment_sum(weights, rows)
+        scale = reduce_functions.segment_sum(weights, rows)
     else:
-        scale = unary.sqrt(segments.segment_sum(math.pow(weights, 2), rows))
-    return casting.cast(division.div_no_nan(total, scale, name=name), dtype)
+        scale = math.sqrt(reduce_functions.segment_sum(math.pow(weights, 2), rows))
+    return arrays.cast(math.div_no_nan(total, scale, name=name), dtype)
 
 
 def _as_column(weights: Tensor, rows: Tensor) -> Tensor:
     """The weights with axes of size 1, as many as `rows` has more."""
-    missing = reshaping.expand_dims(array.rank(rows) - 1, 0)
-    shape = array.shape(weights)
-    ones = constants.ones(missing, dtype=shape.dtype)
+    missing = arrays.expand_dims(arrays.rank(rows) - 1, 0)
+    shape = arrays.shape(weights)
+    ones = arrays.ones(missing, dtype=shape.dtype)
     known = weights.shape
-    weights = reshaping.reshape(weights, joining.concat([shape, ones], 0))
+    weights = arrays.reshape(weights, arrays.concat([shape, ones], 0))
     if rows.shape.ndims is not None:
         weights.set_shape(known.concatenate([1] * (rows.shape.ndims - 1)))
     return weights
@@ -246,8 +237,8 @@ def safe_embedding_lookup_sparse(
     with name_scope(name, "embedding_lookup", [*tables, sparse_ids, sparse_weights]) as scope:
         shape = sparse_ids.dense_shape
         known_rank = shape.shape[0].value
-        rank = array.size(shape) if known_rank is None else known_rank
-        bags = [reduction.reduce_prod(slicing.slice(shape, [0], [rank - 1])), gathering.gather(shape, rank - 1)]
+        rank = arrays.size(shape) if known_rank is None else known_rank
+        bags = [reduce_functions.reduce_prod(indexing.slice(shape, [0], [rank - 1])), indexing.gather(shape, rank - 1)]
         ids = sparse.sparse_reshape(sparse_ids, bags)
         weights = None
         if sparse_weights is not None:
@@ -260,12 +251,12 @@ def safe_embedding_lookup_sparse(
         ways: dict[str, Any] = {"combiner": combiner, "max_norm": max_norm, "allow_fast_lookup": allow_fast_lookup}
         result = embedding_lookup_sparse(tables, ids, weights, partition_strategy, inner_name, **ways)
         if default_id is None:
-            width = stacking.stack([1, array.shape(result)[1]])
-            is_empty = repeating.tile(reshaping.reshape(is_empty, [-1, 1]), width)
-            result = logic.where(is_empty, constants.zeros_like(result), result, name=scope)
-        outer = slicing.slice(casting.cast(shape, dtypes.int32), [0], [rank - 1])
-        inner = slicing.slice(array.shape(result), [1], [-1])
-        final = reshaping.reshape(result, joining.concat([outer, inner], 0))
+            width = arrays.stack([1, arrays.shape(result)[1]])
+            is_empty = arrays.tile(arrays.reshape(is_empty, [-1, 1]), width)
+            result = indexing.where(is_empty, arrays.zeros_like(result), result, name=scope)
+        outer = indexing.slice(arrays.cast(shape, dtypes.int32), [0], [rank - 1])
+        inner = indexing.slice(arrays.shape(result), [1], [-1])
+        final = arrays.reshape(result, arrays.concat([outer, inner], 0))
         unknown = TensorShape(None if known_rank is None else [None] * (known_rank - 1))
         final.set_shape(unknown.concatenate(result.shape[1:]))
         return final
@@ -285,12 +276,12 @@ def _tables(embedding_weights: Any, sparse_weights: Any) -> list[Any]:
 
 def _pruned(ids: SparseTensor, weights: SparseTensor | None, combiner: str) -> tuple[SparseTensor, SparseTensor | None]:
     """Without what is no id, and what has no weight."""
-    valid = logic.greater_equal(ids.values, 0)
+    valid = math.greater_equal(ids.values, 0)
     if weights is None:
         return sparse.sparse_retain(ids, valid), None
-    valid = logic.logical_and(valid, constants.ones_like(weights.values, dtype=dtypes.bool))
+    valid = math.logical_and(valid, arrays.ones_like(weights.values, dtype=dtypes.bool))
     ids, weights = sparse.sparse_retain(ids, valid), sparse.sparse_retain(weights, valid)
     if combiner == "sum":
         return ids, weights
-    positive = logic.greater(weights.values, 0)
+    positive = math.greater(weights.values, 0)
     return sparse.sparse_retain(ids, positive), sparse.sparse_retain(weights, positive)

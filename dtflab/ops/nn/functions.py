@@ -19,13 +19,14 @@ from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.graph.tensor_shape import TensorShape, as_shape
-from dtflab.ops.arrays import casting, constant as constants, identity as array, joining
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.cond import cond
 from dtflab.ops.functional.custom_gradient import custom_gradient
+from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg import functions as linalg
-from dtflab.ops.math import binary as math, logic, unary
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import renamed
-from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.sampling import draws as random
 
 # ---- activations ----
@@ -46,7 +47,7 @@ def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
     """relu of the features and of their negatives, one after the other."""
     with name_scope(name, "CRelu", [features]) as scope:
         features = convert_to_tensor(features, name="features")
-        return apply_op("Relu", features=joining.concat([features, -features], axis, name=scope))
+        return apply_op("Relu", features=arrays.concat([features, -features], axis, name=scope))
 
 
 def elu(features: Any, name: str | None = None) -> Tensor:
@@ -64,9 +65,7 @@ def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tens
     with name_scope(name, "LeakyRelu", [features, alpha]) as scope:
         features = convert_to_tensor(features, name="features")
         if features.dtype.is_integer:
-            from dtflab.ops.arrays import casting
-
-            features = casting.cast(features, dtypes.float32)
+            features = arrays.cast(features, dtypes.float32)
         alpha = alpha.item() if isinstance(alpha, np.ndarray) else alpha
         return apply_op("LeakyRelu", scope, features=features, alpha=alpha)
 
@@ -74,18 +73,18 @@ def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tens
 def swish(features: Any, beta: Any = 1.0) -> Tensor:
     """x · sigmoid(βx), also called silu. The gradient computes the sigmoid again, so that only x stays in memory."""
     features = convert_to_tensor(features, name="features")
-    beta = casting.cast(convert_to_tensor(beta, name="beta"), features.dtype)
+    beta = arrays.cast(convert_to_tensor(beta, name="beta"), features.dtype)
 
     @custom_gradient
     def times_sigmoid(x: Tensor, beta: Tensor) -> Any:
         def grad(dy: Tensor) -> tuple[Tensor, Tensor]:
             with control_dependencies([dy]):
-                sigmoid = unary.sigmoid(beta * x)
+                sigmoid = math.sigmoid(beta * x)
             slope = sigmoid * (1.0 + beta * x * (1.0 - sigmoid))
-            dbeta = reduction.reduce_sum(dy * unary.square(x) * sigmoid * (1.0 - sigmoid))
+            dbeta = reduce.reduce_sum(dy * math.square(x) * sigmoid * (1.0 - sigmoid))
             return dy * slope, dbeta
 
-        return x * unary.sigmoid(beta * x), grad
+        return x * math.sigmoid(beta * x), grad
 
     result: Tensor = times_sigmoid(features, beta)
     return result
@@ -178,7 +177,7 @@ def dropout(
             return x
         kept, rate = _scaled(x, rate)
         noise = random.random_uniform(_noise_shape(x, noise_shape), seed=seed, dtype=x.dtype)
-        result = logic.where_v2(logic.greater_equal(noise, rate), kept, constant(0, x.dtype))
+        result = indexing.where_v2(math.greater_equal(noise, rate), kept, constant(0, x.dtype))
         result.set_shape(x.shape)
         return result
 
@@ -202,7 +201,7 @@ def _scaled(x: Tensor, rate: Any) -> tuple[Tensor, Any]:
 def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
     """The shape of the random decisions; a None in it is the size of x there."""
     if noise_shape is None:
-        return array.shape(x)
+        return arrays.shape(x)
     try:
         wanted = as_shape(noise_shape)
     except (TypeError, ValueError):
@@ -217,22 +216,22 @@ def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     """How large a part of the elements is 0; NaN of no elements. Counted in int32 while that is enough."""
     with name_scope(name, "zero_fraction", [value]):
         value = convert_to_tensor(value, name="value")
-        size = array.size(value, out_type=dtypes.int64)
+        size = arrays.size(value, out_type=dtypes.int64)
         nonzero = cond(
             size <= dtypes.int32.max,
-            true_fn=lambda: casting.cast(_count_nonzero(value, dtypes.int32), dtypes.int64),
+            true_fn=lambda: arrays.cast(_count_nonzero(value, dtypes.int32), dtypes.int64),
             false_fn=lambda: _count_nonzero(value, dtypes.int64),
         )
         with name_scope("counts_to_fraction"):
-            zero = casting.cast(size - nonzero, dtypes.float32)
-            fraction = zero / casting.cast(size, dtypes.float32)
-        return array.identity(fraction, "fraction")
+            zero = arrays.cast(size - nonzero, dtypes.float32)
+            fraction = zero / arrays.cast(size, dtypes.float32)
+        return arrays.identity(fraction, "fraction")
 
 
 def _count_nonzero(value: Tensor, dtype: dtypes.DType) -> Tensor:
     with name_scope("count_nonzero", values=[value]):
-        nonzero = logic.not_equal(value, constants.zeros([], value.dtype))
-        return reduction.reduce_sum(casting.cast(nonzero, dtype), name="nonzero_count")
+        nonzero = math.not_equal(value, arrays.zeros([], value.dtype))
+        return reduce.reduce_sum(arrays.cast(nonzero, dtype), name="nonzero_count")
 
 
 # ---- normalization and losses ----
@@ -245,17 +244,17 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
         x = convert_to_tensor(x, name="x")
         if x.dtype.is_complex:
             return _complex_l2_normalize(x, axis, epsilon, scope)
-        total = reduction.reduce_sum(unary.square(x), axis, keepdims=True)
-        inverse_norm = unary.rsqrt(math.maximum(total, epsilon))
+        total = reduce.reduce_sum(math.square(x), axis, keepdims=True)
+        inverse_norm = math.rsqrt(math.maximum(total, epsilon))
         return math.multiply(x, inverse_norm, name=scope)
 
 
 def _complex_l2_normalize(x: Tensor, axis: Any, epsilon: float, name: str) -> Tensor:
-    squares = unary.square(casting.real(x)), unary.square(casting.imag(x))
-    total = casting.real(reduction.reduce_sum(squares[0] + squares[1], axis, keepdims=True))
-    inverse_norm = unary.rsqrt(math.maximum(total, epsilon))
-    real, imag = (math.multiply(part(x), inverse_norm) for part in (casting.real, casting.imag))
-    return casting.complex(real, imag, name=name)
+    squares = math.square(math.real(x)), math.square(math.imag(x))
+    total = math.real(reduce.reduce_sum(squares[0] + squares[1], axis, keepdims=True))
+    inverse_norm = math.rsqrt(math.maximum(total, epsilon))
+    real, imag = (math.multiply(part(x), inverse_norm) for part in (math.real, math.imag))
+    return math.complex(real, imag, name=name)
 
 
 def fused_batch_norm(
@@ -322,16 +321,16 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
             raise ValueError(
                 f"`log_input` and `targets` must have the same shape, received ({log_input.shape} vs {targets.shape})."
             )
-        result: Tensor = unary.exp(log_input) - log_input * targets
+        result: Tensor = math.exp(log_input) - log_input * targets
         return result + _log_factorial(targets) if compute_full_loss else result
 
 
 def _log_factorial(z: Tensor) -> Tensor:
     """Stirling's z log z - z + log(2πz) / 2; 0 for 0 and 1."""
     half, two_pi = constant(0.5, z.dtype), constant(2 * pi, z.dtype)
-    stirling = z * unary.log(z) - z + half * unary.log(two_pi * z)
-    zeros, ones = constants.zeros_like(z, dtype=z.dtype), constants.ones_like(z, dtype=z.dtype)
-    return logic.where(logic.logical_and(z >= zeros, z <= ones), zeros, stirling)
+    stirling = z * math.log(z) - z + half * math.log(two_pi * z)
+    zeros, ones = arrays.zeros_like(z, dtype=z.dtype), arrays.ones_like(z, dtype=z.dtype)
+    return indexing.where(math.logical_and(z >= zeros, z <= ones), zeros, stirling)
 
 
 # ---- ranking ----

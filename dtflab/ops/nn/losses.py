@@ -20,6 +20,7 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape, broadcast_shape
 from dtflab.ops import shapes
 from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.reduce import functions as reduce
 
 _FLOAT = "T: {half, bfloat16, float, double}"
 
@@ -77,10 +78,8 @@ class Softmax(Op):
         return _widened(node, softmax)
 
     def grad(op, dy):
-        from dtflab.ops.reduce import reduction
-
         softmax = op.outputs[0]
-        total = reduction.reduce_sum(dy * softmax, -1, keepdims=True)
+        total = reduce.reduce_sum(dy * softmax, -1, keepdims=True)
         return [(dy - total) * softmax]
 
 
@@ -98,10 +97,8 @@ class LogSoftmax(Op):
         return _widened(node, log_softmax)
 
     def grad(op, dy):
-        from dtflab.ops.reduce import reduction
-
         softmax = apply_op("Exp", x=op.outputs[0])
-        return [dy - reduction.reduce_sum(dy, -1, keepdims=True) * softmax]
+        return [dy - reduce.reduce_sum(dy, -1, keepdims=True) * softmax]
 
 
 # -- cross entropies ----------------------------------------------------------------------------------

@@ -16,10 +16,11 @@ from dtflab.graph import dtypes
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
-from dtflab.ops.arrays import casting, constant as constants, gathering, identity as array, reshaping
-from dtflab.ops.math import binary as math, division, unary
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import renamed
-from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce import functions as reduce
 
 Two = tuple[Tensor, Tensor]
 
@@ -38,19 +39,19 @@ def moments(
     """
     keepdims = bool(renamed("keepdims", keepdims, "keep_dims", keep_dims))
     with name_scope(name, "moments", [x, axes]):
-        y = casting.cast(x, dtypes.float32) if x.dtype == dtypes.float16 else x
-        mean = reduction.reduce_mean(y, axes, keepdims=True, name="mean")
-        squares = math.squared_difference(y, array.stop_gradient(mean))
-        variance = reduction.reduce_mean(squares, axes, keepdims=True, name="variance")
+        y = arrays.cast(x, dtypes.float32) if x.dtype == dtypes.float16 else x
+        mean = reduce.reduce_mean(y, axes, keepdims=True, name="mean")
+        squares = math.squared_difference(y, arrays.stop_gradient(mean))
+        variance = reduce.reduce_mean(squares, axes, keepdims=True, name="variance")
         return _finished(mean, variance, axes, keepdims, x.dtype)
 
 
 def _finished(mean: Tensor, variance: Tensor, axes: Any, keepdims: bool, dtype: Any) -> Two:
     """Without the axes of size 1, and in half precision again if `dtype` is that."""
     if not keepdims:
-        mean, variance = reshaping.squeeze(mean, axes), reshaping.squeeze(variance, axes)
+        mean, variance = arrays.squeeze(mean, axes), arrays.squeeze(variance, axes)
     if dtype == dtypes.float16:
-        mean, variance = casting.cast(mean, dtype), casting.cast(variance, dtype)
+        mean, variance = arrays.cast(mean, dtype), arrays.cast(variance, dtype)
     return mean, variance
 
 
@@ -69,15 +70,15 @@ def weighted_moments(
         weights = convert_to_tensor(frequency_weights, name="frequency_weights")
         dtype = x.dtype
         if dtype == dtypes.float16:
-            x = casting.cast(x, dtypes.float32)
+            x = arrays.cast(x, dtypes.float32)
         if weights.dtype != x.dtype:
-            weights = casting.cast(weights, x.dtype)
-        total = reduction.reduce_sum(weights * x, axes, name="weighted_input_sum", keepdims=True)
-        count = reduction.reduce_sum(weights + constants.zeros_like(x), axes, name="sum_of_weights", keepdims=True)
-        mean = division.div_no_nan(total, count)
+            weights = arrays.cast(weights, x.dtype)
+        total = reduce.reduce_sum(weights * x, axes, name="weighted_input_sum", keepdims=True)
+        count = reduce.reduce_sum(weights + arrays.zeros_like(x), axes, name="sum_of_weights", keepdims=True)
+        mean = math.div_no_nan(total, count)
         squares = weights * math.squared_difference(x, mean)
-        distance = reduction.reduce_sum(squares, axes, name="weighted_distsq", keepdims=True)
-        return _finished(mean, division.div_no_nan(distance, count), axes, keepdims, dtype)
+        distance = reduce.reduce_sum(squares, axes, name="weighted_distsq", keepdims=True)
+        return _finished(mean, math.div_no_nan(distance, count), axes, keepdims, dtype)
 
 
 def sufficient_statistics(
@@ -98,12 +99,12 @@ def sufficient_statistics(
         x = convert_to_tensor(x, name="x")
         count = _count(x, axes)
         if shift is None:
-            terms, squares = x, unary.square(x)
+            terms, squares = x, math.square(x)
         else:
             shift = convert_to_tensor(shift, name="shift")
             terms, squares = math.subtract(x, shift), math.squared_difference(x, shift)
-        total = reduction.reduce_sum(terms, axes, keepdims=keepdims, name="mean_ss")
-        return count, total, reduction.reduce_sum(squares, axes, keepdims=keepdims, name="var_ss"), shift
+        total = reduce.reduce_sum(terms, axes, keepdims=keepdims, name="mean_ss")
+        return count, total, reduce.reduce_sum(squares, axes, keepdims=keepdims, name="var_ss"), shift
 
 
 def _count(x: Tensor, axes: Sequence[int]) -> Tensor:
@@ -113,23 +114,23 @@ def _count(x: Tensor, axes: Sequence[int]) -> Tensor:
         for axis in axes:
             count *= x.shape[axis].value
         return constant(count, x.dtype)
-    rank = array.rank(x)
+    rank = arrays.rank(x)
     positive = [axis + rank if axis < 0 else axis for axis in axes]
-    sizes = gathering.gather(casting.cast(array.shape(x), x.dtype), positive)
-    return reduction.reduce_prod(sizes, name="count")
+    sizes = indexing.gather(arrays.cast(arrays.shape(x), x.dtype), positive)
+    return reduce.reduce_prod(sizes, name="count")
 
 
 def normalize_moments(counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None) -> Two:
     """The mean and the variance, from what `sufficient_statistics` gave (or sums of it)."""
     with name_scope(name, "normalize", [counts, mean_ss, variance_ss, shift]):
-        divisor = unary.reciprocal(counts, name="divisor")
+        divisor = math.reciprocal(counts, name="divisor")
         if shift is None:
             mean = shifted = math.multiply(mean_ss, divisor, name="mean")
         else:
             shifted = math.multiply(mean_ss, divisor, name="shifted_mean")
             mean = math.add(shifted, shift, name="mean")
         squares = math.multiply(variance_ss, divisor)
-        return mean, math.subtract(squares, unary.square(shifted), name="variance")
+        return mean, math.subtract(squares, math.square(shifted), name="variance")
 
 
 def batch_normalization(
@@ -140,12 +141,12 @@ def batch_normalization(
     Two products and a sum per element of x: what is the same for many of them is computed once.
     """
     with name_scope(name, "batchnorm", [x, mean, variance, scale, offset]):
-        factor = unary.rsqrt(variance + variance_epsilon)
+        factor = math.rsqrt(variance + variance_epsilon)
         if scale is not None:
             factor *= scale
-        scaled = x * casting.cast(factor, x.dtype)
+        scaled = x * arrays.cast(factor, x.dtype)
         rest = -mean * factor if offset is None else offset - mean * factor
-        result: Tensor = scaled + casting.cast(rest, x.dtype)
+        result: Tensor = scaled + arrays.cast(rest, x.dtype)
         return result
 
 

@@ -16,8 +16,11 @@ from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import searched
+from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.messages import invalid
+from dtflab.ops.reduce import functions as reduce
 
 
 def _rows(operation: Any) -> list[TensorShape]:
@@ -107,21 +110,16 @@ def _descending(xp: Any, values: Any) -> Any:
 
 def _top_grad(operation: Any, dy: Any) -> list[Tensor]:
     """dy put back where the values were taken; a zero for the indices."""
-    from dtflab.ops.arrays import casting, constant, gathering, identity as array, reshaping, stacking
-    from dtflab.ops.reduce import reduction
-
-    in_shape = array.shape(operation.inputs[0])
-    taken_shape = array.shape(operation.outputs[1])
-    taken = gathering.gather(casting.cast(taken_shape, dtypes.int64), array.size(taken_shape) - 1)
-    rows = reshaping.reshape(operation.outputs[1], stacking.stack([-1, taken]))
-    width = gathering.gather(casting.cast(in_shape, dtypes.int64), array.size(in_shape) - 1)
-    count = casting.cast(array.shape(rows)[0], dtypes.int64)
-    starts = reshaping.expand_dims(constant.range(0, count * width, width), -1)
-    flat = reshaping.reshape(rows + casting.cast(starts, dtypes.int32), [-1])
-    spread = gathering.scatter_nd(
-        reshaping.expand_dims(flat, -1), reshaping.reshape(dy, [-1]), [reduction.reduce_prod(in_shape)]
-    )
-    return [reshaping.reshape(spread, in_shape), constant.zeros([], dtypes.int32)]
+    in_shape = arrays.shape(operation.inputs[0])
+    taken_shape = arrays.shape(operation.outputs[1])
+    taken = indexing.gather(arrays.cast(taken_shape, dtypes.int64), arrays.size(taken_shape) - 1)
+    rows = arrays.reshape(operation.outputs[1], arrays.stack([-1, taken]))
+    width = indexing.gather(arrays.cast(in_shape, dtypes.int64), arrays.size(in_shape) - 1)
+    count = arrays.cast(arrays.shape(rows)[0], dtypes.int64)
+    starts = arrays.expand_dims(arrays.range(0, count * width, width), -1)
+    flat = arrays.reshape(rows + arrays.cast(starts, dtypes.int32), [-1])
+    spread = indexing.scatter_nd(arrays.expand_dims(flat, -1), arrays.reshape(dy, [-1]), [reduce.reduce_prod(in_shape)])
+    return [arrays.reshape(spread, in_shape), arrays.zeros([], dtypes.int32)]
 
 
 @op("""TopKV2(input: T, k: Tk) -> (values: T, indices: index_type)

@@ -14,12 +14,12 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.graph.static_value import constant_value
-from dtflab.ops.arrays import constant as constants, identity as array, joining, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import control_flow
 from dtflab.ops.control.checks import Assert
 from dtflab.ops.control.cond import cond
-from dtflab.ops.math import binary as math, logic
-from dtflab.ops.reduce import sets
+from dtflab.ops.math import functions as math
+from dtflab.ops.reduce import functions as reduce
 
 Named = tuple[Tensor, Tensor, Tensor]  # a tensor, its shape, its rank
 _BAD = "weights can not be broadcast to values."
@@ -33,7 +33,7 @@ def assert_broadcastable(weights: Any, values: Any) -> Operation:
         known = _statically(of_weights, of_values)
         if known is not None:
             return control_flow.no_op(name=known)
-        is_scalar = logic.equal(0, weights_rank, name="is_scalar")
+        is_scalar = math.equal(0, weights_rank, name="is_scalar")
         told = ["weights.shape=", weights.name, weights_shape, "values.shape=", values.name, values_shape]
         is_valid = cond(
             is_scalar,
@@ -48,7 +48,7 @@ def _named(what: str, x: Any) -> Named:
     """The tensor, its shape and its rank."""
     with name_scope(None, what, [x]) as scope:
         x = convert_to_tensor(x, name=scope)
-        return x, array.shape(x, name="shape"), array.rank(x, name="rank")
+        return x, arrays.shape(x, name="shape"), arrays.rank(x, name="rank")
 
 
 def _statically(of_weights: Named, of_values: Named) -> str | None:
@@ -81,7 +81,7 @@ def _has_valid_nonscalar_shape(
 ) -> Any:
     tensors = [weights_rank, weights_shape, values_rank, values_shape]
     with name_scope(None, "has_valid_nonscalar_shape", tensors) as scope:
-        is_same_rank = logic.equal(values_rank, weights_rank, name="is_same_rank")
+        is_same_rank = math.equal(values_rank, weights_rank, name="is_same_rank")
         return cond(
             is_same_rank, lambda: _has_valid_dims(weights_shape, values_shape), lambda: is_same_rank, name=scope
         )
@@ -90,10 +90,10 @@ def _has_valid_nonscalar_shape(
 def _has_valid_dims(weights_shape: Tensor, values_shape: Tensor) -> Tensor:
     """Each size of the weights is in the set of the values' size there and 1."""
     with name_scope(None, "has_invalid_dims", [weights_shape, values_shape]) as scope:
-        allowed = reshaping.expand_dims(values_shape, -1)
-        allowed = joining.concat([allowed, constants.ones_like(allowed)], axis=1)
-        wrong = sets.set_difference(reshaping.expand_dims(weights_shape, -1), allowed)
-        return logic.equal(0, array.size(wrong.values, name="num_invalid_dims"), name=scope)
+        allowed = arrays.expand_dims(values_shape, -1)
+        allowed = arrays.concat([allowed, arrays.ones_like(allowed)], axis=1)
+        wrong = reduce.set_difference(arrays.expand_dims(weights_shape, -1), allowed)
+        return math.equal(0, arrays.size(wrong.values, name="num_invalid_dims"), name=scope)
 
 
 def broadcast_weights(weights: Any, values: Any) -> Tensor:
@@ -104,7 +104,7 @@ def broadcast_weights(weights: Any, values: Any) -> Tensor:
         if _same_known_shape(weights, values):
             return weights
         with control_dependencies([assert_broadcastable(weights, values)]):
-            return math.multiply(weights, constants.ones_like(values), name=scope)
+            return math.multiply(weights, arrays.ones_like(values), name=scope)
 
 
 def _same_known_shape(a: Tensor, b: Tensor) -> bool:

@@ -25,9 +25,8 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import device, name_scope
 from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import Dimension, TensorShape, as_shape
-from dtflab.ops.arrays.casting import cast
-from dtflab.ops.arrays.gathering import gather
-from dtflab.ops.arrays.stacking import stack
+from dtflab.ops.arrays.functions import cast, stack
+from dtflab.ops.indexing.functions import gather
 from dtflab.ops.variables.variable import init_scope
 
 # ---- queues ----

@@ -1,5 +1,6 @@
 """Many values to few: sums and extremes over axes and segments, counts, sets.
 
-Pages: `along_axis`, `confusion_matrix`, `counting`, `functions`, `reduction`, `segment_reductions`, `segments`,
-`sets`.
+Pages: `functions` (what programs call), `histograms` (counts of values), `confusion_matrix` (labels against
+predictions), `reduction` (over axes), `along_axis` (argmax, running sums), `counting` (bincount and histograms as ops),
+`segments` (sums of rows, stitching), `segment_reductions` (other reductions of rows), `sets` (set operations).
 """

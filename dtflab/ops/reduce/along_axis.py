@@ -11,19 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, elements, op
-from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.arrays import casting
-from dtflab.ops.math import division
-from dtflab.ops.math.elementwise import no_slope
-from dtflab.ops.messages import invalid, renamed, shape_text
+from dtflab.ops.gradient_rules import no_slope
+from dtflab.ops.math import functions as math
+from dtflab.ops.messages import invalid, shape_text
+from dtflab.ops.reduce.functions import cumprod, cumsum
 from dtflab.ops.type_sets import NUMBER, REAL_QUANTIZED_BOOL
 
 
@@ -90,48 +85,6 @@ class ArgMin(_ArgExtreme):
     bind = _arg_extreme("argmin")
 
 
-def argmax(
-    input: Any,
-    axis: Any = None,
-    name: str | None = None,
-    dimension: Any = None,
-    output_type: Any = dtypes.int64,
-) -> Tensor:
-    """The index of the largest element along `axis` (by default 0); the first, if several are."""
-    axis = renamed("axis", axis, "dimension", dimension)
-    axis = 0 if axis is None else axis
-    if isinstance(axis, Tensor):
-        if not axis.dtype.is_integer:
-            raise TypeError(f"axis tensor dtypes {axis.dtype} is not supported")
-        if axis.dtype.size < 4:
-            axis = casting.cast(axis, dtypes.int32)
-    elif not isinstance(axis, int | np.integer):
-        raise TypeError("axis must be int or Tensor with integer datatype")
-    return apply_op("ArgMax", name, input=input, dimension=axis, output_type=output_type)
-
-
-def argmin(
-    input: Any,
-    axis: Any = None,
-    name: str | None = None,
-    dimension: Any = None,
-    output_type: Any = dtypes.int64,
-) -> Tensor:
-    """The index of the smallest element along `axis` (by default 0); the first, if several are."""
-    axis = renamed("axis", axis, "dimension", dimension)
-    return apply_op("ArgMin", name, input=input, dimension=0 if axis is None else axis, output_type=output_type)
-
-
-def arg_max(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
-    """`argmax` under its old name."""
-    return apply_op("ArgMax", name, input=input, dimension=dimension, output_type=output_type)
-
-
-def arg_min(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
-    """`argmin` under its old name."""
-    return apply_op("ArgMin", name, input=input, dimension=dimension, output_type=output_type)
-
-
 # -- running sums and products ---------------------------------------------------------------------------
 
 _SCAN = (
@@ -188,20 +141,4 @@ class Cumprod(Op):
         exclusive, reverse = op.get_attr("exclusive"), op.get_attr("reverse")
         product = cumprod(x, axis, exclusive=exclusive, reverse=reverse)
         out = cumsum(product * dy, axis, exclusive=exclusive, reverse=not reverse)
-        return [division.div_no_nan(out, x), None]
-
-
-def _scanned(op_type: str, x: Any, axis: Any, exclusive: bool, reverse: bool, name: str | None) -> Tensor:
-    with name_scope(name, op_type, [x]) as scope:
-        x = convert_to_tensor(x, name="x")
-        return apply_op(op_type, scope, x=x, axis=axis, exclusive=exclusive, reverse=reverse)
-
-
-def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
-    """Running sums along `axis`; `exclusive` leaves out the element itself, `reverse` starts at the end."""
-    return _scanned("Cumsum", x, axis, exclusive, reverse, name)
-
-
-def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
-    """Running products along `axis`; `exclusive` and `reverse` as in `cumsum`."""
-    return _scanned("Cumprod", x, axis, exclusive, reverse, name)
+        return [math.div_no_nan(out, x), None]

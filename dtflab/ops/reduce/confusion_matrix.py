@@ -13,13 +13,14 @@ from dtflab.graph import dtypes
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
-from dtflab.ops.arrays import casting, constant as constants, gathering, identity as array, reshaping
-from dtflab.ops.arrays.stacking import stack
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.arrays.functions import stack
 from dtflab.ops.control import assertions
 from dtflab.ops.control.cond import cond
 from dtflab.ops.control.control_flow import with_dependencies
-from dtflab.ops.math import binary as math, logic
-from dtflab.ops.reduce import reduction
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
+from dtflab.ops.reduce import functions as reduce
 
 
 def remove_squeezable_dimensions(
@@ -35,15 +36,15 @@ def remove_squeezable_dimensions(
         if labels_rank is not None and predictions_rank is not None:
             rank_diff = predictions_rank - labels_rank
             if rank_diff == expected_rank_diff + 1 and may_squeeze(predictions):
-                predictions = reshaping.squeeze(predictions, [-1])
+                predictions = arrays.squeeze(predictions, [-1])
             elif rank_diff == expected_rank_diff - 1 and may_squeeze(labels):
-                labels = reshaping.squeeze(labels, [-1])
+                labels = arrays.squeeze(labels, [-1])
             return labels, predictions
-        rank_diff = array.rank(predictions) - array.rank(labels)
+        rank_diff = arrays.rank(predictions) - arrays.rank(labels)
         if may_squeeze(predictions):
-            predictions = _squeezed_if(logic.equal(expected_rank_diff + 1, rank_diff), predictions)
+            predictions = _squeezed_if(math.equal(expected_rank_diff + 1, rank_diff), predictions)
         if may_squeeze(labels):
-            labels = _squeezed_if(logic.equal(expected_rank_diff - 1, rank_diff), labels)
+            labels = _squeezed_if(math.equal(expected_rank_diff - 1, rank_diff), labels)
         return labels, predictions
 
 
@@ -53,7 +54,7 @@ def may_squeeze(x: Tensor) -> bool:
 
 
 def _squeezed_if(condition: Tensor, x: Tensor) -> Tensor:
-    result: Tensor = cond(condition, lambda: reshaping.squeeze(x, [-1]), lambda: x)
+    result: Tensor = cond(condition, lambda: arrays.squeeze(x, [-1]), lambda: x)
     return result
 
 
@@ -74,22 +75,22 @@ def confusion_matrix(
         labels, predictions = remove_squeezable_dimensions(
             convert_to_tensor(labels, name="labels"), convert_to_tensor(predictions, name="predictions")
         )
-        predictions, labels = casting.cast(predictions, dtypes.int64), casting.cast(labels, dtypes.int64)
+        predictions, labels = arrays.cast(predictions, dtypes.int64), arrays.cast(labels, dtypes.int64)
         labels = _not_negative(labels, "labels")
         predictions = _not_negative(predictions, "predictions")
         if num_classes is None:
-            num_classes = math.maximum(reduction.reduce_max(predictions), reduction.reduce_max(labels)) + 1
+            num_classes = math.maximum(reduce.reduce_max(predictions), reduce.reduce_max(labels)) + 1
         else:
-            limit = casting.cast(num_classes, dtypes.int64)
+            limit = arrays.cast(num_classes, dtypes.int64)
             labels, predictions = _below(labels, limit, "labels"), _below(predictions, limit, "predictions")
         if weights is not None:
             weights = convert_to_tensor(weights, name="weights")
             predictions.shape.assert_is_compatible_with(weights.shape)
-            weights = casting.cast(weights, dtype)
+            weights = arrays.cast(weights, dtype)
         shape = stack([num_classes, num_classes])
         places = stack([labels, predictions], axis=1)
-        values = constants.ones_like(predictions, dtype) if weights is None else weights
-        return gathering.scatter_nd(places, values, casting.cast(shape, dtypes.int64))
+        values = arrays.ones_like(predictions, dtype) if weights is None else weights
+        return indexing.scatter_nd(places, values, arrays.cast(shape, dtypes.int64))
 
 
 def _not_negative(classes: Tensor, name: str) -> Tensor:

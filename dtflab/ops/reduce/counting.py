@@ -10,23 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.array_module import scatterer
-from dtflab.ops.arrays import casting, identity as array, reshaping
-from dtflab.ops.control.checks import Assert
-from dtflab.ops.control.control_flow import with_dependencies
 from dtflab.ops.costs import of_inputs
-from dtflab.ops.math import binary as math, clipping, division, logic, unary
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce.functions import cumulative_logsumexp
 from dtflab.ops.type_sets import FLOAT
 
 _COUNTED = "{int32, int64, float, double}"
@@ -126,60 +119,6 @@ class HistogramFixedWidth(Op):
         return kernel
 
 
-def bincount(
-    arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32
-) -> Tensor:
-    """How often each number from 0 up is in `arr`, or its `weights` summed, for `minlength` to `maxlength` numbers."""
-    with name_scope("bincount"):
-        arr = convert_to_tensor(arr, name="arr")
-        given = weights is not None
-        weights = convert_to_tensor(weights, name="weights") if given else None
-        arr = arr if arr.dtype.is_integer else casting.cast(arr, dtypes.int32)
-        some = array.size(arr) > 0
-        size = casting.cast(some, arr.dtype) * (reduction.reduce_max(arr) + 1)
-        if minlength is not None:
-            size = math.maximum(convert_to_tensor(minlength, arr.dtype, name="minlength"), size)
-        if maxlength is not None:
-            size = math.minimum(convert_to_tensor(maxlength, arr.dtype, name="maxlength"), size)
-        if given:
-            weights = reshaping.reshape(weights, [-1])
-        arr = reshaping.reshape(arr, [-1])
-        weights = weights if given else constant([], dtypes.as_dtype(dtype))
-        return apply_op("DenseBincount", input=arr, size=size, weights=weights, binary_output=False)
-
-
-def histogram_fixed_width(
-    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
-) -> Tensor:
-    """How many `values` are in each of `nbins` equal bins of the range; what is outside counts in the outer bins."""
-    with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as scope:
-        return apply_op(
-            "HistogramFixedWidth", scope, values=values, value_range=value_range, nbins=nbins,
-            dtype=dtypes.as_dtype(dtype),
-        )  # fmt: skip
-
-
-def histogram_fixed_width_bins(
-    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
-) -> Tensor:
-    """In which of `nbins` equal bins of the range each value is."""
-    with name_scope(name, "histogram_fixed_width_bins", [values, value_range, nbins]):
-        values = convert_to_tensor(values, name="values")
-        shape = array.shape(values)
-        values = reshaping.reshape(values, [-1])
-        value_range = convert_to_tensor(value_range, name="value_range")
-        nbins = convert_to_tensor(nbins, dtypes.int32, name="nbins")
-        check = Assert(nbins > 0, [f"nbins {nbins} must > 0"])
-        nbins = with_dependencies([check], nbins)
-        count = casting.cast(nbins, values.dtype)
-        difference = values - value_range[0]
-        width = value_range[1] - value_range[0]
-        scaled = division.truediv(difference, width, name="scaled_values")
-        places = unary.floor(count * scaled, name="indices")
-        places = casting.cast(clipping.clip_by_value(places, 0, count - 1), dtypes.int32)
-        return reshaping.reshape(places, shape)
-
-
 # -- running log-sum-exps ---------------------------------------------------------------------------------------------
 
 
@@ -215,10 +154,10 @@ class CumulativeLogsumexp(Op):
 
         def part(sign):
             signed = dy if sign > 0 else -dy
-            here = logic.greater(dy, 0) if sign > 0 else logic.less(dy, 0)
-            logs = logic.where_v2(here, unary.log(signed), dy.dtype.min)
+            here = math.greater(dy, 0) if sign > 0 else math.less(dy, 0)
+            logs = indexing.where_v2(here, math.log(signed), dy.dtype.min)
             back = cumulative_logsumexp(logs - y, axis=axis, reverse=not reverse, exclusive=exclusive)
-            return unary.exp(back + x)
+            return math.exp(back + x)
 
         return [part(1) - part(-1), None]
 
@@ -232,12 +171,3 @@ def _running(xp: Any, x: Any) -> Any:
         x = xp.concatenate([x[..., :width], xp.logaddexp(x[..., width:], x[..., :-width])], -1)
         width *= 2
     return x
-
-
-def cumulative_logsumexp(
-    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
-) -> Tensor:
-    """log of the running sum of exp(x) along `axis`; `exclusive` and `reverse` as in `cumsum`."""
-    with name_scope(name, "CumulativeLogsumexp", [x]) as scope:
-        x = convert_to_tensor(x, name="x")
-        return apply_op("CumulativeLogsumexp", scope, x=x, axis=axis, exclusive=exclusive, reverse=reverse)

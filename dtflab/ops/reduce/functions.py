@@ -1,21 +1,82 @@
-"""What is made of several reductions: log-sum-exp, variance, counts.
+"""Functions that reduce many values to few: over axes, along one axis, by segments, as sets.
 
-Stands for its part of `python/ops/math_ops.py`. Left out: moments (they are `tf.nn`'s).
+Stand for their parts of `python/ops/math_ops.py` and `sets_impl.py`. Left out: moments (they are `tf.nn`'s).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
-from dtflab.ops.arrays import casting, constant as constants, identity as array, reshaping
-from dtflab.ops.math import binary as math, logic, unary
+from dtflab.graph.static_value import constant_value
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import renamed
-from dtflab.ops.reduce import reduction
+from dtflab.ops.sparse.sparse_tensor import SparseTensor, convert_to_tensor_or_sparse_tensor
+
+
+def _reduction_dims(x: Any, axis: Any) -> Any:
+    """The axes to reduce, as TensorFlow writes “all”."""
+    if axis is not None:
+        return axis
+    ndims = getattr(getattr(x, "shape", None), "ndims", None)
+    if ndims:
+        return constant(np.arange(ndims, dtype=np.int32))
+    return arrays.range(0, arrays.rank(x))
+
+
+def _reducer(op_type: str, summary: str) -> Callable[..., Tensor]:
+    def reduce(
+        input_tensor: Any,
+        axis: Any = None,
+        keepdims: bool | None = None,
+        name: str | None = None,
+        reduction_indices: Any = None,
+        keep_dims: bool | None = None,
+    ) -> Tensor:
+        axis = renamed("axis", axis, "reduction_indices", reduction_indices)
+        keepdims = bool(renamed("keepdims", keepdims, "keep_dims", keep_dims))
+        indices = _reduction_dims(input_tensor, axis)
+        return known_scalar(
+            apply_op(op_type, name, input=input_tensor, reduction_indices=indices, keep_dims=keepdims),
+            axis,
+            keepdims,
+        )
+
+    reduce.__name__ = reduce.__qualname__ = f"reduce_{op_type.lower()}"
+    reduce.__doc__ = f"{summary} over `axis` (by default all axes), which stay with size 1 if `keepdims`."
+    return reduce
+
+
+def known_scalar(output: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    """`output`, known to be a scalar if all axes were reduced."""
+    if axis is None and not keepdims and not output.shape.is_fully_defined():
+        output.set_shape(())
+    return output
+
+
+reduce_sum = _reducer("Sum", "The sum")
+reduce_mean = _reducer("Mean", "The mean")
+reduce_prod = _reducer("Prod", "The product")
+reduce_max = _reducer("Max", "The largest element")
+reduce_min = _reducer("Min", "The smallest element")
+reduce_all = _reducer("All", "Whether all elements are true")
+reduce_any = _reducer("Any", "Whether any element is true")
+
+
+def reduce_euclidean_norm(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    """The Euclidean norm over `axis` (by default all axes), which stay with size 1 if `keepdims`."""
+    indices = _reduction_dims(input_tensor, axis)
+    norm = apply_op("EuclideanNorm", name, input=input_tensor, reduction_indices=indices, keep_dims=bool(keepdims))
+    return known_scalar(norm, axis, keepdims)
 
 
 def reduce_logsumexp(
@@ -30,36 +91,36 @@ def reduce_logsumexp(
     axis = renamed("axis", axis, "reduction_indices", reduction_indices)
     keepdims = bool(renamed("keepdims", keepdims, "keep_dims", keep_dims))
     with name_scope(name, "ReduceLogSumExp", [input_tensor]) as scope:
-        raw_max = reduction.reduce_max(input_tensor, axis=axis, keepdims=True)
-        finite = apply_op("SelectV2", condition=unary.is_finite(raw_max), t=raw_max, e=0)
-        shift = array.stop_gradient(finite)
-        shifted = unary.exp(math.subtract(input_tensor, shift))
-        result = unary.log(reduction.reduce_sum(shifted, axis=axis, keepdims=keepdims))
+        raw_max = reduce_max(input_tensor, axis=axis, keepdims=True)
+        finite = apply_op("SelectV2", condition=math.is_finite(raw_max), t=raw_max, e=0)
+        shift = arrays.stop_gradient(finite)
+        shifted = math.exp(math.subtract(input_tensor, shift))
+        result = math.log(reduce_sum(shifted, axis=axis, keepdims=keepdims))
         if not keepdims:
-            shift = reshaping.reshape(shift, apply_op("Shape", input=result))
-        return reduction.known_scalar(math.add(result, shift, name=scope), axis, keepdims)
+            shift = arrays.reshape(shift, apply_op("Shape", input=result))
+        return known_scalar(math.add(result, shift, name=scope), axis, keepdims)
 
 
 def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """The variance over `axis`."""
     with name_scope(name or "reduce_variance"):
         x = convert_to_tensor(input_tensor)
-        means = reduction.reduce_mean(x, axis=axis, keepdims=True)
+        means = reduce_mean(x, axis=axis, keepdims=True)
         if means.dtype.is_integer:
             raise TypeError(f"Input must be either real or complex. Received integer type {means.dtype}.")
         diff = x - means
         if diff.dtype.is_complex:
-            squares = casting.real(math.multiply(casting.conj(diff), diff))
+            squares = math.real(math.multiply(math.conj(diff), diff))
         else:
-            squares = unary.square(diff)
-        return reduction.reduce_mean(squares, axis=axis, keepdims=keepdims)
+            squares = math.square(diff)
+        return reduce_mean(squares, axis=axis, keepdims=keepdims)
 
 
 def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """The standard deviation over `axis`."""
     with name_scope(name or "reduce_std"):
         x = convert_to_tensor(input_tensor)
-        return unary.sqrt(reduce_variance(x, axis=axis, keepdims=keepdims))
+        return math.sqrt(reduce_variance(x, axis=axis, keepdims=keepdims))
 
 
 def count_nonzero(
@@ -78,5 +139,216 @@ def count_nonzero(
     with name_scope(name, "count_nonzero", [input_tensor]):
         x = convert_to_tensor(renamed("input", input, "input_tensor", input_tensor), name="input")
         if x.dtype != dtypes.bool:
-            x = logic.not_equal(x, constants.zeros([], x.dtype))
-        return casting.cast(reduction.reduce_sum(casting.cast(x, dtypes.int64), axis=axis, keepdims=keepdims), dtype)
+            x = math.not_equal(x, arrays.zeros([], x.dtype))
+        return arrays.cast(reduce_sum(arrays.cast(x, dtypes.int64), axis=axis, keepdims=keepdims), dtype)
+
+
+def reduced_shape(input_shape: Any, axes: Any) -> Any:
+    """`input_shape` with 1 for the reduced axes: a static array where both arguments are known."""
+    static_shape, static_axes = constant_value(input_shape), constant_value(axes)
+    if static_shape is not None and static_axes is not None:
+        kept = np.array(static_shape, np.int32)
+        kept[np.asarray(static_axes, np.int32)] = 1
+        return kept
+    axes = convert_to_tensor(axes)
+    rank = arrays.size(input_shape, out_type=axes.dtype)
+    axes = (axes + rank) % rank
+    axes_shape = arrays.shape(axes)
+    all_axes = arrays.range(rank)
+    return indexing.dynamic_stitch([all_axes, axes], [input_shape, arrays.ones(axes_shape, input_shape.dtype)])
+
+
+# -- along one axis -------------------------------------------------------------------------------------
+
+
+def argmax(
+    input: Any,
+    axis: Any = None,
+    name: str | None = None,
+    dimension: Any = None,
+    output_type: Any = dtypes.int64,
+) -> Tensor:
+    """The index of the largest element along `axis` (by default 0); the first, if several are."""
+    axis = renamed("axis", axis, "dimension", dimension)
+    axis = 0 if axis is None else axis
+    if isinstance(axis, Tensor):
+        if not axis.dtype.is_integer:
+            raise TypeError(f"axis tensor dtypes {axis.dtype} is not supported")
+        if axis.dtype.size < 4:
+            axis = arrays.cast(axis, dtypes.int32)
+    elif not isinstance(axis, int | np.integer):
+        raise TypeError("axis must be int or Tensor with integer datatype")
+    return apply_op("ArgMax", name, input=input, dimension=axis, output_type=output_type)
+
+
+def argmin(
+    input: Any,
+    axis: Any = None,
+    name: str | None = None,
+    dimension: Any = None,
+    output_type: Any = dtypes.int64,
+) -> Tensor:
+    """The index of the smallest element along `axis` (by default 0); the first, if several are."""
+    axis = renamed("axis", axis, "dimension", dimension)
+    return apply_op("ArgMin", name, input=input, dimension=0 if axis is None else axis, output_type=output_type)
+
+
+def arg_max(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
+    """`argmax` under its old name."""
+    return apply_op("ArgMax", name, input=input, dimension=dimension, output_type=output_type)
+
+
+def arg_min(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
+    """`argmin` under its old name."""
+    return apply_op("ArgMin", name, input=input, dimension=dimension, output_type=output_type)
+
+
+def _scanned(op_type: str, x: Any, axis: Any, exclusive: bool, reverse: bool, name: str | None) -> Tensor:
+    with name_scope(name, op_type, [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        return apply_op(op_type, scope, x=x, axis=axis, exclusive=exclusive, reverse=reverse)
+
+
+def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+    """Running sums along `axis`; `exclusive` leaves out the element itself, `reverse` starts at the end."""
+    return _scanned("Cumsum", x, axis, exclusive, reverse, name)
+
+
+def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+    """Running products along `axis`; `exclusive` and `reverse` as in `cumsum`."""
+    return _scanned("Cumprod", x, axis, exclusive, reverse, name)
+
+
+def cumulative_logsumexp(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
+    """log of the running sum of exp(x) along `axis`; `exclusive` and `reverse` as in `cumsum`."""
+    with name_scope(name, "CumulativeLogsumexp", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        return apply_op("CumulativeLogsumexp", scope, x=x, axis=axis, exclusive=exclusive, reverse=reverse)
+
+
+# -- segments: rows with the same number ----------------------------------------------------------------
+
+
+def _sorted_segments(op_name: str, what: str) -> Callable[..., Tensor]:
+    """The function `f(data, segment_ids, name=None)` of an op for ids that rise."""
+
+    def function(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+        return apply_op(op_name, name, data=data, segment_ids=segment_ids)
+
+    function.__name__ = function.__qualname__ = op_name
+    function.__doc__ = f"{what} of the rows of `data` with the same id, where ids rise."
+    return function
+
+
+def _unsorted_segments(op_name: str, what: str) -> Callable[..., Tensor]:
+    """The function `f(data, segment_ids, num_segments, name=None)` of an op for ids in any order."""
+
+    def function(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+        return apply_op(op_name, name, data=data, segment_ids=segment_ids, num_segments=num_segments)
+
+    function.__name__ = function.__qualname__ = op_name
+    function.__doc__ = f"{what} of the rows of `data` with the same id."
+    return function
+
+
+segment_sum = _sorted_segments("SegmentSum", "The sums (without rows: 0)")
+segment_mean = _sorted_segments("SegmentMean", "The means (without rows: 0)")
+segment_prod = _sorted_segments("SegmentProd", "The products (without rows: 1)")
+segment_max = _sorted_segments("SegmentMax", "The largest elements (without rows: 0)")
+segment_min = _sorted_segments("SegmentMin", "The smallest elements (without rows: 0)")
+unsorted_segment_sum = _unsorted_segments("UnsortedSegmentSum", "The sums (without rows: 0)")
+unsorted_segment_prod = _unsorted_segments("UnsortedSegmentProd", "The products (without rows: 1)")
+unsorted_segment_max = _unsorted_segments(
+    "UnsortedSegmentMax", "The largest elements (without rows: the smallest number)"
+)
+unsorted_segment_min = _unsorted_segments(
+    "UnsortedSegmentMin", "The smallest elements (without rows: the largest number)"
+)
+
+
+def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The means of the rows of `data` with the same id; a segment without rows has 0."""
+    with name_scope(name, "UnsortedSegmentMean"):
+        total, number = _total_and_number(data, segment_ids, num_segments)
+        mean: Tensor = total / number
+        return mean
+
+
+def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The sums of the rows of `data` with the same id, over the square root of how many there are."""
+    with name_scope(name, "UnsortedSegmentSqrtN"):
+        total, number = _total_and_number(data, segment_ids, num_segments)
+        scaled: Tensor = total / math.sqrt(number)
+        return scaled
+
+
+def _total_and_number(data: Any, ids: Any, segments: Any) -> tuple[Any, Tensor]:
+    """Of each segment the sum of its rows and how many there are, 1 at least."""
+    data, ids = convert_to_tensor(data), convert_to_tensor(ids)
+    count: Any = convert_to_tensor(segments)
+    number = unsorted_segment_sum(arrays.ones(arrays.shape_internal(ids), data.dtype), ids, count)
+    rest = arrays.ones([arrays.rank(data) - arrays.rank(ids)], count.dtype)
+    number = arrays.reshape(number, arrays.concat([count[None], rest], axis=0))
+    number = math.maximum(number, 1)
+    return unsorted_segment_sum(data, ids, segments), number
+
+
+# -- sets: rows of the last dimension -------------------------------------------------------------------
+
+
+_VALID = (dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8, dtypes.uint16, dtypes.string)
+
+
+def set_size(a: Any, validate_indices: bool = True) -> Tensor:
+    """The number of distinct elements in each row of the sparse tensor `a`: int32, of one rank less."""
+    a = convert_to_tensor_or_sparse_tensor(a, name="a")
+    if not isinstance(a, SparseTensor):
+        raise TypeError(f"Expected `SparseTensor`, got {a}.")
+    if a.values.dtype.base_dtype not in _VALID:
+        raise TypeError(f"Invalid dtype `{a.values.dtype}` not in supported dtypes: `{_VALID}`.")
+    return apply_op(
+        "SetSize", None, set_indices=a.indices, set_values=a.values, set_shape=a.dense_shape,
+        validate_indices=validate_indices,
+    )  # fmt: skip
+
+
+def set_intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
+    """What is in the rows of both; `a` and `b` are dense or sparse, equal but for the last dimension."""
+    return _set_operation("intersection", "intersection", a, b, validate_indices)
+
+
+def set_difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
+    """What is in the rows of `a` and not of `b`, or the other way round if `aminusb` is False."""
+    operations = ("a-b", "b-a") if aminusb else ("b-a", "a-b")
+    return _set_operation(*operations, a, b, validate_indices)
+
+
+def set_union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
+    """What is in the rows of either."""
+    return _set_operation("union", "union", a, b, validate_indices)
+
+
+def _set_operation(operation: str, if_exchanged: str, a: Any, b: Any, validate_indices: bool) -> SparseTensor:
+    """There is no op for a sparse and a dense operand, but one for a dense and a sparse."""
+    a = convert_to_tensor_or_sparse_tensor(a, name="a")
+    if a.dtype.base_dtype not in _VALID:
+        raise TypeError(f"'a' has invalid dtype `{a.dtype}` not in supported dtypes: `{_VALID}`.")
+    b = convert_to_tensor_or_sparse_tensor(b, name="b")
+    if b.dtype.base_dtype != a.dtype.base_dtype:
+        raise TypeError(f"Types don't match, {a.dtype} vs {b.dtype}.")
+    if isinstance(a, SparseTensor) and not isinstance(b, SparseTensor):
+        a, b, operation = b, a, if_exchanged
+    kinds = ["Sparse" if isinstance(x, SparseTensor) else "Dense" for x in (a, b)]
+    result = apply_op(
+        f"{kinds[0]}To{kinds[1]}SetOperation", None, **_parts("set1", a), **_parts("set2", b),
+        set_operation=operation, validate_indices=validate_indices,
+    )  # fmt: skip
+    return SparseTensor(*result)
+
+
+def _parts(name: str, x: Any) -> dict[str, Tensor]:
+    if not isinstance(x, SparseTensor):
+        return {name: x}
+    return {f"{name}_indices": x.indices, f"{name}_values": x.values, f"{name}_shape": x.dense_shape}

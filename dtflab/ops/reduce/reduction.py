@@ -14,26 +14,19 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import constant, convert_to_tensor
+from dtflab.graph.convert import constant
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, device
 from dtflab.graph.static_value import constant_value, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.array_module import reducer
-from dtflab.ops.arrays import (
-    casting,
-    constant as constants,
-    gathering,
-    identity as array,
-    joining,
-    repeating,
-    reshaping,
-)
-from dtflab.ops.math import division, logic
-from dtflab.ops.messages import invalid, renamed
-from dtflab.ops.reduce import along_axis, segments
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
+from dtflab.ops.messages import invalid
+from dtflab.ops.reduce import functions as reduce_functions
+from dtflab.ops.reduce.functions import reduce_prod, reduce_sum, reduced_shape
 from dtflab.ops.type_sets import NUMBER, REAL_QUANTIZED
 
 
@@ -114,36 +107,21 @@ def _sum_grad(op: Any, dy: Any) -> Tensor:
     shape, axes = op.inputs[0].shape, constant_value(op.inputs[1])
     if shape.ndims is not None and axes is not None:
         if np.array_equal(axes, np.arange(shape.ndims)):
-            dy = reshaping.reshape(dy, [1] * shape.ndims)
+            dy = arrays.reshape(dy, [1] * shape.ndims)
             if shape.is_fully_defined():
-                return repeating.tile(dy, constant(shape.as_list(), dtypes.int32))
-            return repeating.tile(dy, array.shape(op.inputs[0]))
+                return arrays.tile(dy, constant(shape.as_list(), dtypes.int32))
+            return arrays.tile(dy, arrays.shape(op.inputs[0]))
         if shape.is_fully_defined():
             gone = _axes(axes, shape.ndims)
             kept = [1 if i in gone else d for i, d in enumerate(shape.as_list())]
             times = [d // max(k, 1) for d, k in zip(shape.as_list(), kept)]
-            return repeating.tile(reshaping.reshape(dy, kept), times)
-    input_shape = array.shape(op.inputs[0])
+            return arrays.tile(arrays.reshape(dy, kept), times)
+    input_shape = arrays.shape(op.inputs[0])
     if not op.get_attr("keep_dims"):
         with colocate_with(input_shape):
             kept_shape = reduced_shape(input_shape, op.inputs[1])
-        dy = reshaping.reshape(dy, kept_shape)
-    return repeating.broadcast_to(dy, input_shape)
-
-
-def reduced_shape(input_shape: Any, axes: Any) -> Any:
-    """`input_shape` with 1 for the reduced axes: a static array where both arguments are known."""
-    static_shape, static_axes = constant_value(input_shape), constant_value(axes)
-    if static_shape is not None and static_axes is not None:
-        kept = np.array(static_shape, np.int32)
-        kept[np.asarray(static_axes, np.int32)] = 1
-        return kept
-    axes = convert_to_tensor(axes)
-    rank = array.size(input_shape, out_type=axes.dtype)
-    axes = (axes + rank) % rank
-    axes_shape = array.shape(axes)
-    all_axes = constants.range(rank)
-    return segments.dynamic_stitch([all_axes, axes], [input_shape, constants.ones(axes_shape, input_shape.dtype)])
+        dy = arrays.reshape(dy, kept_shape)
+    return arrays.broadcast_to(dy, input_shape)
 
 
 @op(_interface("Sum", NUMBER))
@@ -190,12 +168,12 @@ class Mean(_Reduction):
         if x_shape.is_fully_defined() and y_shape.is_fully_defined():
             count = constant(x_shape.num_elements() // max(y_shape.num_elements(), 1), total.dtype)
         else:
-            input_shape = array.shape(op.inputs[0])
-            rank = array.size(input_shape)
-            axes = casting.cast(op.inputs[1], rank.dtype)
+            input_shape = arrays.shape(op.inputs[0])
+            rank = arrays.size(input_shape)
+            axes = arrays.cast(op.inputs[1], rank.dtype)
             axes = (axes + rank) % rank
-            count = reduce_prod(gathering.gather(input_shape, axes))
-        return [division.truediv(total, casting.cast(count, total.dtype)), None]
+            count = reduce_prod(indexing.gather(input_shape, axes))
+        return [math.truediv(total, arrays.cast(count, total.dtype)), None]
 
 
 @op(_interface("Prod", NUMBER))
@@ -206,28 +184,28 @@ class Prod(_Reduction):
 
     def grad(op, dy):
         x = op.inputs[0]
-        input_shape = array.shape(x)
-        indices = reshaping.reshape(op.inputs[1], [-1])
+        input_shape = arrays.shape(x)
+        indices = arrays.reshape(op.inputs[1], [-1])
         if not op.get_attr("keep_dims"):
-            dy = reshaping.reshape(dy, reduced_shape(input_shape, op.inputs[1]))
-        dy = repeating.broadcast_to(dy, input_shape)
+            dy = arrays.reshape(dy, reduced_shape(input_shape, op.inputs[1]))
+        dy = arrays.broadcast_to(dy, input_shape)
         with device("/cpu:0"):  # shapes are computed where they are used
-            rank = array.rank(x)
-            indices = casting.cast(indices, rank.dtype)
+            rank = arrays.rank(x)
+            indices = arrays.cast(indices, rank.dtype)
             reduced = (indices + rank) % rank
-            others, _ = segments.setdiff1d(constants.range(0, rank), reduced, reduced.dtype)
-            perm = joining.concat([reduced, others], 0)
-            reduced_count = reduce_prod(gathering.gather(input_shape, reduced))
-            other_count = reduce_prod(gathering.gather(input_shape, others))
-        permuted = reshaping.transpose(x, perm)
-        permuted_shape = array.shape(permuted)
-        flat = reshaping.reshape(permuted, (reduced_count, other_count))
+            others, _ = indexing.setdiff1d(arrays.range(0, rank), reduced, reduced.dtype)
+            perm = arrays.concat([reduced, others], 0)
+            reduced_count = reduce_prod(indexing.gather(input_shape, reduced))
+            other_count = reduce_prod(indexing.gather(input_shape, others))
+        permuted = arrays.transpose(x, perm)
+        permuted_shape = arrays.shape(permuted)
+        flat = arrays.reshape(permuted, (reduced_count, other_count))
         # The product of all the others, without dividing: of those before times of those after.
-        left = along_axis.cumprod(flat, axis=0, exclusive=True)
-        right = along_axis.cumprod(flat, axis=0, exclusive=True, reverse=True)
-        y = reshaping.reshape(casting.conj(left) * casting.conj(right), permuted_shape)
-        dx = dy * reshaping.transpose(y, reshaping.invert_permutation(perm))
-        return [reshaping.reshape(dx, input_shape), None]
+        left = reduce_functions.cumprod(flat, axis=0, exclusive=True)
+        right = reduce_functions.cumprod(flat, axis=0, exclusive=True, reverse=True)
+        y = arrays.reshape(math.conj(left) * math.conj(right), permuted_shape)
+        dx = dy * arrays.transpose(y, arrays.invert_permutation(perm))
+        return [arrays.reshape(dx, input_shape), None]
 
 
 @op(_interface("EuclideanNorm", NUMBER))
@@ -249,9 +227,9 @@ class EuclideanNorm(_Reduction):
     def grad(op, dy):
         norm = op.outputs[0]
         if not op.get_attr("keep_dims"):
-            kept = reduced_shape(array.shape(op.inputs[0]), op.inputs[1])
-            norm, dy = reshaping.reshape(norm, kept), reshaping.reshape(dy, kept)
-        return [division.truediv(op.inputs[0], norm / dy), None]
+            kept = reduced_shape(arrays.shape(op.inputs[0]), op.inputs[1])
+            norm, dy = arrays.reshape(norm, kept), arrays.reshape(dy, kept)
+        return [math.truediv(op.inputs[0], norm / dy), None]
 
 
 def _extreme(ufunc_name: str, largest: bool) -> Callable[[Any, Any], Callable[..., Any]]:
@@ -278,17 +256,17 @@ def _extreme(ufunc_name: str, largest: bool) -> Callable[[Any, Any], Callable[..
 
 def _extreme_grad(op: Any, dy: Any) -> list[Any]:
     """dy for the elements that are the extreme; where several are, each gets its part."""
-    input_shape = array.shape(op.inputs[0])
+    input_shape = arrays.shape(op.inputs[0])
     y = op.outputs[0]
     if op.get_attr("keep_dims"):
-        kept_shape = array.shape(y)
+        kept_shape = arrays.shape(y)
     else:
         kept_shape = reduced_shape(input_shape, op.inputs[1])
-        y = reshaping.reshape(y, kept_shape)
-        dy = reshaping.reshape(dy, kept_shape)
-    chosen = casting.cast(logic.equal(y, op.inputs[0]), dy.dtype)
-    count = reshaping.reshape(reduce_sum(chosen, op.inputs[1]), kept_shape)
-    return [division.divide(chosen, count) * dy, None]
+        y = arrays.reshape(y, kept_shape)
+        dy = arrays.reshape(dy, kept_shape)
+    chosen = arrays.cast(math.equal(y, op.inputs[0]), dy.dtype)
+    count = arrays.reshape(reduce_sum(chosen, op.inputs[1]), kept_shape)
+    return [math.divide(chosen, count) * dy, None]
 
 
 @op(_interface("Max", REAL_QUANTIZED))
@@ -328,59 +306,3 @@ class Any_(_Reduction):
 
 
 # -- functions -------------------------------------------------------------------------------------------
-
-
-def _reduction_dims(x: Any, axis: Any) -> Any:
-    """The axes to reduce, as TensorFlow writes «all»."""
-    if axis is not None:
-        return axis
-    ndims = getattr(getattr(x, "shape", None), "ndims", None)
-    if ndims:
-        return constant(np.arange(ndims, dtype=np.int32))
-    return constants.range(0, array.rank(x))
-
-
-def _reducer(op_type: str, summary: str) -> Callable[..., Tensor]:
-    def reduce(
-        input_tensor: Any,
-        axis: Any = None,
-        keepdims: bool | None = None,
-        name: str | None = None,
-        reduction_indices: Any = None,
-        keep_dims: bool | None = None,
-    ) -> Tensor:
-        axis = renamed("axis", axis, "reduction_indices", reduction_indices)
-        keepdims = bool(renamed("keepdims", keepdims, "keep_dims", keep_dims))
-        indices = _reduction_dims(input_tensor, axis)
-        return known_scalar(
-            apply_op(op_type, name, input=input_tensor, reduction_indices=indices, keep_dims=keepdims),
-            axis,
-            keepdims,
-        )
-
-    reduce.__name__ = reduce.__qualname__ = f"reduce_{op_type.lower()}"
-    reduce.__doc__ = f"{summary} over `axis` (by default all axes), which stay with size 1 if `keepdims`."
-    return reduce
-
-
-def known_scalar(output: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    """`output`, known to be a scalar if all axes were reduced."""
-    if axis is None and not keepdims and not output.shape.is_fully_defined():
-        output.set_shape(())
-    return output
-
-
-reduce_sum = _reducer("Sum", "The sum")
-reduce_mean = _reducer("Mean", "The mean")
-reduce_prod = _reducer("Prod", "The product")
-reduce_max = _reducer("Max", "The largest element")
-reduce_min = _reducer("Min", "The smallest element")
-reduce_all = _reducer("All", "Whether all elements are true")
-reduce_any = _reducer("Any", "Whether any element is true")
-
-
-def reduce_euclidean_norm(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
-    """The Euclidean norm over `axis` (by default all axes), which stay with size 1 if `keepdims`."""
-    indices = _reduction_dims(input_tensor, axis)
-    norm = apply_op("EuclideanNorm", name, input=input_tensor, reduction_indices=indices, keep_dims=bool(keepdims))
-    return known_scalar(norm, axis, keepdims)

@@ -17,21 +17,19 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.graph.scopes import name_scope
-from dtflab.ops.arrays import casting, constant as constants, gathering, identity as array, joining, reshaping
-from dtflab.ops.math import binary as math, division, logic, unary
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
+from dtflab.ops.reduce.functions import segment_sum, unsorted_segment_prod, unsorted_segment_sum
 from dtflab.ops.reduce.segments import (
     add_rows,
     count_segments,
     gather_dropping_negatives,
     reducer_of,
-    segment_sum,
     sorted_shape,
     unsorted_kernel,
-    unsorted_segment_sum,
     unsorted_shape,
 )
 from dtflab.ops.type_sets import NUMBER, REAL
@@ -68,11 +66,11 @@ def _sorted_kernel(ufunc: str, start: Any, empty: Any, xp: Any) -> Callable[...,
 def _extreme_grad(operation: Operation, dy: Tensor) -> list[Any]:
     """To the elements that are the extreme, in equal parts."""
     data, ids = operation.inputs
-    zeros = constants.zeros_like(data, data.dtype)
-    chosen = logic.equal(data, gathering.gather(operation.outputs[0], ids))
-    count = segment_sum(casting.cast(chosen, dy.dtype), ids)
-    parts = gathering.gather(division.divide(dy, count), ids)
-    return [logic.where_v2(chosen, parts, zeros), None]
+    zeros = arrays.zeros_like(data, data.dtype)
+    chosen = math.equal(data, indexing.gather(operation.outputs[0], ids))
+    count = segment_sum(arrays.cast(chosen, dy.dtype), ids)
+    parts = indexing.gather(math.divide(dy, count), ids)
+    return [indexing.where_v2(chosen, parts, zeros), None]
 
 
 @op(f"SegmentMax{_SORTED}{REAL}")
@@ -111,18 +109,18 @@ class SegmentProd(_Segments):
     def grad(op, dy):
         data, ids = op.inputs
         is_zero, dy = _without_two_zeros(segment_sum, data, dy, ids)
-        others = logic.where_v2(is_zero, constants.ones_like(data), data)
+        others = indexing.where_v2(is_zero, arrays.ones_like(data), data)
         product = apply_op("SegmentProd", data=others, segment_ids=ids)
-        whole = gathering.gather(op.outputs[0], ids)
-        partial = logic.where_v2(is_zero, gathering.gather(product, ids), whole / others)
-        return [gathering.gather(dy, ids) * partial, None]
+        whole = indexing.gather(op.outputs[0], ids)
+        partial = indexing.where_v2(is_zero, indexing.gather(product, ids), whole / others)
+        return [indexing.gather(dy, ids) * partial, None]
 
 
 def _without_two_zeros(total: Callable[..., Tensor], data: Tensor, dy: Tensor, *segments: Tensor) -> tuple[Any, Tensor]:
     """Where data is 0; and dy, but nothing for the segments with several zeros, whose product has no slope."""
-    is_zero = logic.equal(data, 0)
-    zeros = total(casting.cast(is_zero, dtypes.int32), *segments)
-    return is_zero, logic.where_v2(logic.greater(zeros, 1), constants.zeros_like(dy), dy)
+    is_zero = math.equal(data, 0)
+    zeros = total(arrays.cast(is_zero, dtypes.int32), *segments)
+    return is_zero, indexing.where_v2(math.greater(zeros, 1), arrays.zeros_like(dy), dy)
 
 
 @op(f"SegmentMean{_SORTED}{NUMBER}")
@@ -146,10 +144,10 @@ class SegmentMean(_Segments):
 
     def grad(op, dy):
         data, ids = op.inputs
-        rank, shape = array.rank(data), array.shape(ids)
-        rest = constants.ones(reshaping.expand_dims(rank - 1, 0), shape.dtype)
-        ones = constants.ones(joining.concat([shape, rest], 0), dy.dtype)
-        return [gathering.gather(division.divide(dy, segment_sum(ones, ids)), ids), None]
+        rank, shape = arrays.rank(data), arrays.shape(ids)
+        rest = arrays.ones(arrays.expand_dims(rank - 1, 0), shape.dtype)
+        ones = arrays.ones(arrays.concat([shape, rest], 0), dy.dtype)
+        return [indexing.gather(math.divide(dy, segment_sum(ones, ids)), ids), None]
 
 
 # -- ids in any order ---------------------------------------------------------------------------------
@@ -158,10 +156,10 @@ class SegmentMean(_Segments):
 def _unsorted_extreme_grad(operation: Operation, dy: Tensor) -> list[Any]:
     data, ids, count = operation.inputs
     found, clipped, positive = gather_dropping_negatives(operation.outputs[0], ids)
-    chosen = logic.logical_and(logic.equal(data, found), positive)
-    number = unsorted_segment_sum(casting.cast(chosen, dy.dtype), ids, count)
-    parts = gather_dropping_negatives(division.divide(dy, number), ids, clipped, positive).rows
-    return [logic.where_v2(chosen, parts, constants.zeros_like(parts)), None, None]
+    chosen = math.logical_and(math.equal(data, found), positive)
+    number = unsorted_segment_sum(arrays.cast(chosen, dy.dtype), ids, count)
+    parts = gather_dropping_negatives(math.divide(dy, number), ids, clipped, positive).rows
+    return [indexing.where_v2(chosen, parts, arrays.zeros_like(parts)), None, None]
 
 
 @op(f"UnsortedSegmentMax{_UNSORTED}{REAL}")
@@ -192,74 +190,12 @@ class UnsortedSegmentProd(_Segments):
     def grad(op, dy):
         data, ids, count = op.inputs
         is_zero, dy = _without_two_zeros(unsorted_segment_sum, data, dy, ids, count)
-        others = logic.where_v2(is_zero, constants.ones_like(data), data)
+        others = indexing.where_v2(is_zero, arrays.ones_like(data), data)
         product = unsorted_segment_prod(others, ids, count)
-        clipped = math.maximum(ids, constants.zeros_like(ids))
-        whole, product = gathering.gather(op.outputs[0], clipped), gathering.gather(product, clipped)
-        partial = logic.where_v2(is_zero, product, whole / data)
+        clipped = math.maximum(ids, arrays.zeros_like(ids))
+        whole, product = indexing.gather(op.outputs[0], clipped), indexing.gather(product, clipped)
+        partial = indexing.where_v2(is_zero, product, whole / data)
         return [gather_dropping_negatives(dy, ids, clipped).rows * partial, None, None]
 
 
 # -- functions ----------------------------------------------------------------------------------------
-
-
-def segment_max(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
-    """The largest elements of the rows of `data` with the same id; ids rise. A segment without rows has 0."""
-    return apply_op("SegmentMax", name, data=data, segment_ids=segment_ids)
-
-
-def segment_min(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
-    """The smallest elements of the rows of `data` with the same id; ids rise. A segment without rows has 0."""
-    return apply_op("SegmentMin", name, data=data, segment_ids=segment_ids)
-
-
-def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
-    """The means of the rows of `data` with the same id; ids rise. A segment without rows has 0."""
-    return apply_op("SegmentMean", name, data=data, segment_ids=segment_ids)
-
-
-def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
-    """The products of the rows of `data` with the same id; ids rise. A segment without rows has 1."""
-    return apply_op("SegmentProd", name, data=data, segment_ids=segment_ids)
-
-
-def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-    """The largest elements of the rows of `data` with the same id; a segment without rows has the smallest number."""
-    return apply_op("UnsortedSegmentMax", name, data=data, segment_ids=segment_ids, num_segments=num_segments)
-
-
-def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-    """The smallest elements of the rows of `data` with the same id; a segment without rows has the largest number."""
-    return apply_op("UnsortedSegmentMin", name, data=data, segment_ids=segment_ids, num_segments=num_segments)
-
-
-def unsorted_segment_prod(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-    """The products of the rows of `data` with the same id; a segment without rows has 1."""
-    return apply_op("UnsortedSegmentProd", name, data=data, segment_ids=segment_ids, num_segments=num_segments)
-
-
-def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-    """The means of the rows of `data` with the same id; a segment without rows has 0."""
-    with name_scope(name, "UnsortedSegmentMean"):
-        total, number = _total_and_number(data, segment_ids, num_segments)
-        mean: Tensor = total / number
-        return mean
-
-
-def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-    """The sums of the rows of `data` with the same id, over the square root of how many there are."""
-    with name_scope(name, "UnsortedSegmentSqrtN"):
-        total, number = _total_and_number(data, segment_ids, num_segments)
-        scaled: Tensor = total / unary.sqrt(number)
-        return scaled
-
-
-def _total_and_number(data: Any, ids: Any, segments: Any) -> tuple[Any, Tensor]:
-    """Of each segment the sum of its rows and how many there are, 1 at least."""
-    data, ids = convert_to_tensor(data), convert_to_tensor(ids)
-    count: Any = convert_to_tensor(segments)
-    number = unsorted_segment_sum(constants.ones(array.shape_internal(ids), data.dtype), ids, count)
-    rest = constants.ones([array.rank(data) - array.rank(ids)], count.dtype)
-    number = reshaping.reshape(number, joining.concat([count[None], rest], axis=0))
-    number = math.maximum(number, 1)
-    return unsorted_segment_sum(data, ids, segments), number

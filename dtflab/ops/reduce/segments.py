@@ -12,20 +12,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.array_module import scatterer
-from dtflab.ops.arrays import constant as constants, gathering, identity as array, joining, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import of_inputs
-from dtflab.ops.math import binary as math, logic
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.indexing.functions import dynamic_partition, dynamic_stitch
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce import functions as reduce_functions
+from dtflab.ops.reduce.functions import unsorted_segment_sum
 from dtflab.ops.type_sets import NUMBER
 from dtflab.ops.variables.scatter import blank, check_range
 
@@ -130,20 +130,15 @@ def gather_dropping_negatives(
 ) -> Gathered:
     """The rows of params that ids names; what is known from before need not be made again."""
     if clipped is None:
-        clipped = math.maximum(ids, constants.zeros_like(ids))
-    gathered = gathering.gather(params, clipped)
+        clipped = math.maximum(ids, arrays.zeros_like(ids))
+    gathered = indexing.gather(params, clipped)
     if positive is None:
-        positive = logic.greater_equal(ids, 0)
-        shape = array.shape(positive)
-        missing = array.rank(gathered) - array.rank(positive)
-        positive = reshaping.reshape(positive, joining.concat([shape, constants.ones([missing], shape.dtype)], axis=0))
-        positive = positive & constants.ones_like(gathered, dtypes.bool)
-    return Gathered(logic.where_v2(positive, gathered, constants.zeros_like(gathered)), clipped, positive)
-
-
-def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-    """The sums of the rows of `data` with the same id."""
-    return apply_op("UnsortedSegmentSum", name, data=data, segment_ids=segment_ids, num_segments=num_segments)
+        positive = math.greater_equal(ids, 0)
+        shape = arrays.shape(positive)
+        missing = arrays.rank(gathered) - arrays.rank(positive)
+        positive = arrays.reshape(positive, arrays.concat([shape, arrays.ones([missing], shape.dtype)], axis=0))
+        positive = positive & arrays.ones_like(gathered, dtypes.bool)
+    return Gathered(indexing.where_v2(positive, gathered, arrays.zeros_like(gathered)), clipped, positive)
 
 
 def sorted_shape(op: Any) -> list[TensorShape]:
@@ -179,12 +174,7 @@ class SegmentSum(Op):
         return elements(ins[0])
 
     def grad(op, dy):
-        return [gathering.gather(dy, op.inputs[1]), None]
-
-
-def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
-    """The sums of the rows of `data` with the same id; ids rise."""
-    return apply_op("SegmentSum", name, data=data, segment_ids=segment_ids)
+        return [indexing.gather(dy, op.inputs[1]), None]
 
 
 # -- interleaving ------------------------------------------------------------------------------------------
@@ -232,9 +222,9 @@ class DynamicStitch(Op):
     def grad(op, dy):
         indices = op.inputs[: len(op.inputs) // 2]
         if isinstance(dy, IndexedSlices):
-            rows = array.shape(op.outputs[0])[0]
+            rows = arrays.shape(op.outputs[0])[0]
             dy = unsorted_segment_sum(dy.values, dy.indices, rows)
-        return [None] * len(indices) + [gathering.gather(dy, i) for i in indices]
+        return [None] * len(indices) + [indexing.gather(dy, i) for i in indices]
 
 
 @op("""ParallelDynamicStitch(indices: N * int32, data: N * T) -> (merged: T)
@@ -242,11 +232,6 @@ class DynamicStitch(Op):
        T: type""")
 class ParallelDynamicStitch(DynamicStitch):
     """As DynamicStitch, where nobody relies on which of two writers wins."""
-
-
-def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
-    """One tensor out of several: `merged[indices[k][i]] = data[k][i]`."""
-    return apply_op("DynamicStitch", name, indices=indices, data=data)
 
 
 @op("""DynamicPartition(data: T, partitions: int32) -> (outputs: num_partitions * T)
@@ -276,16 +261,11 @@ class DynamicPartition(Op):
 
     def grad(op, *dys):
         data, partitions = op.inputs
-        shape = array.shape(partitions)
-        positions = reshaping.reshape(constants.range(reduction.reduce_prod(shape)), shape)
+        shape = arrays.shape(partitions)
+        positions = arrays.reshape(arrays.range(reduce_functions.reduce_prod(shape)), shape)
         dealt = dynamic_partition(positions, partitions, op.get_attr("num_partitions"))
         back = dynamic_stitch(dealt, list(dys))
-        return [reshaping.reshape(back, array.shape(data)), None]
-
-
-def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list[Tensor]:
-    """The rows of `data`, dealt out: row i goes to output `partitions[i]`."""
-    return apply_op("DynamicPartition", name, data=data, partitions=partitions, num_partitions=num_partitions)
+        return [arrays.reshape(back, arrays.shape(data)), None]
 
 
 # -- sets --------------------------------------------------------------------------------------------------
@@ -310,18 +290,6 @@ class ListDiff(Op):
             return x[kept], kept.astype(dtype)
 
         return kernel
-
-
-def sparse_mask(a: IndexedSlices, mask_indices: Any, name: str | None = None) -> IndexedSlices:
-    """The slices of `a` whose row is not among `mask_indices`."""
-    with name_scope(name, "sparse_mask", [a, mask_indices]) as scope:
-        rows, places = apply_op("ListDiff", None, x=a.indices, y=mask_indices)
-        return IndexedSlices(gathering.gather(a.values, places, name=scope), rows, a.dense_shape)
-
-
-def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None) -> Any:
-    """The elements of `x` that are not in `y`, and where they stood."""
-    return apply_op("ListDiff", name, x=x, y=y, out_idx=index_dtype)
 
 
 @op("""Unique(x: T) -> (y: T, idx: out_idx)
@@ -387,39 +355,3 @@ class UniqueWithCounts(Op):
             return y, idx, xp.bincount(idx, minlength=len(y)).astype(idx.dtype)
 
         return kernel
-
-
-def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
-    """As `unique`, and how often each of the distinct elements occurs: (y, idx, count)."""
-    return apply_op("UniqueWithCounts", name, x=x, out_idx=out_idx)
-
-
-def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
-    """The distinct elements of the vector `x`, and for each element which of them it is."""
-    return apply_op("Unique", name, x=x, out_idx=out_idx)
-
-
-def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any = None) -> Tensor:
-    """The elements (or rows) of `tensor` where `mask` is true."""
-    with name_scope(name, None, [tensor, mask]):
-        tensor = convert_to_tensor(tensor, name="tensor")
-        mask = convert_to_tensor(mask, name="mask")
-        ndims = mask.shape.ndims
-        if ndims == 0:
-            raise ValueError("mask cannot be scalar.")
-        if ndims is None:
-            raise ValueError(
-                "Number of mask dimensions must be specified, even if some dimensions are None.  "
-                "E.g. shape=[None] is ok, but shape=None is not."
-            )
-        axis = 0 if axis is None else int(axis)
-        static = tensor.shape
-        static[axis : axis + ndims].assert_is_compatible_with(mask.shape)
-        size = apply_op("Prod", input=array.shape(tensor)[axis : axis + ndims], reduction_indices=[0])
-        shape = joining.concat([array.shape(tensor)[:axis], [size], array.shape(tensor)[axis + ndims :]], 0)
-        tensor = reshaping.reshape(tensor, shape)
-        rows = static[axis : axis + ndims].num_elements()
-        tensor.set_shape(static[:axis].concatenate([rows]).concatenate(static[axis + ndims :]))
-        mask = reshaping.reshape(mask, [-1])
-        indices = reshaping.squeeze(logic.where_v2(mask), axis=[1])
-        return gathering.gather(tensor, indices, axis=axis)

@@ -16,14 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
-from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.sparse.places import check_order, check_sparse
-from dtflab.ops.sparse.sparse_tensor import SparseTensor, convert_to_tensor_or_sparse_tensor
 
 _OPERATIONS: dict[bytes, Callable[[Any, Any], Any]] = {  # on sorted vectors of distinct integers
     b"intersection": lambda a, b: np.intersect1d(a, b, assume_unique=True),
@@ -174,58 +170,3 @@ class SetSize(Op):
 
 
 # -- functions ----------------------------------------------------------------------------------------
-
-_VALID = (dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8, dtypes.uint16, dtypes.string)
-
-
-def set_size(a: Any, validate_indices: bool = True) -> Tensor:
-    """The number of distinct elements in each row of the sparse tensor `a`: int32, of one rank less."""
-    a = convert_to_tensor_or_sparse_tensor(a, name="a")
-    if not isinstance(a, SparseTensor):
-        raise TypeError(f"Expected `SparseTensor`, got {a}.")
-    if a.values.dtype.base_dtype not in _VALID:
-        raise TypeError(f"Invalid dtype `{a.values.dtype}` not in supported dtypes: `{_VALID}`.")
-    return apply_op(
-        "SetSize", None, set_indices=a.indices, set_values=a.values, set_shape=a.dense_shape,
-        validate_indices=validate_indices,
-    )  # fmt: skip
-
-
-def set_intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
-    """What is in the rows of both; `a` and `b` are dense or sparse, equal but for the last dimension."""
-    return _set_operation("intersection", "intersection", a, b, validate_indices)
-
-
-def set_difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
-    """What is in the rows of `a` and not of `b`, or the other way round if `aminusb` is False."""
-    operations = ("a-b", "b-a") if aminusb else ("b-a", "a-b")
-    return _set_operation(*operations, a, b, validate_indices)
-
-
-def set_union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
-    """What is in the rows of either."""
-    return _set_operation("union", "union", a, b, validate_indices)
-
-
-def _set_operation(operation: str, if_exchanged: str, a: Any, b: Any, validate_indices: bool) -> SparseTensor:
-    """There is no op for a sparse and a dense operand, but one for a dense and a sparse."""
-    a = convert_to_tensor_or_sparse_tensor(a, name="a")
-    if a.dtype.base_dtype not in _VALID:
-        raise TypeError(f"'a' has invalid dtype `{a.dtype}` not in supported dtypes: `{_VALID}`.")
-    b = convert_to_tensor_or_sparse_tensor(b, name="b")
-    if b.dtype.base_dtype != a.dtype.base_dtype:
-        raise TypeError(f"Types don't match, {a.dtype} vs {b.dtype}.")
-    if isinstance(a, SparseTensor) and not isinstance(b, SparseTensor):
-        a, b, operation = b, a, if_exchanged
-    kinds = ["Sparse" if isinstance(x, SparseTensor) else "Dense" for x in (a, b)]
-    result = apply_op(
-        f"{kinds[0]}To{kinds[1]}SetOperation", None, **_parts("set1", a), **_parts("set2", b),
-        set_operation=operation, validate_indices=validate_indices,
-    )  # fmt: skip
-    return SparseTensor(*result)
-
-
-def _parts(name: str, x: Any) -> dict[str, Tensor]:
-    if not isinstance(x, SparseTensor):
-        return {name: x}
-    return {f"{name}_indices": x.indices, f"{name}_values": x.values, f"{name}_shape": x.dense_shape}

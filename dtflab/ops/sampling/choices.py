@@ -21,10 +21,10 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import constant as constants, identity as array, joining, repeating, reshaping
-from dtflab.ops.math import binary as math
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.sampling import rejection
 from dtflab.ops.sampling.draws import sizes, stream_of
 
@@ -103,15 +103,15 @@ class RandomGamma(Op):
     def grad(op, dy):
         shape, alpha = op.inputs
         with control_dependencies([dy]):
-            return [None, of_alpha(array.shape(shape)[0], alpha, op.outputs[0], dy)]
+            return [None, of_alpha(arrays.shape(shape)[0], alpha, op.outputs[0], dy)]
 
 
 def of_alpha(sample_dimensions: Any, alpha: Tensor, sample: Tensor, dy: Tensor) -> Tensor:
     """The gradient of gamma numbers' alpha: how each sample moves with it, summed over the samples."""
-    ones = constants.ones([sample_dimensions], dtype=dtypes.int32)
-    alphas = reshaping.reshape(alpha, joining.concat([ones, array.shape(alpha)], axis=0))
+    ones = arrays.ones([sample_dimensions], dtype=dtypes.int32)
+    alphas = arrays.reshape(alpha, arrays.concat([ones, arrays.shape(alpha)], axis=0))
     partial = apply_op("RandomGammaGrad", alpha=alphas, sample=sample)
-    return reduction.reduce_sum(dy * partial, axis=constants.range(sample_dimensions))
+    return reduce.reduce_sum(dy * partial, axis=arrays.range(sample_dimensions))
 
 
 @op(f"""RandomPoissonV2(shape: S, rate: R) -> (output: dtype)
@@ -187,8 +187,8 @@ def broadcast_alpha(alpha: Any, beta: Any, dtype: Any) -> tuple[Tensor, Tensor, 
     """alpha, beta, and alpha in their common shape."""
     alpha = convert_to_tensor(alpha, dtype, name="alpha")
     beta = convert_to_tensor(1 if beta is None else beta, dtype, name="beta")
-    shape = repeating.broadcast_dynamic_shape(array.shape(alpha), array.shape(beta))
-    return alpha, beta, repeating.broadcast_to(alpha, shape)
+    shape = arrays.broadcast_dynamic_shape(arrays.shape(alpha), arrays.shape(beta))
+    return alpha, beta, arrays.broadcast_to(alpha, shape)
 
 
 def random_poisson(

@@ -22,8 +22,8 @@ from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.array_module import in_host_memory
-from dtflab.ops.arrays import identity as array, stacking
-from dtflab.ops.math import binary as math
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.sampling import rejection
 from dtflab.ops.sampling.choices import broadcast_alpha, choices_shape, choose, of_alpha, output_dtype
@@ -196,7 +196,7 @@ def _per_parameter(draw: Any, stream: PhiloxStream, shape: Any, parameter: Any, 
 def _gamma_gradient(op: Any, dy: Tensor, position: int) -> list[Any]:
     shape, alpha = op.inputs[0], op.inputs[position]
     with control_dependencies([dy]):
-        dimensions = array.shape(shape)[0] - array.rank(alpha)
+        dimensions = arrays.shape(shape)[0] - arrays.rank(alpha)
         return [None] * position + [of_alpha(dimensions, alpha, op.outputs[0], dy)]
 
 
@@ -389,7 +389,7 @@ def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
     """A seed made of a seed and a number, such as the number of a task."""
     data = convert_to_tensor(data)
     first = stateless_random_uniform([], seed, None, None, data.dtype, alg=alg)
-    return stacking.stack([first, data])
+    return arrays.stack([first, data])
 
 
 def split_seed(seed: Any, num: Any = 2, alg: Any = "auto_select") -> Tensor:

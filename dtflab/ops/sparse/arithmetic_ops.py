@@ -18,9 +18,10 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import casting, constant as constants, gathering, identity as array, joining, reshaping, slicing
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg import functions as linalg
-from dtflab.ops.math import unary
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.reduce.segments import add_rows
 from dtflab.ops.sparse.places import check_sparse, united
@@ -118,7 +119,7 @@ class SparseTensorDenseAdd(Op):
         return kernel
 
     def grad(op, dy):
-        return [None, gathering.gather_nd(dy, op.inputs[0]), None, dy]
+        return [None, indexing.gather_nd(dy, op.inputs[0]), None, dy]
 
 
 @op("""SparseTensorDenseMatMul(a_indices: Tindices, a_values: T, a_shape: int64, b: T) -> (product: T)
@@ -157,15 +158,15 @@ class SparseTensorDenseMatMul(Op):
         parts = {"a_indices": indices, "a_values": values, "a_shape": shape}
         db = apply_op("SparseTensorDenseMatMul", None, **parts, b=dy, adjoint_a=not adjoint_a)
         if adjoint_b:
-            db = reshaping.matrix_transpose(db, conjugate=True)
+            db = arrays.matrix_transpose(db, conjugate=True)
         rows, cols = indices[:, 0], indices[:, 1]
         if adjoint_a:
             rows, cols = cols, rows
-        left = reshaping.expand_dims(gathering.gather(dy, rows), -1 if adjoint_a else -2)
-        table = reshaping.transpose(b) if adjoint_b else b
-        right = reshaping.expand_dims(gathering.gather(table, cols), -1 if adjoint_a != adjoint_b else -2)
+        left = arrays.expand_dims(indexing.gather(dy, rows), -1 if adjoint_a else -2)
+        table = arrays.transpose(b) if adjoint_b else b
+        right = arrays.expand_dims(indexing.gather(table, cols), -1 if adjoint_a != adjoint_b else -2)
         da = linalg.matmul(left, right, adjoint_a=adjoint_a, adjoint_b=adjoint_a == adjoint_b)
-        return [None, reshaping.squeeze(da, axis=[-2, -1]), None, db]
+        return [None, arrays.squeeze(da, axis=[-2, -1]), None, db]
 
 
 def _check_product(rows: Any, cols: Any, m: int, n: int, right: Any) -> None:
@@ -245,24 +246,24 @@ class SparseDenseCwiseDiv(_Cwise):
 
     def grad(op, dy):
         there, scaled = _dense_at(op)
-        return [None, dy / there, None, _into_dense(op, scaled, dy * (-op.inputs[1] / unary.square(there)))]
+        return [None, dy / there, None, _into_dense(op, scaled, dy * (-op.inputs[1] / math.square(there)))]
 
 
 def _dense_at(op: Any) -> tuple[Any, Any]:
     """What the dense tensor has at the elements' places, and these places in it before broadcasting."""
     indices, _, shape, dense = op.inputs
-    dense_shape = casting.cast(array.shape(dense), dtypes.int64)
-    missing = reshaping.expand_dims(array.size(shape) - array.size(dense_shape), 0)
-    augmented = joining.concat([constants.ones(missing, dtypes.int64), dense_shape], 0)
-    scaled: Any = slicing.slice(indices // (shape // augmented), joining.concat([[0], missing], 0), [-1, -1])
-    return gathering.gather_nd(dense, scaled), scaled
+    dense_shape = arrays.cast(arrays.shape(dense), dtypes.int64)
+    missing = arrays.expand_dims(arrays.size(shape) - arrays.size(dense_shape), 0)
+    augmented = arrays.concat([arrays.ones(missing, dtypes.int64), dense_shape], 0)
+    scaled: Any = indexing.slice(indices // (shape // augmented), arrays.concat([[0], missing], 0), [-1, -1])
+    return indexing.gather_nd(dense, scaled), scaled
 
 
 def _into_dense(op: Any, places: Any, values: Any) -> Any:
     dense = op.inputs[3]
-    shape = casting.cast(array.shape(dense), dtypes.int64)
+    shape = arrays.cast(arrays.shape(dense), dtypes.int64)
     parts = {"a_indices": places, "a_values": values, "a_shape": shape}
-    return apply_op("SparseTensorDenseAdd", None, **parts, b=constants.zeros_like(dense))
+    return apply_op("SparseTensorDenseAdd", None, **parts, b=arrays.zeros_like(dense))
 
 
 class _SparseSparse(Op):

@@ -22,22 +22,13 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, name_scope
 from dtflab.graph.static_value import constant_value, constant_value_as_shape
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import (
-    casting,
-    constant as constants,
-    gathering,
-    identity as array,
-    joining,
-    repeating,
-    reshaping,
-    slicing,
-    stacking,
-)
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import assertions
 from dtflab.ops.control.control_flow import with_dependencies
-from dtflab.ops.math import binary as arithmetic, logic
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math_functions
 from dtflab.ops.messages import renamed
-from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.sparse.sparse_tensor import SparseTensor, SparseTensorValue, is_sparse
 
 
@@ -76,7 +67,7 @@ def sparse_tensor_to_dense(
 ) -> Tensor:
     """The dense tensor, with `default_value` (zero) where `sp_input` has nothing."""
     sp = checked_sparse(sp_input)
-    default = constants.zeros([], dtype=sp.dtype) if default_value is None else default_value
+    default = arrays.zeros([], dtype=sp.dtype) if default_value is None else default_value
     return sparse_to_dense(sp.indices, sp.dense_shape, sp.values, default, validate_indices, name)
 
 
@@ -84,8 +75,8 @@ def sparse_to_indicator(sp_input: Any, vocab_size: Any, name: str | None = None)
     """Booleans: whether the row has the id. The ids are the values of `sp_input`, below `vocab_size`."""
     sp = checked_sparse(sp_input)
     with name_scope(name, "SparseToIndicator", [sp]) as scope:
-        count = array.shape(sp.indices)[0]
-        there = constants.fill(reshaping.expand_dims(count, 0), True)
+        count = arrays.shape(sp.indices)[0]
+        there = arrays.fill(arrays.expand_dims(count, 0), True)
         merged = sparse_merge(sp, SparseTensor(sp.indices, there, sp.dense_shape), vocab_size, scope)
         return sparse_tensor_to_dense(merged, default_value=False, validate_indices=False, name=scope)
 
@@ -94,8 +85,8 @@ def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     """The elements of a dense tensor that are not zero."""
     with name_scope(name, "dense_to_sparse"):
         tensor = convert_to_tensor(tensor)
-        places = logic.where_v2(logic.not_equal(tensor, constants.zeros_like(tensor)))
-        return SparseTensor(places, gathering.gather_nd(tensor, places), array.shape(tensor, out_type=dtypes.int64))
+        places = indexing.where_v2(math_functions.not_equal(tensor, arrays.zeros_like(tensor)))
+        return SparseTensor(places, indexing.gather_nd(tensor, places), arrays.shape(tensor, out_type=dtypes.int64))
 
 
 def sparse_eye(
@@ -105,11 +96,11 @@ def sparse_eye(
     with name_scope(name, "eye", [num_rows, num_columns]):
         rows = _int64(num_rows, "num_rows")
         columns = rows if num_columns is None else _int64(num_columns, "num_columns")
-        size = arithmetic.minimum(rows, columns)
-        steps = constants.range(size, dtype=dtypes.int64)
+        size = math_functions.minimum(rows, columns)
+        steps = arrays.range(size, dtype=dtypes.int64)
         return SparseTensor(
-            indices=stacking.stack([steps, steps], axis=1),
-            values=constants.ones(size, dtype=dtype),
+            indices=arrays.stack([steps, steps], axis=1),
+            values=arrays.ones(size, dtype=dtype),
             dense_shape=[rows, columns],
         )
 
@@ -119,7 +110,7 @@ def _int64(value: Any, name: str) -> Tensor:
         return convert_to_tensor(value, dtypes.int64, name=name)
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} must be an integer value")
-    return casting.cast(value, dtypes.int64)
+    return arrays.cast(value, dtypes.int64)
 
 
 # -- order and shape ----------------------------------------------------------------------------------
@@ -131,7 +122,7 @@ def sparse_reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
     indices, values = apply_op("SparseReorder", name, **parts_of(sp, "input_"))
     if sp.shape.is_fully_defined():
         return SparseTensor(indices, values, sp.shape.as_list())
-    ordered = SparseTensor(indices, values, array.identity(sp.dense_shape))
+    ordered = SparseTensor(indices, values, arrays.identity(sp.dense_shape))
     ordered.set_shape(sp.shape)
     return ordered
 
@@ -139,7 +130,7 @@ def sparse_reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
 def sparse_reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
     """The elements where they are in a tensor of another shape; one size may be -1."""
     sp = checked_sparse(sp_input)
-    shape = casting.cast(shape, dtypes.int64)
+    shape = arrays.cast(shape, dtypes.int64)
     with name_scope(name, "SparseReshape", [sp]) as scope:
         indices, new_shape = apply_op(
             "SparseReshape", scope, input_indices=sp.indices, input_shape=sp.dense_shape, new_shape=shape
@@ -149,7 +140,7 @@ def sparse_reshape(sp_input: Any, shape: Any, name: str | None = None) -> Sparse
             size = math.prod(int(dim) for dim in sp.shape)
             completed = _completed(known.as_list(), size, constant_value(shape))
             new_shape = new_shape if completed is None else constant(completed, dtypes.int64)
-        return SparseTensor(indices, array.identity(sp.values), new_shape)
+        return SparseTensor(indices, arrays.identity(sp.values), new_shape)
 
 
 def _completed(wanted: list[Any], size: int, given: Any) -> list[int] | None:
@@ -174,51 +165,51 @@ def sparse_transpose(sp_input: Any, perm: Any = None, name: str | None = None) -
     with name_scope(name, "SparseTranspose", [sp_input]):
         if perm is None:
             known = sp_input.shape.ndims
-            rank: Any = array.rank(sp_input) if known is None else known
-            perm = rank - 1 - (constants.range(0, rank, 1) if known is None else np.arange(rank))
-        columns = gathering.gather(reshaping.transpose(sp_input.indices), perm)
-        indices = reshaping.transpose(columns)
+            rank: Any = arrays.rank(sp_input) if known is None else known
+            perm = rank - 1 - (arrays.range(0, rank, 1) if known is None else np.arange(rank))
+        columns = indexing.gather(arrays.transpose(sp_input.indices), perm)
+        indices = arrays.transpose(columns)
         order = constant_value(convert_to_tensor(perm))
         if order is not None and sp_input.shape.is_fully_defined():
             shape: Any = [sp_input.shape.as_list()[axis] for axis in order]
         else:
-            shape = gathering.gather(sp_input.dense_shape, perm)
+            shape = indexing.gather(sp_input.dense_shape, perm)
         return sparse_reorder(SparseTensor(indices, sp_input.values, shape))
 
 
 def sparse_expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> SparseTensor:
     """A new axis of size 1 before `axis`, by default the last one."""
     known = sp_input.dense_shape.shape[0].value
-    rank = array.shape(sp_input.dense_shape)[0] if known is None else known
+    rank = arrays.shape(sp_input.dense_shape)[0] if known is None else known
     axis = -1 if axis is None else axis
     with name_scope(name, "expand_dims", [sp_input]):
         if isinstance(axis, numbers.Integral):
             axis = convert_to_tensor(axis, dtypes.int32, name="axis")
         elif not isinstance(axis, Tensor):
             raise TypeError("axis must be an integer value in range [-rank(sp_input) - 1, rank(sp_input)]")
-        axis = logic.where_v2(axis >= 0, axis, axis + rank + 1)
-        rows = array.shape(sp_input.indices)[0]
-        zeros = constants.zeros([rows, 1], dtype=dtypes.int64)
-        before = slicing.slice(sp_input.indices, [0, 0], [-1, axis])
-        after = slicing.slice(sp_input.indices, [0, axis], [-1, -1])
-        indices = joining.concat([before, zeros, after], axis=1)
-        first = slicing.slice(sp_input.dense_shape, [0], [axis])
-        last = slicing.slice(sp_input.dense_shape, [axis], [-1])
+        axis = indexing.where_v2(axis >= 0, axis, axis + rank + 1)
+        rows = arrays.shape(sp_input.indices)[0]
+        zeros = arrays.zeros([rows, 1], dtype=dtypes.int64)
+        before = indexing.slice(sp_input.indices, [0, 0], [-1, axis])
+        after = indexing.slice(sp_input.indices, [0, axis], [-1, -1])
+        indices = arrays.concat([before, zeros, after], axis=1)
+        first = indexing.slice(sp_input.dense_shape, [0], [axis])
+        last = indexing.slice(sp_input.dense_shape, [axis], [-1])
         one = convert_to_tensor([1], dtypes.int64, name="new_shape")
-        return SparseTensor(indices, sp_input.values, joining.concat([first, one, last], axis=0))
+        return SparseTensor(indices, sp_input.values, arrays.concat([first, one, last], axis=0))
 
 
 def sparse_reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
     """The same elements in a larger shape; without `new_shape` in the smallest that holds them."""
     sp = checked_sparse(sp_input)
-    indices, values, shape = (array.identity(part) for part in (sp.indices, sp.values, sp.dense_shape))
+    indices, values, shape = (arrays.identity(part) for part in (sp.indices, sp.values, sp.dense_shape))
     if new_shape is None:
-        bound = reduction.reduce_max(indices, axis=0)
-        tight = arithmetic.add(bound, constants.ones_like(shape))
-        return SparseTensor(indices, values, arithmetic.maximum(constant(0, dtypes.int64), tight))
+        bound = reduce.reduce_max(indices, axis=0)
+        tight = math_functions.add(bound, arrays.ones_like(shape))
+        return SparseTensor(indices, values, math_functions.maximum(constant(0, dtypes.int64), tight))
     wanted = convert_to_tensor(new_shape)
     wanted.shape.assert_has_rank(1)
-    wanted = casting.cast(wanted, dtypes.int64)
+    wanted = arrays.cast(wanted, dtypes.int64)
     wanted.shape[0].assert_is_compatible_with(shape.shape[0])
     known = constant_value(wanted)
     if known is None or not sp.shape.is_fully_defined():
@@ -233,7 +224,7 @@ def sparse_reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
 
 def _not_smaller(wanted: Tensor, shape: Tensor) -> Tensor:
     """`wanted`, once it is known to have the rank of `shape` and no smaller size."""
-    wanted = with_dependencies([assertions.assert_equal(array.shape(shape), array.shape(wanted))], wanted)
+    wanted = with_dependencies([assertions.assert_equal(arrays.shape(shape), arrays.shape(wanted))], wanted)
     return with_dependencies([assertions.assert_less_equal(shape, wanted)], wanted)
 
 
@@ -308,11 +299,11 @@ def sparse_concat(
 
 def _expanded(shapes: Sequence[Tensor], axis: int) -> list[Any]:
     """The shapes, with the largest sizes along all axes but one."""
-    rows = joining.concat([reshaping.reshape(shape, [1, -1]) for shape in shapes], 0)
-    largest = reduction.reduce_max(rows, 0)
+    rows = arrays.concat([arrays.reshape(shape, [1, -1]) for shape in shapes], 0)
+    largest = reduce.reduce_max(rows, 0)
     if axis == -1:
-        return [joining.concat([largest[:axis], shape[-1:], []], 0) for shape in shapes]
-    return [joining.concat([largest[:axis], shape[axis : axis + 1], largest[axis + 1 :]], 0) for shape in shapes]
+        return [arrays.concat([largest[:axis], shape[-1:], []], 0) for shape in shapes]
+    return [arrays.concat([largest[:axis], shape[axis : axis + 1], largest[axis + 1 :]], 0) for shape in shapes]
 
 
 def _concatenated(shapes: Sequence[TensorShape], axis: int, expand: bool) -> TensorShape:
@@ -330,9 +321,9 @@ def sparse_retain(sp_input: Any, to_retain: Any) -> SparseTensor:
     to_retain = convert_to_tensor(to_retain)
     to_retain.shape.assert_has_rank(1)
     sp.values.shape[0].assert_is_compatible_with(to_retain.shape[0])
-    kept = reshaping.reshape(logic.where_v2(to_retain), [-1])
-    indices, values = gathering.gather(sp.indices, kept), gathering.gather(sp.values, kept)
-    return SparseTensor(indices, values, array.identity(sp.dense_shape))
+    kept = arrays.reshape(indexing.where_v2(to_retain), [-1])
+    indices, values = indexing.gather(sp.indices, kept), indexing.gather(sp.values, kept)
+    return SparseTensor(indices, values, arrays.identity(sp.dense_shape))
 
 
 def sparse_fill_empty_rows(sp_input: Any, default_value: Any, name: str | None = None) -> tuple[SparseTensor, Tensor]:
@@ -352,10 +343,10 @@ def sparse_merge(
     ids, sizes = _ids_and_sizes(sp_ids, vocab_size)
     with name_scope(name, "SparseMerge", [*ids, sp_values]):
         ids, values = [checked_sparse(one) for one in ids], checked_sparse(sp_values)
-        columns = [reshaping.expand_dims(casting.cast(one.values, dtypes.int64), axis=1) for one in ids]
-        sizes = [casting.cast(size, dtypes.int64) for size in sizes]
-        indices = joining.concat([ids[0].indices[:, :-1], *columns], 1)
-        shape = joining.concat([ids[0].dense_shape[:-1], sizes], 0)
+        columns = [arrays.expand_dims(arrays.cast(one.values, dtypes.int64), axis=1) for one in ids]
+        sizes = [arrays.cast(size, dtypes.int64) for size in sizes]
+        indices = arrays.concat([ids[0].indices[:, :-1], *columns], 1)
+        shape = arrays.concat([ids[0].dense_shape[:-1], sizes], 0)
         merged = SparseTensor(indices, values.values, shape)
         if already_sorted:
             return merged
@@ -399,7 +390,7 @@ def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any
     )
     indices, values, shape = apply_op("SparseAdd", None, **parts_of(a, "a_"), **parts_of(b, "b_"), thresh=least)
     a.shape.assert_is_compatible_with(b.shape)
-    known = repeating.broadcast_static_shape(a.shape, b.shape)
+    known = arrays.broadcast_static_shape(a.shape, b.shape)
     return SparseTensor(indices, values, known.as_list() if known.is_fully_defined() else shape)
 
 
@@ -409,7 +400,7 @@ def sparse_tensor_dense_matmul(
     """The matrix product of a sparse and a dense tensor, in either order."""
     if is_sparse(b):
         flip = adjoint_a == adjoint_b
-        return reshaping.transpose(sparse_tensor_dense_matmul(b, sp_a, adjoint_a != flip, adjoint_b != flip))
+        return arrays.transpose(sparse_tensor_dense_matmul(b, sp_a, adjoint_a != flip, adjoint_b != flip))
     sp = checked_sparse(sp_a)
     with name_scope(name, "SparseTensorDenseMatMul", [sp.indices, sp.values, b]):
         b = convert_to_tensor(b, name="b")
@@ -426,7 +417,7 @@ def _reduce(how: str, sparse: bool) -> Callable[..., Any]:
         axis = renamed("axis", axis, "reduction_axes", reduction_axes)
         if axis is None:
             rank = sp_input.shape.ndims if isinstance(sp_input, SparseTensor) else None
-            axis = constant(np.arange(rank, dtype=np.int32)) if rank else constants.range(0, array.rank(sp_input))
+            axis = constant(np.arange(rank, dtype=np.int32)) if rank else arrays.range(0, arrays.rank(sp_input))
         op_type = f"SparseReduce{how.title()}{'Sparse' if sparse else ''}"
         result = apply_op(op_type, None, **parts_of(sp_input, "input_"), reduction_axes=axis, keep_dims=bool(keep))
         return SparseTensor(*result) if sparse else result
@@ -482,7 +473,7 @@ def _cwise(how: str, scope_name: str) -> Callable[..., SparseTensor]:
             values = sp.values
             if scope_name == "truediv" and sp.dtype.is_integer:
                 kind = dtypes.float32 if sp.dtype in _WHOLE else dtypes.float64
-                values, dense = casting.cast(values, kind), casting.cast(dense, kind)
+                values, dense = arrays.cast(values, kind), arrays.cast(dense, kind)
             parts = {"sp_indices": sp.indices, "sp_values": values, "sp_shape": sp.dense_shape}
             return sp.with_values(apply_op(f"SparseDenseCwise{how}", scope, **parts, dense=dense))
 

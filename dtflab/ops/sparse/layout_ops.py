@@ -14,9 +14,10 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.static_value import constant_value_as_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import constant as constants, gathering, identity as array
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.sparse.places import check_order, check_sparse, order, strides
 
 
@@ -54,9 +55,9 @@ class SparseToDense(Op):
 
     def grad(op, dy):
         indices, shape, _, _ = op.inputs
-        values = gathering.gather_nd(dy, indices)
-        default = reduction.reduce_sum(dy) - reduction.reduce_sum(values)
-        return [constants.zeros_like(indices), constants.zeros_like(shape), values, default]
+        values = indexing.gather_nd(dy, indices)
+        default = reduce.reduce_sum(dy) - reduce.reduce_sum(values)
+        return [arrays.zeros_like(indices), arrays.zeros_like(shape), values, default]
 
 
 def _check_dense(places: Any, shape: Any, values: Any, default: Any) -> None:
@@ -90,12 +91,12 @@ class SparseReorder(Op):
         return kernel
 
     def grad(op, _, dvalues):
-        rows = constants.range(array.shape(op.inputs[0])[0])
+        rows = arrays.range(arrays.shape(op.inputs[0])[0])
         _, came_from = apply_op(
             "SparseReorder", None, input_indices=op.inputs[0], input_values=rows, input_shape=op.inputs[2]
         )
         inverse = apply_op("InvertPermutation", None, x=came_from)
-        return [None, gathering.gather(dvalues, inverse), None]
+        return [None, indexing.gather(dvalues, inverse), None]
 
 
 @op("""SparseReshape(input_indices: int64, input_shape: int64, new_shape: int64) ->

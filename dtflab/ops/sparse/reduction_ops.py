@@ -15,9 +15,10 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import casting, gathering, reshaping
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.sparse.places import check_sparse, order, strides
 
 
@@ -82,9 +83,9 @@ class _Reduce(Op):
 
 def _sum_grad(op, dy):
     indices, _, shape, axes = op.inputs
-    kept = reduction.reduced_shape(shape, axes)
-    scale = shape // casting.cast(kept, dtypes.int64)
-    return [None, gathering.gather_nd(reshaping.reshape(dy, kept), indices // scale), None, None]
+    kept = reduce.reduced_shape(shape, axes)
+    scale = shape // arrays.cast(kept, dtypes.int64)
+    return [None, indexing.gather_nd(arrays.reshape(dy, kept), indices // scale), None, None]
 
 
 _DENSE = "(output: T)"

@@ -20,7 +20,7 @@ from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.op_registry import Op, elements, nbytes, op
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import identity as array
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.messages import invalid
 from dtflab.ops.reduce.segments import add_rows
 
@@ -95,7 +95,7 @@ class _Reduce(Op):
     @classmethod
     def grad(cls, op: Any, dy: Any) -> list[Any]:
         data, indices, ids = op.inputs[:3]
-        shape = array.shape(data)
+        shape = arrays.shape(data)
         name, others = f"SparseSegment{cls.how}Grad", [None] * (len(op.inputs) - 1)
         arguments = {"grad": dy, "indices": indices, "segment_ids": ids}
         if op.get_attr("sparse_gradient"):

@@ -26,7 +26,7 @@ from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, device
 from dtflab.ops import shapes
-from dtflab.ops.arrays.constant import placeholder
+from dtflab.ops.arrays.functions import placeholder
 from dtflab.ops.costs import free
 
 _numbers = itertools.count()

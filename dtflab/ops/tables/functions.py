@@ -19,10 +19,10 @@ from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import add_to_collection, colocate_with, device, get_collection, name_scope
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays.casting import cast
+from dtflab.ops.arrays.functions import cast
 from dtflab.ops.control import control_flow
-from dtflab.ops.math.binary import add
-from dtflab.ops.math.logic import not_equal, where_v2
+from dtflab.ops.indexing.functions import where_v2
+from dtflab.ops.math.functions import add, not_equal
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
 from dtflab.ops.tables.state import LINE_NUMBER, WHOLE_LINE
 from dtflab.ops.text.functions import as_string, string_to_hash_bucket_fast

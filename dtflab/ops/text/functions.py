@@ -17,9 +17,8 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import name_scope
-from dtflab.ops.arrays import identity as array
-from dtflab.ops.arrays.constant import range
-from dtflab.ops.arrays.reshaping import expand_dims
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.arrays.functions import expand_dims, range
 from dtflab.ops.messages import renamed
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
 
@@ -272,7 +271,7 @@ def reduce_join(
         inputs = convert_to_tensor(inputs)
         if axis is None:
             ndims = inputs.shape.ndims
-            last_first = range(array.rank(inputs) - 1, -1, -1) if ndims is None else np.arange(ndims)[::-1]
+            last_first = range(arrays.rank(inputs) - 1, -1, -1) if ndims is None else np.arange(ndims)[::-1]
             axis = convert_to_tensor(last_first, dtypes.int32, name="Const")
         how = {"keep_dims": bool(keep), "separator": separator}
         return apply_op("ReduceJoin", name, inputs=inputs, reduction_indices=axis, **how)

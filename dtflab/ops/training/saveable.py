@@ -19,7 +19,7 @@ from dtflab.graph.dtypes import DType
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import device, get_collection, name_scope
-from dtflab.ops.arrays import identity as array, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.variables import functions as variables_functions
 from dtflab.ops.variables.partitioned_variables import PartitionedVariable
 from dtflab.ops.variables.resource_variable import ResourceVariable
@@ -77,7 +77,7 @@ class SaveableObject:
 
 
 def _shaped(tensors: Sequence[Tensor], shapes: Sequence[Any] | None) -> Tensor:
-    return tensors[0] if shapes is None else reshaping.reshape(tensors[0], shapes[0])
+    return tensors[0] if shapes is None else arrays.reshape(tensors[0], shapes[0])
 
 
 class ReferenceVariableSaveable(SaveableObject):
@@ -110,7 +110,7 @@ class ResourceVariableSaveable(SaveableObject):
     def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Any] | None) -> Operation:
         value = _shaped(restored_tensors, restored_shapes)
         with device(self._device):
-            value = array.identity(value)
+            value = arrays.identity(value)
             if not self._shape.is_compatible_with(value.shape):
                 raise ValueError(
                     f"Received incompatible tensor with shape {value.shape} when attempting to restore variable "
@@ -126,9 +126,9 @@ def _reader(variable: ResourceVariable) -> Callable[[], Tensor]:
             with name_scope("Read"):
                 apply_op("DisableCopyOnRead", resource=variable.handle)
                 value = variable._read_variable_op()
-            value = array.identity(value)
+            value = arrays.identity(value)
             with device("/device:CPU:0"):
-                return array.identity(value)
+                return arrays.identity(value)
 
     return read
 

@@ -16,9 +16,9 @@ from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, device, get_collection, get_default_graph, name_scope
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import control_flow
-from dtflab.ops.reduce import segments
+from dtflab.ops.indexing import functions as indexing
 
 # -- one variable -------------------------------------------------------------------------------------
 
@@ -124,17 +124,17 @@ def batch_scatter_update(
     """ref[i…, indices[i…, j]] = updates[i…, j]: the last axis of `indices` are rows, the others go together."""
     with name_scope(name):
         indices = convert_to_tensor(indices, name="indices")
-        sizes = array.shape(indices)
+        sizes = arrays.shape(indices)
         if indices.shape.ndims is None:
             raise ValueError("batch_gather does not allow indices with unknown shape.")
-        rows = reshaping.expand_dims(indices, axis=-1)
+        rows = arrays.expand_dims(indices, axis=-1)
         positions = []
         for axis in range(indices.shape.ndims - 1):
             shape: list[Any] = [1] * (indices.shape.ndims + 1)
             size = shape[axis] = sizes[axis]
-            steps = reshaping.reshape(apply_op("Range", start=0, limit=size, delta=1), shape)
-            positions.append(casting.cast(steps, rows.dtype) * constants.ones_like(rows))
-        return scatter_nd_update(ref, joining.concat([*positions, rows], axis=-1), updates, use_locking)
+            steps = arrays.reshape(apply_op("Range", start=0, limit=size, delta=1), shape)
+            positions.append(arrays.cast(steps, rows.dtype) * arrays.ones_like(rows))
+        return scatter_nd_update(ref, arrays.concat([*positions, rows], axis=-1), updates, use_locking)
 
 
 # What variables have as methods, too.
@@ -254,4 +254,4 @@ def report_uninitialized_variables(
                 return constant([], dtype=dtypes.string)
             missing = apply_op("LogicalNot", x=apply_op("Pack", "stack", values=states))
             names = constant([v.op.name for v in var_list])
-            return segments.boolean_mask(names, missing)
+            return indexing.boolean_mask(names, missing)

@@ -18,9 +18,10 @@ from dtflab.graph import dtypes
 from dtflab.graph.convert import constant
 from dtflab.graph.dtypes import DType
 from dtflab.graph.operation import Tensor
-from dtflab.ops.arrays import constant as constants, diagonal, reshaping, slicing
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg import functions as linalg
-from dtflab.ops.math import unary
+from dtflab.ops.math import functions as math_functions
 from dtflab.ops.sampling import draws as random
 
 
@@ -57,7 +58,7 @@ class Zeros(Initializer):
         self.dtype = dtypes.as_dtype(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        return constants.zeros(shape, self.dtype if dtype is None else dtype)
+        return arrays.zeros(shape, self.dtype if dtype is None else dtype)
 
 
 class Ones(Initializer):
@@ -67,7 +68,7 @@ class Ones(Initializer):
         self.dtype = dtypes.as_dtype(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        return constants.ones(shape, self.dtype if dtype is None else dtype)
+        return arrays.ones(shape, self.dtype if dtype is None else dtype)
 
 
 class Constant(Initializer):
@@ -235,10 +236,10 @@ class Orthogonal(Initializer):
         sizes = (max(rows, cols), min(rows, cols))
         normal = random.random_normal(sizes, dtype=self.dtype if dtype is None else dtype, seed=self.seed)
         q, r = linalg.qr(normal)
-        q *= unary.sign(diagonal.diag_part(r))  # so that all orthogonal matrices are equally likely
+        q *= math_functions.sign(arrays.diag_part(r))  # so that all orthogonal matrices are equally likely
         if rows < cols:
-            q = reshaping.matrix_transpose(q)
-        return self.gain * reshaping.reshape(q, shape)
+            q = arrays.matrix_transpose(q)
+        return self.gain * arrays.reshape(q, shape)
 
 
 class Identity(Initializer):
@@ -260,7 +261,7 @@ class Identity(Initializer):
         rows, cols = (int(d) for d in full_shape)
         matrix = linalg.eye(rows, cols, dtype=self.dtype if dtype is None else dtype)
         if partition_info is not None:
-            matrix = slicing.slice(matrix, partition_info.var_offset, shape)
+            matrix = indexing.slice(matrix, partition_info.var_offset, shape)
         return self.gain * matrix
 
 

@@ -19,7 +19,7 @@ from dtflab.graph.dtypes import DType
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import identity as array, joining
+from dtflab.ops.arrays import functions as arrays
 
 Partitioner = Callable[..., list[int]]
 
@@ -69,12 +69,12 @@ class PartitionedVariable:
     def _concat(self) -> Tensor:
         if len(self._variable_list) == 1:
             with name_scope(None):
-                return array.identity(self._variable_list[0], name=self._name)
+                return arrays.identity(self._variable_list[0], name=self._name)
         axis = self._axis("Cannot concatenate along more than one dimension: {} partition axes")
         with name_scope(f"{self._name}/ConcatPartitions/"):
-            whole = joining.concat(self._variable_list, axis)
+            whole = arrays.concat(self._variable_list, axis)
         with name_scope(None):
-            return array.identity(whole, name=self._name)
+            return arrays.identity(whole, name=self._name)
 
     def assign(self, value: Any, use_locking: bool = False, name: Any = None, read_value: bool = True) -> list[Any]:
         """Assign each shard its part of `value`: the results, one per shard."""
@@ -93,7 +93,7 @@ class PartitionedVariable:
         if isinstance(value, list | PartitionedVariable):
             parts = list(value)
         else:
-            parts = joining.split(value, [v.shape[axis].value for v in self._variable_list], axis=axis)
+            parts = arrays.split(value, [v.shape[axis].value for v in self._variable_list], axis=axis)
         assigned = [
             getattr(shard, method)(part, use_locking=use_locking, name=name, read_value=read_value)
             for shard, part in zip(self._variable_list, parts, strict=True)

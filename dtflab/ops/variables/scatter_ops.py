@@ -23,10 +23,11 @@ from dtflab.graph.op_registry import no_gradient, op
 from dtflab.graph.static_value import declared
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
-from dtflab.ops.arrays import gathering, identity as array, joining, reshaping
-from dtflab.ops.arrays.slicing import MASK_ATTRS, numpy_index
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import of_part, overwritten, updated
 from dtflab.ops.handles import ResourceOp, variable_of
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.indexing.strides import MASK_ATTRS, numpy_index
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.variables import scatter, scatter_nd_shapes
 from dtflab.ops.variables.handle_ops import ResourceUpdate
@@ -196,9 +197,9 @@ class ResourceGather(ResourceOp):
         """Rows of the variable, as many as there are indices."""
         handle, indices = operation.inputs
         params_shape = _variable_shape(handle)
-        count = reshaping.expand_dims(array.size(indices), 0)
-        values = reshaping.reshape(dy, joining.concat([count, params_shape[1:]], 0))
-        return [IndexedSlices(values, reshaping.reshape(indices, count), params_shape), None]
+        count = arrays.expand_dims(arrays.size(indices), 0)
+        values = arrays.reshape(dy, arrays.concat([count, params_shape[1:]], 0))
+        return [IndexedSlices(values, arrays.reshape(indices, count), params_shape), None]
 
 
 @op("""ResourceGatherNd(resource: resource, indices: Tindices) -> (output: dtype)
@@ -223,5 +224,5 @@ class ResourceGatherNd(ResourceOp):
         handle, indices = operation.inputs
         shape = _variable_shape(handle, indices.dtype)
         if indices.shape.ndims == 2 and indices.shape[-1].value == 1:
-            return [IndexedSlices(dy, reshaping.squeeze(indices, axis=-1), shape), None]
-        return [gathering.scatter_nd(indices, dy, shape), None]
+            return [IndexedSlices(dy, arrays.squeeze(indices, axis=-1), shape), None]
+        return [indexing.scatter_nd(indices, dy, shape), None]

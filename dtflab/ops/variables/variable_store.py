@@ -21,7 +21,7 @@ from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import add_to_collection, colocate_with, name_scope
 from dtflab.graph.tensor_shape import TensorShape, as_shape
-from dtflab.ops.arrays import slicing
+from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.variables import initializers
 from dtflab.ops.variables.partitioned_variables import PartitionedVariable
 from dtflab.ops.variables.policies import VariableAggregation, VariableSynchronization, checked_policies
@@ -256,7 +256,7 @@ def _of_shard(name: str, initializer: Any, dtype: DType, offset: list[int], shap
     if callable(initializer):
         return initializer
     whole = initializer if isinstance(initializer, Tensor) else convert_to_tensor(initializer, dtype)
-    return slicing.slice(whole, offset, shape)
+    return indexing.slice(whole, offset, shape)
 
 
 def _takes(function: Callable[..., Any], argument: str, or_any: bool = False) -> bool:

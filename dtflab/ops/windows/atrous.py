@@ -17,7 +17,7 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value
-from dtflab.ops.arrays import identity as array, joining, reshaping, space_batch, stacking
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.messages import renamed
 from dtflab.ops.windows import convolutions, depthwise, pools
 from dtflab.ops.windows.convolutions import converted_padding, is_first
@@ -82,15 +82,15 @@ class _Moving:
         if self.known_rate is not None and (self.known_rate == 1).all():
             return self.op(self.input, self.count, self.padding)
         base = self._base_paddings()
-        paddings, crops = space_batch.required_space_to_batch_paddings(
+        paddings, crops = arrays.required_space_to_batch_paddings(
             input_shape=self._spatial_shape(), base_paddings=base, block_shape=self.rate
         )
         rate, paddings, crops = (
             _for_all(t, fill, self.dims) for t, fill in ((self.rate, 1), (paddings, 0), (crops, 0))
         )
-        moved = space_batch.space_to_batch_nd(self.input, rate, paddings)
+        moved = arrays.space_to_batch_nd(self.input, rate, paddings)
         result = self.op(moved, self.count, "VALID")
-        return space_batch.batch_to_space_nd(result, rate, crops)
+        return arrays.batch_to_space_nd(result, rate, crops)
 
     def _base_paddings(self) -> Any:
         """What the window wants around the image."""
@@ -113,15 +113,15 @@ class _Moving:
         more = ((shape if known is None else known)[: self.count] - 1) * rate
         before = more // 2
         after = more - before
-        return stacking.stack([[before[i], after[i]] for i in range(self.count)])
+        return arrays.stack([[before[i], after[i]] for i in range(self.count)])
 
     def _spatial_shape(self) -> Any:
         shape = self.input.shape
         sizes = [None] if shape.ndims is None else [shape.as_list()[i] for i in self.dims]
         if None not in sizes:
             return sizes
-        dynamic = array.shape(self.input)
-        return stacking.stack([dynamic[i] for i in self.dims])
+        dynamic = arrays.shape(self.input)
+        return arrays.stack([dynamic[i] for i in self.dims])
 
 
 def _for_all(some: Tensor, fill: int, dims: Sequence[int]) -> Any:
@@ -139,7 +139,7 @@ def _for_all(some: Tensor, fill: int, dims: Sequence[int]) -> Any:
         parts.append(rows[start : i + 1])
         before = dims[i]
         i += 1
-    return joining.concat(parts, 0) if known is None else np.concatenate(parts)
+    return arrays.concat(parts, 0) if known is None else np.concatenate(parts)
 
 
 def _checked_ways(spatial: int, strides: Any, rates: Any) -> tuple[Any, Any]:
@@ -208,15 +208,15 @@ def atrous_conv2d_transpose(
             raise ValueError(f"`padding` must be either 'VALID' or 'SAME'. Received: padding={padding}")
         convert_to_tensor(output_shape, name="output_shape").shape.assert_is_compatible_with([4])
         around, batch_sizes, extra = _transposed_sizes(filters, output_shape, rate, padding)
-        moved = space_batch.space_to_batch(value, [[0, n] for n in extra], rate)
+        moved = arrays.space_to_batch(value, [[0, n] for n in extra], rate)
         back = convolutions.conv2d_backprop_input(batch_sizes, filters, moved, [1, 1, 1, 1], "VALID")
         crops = [[before, after + more] for (before, after), more in zip(around, extra, strict=True)]
-        return space_batch.batch_to_space(back, crops, rate)
+        return arrays.batch_to_space(back, crops, rate)
 
 
 def _transposed_sizes(filters: Tensor, output_shape: Any, rate: int, padding: str) -> tuple[Any, list[Any], list[Any]]:
     """The padding around the images, the shape of the moved ones, and what they need to be divisible by `rate`."""
-    shape: Any = filters.shape.as_list() if filters.shape.is_fully_defined() else array.shape(filters)
+    shape: Any = filters.shape.as_list() if filters.shape.is_fully_defined() else arrays.shape(filters)
     around = []
     for i in range(2):
         more = (shape[i] - 1) * rate if padding == "SAME" else 0
@@ -250,7 +250,7 @@ def _depthwise(
     def plain(moved: Tensor, _: int, padding: Any) -> Tensor:
         return depthwise.depthwise_conv2d_native(moved, filter, strides, padding, data_format, name=name)
 
-    shape = array.shape(filter)
+    shape = arrays.shape(filter)
     return with_space_to_batch(input, [1, 1] if rate is None else rate, padding, plain, shape, data_format=data_format)
 
 
@@ -343,9 +343,9 @@ def _pooled(function: Any, window: list[int], stride: list[int], data_format: st
         if data_format not in (None, "NWC", "NCW"):
             raise ValueError(f"data_format must be either 'NWC' or 'NCW'. Received: data_format={data_format}")
         height = 2 if first else 1
-        images = reshaping.expand_dims(moved, height)
+        images = arrays.expand_dims(moved, height)
         form = "NCHW" if first else "NHWC"
         pooled = function(images, [1, *window], [1, *stride], padding, data_format=form, name=name)
-        return reshaping.squeeze(pooled, [height])
+        return arrays.squeeze(pooled, [height])
 
     return op

@@ -21,7 +21,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.static_value import folded_shape
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import identity as array
+from dtflab.ops.arrays import functions as arrays_functions
 from dtflab.ops.blas import Shard, alone
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.windows import windows
@@ -260,7 +260,7 @@ class _Forward(_Convolution):
 
     def grad(op: Any, dy: Any) -> list[Any]:
         back, attrs = _family(op)
-        x_shape, w_shape = array.shape_n(op.inputs)
+        x_shape, w_shape = arrays_functions.shape_n(op.inputs)
         return [
             apply_op(back[0], input_sizes=x_shape, filter=op.inputs[1], out_backprop=dy, **attrs),
             apply_op(back[1], input=op.inputs[0], filter_sizes=w_shape, out_backprop=dy, **attrs),
@@ -288,7 +288,7 @@ class _BackToInput(_Convolution):
         _, w, dy = op.inputs
         return [
             None,
-            apply_op(to_filter, input=d, filter_sizes=array.shape(w), out_backprop=dy, **attrs),
+            apply_op(to_filter, input=d, filter_sizes=arrays_functions.shape(w), out_backprop=dy, **attrs),
             apply_op(forward, input=d, filter=w, **attrs),
         ]
 
@@ -308,7 +308,7 @@ class _BackToFilter(_Convolution):
         (to_input, _, forward), attrs = _family(op)
         x, _, dy = op.inputs
         return [
-            apply_op(to_input, input_sizes=array.shape(x), filter=d, out_backprop=dy, **attrs),
+            apply_op(to_input, input_sizes=arrays_functions.shape(x), filter=d, out_backprop=dy, **attrs),
             None,
             apply_op(forward, input=x, filter=d, **attrs),
         ]

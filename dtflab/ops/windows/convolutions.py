@@ -16,7 +16,7 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import identity as array, joining, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.messages import renamed
 
 
@@ -81,17 +81,17 @@ def squeeze_batch_dims(inp: Any, op: Callable[[Tensor], Tensor], inner_rank: int
     with name_scope(name, "squeeze_batch_dims", [inp]):
         inp = convert_to_tensor(inp, name="input")
         inner: Any = inp.shape[-inner_rank:]
-        inner = inner if inner.is_fully_defined() else array.shape(inp)[-inner_rank:]
+        inner = inner if inner.is_fully_defined() else arrays.shape(inp)[-inner_rank:]
         batch: Any = inp.shape[:-inner_rank]
-        batch = batch if batch.is_fully_defined() else array.shape(inp)[:-inner_rank]
+        batch = batch if batch.is_fully_defined() else arrays.shape(inp)[:-inner_rank]
         if isinstance(inner, TensorShape):
-            flat = reshaping.reshape(inp, [-1, *inner.as_list()])
+            flat = arrays.reshape(inp, [-1, *inner.as_list()])
         else:
-            flat = reshaping.reshape(inp, joining.concat(([-1], inner), axis=-1))
+            flat = arrays.reshape(inp, arrays.concat(([-1], inner), axis=-1))
         result = op(flat)
         after: Any = result.shape[-inner_rank:]
-        after = after if after.is_fully_defined() else array.shape(result)[-inner_rank:]
-        out = reshaping.reshape(result, joining.concat((batch, after), axis=-1))
+        after = after if after.is_fully_defined() else arrays.shape(result)[-inner_rank:]
+        out = arrays.reshape(result, arrays.concat((batch, after), axis=-1))
         out.set_shape(inp.shape[:-inner_rank].concatenate(out.shape[-inner_rank:]))
         return out
 
@@ -234,8 +234,8 @@ def conv1d(
             "use_cudnn_on_gpu": use_cudnn_on_gpu,
         }
         height = -2 if first else -3
-        value, filters = reshaping.expand_dims(value, height), reshaping.expand_dims(filters, 0)
-        return reshaping.squeeze(_forward("Conv2D", value, filters, scope, ways), [height])
+        value, filters = arrays.expand_dims(value, height), arrays.expand_dims(filters, 0)
+        return arrays.squeeze(_forward("Conv2D", value, filters, scope, ways), [height])
 
 
 def conv1d_transpose(
@@ -259,14 +259,14 @@ def conv1d_transpose(
             "strides": [1, *per_dimension(strides, 1, first, "stride")],
             "dilations": [1, *per_dimension(dilations, 1, first, "dilations")],
         }
-        input, filters = reshaping.expand_dims(input, height), reshaping.expand_dims(filters, 0)
+        input, filters = arrays.expand_dims(input, height), arrays.expand_dims(filters, 0)
         shape = output_shape if isinstance(output_shape, Tensor) else list(output_shape)
-        sizes = joining.concat([shape[:height], [1], shape[height:]], 0)
+        sizes = arrays.concat([shape[:height], [1], shape[height:]], 0)
         result = apply_op(
             "Conv2DBackpropInput", scope, input_sizes=sizes, filter=filters, out_backprop=input,
             padding=padding, data_format=data_format, **ways,
         )  # fmt: skip
-        return reshaping.squeeze(result, height)
+        return arrays.squeeze(result, height)
 
 
 # -- three dimensions -----------------------------------------------------------------------------------------

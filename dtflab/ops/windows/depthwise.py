@@ -15,7 +15,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import identity as array
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.messages import invalid
 from dtflab.ops.windows import conv, windows
 from dtflab.ops.windows.convolutions import converted_padding
@@ -133,8 +133,8 @@ class DepthwiseConv2dNative(Op):
     def grad(op, dy):
         (x, w), attrs = op.inputs, _ways(op)
         return [
-            apply_op(_TO_INPUT, input_sizes=array.shape(x), filter=w, out_backprop=dy, **attrs),
-            apply_op(_TO_FILTER, input=x, filter_sizes=array.shape(w), out_backprop=dy, **attrs),
+            apply_op(_TO_INPUT, input_sizes=arrays.shape(x), filter=w, out_backprop=dy, **attrs),
+            apply_op(_TO_FILTER, input=x, filter_sizes=arrays.shape(w), out_backprop=dy, **attrs),
         ]
 
 
@@ -154,7 +154,7 @@ class DepthwiseConv2dNativeBackpropInput(Op):
         (_, w, dy), attrs = op.inputs, _ways(op)
         return [
             None,
-            apply_op(_TO_FILTER, input=d, filter_sizes=array.shape(w), out_backprop=dy, **attrs),
+            apply_op(_TO_FILTER, input=d, filter_sizes=arrays.shape(w), out_backprop=dy, **attrs),
             apply_op(_FORWARD, input=d, filter=w, **attrs),
         ]
 
@@ -174,7 +174,7 @@ class DepthwiseConv2dNativeBackpropFilter(Op):
     def grad(op, d):
         (x, _, dy), attrs = op.inputs, _ways(op)
         return [
-            apply_op(_TO_INPUT, input_sizes=array.shape(x), filter=d, out_backprop=dy, **attrs),
+            apply_op(_TO_INPUT, input_sizes=arrays.shape(x), filter=d, out_backprop=dy, **attrs),
             None,
             apply_op(_FORWARD, input=x, filter=d, **attrs),
         ]

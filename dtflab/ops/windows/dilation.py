@@ -18,8 +18,8 @@ from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import repeating
-from dtflab.ops.math import unary
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, renamed, shape_text
 from dtflab.ops.windows import windows
 from dtflab.ops.windows.windows import Axis
@@ -157,6 +157,6 @@ def dilation2d(
 def erosion2d(value: Any, kernel: Any, strides: Any, rates: Any, padding: Any, name: str | None = None) -> Tensor:
     """The smallest of pixel minus `kernel`, turned round, in each window: the dilation of what is dark."""
     with name_scope(name, "erosion2d", [value, kernel]) as scope:
-        dark = unary.negative(convert_to_tensor(value))
-        turned = repeating.reverse(kernel, [0, 1])
-        return unary.negative(dilation2d(dark, turned, strides, rates, padding, name=scope))
+        dark = math.negative(convert_to_tensor(value))
+        turned = arrays.reverse(kernel, [0, 1])
+        return math.negative(dilation2d(dark, turned, strides, rates, padding, name=scope))

@@ -15,10 +15,10 @@ from dtflab.graph.indexed_slices import dense
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import casting, constant as constants, identity as array, reshaping, stacking
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, renamed, shape_text
-from dtflab.ops.reduce import segments
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.type_sets import REAL_COMPLEX_BOOL
 from dtflab.ops.windows.windows import axis, patches
 
@@ -65,22 +65,22 @@ class ExtractImagePatches(Op):
         return kernel
 
     def grad(op, dy):
-        batch, rows, cols, channels = stacking.unstack(array.shape(op.inputs[0], out_type=dtypes.int64))
-        sizes: Any = array.shape(op.outputs[0], out_type=dtypes.int64)
-        rows_out, cols_out = stacking.unstack(sizes[1:3])
+        batch, rows, cols, channels = arrays.unstack(arrays.shape(op.inputs[0], out_type=dtypes.int64))
+        sizes: Any = arrays.shape(op.outputs[0], out_type=dtypes.int64)
+        rows_out, cols_out = arrays.unstack(sizes[1:3])
         _, high, wide, _ = op.get_attr("ksizes")
         pixels = rows * cols
         # Each pixel has a number from 1; the patches of the numbers tell where each element of a patch came from.
-        numbers = reshaping.reshape(constants.range(1, pixels + 1, dtype=dtypes.float32), (1, rows, cols, 1))
+        numbers = arrays.reshape(arrays.range(1, pixels + 1, dtype=dtypes.float32), (1, rows, cols, 1))
         attrs = {name: op.get_attr(name) for name in ("ksizes", "strides", "rates", "padding")}
-        origin = casting.cast(apply_op("ExtractImagePatches", images=numbers, **attrs), dtypes.int64)
-        parts = reshaping.reshape(dense(dy), (batch, rows_out, cols_out, high, wide, channels))
-        parts = reshaping.transpose(parts, (1, 2, 3, 4, 0, 5))
-        parts = reshaping.reshape(parts, (-1, batch * channels))
-        origin = reshaping.reshape(origin, [-1]) - 1  # padding is -1: of no segment
-        total = segments.unsorted_segment_sum(parts, origin, pixels)
-        total = reshaping.reshape(total, (rows, cols, batch, channels))
-        return [reshaping.transpose(total, (2, 0, 1, 3))]
+        origin = arrays.cast(apply_op("ExtractImagePatches", images=numbers, **attrs), dtypes.int64)
+        parts = arrays.reshape(dense(dy), (batch, rows_out, cols_out, high, wide, channels))
+        parts = arrays.transpose(parts, (1, 2, 3, 4, 0, 5))
+        parts = arrays.reshape(parts, (-1, batch * channels))
+        origin = arrays.reshape(origin, [-1]) - 1  # padding is -1: of no segment
+        total = reduce.unsorted_segment_sum(parts, origin, pixels)
+        total = arrays.reshape(total, (rows, cols, batch, channels))
+        return [arrays.transpose(total, (2, 0, 1, 3))]
 
 
 def extract_image_patches(

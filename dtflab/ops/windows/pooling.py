@@ -18,7 +18,7 @@ from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.static_value import folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.array_module import scatterer
-from dtflab.ops.arrays import constant, identity as array
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.blas import Shard, alone
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.windows import windows
@@ -151,7 +151,7 @@ def _second_order(back: str) -> Callable[[Any, Any], list[Any]]:
 
     def grad(op: Any, d: Any) -> list[Any]:
         x, y = op.inputs[:2]
-        zeros = [constant.zeros_like(t) for t in (x, y)]
+        zeros = [arrays.zeros_like(t) for t in (x, y)]
         rest: list[Any] = [None] * (len(op.inputs) - 3)
         return [*zeros, apply_op(back, orig_input=x, orig_output=y, grad=d, **_window(op, "data_format")), *rest]
 
@@ -264,7 +264,7 @@ class _Avg(_Pooling):
         return lambda x: mean(xp, shard, x, _axes(node, x.shape, ()))
 
     def grad(op: Any, dy: Any) -> list[Any]:
-        shape = array.shape(op.inputs[0])
+        shape = arrays.shape(op.inputs[0])
         return [apply_op(op.type + "Grad", orig_input_shape=shape, grad=dy, **_window(op, "data_format"))]
 
 

@@ -14,7 +14,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
-from dtflab.ops.arrays import reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.messages import renamed
 from dtflab.ops.windows.convolutions import converted_padding, is_first, per_dimension
 
@@ -42,10 +42,10 @@ def _spatial_dimensions(input: Any, data_format: str | None) -> int:
 def _one_dimension(op_type: str, input: Any, name: str, data_format: str, **attrs: Any) -> Tensor:
     """An op over images on sequences: as images of height 1."""
     height = 1 if data_format == "NWC" else 2
-    value = reshaping.expand_dims(input, height)
+    value = arrays.expand_dims(input, height)
     argument = "value" if op_type == "AvgPool" else "input"
     result = apply_op(op_type, name, **{argument: value}, data_format="NHWC" if height == 1 else "NCHW", **attrs)
-    return reshaping.squeeze(result, height)
+    return arrays.squeeze(result, height)
 
 
 # -- the mean -------------------------------------------------------------------------------------------------

@@ -13,13 +13,11 @@ from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
 from dtflab.nets.rnn_cell import LSTMCell, MultiRNNCell
 from dtflab.nets.static_rnn import static_rnn
-from dtflab.ops.arrays.constant import placeholder
-from dtflab.ops.arrays.reshaping import reshape
-from dtflab.ops.arrays.stacking import stack
+from dtflab.ops.arrays.functions import placeholder, reshape, stack
 from dtflab.ops.labels.sampled_losses import sampled_softmax_loss
 from dtflab.ops.linalg.functions import matmul
 from dtflab.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits
-from dtflab.ops.reduce.reduction import reduce_mean
+from dtflab.ops.reduce.functions import reduce_mean
 from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.variable_scope import variable_scope
 from dtflab.sim.models.seq2seq import embedded

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
-from dtflab.ops.arrays.constant import placeholder
+from dtflab.ops.arrays.functions import placeholder
 from dtflab.ops.nn.functions import relu
 from dtflab.sim.models import vision
 

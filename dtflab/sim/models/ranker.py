@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
 from dtflab.nets import layers
-from dtflab.ops.arrays.constant import placeholder
-from dtflab.ops.arrays.joining import concat
+from dtflab.ops.arrays.functions import concat, placeholder
 from dtflab.ops.nn.cross_entropy import sigmoid_cross_entropy_with_logits
 from dtflab.ops.nn.embedding import embedding_lookup
 from dtflab.ops.nn.functions import relu
-from dtflab.ops.reduce.reduction import reduce_mean
+from dtflab.ops.reduce.functions import reduce_mean
 from dtflab.ops.variables.get_variable import get_variable
 
 

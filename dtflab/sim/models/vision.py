@@ -12,11 +12,10 @@ from typing import Any
 from dtflab.graph import dtypes
 from dtflab.graph.operation import Tensor
 from dtflab.nets import layers
-from dtflab.ops.arrays.constant import placeholder
-from dtflab.ops.arrays.joining import concat
+from dtflab.ops.arrays.functions import concat, placeholder
 from dtflab.ops.nn.cross_entropy import sparse_softmax_cross_entropy_with_logits
 from dtflab.ops.nn.functions import relu
-from dtflab.ops.reduce.reduction import reduce_mean
+from dtflab.ops.reduce.functions import reduce_mean
 from dtflab.ops.variables.variable_scope import variable_scope
 
 Layer = Callable[[Any], Any]

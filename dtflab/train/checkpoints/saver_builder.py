@@ -19,9 +19,9 @@ from dtflab.graph.convert import constant
 from dtflab.graph.device_spec import canonical_name
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, device, get_default_graph, name_scope
-from dtflab.ops.arrays import constant as constants, identity as array
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.control_flow import group, with_dependencies
-from dtflab.ops.math import logic
+from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.text import functions as strings
 from dtflab.ops.training.saveable import (
     ReferenceVariableSaveable,
@@ -107,8 +107,8 @@ class BaseSaverBuilder:
         """
         saveables = saveables_of(names_to_saveables)
         with name_scope(name, "save", [saveable.op for saveable in saveables]):
-            file = constants.placeholder_with_default(filename or "model", shape=(), name="filename")
-            file = constants.placeholder_with_default(file, shape=(), name="Const")
+            file = arrays.placeholder_with_default(filename or "model", shape=(), name="filename")
+            file = arrays.placeholder_with_default(file, shape=(), name="Const")
             if sharded:
                 per_device = _group_by_devices(saveables)
                 save = self._add_sharded_save_ops(file, per_device)
@@ -134,7 +134,7 @@ class BaseSaverBuilder:
         if self._write_version != SaverDef.V2:
             return self._add_sharded_v1_save_ops(prefix, per_device)
         with device("CPU"):
-            suffix = logic.where(
+            suffix = indexing.where(
                 strings.regex_full_match(prefix, "^s3://.*"),
                 constant(".part"),
                 constant(os.path.normpath("_temp/part")),
@@ -151,7 +151,7 @@ class BaseSaverBuilder:
                 "MergeV2Checkpoints", checkpoint_prefixes=prefixes, destination_prefix=prefix, delete_old_dirs=True
             )
             with control_dependencies([merge]):
-                whole: Tensor = array.identity(prefix)
+                whole: Tensor = arrays.identity(prefix)
         return whole
 
     def _add_sharded_v1_save_ops(self, filename_tensor: Tensor, per_device: PerDevice) -> Tensor:
@@ -239,7 +239,7 @@ def _save_v1(filename: Tensor, names: Sequence[str], tensors: Sequence[Any], sli
 
 def _shape_to_restore(variable: Any) -> Any:
     shape = variable.get_shape()
-    return shape if shape.is_fully_defined() else array.shape(variable)
+    return shape if shape.is_fully_defined() else arrays.shape(variable)
 
 
 def _group_by_devices(saveables: Sequence[Saveable]) -> PerDevice:

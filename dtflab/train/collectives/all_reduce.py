@@ -21,8 +21,9 @@ from typing import NamedTuple
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import device, name_scope
-from dtflab.ops.arrays import identity as array, joining, reshaping, slicing
-from dtflab.ops.math import binary as math, division
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
 from dtflab.train.collectives.schedule import Message, Round, Schedule, bounds, schedule
 
 REDUCTIONS = ("sum", "mean")
@@ -119,7 +120,7 @@ class _Segment(NamedTuple):
         start, stop = max(start, self.start), min(stop, self.stop)
         if self.tensor.shape[0] == stop - start:
             return self.tensor
-        return slicing.slice(self.tensor, [start - self.origin], [stop - start], name=name)
+        return indexing.slice(self.tensor, [start - self.origin], [stop - start], name=name)
 
     def clip(self, start: int, stop: int) -> _Segment:
         return self._replace(start=max(start, self.start), stop=min(stop, self.stop))
@@ -139,7 +140,7 @@ class Buffer:
         self.device = tensor.device
         self._shape = tensor.shape
         with device(self.device):
-            flat = tensor if tensor.shape.ndims == 1 else reshaping.reshape(tensor, [-1], name="flat")
+            flat = tensor if tensor.shape.ndims == 1 else arrays.reshape(tensor, [-1], name="flat")
         size = tensor.shape.num_elements() or 0
         self._bounds = bounds(size, pieces)
         self._segments = [_Segment(0, size, flat, 0)]
@@ -155,12 +156,12 @@ class Buffer:
             parts = [s.cut(start, stop, name) for s in self._segments if s.start < stop and start < s.stop]
             if not parts:  # of a tensor without elements
                 return self._segments[0].tensor
-            return parts[0] if len(parts) == 1 else joining.concat(parts, 0, name=name)
+            return parts[0] if len(parts) == 1 else arrays.concat(parts, 0, name=name)
 
     def get(self, first: int, last: int, value: Tensor) -> None:
         """Take over what arrives: it is passed on from here, not from where it comes from."""
         with device(self.device):
-            self._put(first, last, array.identity(value, name="copy"))
+            self._put(first, last, arrays.identity(value, name="copy"))
 
     def add(self, first: int, last: int, value: Tensor) -> None:
         """Add `value` to the pieces."""
@@ -173,13 +174,13 @@ class Buffer:
         if self.size(first, last):
             own = self.take(first, last, "total")
             with device(self.device):
-                self._put(first, last, division.divide(own, constant(by, self.dtype), name="mean"))
+                self._put(first, last, math.divide(own, constant(by, self.dtype), name="mean"))
 
     def tensor(self) -> Tensor:
         """All pieces, in the shape of the tensor."""
         flat = self.take(0, len(self._bounds) - 1, "reduced")
         with device(self.device):
-            return flat if self._shape.ndims == 1 else reshaping.reshape(flat, self._shape, name="shaped")
+            return flat if self._shape.ndims == 1 else arrays.reshape(flat, self._shape, name="shaped")
 
     def _put(self, first: int, last: int, value: Tensor) -> None:
         start, stop = self._bounds[first], self._bounds[last]

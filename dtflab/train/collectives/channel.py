@@ -22,11 +22,11 @@ from dtflab.graph.dtypes import DType
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, device
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import identity as array
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import checks
-from dtflab.ops.math import logic
+from dtflab.ops.math import functions as math
 from dtflab.ops.queues.functions import FIFOQueue
-from dtflab.ops.reduce import reduction
+from dtflab.ops.reduce import functions as reduce
 from dtflab.train.collectives.schedule import Message
 
 Way = tuple[int, int]  # from a worker to a worker
@@ -62,7 +62,7 @@ class Channel:
         if value is not None:
             self.send(message.target, [value])
             return None
-        pieces = self._receive(message.source, lambda parts: logic.equal(array.size(parts[0]), size))
+        pieces = self._receive(message.source, lambda parts: math.equal(arrays.size(parts[0]), size))
         pieces[0].set_shape([size])
         return pieces[0]
 
@@ -95,13 +95,13 @@ class Channel:
             )
             check = checks.Assert(is_whole(parts), [told], name=f"check_{source}")
             with control_dependencies([check]):
-                return [array.identity(part, name=f"checked_{source}") for part in parts]
+                return [arrays.identity(part, name=f"checked_{source}") for part in parts]
 
     def delivered(self, result: Tensor) -> Tensor:
         """`result` in a step in which all that is to be sent has arrived."""
         sent = [op for (source, _), op in self._latest.items() if source == self._index]
         with device(result.device), control_dependencies(sent):
-            given: Tensor = array.identity(result, name="result")
+            given: Tensor = arrays.identity(result, name="result")
             return given
 
     def _queue(self, way: Way) -> FIFOQueue:
@@ -154,5 +154,5 @@ class Channel:
 
 
 def _are_rows(parts: Sequence[Tensor]) -> Tensor:
-    natural: Tensor = reduction.reduce_all(parts[0] >= 0)
+    natural: Tensor = reduce.reduce_all(parts[0] >= 0)
     return natural

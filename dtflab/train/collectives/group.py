@@ -17,9 +17,9 @@ from dtflab.graph.device_spec import DeviceSpec
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import device, name_scope
-from dtflab.ops.arrays import joining
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import control_flow
-from dtflab.ops.math import division
+from dtflab.ops.math import functions as math
 from dtflab.train.collectives.all_reduce import Buffer, play, play_rounds
 from dtflab.train.collectives.channel import Channel
 from dtflab.train.collectives.schedule import Schedule, schedule
@@ -102,9 +102,9 @@ class WorkerGroup:
                     channel.send(after, parts[(self.index - hop) % self.size])
                     parts[(before - hop) % self.size] = channel.receive_rows(before, slices.values.shape[1:])
             with device(slices.values.device):
-                indices, values = (joining.concat([parts[w][i] for w in range(self.size)], 0) for i in (0, 1))
+                indices, values = (arrays.concat([parts[w][i] for w in range(self.size)], 0) for i in (0, 1))
                 if reduction == "mean":
-                    values = division.divide(values, constant(self.size, values.dtype), name="mean")
+                    values = math.divide(values, constant(self.size, values.dtype), name="mean")
             return IndexedSlices(channel.delivered(values), indices, slices.dense_shape)
 
     def _channel(self, scope: str, plan: Schedule, parts: Sequence[Tensor], what: str) -> Channel:

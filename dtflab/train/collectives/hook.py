@@ -20,7 +20,7 @@ from dtflab.base import errors
 from dtflab.graph.convert import constant
 from dtflab.graph.operation import Operation
 from dtflab.graph.scopes import device, name_scope
-from dtflab.ops.arrays import joining, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import control_flow
 from dtflab.ops.variables import functions as variables_of
 from dtflab.protos.config_pb2 import RunOptions
@@ -113,11 +113,11 @@ def broadcast_variables(group: WorkerGroup, variables: Sequence[Any]) -> list[Op
 
 def _broadcast_alike(group: WorkerGroup, dtype: str, variables: Sequence[Any]) -> list[Operation]:
     with name_scope(dtype), device(f"{group.device}/cpu:0"):
-        flat = [reshaping.reshape(variable.read_value(), [-1]) for variable in variables]
+        flat = [arrays.reshape(variable.read_value(), [-1]) for variable in variables]
         what = ", ".join(f"{variable.op.name} {dtype} {variable.shape}" for variable in variables)
-        values = group.broadcast(joining.concat(flat, 0), what=what)
+        values = group.broadcast(arrays.concat(flat, 0), what=what)
         if group.index == 0:
             return [values.op]
-        parts = joining.split(values, [part.shape[0].value for part in flat])
+        parts = arrays.split(values, [part.shape[0].value for part in flat])
         pairs = zip(variables, parts, strict=True)
-        return [variable.assign(reshaping.reshape(part, variable.shape)).op for variable, part in pairs]
+        return [variable.assign(arrays.reshape(part, variable.shape)).op for variable, part in pairs]

@@ -25,7 +25,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import device, name_scope
 from dtflab.machine.clock import CURRENT, Clock
-from dtflab.ops.arrays import constant
+from dtflab.ops.arrays import functions as arrays
 from dtflab.train.sessions.session_manager import pauses
 
 REST = 1.0  # seconds at most between two looks at the notes
@@ -50,7 +50,7 @@ class Meeting:
         self._index = index
         self._tensors = tensors
         with name_scope(name) as scope, device(f"{devices[0]}/cpu:0"):
-            self._written = constant.placeholder(dtypes.string, [], name="written")
+            self._written = arrays.placeholder(dtypes.string, [], name="written")
             workers = range(len(devices))
             self._hellos = [self._note(f"{scope}hello_{worker}") for worker in workers]
             self._answers = [self._note(f"{scope}answer_{worker}") for worker in workers]

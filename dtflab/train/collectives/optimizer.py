@@ -17,7 +17,7 @@ from typing import Any
 
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.scopes import device, name_scope
-from dtflab.ops.arrays import joining, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.train.collectives.group import WorkerGroup
 from dtflab.train.collectives.hook import AllReduceHook
 from dtflab.train.collectives.schedule import schedule
@@ -116,11 +116,11 @@ class AllReduceOptimizer(WrappingOptimizer):
         with device(bucket[0][1].device):
             if isinstance(grads[0], IndexedSlices):
                 return {bucket[0][1]: self._group.all_gather(grads[0], "mean", what=f"{what} rows")}
-            flat = [reshaping.reshape(grad, [v.shape.num_elements()], name="flat") for grad, v in bucket]
-            joined = flat[0] if len(flat) == 1 else joining.concat(flat, 0, name="joined")
+            flat = [arrays.reshape(grad, [v.shape.num_elements()], name="flat") for grad, v in bucket]
+            joined = flat[0] if len(flat) == 1 else arrays.concat(flat, 0, name="joined")
             mean = self._group.all_reduce(joined, self._algorithm, "mean", what=what)
-            parts = [mean] if len(flat) == 1 else joining.split(mean, [part.shape[0].value for part in flat])
-            return {v: reshaping.reshape(part, v.shape) for part, (_, v) in zip(parts, bucket, strict=True)}
+            parts = [mean] if len(flat) == 1 else arrays.split(mean, [part.shape[0].value for part in flat])
+            return {v: arrays.reshape(part, v.shape) for part, (_, v) in zip(parts, bucket, strict=True)}
 
     def make_session_run_hook(self) -> AllReduceHook:
         """The hook that each worker's session needs: all start with the first one's variables, and end together."""

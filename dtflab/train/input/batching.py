@@ -18,12 +18,12 @@ from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import as_shape
-from dtflab.ops.arrays.casting import cast
+from dtflab.ops.arrays.functions import cast
 from dtflab.ops.control.cond import smart_cond
 from dtflab.ops.control.control_flow import no_op
-from dtflab.ops.math.binary import maximum
+from dtflab.ops.indexing.functions import dynamic_partition
+from dtflab.ops.math.functions import maximum
 from dtflab.ops.queues.functions import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
-from dtflab.ops.reduce.segments import dynamic_partition
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
 from dtflab.ops.summaries import functions as summary
 from dtflab.train.input.queue_runner import QueueRunner, add_queue_runner

@@ -18,12 +18,11 @@ from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.indexed_slices import convert_n_to_tensor_or_indexed_slices
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
-from dtflab.ops.arrays import identity as array
-from dtflab.ops.arrays.casting import cast
-from dtflab.ops.arrays.constant import range as range_of
-from dtflab.ops.arrays.gathering import gather
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.arrays.functions import cast, range as range_of
 from dtflab.ops.control.checks import Assert
-from dtflab.ops.math import logic
+from dtflab.ops.indexing.functions import gather
+from dtflab.ops.math import functions as math
 from dtflab.ops.queues.functions import FIFOQueue
 from dtflab.ops.sampling import draws as random
 from dtflab.ops.summaries import functions as summary
@@ -56,7 +55,7 @@ def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = 
         zero = constant(0, dtypes.int64)
         epochs = Variable(zero, name="epochs", trainable=False, collections=[GraphKeys.LOCAL_VARIABLES])
         with control_dependencies([epochs.count_up_to(num_epochs)]):
-            return array.identity(tensor, name=scope)
+            return arrays.identity(tensor, name=scope)
 
 
 def input_producer(
@@ -112,8 +111,8 @@ def string_input_producer(
         raise ValueError(empty)
     with name_scope(name, "input_producer", [string_tensor]) as scope:
         strings = convert_to_tensor(string_tensor, dtypes.string)
-        with control_dependencies([Assert(logic.greater(array.size(strings), 0), [empty])]):
-            strings = array.identity(strings)
+        with control_dependencies([Assert(math.greater(arrays.size(strings), 0), [empty])]):
+            strings = arrays.identity(strings)
         return input_producer(
             strings, [], num_epochs, shuffle, seed, capacity, shared_name, _fullness(capacity), scope, cancel_op
         )
@@ -156,6 +155,6 @@ def slice_input_producer(
         tensors = convert_n_to_tensor_or_indexed_slices(tensor_list)
         if not tensors:
             raise ValueError("Expected at least one tensor in slice_input_producer().")
-        rows = array.shape(tensors[0])[0]
+        rows = arrays.shape(tensors[0])[0]
         index = range_input_producer(rows, num_epochs, shuffle, seed, capacity, shared_name).dequeue()
         return [gather(tensor, index) for tensor in tensors]

@@ -12,12 +12,11 @@ from dtflab.graph import dtypes
 from dtflab.graph.convert import constant
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import Dimension
-from dtflab.ops.arrays import identity as array
-from dtflab.ops.arrays.constant import ones
-from dtflab.ops.arrays.gathering import gather
-from dtflab.ops.arrays.reshaping import expand_dims, squeeze
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.arrays.functions import expand_dims, ones, squeeze
 from dtflab.ops.control.cond import smart_cond
 from dtflab.ops.control.control_flow import with_dependencies
+from dtflab.ops.indexing.functions import gather
 from dtflab.ops.sparse.functions import add_many_sparse, add_sparse, sparse_retain, take_many_sparse
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
 
@@ -78,7 +77,7 @@ def _store(sparse: SparseTensor, map_name: str | None, enqueue_many: bool, keep:
     handles: Tensor = smart_cond(
         keep,
         lambda: add_many_sparse(sparse, map_name),
-        lambda: -1 * ones(array.shape(sparse)[0:1], dtypes.int64),
+        lambda: -1 * ones(arrays.shape(sparse)[0:1], dtypes.int64),
     )
     handles.set_shape([None])
     return handles

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dtflab.ops.arrays import casting, constant, identity as array
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.variables.initializers import constant_initializer
 from dtflab.train.optimizers.one_op_optimizer import OneOpOptimizer
 
@@ -42,8 +42,8 @@ class AdagradOptimizer(OneOpOptimizer):
 
     def _of_shape(self, var: Any) -> Callable[[], Any]:
         """The accumulator of a variable whose shape is known when it runs."""
-        return lambda: casting.cast(
-            constant.fill(array.shape(var), self._initial_accumulator_value), var.dtype.base_dtype
+        return lambda: arrays.cast(
+            arrays.fill(arrays.shape(var), self._initial_accumulator_value), var.dtype.base_dtype
         )
 
     def _prepare(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.scopes import colocate_with, device
-from dtflab.ops.arrays import identity as array
+from dtflab.ops.arrays import functions as arrays
 from dtflab.train.optimizers.one_op_optimizer import OneOpOptimizer
 
 
@@ -54,11 +54,11 @@ class AdagradDAOptimizer(OneOpOptimizer):
     def _prepare(self) -> None:
         self._learning_rate_tensor = convert_to_tensor(self._learning_rate, name="learning_rate")
         with colocate_with(self._learning_rate_tensor):
-            self._global_step_on_worker = array.identity(self._global_step) + 1
+            self._global_step_on_worker = arrays.identity(self._global_step) + 1
 
     def _step(self, var: Any) -> tuple[str, dict[str, Any]]:
         with device(var.device):
-            global_step = array.identity(self._global_step_on_worker)
+            global_step = arrays.identity(self._global_step_on_worker)
         return "AdagradDA", {
             "gradient_accumulator": self.get_slot(var, "gradient_accumulator"),
             "gradient_squared_accumulator": self.get_slot(var, "gradient_squared_accumulator"),

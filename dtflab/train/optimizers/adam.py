@@ -13,7 +13,7 @@ from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, get_default_graph
 from dtflab.ops.control import control_flow
-from dtflab.ops.math import unary
+from dtflab.ops.math import functions as math
 from dtflab.ops.variables import functions as variables
 from dtflab.train.optimizers.one_op_optimizer import OneOpOptimizer
 
@@ -74,7 +74,7 @@ class AdamOptimizer(OneOpOptimizer):
 
     def _apply_sparse_shared(self, grad: Tensor, var: Any, indices: Tensor, scatter_add: Callable[..., Any]) -> Any:
         _, given = self._step(var)
-        rate = given["lr"] * unary.sqrt(1 - given["beta2_power"]) / (1 - given["beta1_power"])
+        rate = given["lr"] * math.sqrt(1 - given["beta2_power"]) / (1 - given["beta1_power"])
 
         def decayed(slot: Any, beta: Tensor, share: Tensor) -> Any:
             kept = variables.assign(slot, slot * beta, use_locking=self._use_locking)
@@ -83,7 +83,7 @@ class AdamOptimizer(OneOpOptimizer):
 
         m = decayed(given["m"], given["beta1"], grad * (1 - given["beta1"]))
         v = decayed(given["v"], given["beta2"], grad * grad * (1 - given["beta2"]))
-        size = unary.sqrt(v)
+        size = math.sqrt(v)
         change = rate * m / (size + given["epsilon"])
         update = variables.assign_sub(var, change, use_locking=self._use_locking)
         return control_flow.group(update, m, v)

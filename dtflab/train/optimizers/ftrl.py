@@ -11,8 +11,8 @@ from typing import Any
 from dtflab.graph import dtypes
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
-from dtflab.ops.arrays import constant
-from dtflab.ops.math import binary as math
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.math import functions as math
 from dtflab.train.optimizers.one_op_optimizer import OneOpOptimizer
 
 
@@ -62,7 +62,7 @@ class FtrlOptimizer(OneOpOptimizer):
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
         def initial(shape: Any, dtype: Any = dtypes.float32, partition_info: Any = None) -> Tensor:
-            value: Tensor = constant.ones(shape, dtype) * self._initial_accumulator_value
+            value: Tensor = arrays.ones(shape, dtype) * self._initial_accumulator_value
             return value
 
         for var in var_list:

@@ -18,10 +18,11 @@ from dtflab.graph import dtypes
 from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
-from dtflab.ops.arrays import casting
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.case import case
 from dtflab.ops.control.cond import cond
-from dtflab.ops.math import binary as math, division, logic, unary
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
 from dtflab.ops.sampling import draws as random
 
 
@@ -30,12 +31,12 @@ def _initial(learning_rate: Any) -> Tensor:
 
 
 def _cast(dtype: Any, *values: Any) -> list[Tensor]:
-    return [casting.cast(value, dtype) for value in values]
+    return [arrays.cast(value, dtype) for value in values]
 
 
 def _half_cosine(fraction: Tensor, height: Any = 0.5) -> Tensor:
     """From 1 down to 0 as `fraction` goes from 0 to 1 (times twice the `height`)."""
-    wave: Tensor = height * (1.0 + unary.cos(constant(pi_of.pi) * fraction))
+    wave: Tensor = height * (1.0 + math.cos(constant(pi_of.pi) * fraction))
     return wave
 
 
@@ -58,7 +59,7 @@ def exponential_decay(
         decay_steps, decay_rate, step = _cast(rate.dtype, decay_steps, decay_rate, global_step)
         p = step / decay_steps
         if staircase:
-            p = unary.floor(p)
+            p = math.floor(p)
         return math.multiply(rate, math.pow(decay_rate, p), name=scope)
 
 
@@ -71,7 +72,7 @@ def natural_exp_decay(
     name: str | None = None,
 ) -> Tensor:
     """`learning_rate * exp(-decay_rate * global_step / decay_steps)`."""
-    natural = unary.exp(unary.negative(decay_rate))
+    natural = math.exp(math.negative(decay_rate))
     return exponential_decay(learning_rate, global_step, decay_steps, natural, staircase, name)
 
 
@@ -89,9 +90,9 @@ def inverse_time_decay(
         decay_steps, decay_rate, step = _cast(rate.dtype, decay_steps, decay_rate, global_step)
         p = step / decay_steps
         if staircase:
-            p = unary.floor(p)
-        one = casting.cast(constant(1), rate.dtype)
-        return division.divide(rate, math.add(one, math.multiply(decay_rate, p)), name=scope)
+            p = math.floor(p)
+        one = arrays.cast(constant(1), rate.dtype)
+        return math.divide(rate, math.add(one, math.multiply(decay_rate, p)), name=scope)
 
 
 def polynomial_decay(
@@ -111,11 +112,11 @@ def polynomial_decay(
         rate = _initial(learning_rate)
         end, power, step, steps = _cast(rate.dtype, end_learning_rate, power, global_step, decay_steps)
         if cycle:
-            first = logic.equal(step, 0)
-            steps = math.multiply(steps, logic.where_v2(first, 1.0, unary.ceil(step / decay_steps)))
+            first = math.equal(step, 0)
+            steps = math.multiply(steps, indexing.where_v2(first, 1.0, math.ceil(step / decay_steps)))
         else:
             step = math.minimum(step, steps)
-        p = division.divide(step, steps)
+        p = math.divide(step, steps)
         return math.add(math.multiply(rate - end, math.pow(1 - p, power)), end, name=scope)
 
 
@@ -157,7 +158,7 @@ def _checked_boundary(boundary: Tensor, wanted: dtypes.DType) -> Tensor:
     if kind == wanted:
         return boundary
     if kind == dtypes.int32 and wanted == dtypes.int64:
-        widened: Tensor = casting.cast(boundary, wanted)
+        widened: Tensor = arrays.cast(boundary, wanted)
         return widened
     raise ValueError(f"Boundaries ({kind}) must have the same dtype as x ({wanted}).")
 
@@ -195,15 +196,15 @@ def cosine_decay_restarts(
         done = step / first
 
         def equal_periods() -> tuple[Tensor, Tensor]:
-            restarts = unary.floor(done)
+            restarts = math.floor(done)
             return restarts, done - restarts
 
         def growing_periods() -> tuple[Tensor, Tensor]:
-            restarts = unary.floor(unary.log(1.0 - done * (1.0 - t_mul)) / unary.log(t_mul))
+            restarts = math.floor(math.log(1.0 - done * (1.0 - t_mul)) / math.log(t_mul))
             before = (1.0 - t_mul**restarts) / (1.0 - t_mul)
             return restarts, (done - before) / t_mul**restarts
 
-        restarts, fraction = cond(logic.equal(t_mul, 1.0), equal_periods, growing_periods)
+        restarts, fraction = cond(math.equal(t_mul, 1.0), equal_periods, growing_periods)
         wave = _half_cosine(fraction, 0.5 * m_mul**restarts)
         return math.multiply(rate, (1 - alpha) * wave + alpha, name=scope)
 
@@ -246,7 +247,7 @@ def noisy_linear_cosine_decay(
         )
         step = math.minimum(step, steps)
         left = (steps - step) / steps
-        spread = unary.sqrt(variance / math.pow(1.0 + step, decay))
+        spread = math.sqrt(variance / math.pow(1.0 + step, decay))
         noisy = left + random.random_normal(left.shape, stddev=spread)
         wave = _periods(periods, step / steps)
         return math.multiply(rate, (alpha + noisy) * wave + beta, name=scope)

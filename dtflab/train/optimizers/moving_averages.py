@@ -21,9 +21,9 @@ from dtflab.graph.scopes import (
     get_default_graph,
     name_scope,
 )
-from dtflab.ops.arrays import casting
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import control_flow
-from dtflab.ops.math import binary as math, division
+from dtflab.ops.math import functions as math
 from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.initializers import zeros_initializer
@@ -45,7 +45,7 @@ def assign_moving_average(
     with name_scope(name, "AssignMovingAvg", [variable, value, decay]) as scope:
         rest = convert_to_tensor(1.0 - decay, name="decay")
         if rest.dtype != variable.dtype.base_dtype:
-            rest = casting.cast(rest, variable.dtype.base_dtype)
+            rest = arrays.cast(rest, variable.dtype.base_dtype)
         if zero_debias:
             return _assign_debiased(variable, value, rest)
         return variables.assign_sub(variable, (variable - value) * rest, name=scope)
@@ -100,7 +100,7 @@ def weighted_moving_average(
             assign_moving_average(average, term, decay, zero_debias=False)
             for average, term in zip(sums, (value * weight, weight), strict=True)
         )
-        return (division.truediv if truediv else division.divide)(above, below, name=scope.name)
+        return (math.truediv if truediv else math.divide)(above, below, name=scope.name)
 
 
 class ExponentialMovingAverage:
@@ -165,7 +165,7 @@ class ExponentialMovingAverage:
         decay = convert_to_tensor(self._decay, dtype=dtypes.float32, name="decay")
         if self._num_updates is None:
             return decay
-        done = casting.cast(self._num_updates, dtypes.float32, name="num_updates")
+        done = arrays.cast(self._num_updates, dtypes.float32, name="num_updates")
         return math.minimum(decay, (1.0 + done) / (10.0 + done))
 
     def average(self, var: Any) -> Variable | None:

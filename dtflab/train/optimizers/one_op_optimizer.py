@@ -16,7 +16,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Tensor
-from dtflab.ops.arrays import casting
+from dtflab.ops.arrays import functions as arrays
 from dtflab.train.optimizers.optimizer import Optimizer
 
 
@@ -32,7 +32,7 @@ class OneOpOptimizer(Optimizer):
         return convert_to_tensor(self._call_if_callable(value), name=name)
 
     def _cast(self, setting: Any, var: Any) -> Any:
-        return casting.cast(setting, var.dtype.base_dtype)
+        return arrays.cast(setting, var.dtype.base_dtype)
 
     def _apply(self, form: str, var: Any, grad: Tensor, **indices: Tensor) -> Any:
         rule, inputs = self._step(var)

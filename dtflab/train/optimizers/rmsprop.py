@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dtflab.ops.arrays import constant
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.variables.initializers import ones_initializer
 from dtflab.train.optimizers.one_op_optimizer import OneOpOptimizer
 
@@ -40,7 +40,7 @@ class RMSPropOptimizer(OneOpOptimizer):
     def _create_slots(self, var_list: Sequence[Any]) -> None:
         for var in var_list:
             dtype, shape = var.dtype.base_dtype, var.shape
-            ones: Any = ones_initializer(dtype) if shape.is_fully_defined() else constant.ones_like(var)
+            ones: Any = ones_initializer(dtype) if shape.is_fully_defined() else arrays.ones_like(var)
             self._get_or_make_slot_with_initializer(var, ones, shape, dtype, "rms", self._name)
             if self._centered:
                 self._zeros_slot(var, "mg", self._name)

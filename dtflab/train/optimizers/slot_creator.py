@@ -14,7 +14,7 @@ from typing import Any
 
 from dtflab.graph.scopes import colocate_with
 from dtflab.graph.tensor_shape import as_shape
-from dtflab.ops.arrays import constant, identity as array
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.initializers import zeros_initializer
 from dtflab.ops.variables.resource_variable import ResourceVariable
@@ -41,8 +41,8 @@ def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_
     if primary.shape.is_fully_defined():
         zeros = zeros_initializer()
         return create_slot_with_initializer(primary, zeros, primary.shape, dtype, name, colocate_with_primary)
-    sizes = array.shape(primary.initialized_value() if isinstance(primary, Variable) else primary)
-    return create_slot(primary, constant.zeros(sizes, dtype.base_dtype), name, colocate_with_primary)
+    sizes = arrays.shape(primary.initialized_value() if isinstance(primary, Variable) else primary)
+    return create_slot(primary, arrays.zeros(sizes, dtype.base_dtype), name, colocate_with_primary)
 
 
 def _make(

@@ -21,10 +21,10 @@ from dtflab.graph import dtypes
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, name_scope
-from dtflab.ops.arrays import casting, identity as array
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import control_flow
 from dtflab.ops.control.cond import cond
-from dtflab.ops.math import binary as math
+from dtflab.ops.math import functions as math
 from dtflab.train.optimizers.optimizer import Gradient, Optimizer, WrappingOptimizer, _checked_gradient
 from dtflab.train.replicas.staleness_log import LogQueue, StalenessLog, log_of
 from dtflab.train.replicas.sync_replicas import SyncReplicasOptimizer
@@ -121,14 +121,14 @@ class StalenessOptimizer(WrappingOptimizer):
         """Measure, when all gradients have arrived, and add a row to the log; they were computed at `own_step`."""
         with colocate_with(global_step):
             # A cast makes a copy: what a read hands out may be a buffer that later steps change in place.
-            computed = casting.cast(own_step.read_value(), dtypes.float64, name="computed")
+            computed = arrays.cast(own_step.read_value(), dtypes.float64, name="computed")
             with control_dependencies([_operation(grad) for grad, _ in arrived if grad is not None]):
-                now = casting.cast(global_step.read_value(), dtypes.float64, name="arrived")
+                now = arrays.cast(global_step.read_value(), dtypes.float64, name="arrived")
             self._staleness = math.subtract(now, computed, name="staleness")
             self._fresh = self._staleness <= float("inf" if self._drop_above is None else self._drop_above)
             queue = LogQueue(self._keep, self._name)
             self._rows = queue.read()
-            return queue.add(self._worker, computed, now, casting.cast(self._fresh, dtypes.float64), aggregated)
+            return queue.add(self._worker, computed, now, arrays.cast(self._fresh, dtypes.float64), aggregated)
 
     def _scaled(self, pairs: Pairs) -> Pairs:
         if not self._scale:
@@ -165,15 +165,15 @@ def _handed_on(pairs: Pairs, after: list[Operation]) -> Pairs:
 
 def _copied(grad: Gradient) -> Gradient:
     if isinstance(grad, IndexedSlices):
-        return IndexedSlices(array.identity(grad.values), array.identity(grad.indices), grad.dense_shape)
-    return array.identity(grad)
+        return IndexedSlices(arrays.identity(grad.values), arrays.identity(grad.indices), grad.dense_shape)
+    return arrays.identity(grad)
 
 
 def _times(grad: Gradient, share: Tensor, variable: Any) -> Gradient:
     if isinstance(grad, IndexedSlices):
         return IndexedSlices(_times(grad.values, share, variable), grad.indices, grad.dense_shape)
     with colocate_with(variable):
-        return grad * casting.cast(share, grad.dtype)
+        return grad * arrays.cast(share, grad.dtype)
 
 
 def _operation(grad: Gradient) -> Operation:

@@ -23,8 +23,8 @@ from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, device, name_scope
 from dtflab.machine.clock import CURRENT, Event
-from dtflab.ops.arrays import identity as array, stacking
-from dtflab.ops.math import binary as math
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.math import functions as math
 from dtflab.ops.queues.functions import FIFOQueue
 from dtflab.ops.timestamp import timestamp
 from dtflab.protos.summary_pb2 import HistogramProto, Summary
@@ -141,13 +141,13 @@ class LogQueue:
         row: Sequence[Any] = (float(worker), computed, arrived, now, used, float(aggregated))
         too_many = math.maximum(self._queue.size() - self._keep + 1, 0)
         with control_dependencies([self._queue.dequeue_many(too_many)]):
-            return self._queue.enqueue(stacking.stack(row))
+            return self._queue.enqueue(arrays.stack(row))
 
     def read(self) -> Tensor:
         """All rows, float64 `[n, 6]`; they stay."""
         rows: Tensor = self._queue.dequeue_many(self._queue.size())
         with control_dependencies([self._queue.enqueue_many(rows)]):
-            kept: Tensor = array.identity(rows)
+            kept: Tensor = arrays.identity(rows)
         return kept
 
 

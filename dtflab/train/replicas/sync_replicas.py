@@ -25,7 +25,7 @@ from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, device, get_default_graph, name_scope
-from dtflab.ops.arrays import constant
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import control_flow
 from dtflab.ops.queues.accumulator_state import Accumulator
 from dtflab.ops.queues.functions import (
@@ -156,7 +156,7 @@ class SyncReplicasOptimizer(WrappingOptimizer):
                 token = queue.dequeue()
             train_op = variables.assign(self._local_step, token)
             with control_dependencies([update]):
-                tokens = constant.fill([self._tokens_per_step], step)
+                tokens = arrays.fill([self._tokens_per_step], step)
                 sync_op = queue.enqueue_many((tokens,))
             if self._variable_averages is not None:
                 with control_dependencies([sync_op]), name_scope(""):
@@ -186,7 +186,7 @@ class SyncReplicasOptimizer(WrappingOptimizer):
         if num_tokens <= 0:
             return control_flow.no_op(name="no_init_tokens")
         with device(self._global_step.device), name_scope(""):
-            tokens = constant.fill([num_tokens], self._global_step)
+            tokens = arrays.fill([num_tokens], self._global_step)
             init_tokens: Operation = self._sync_token_queue.enqueue_many((tokens,))
             return init_tokens
 

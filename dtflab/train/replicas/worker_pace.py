@@ -34,7 +34,7 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.machine import clock
 from dtflab.machine.console import say
-from dtflab.ops.arrays import casting, constant, identity as array
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import control_flow
 from dtflab.ops.queues.functions import FIFOQueue
 from dtflab.protos.config_pb2 import RunOptions
@@ -81,7 +81,7 @@ class WorkerPace:
         """int32: 1, but 0 for a step that is part of the warm-up."""
         if not (self.is_first and self._warm_up_steps):
             return convert.constant(1)
-        counted: Tensor = casting.cast(global_step.read_value() > self._warm_up_steps, dtypes.int32)
+        counted: Tensor = arrays.cast(global_step.read_value() > self._warm_up_steps, dtypes.int32)
         return counted
 
     def _through_the_gate(self, train: Operation, steps: Tensor, global_step: Any) -> Operation:
@@ -99,8 +99,8 @@ class WorkerPace:
         """Let the others through from step `warm_up_steps` on."""
         closed = gate.size() < 1
         far_enough = global_step.read_value() >= self._warm_up_steps
-        tokens = casting.cast(closed, dtypes.int32) * casting.cast(far_enough, dtypes.int32)
-        return gate.enqueue_many((constant.fill([tokens], 0),))
+        tokens = arrays.cast(closed, dtypes.int32) * arrays.cast(far_enough, dtypes.int32)
+        return gate.enqueue_many((arrays.fill([tokens], 0),))
 
     def _in_bounds(self, train: Operation, steps: Tensor, max_ahead: int) -> Operation:
         done, token = self._queue(f"done_{self._worker}"), self._queue(f"token_{self._worker}")
@@ -115,9 +115,9 @@ class WorkerPace:
             with control_dependencies([away.enqueue(0)]):
                 self.fail.append(done.enqueue(_AWAY))
         with control_dependencies([train]):
-            said = done.enqueue_many((constant.fill([steps], 0),))
+            said = done.enqueue_many((arrays.fill([steps], 0),))
         with control_dependencies([said]):
-            waits = owed.enqueue_many((constant.fill([steps], 0),))
+            waits = owed.enqueue_many((arrays.fill([steps], 0),))
         with control_dependencies([waits]):
             given = token.dequeue_many(steps).op
         with control_dependencies([given]):
@@ -129,14 +129,14 @@ class WorkerPace:
         dones = [self._done_of(other) for other in self._others]
         with control_dependencies([mark.op for mark in dones]):
             pairs = zip(tokens, dones, strict=True)
-            turn = control_flow.group(*(one.enqueue_many((constant.fill([1 - mark], 0),)) for one, mark in pairs))
+            turn = control_flow.group(*(one.enqueue_many((arrays.fill([1 - mark], 0),)) for one, mark in pairs))
         close = control_flow.group(*(one.close() for one in tokens))
         self.end.append(close)
         # If its session is only recreated, a mark for one round ends the round under way; the next one waits for it.
         self.rounds = QueueRunner(token, [turn], close_op=close, cancel_op=done.enqueue(_AWAY))
         given = self._queue("given")  # a recreated session finds here that the tokens are there
-        first = casting.cast(given.size() < 1, dtypes.int32)
-        with control_dependencies([one.enqueue_many((constant.fill([first * max_ahead], 0),)) for one in tokens]):
+        first = arrays.cast(given.size() < 1, dtypes.int32)
+        with control_dependencies([one.enqueue_many((arrays.fill([first * max_ahead], 0),)) for one in tokens]):
             self.begin.append(given.enqueue(0))
 
     def _done_of(self, worker: int) -> Tensor:
@@ -145,8 +145,8 @@ class WorkerPace:
         done: Tensor = queue.dequeue()
         with control_dependencies([done.op]):
             stays = done * self._queue(f"away_{worker}").size()
-        with control_dependencies([queue.enqueue_many((constant.fill([stays], _AWAY),))]):
-            return array.identity(done)  # type: ignore[no-any-return]
+        with control_dependencies([queue.enqueue_many((arrays.fill([stays], _AWAY),))]):
+            return arrays.identity(done)  # type: ignore[no-any-return]
 
     @property
     def rounds_wait(self) -> bool:

@@ -17,7 +17,7 @@ from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import add_to_collection, get_collection, get_default_graph
 from dtflab.ops import resources
-from dtflab.ops.arrays import joining
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control import control_flow
 from dtflab.ops.summaries.functions import merge_all
 from dtflab.ops.tables.functions import tables_initializer
@@ -134,9 +134,9 @@ def _default_init_op() -> Operation:
 
 def _default_ready_op() -> Tensor:
     missing = [variables.report_uninitialized_variables(), resources.report_uninitialized_resources()]
-    return joining.concat(missing, 0)
+    return arrays.concat(missing, 0)
 
 
 def _default_ready_for_local_init_op() -> Tensor:
     missing = variables.report_uninitialized_variables(variables.global_variables())
-    return joining.concat([missing, resources.report_uninitialized_resources(resources.shared_resources())], 0)
+    return arrays.concat([missing, resources.report_uninitialized_resources(resources.shared_resources())], 0)

@@ -12,8 +12,9 @@ from typing import Any
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.arrays import casting, constant as constants, gathering, identity as array
-from dtflab.ops.math import logic
+from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.indexing import functions as indexing
+from dtflab.ops.math import functions as math
 from dtflab.ops.type_sets import NUMBER_BOOL
 from dtflab.ops.variables import scatter
 from dtflab.ops.variables.scatter_nd_shapes import check_static, check_tensor, check_variable
@@ -51,9 +52,9 @@ class TensorScatterUpdate(_TensorScatter):
 
     def grad(op, dy):
         _, indices, updates = op.inputs
-        blank = constants.zeros_like(updates, dtype=dy.dtype)
-        kept = apply_op("TensorScatterUpdate", tensor=array.identity(dy), indices=indices, updates=blank)
-        return [kept, None, gathering.gather_nd(dy, indices)]
+        blank = arrays.zeros_like(updates, dtype=dy.dtype)
+        kept = apply_op("TensorScatterUpdate", tensor=arrays.identity(dy), indices=indices, updates=blank)
+        return [kept, None, indexing.gather_nd(dy, indices)]
 
 
 @op(f"TensorScatterAdd{_TENSOR}{_PLAIN}")
@@ -61,7 +62,7 @@ class TensorScatterAdd(_TensorScatter):
     how = "add"
 
     def grad(op, dy):
-        return [array.identity(dy), None, gathering.gather_nd(dy, op.inputs[1])]
+        return [arrays.identity(dy), None, indexing.gather_nd(dy, op.inputs[1])]
 
 
 @op(f"""ScatterNdNonAliasingAdd(input: T, indices: Tindices, updates: T) -> (output: T)
@@ -79,18 +80,18 @@ class TensorScatterSub(_TensorScatter):
     how = "sub"
 
     def grad(op, dy):
-        return [array.identity(dy), None, -gathering.gather_nd(dy, op.inputs[1])]
+        return [arrays.identity(dy), None, -indexing.gather_nd(dy, op.inputs[1])]
 
 
 class _TensorScatterExtreme(_TensorScatter):
     def grad(op: Any, dy: Any) -> list[Any]:
         """The gradient goes to the element that is the extreme; several share it."""
         (tensor, indices, updates), output = op.inputs, op.outputs[0]
-        kept = casting.cast(logic.equal(tensor, output), dy.dtype)
-        written = casting.cast(logic.equal(updates, gathering.gather_nd(output, indices)), dy.dtype)
-        shape = array.shape(tensor, out_type=indices.dtype)
-        share = dy / (kept + gathering.scatter_nd(indices, written, shape))
-        return [share * kept, None, gathering.gather_nd(share, indices) * written]
+        kept = arrays.cast(math.equal(tensor, output), dy.dtype)
+        written = arrays.cast(math.equal(updates, indexing.gather_nd(output, indices)), dy.dtype)
+        shape = arrays.shape(tensor, out_type=indices.dtype)
+        share = dy / (kept + indexing.scatter_nd(indices, written, shape))
+        return [share * kept, None, indexing.gather_nd(share, indices) * written]
 
 
 @op(f"TensorScatterMin{_TENSOR}{_PLAIN}")

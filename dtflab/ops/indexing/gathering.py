@@ -16,18 +16,18 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.indexed_slices import IndexedSlices, dense
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import colocate_with, name_scope
+from dtflab.graph.scopes import colocate_with
 from dtflab.graph.static_value import constant_value, folded_shape, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.array_module import scatterer
-from dtflab.ops.arrays import casting, constant as constants, identity as array, joining, reshaping
+from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.costs import free, of_part
+from dtflab.ops.indexing.functions import gather, gather_nd, scatter_nd
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce import segments
+from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.variables.scatter import blank, check_range
 from dtflab.ops.variables.scatter_nd_shapes import check_output, check_static
 
@@ -56,8 +56,8 @@ class Gather(Op):
     def grad(op, dy):
         params, indices = op.inputs
         with colocate_with(params):
-            params_shape = array.shape(params)
-        size = reshaping.expand_dims(array.size(indices), 0)
+            params_shape = arrays.shape(params)
+        size = arrays.expand_dims(arrays.size(indices), 0)
         return [_sparse_rows(dy, indices, params_shape, size), None]
 
 
@@ -68,9 +68,9 @@ def _kept_in_array(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 def _sparse_rows(dy: Any, indices: Tensor, params_shape: Any, size: Tensor) -> IndexedSlices:
     """dy as the rows of a gradient for `params`."""
-    values_shape = joining.concat([size, params_shape[1:]], 0)
-    values = reshaping.reshape(dense(dy), values_shape)
-    return IndexedSlices(values, reshaping.reshape(indices, size), params_shape)
+    values_shape = arrays.concat([size, params_shape[1:]], 0)
+    values = arrays.reshape(dense(dy), values_shape)
+    return IndexedSlices(values, arrays.reshape(indices, size), params_shape)
 
 
 @op("""GatherV2(params: Tparams, indices: Tindices, axis: Taxis) -> (output: Tparams)
@@ -115,8 +115,8 @@ class GatherV2(Op):
     def grad(op, dy):
         params, indices, axis = op.inputs
         with colocate_with(params):
-            params_shape = array.shape(params)
-        size = reshaping.expand_dims(array.size(indices), 0)
+            params_shape = arrays.shape(params)
+        size = arrays.expand_dims(arrays.size(indices), 0)
         batch = op.get_attr("batch_dims")
         if batch < 0 and indices.shape.ndims is None:
             raise ValueError(
@@ -129,7 +129,7 @@ class GatherV2(Op):
             return [_sparse_rows(dy, indices, params_shape, size), None, None]
         batch = batch + indices.shape.ndims if batch < 0 else batch
         dparams = _dense_gather_grad(dy, indices, axis, params_shape, batch)
-        return [reshaping.reshape(dparams, array.shape(params)), None, None]
+        return [arrays.reshape(dparams, arrays.shape(params)), None, None]
 
 
 def _batch_gather(xp: Any, params: Any, indices: Any, axis: int, batch_dims: int) -> Any:
@@ -149,75 +149,53 @@ def _batch_gather(xp: Any, params: Any, indices: Any, axis: int, batch_dims: int
 
 def _dense_gather_grad(dy: Any, indices: Tensor, axis: Tensor, params_shape: Any, batch_dims: int) -> Tensor:
     """The gradient of a gather along an axis other than the rows: moved to the rows, added up, moved back."""
-    range_ = constants.range
+    range_ = arrays.range
     outer, inner = params_shape[:axis], params_shape[axis:][1:]
-    values_shape = joining.concat([outer, [-1], inner], 0)
-    values_dims, axis_dims = array.size(values_shape), array.size(outer)
+    values_shape = arrays.concat([outer, [-1], inner], 0)
+    values_dims, axis_dims = arrays.size(values_shape), arrays.size(outer)
     outer_batches, batch_axes = range_(batch_dims), range_(batch_dims, axis_dims)
     inner_axes = range_(axis_dims + 1, values_dims)
 
-    values = reshaping.reshape(dense(dy), values_shape)
-    to_rows = joining.concat([outer_batches, [axis_dims], batch_axes, inner_axes], 0)
-    values = reshaping.transpose(values, to_rows)
+    values = arrays.reshape(dense(dy), values_shape)
+    to_rows = arrays.concat([outer_batches, [axis_dims], batch_axes, inner_axes], 0)
+    values = arrays.transpose(values, to_rows)
     shape = gather(params_shape, to_rows)
     dparams = _batch_gather_grad(shape, values, indices, batch_dims, params_shape[axis])
-    back = joining.concat([outer_batches, batch_axes + 1, [batch_dims], inner_axes], 0)
-    return reshaping.transpose(dparams, back)
+    back = arrays.concat([outer_batches, batch_axes + 1, [batch_dims], inner_axes], 0)
+    return arrays.transpose(dparams, back)
 
 
 def _batch_gather_grad(params_shape: Any, values: Any, indices: Any, batch_dims: int, rows: Any) -> Tensor:
-    size = reshaping.expand_dims(array.size(indices), 0)
+    size = arrays.expand_dims(arrays.size(indices), 0)
     if batch_dims:
-        values_shape = array.shape(values)
+        values_shape = arrays.shape(values)
         outer, inner = values_shape[:batch_dims], values_shape[batch_dims:][1:]
         rows *= apply_op("Prod", input=outer, reduction_indices=[0], keep_dims=False)
         indices = _with_batch_offsets(params_shape, indices, batch_dims)
-        flat = joining.concat([[-1], inner], 0)
-        values = reshaping.reshape(values, flat)
-    indices = reshaping.reshape(indices, size)
-    dparams = segments.unsorted_segment_sum(values, indices, rows)
-    return reshaping.reshape(dparams, joining.concat([outer, flat], 0)) if batch_dims else dparams
+        flat = arrays.concat([[-1], inner], 0)
+        values = arrays.reshape(values, flat)
+    indices = arrays.reshape(indices, size)
+    dparams = reduce.unsorted_segment_sum(values, indices, rows)
+    return arrays.reshape(dparams, arrays.concat([outer, flat], 0)) if batch_dims else dparams
 
 
 def _with_batch_offsets(params_shape: Tensor, indices: Tensor, batch_dims: int) -> Tensor:
     """The indices as they are when the batches stand one below the other."""
     dtype = indices.dtype.base_dtype
-    sizes: Any = casting.cast(params_shape, dtype)
-    stride: Any = constants.ones((), dtype)
+    sizes: Any = arrays.cast(params_shape, dtype)
+    stride: Any = arrays.ones((), dtype)
     result: Any = indices
     for dim in range(batch_dims, 0, -1):
         size = sizes[dim - 1]
         stride *= sizes[dim]
-        offsets: Any = constants.range(constants.zeros((), dtype), size, constants.ones((), dtype))
+        offsets: Any = arrays.range(arrays.zeros((), dtype), size, arrays.ones((), dtype))
         offsets *= stride
-        from dtflab.ops.arrays import repeating
 
-        shape = joining.concat(
-            [repeating.tile([1], [dim - 1]), [size], repeating.tile([1], [array.rank(indices) - dim])], axis=0
+        shape = arrays.concat(
+            [arrays.tile([1], [dim - 1]), [size], arrays.tile([1], [arrays.rank(indices) - dim])], axis=0
         )
-        result += reshaping.reshape(offsets, shape)
+        result += arrays.reshape(offsets, shape)
     return result
-
-
-def gather(
-    params: Any,
-    indices: Any,
-    validate_indices: Any = None,
-    name: str | None = None,
-    axis: Any = None,
-    batch_dims: int = 0,
-) -> Tensor:
-    """The slices of `params` along `axis` that `indices` names; a variable's rows are read where it lives."""
-    del validate_indices  # always
-    axis = batch_dims if axis is None else axis
-    static = constant_value(axis) if isinstance(axis, Tensor) else axis
-    if static is None or static != 0:
-        return apply_op("GatherV2", name, params=params, indices=indices, axis=axis, batch_dims=batch_dims)
-    sparse_read = getattr(params, "sparse_read", None)
-    if sparse_read is not None:
-        result: Tensor = sparse_read(indices, name=name)
-        return result
-    return apply_op("GatherV2", name, params=params, indices=indices, axis=axis)
 
 
 # -- by coordinates ----------------------------------------------------------------------------------------
@@ -271,28 +249,10 @@ class GatherNd(Op):
 
     def grad(op, dy):
         params, indices = op.inputs
-        shape = array.shape(params, out_type=indices.dtype)
+        shape = arrays.shape(params, out_type=indices.dtype)
         if indices.shape.ndims == 2 and indices.shape[-1].value == 1:
-            return [IndexedSlices(dy, reshaping.squeeze(indices, axis=-1), shape), None]
+            return [IndexedSlices(dy, arrays.squeeze(indices, axis=-1), shape), None]
         return [scatter_nd(indices, dy, shape, bad_indices_policy=op.get_attr("bad_indices_policy")), None]
-
-
-def gather_nd(
-    params: Any, indices: Any, name: str | None = None, batch_dims: int = 0, bad_indices_policy: str = ""
-) -> Tensor:
-    """The slices of `params` at the positions in `indices`; a variable's are read where it lives.
-
-    The first `batch_dims` axes of both go together.
-    """
-    if batch_dims:
-        from dtflab.ops.arrays.indexing import batch_gather_nd
-
-        return batch_gather_nd(params, indices, batch_dims, name, bad_indices_policy)
-    read = getattr(params, "gather_nd", None)
-    if read is not None:
-        result: Tensor = read(indices, name=name)
-        return result
-    return apply_op("GatherNd", name, params=params, indices=indices, bad_indices_policy=bad_indices_policy)
 
 
 @op("""ScatterNd(indices: Tindices, updates: T, shape: Tindices) -> (output: T)
@@ -323,18 +283,6 @@ class ScatterNd(Op):
 
     def grad(op, dy):
         return [None, gather_nd(dy, op.inputs[0]), None]
-
-
-def scatter_nd(indices: Any, updates: Any, shape: Any, bad_indices_policy: Any = "", name: str | None = None) -> Tensor:
-    """Zeros of `shape`, with `updates` added at the positions in `indices`."""
-    return apply_op(
-        "ScatterNd",
-        name,
-        indices=indices,
-        updates=updates,
-        shape=shape,
-        bad_indices_policy=bad_indices_policy,
-    )
 
 
 # -- one-hot -----------------------------------------------------------------------------------------------
@@ -373,30 +321,3 @@ class OneHot(Op):
             return xp.where(hits, on_value, off_value).astype(dtype, copy=False)
 
         return kernel
-
-
-def one_hot(
-    indices: Any,
-    depth: Any,
-    on_value: Any = None,
-    off_value: Any = None,
-    axis: int | None = None,
-    dtype: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Vectors of length `depth` that are `on_value` (1) at the index and `off_value` (0) elsewhere."""
-    with name_scope(name, "one_hot", [indices, depth, on_value, off_value, axis, dtype]) as scope:
-        wanted = None if dtype is None else dtypes.as_dtype(dtype)
-        on = None if on_value is None else convert_to_tensor(on_value, dtype_hint=wanted)
-        off = None if off_value is None else convert_to_tensor(off_value, dtype_hint=wanted)
-        for value, which in ((on, "on_value"), (off, "off_value")):
-            if value is not None and wanted is not None and value.dtype.base_dtype != wanted:
-                raise TypeError(f"dtype {value.dtype.base_dtype} of {which} does not match dtype parameter {dtype}")
-        given = on if on is not None else off
-        wanted = wanted or (dtypes.float32 if given is None else given.dtype.base_dtype)
-        on = convert_to_tensor(1, wanted, name="on_value") if on is None else on
-        off = convert_to_tensor(0, wanted, name="off_value") if off is None else off
-        if on.dtype.base_dtype != off.dtype.base_dtype:
-            text = f"dtype {on.dtype.base_dtype} of on_value does not match dtype {off.dtype.base_dtype}"
-            raise TypeError(f"{text} of off_value")
-        return apply_op("OneHot", scope, indices=indices, depth=depth, on_value=on, off_value=off, axis=axis)
