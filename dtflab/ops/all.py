@@ -21,12 +21,12 @@ import dtflab.ops.control.stack
 import dtflab.ops.datasets.batch
 import dtflab.ops.datasets.calls
 import dtflab.ops.datasets.files
-import dtflab.ops.datasets.groups
-import dtflab.ops.datasets.iterator
+import dtflab.ops.datasets.iterator_ops
 import dtflab.ops.datasets.order
 import dtflab.ops.datasets.shuffle
 import dtflab.ops.datasets.sources
 import dtflab.ops.datasets.threads
+import dtflab.ops.datasets.windows
 import dtflab.ops.examples.example
 import dtflab.ops.examples.sequence_example
 import dtflab.ops.examples.serializing

@@ -1,5 +1,7 @@
-"""Data sets as values, their ops, and iterators.
+"""Data sets as values, the ops that make and change them, and iterators.
 
-Pages: `batch`, `calls`, `dataset`, `files`, `groups`, `iterator`, `order`, `shuffle`, `sources`, `state`,
-`threads`.
+`dataset` (a data set, and the base of its ops), `sources` (tensors, ranges), `files` (lines and records), `order` (zip,
+take, repeat, cache), `shuffle` (in random order), `batch` (stacked, padded, apart), `windows` (data sets of elements),
+`captured` (functions with what they captured), `calls` (map, filter, interleave), `threads` (prefetch, parallel map),
+`iterator_ops` (make, begin, next), `state` (an iterator's place).
 """

@@ -1,10 +1,10 @@
-"""Elements together and apart: batch, padded_batch, unbatch, window.
+"""Elements together and apart: batch, padded_batch, unbatch.
 
-Stands for `batch_dataset_op.cc`, `padded_batch_dataset_op.cc`, `window_dataset_op.cc` and `unbatch_dataset_op.cc` in
-`core/kernels/data`. Left out: parallel copies.
+Stands for `batch_dataset_op.cc`, `padded_batch_dataset_op.cc` and `unbatch_dataset_op.cc` in `core/kernels/data`. Left
+out: parallel copies.
 
 Rule: elements of a batch have equal shapes, those of a padded one equal ranks. An error in one element is the error of
-its batch, and the next batch begins behind it; in a window, of each window that the element is in.
+its batch, and the next batch begins after it.
 """
 
 from __future__ import annotations
@@ -18,41 +18,24 @@ import numpy as np
 from dtflab.base import errors
 from dtflab.graph.op_registry import op
 from dtflab.ops.datasets.dataset import (
+    GIVES,
     METADATA,
-    OUTPUTS,
     Dataset,
     DatasetOp,
     Element,
     Elements,
-    Run,
     Serial,
+    each_call,
     next_batch,
     number,
 )
-from dtflab.ops.datasets.sources import Several
 from dtflab.ops.messages import invalid, shape_text
 
 # -- batch --------------------------------------------------------------------------------------------------------
 
 
-class Batch(Dataset):
-    """`size` elements stacked into one; the last batch may be smaller, unless it is dropped."""
-
-    def __init__(self, source: Dataset, size: int, drop_remainder: bool) -> None:
-        super().__init__(source)
-        self.size, self.drop_remainder = size, drop_remainder
-
-    def iterate(self, run: Run) -> Elements:
-        return _Batches(self.inputs[0].iterate(run), self.size, self.drop_remainder)
-
-
-class _Batches(Serial):
-    def __init__(self, source: Elements, size: int, drop_remainder: bool) -> None:
-        super().__init__(source)
-        self._size, self._least = size, size if drop_remainder else 1
-
-    def __next__(self) -> Element:
-        return next_batch(self.source, self._size, self._least)
+def _batches(elements: Elements, size: int, drop_remainder: bool) -> Elements:
+    return each_call(lambda: next_batch(elements, size, size if drop_remainder else 1))
 
 
 def _batch_size(value: Any) -> int:
@@ -62,52 +45,39 @@ def _batch_size(value: Any) -> int:
     return size
 
 
-@op(f"""BatchDatasetV2(input_dataset: variant, batch_size: int64, drop_remainder: bool) -> (handle: variant)
-       parallel_copy: bool = false{OUTPUTS}{METADATA}""")
-class BatchDatasetV2(DatasetOp):
-    def make(node, source, batch_size, drop_remainder):
-        return Batch(source, _batch_size(batch_size), bool(drop_remainder))
+class _Batch(DatasetOp):
+    """`batch_size` elements stacked into one; the last batch may be smaller, unless it is dropped."""
+
+    def make(node, source, batch_size, drop_remainder=False):
+        size = _batch_size(batch_size)
+        return Dataset(lambda run: _batches(source.iterate(run), size, bool(drop_remainder)), source)
 
 
-@op(f"BatchDataset(input_dataset: variant, batch_size: int64) -> (handle: variant){OUTPUTS}{METADATA}")
-class BatchDataset(DatasetOp):
-    def make(node, source, batch_size):
-        return Batch(source, _batch_size(batch_size), False)
+@op(f"BatchDataset(input_dataset: variant, batch_size: int64) -> {GIVES}")
+class BatchDataset(_Batch):
+    pass
+
+
+@op(f"""BatchDatasetV2(input_dataset: variant, batch_size: int64, drop_remainder: bool) -> {GIVES}
+       parallel_copy: bool = false""")
+class BatchDatasetV2(_Batch):
+    pass
 
 
 # -- padded batch ---------------------------------------------------------------------------------------------------
 
 
-class PaddedBatch(Dataset):
-    """Batches whose elements are filled up to a common shape; -1 in a padded shape: to the largest of the batch."""
-
-    def __init__(
-        self, source: Dataset, size: int, padded: list[list[int]], values: Sequence[Any], drop_remainder: bool
-    ) -> None:
-        super().__init__(source)
-        self.size, self.drop_remainder = size, drop_remainder
-        self.padding = list(zip(padded, values, strict=True))  # of each component
-
-    def iterate(self, run: Run) -> Elements:
-        return _PaddedBatches(self.inputs[0].iterate(run), self)
-
-
-class _PaddedBatches(Serial):
-    def __init__(self, source: Elements, dataset: PaddedBatch) -> None:
-        super().__init__(source)
-        self._dataset = dataset
-
-    def __next__(self) -> Element:
-        dataset = self._dataset
-        rows = list(itertools.islice(self.source, dataset.size))
-        if not rows or (dataset.drop_remainder and len(rows) < dataset.size):
-            raise StopIteration
-        columns = zip(zip(*rows, strict=True), dataset.padding, strict=True)
-        return [_padded(column, shape, value, i) for i, (column, (shape, value)) in enumerate(columns)]
+def _padded_batch(elements: Elements, size: int, padding: Sequence[Any], drop_remainder: bool) -> Element:
+    """The next batch; `padding` is the shape to fill up to and the value, of each component."""
+    rows = list(itertools.islice(elements, size))
+    if not rows or (drop_remainder and len(rows) < size):
+        raise StopIteration
+    columns = zip(zip(*rows, strict=True), padding, strict=True)
+    return [_padded(column, shape, value, i) for i, (column, (shape, value)) in enumerate(columns)]
 
 
 def _padded(values: Sequence[Any], shape: list[int], padding: Any, component: int) -> Any:
-    """Arrays of one rank side by side, in an array that is full of `padding` before."""
+    """Arrays of one rank stacked, filled up with `padding`; -1 in `shape` stands for the largest size of the batch."""
     for value in values:
         if value.ndim != len(shape):
             raise invalid(
@@ -124,45 +94,48 @@ def _padded(values: Sequence[Any], shape: list[int], padding: Any, component: in
     return out
 
 
-def _padded_batch(source: Any, batch_size: Any, inputs: Sequence[Any], drop_remainder: bool) -> PaddedBatch:
-    shapes, values = inputs[: len(inputs) // 2], inputs[len(inputs) // 2 :]
-    for i, value in enumerate(values):
-        if value.ndim:
-            raise invalid(f"All padding values must be scalars; but at component {i} got {shape_text(value)}.")
-    return PaddedBatch(source, _batch_size(batch_size), [shape.tolist() for shape in shapes], values, drop_remainder)
+class _PaddedBatch(DatasetOp):
+    """Batches whose elements are filled up to a common shape; -1 in a padded shape: to the largest of the batch."""
+
+    def make(node, source, batch_size, *inputs):
+        count = node["N"]
+        shapes, values, drop_remainder = inputs[:count], inputs[count : 2 * count], any(inputs[2 * count :])
+        for i, value in enumerate(values):
+            if value.ndim:
+                raise invalid(f"All padding values must be scalars; but at component {i} got {shape_text(value)}.")
+        size, padding = _batch_size(batch_size), [*zip((s.tolist() for s in shapes), values, strict=True)]
+
+        def iterate(run):
+            elements = source.iterate(run)
+            return each_call(lambda: _padded_batch(elements, size, padding, drop_remainder))
+
+        return Dataset(iterate, source)
 
 
 _PADDED = "input_dataset: variant, batch_size: int64, padded_shapes: N * int64, padding_values: Toutput_types"
-_PADDED_ATTRS = """
+_PADDED_ATTRS = f"""
        Toutput_types: list(type) >= 1
        output_shapes: list(shape) >= 1
-       N: int >= 1"""
+       N: int >= 1{METADATA}"""
 
 
-@op(f"PaddedBatchDataset({_PADDED}) -> (handle: variant){_PADDED_ATTRS}{METADATA}")
-class PaddedBatchDataset(DatasetOp):
-    def make(node, source, batch_size, *inputs):
-        return _padded_batch(source, batch_size, inputs, False)
+@op(f"PaddedBatchDataset({_PADDED}) -> (handle: variant){_PADDED_ATTRS}")
+class PaddedBatchDataset(_PaddedBatch):
+    pass
 
 
-@op(f"PaddedBatchDatasetV2({_PADDED}, drop_remainder: bool) -> (handle: variant)\n"
-    f"       parallel_copy: bool = false{_PADDED_ATTRS}{METADATA}")  # fmt: skip
-class PaddedBatchDatasetV2(DatasetOp):
-    def make(node, source, batch_size, *inputs):
-        return _padded_batch(source, batch_size, inputs[:-1], bool(inputs[-1]))
+@op(f"""PaddedBatchDatasetV2({_PADDED}, drop_remainder: bool) -> (handle: variant){_PADDED_ATTRS}
+       parallel_copy: bool = false""")
+class PaddedBatchDatasetV2(_PaddedBatch):
+    pass
 
 
 # -- apart --------------------------------------------------------------------------------------------------------
 
 
-class Unbatch(Dataset):
+class _Rows(Serial):
     """The rows of the elements."""
 
-    def iterate(self, run: Run) -> Elements:
-        return _Rows(self.inputs[0].iterate(run))
-
-
-class _Rows(Serial):
     def __init__(self, source: Elements) -> None:
         super().__init__(source)
         self._rows: Elements = iter(())
@@ -179,74 +152,11 @@ class _Rows(Serial):
 
 
 def _rows_of(array: Any) -> Any:
-    """What lies along the first axis; a string as an array of its own, like every value of a tensor."""
+    """The slices along the first axis; each string is an array of its own, like every value of a tensor."""
     return (array[i, ...] for i in range(len(array))) if array.dtype == object and array.ndim == 1 else iter(array)
 
 
-@op(f"UnbatchDataset(input_dataset: variant) -> (handle: variant){OUTPUTS}{METADATA}")
+@op(f"UnbatchDataset(input_dataset: variant) -> {GIVES}")
 class UnbatchDataset(DatasetOp):
     def make(node, source):
-        return Unbatch(source)
-
-
-# -- windows ------------------------------------------------------------------------------------------------------
-
-
-class Window(Dataset):
-    """Each element is a data set of `size` elements per component, `stride` apart; the next begins `shift` later."""
-
-    def __init__(self, source: Dataset, size: int, shift: int, stride: int, drop_remainder: bool) -> None:
-        super().__init__(source)
-        self.size, self.shift, self.stride, self.drop_remainder = size, shift, stride, drop_remainder
-
-    def iterate(self, run: Run) -> Elements:
-        return _Windows(self.inputs[0].iterate(run), self)
-
-
-class _Windows(Serial):
-    def __init__(self, source: Elements, window: Window) -> None:
-        super().__init__(source)
-        self._window = window
-        self._span = (window.size - 1) * window.stride + 1
-        self._buffer: list[Any] = []  # elements, or errors in their place
-        self._ended = False
-
-    def __next__(self) -> Element:
-        window, buffer = self._window, self._buffer
-        while not self._ended and len(buffer) < self._span:
-            self._read()
-        if not buffer or (window.drop_remainder and len(buffer) < self._span):
-            raise StopIteration
-        chosen = buffer[:: window.stride]
-        for _ in range(window.shift - len(buffer)):
-            if not self._ended:
-                self._read()
-        del buffer[: window.shift]
-        for element in chosen:
-            if isinstance(element, Exception):
-                raise element
-        return [self._part(column, i) for i, column in enumerate(zip(*chosen, strict=True))]
-
-    def _read(self) -> None:
-        try:
-            self._buffer.append(next(self.source))
-        except StopIteration:
-            self._ended = True
-        except Exception as error:
-            self._buffer.append(error)
-
-    def _part(self, column: Sequence[Any], component: int) -> Dataset:
-        source = self._window.inputs[0]
-        part = Several([[value] for value in column])
-        part.types, part.shapes = [source.types[component]], [source.shapes[component]]
-        return part
-
-
-@op(f"WindowDataset(input_dataset: variant, size: int64, shift: int64, stride: int64, drop_remainder: bool) -> "
-    f"(handle: variant){OUTPUTS}{METADATA}")  # fmt: skip
-class WindowDataset(DatasetOp):
-    def make(node, source, size, shift, stride, drop_remainder):
-        for name, value in (("size", size), ("shift", shift), ("stride", stride)):
-            if value <= 0:
-                raise invalid(f"Window {name} must be greater than zero.")
-        return Window(source, int(size), int(shift), int(stride), bool(drop_remainder))
+        return Dataset(lambda run: _Rows(source.iterate(run)), source)

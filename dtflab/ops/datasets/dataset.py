@@ -3,22 +3,23 @@
 Stands for `core/framework/dataset.h` (DatasetBase, IteratorBase) and `core/data/dataset_utils.cc`. Left out: saving the
 place of an iterator in a checkpoint, cardinalities, the rewriting and tuning of pipelines.
 
-Rules: a Dataset says what the elements are and never changes; `iterate` begins with the first of them. An element is a
-list of arrays, one per component. What `iterate` gives is a Python iterator: StopIteration is the end, again and again;
-after any other error it goes on with the next element. So it is never a generator, which an error would end.
+Rules: a Dataset describes its elements and never changes; `iterate` begins with the first of them. An element is a
+list of arrays, one per component. `iterate` gives a Python iterator: StopIteration is the end, every time; after any
+other error it goes on with the next element. So it is never a generator, which an error would end.
 """
 
 from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, Protocol
 
 import numpy as np
 
 from dtflab.base import errors
+from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op
 from dtflab.graph.tensor_shape import TensorShape
@@ -38,10 +39,10 @@ class Closable(Protocol):
 
 
 class Run:
-    """One iteration of a pipeline from its beginning: knows those who have threads, to end them.
+    """One iteration of a pipeline from its beginning: knows which of its parts have threads, to end them.
 
-    `ctx` is the context for the functions that are called: of a step that is over when the run is. It has nothing else
-    of the context that began the run, which would keep the state of a session alive.
+    `ctx` is the context for the functions that are called: of a step that is over when the run is. It holds nothing
+    else of the context that began the run, which would keep the state of a session alive.
     """
 
     def __init__(self, ctx: Any) -> None:
@@ -51,13 +52,13 @@ class Run:
         self._closables: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def closes(self, closable: Closable) -> None:
-        """`closable` is to be closed with this run; at once, if it is over."""
+        """Close `closable` together with this run: at once, if the run is over."""
         self._closables.add(closable)
         if self.closed:
             closable.close()
 
     def close(self) -> None:
-        """Nobody wants more elements: threads end, and who waits is sent away."""
+        """End all threads and cancel all waits: no more elements are wanted."""
         self.closed = True
         self.ctx.step.cancel(closed())
         for closable in list(self._closables):
@@ -65,42 +66,58 @@ class Run:
 
 
 class Dataset:
-    """A sequence of elements, described; `inputs` are the data sets that it is made from.
+    """A sequence of elements, described: `iterate(run)` gives an iterator over them, from the first one on.
 
-    `waits` says that the next element may have to be waited for: for another thread, or for a program.
+    `inputs` are the data sets and functions that the elements come from. `waits` says that the next element may have to
+    be waited for: for another thread, or for a program. If the elements are rows of arrays that exist already, `rows()`
+    gives these arrays and the numbers of the rows, in order; else None.
     """
 
-    waits = False
     types: list[DType]
     shapes: list[TensorShape]
 
-    def __init__(self, *inputs: Dataset) -> None:
-        self.inputs = inputs
-        self.waits = self.waits or any(dataset.waits for dataset in inputs)
-
-    def iterate(self, run: Run) -> Elements:
-        """An iterator over the elements, from the first one on."""
-        raise NotImplementedError
-
-    def rows(self) -> Rows | None:
-        """If the elements are rows of arrays that are there already: these, and which rows they are, in order."""
-        return None
+    def __init__(
+        self,
+        iterate: Callable[[Run], Elements],
+        *inputs: Any,
+        waits: bool = False,
+        rows: Callable[[], Rows | None] = lambda: None,
+    ) -> None:
+        self.iterate = iterate
+        self.waits = waits or any(source.waits for source in inputs)
+        self.rows = rows
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {', '.join(map(dtype_text, self.types))}>"
+        return f"<dataset of {', '.join(map(dtype_text, self.types))}>"
 
 
-class Serial:
-    """Base of iterators that draw on one other iterator."""
+def several(elements: Iterable[Element], types: list[DType], shapes: list[TensorShape]) -> Dataset:
+    """A data set of elements that exist already."""
+    dataset = Dataset(lambda run: iter(elements))
+    dataset.types, dataset.shapes = types, shapes
+    return dataset
 
-    def __init__(self, source: Elements) -> None:
-        self.source = source
+
+class Iterating:
+    """Base of iterators."""
 
     def __iter__(self) -> Any:
         return self
 
     def __next__(self) -> Element:
         raise NotImplementedError
+
+
+class Serial(Iterating):
+    """Base of iterators that draw on one other iterator."""
+
+    def __init__(self, source: Elements) -> None:
+        self.source = source
+
+
+def each_call(function: Callable[[], Element]) -> Elements:
+    """An iterator over the results of `function`, until that raises StopIteration; another error does not end it."""
+    return iter(function, None)
 
 
 # -- the ops ----------------------------------------------------------------------------------------------------
@@ -110,6 +127,7 @@ OUTPUTS = """
        output_shapes: list(shape) >= 1"""
 METADATA = """
        metadata: string = ''"""
+GIVES = f"(handle: variant){OUTPUTS}{METADATA}"
 
 
 class DatasetOp(Op):
@@ -123,10 +141,10 @@ class DatasetOp(Op):
     def bind(cls, node: Any, xp: Any) -> Callable[..., Dataset]:
         return cls.binding(node, cls.make)
 
-    @staticmethod
     def binding(node: Any, make: Callable[..., Dataset]) -> Callable[..., Dataset]:
-        """`make` for this node, as a kernel."""
-        types, output_shapes = _signature(node)
+        """`make` for this node, as a kernel. Data sets of files don't declare that their elements are strings."""
+        types = list(node.attrs.get("output_types", node.attrs.get("Toutput_types", [dtypes.string])))
+        output_shapes = list(node.attrs.get("output_shapes", [TensorShape([])]))
 
         def make_it(*inputs: Any) -> Dataset:
             dataset = make(node, *inputs)
@@ -136,16 +154,8 @@ class DatasetOp(Op):
         return make_it
 
 
-def _signature(node: Any) -> tuple[list[DType], list[TensorShape]]:
-    """The types and shapes of the components, as the node says them; files give strings."""
-    from dtflab.graph.dtypes import string
-
-    types = node.attrs.get("output_types", node.attrs.get("Toutput_types", [string]))
-    return list(types), list(node.attrs.get("output_shapes", [TensorShape([])]))
-
-
 def check_signature(dataset: Any, types: Sequence[DType], expected: Sequence[TensorShape]) -> None:
-    """InvalidArgumentError unless the elements of a data set or iterator are of these types and shapes."""
+    """Raise InvalidArgumentError unless the elements of a data set or iterator have these types and shapes."""
     if len(types) != len(dataset.types):
         raise invalid(f"Number of components does not match: expected {len(types)} types but got {len(dataset.types)}.")
     for i, (wanted, found) in enumerate(zip(types, dataset.types, strict=True)):
@@ -161,7 +171,7 @@ def check_signature(dataset: Any, types: Sequence[DType], expected: Sequence[Ten
 
 
 def number(value: Any, name: str) -> int:
-    """A scalar input as a Python number; InvalidArgumentError for anything else."""
+    """A scalar input as a Python number. Raises InvalidArgumentError for anything else."""
     if np.ndim(value):
         raise invalid(f"{name} must be a scalar, but has shape {shape_text(value)}.")
     return int(value)
@@ -230,5 +240,5 @@ def _check_shapes(values: Sequence[Any], component: int) -> None:
 
 
 def closed() -> errors.CancelledError:
-    """What is said to those who wait for an element of an iterator that is given up."""
+    """The error of whatever waits for an element of an iterator that is given up."""
     return errors.CancelledError.of("The iterator was closed, recreated, or its session ended.")

@@ -1,7 +1,7 @@
 """Elements from files: lines, records, stretches of bytes.
 
 Stands for `text_line_dataset_op.cc`, `tf_record_dataset_op.cc` and `fixed_length_record_dataset_op.cc` in
-`core/kernels/data`. What is in a file is the business of `files/sources.py`. Left out: byte offsets, buffer sizes.
+`core/kernels/data`. `files/sources.py` reads the files. Left out: byte offsets, buffer sizes.
 
 Rule: a file is opened when the one before it has ended. One that can't be opened is an error each time; after damage
 inside a file of records the next file follows.
@@ -20,32 +20,25 @@ from dtflab.files.compression import WINDOW_BITS
 from dtflab.files.paths import local
 from dtflab.files.sources import FixedLengthRecords, Lines, Records, Source
 from dtflab.graph.op_registry import op
-from dtflab.ops.datasets.dataset import METADATA, Dataset, DatasetOp, Element, Elements, Run, number
+from dtflab.ops.datasets.dataset import METADATA, Dataset, DatasetOp, Element, Iterating, number
 from dtflab.ops.messages import invalid
 
 Opener = Callable[[bytes], Source]
 
 
-class Files(Dataset):
+def _files(filenames: Any, start: Opener) -> Dataset:
     """The records of some files, one file after the other; `start` opens one."""
-
-    def __init__(self, names: list[bytes], start: Opener) -> None:
-        super().__init__()
-        self.names = names
-        self.start = start
-
-    def iterate(self, run: Run) -> Elements:
-        return _Records(self.names, self.start)
+    if filenames.ndim > 1:
+        raise invalid("`filenames` must be a scalar or a vector.")
+    names: list[bytes] = filenames.ravel().tolist()
+    return Dataset(lambda run: _Records(names, start))
 
 
-class _Records:
+class _Records(Iterating):
     def __init__(self, names: list[bytes], start: Opener) -> None:
         self._names, self._start = names, start
         self._at = 0
         self._source: Source | None = None
-
-    def __iter__(self) -> Any:
-        return self
 
     def __next__(self) -> Element:
         while self._at < len(self._names):
@@ -83,13 +76,6 @@ class _Records:
         self._at += 1
 
 
-def _names(filenames: Any) -> list[bytes]:
-    if filenames.ndim > 1:
-        raise invalid("`filenames` must be a scalar or a vector.")
-    names: list[bytes] = filenames.ravel().tolist()
-    return names
-
-
 def _compression(compression_type: Any) -> str:
     kind: str = compression_type.item().decode()
     if kind and kind not in WINDOW_BITS:
@@ -97,27 +83,28 @@ def _compression(compression_type: Any) -> str:
     return kind
 
 
-@op(f"""TextLineDataset(filenames: string, compression_type: string, buffer_size: int64) -> (handle: variant)
-       {METADATA}""")
-class TextLineDataset(DatasetOp):
+_FILES = f"(filenames: string, compression_type: string, buffer_size: int64) -> (handle: variant){METADATA}"
+
+
+class _FilesOp(DatasetOp):
     stateful = True
 
+
+@op(f"TextLineDataset{_FILES}")
+class TextLineDataset(_FilesOp):
     def make(node, filenames, compression_type, buffer_size):
         kind = _compression(compression_type)
-        return Files(_names(filenames), lambda name: Lines(name, compression=kind))
+        return _files(filenames, lambda name: Lines(name, compression=kind))
 
 
-@op(f"""TFRecordDataset(filenames: string, compression_type: string, buffer_size: int64) -> (handle: variant)
-       {METADATA}""")
-class TFRecordDataset(DatasetOp):
-    stateful = True
-
+@op(f"TFRecordDataset{_FILES}")
+class TFRecordDataset(_FilesOp):
     def make(node, filenames, compression_type, buffer_size):
         kind = _compression(compression_type)
-        return Files(_names(filenames), lambda name: Records(name, kind))
+        return _files(filenames, lambda name: Records(name, kind))
 
 
-def _fixed_length(filenames: Any, header: Any, record: Any, footer: Any, kind: str) -> Files:
+def _fixed_length(filenames: Any, header: Any, record: Any, footer: Any, kind: str) -> Dataset:
     head, size, foot = (number(x, n) for x, n in ((header, "header"), (record, "record"), (footer, "footer")))
     for name, value, least in (("header_bytes", head, 0), ("record_bytes", size, 1), ("footer_bytes", foot, 0)):
         if value < least:
@@ -128,11 +115,11 @@ def _fixed_length(filenames: Any, header: Any, record: Any, footer: Any, kind: s
             _check_body(name, head, size, foot)
         return FixedLengthRecords(name, size, head, foot, 0, kind)
 
-    return Files(_names(filenames), start)
+    return _files(filenames, start)
 
 
 def _check_body(name: bytes, header: int, record: int, footer: int) -> None:
-    """InvalidArgumentError unless whole records lie between header and footer."""
+    """Raise InvalidArgumentError unless whole records lie between header and footer."""
     path = os.fsdecode(name)
     body = os.path.getsize(local(path)) - header - footer if os.path.isfile(local(path)) else 0
     if body % record:
@@ -145,17 +132,17 @@ def _check_body(name: bytes, header: int, record: int, footer: int) -> None:
 _SIZES = "filenames: string, header_bytes: int64, record_bytes: int64, footer_bytes: int64, buffer_size: int64"
 
 
-@op(f"FixedLengthRecordDataset({_SIZES}) -> (handle: variant){METADATA}")
-class FixedLengthRecordDataset(DatasetOp):
-    stateful = True
+class _FixedLength(_FilesOp):
+    def make(node, filenames, header_bytes, record_bytes, footer_bytes, buffer_size, compression_type=None):
+        kind = "" if compression_type is None else _compression(compression_type)
+        return _fixed_length(filenames, header_bytes, record_bytes, footer_bytes, kind)
 
-    def make(node, filenames, header_bytes, record_bytes, footer_bytes, buffer_size):
-        return _fixed_length(filenames, header_bytes, record_bytes, footer_bytes, "")
+
+@op(f"FixedLengthRecordDataset({_SIZES}) -> (handle: variant){METADATA}")
+class FixedLengthRecordDataset(_FixedLength):
+    pass
 
 
 @op(f"FixedLengthRecordDatasetV2({_SIZES}, compression_type: string) -> (handle: variant){METADATA}")
-class FixedLengthRecordDatasetV2(DatasetOp):
-    stateful = True
-
-    def make(node, filenames, header_bytes, record_bytes, footer_bytes, buffer_size, compression_type):
-        return _fixed_length(filenames, header_bytes, record_bytes, footer_bytes, _compression(compression_type))
+class FixedLengthRecordDatasetV2(_FixedLength):
+    pass

@@ -1,8 +1,8 @@
-"""Which elements come, and how often: zip, concatenate, take, skip, shard, repeat, cache.
+"""Which elements there are, and how often: zip, concatenate, take, skip, shard, repeat, cache.
 
 Stands for the files of these names in `core/kernels/data` (`zip_dataset_op.cc`, …). Left out: caches in files.
 
-Rule: what an iterator has not yet asked for is not computed; a data set that is repeated begins anew each time.
+Rule: elements are computed when they are asked for; a repeated data set begins again each time.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from dtflab.base import errors
 from dtflab.graph.op_registry import op
 from dtflab.ops.datasets.dataset import (
-    METADATA,
-    OUTPUTS,
+    GIVES,
     Dataset,
     DatasetOp,
     Element,
     Elements,
+    Iterating,
     Rows,
     Run,
     Serial,
@@ -33,19 +33,11 @@ from dtflab.ops.messages import invalid
 # -- several data sets ------------------------------------------------------------------------------------------
 
 
-class Zip(Dataset):
-    """Elements side by side, until the shortest ends."""
+class _Zip(Iterating):
+    """Elements of several data sets together, until the shortest ends."""
 
-    def iterate(self, run: Run) -> Elements:
-        return _Zip([dataset.iterate(run) for dataset in self.inputs])
-
-
-class _Zip:
     def __init__(self, sources: Sequence[Elements]) -> None:
         self._sources = sources
-
-    def __iter__(self) -> Any:
-        return self
 
     def __next__(self) -> Element:
         error: Exception | None = None
@@ -64,39 +56,24 @@ class _Zip:
         return components
 
 
-@op(f"""ZipDataset(input_datasets: N * variant) -> (handle: variant){OUTPUTS}
-       N: int >= 1{METADATA}""")
+@op(f"""ZipDataset(input_datasets: N * variant) -> {GIVES}
+       N: int >= 1""")
 class ZipDataset(DatasetOp):
     def make(node, *datasets):
-        return Zip(*datasets)
+        return Dataset(lambda run: _Zip([dataset.iterate(run) for dataset in datasets]), *datasets)
 
 
-class Concatenate(Dataset):
+@op(f"ConcatenateDataset(input_dataset: variant, another_dataset: variant) -> {GIVES}")
+class ConcatenateDataset(DatasetOp):
     """The elements of one, then those of the other."""
 
-    def iterate(self, run: Run) -> Elements:
-        return itertools.chain.from_iterable(dataset.iterate(run) for dataset in self.inputs)
-
-
-@op(f"ConcatenateDataset(input_dataset: variant, another_dataset: variant) -> (handle: variant){OUTPUTS}{METADATA}")
-class ConcatenateDataset(DatasetOp):
-    def make(node, first, second):
-        return Concatenate(first, second)
+    def make(node, *datasets):
+        return Dataset(
+            lambda run: itertools.chain.from_iterable(dataset.iterate(run) for dataset in datasets), *datasets
+        )
 
 
 # -- some of the elements -----------------------------------------------------------------------------------------
-
-
-class Take(Dataset):
-    """The first `count` elements; all, if it is negative."""
-
-    def __init__(self, source: Dataset, count: int) -> None:
-        super().__init__(source)
-        self.count = count
-
-    def iterate(self, run: Run) -> Elements:
-        elements = self.inputs[0].iterate(run)
-        return elements if self.count < 0 else _Take(elements, self.count)
 
 
 class _Take(Serial):
@@ -120,21 +97,13 @@ class _Take(Serial):
         return found
 
 
-@op(f"TakeDataset(input_dataset: variant, count: int64) -> (handle: variant){OUTPUTS}{METADATA}")
+@op(f"TakeDataset(input_dataset: variant, count: int64) -> {GIVES}")
 class TakeDataset(DatasetOp):
+    """The first `count` elements; all, if it is negative."""
+
     def make(node, source, count):
-        return Take(source, number(count, "count"))
-
-
-class Skip(Dataset):
-    """All but the first `count` elements; none, if it is negative."""
-
-    def __init__(self, source: Dataset, count: int) -> None:
-        super().__init__(source)
-        self.count = count
-
-    def iterate(self, run: Run) -> Elements:
-        return iter(()) if self.count < 0 else _Skip(self.inputs[0].iterate(run), self.count)
+        most = number(count, "count")
+        return Dataset(lambda run: source.iterate(run) if most < 0 else _Take(source.iterate(run), most), source)
 
 
 class _Skip(Serial):
@@ -156,24 +125,18 @@ class _Skip(Serial):
         self._count = 0
 
 
-@op(f"SkipDataset(input_dataset: variant, count: int64) -> (handle: variant){OUTPUTS}{METADATA}")
+@op(f"SkipDataset(input_dataset: variant, count: int64) -> {GIVES}")
 class SkipDataset(DatasetOp):
+    """All but the first `count` elements; none, if it is negative."""
+
     def make(node, source, count):
-        return Skip(source, number(count, "count"))
-
-
-class Shard(Dataset):
-    """Every `shards`-th element, beginning with number `index`."""
-
-    def __init__(self, source: Dataset, shards: int, index: int) -> None:
-        super().__init__(source)
-        self.shards, self.index = shards, index
-
-    def iterate(self, run: Run) -> Elements:
-        return _Shard(self.inputs[0].iterate(run), self.shards, self.index)
+        first = number(count, "count")
+        return Dataset(lambda run: iter(()) if first < 0 else _Skip(source.iterate(run), first), source)
 
 
 class _Shard(Serial):
+    """Every `shards`-th element, beginning with number `index`."""
+
     def __init__(self, source: Elements, shards: int, index: int) -> None:
         super().__init__(source)
         self._shards, self._index = shards, index
@@ -189,53 +152,42 @@ class _Shard(Serial):
         return element
 
 
-@op(f"""ShardDataset(input_dataset: variant, num_shards: int64, index: int64) -> (handle: variant)
-       require_non_empty: bool = false{OUTPUTS}{METADATA}""")
+@op(f"""ShardDataset(input_dataset: variant, num_shards: int64, index: int64) -> {GIVES}
+       require_non_empty: bool = false""")
 class ShardDataset(DatasetOp):
     def make(node, source, num_shards, index):
         if num_shards <= 0:
             raise invalid(f"Number of shards must be greater than zero (currently num_shards = {num_shards}).")
         if not 0 <= index < num_shards:
             raise invalid(f"Index must be between 0 and {num_shards - 1} (currently index = {index}).")
-        return Shard(source, number(num_shards, "num_shards"), number(index, "index"))
+        chosen = number(num_shards, "num_shards"), number(index, "index")
+        return Dataset(lambda run: _Shard(source.iterate(run), *chosen), source)
 
 
 # -- elements again ---------------------------------------------------------------------------------------------
 
 
-class Repeat(Dataset):
-    """The elements `count` times; for ever, if it is negative and there are any."""
-
-    def __init__(self, source: Dataset, count: int) -> None:
-        super().__init__(source)
-        self.count = count
-
-    def iterate(self, run: Run) -> Elements:
-        return _Repeat(self.inputs[0], self.count, run)
-
-    def rows(self) -> Rows | None:
-        source = self.inputs[0]
-        found = source.rows()
-        if found is None or not len(found[0][0]):
-            return None
-        epochs = itertools.repeat(None) if self.count < 0 else itertools.repeat(None, self.count)
-        return found[0], itertools.chain.from_iterable(_numbers(source) for _ in epochs)
+def _repeated_rows(source: Dataset, count: int) -> Rows | None:
+    found = source.rows()
+    if found is None or not len(found[0][0]):
+        return None
+    epochs = itertools.repeat(None) if count < 0 else itertools.repeat(None, count)
+    return found[0], itertools.chain.from_iterable(_row_numbers(source) for _ in epochs)
 
 
-def _numbers(dataset: Dataset) -> Iterator[int]:
+def _row_numbers(dataset: Dataset) -> Iterator[int]:
     found = dataset.rows()
     assert found is not None
     return found[1]
 
 
-class _Repeat:
+class _Repeat(Iterating):
+    """The elements `count` times; forever, if it is negative and there are any."""
+
     def __init__(self, dataset: Dataset, count: int, run: Run) -> None:
         self._dataset, self._left, self._run = dataset, count, run
         self._elements: Elements | None = None
         self._empty = True  # nothing has come from the source since it was begun
-
-    def __iter__(self) -> Any:
-        return self
 
     def __next__(self) -> Element:
         while True:
@@ -277,31 +229,30 @@ class _Repeat:
 
     def _end_of_epoch(self) -> None:
         self._elements = None
-        if self._left < 0 and self._empty:  # it would go on for ever, and never give anything
+        if self._left < 0 and self._empty:  # it would go on forever, and never give anything
             self._left = 0
 
 
-@op(f"RepeatDataset(input_dataset: variant, count: int64) -> (handle: variant){OUTPUTS}{METADATA}")
+@op(f"RepeatDataset(input_dataset: variant, count: int64) -> {GIVES}")
 class RepeatDataset(DatasetOp):
     def make(node, source, count):
-        return Repeat(source, number(count, "count"))
+        times = number(count, "count")
+        return Dataset(lambda run: _Repeat(source, times, run), source, rows=lambda: _repeated_rows(source, times))
 
 
-class Cache(Dataset):
-    """Keeps the elements in memory once somebody has seen them all."""
+class _Cache:
+    """Keeps the elements in memory once an iteration has seen them all."""
 
     def __init__(self, source: Dataset) -> None:
-        super().__init__(source)
+        self.source = source
         self.elements: list[Element] | None = None
 
     def iterate(self, run: Run) -> Elements:
-        if self.elements is not None:
-            return iter(self.elements)
-        return _Filling(self, self.inputs[0].iterate(run))
+        return _Filling(self, self.source.iterate(run)) if self.elements is None else iter(self.elements)
 
 
 class _Filling(Serial):
-    def __init__(self, cache: Cache, source: Elements) -> None:
+    def __init__(self, cache: _Cache, source: Elements) -> None:
         super().__init__(source)
         self._cache = cache
         self._seen: list[Element] = []
@@ -316,11 +267,11 @@ class _Filling(Serial):
         return element
 
 
-@op(f"CacheDataset(input_dataset: variant, filename: string) -> (handle: variant){OUTPUTS}{METADATA}")
+@op(f"CacheDataset(input_dataset: variant, filename: string) -> {GIVES}")
 class CacheDataset(DatasetOp):
     def make(node, source, filename):
         if filename.item():
             raise errors.UnimplementedError.of(
                 "dtflab caches elements in memory only: call cache() without a file name."
             )
-        return Cache(source)
+        return Dataset(_Cache(source).iterate, source)

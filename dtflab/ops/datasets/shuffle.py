@@ -14,7 +14,7 @@ import threading
 from typing import Any
 
 from dtflab.graph.op_registry import op
-from dtflab.ops.datasets.dataset import METADATA, OUTPUTS, Dataset, DatasetOp, Element, Elements, Run, Serial, number
+from dtflab.ops.datasets.dataset import GIVES, Dataset, DatasetOp, Element, Serial, number
 from dtflab.ops.datasets.sources import row_slicers
 from dtflab.ops.messages import invalid
 from dtflab.ops.sampling.philox import PhiloxStream
@@ -23,13 +23,13 @@ from dtflab.ops.sampling.philox import PhiloxStream
 class Seeds:
     """The two seeds of each iteration: the next two numbers of a generator, or the same `(seed, seed2)` each time.
 
-    Two zeros mean that nobody asked for a certain order.
+    Two zeros mean that any order will do.
     """
 
-    def __init__(self, seed: int, seed2: int, anew: bool) -> None:
+    def __init__(self, seed: int, seed2: int, reshuffles: bool) -> None:
         self._words = PhiloxStream(seed, seed2).words()
         self._lock = threading.Lock()
-        self._fixed = None if anew else (seed, seed2) if seed or seed2 else self._two()
+        self._fixed = None if reshuffles else (seed, seed2) if seed or seed2 else self._two()
 
     def next(self) -> tuple[int, int]:
         return self._fixed or self._two()
@@ -37,20 +37,6 @@ class Seeds:
     def _two(self) -> tuple[int, int]:
         with self._lock:
             return next(self._words), next(self._words)
-
-
-class Shuffle(Dataset):
-    """The elements, each drawn from a buffer of the next `size`."""
-
-    def __init__(self, source: Dataset, size: int, seeds: Seeds) -> None:
-        super().__init__(source)
-        self.size, self.seeds = size, seeds
-
-    def iterate(self, run: Run) -> Elements:
-        rows = self.inputs[0].rows()
-        if rows is None:
-            return _Shuffle(self.inputs[0].iterate(run), self.size, self.seeds.next())
-        return _ShuffledRows(rows[0], _Shuffle(rows[1], self.size, self.seeds.next()))
 
 
 class _ShuffledRows(Serial):
@@ -72,7 +58,7 @@ class _ShuffledRows(Serial):
 
 
 class _Shuffle(Serial):
-    """The buffer is a ring: what has not been given yet is numbered from `start` to `end`."""
+    """The buffer is a ring: the elements in it are numbered from `start` to `end`."""
 
     def __init__(self, source: Any, size: int, seeds: tuple[int, int]) -> None:
         super().__init__(source)
@@ -108,11 +94,20 @@ class _Shuffle(Serial):
         self._end += 1
 
 
-@op(f"""ShuffleDataset(input_dataset: variant, buffer_size: int64, seed: int64, seed2: int64) -> (handle: variant)
-       reshuffle_each_iteration: bool = true{OUTPUTS}{METADATA}""")
+@op(f"""ShuffleDataset(input_dataset: variant, buffer_size: int64, seed: int64, seed2: int64) -> {GIVES}
+       reshuffle_each_iteration: bool = true""")
 class ShuffleDataset(DatasetOp):
+    """The elements, each drawn from a buffer of the next `buffer_size`."""
+
     def make(node, source, buffer_size, seed, seed2):
         if buffer_size <= 0:
             raise invalid("buffer_size must be greater than zero.")
         seeds = Seeds(int(seed), int(seed2), node["reshuffle_each_iteration"])
-        return Shuffle(source, number(buffer_size, "buffer_size"), seeds)
+        size = number(buffer_size, "buffer_size")
+
+        def iterate(run):
+            rows = source.rows()
+            shuffled = _Shuffle(source.iterate(run) if rows is None else rows[1], size, seeds.next())
+            return shuffled if rows is None else _ShuffledRows(rows[0], shuffled)
+
+        return Dataset(iterate, source)

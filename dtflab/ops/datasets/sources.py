@@ -8,61 +8,32 @@ Rule: slices are views. A batch of neighbours is one view, too, so `from_tensor_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dtflab.graph.op_registry import op
-from dtflab.ops.datasets.dataset import METADATA, OUTPUTS, Dataset, DatasetOp, Element, Elements, Rows, Run, number
+from dtflab.ops.datasets.dataset import GIVES, Dataset, DatasetOp, Element, Iterating, number
 from dtflab.ops.messages import invalid
 
-
-class Several(Dataset):
-    """Elements that are there already."""
-
-    def __init__(self, elements: Sequence[Element]) -> None:
-        super().__init__()
-        self.elements = elements
-
-    def iterate(self, run: Run) -> Elements:
-        return iter(self.elements)
+_GIVES = GIVES.replace("output_types", "Toutput_types")
 
 
-@op("""TensorDataset(components: Toutput_types) -> (handle: variant)
-       Toutput_types: list(type) >= 1
-       output_shapes: list(shape) >= 1
-       metadata: string = ''""")
+@op(f"TensorDataset(components: Toutput_types) -> {_GIVES}")
 class TensorDataset(DatasetOp):
     stateful = True
 
     def make(node, *components):
-        return Several([components])
+        return Dataset(lambda run: iter([components]))
 
 
-class Slices(Dataset):
+class _Slices(Iterating):
     """The slices of tensors along their first dimension."""
 
-    def __init__(self, components: Element) -> None:
-        super().__init__()
-        self.components = components
-        self.count = len(components[0])
-
-    def iterate(self, run: Run) -> Elements:
-        return _Slices(self.components, self.count)
-
-    def rows(self) -> Rows:
-        return self.components, iter(range(self.count))
-
-
-class _Slices:
     def __init__(self, components: Element, count: int) -> None:
         self._slicers = row_slicers(components)
         self._components = components
         self._at, self._count = 0, count
-
-    def __iter__(self) -> Any:
-        return self
 
     def __next__(self) -> Element:
         at = self._at
@@ -81,7 +52,7 @@ class _Slices:
 
 def row_slicers(arrays: Element) -> list[Any]:
     """A function per array that gives its row of a number, as an array of its own."""
-    # Of a vector of strings, `a[i]` is no array.
+    # Of a vector of strings, `a[i]` is bytes, not an array.
     return [_scalar_slicer(a) if a.dtype == object and a.ndim == 1 else a.__getitem__ for a in arrays]
 
 
@@ -89,11 +60,8 @@ def _scalar_slicer(array: Any) -> Any:
     return lambda at: array[at, ...]
 
 
-@op("""TensorSliceDataset(components: Toutput_types) -> (handle: variant)
-       Toutput_types: list(type) >= 1
-       output_shapes: list(shape) >= 1
+@op(f"""TensorSliceDataset(components: Toutput_types) -> {_GIVES}
        is_files: bool = false
-       metadata: string = ''
        replicate_on_split: bool = false""")
 class TensorSliceDataset(DatasetOp):
     stateful = True
@@ -107,29 +75,17 @@ class TensorSliceDataset(DatasetOp):
                     "All components must have the same size in the 0th dimension. "
                     f"Component 0 has {len(components[0])}, component {i} has {len(component)}"
                 )
-        return Slices(components)
+        count = len(components[0])
+        return Dataset(lambda run: _Slices(components, count), rows=lambda: (components, iter(range(count))))
 
 
-class Range(Dataset):
+class _Numbers(Iterating):
     """The numbers of a range, scalars of one dtype."""
 
-    def __init__(self, numbers: range, dtype: Any) -> None:
-        super().__init__()
-        self.numbers = numbers
-        self.dtype = dtype
-
-    def iterate(self, run: Run) -> Elements:
-        return _Numbers(self.numbers, self.dtype)
-
-
-class _Numbers:
     def __init__(self, numbers: range, dtype: Any) -> None:
         self._numbers = numbers
         self._dtype: Any = dtype
         self._at = 0
-
-    def __iter__(self) -> Any:
-        return self
 
     def __next__(self) -> Element:
         at = self._at
@@ -146,8 +102,8 @@ class _Numbers:
         return [np.arange(part.start, part.stop, part.step, dtype=self._dtype)]
 
 
-@op(f"RangeDataset(start: int64, stop: int64, step: int64) -> (handle: variant){OUTPUTS}{METADATA}\n"
-    "replicate_on_split: bool = false")  # fmt: skip
+@op(f"""RangeDataset(start: int64, stop: int64, step: int64) -> {GIVES}
+       replicate_on_split: bool = false""")
 class RangeDataset(DatasetOp):
     stateful = True
 
@@ -155,4 +111,4 @@ class RangeDataset(DatasetOp):
         if not step:
             raise invalid("step must be a non-zero integer.")
         numbers = range(number(start, "start"), number(stop, "stop"), number(step, "step"))
-        return Range(numbers, node["output_types"][0].as_numpy_dtype)
+        return Dataset(lambda run: _Numbers(numbers, node["output_types"][0].as_numpy_dtype))

@@ -2,9 +2,9 @@
 
 Stands for `IteratorResource` of `core/kernels/data/iterator_ops.cc`. Left out: saving the place in a checkpoint.
 
-Rules: one step at a time takes an element. Where that can't mean waiting, it is made on the step's own thread; else on
-one that the iterator has for it, so that the step can be cancelled meanwhile. What comes too late for a step that was
-cancelled is for the next one. To begin anew ends what the old iteration had: threads, and those who wait for it.
+Rules: one step at a time takes an element. If that cannot wait, the element is made on the step's own thread; else on a
+thread of the iterator, so that the step can be cancelled meanwhile. An element that comes too late for a cancelled step
+is kept for the next one. Beginning again ends the threads of the old iteration, and the requests that wait for it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Done = Callable[[Any, Exception | None], Any]
 
 
 class Request:
-    """A step that wants an element: it is told once, of an element, an error, or its own end."""
+    """A step that wants an element. It gets one answer: an element, an error, or its own cancellation."""
 
     def __init__(self, ctx: Any, done: Done) -> None:
         self._done: Done | None = done
@@ -36,7 +36,7 @@ class Request:
         return self._done is None
 
     def finish(self, element: Element | None, error: Exception | None) -> bool:
-        """True if it is the first to be told."""
+        """Answer the request; returns False if it has its answer already."""
         with self._lock:
             done, self._done = self._done, None
         if done is None:
@@ -55,20 +55,20 @@ def _end() -> errors.OutOfRangeError:
 
 
 class Iteration:
-    """One iteration over a data set, and those who want its elements."""
+    """One iteration over a data set, and the requests for its elements."""
 
     def __init__(self, dataset: Dataset, ctx: Any) -> None:
         self._run = Run(ctx)
         self._elements = dataset.iterate(self._run)
         self._waits = dataset.waits
-        self._busy = threading.Lock()  # held by who takes an element
+        self._busy = threading.Lock()  # held while an element is taken
         self._line: deque[Request] = deque()
         self._kept: deque[Outcome] = deque()  # what came too late
         self._wanted = self._run.clock.event()
-        self._unserved = threading.Lock()  # taken for good by who starts the thread
+        self._unserved = threading.Lock()  # acquired once, by the request that starts the thread
 
     def next(self, ctx: Any, done: Done) -> None:
-        """Tell `done` of the next element, now or later."""
+        """Call `done(element, error)` with the next element, now or later."""
         if (not self._waits or getattr(self._elements, "ready", False)) and self._busy.acquire(blocking=False):
             try:
                 outcome = self._take()
@@ -87,7 +87,7 @@ class Iteration:
         self._wanted.set()
 
     def _serve(self) -> None:
-        """What the thread does that waits in place of the steps."""
+        """The body of the thread that waits in place of the steps."""
         while not self._run.closed or self._line:
             self._wanted.clear()
             while self._line:
@@ -110,14 +110,14 @@ class Iteration:
         return element, _end() if isinstance(error, StopIteration) else error
 
     def close(self) -> None:
-        """Nobody will ask for more."""
+        """End the iteration: no more elements will be asked for."""
         if not self._run.closed:
             self._run.close()
         self._wanted.set()
 
 
 class IteratorResource:
-    """An iterator over data sets of one signature; before it is initialized it has none."""
+    """An iterator over data sets of one signature; it has no data set before it is initialized."""
 
     def __init__(self, name: str, types: Sequence[DType], shapes: Sequence[TensorShape]) -> None:
         self.name = name
@@ -125,14 +125,14 @@ class IteratorResource:
         self._iteration: Iteration | None = None
 
     def begin(self, dataset: Dataset, ctx: Any) -> None:
-        """From now on, give the elements of `dataset`. InvalidArgumentError if they are of other types or shapes."""
+        """Give the elements of `dataset` from now on. InvalidArgumentError if types or shapes differ."""
         check_signature(dataset, self.types, self.shapes)
         old, self._iteration = self._iteration, Iteration(dataset, ctx)
         if old is not None:
             old.close()
 
     def next(self, ctx: Any, done: Done) -> None:
-        """Tell `done` of the next element."""
+        """Call `done(element, error)` with the next element."""
         if self._iteration is None:
             raise errors.FailedPreconditionError.of(
                 "GetNext() failed because the iterator has not been initialized. Ensure that you have run "

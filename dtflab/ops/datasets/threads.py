@@ -3,9 +3,9 @@
 Stands for `prefetch_dataset_op.cc` and `parallel_map_dataset_op.cc` in `core/kernels/data`. Left out: tuning; where
 TensorFlow would choose a number by itself, there are as many calls as cores, and two elements ahead.
 
-Rules: the order is that of the input. Calls that are shorter than the way to a thread stay on the one that wants
-them. As much is kept as was asked for, and no more. A thread begins with the first element that is asked for, and ends
-with the elements, when nobody holds the iterator any more, or when its run is closed; who waits then is told.
+Rules: the order is that of the input. Calls that are shorter than handing an element to another thread stay on the
+thread that wants the result. A thread starts with the first element that is asked for. It ends with the elements, when
+the iterator is garbage collected, or when its run is closed, which raises CancelledError in whatever waits.
 """
 
 from __future__ import annotations
@@ -16,18 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dtflab.graph.op_registry import op
-from dtflab.ops.datasets.dataset import (
-    METADATA,
-    OUTPUTS,
-    Dataset,
-    DatasetOp,
-    Element,
-    Elements,
-    Run,
-    Serial,
-    closed,
-    number,
-)
+from dtflab.ops.datasets.dataset import GIVES, Dataset, DatasetOp, Element, Elements, Run, Serial, closed, number
 from dtflab.ops.messages import invalid
 
 AUTOTUNE = -1
@@ -50,7 +39,7 @@ def next_outcome(elements: Elements) -> Outcome:
 
 
 def element_of(outcome: Outcome) -> Element:
-    """The element, if it is no error."""
+    """The element; raises the error in its place."""
     element, error = outcome
     if error is not None:
         try:
@@ -145,36 +134,24 @@ class Prefetched(Serial):
         self._buffer.close()
 
 
-class Prefetch(Dataset):
-    """The same elements, made ahead."""
-
-    waits = True
-
-    def __init__(self, source: Dataset, size: int) -> None:
-        super().__init__(source)
-        self.size = size
-
-    def iterate(self, run: Run) -> Elements:
-        return Prefetched(self.inputs[0].iterate(run), self.size, run)
-
-
-@op(f"""PrefetchDataset(input_dataset: variant, buffer_size: int64) -> (handle: variant){OUTPUTS}
+@op(f"""PrefetchDataset(input_dataset: variant, buffer_size: int64) -> {GIVES}
        slack_period: int = 0
        legacy_autotune: bool = true
-       buffer_size_min: int = 0{METADATA}""")
+       buffer_size_min: int = 0""")
 class PrefetchDataset(DatasetOp):
     def make(node, source, buffer_size):
         size = number(buffer_size, "buffer_size")
         if size < AUTOTUNE:
             raise invalid("buffer_size must be >= 0 or set buffer_size to be -1 for auto-tuning")
-        return Prefetch(source, _AHEAD if size == AUTOTUNE else size) if size else source
+        ahead = _AHEAD if size == AUTOTUNE else size
+        return Dataset(lambda run: Prefetched(source.iterate(run), ahead, run), waits=True) if ahead else source
 
 
 # -- calls side by side -----------------------------------------------------------------------------------------------
 
 
 class Calls(Serial):
-    """`function` of the elements of `source`, in order, by so many threads as there are calls at a time.
+    """`function` of the elements of `source`, in order, by as many threads as there are calls at a time.
 
     The threads take turns, as elements come and as results are wanted.
     """
@@ -223,9 +200,9 @@ def _work(function: Callable[[Element], Element], elements: Buffer, results: Buf
 
 
 class ShortCalls(Serial):
-    """`function` of the elements, on this thread as long as that is quicker than to hand them to others; then `Calls`.
+    """`function` of the elements, on this thread as long as that is quicker than handing them to others; then `Calls`.
 
-    For functions that never wait: Python runs one at a time of those that compute little.
+    For functions that never wait: Python runs only one at a time of those that compute little.
     """
 
     def __init__(self, source: Elements, function: Callable[[Element], Element], parallel: int, run: Run) -> None:

@@ -18,12 +18,11 @@ from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.costs import free
-from dtflab.ops.datasets.calls import Captured
+from dtflab.ops.datasets.captured import Captured
 from dtflab.ops.datasets.dataset import METADATA, OUTPUTS, Dataset, Run, check_signature
 from dtflab.ops.datasets.state import IteratorResource
-from dtflab.ops.handles import ResourceHandle, resource_of
+from dtflab.ops.handles import ResourceHandle, new_or_shared, resource_of
 from dtflab.ops.messages import invalid
-from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, name_for
 from dtflab.protos.resource_handle_pb2 import ResourceHandleProto
 
 ITERATOR_TYPE = "tensorflow::data::IteratorResource"
@@ -32,55 +31,37 @@ ITERATOR_TYPE = "tensorflow::data::IteratorResource"
 # -- making iterators -------------------------------------------------------------------------------------------------
 
 
-class _IteratorOp(Op):
-    """Gives the handle of an iterator, which it makes if it is the first to name it."""
+class _NewIterator(Op):
+    """Gives the handle of an iterator. The first op that names an iterator makes it."""
 
     stateful = True
     needs_ctx = True
-    flops = bytes = free
     infer = shapes.scalar
+    flops = bytes = free
 
-    @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[[Any], ResourceHandle]:
-        container, shared_name = node["container"].decode() or DEFAULT_CONTAINER, node["shared_name"].decode()
-
-        def find(ctx: Any) -> ResourceHandle:
-            name = name_for(ctx, node.name, container, shared_name, IteratorResource)
-            ctx.resources.lookup_or_create(container, name, IteratorResource, lambda: cls.new(ctx, node, name))
-            return ResourceHandle(ctx.device, container, name, ITERATOR_TYPE)
-
-        return find
-
-    @classmethod
-    def new(cls, ctx: Any, node: Any, name: str) -> IteratorResource:
+    def make(ctx, node, name):
         return IteratorResource(name, node["output_types"], node["output_shapes"])
 
+    @classmethod
+    def bind(cls, node, xp):
+        return new_or_shared(node, IteratorResource, ITERATOR_TYPE, lambda ctx, name: cls.make(ctx, node, name))
 
-_NAMED = """
+
+for _name in ("Iterator", "IteratorV2"):
+    op(f"""{_name}() -> (handle: resource){OUTPUTS}
        shared_name: string
-       container: string"""
-
-
-@op(f"Iterator() -> (handle: resource){_NAMED}{OUTPUTS}")
-class Iterator(_IteratorOp):
-    pass
-
-
-@op(f"IteratorV2() -> (handle: resource){_NAMED}{OUTPUTS}")
-class IteratorV2(_IteratorOp):
-    pass
+       container: string""")(type(_name, (_NewIterator,), {}))
 
 
 @op(f"""OneShotIterator() -> (handle: resource)
        dataset_factory: func{OUTPUTS}
        container: string = ''
        shared_name: string = ''""")
-class OneShotIterator(_IteratorOp):
+class OneShotIterator(_NewIterator):
     """An iterator that begins by itself, once, with the data set that a function makes."""
 
-    @classmethod
-    def new(cls, ctx: Any, node: Any, name: str) -> IteratorResource:
-        iterator = super().new(ctx, node, name)
+    def make(ctx, node, name):
+        iterator = _NewIterator.make(ctx, node, name)
         iterator.begin(ctx.instantiate(node["dataset_factory"])([])[0], ctx)
         return iterator
 
@@ -116,7 +97,7 @@ class _GetNext(Op):
         def get_next(ctx: Any, handle: Any, done: Any) -> None:
             iterator = resource_of(ctx, handle, IteratorResource)
             if iterator.types != types:
-                raise invalid(f"{iterator} has elements of types {iterator.types}, but {types} are wanted.")
+                raise invalid(f"{iterator} has elements of types {iterator.types}, but this op expects {types}.")
             iterator.next(ctx, done)
 
         return get_next
@@ -145,8 +126,8 @@ class IteratorToStringHandle(Op):
 class _FromStringHandle(Op):
     stateful = True
     needs_ctx = True
-    flops = bytes = free
     infer = shapes.scalar
+    flops = bytes = free
 
     def bind(node: Any, xp: Any) -> Callable[..., ResourceHandle]:
         types, expected = node["output_types"], node["output_shapes"]
@@ -175,16 +156,14 @@ for _name in ("IteratorFromStringHandle", "IteratorFromStringHandleV2"):
 
 
 class _Whole(Op):
-    """Gives something that all elements of a data set are needed for."""
+    """Gives a result of all elements of a data set."""
 
     stateful = True
     is_async = True
     flops = bytes = free
     infer = _declared_shapes
 
-    @staticmethod
-    def run(node: Any, ctx: Any, dataset: Dataset, inputs: Any, run: Run) -> Any:
-        raise NotImplementedError
+    run: Callable[..., Any]  # of (node, ctx, dataset, inputs, run)
 
     @classmethod
     def bind(cls, node: Any, xp: Any) -> Callable[..., None]:
