@@ -19,7 +19,7 @@ FAMILIES = sorted(path.parent.name for path in OPS.glob("*/__init__.py"))
 NOT_YET = {
     "takes": "arrays examples images nn reduce sparse tables variables windows",
     "calls": "control examples functional images labels sampling summaries windows",
-    "lengths": "arrays control datasets indexing labels math reduce sampling sparse summaries variables windows",
+    "lengths": "arrays control indexing labels math reduce sampling sparse summaries variables windows",
     "circles": "cluster data grading graph machine ops",
 }
 
