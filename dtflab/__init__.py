@@ -82,7 +82,7 @@ from dtflab.ops.text.functions import (
     regex_replace, string_join, string_split, string_strip, string_to_hash_bucket, string_to_hash_bucket_fast,
     string_to_hash_bucket_strong, string_to_number, substr, write_file,
 )
-from dtflab.ops.control.assertions import (
+from dtflab.ops.assertions.functions import (
     assert_equal, assert_greater, assert_greater_equal, assert_integer, assert_less, assert_less_equal, assert_near,
     assert_negative, assert_non_negative, assert_non_positive, assert_none_equal, assert_positive,
     assert_proper_iterable, assert_rank, assert_rank_at_least, assert_rank_in, assert_same_float_dtype, assert_scalar,
@@ -97,11 +97,11 @@ from dtflab.ops.math.functions import (
     polygamma, pow, real, realdiv, reciprocal, rint, round, rsqrt, saturate_cast, scalar_mul, sigmoid, sign, sin, sinh,
     sqrt, square, squared_difference, subtract, tan, tanh, truediv, truncatediv, truncatemod, zeta,
 )
-from dtflab.ops.control.checks import Assert, check_numerics, verify_tensor_all_finite
+from dtflab.ops.assertions.functions import Assert, check_numerics, verify_tensor_all_finite
 from dtflab.ops.math.clipping import clip_by_average_norm, clip_by_global_norm, clip_by_norm, clip_by_value, global_norm
 from dtflab.ops.control.cond import cond
 from dtflab.ops.reduce.confusion_matrix import confusion_matrix
-from dtflab.ops.control.control_flow import group, no_op, tuple
+from dtflab.ops.control.functions import group, no_op, tuple
 from dtflab.ops.reduce.histograms import bincount, histogram_fixed_width, histogram_fixed_width_bins
 from dtflab.ops.control.critical_section import CriticalSection
 from dtflab.ops.linalg.functions import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dtflab.base.missing_names import missing as _missing
-from dtflab.ops.control.assertions import (
+from dtflab.ops.assertions.functions import (
+    Assert,
     assert_equal,
     assert_greater,
     assert_greater_equal,
@@ -26,11 +27,12 @@ from dtflab.ops.control.assertions import (
     assert_scalar,
     assert_shapes,
     assert_type,
+    check_numerics,
     is_non_decreasing,
     is_numeric_tensor,
     is_strictly_increasing,
+    verify_tensor_all_finite as assert_all_finite,
 )
-from dtflab.ops.control.checks import Assert, check_numerics, verify_tensor_all_finite as assert_all_finite
 from dtflab.ops.math.functions import is_finite, is_inf, is_nan
 
 

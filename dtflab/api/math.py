@@ -6,7 +6,7 @@ from typing import Any
 
 from dtflab.base.missing_names import missing as _missing
 from dtflab.ops.arrays.functions import invert_permutation
-from dtflab.ops.control.assertions import is_non_decreasing, is_strictly_increasing
+from dtflab.ops.assertions.functions import is_non_decreasing, is_strictly_increasing
 from dtflab.ops.math.functions import (
     abs,
     accumulate_n,

@@ -29,7 +29,7 @@ from dtflab.graph.scopes import colocate_with, control_dependencies, name_scope
 from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import Dimension, TensorShape
 from dtflab.ops.arrays.functions import identity, shape
-from dtflab.ops.control.checks import Assert
+from dtflab.ops.assertions.functions import Assert
 from dtflab.ops.math.functions import greater, maximum
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
 from dtflab.ops.text.functions import matching_files

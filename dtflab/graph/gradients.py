@@ -532,8 +532,8 @@ def sum_of_slices(grads: Sequence[Any]) -> Any:
 
 
 def _gate_by_itself(grads: Sequence[Gradient]) -> list[Gradient]:
-    raise NotImplementedError("`tf.tuple` is not loaded: import dtflab.ops.control.control_flow")
+    raise NotImplementedError("`tf.tuple` is not loaded: import dtflab.ops.control.flow_ops")
 
 
-# `tf.tuple`, which upper rooms define: ops/control/control_flow.py puts it here.
+# `tf.tuple`, which upper rooms define: ops/control/flow_ops.py puts it here.
 gate: Callable[[Sequence[Gradient]], list[Gradient]] = _gate_by_itself

@@ -29,7 +29,7 @@ from dtflab.nets.rnn_cell import RNNCell
 from dtflab.nets.state_shapes import zeros_of
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.arrays.functions import stack
-from dtflab.ops.control import assertions
+from dtflab.ops.assertions import functions as assertions
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.indexing.functions import sequence_mask
 from dtflab.ops.linalg import functions as linalg

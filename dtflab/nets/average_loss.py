@@ -16,7 +16,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.nets.metric_variables import fitted_weights
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import assertions
+from dtflab.ops.assertions import functions as assertions
 from dtflab.ops.math import functions as math
 from dtflab.ops.reduce.functions import reduce_sum
 

@@ -21,7 +21,7 @@ from dtflab.graph.scopes import control_dependencies
 from dtflab.nets.metric_variables import Metric, fitted, metric_variable, published
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.arrays.functions import stack
-from dtflab.ops.control import assertions
+from dtflab.ops.assertions import functions as assertions
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
 from dtflab.ops.nn.weights_broadcast import broadcast_weights

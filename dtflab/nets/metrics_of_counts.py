@@ -15,7 +15,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.nets.metric_variables import Metric, fitted, metric_variable, published
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import assertions
+from dtflab.ops.assertions import functions as assertions
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
 from dtflab.ops.reduce import functions as reduce

@@ -21,7 +21,7 @@ from dtflab.nets.rnn_cell import assert_like_rnncell
 from dtflab.nets.state_shapes import known_batch_shape
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.arrays.functions import stack
-from dtflab.ops.control.checks import Assert
+from dtflab.ops.assertions.functions import Assert
 from dtflab.ops.control.while_loop import while_loop
 from dtflab.ops.indexing.functions import reverse_sequence
 from dtflab.ops.lists.tensor_array import TensorArray

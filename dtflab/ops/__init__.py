@@ -13,7 +13,7 @@ Arrays: `arrays` (constants, shapes, joining), `indexing` (slicing, gathering, s
 `reduce` (many values to few), `linalg` (matrices and transforms), `sampling` (random numbers), `sparse`.
 Networks: `nn` (activations, losses, normalization), `windows` (convolutions, pooling), `labels` (many classes,
 sequences of labels), `training` (optimizer steps, checkpoints), `summaries`.
-Programs: `control` (branches, loops, assertions), `functional` (functions as arguments), `lists` (of tensors),
+Programs: `control` (order, branches, loops), `assertions`, `functional` (functions as arguments), `lists` (of tensors),
 `variables`, `queues` (with readers and accumulators), `tables`, `datasets`.
 Bytes: `text` (strings and files), `examples` (features), `images`.
 """

@@ -12,11 +12,10 @@ import dtflab.ops.arrays.repeating
 import dtflab.ops.arrays.reshaping
 import dtflab.ops.arrays.space_batch
 import dtflab.ops.arrays.stacking
-import dtflab.ops.control.checks
-import dtflab.ops.control.control_flow
-import dtflab.ops.control.control_flow_gradients
-import dtflab.ops.control.critical_section
+import dtflab.ops.assertions.check_ops
+import dtflab.ops.control.flow_ops
 import dtflab.ops.control.loop_gradients
+import dtflab.ops.control.mutex_ops
 import dtflab.ops.control.stack
 import dtflab.ops.datasets.batch
 import dtflab.ops.datasets.calls

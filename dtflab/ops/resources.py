@@ -14,7 +14,7 @@ from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import add_to_collection, device, get_collection, name_scope
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import control_flow
+from dtflab.ops.control import functions as control
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
 
@@ -47,8 +47,8 @@ def local_resources() -> list[Any]:
 def initialize_resources(resource_list: Sequence[Any], name: str = "init") -> Operation:
     """An operation that makes all of them; resource variables count as well."""
     if not resource_list:
-        return control_flow.no_op(name=name)
-    return control_flow.group(*(resource.create for resource in resource_list), name=name)
+        return control.no_op(name=name)
+    return control.group(*(resource.create for resource in resource_list), name=name)
 
 
 def report_uninitialized_resources(

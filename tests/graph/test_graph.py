@@ -12,7 +12,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import control_flow
+from dtflab.ops.control import functions as control
 from dtflab.protos.attr_value_pb2 import AttrValue
 
 
@@ -64,9 +64,9 @@ def test_defaults_nested_in_the_wrong_order_are_an_error(graph):
 
 
 def test_duplicate_name_says_which(graph):
-    control_flow.no_op(name="a/")
+    control.no_op(name="a/")
     with pytest.raises(ValueError, match="Duplicate node name in graph: 'a'"):
-        control_flow.no_op(name="a/")
+        control.no_op(name="a/")
 
 
 def test_shape_error_names_the_operation_and_leaves_nothing(graph):
@@ -96,7 +96,7 @@ def test_unknown_op_is_named(graph):
 
 
 def test_line_of_the_program_is_recorded(graph):
-    op = control_flow.no_op()
+    op = control.no_op()
     code, line = op.line
     assert code is test_line_of_the_program_is_recorded.__code__
     assert line == code.co_firstlineno + 1
@@ -112,7 +112,7 @@ def test_an_op_that_no_line_of_the_program_made_has_none(graph):
 
 
 def test_an_operation_taken_by_a_session_can_not_change(graph):
-    a, b = control_flow.no_op(name="a"), control_flow.no_op(name="b")
+    a, b = control.no_op(name="a"), control.no_op(name="b")
     graph.nodes()
     with pytest.raises(RuntimeError, match="'a' was changed after it was run"):
         a._add_control_input(b)

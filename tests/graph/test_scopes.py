@@ -9,7 +9,7 @@ import pytest
 from dtflab.graph import scopes
 from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
-from dtflab.ops.control.control_flow import no_op
+from dtflab.ops.control.functions import no_op
 
 
 @pytest.fixture(autouse=True)

@@ -186,7 +186,7 @@ def test_contexts_are_kept_as_messages():
 
 
 def test_contexts_come_back_from_messages():
-    from dtflab.ops.control.control_flow_context import CondContext
+    from dtflab.ops.control.cond_context import CondContext
 
     tf = dtflab
     with tf.Graph().as_default() as graph:
@@ -239,7 +239,7 @@ def test_gradients_of_variables_in_branches_have_shapes():
 def test_a_merge_names_its_results():
     from tensorflow.python.ops import control_flow_ops as theirs
 
-    from dtflab.ops.control import control_flow as ours
+    from dtflab.ops.control import functions as ours
 
     for tf, module in ((real_tf, theirs), (dtflab, ours)):
         with tf.Graph().as_default(), tf.Session() as session:

@@ -100,9 +100,9 @@ def test_of_another_type():
 
 def test_a_stack_of_another_step():
     from dtflab.base.errors import NotFoundError
-    from dtflab.ops.control.stack import _find
-    from dtflab.ops.handles import ResourceHandle
+    from dtflab.ops.control.state import StackState
+    from dtflab.ops.handles import ResourceHandle, found_in_step
 
     ctx = SimpleNamespace(device="/cpu:0", step=SimpleNamespace(temporaries={}))
     with pytest.raises(NotFoundError, match="no stack s on /cpu:0 in this step: it was made on /cpu:1"):
-        _find(ctx, ResourceHandle("/cpu:1", "1", "s", "tensorflow::Stack"))
+        found_in_step(ctx, ResourceHandle("/cpu:1", "1", "s", "tensorflow::Stack"), "stack", StackState)

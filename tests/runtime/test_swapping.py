@@ -40,7 +40,7 @@ def test_a_loop_that_would_not_fit():
 
 
 def test_the_oldest_large_values_leave_first():
-    from dtflab.ops.control.stack import OnHost, StackState
+    from dtflab.ops.control.state import OnHost, StackState
 
     stack, large, small = StackState("s", tf.float32, -1), np.zeros(1000, np.float32), np.float32(1)
     for value in (large, large.copy(), small, large, large.copy()):

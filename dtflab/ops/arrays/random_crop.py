@@ -12,8 +12,8 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import checks
-from dtflab.ops.control.control_flow import with_dependencies
+from dtflab.ops.assertions import functions as assertions
+from dtflab.ops.control.functions import with_dependencies
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.reduce import functions as reduce
 from dtflab.ops.sampling import draws as random
@@ -29,7 +29,7 @@ def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None
         wanted: Any = convert_to_tensor(size, dtypes.int32, name="size")
         shape: Any = arrays.shape(value)
         fits = reduce.reduce_all(shape >= wanted)
-        check = checks.Assert(fits, ["Need value.shape >= size, got ", shape, wanted], summarize=1000)
+        check = assertions.Assert(fits, ["Need value.shape >= size, got ", shape, wanted], summarize=1000)
         shape = with_dependencies([check], shape)
         places: Any = random.random_uniform(arrays.shape(shape), maxval=wanted.dtype.max, dtype=wanted.dtype, seed=seed)
         return indexing.slice(value, places % (shape - wanted + 1), wanted, name=scope)

@@ -1,5 +1,11 @@
-"""Branches, loops and assertions, and the gradients of loops.
+"""Order, branches and loops, and the gradients of loops.
 
-Pages: `assertions`, `case`, `checks`, `cond`, `control_flow`, `control_flow_context`, `control_flow_gradients`,
-`critical_section`, `loop_gradients`, `loop_sums`, `stack`, `while_context`, `while_loop`.
+Programs: `functions` (no_op, group, tuple, switch, merge), `cond` (one of two branches), `case` (one of several),
+`while_loop`, `critical_section` (one step at a time).
+While a graph is built: `control_flow_context` (where an operation is), `cond_context` (in a branch), `while_context`
+(in a loop).
+Gradients: `grad_loop` (a loop and the one that goes back), `loop_gradients` (all loops of a call), `loop_sums`
+(counters and sums).
+Ops: `flow_ops` (Switch, Merge, Enter, Exit), `stack` (values wait for the gradient), `mutex_ops` (lock and release),
+`state` (what stacks and mutexes hold).
 """

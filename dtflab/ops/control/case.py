@@ -19,7 +19,7 @@ from dtflab.graph.convert import constant
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.ops.arrays.functions import cast, stack
-from dtflab.ops.control.checks import Assert
+from dtflab.ops.assertions.functions import Assert
 from dtflab.ops.control.cond import cond
 from dtflab.ops.math.functions import equal, less_equal
 from dtflab.ops.reduce.functions import reduce_sum

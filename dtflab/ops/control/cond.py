@@ -20,8 +20,8 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import add_to_collection, name_scope
 from dtflab.graph.static_value import folded_value
 from dtflab.ops.arrays.functions import cast
-from dtflab.ops.control.control_flow import merge, switch
-from dtflab.ops.control.control_flow_context import CondContext
+from dtflab.ops.control.cond_context import CondContext
+from dtflab.ops.control.functions import merge, switch
 
 
 def cond(

@@ -1,11 +1,9 @@
-"""Contexts: what every operation made inside a branch of a conditional must undergo.
+"""Contexts: what branches and loops have in common, regions of a graph with a rule for what runs in them.
 
-Stands for ControlFlowContext and CondContext of `python/ops/control_flow_ops.py`; loops are in `while_context.py`.
-Left out: the context of XLA.
+Stands for ControlFlowContext of `python/ops/control_flow_ops.py`. Its kinds are in `cond_context.py` and
+`while_context.py`. Left out: the context of XLA.
 
-Rule: an operation of a branch must not run when the branch is not taken. What has inputs gets those from outside
-through a Switch, whose other side is dead; what has none waits for the branch's pivot. The graph calls `AddOp` of
-its current context for each operation that it makes.
+Rule: the graph calls `AddOp` of its current context for each operation that it makes.
 """
 
 from __future__ import annotations
@@ -14,21 +12,15 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dtflab.base import nest
-from dtflab.graph import proto_functions
-from dtflab.graph.convert import convert_to_tensor
-from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.graph.scopes import control_dependencies, get_default_graph, prepend_scope, strip_scope
-from dtflab.ops.control.control_flow import (
+from dtflab.graph.scopes import get_default_graph, prepend_scope, strip_scope
+from dtflab.ops.control.functions import (
     is_enter,
     is_exit,
     is_switch,
     output_context,
-    switch_ref_or_tensor,
-    with_dependencies,
 )
-from dtflab.protos.control_flow_pb2 import CondContextDef, ControlFlowContextDef, ValuesDef
+from dtflab.protos.control_flow_pb2 import ControlFlowContextDef, ValuesDef
 
 
 class ControlFlowContext:
@@ -181,8 +173,10 @@ class ControlFlowContext:
             external_values={strip_scope(k, export_scope): strip_scope(v.name, export_scope) for k, v in external},
         )
 
-    def _init_values(self, values_def: ValuesDef, import_scope: str | None) -> None:
-        graph = get_default_graph()
+    def _restore(self, context_def: Any, import_scope: str | None) -> None:
+        """Take in what a message says of values and nested contexts."""
+        graph, values_def = get_default_graph(), context_def.values_def
+        self._join_outer_context()
         self._values = {prepend_scope(name, import_scope) for name in values_def.values}
         self._external_values = {
             prepend_scope(name, import_scope): graph.as_graph_element(prepend_scope(value, import_scope))
@@ -190,6 +184,14 @@ class ControlFlowContext:
         }
         for name in self._values - self._external_values.keys():
             graph.as_graph_element(name.partition(":")[0])._control_flow_context = self
+        if import_scope:
+            self._rename_frame()
+        with self.entered():
+            for nested in context_def.nested_contexts:
+                from_control_flow_context_def(nested, import_scope)
+
+    def _rename_frame(self) -> None:
+        """Name the frame of an imported loop as its context is named now; a branch has no frame."""
 
 
 def loop_of_output(op: Operation) -> Any:
@@ -198,126 +200,8 @@ def loop_of_output(op: Operation) -> Any:
     return None if context is None else context.GetWhileContext()
 
 
-class CondContext(ControlFlowContext):
-    """One branch of a conditional: number 1 is taken if `pred` is true, number 0 if it is false."""
-
-    def __init__(self, pred: Tensor, pivot: Tensor, branch: int, name: str = "cond_text") -> None:
-        super().__init__(name)
-        self._pred, self._pivot, self._branch = pred, pivot, branch
-        self._values.update((pred.name, pivot.name))
-        self._external_values[pred.name] = pred
-        pivot.op._control_flow_context = self
-
-    @property
-    def pred(self) -> Tensor:
-        """What decides."""
-        return self._pred
-
-    @property
-    def pivot(self) -> Tensor:
-        """Alive only if the branch is taken."""
-        return self._pivot
-
-    @property
-    def branch(self) -> int:
-        return self._branch
-
-    def GetControlPivot(self) -> Tensor:
-        return self._pivot
-
-    def AddValue(self, tensor: Tensor) -> Tensor:
-        if tensor.name in self._values:
-            return self._external_values.get(tensor.name, tensor)
-        outer = self._from_outside(tensor)
-        with control_dependencies(None):
-            inside = self._switched(outer)
-        inside.graph.prevent_fetching(inside.op)
-        inside.op._control_flow_context = self
-        self._see([inside])
-        self._external_values[tensor.name] = inside
-        return inside
-
-    def _switched(self, tensor: Tensor) -> Tensor:
-        return switch_ref_or_tensor(tensor, self._pred)[self._branch]
-
-    def AddOp(self, op: Operation) -> None:
-        self._take(op)
-
-    def _take(self, op: Operation) -> None:
-        for i, tensor in enumerate(op.inputs):
-            # The back edge of a loop that is being imported comes from inside, but has not been seen yet.
-            inside = tensor if tensor.op.type == "NextIteration" else self.AddValue(tensor)
-            if inside is not tensor:
-                op._update_input(i, inside)
-        self._cut_external_controls(op)
-        if not op.inputs and not any(self._contains(control) for control in op.control_inputs):
-            op._add_control_input(self._pivot.op)
-        self._see(op.outputs)
-        self._hide(op)
-
-    def build(self, branch_function: Callable[[], Any], called: str) -> tuple[Any, Any]:
-        """Make the branch: what the function returned, and the same structure of what leaves the branch."""
-        with self.entered():
-            returned = branch_function()
-            if returned is None:
-                raise ValueError(f"'{called}' must have a return value.")
-            returned = nest.map_structure(read_variable, returned)
-            results = nest.map_structure(self._output, returned, expand_composites=True)
-            self.ExitResult(nest.flatten(results, expand_composites=True))
-        return returned, results
-
-    def _output(self, value: Any) -> Tensor:
-        """What leaves the branch for `value`: an operation is represented by the pivot, after it."""
-        if isinstance(value, Operation):
-            return with_dependencies([value], self._pivot)
-        tensor = convert_to_tensor(value)
-        if tensor.name not in self._values:  # a branch like `lambda: x`
-            self._external_values[tensor.name] = self._switched(self._from_outside(tensor))
-        return self._external_values.get(tensor.name, tensor)
-
-    # -- as messages --------------------------------------------------------------------------------------
-
-    def to_proto(self, export_scope: str | None = None) -> CondContextDef | None:
-        """This context as a message, its names without `export_scope`; None if it is not in that scope."""
-        if export_scope is not None and not self._name.startswith(export_scope):
-            return None
-        return CondContextDef(
-            context_name=strip_scope(self._name, export_scope),
-            pred_name=strip_scope(self._pred.name, export_scope),
-            pivot_name=strip_scope(self._pivot.name, export_scope),
-            branch=self._branch,
-            values_def=self._values_def(export_scope),
-            nested_contexts=[c.to_control_flow_context_def(export_scope) for c in self._nested_contexts],
-        )
-
-    def to_control_flow_context_def(self, export_scope: str | None = None) -> ControlFlowContextDef:
-        return ControlFlowContextDef(cond_ctxt=self.to_proto(export_scope))
-
-    @staticmethod
-    def from_proto(context_def: CondContextDef, import_scope: str | None = None) -> CondContext:
-        """The context that `to_proto` described, around operations of the default graph."""
-        graph = get_default_graph()
-        context = CondContext.__new__(CondContext)
-        context._name = prepend_scope(context_def.context_name, import_scope)
-        context._pred = graph.as_graph_element(prepend_scope(context_def.pred_name, import_scope))
-        context._pivot = graph.as_graph_element(prepend_scope(context_def.pivot_name, import_scope))
-        context._branch = context_def.branch
-        context._join_outer_context()
-        context._init_values(context_def.values_def, import_scope)
-        with context.entered():
-            for nested in context_def.nested_contexts:
-                from_control_flow_context_def(nested, import_scope)
-        return context
-
-
-def read_variable(value: Any) -> Any:
-    """The value of a resource variable, read here; anything else as it is."""
-    is_variable = isinstance(getattr(value, "handle", None), Tensor) and not nest.is_composite(value)
-    return convert_to_tensor(value) if is_variable else value
-
-
 FromProto = Callable[[Any, str | None], ControlFlowContext]
-_from_proto: dict[str, FromProto] = {"cond_ctxt": CondContext.from_proto}  # loops enter themselves
+_from_proto: dict[str, FromProto] = {}  # field of the message → reader, entered by each kind
 
 
 def from_control_flow_context_def(message: ControlFlowContextDef, import_scope: str | None = None) -> Any:
@@ -326,6 +210,3 @@ def from_control_flow_context_def(message: ControlFlowContextDef, import_scope: 
     if kind is None:
         raise NotImplementedError(f"Unknown ControlFlowContextDef field: {kind}")
     return _from_proto[kind](getattr(message, kind), import_scope)
-
-
-proto_functions.register(GraphKeys.COND_CONTEXT, CondContextDef, CondContext.to_proto, CondContext.from_proto)

@@ -1,23 +1,18 @@
 """CriticalSection: a part of a graph that only one step runs at a time.
 
-Stands for `core/kernels/mutex_ops.cc` and `python/ops/critical_section_ops.py`.
-
-Rules: a mutex is a resource with a line of those who wait for it. MutexLock gives out a Token; the mutex is free again
-when the token is consumed, when its step fails, or when nobody holds the token any more.
+Stands for `python/ops/critical_section_ops.py`; the ops of its mutex are in `mutex_ops.py`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from dtflab.base import errors, nest
+from dtflab.base import nest
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
-from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import (
     add_to_collections,
@@ -27,125 +22,12 @@ from dtflab.graph.scopes import (
     get_default_graph,
     name_scope,
 )
-from dtflab.ops import shapes
 from dtflab.ops.arrays.functions import identity
-from dtflab.ops.control.control_flow import group, tuple as gated
-from dtflab.ops.costs import free
-from dtflab.ops.handles import new_or_shared, resource_of
+from dtflab.ops.control.functions import group, tuple as gated
 from dtflab.ops.variables.variable import init_scope
 
 CRITICAL_SECTIONS = "critical_sections"
 EXECUTIONS = "critical_section_executions"
-Done = Callable[[Any, Exception | None], Any]
-
-
-# -- kernels ----------------------------------------------------------------------------------------------------------
-
-
-class Mutex:
-    """Held by one token at a time; the others stand in line."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._held = False
-        self._line: deque[Done] = deque()
-
-    def lock(self, done: Done) -> None:
-        """Call `done(token, None)` when it is this caller's turn."""
-        with self._lock:
-            if self._held:
-                self._line.append(done)
-                return
-            self._held = True
-        done(Token(self), None)
-
-    def forget(self, done: Done) -> bool:
-        """The caller no longer waits; False if its turn has come."""
-        with self._lock:
-            if done not in self._line:
-                return False
-            self._line.remove(done)
-            return True
-
-    def unlock(self) -> None:
-        """The next in line, if there is one."""
-        with self._lock:
-            done = self._line.popleft() if self._line else None
-            self._held = done is not None
-        if done is not None:
-            done(Token(self), None)
-
-
-class Token:
-    """The right to be in the critical section."""
-
-    def __init__(self, mutex: Mutex) -> None:
-        self._mutex: Mutex | None = mutex
-        self.forget: Callable[[], Any] = lambda: None
-
-    def release(self) -> None:
-        """Leave it; once."""
-        mutex, self._mutex = self._mutex, None
-        if mutex is not None:
-            self.forget()
-            mutex.unlock()
-
-    def __del__(self) -> None:
-        self.release()
-
-
-@op("""MutexV2() -> (resource: resource)
-       container: string = ''
-       shared_name: string = ''""")
-class MutexV2(Op):
-    stateful = True
-    needs_ctx = True
-    infer = shapes.scalar
-    flops = bytes = free
-
-    def bind(node, xp):
-        return new_or_shared(node, Mutex, "Mutex", lambda ctx, name: Mutex())
-
-
-@op("""MutexLock(mutex: resource) -> (mutex_lock: variant)""")
-class MutexLock(Op):
-    stateful = True
-    is_async = True
-    infer = shapes.scalar
-    flops = bytes = free
-
-    def bind(node, xp):
-        def lock(ctx, handle, done):
-            mutex = resource_of(ctx, handle, Mutex)
-            forget = []
-
-            def entered(token, error):
-                for take_back in forget:
-                    take_back()
-                token.forget = ctx.on_cancel(lambda why: token.release())
-                done(token)
-
-            def give_up(why):
-                if mutex.forget(entered):
-                    done(None, errors.CancelledError.of("Lock acquisition cancelled."))
-
-            mutex.lock(entered)
-            forget.append(ctx.on_cancel(give_up))
-
-        return lock
-
-
-@op("""ConsumeMutexLock(mutex_lock: variant) -> ()""")
-class ConsumeMutexLock(Op):
-    stateful = True
-    infer = shapes.none
-    flops = bytes = free
-
-    def bind(node, xp):
-        return lambda token: token.release()
-
-
-# -- Python -----------------------------------------------------------------------------------------------------------
 
 
 class _Execution(NamedTuple):
@@ -175,9 +57,12 @@ class CriticalSection:
     """
 
     def __init__(
-        self, name: str | None = None, shared_name: str | None = None, critical_section_def: Any = None,
+        self,
+        name: str | None = None,
+        shared_name: str | None = None,
+        critical_section_def: Any = None,
         import_scope: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if critical_section_def is not None:
             raise ValueError("Argument `critical_section_def` is not supported.")
         with name_scope(name, "CriticalSection", []) as scope, init_scope():
@@ -213,7 +98,7 @@ class CriticalSection:
             return outputs
 
     def _left(self, lock: Tensor, returned: Any) -> Any:
-        """The outputs, once all of them are there and the section is left."""
+        """The outputs, once all of them are computed and the section is left."""
         flat = [_identity(x) for x in nest.flatten(returned)]
         with control_dependencies(flat):
             with colocate_with(self._handle):
@@ -276,7 +161,7 @@ def _captured(created: Iterable[Operation]) -> list[Tensor]:
 
 
 def _wait_for_arguments(created: list[Operation], lock: Operation) -> None:
-    """Let the lock wait for all that the operations need from outside: who holds it never waits for who does not."""
+    """Let the lock wait for all that the operations need from outside: the holder never waits for a non-holder."""
     inside = {*created, lock, *lock.control_inputs, *(t.op for t in lock.inputs)}
     needed = [t.op for operation in created for t in operation.inputs]
     needed += [before for operation in created for before in operation.control_inputs]

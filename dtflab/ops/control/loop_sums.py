@@ -20,19 +20,13 @@ from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays.functions import concat, zeros, zeros_like
-from dtflab.ops.control.control_flow import (
-    enter,
-    exit,
-    merge,
-    next_iteration,
-    switch,
-)  # fmt: skip
 from dtflab.ops.control.control_flow_context import ControlFlowContext
+from dtflab.ops.control.functions import enter, exit, merge, next_iteration, switch
 from dtflab.ops.control.while_context import WhileContext
 from dtflab.ops.math import functions as math
 
 if TYPE_CHECKING:
-    from dtflab.ops.control.loop_gradients import GradLoop
+    from dtflab.ops.control.grad_loop import GradLoop
 
 
 def within(context: ControlFlowContext | None) -> contextlib.AbstractContextManager[None]:
@@ -46,9 +40,13 @@ def shape_of(value: Tensor) -> Tensor:
 
 
 def _carried(
-    loop: WhileContext, starts: Sequence[Tensor], change: Callable[[list[Tensor]], list[Tensor]], name: str,
-    merge_name: str | None, shapes: Sequence[TensorShape] | None = None,
-) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
+    loop: WhileContext,
+    starts: Sequence[Tensor],
+    change: Callable[[list[Tensor]], list[Tensor]],
+    name: str,
+    merge_name: str | None,
+    shapes: Sequence[TensorShape] | None = None,
+) -> tuple[list[Tensor], list[Tensor]]:
     """Further variables of `loop`, to be called inside; returns their last values, and those of the next iteration."""
     loop._values.update(tensor.name for tensor in starts)
     enters = [

@@ -18,8 +18,8 @@ from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, get_default_graph, prepend_scope, strip_scope
 from dtflab.ops.control import control_flow_context
-from dtflab.ops.control.control_flow import enter, is_constant_enter, is_enter, output_context
-from dtflab.ops.control.control_flow_context import ControlFlowContext, from_control_flow_context_def, loop_of_output
+from dtflab.ops.control.control_flow_context import ControlFlowContext, loop_of_output
+from dtflab.ops.control.functions import enter, is_constant_enter, is_enter, output_context
 from dtflab.protos.control_flow_pb2 import ControlFlowContextDef, WhileContextDef
 
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
@@ -221,17 +221,10 @@ class WhileContext(ControlFlowContext):
         context.pivot_for_body = tensor(context_def.pivot_for_body_name)
         context.loop_exits = [tensor(name) for name in context_def.loop_exit_names]
         context.loop_enters = [tensor(name) for name in context_def.loop_enter_names]
-        context._join_outer_context()
-        context._init_values(context_def.values_def, import_scope)
-        if import_scope:
-            context._rename_frame()
-        with context.entered():
-            for nested in context_def.nested_contexts:
-                from_control_flow_context_def(nested, import_scope)
+        context._restore(context_def, import_scope)
         return context
 
     def _rename_frame(self) -> None:
-        """The Enters of an imported loop: their frame is named as the context is now."""
         graph = get_default_graph()
         for name in self._values:
             op = graph.as_graph_element(name).op

@@ -27,8 +27,8 @@ from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import add_to_collection, get_default_graph, name_scope
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.control.control_flow import exit, is_constant_enter, merge, next_iteration, switch_ref_or_tensor
-from dtflab.ops.control.control_flow_context import read_variable
+from dtflab.ops.control.cond_context import read_variable
+from dtflab.ops.control.functions import exit, is_constant_enter, merge, next_iteration, of_kind, switch_ref_or_tensor
 from dtflab.ops.control.while_context import WhileContext
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
 
@@ -171,7 +171,7 @@ class _Loop:
 
     def _body(self, body: Body, values: Sequence[Tensor]) -> Any:
         """What the body returns, tensors throughout."""
-        values = [_identity(tensor) for tensor in values]
+        values = [apply_op(of_kind(tensor, "Identity"), input=tensor) for tensor in values]
         self.context.pivot_for_body = values[0]
         packed = self._packed(values)
         returned = body(*packed)
@@ -182,10 +182,6 @@ class _Loop:
 
 def _to_tensor(value: Any) -> Any:
     return value if nest.is_composite(value) else convert_to_tensor(value)
-
-
-def _identity(tensor: Tensor) -> Tensor:
-    return apply_op("RefIdentity" if tensor.dtype._is_ref_dtype else "Identity", input=tensor)
 
 
 def _pivot_around(context: WhileContext) -> Tensor | None:

@@ -14,7 +14,7 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, name_scope
 from dtflab.ops.arrays.functions import identity, rank
-from dtflab.ops.control.checks import Assert
+from dtflab.ops.assertions.functions import Assert
 from dtflab.ops.examples.features import (
     Features,
     FixedLenFeature,

@@ -20,7 +20,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import Dimension, TensorShape
 from dtflab.ops.arrays import functions as arrays_functions
-from dtflab.ops.control.control_flow_context import read_variable
+from dtflab.ops.control.cond_context import read_variable
 from dtflab.ops.control.while_loop import while_loop
 from dtflab.ops.lists.tensor_array import TensorArray
 from dtflab.ops.sparse.sparse_tensor import is_sparse

@@ -15,7 +15,7 @@ from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control.control_flow import with_dependencies
+from dtflab.ops.control.functions import with_dependencies
 from dtflab.ops.images.checks import checked, grayscale, require
 from dtflab.ops.images.dtype import convert_image_dtype, in_floats
 from dtflab.ops.linalg import functions as linalg

@@ -12,9 +12,9 @@ from typing import Any
 
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import assertions, checks
+from dtflab.ops.assertions import functions as assertions
 from dtflab.ops.control.cond import cond
-from dtflab.ops.control.control_flow import with_dependencies
+from dtflab.ops.control.functions import with_dependencies
 from dtflab.ops.math import functions as math
 from dtflab.ops.variables.variable import Variable
 
@@ -27,7 +27,7 @@ def is_tensor(x: Any) -> bool:
 def require(condition: Any, message: str) -> list[Operation]:
     """ValueError if the condition does not hold; an Assert if it is a tensor."""
     if is_tensor(condition):
-        return [checks.Assert(condition, [message])]
+        return [assertions.Assert(condition, [message])]
     if not condition:
         raise ValueError(message)
     return []

@@ -15,7 +15,7 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control.control_flow import with_dependencies
+from dtflab.ops.control.functions import with_dependencies
 from dtflab.ops.images.checks import (
     as_batch,
     at_least_3d,

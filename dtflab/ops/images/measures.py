@@ -15,7 +15,7 @@ from dtflab.graph.convert import constant
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import checks
+from dtflab.ops.assertions import functions as assertions
 from dtflab.ops.images.dtype import convert_image_dtype
 from dtflab.ops.math import functions as math
 from dtflab.ops.reduce import functions as reduce
@@ -108,6 +108,6 @@ def _of_equal_shapes(a: Tensor, b: Tensor) -> list[Operation]:
         if any(None not in pair and 1 not in pair and pair[0] != pair[1] for pair in pairs):
             raise ValueError(f"Two images are not compatible: {known[0]} and {known[1]}")
     shapes: Any = arrays.shape_n([a, b])
-    deep = checks.Assert(math.greater_equal(arrays.size(shapes[0]), 3), shapes, summarize=10)
+    deep = assertions.Assert(math.greater_equal(arrays.size(shapes[0]), 3), shapes, summarize=10)
     equal = reduce.reduce_all(math.equal(shapes[0][-3:], shapes[1][-3:]))
-    return [deep, checks.Assert(equal, shapes, summarize=10)]
+    return [deep, assertions.Assert(equal, shapes, summarize=10)]

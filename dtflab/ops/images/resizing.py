@@ -17,7 +17,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value_as_shape
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control.control_flow import with_dependencies
+from dtflab.ops.control.functions import with_dependencies
 from dtflab.ops.images.checks import as_batch, at_least_3d, dimensions, like_given, require
 from dtflab.ops.images.crops import larger, pad_to_bounding_box
 from dtflab.ops.math import functions as math

@@ -15,8 +15,8 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.graph.static_value import constant_value
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import control_flow
-from dtflab.ops.control.checks import Assert
+from dtflab.ops.assertions.functions import Assert
+from dtflab.ops.control import functions as control
 from dtflab.ops.control.cond import cond
 from dtflab.ops.math import functions as math
 from dtflab.ops.reduce import functions as reduce
@@ -32,7 +32,7 @@ def assert_broadcastable(weights: Any, values: Any) -> Operation:
         values, values_shape, values_rank = of_values = _named("values", values)
         known = _statically(of_weights, of_values)
         if known is not None:
-            return control_flow.no_op(name=known)
+            return control.no_op(name=known)
         is_scalar = math.equal(0, weights_rank, name="is_scalar")
         told = ["weights.shape=", weights.name, weights_shape, "values.shape=", values.name, values_shape]
         is_valid = cond(

@@ -15,9 +15,9 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.arrays.functions import stack
-from dtflab.ops.control import assertions
+from dtflab.ops.assertions import functions as assertions
 from dtflab.ops.control.cond import cond
-from dtflab.ops.control.control_flow import with_dependencies
+from dtflab.ops.control.functions import with_dependencies
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
 from dtflab.ops.reduce import functions as reduce

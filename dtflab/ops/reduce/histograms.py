@@ -13,8 +13,8 @@ from dtflab.graph.convert import constant, convert_to_tensor
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control.checks import Assert
-from dtflab.ops.control.control_flow import with_dependencies
+from dtflab.ops.assertions.functions import Assert
+from dtflab.ops.control.functions import with_dependencies
 from dtflab.ops.math import clipping, functions as math
 from dtflab.ops.reduce import functions as reduce
 

@@ -23,8 +23,8 @@ from dtflab.graph.scopes import colocate_with, name_scope
 from dtflab.graph.static_value import constant_value, constant_value_as_shape
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import assertions
-from dtflab.ops.control.control_flow import with_dependencies
+from dtflab.ops.assertions import functions as assertions
+from dtflab.ops.control.functions import with_dependencies
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math_functions
 from dtflab.ops.messages import renamed

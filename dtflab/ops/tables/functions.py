@@ -20,7 +20,7 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import add_to_collection, colocate_with, device, get_collection, name_scope
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays.functions import cast
-from dtflab.ops.control import control_flow
+from dtflab.ops.control import functions as control
 from dtflab.ops.indexing.functions import where_v2
 from dtflab.ops.math.functions import add, not_equal
 from dtflab.ops.sparse.sparse_tensor import SparseTensor
@@ -33,7 +33,7 @@ from dtflab.ops.variables.variable import init_scope
 def tables_initializer(name: str = "init_all_tables") -> Operation:
     """One operation that runs all initializers in the collection of tables; it does nothing if there are none."""
     initializers = get_collection(GraphKeys.TABLE_INITIALIZERS)
-    return control_flow.group(*initializers, name=name) if initializers else control_flow.no_op(name=name)
+    return control.group(*initializers, name=name) if initializers else control.no_op(name=name)
 
 
 # What it was called before TensorFlow 1.0.
@@ -182,7 +182,7 @@ class StaticVocabularyTable(LookupInterface):
         if self._table:
             return self._table.initializer
         with name_scope(None, "init"):
-            return control_flow.no_op()
+            return control.no_op()
 
     def size(self, name: str | None = None) -> Any:
         """How many ids there are, buckets included, a scalar int64."""

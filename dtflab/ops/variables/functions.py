@@ -17,7 +17,7 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, device, get_collection, get_default_graph, name_scope
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import control_flow
+from dtflab.ops.control import functions as control
 from dtflab.ops.indexing import functions as indexing
 
 # -- one variable -------------------------------------------------------------------------------------
@@ -202,8 +202,8 @@ def moving_average_variables(scope: str | None = None) -> list[Any]:
 def variables_initializer(var_list: Sequence[Any], name: str = "init") -> Operation:
     """One operation that runs the initializers of `var_list`, in any order."""
     if var_list:
-        return control_flow.group(*[v.initializer for v in var_list], name=name)
-    return control_flow.no_op(name=name)
+        return control.group(*[v.initializer for v in var_list], name=name)
+    return control.no_op(name=name)
 
 
 def global_variables_initializer() -> Operation:

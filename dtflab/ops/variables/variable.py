@@ -421,14 +421,13 @@ def inside_control_flow(scope: str) -> ValueError:
     )
 
 
+def _to_proto(variable: Variable, export_scope: str | None = None) -> Any:
+    return variable.to_proto(export_scope)
+
+
 # How variables travel in meta graphs.
 for _key in (
     "GLOBAL_VARIABLES TRAINABLE_VARIABLES MOVING_AVERAGE_VARIABLES LOCAL_VARIABLES MODEL_VARIABLES METRIC_VARIABLES "
     "GLOBAL_STEP"
 ).split():
-    proto_functions.register(
-        getattr(GraphKeys, _key),
-        VariableDef,
-        lambda variable, scope=None: variable.to_proto(scope),
-        Variable.from_proto,
-    )
+    proto_functions.register(getattr(GraphKeys, _key), VariableDef, _to_proto, Variable.from_proto)

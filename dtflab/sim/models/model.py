@@ -17,7 +17,7 @@ from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, device as device_scope
-from dtflab.ops.control.control_flow import group
+from dtflab.ops.control.functions import group
 from dtflab.train.optimizers.gradient_descent import GradientDescentOptimizer
 
 

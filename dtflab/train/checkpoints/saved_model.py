@@ -28,7 +28,7 @@ from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import add_to_collection, control_dependencies, get_collection
 from dtflab.graph.static_value import constant_value
-from dtflab.ops.control import control_flow
+from dtflab.ops.control import functions as control
 from dtflab.ops.tables import functions as lookup
 from dtflab.ops.training.saveable import all_saveable_objects
 from dtflab.ops.variables import functions as variables
@@ -255,7 +255,7 @@ def simple_save(
 
 def main_op() -> Operation:
     """An operation that initializes everything: global and local variables, tables."""
-    return control_flow.group(
+    return control.group(
         variables.global_variables_initializer(), variables.local_variables_initializer(), lookup.tables_initializer()
     )
 
@@ -263,7 +263,7 @@ def main_op() -> Operation:
 def main_op_with_restore(restore_op_name: Any) -> Operation:
     """`main_op`, then the operation that restores."""
     with control_dependencies([main_op()]):
-        return control_flow.group(restore_op_name)
+        return control.group(restore_op_name)
 
 
 # -- loading ------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from dtflab.graph.device_spec import canonical_name
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, device, get_default_graph, name_scope
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control.control_flow import group, with_dependencies
+from dtflab.ops.control.functions import group, with_dependencies
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.text import functions as strings
 from dtflab.ops.training.saveable import (

@@ -23,7 +23,7 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, device
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import checks
+from dtflab.ops.assertions import functions as assertions
 from dtflab.ops.math import functions as math
 from dtflab.ops.queues.functions import FIFOQueue
 from dtflab.ops.reduce import functions as reduce
@@ -93,7 +93,7 @@ class Channel:
                 f"{self._devices[source]} gives no piece of {self.name}: it or another worker has failed, whose own "
                 f"error tells why, or its tensor differs from that of {self._devices[self._index]}, {self.what}"
             )
-            check = checks.Assert(is_whole(parts), [told], name=f"check_{source}")
+            check = assertions.Assert(is_whole(parts), [told], name=f"check_{source}")
             with control_dependencies([check]):
                 return [arrays.identity(part, name=f"checked_{source}") for part in parts]
 

@@ -18,7 +18,7 @@ from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import device, name_scope
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import control_flow
+from dtflab.ops.control import functions as control
 from dtflab.ops.math import functions as math
 from dtflab.train.collectives.all_reduce import Buffer, play, play_rounds
 from dtflab.train.collectives.channel import Channel
@@ -121,13 +121,13 @@ class WorkerGroup:
 
     def clear_op(self) -> Operation:
         """Throw away what an earlier training left in the queues to this worker."""
-        return control_flow.group(*(op for channel in self._channels for op in channel.clear_ops()))
+        return control.group(*(op for channel in self._channels for op in channel.clear_ops()))
 
     def close_ops(self) -> list[Operation]:
         """An operation per neighbour, which tells it that this worker has ended."""
         each = [channel.close_ops() for channel in self._channels]
         targets = sorted({target for ops in each for target in ops})
-        return [control_flow.group(*(ops[target] for ops in each if target in ops)) for target in targets]
+        return [control.group(*(ops[target] for ops in each if target in ops)) for target in targets]
 
     def fail_ops(self) -> list[Operation]:
         """Operations that tell all others that this worker has failed; who has ended already takes no notice."""

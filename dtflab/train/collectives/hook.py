@@ -21,7 +21,7 @@ from dtflab.graph.convert import constant
 from dtflab.graph.operation import Operation
 from dtflab.graph.scopes import device, name_scope
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import control_flow
+from dtflab.ops.control import functions as control
 from dtflab.ops.variables import functions as variables_of
 from dtflab.protos.config_pb2 import RunOptions
 from dtflab.train.collectives.group import WorkerGroup
@@ -54,7 +54,7 @@ class AllReduceHook(SessionRunHook):
         group, given = self._group, self._variables
         wanted = [v for v in variables_of.global_variables() if group.owns(v)] if given is None else given
         with name_scope(f"{self._name}_start"):
-            self._start = control_flow.group(*broadcast_variables(group, wanted))
+            self._start = control.group(*broadcast_variables(group, wanted))
         tensors = group.tensors()
         with name_scope(f"{self._name}_end"), device(group.device):
             self._close = group.close_ops()

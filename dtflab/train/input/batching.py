@@ -20,7 +20,7 @@ from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import as_shape
 from dtflab.ops.arrays.functions import cast
 from dtflab.ops.control.cond import smart_cond
-from dtflab.ops.control.control_flow import no_op
+from dtflab.ops.control.functions import no_op
 from dtflab.ops.indexing.functions import dynamic_partition
 from dtflab.ops.math.functions import maximum
 from dtflab.ops.queues.functions import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue

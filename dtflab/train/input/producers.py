@@ -20,7 +20,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.arrays.functions import cast, range as range_of
-from dtflab.ops.control.checks import Assert
+from dtflab.ops.assertions.functions import Assert
 from dtflab.ops.indexing.functions import gather
 from dtflab.ops.math import functions as math
 from dtflab.ops.queues.functions import FIFOQueue

@@ -15,7 +15,7 @@ from dtflab.graph.tensor_shape import Dimension
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.arrays.functions import expand_dims, ones, squeeze
 from dtflab.ops.control.cond import smart_cond
-from dtflab.ops.control.control_flow import with_dependencies
+from dtflab.ops.control.functions import with_dependencies
 from dtflab.ops.indexing.functions import gather
 from dtflab.ops.sparse.functions import add_many_sparse, add_sparse, sparse_retain, take_many_sparse
 from dtflab.ops.sparse.sparse_tensor import SparseTensor

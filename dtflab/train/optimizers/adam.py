@@ -12,7 +12,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, get_default_graph
-from dtflab.ops.control import control_flow
+from dtflab.ops.control import functions as control
 from dtflab.ops.math import functions as math
 from dtflab.ops.variables import functions as variables
 from dtflab.train.optimizers.one_op_optimizer import OneOpOptimizer
@@ -86,7 +86,7 @@ class AdamOptimizer(OneOpOptimizer):
         size = math.sqrt(v)
         change = rate * m / (size + given["epsilon"])
         update = variables.assign_sub(var, change, use_locking=self._use_locking)
-        return control_flow.group(update, m, v)
+        return control.group(update, m, v)
 
     def _apply_sparse(self, grad: IndexedSlices, var: Any) -> Any:
         def scatter_add(x: Any, i: Tensor, v: Tensor) -> Any:
@@ -110,4 +110,4 @@ class AdamOptimizer(OneOpOptimizer):
                     power.assign(power * beta, use_locking=self._use_locking)
                     for power, beta in ((beta1_power, self._beta1_t), (beta2_power, self._beta2_t))
                 ]
-        return control_flow.group(*update_ops, *powers, name=name_scope)
+        return control.group(*update_ops, *powers, name=name_scope)

@@ -22,7 +22,7 @@ from dtflab.graph.scopes import (
     name_scope,
 )
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import control_flow
+from dtflab.ops.control import functions as control
 from dtflab.ops.math import functions as math
 from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.get_variable import get_variable
@@ -149,7 +149,7 @@ class ExponentialMovingAverage:
                 assign_moving_average(self._averages[var], var, decay, self._zero_debias and var in of_tensors)
                 for var in var_list
             ]
-            return control_flow.group(*updates, name=scope)
+            return control.group(*updates, name=scope)
 
     def _average_of(self, var: Any) -> Variable:
         if isinstance(var, Variable):

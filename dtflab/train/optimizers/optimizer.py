@@ -27,7 +27,7 @@ from dtflab.graph.scopes import (
     get_default_graph,
     name_scope,
 )
-from dtflab.ops.control import control_flow
+from dtflab.ops.control import functions as control
 from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.get_variable import get_variable
 from dtflab.ops.variables.resource_variable import ResourceVariable
@@ -134,7 +134,7 @@ class Optimizer:
             colocate_gradients_with_ops=colocate_gradients_with_ops,
         )
         if gate_gradients == Optimizer.GATE_GRAPH:
-            grads = control_flow.tuple(grads)
+            grads = control.tuple(grads)
         self._assert_valid_dtypes([v for g, v in zip(grads, var_list) if g is not None])
         return list(zip(grads, var_list))
 
@@ -301,7 +301,7 @@ class Optimizer:
         return self._resource_apply_sparse(values, handle, unique)
 
     def _finish(self, update_ops: Sequence[Any], name_scope: str) -> Any:
-        return control_flow.group(*update_ops, name=name_scope)
+        return control.group(*update_ops, name=name_scope)
 
     def _call_if_callable(self, param: Any) -> Any:
         return param() if callable(param) else param

@@ -22,7 +22,7 @@ from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, control_dependencies, name_scope
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import control_flow
+from dtflab.ops.control import functions as control
 from dtflab.ops.control.cond import cond
 from dtflab.ops.math import functions as math
 from dtflab.train.optimizers.optimizer import Gradient, Optimizer, WrappingOptimizer, _checked_gradient
@@ -102,7 +102,7 @@ class StalenessOptimizer(WrappingOptimizer):
             train = self._sync.apply_gradients(arrived, global_step, name)
             with name_scope(scope):  # tokens say which step a worker's gradients are of
                 own_step, aggregated = self._sync._local_step, self._sync._replicas_to_aggregate
-                return control_flow.group(train, self._note(arrived, global_step, own_step, aggregated))
+                return control.group(train, self._note(arrived, global_step, own_step, aggregated))
         with name_scope(scope):
             noted = self._note(arrived, global_step, global_step)
             cured = self._scaled(_handed_on(arrived, [noted]))
@@ -141,7 +141,7 @@ class StalenessOptimizer(WrappingOptimizer):
         if self._drop_above is None:
             return self._opt.apply_gradients(pairs, global_step, name)
         apply = lambda: self._opt.apply_gradients(pairs, global_step, name)  # noqa: E731
-        return cond(self._fresh, apply, control_flow.no_op, name=f"{self._name}_if_fresh").op
+        return cond(self._fresh, apply, control.no_op, name=f"{self._name}_if_fresh").op
 
     def read(self, session: Any) -> StalenessLog:
         """The log of all workers so far, read by `session`, which may be a MonitoredSession of this graph."""

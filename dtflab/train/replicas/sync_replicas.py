@@ -26,7 +26,7 @@ from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies, device, get_default_graph, name_scope
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import control_flow
+from dtflab.ops.control import functions as control
 from dtflab.ops.queues.accumulator_state import Accumulator
 from dtflab.ops.queues.functions import (
     ConditionalAccumulator,
@@ -98,13 +98,13 @@ class SyncReplicasOptimizer(WrappingOptimizer):
             for accumulator, where in self._accumulator_list:
                 with device(where):
                     chief_init_ops.append(accumulator.set_global_step(global_step, name="SetGlobalStep"))
-            self.chief_init_op = control_flow.group(*chief_init_ops)
+            self.chief_init_op = control.group(*chief_init_ops)
             self._gradients_applied = True
             return train_op
 
     def _make_local_step(self) -> None:
         """The step that this worker's next gradients are of."""
-        anchor = control_flow.no_op()  # on the worker's own device, whatever variables are told
+        anchor = control.no_op()  # on the worker's own device, whatever variables are told
         with get_default_graph().colocate_with(anchor, ignore_existing=True):
             self._local_step = Variable(
                 initial_value=0,
@@ -184,7 +184,7 @@ class SyncReplicasOptimizer(WrappingOptimizer):
         elif num_tokens < needed:
             raise ValueError(f"Too few tokens to finish the first step: {num_tokens} (given) vs {needed} (needed)")
         if num_tokens <= 0:
-            return control_flow.no_op(name="no_init_tokens")
+            return control.no_op(name="no_init_tokens")
         with device(self._global_step.device), name_scope(""):
             tokens = arrays.fill([num_tokens], self._global_step)
             init_tokens: Operation = self._sync_token_queue.enqueue_many((tokens,))

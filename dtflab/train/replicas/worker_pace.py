@@ -35,7 +35,7 @@ from dtflab.graph.scopes import control_dependencies
 from dtflab.machine import clock
 from dtflab.machine.console import say
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import control_flow
+from dtflab.ops.control import functions as control
 from dtflab.ops.queues.functions import FIFOQueue
 from dtflab.protos.config_pb2 import RunOptions
 from dtflab.train.input.queue_runner import QueueRunner
@@ -129,8 +129,8 @@ class WorkerPace:
         dones = [self._done_of(other) for other in self._others]
         with control_dependencies([mark.op for mark in dones]):
             pairs = zip(tokens, dones, strict=True)
-            turn = control_flow.group(*(one.enqueue_many((arrays.fill([1 - mark], 0),)) for one, mark in pairs))
-        close = control_flow.group(*(one.close() for one in tokens))
+            turn = control.group(*(one.enqueue_many((arrays.fill([1 - mark], 0),)) for one, mark in pairs))
+        close = control.group(*(one.close() for one in tokens))
         self.end.append(close)
         # If its session is only recreated, a mark for one round ends the round under way; the next one waits for it.
         self.rounds = QueueRunner(token, [turn], close_op=close, cancel_op=done.enqueue(_AWAY))

@@ -18,7 +18,7 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import add_to_collection, get_collection, get_default_graph
 from dtflab.ops import resources
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.control import control_flow
+from dtflab.ops.control import functions as control
 from dtflab.ops.summaries.functions import merge_all
 from dtflab.ops.tables.functions import tables_initializer
 from dtflab.ops.variables import functions as variables
@@ -119,7 +119,7 @@ class Scaffold:
     @staticmethod
     def default_local_init_op() -> Operation:
         """An operation that initializes local variables, tables, and the resources of one session."""
-        return control_flow.group(
+        return control.group(
             variables.local_variables_initializer(),
             tables_initializer(),
             resources.initialize_resources(resources.local_resources()),
@@ -127,7 +127,7 @@ class Scaffold:
 
 
 def _default_init_op() -> Operation:
-    return control_flow.group(
+    return control.group(
         variables.global_variables_initializer(), resources.initialize_resources(resources.shared_resources())
     )
 

@@ -21,7 +21,7 @@ from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import add_to_collection, get_collection, get_default_graph
 from dtflab.machine.clock import Thread
-from dtflab.ops.control import control_flow
+from dtflab.ops.control import functions as control
 from dtflab.ops.summaries.functions import merge_all
 from dtflab.ops.tables.functions import tables_initializer
 from dtflab.ops.variables import functions as variables
@@ -347,7 +347,7 @@ def _piece(given: Any, key: str, make: Callable[[], Any] | None = None) -> Any:
 
 
 def _default_local_init_op() -> Any:
-    return control_flow.group(variables.local_variables_initializer(), tables_initializer())
+    return control.group(variables.local_variables_initializer(), tables_initializer())
 
 
 def _default_global_step() -> Any:
