@@ -121,7 +121,7 @@ from dtflab.ops.variables.initializers import (
     uniform_unit_scaling_initializer, variance_scaling_initializer, zeros_initializer,
 )
 from dtflab.ops.tables.functions import initialize_all_tables, tables_initializer
-from dtflab.ops.examples.parsing import parse_example, parse_single_example, parse_single_sequence_example
+from dtflab.ops.examples.functions import parse_example, parse_single_example, parse_single_sequence_example
 from dtflab.ops.variables.partitioned_variables import (
     fixed_size_partitioner, min_max_variable_partitioner, variable_axis_size_partitioner,
 )
@@ -146,7 +146,7 @@ from dtflab.ops.variables.functions import (
     variables_initializer,
 )
 from dtflab.ops.functional.script import numpy_function, py_func, py_function
-from dtflab.ops.examples.serializing import decode_json_example, parse_tensor, serialize_tensor
+from dtflab.ops.examples.functions import decode_json_example, parse_tensor, serialize_tensor
 from dtflab.ops.summaries.session_ops import delete_session_tensor, get_session_handle, get_session_tensor
 from dtflab.ops.sparse.functions import (
     deserialize_many_sparse, serialize_many_sparse, serialize_sparse, sparse_add, sparse_concat, sparse_fill_empty_rows,

@@ -14,13 +14,15 @@ from dtflab.files.tfrecord import (
     tf_record_iterator,
 )
 from dtflab.ops.examples.features import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
-from dtflab.ops.examples.parsing import (
+from dtflab.ops.examples.functions import (
+    decode_json_example,
     parse_example,
     parse_sequence_example,
     parse_single_example,
     parse_single_sequence_example,
+    parse_tensor,
+    serialize_tensor,
 )
-from dtflab.ops.examples.serializing import decode_json_example, parse_tensor, serialize_tensor
 from dtflab.ops.images.png import decode_png, encode_png
 from dtflab.ops.queues.functions import (
     PaddingFIFOQueue,

@@ -26,9 +26,9 @@ import dtflab.ops.datasets.shuffle
 import dtflab.ops.datasets.sources
 import dtflab.ops.datasets.threads
 import dtflab.ops.datasets.windows
-import dtflab.ops.examples.example
-import dtflab.ops.examples.sequence_example
-import dtflab.ops.examples.serializing
+import dtflab.ops.examples.example_ops
+import dtflab.ops.examples.sequence_ops
+import dtflab.ops.examples.serialize_ops
 import dtflab.ops.functional.calls
 import dtflab.ops.functional.script
 import dtflab.ops.images.boxes

@@ -1,4 +1,5 @@
-"""Examples: protocol messages with features, to tensors and back.
+"""Examples and SequenceExamples: records with named features.
 
-Pages: `example`, `example_values`, `features`, `parsing`, `sequence_example`, `serializing`.
+`functions` (what programs call), `features` (descriptions of features), `example_ops` (parse Examples), `sequence_ops`
+(parse SequenceExamples), `columns` (one feature of a batch), `serialize_ops` (tensors as strings, JSON).
 """

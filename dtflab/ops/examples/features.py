@@ -37,7 +37,7 @@ class SparseFeature(NamedTuple):
 
 
 class FixedLenFeature(NamedTuple):
-    """Values of `dtype` that fill `shape`; where they lack, `default_value`, or an error if that is None."""
+    """Values of `dtype` that fill `shape`. A missing feature has `default_value`, or is an error if that is None."""
 
     shape: Any
     dtype: Any
@@ -47,7 +47,7 @@ class FixedLenFeature(NamedTuple):
 class FixedLenSequenceFeature(NamedTuple):
     """A list of values of `dtype` and `shape`; in a batch shorter lists are padded with `default_value`.
 
-    `allow_missing` makes a list that is not there an empty one.
+    With `allow_missing`, a missing list counts as empty.
     """
 
     shape: Any
@@ -57,7 +57,7 @@ class FixedLenSequenceFeature(NamedTuple):
 
 
 class Features:
-    """Descriptions by key, sorted into the lists that the parsing ops take. ValueError names a bad one."""
+    """Descriptions by key, sorted into the lists that the parsing ops take. Raises ValueError for a bad one."""
 
     def __init__(self, features: Mapping[str, Any] | None, kinds: tuple[type, ...]) -> None:
         self.sparse: dict[str, DType] = {}
@@ -122,7 +122,7 @@ class Features:
 
     def _default(self, key: str, shape: TensorShape, dtype: DType) -> Tensor:
         value, name = self.defaults.get(key), re.sub(r"[^A-Za-z0-9_.\-/]", "_", key)
-        if starts_unknown(shape):  # a value that fills up
+        if starts_unknown(shape):  # the default is padding
             if value is None:
                 return convert_to_tensor("" if dtype == dtypes.string else 0, dtype)
             return reshape(convert_to_tensor(value, dtype, f"padding_{name}"), [])

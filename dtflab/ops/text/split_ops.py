@@ -13,7 +13,7 @@ import numpy as np
 
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
-from dtflab.ops.examples.example_values import counted
+from dtflab.ops.examples.columns import counted
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.text.elementwise_ops import CHARACTER
 

@@ -1,7 +1,6 @@
-"""Examples and SequenceExamples → dicts of tensors.
+"""Examples and SequenceExamples → dicts of tensors; tensors as strings.
 
-Stands for `python/ops/parsing_ops.py`. Left out: ragged features. The ops are in `example.py` and
-`sequence_example.py`, the descriptions of features in `features.py`.
+Stands for `python/ops/parsing_ops.py`. Left out: ragged features.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ def parse_example(
 ) -> dict[str, Any]:
     """Parse a vector of serialized `tf.train.Example`s (or one, a scalar) into a dict of tensors.
 
-    `features` says what is in them, by key: a FixedLenFeature becomes a tensor of shape [batch, …], a
-    FixedLenSequenceFeature one of shape [batch, longest, …], a VarLenFeature or SparseFeature a SparseTensor.
-    `example_names` are shown in errors. InvalidArgumentError for a feature that lacks or has other values.
+    `features` describes them by key: a FixedLenFeature becomes a tensor of shape [batch, …], a FixedLenSequenceFeature
+    one of shape [batch, longest, …], a VarLenFeature or SparseFeature a SparseTensor. Errors show `example_names`. A
+    run raises InvalidArgumentError for a feature that is missing or has other values.
     """
     if not features:
         raise ValueError(f"Argument `features` cannot be None or falsy. Got {features}")
@@ -47,12 +46,16 @@ def parse_example(
     with name_scope(name, "ParseExample", [serialized, example_names]):
         serialized = convert_to_tensor(serialized, name="serialized")
         *sparse, dense, _, _ = apply_op(
-            "ParseExampleV2", name, serialized=serialized, names=_names(example_names),
-            sparse_keys=[*described.sparse], dense_keys=[*described.dense], ragged_keys=[],
-            dense_defaults=described.default_tensors(), num_sparse=len(described.sparse),
-            sparse_types=[*described.sparse.values()], ragged_value_types=[], ragged_split_types=[],
-            dense_shapes=[*described.shapes.values()],
-        )  # fmt: skip
+            "ParseExampleV2",
+            name,
+            serialized=serialized,
+            names=_names(example_names),
+            **_arguments("", described),
+            dense_defaults=described.default_tensors(),
+            num_sparse=len(described.sparse),
+            ragged_value_types=[],
+            ragged_split_types=[],
+        )
     return _merged(features, _by_key(described, sparse, dense))
 
 
@@ -60,8 +63,19 @@ def _names(names: Any) -> Any:
     return [] if names is None else names
 
 
+def _arguments(kind: str, described: Features) -> dict[str, Any]:
+    """The arguments for features of a `kind`: "", "context_" or "feature_list_"."""
+    return {
+        f"{kind}sparse_keys": [*described.sparse],
+        f"{kind}dense_keys": [*described.dense],
+        f"{kind}ragged_keys": [],
+        f"{kind}sparse_types": [*described.sparse.values()],
+        f"{kind}dense_shapes": [*described.shapes.values()],
+    }
+
+
 def _as_sequences(features: Specs) -> Specs:
-    """The features, with a first dimension of unknown size where there are as many values as there are."""
+    """The features; the shape of a sequence gets a first dimension of unknown size."""
     known = dict(features)
     for key, feature in features.items():
         if isinstance(feature, FixedLenSequenceFeature):
@@ -78,15 +92,14 @@ def _by_key(described: Features, sparse: Any, dense: Any) -> dict[str, Any]:
 
 
 def _merged(features: Specs, tensors: dict[str, Any]) -> dict[str, Any]:
-    """The tensors, with SparseFeatures put together and without their parts."""
+    """The tensors, with each SparseFeature in place of its parts."""
     found = dict(tensors)
     for key, feature in sorted(features.items()):
         if isinstance(feature, SparseFeature):
-            ids = [tensors[index_key] for index_key in index_keys(feature)]
-            found[key] = sparse_merge(
-                ids[0] if isinstance(feature.index_key, str) else ids, tensors[feature.value_key],
-                vocab_size=feature.size, already_sorted=feature.already_sorted,
-            )  # fmt: skip
+            ids: Any = [tensors[index_key] for index_key in index_keys(feature)]
+            ids = ids[0] if isinstance(feature.index_key, str) else ids
+            values, is_sorted = tensors[feature.value_key], feature.already_sorted
+            found[key] = sparse_merge(ids, values, vocab_size=feature.size, already_sorted=is_sorted)
     return {key: found[key] for key in found if key in features}
 
 
@@ -95,19 +108,17 @@ def parse_single_example(
 ) -> dict[str, Any]:
     """Parse one serialized `tf.train.Example`, a scalar, into a dict of tensors without a batch dimension.
 
-    The rest is as in `parse_example`; a FixedLenSequenceFeature is as long as it is.
+    As `parse_example` otherwise; a FixedLenSequenceFeature has the length of its list.
     """
-    if features is None:
-        raise ValueError("Invalid argument: features cannot be None.")
     if not features:
-        raise ValueError("Invalid argument: features cannot be empty.")
+        raise ValueError(f"Invalid argument: features cannot be {'None' if features is None else 'empty'}.")
     with name_scope(name, "ParseSingleExample", [serialized, example_names]):
         serialized = _as_scalar(convert_to_tensor(serialized, name="serialized"))
         return parse_example(serialized, features, name, example_names)
 
 
 def _as_scalar(serialized: Tensor) -> Tensor:
-    """The tensor, which is or will be checked to be a scalar."""
+    """The tensor, if its static shape is a scalar's; else with a check when it runs."""
     if serialized.shape.ndims == 0:
         return serialized
     if serialized.shape.ndims is not None:
@@ -159,17 +170,19 @@ def _parse_sequences(
             raise ValueError(f"Value feature_list.dense_defaults[{key}] must be None")
     with name_scope(name, "ParseSequenceExample", [serialized]):
         outputs = apply_op(
-            "ParseSequenceExampleV2", name, serialized=convert_to_tensor(serialized, name="serialized"),
-            debug_name=_names(names), context_sparse_keys=[*context.sparse], context_dense_keys=[*context.dense],
-            context_ragged_keys=[], feature_list_sparse_keys=[*lists.sparse], feature_list_dense_keys=[*lists.dense],
-            feature_list_ragged_keys=[],
+            "ParseSequenceExampleV2",
+            name,
+            serialized=convert_to_tensor(serialized, name="serialized"),
+            debug_name=_names(names),
+            **_arguments("context_", context),
+            **_arguments("feature_list_", lists),
+            context_dense_defaults=context.default_tensors(),
             feature_list_dense_missing_assumed_empty=[key in lists.defaults for key in lists.dense],
-            context_dense_defaults=context.default_tensors(), Ncontext_sparse=len(context.sparse),
-            Nfeature_list_sparse=len(lists.sparse), Nfeature_list_dense=len(lists.dense),
-            context_sparse_types=[*context.sparse.values()], context_dense_shapes=[*context.shapes.values()],
-            feature_list_sparse_types=[*lists.sparse.values()], feature_list_dense_types=[*lists.dense.values()],
-            feature_list_dense_shapes=[*lists.shapes.values()],
-        )  # fmt: skip
+            feature_list_dense_types=[*lists.dense.values()],
+            Ncontext_sparse=len(context.sparse),
+            Nfeature_list_sparse=len(lists.sparse),
+            Nfeature_list_dense=len(lists.dense),
+        )
         once = _by_key(context, outputs[:3], outputs[3])
         listed = _by_key(lists, outputs[6:9], outputs[9])
         return once, listed, dict(zip(lists.dense, outputs[10]))
@@ -190,3 +203,21 @@ def parse_single_sequence_example(
         with name_scope(name, "ParseSingleExample", [serialized, example_name]):
             serialized = _as_scalar(convert_to_tensor(serialized, name="serialized"))
         return _parse_sequences(serialized, example_name, context, lists, name)[:2]
+
+
+# -- tensors as strings ---------------------------------------------------------------------------------
+
+
+def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
+    """The tensor as a serialized TensorProto, a string scalar."""
+    return apply_op("SerializeTensor", name, tensor=tensor)
+
+
+def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Tensor:
+    """The tensor of dtype `out_type` in a serialized TensorProto; its shape is known when it runs."""
+    return apply_op("ParseTensor", name, serialized=serialized, out_type=out_type)
+
+
+def decode_json_example(json_examples: Any, name: str | None = None) -> Tensor:
+    """`tf.train.Example`s in JSON as serialized ones."""
+    return apply_op("DecodeJSONExample", name, json_examples=json_examples)

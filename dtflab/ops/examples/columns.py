@@ -3,7 +3,7 @@
 Stands for `core/util/example_proto_fast_parsing.cc` and `example_proto_helper.cc`. Python's protobuf does the parsing.
 
 Rule: everything is a column: for each example of a batch, the list of values of one feature, or None where the feature
-is missing. One example alone is a batch of one whose first dimension is dropped in the end.
+is missing. One example alone is a batch of one, and its first dimension is dropped in the end.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def array_of(values: Any, dtype: DType) -> Any:
 
 
 def dense(batch: Batch, key: str, dtype: DType, shape: TensorShape, default: Any) -> Any:
-    """All examples have as many values; a missing feature has those of `default`, or is an error if that is empty."""
+    """Values of one `shape` in each example. A missing feature has those of `default`, which must not be empty then."""
     if starts_unknown(shape):
         return padded(batch, key, dtype, shape, default)
     size, rows = shape.num_elements() or 0, column(batch, key, dtype)
@@ -130,7 +130,7 @@ def dense(batch: Batch, key: str, dtype: DType, shape: TensorShape, default: Any
 
 
 def padded(batch: Batch, key: str, dtype: DType, shape: TensorShape, default: Any) -> Any:
-    """As many steps of `shape[1:]` as the longest example has; `default` fills up the others."""
+    """Steps of `shape[1:]`, as many as the longest example has; `default` fills up the others."""
     step = shape.as_list()[1:]
     stride = TensorShape(step).num_elements() or 1
     rows = column(batch, key, dtype)
@@ -201,11 +201,11 @@ def steps(batch: Batch, key: str, dtype: DType) -> list[list[Any] | None]:
     return found
 
 
-def dense_steps(batch: Batch, key: str, dtype: DType, shape: TensorShape, may_lack: bool) -> tuple[Any, Any]:
+def dense_steps(batch: Batch, key: str, dtype: DType, shape: TensorShape, may_be_missing: bool) -> tuple[Any, Any]:
     """Values of `shape` at each step, zeros after the last one, and how many steps each example has."""
     size, rows = shape.num_elements() or 0, steps(batch, key, dtype)
     for i, row in enumerate(rows):
-        if row is None and not may_lack:
+        if row is None and not may_be_missing:
             raise invalid(
                 f"{batch.name(i)}Feature list '{key}' is required but could not be found.  Did you mean to "
                 "include it in feature_list_dense_missing_assumed_empty or feature_list_dense_defaults?"

@@ -6,16 +6,13 @@ Stands for `core/kernels/{parse_tensor_op,decode_json_example}.cc`.
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 import numpy as np
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
 from dtflab.graph import dtypes
-from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, no_gradient, op
-from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_proto import make_ndarray, make_tensor_proto
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
@@ -87,18 +84,3 @@ def _from_json(text: bytes) -> bytes:
         return json_format.Parse(text, Example()).SerializeToString(deterministic=True)
     except (json_format.ParseError, UnicodeDecodeError) as error:
         raise invalid(f"Error while parsing JSON: {error}") from None
-
-
-def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
-    """The tensor as a serialized TensorProto, a string scalar."""
-    return apply_op("SerializeTensor", name, tensor=tensor)
-
-
-def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Tensor:
-    """The tensor of dtype `out_type` in a serialized TensorProto; its shape is known when it runs."""
-    return apply_op("ParseTensor", name, serialized=serialized, out_type=out_type)
-
-
-def decode_json_example(json_examples: Any, name: str | None = None) -> Tensor:
-    """`tf.train.Example`s in JSON as serialized ones."""
-    return apply_op("DecodeJSONExample", name, json_examples=json_examples)

@@ -1,4 +1,4 @@
-"""The ops that parse SequenceExamples: features that are there once, and lists of features, one for each step.
+"""The ops that parse SequenceExamples: a context of features, and lists of features, one for each step.
 
 Stands for the second half of `core/kernels/example_parsing_ops.cc`.
 """
@@ -10,18 +10,17 @@ from typing import Any
 
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.examples import example_values as values
-from dtflab.ops.examples.example import (
+from dtflab.ops.examples import columns
+from dtflab.ops.examples.columns import Batch
+from dtflab.ops.examples.example_ops import (
     check_serialized,
     columns_of,
-    dense_outputs,
     dense_shapes,
     keys_of,
-    sparse_outputs,
+    outputs,
     sparse_shapes,
     split_shape,
 )
-from dtflab.ops.examples.example_values import Batch
 from dtflab.ops.messages import invalid
 from dtflab.protos.example_pb2 import SequenceExample
 
@@ -50,7 +49,7 @@ def _text(keys: Iterable[bytes]) -> list[str]:
 
 
 def _list_shapes(operation: Any, batch: TensorShape) -> list[TensorShape]:
-    """Of the sparse and the dense lists; a list is one more dimension, of unknown size."""
+    """The shapes of the sparse and the dense lists; a list is one more dimension, of unknown size."""
     dense = dense_shapes(batch.concatenate([None]), operation.attrs["feature_list_dense_shapes"])
     return [*sparse_shapes(batch, operation.get_attr("Nfeature_list_sparse"), extra=2), *dense]
 
@@ -63,19 +62,17 @@ def _context_shapes(operation: Any, batch: TensorShape) -> list[TensorShape]:
 def _context(
     node: Any, batch: Batch, sparse: Sequence[str], dense: Sequence[str], defaults: Sequence[Any]
 ) -> list[Any]:
-    return [
-        *sparse_outputs(batch, sparse, node["context_sparse_types"]),
-        *dense_outputs(batch, dense, node["Tcontext_dense"], node["context_dense_shapes"], defaults),
-    ]
+    types, shapes = (node["context_sparse_types"], node["Tcontext_dense"]), node["context_dense_shapes"]
+    return outputs(batch, sparse, types[0], dense, types[1], shapes, defaults)
 
 
 def _lists(
-    node: Any, batch: Batch, sparse: Sequence[str], dense: Sequence[str], may_lack: Sequence[Any]
+    node: Any, batch: Batch, sparse: Sequence[str], dense: Sequence[str], may_be_missing: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
     """The outputs of the sparse and the dense lists, and the lengths of the dense ones."""
-    of_sparse = [values.sparse_steps(batch, key, t) for key, t in zip(sparse, node["feature_list_sparse_types"])]
-    specs = zip(dense, node["feature_list_dense_types"], node["feature_list_dense_shapes"], may_lack)
-    of_dense = [values.dense_steps(batch, *spec) for spec in specs]
+    of_sparse = [columns.sparse_steps(batch, key, t) for key, t in zip(sparse, node["feature_list_sparse_types"])]
+    specs = zip(dense, node["feature_list_dense_types"], node["feature_list_dense_shapes"], may_be_missing)
+    of_dense = [columns.dense_steps(batch, *spec) for spec in specs]
     return columns_of(of_sparse, 3) + columns_of(of_dense, 1), [lengths for _, lengths in of_dense]
 
 
@@ -100,11 +97,10 @@ class ParseSequenceExampleV2(Op):
         batch = check_serialized(operation.inputs[0].shape)
         once, listed = (len(operation.get_attr(f"{w}_ragged_value_types")) for w in ("context", "feature_list"))
         vector, rows = TensorShape([None]), split_shape(batch)
-        return [
-            *_context_shapes(operation, batch), *[vector] * once, *[rows] * once, *_list_shapes(operation, batch),
-            *[batch] * operation.get_attr("Nfeature_list_dense"), *[vector] * listed, *[rows] * listed,
-            *[vector] * listed,
-        ]  # fmt: skip
+        lengths = [batch] * operation.get_attr("Nfeature_list_dense")
+        context = [*_context_shapes(operation, batch), *[vector] * once, *[rows] * once]
+        lists = [*_list_shapes(operation, batch), *lengths, *[vector] * listed, *[rows] * listed, *[vector] * listed]
+        return context + lists
 
     def bind(node, xp):
         once = node["context_ragged_value_types"], node["context_ragged_split_types"]
@@ -116,10 +112,10 @@ class ParseSequenceExampleV2(Op):
             lists, lengths = _lists(node, batch, keys[3], keys[4], rest[6].tolist())
             return [
                 *_context(node, batch, keys[0], keys[1], rest[7:]),
-                *columns_of([values.ragged(batch, *each) for each in zip(keys[2], *once)], 2),
+                *columns_of([columns.ragged(batch, *each) for each in zip(keys[2], *once)], 2),
                 *lists,
                 *lengths,
-                *columns_of([values.ragged_steps(batch, *each) for each in zip(keys[5], *listed)], 3),
+                *columns_of([columns.ragged_steps(batch, *each) for each in zip(keys[5], *listed)], 3),
             ]
 
         return parse
@@ -147,11 +143,12 @@ class ParseSequenceExample(Op):
     def bind(node, xp):
         context = _text(node["context_sparse_keys"]), _text(node["context_dense_keys"])
         listed = _text(node["feature_list_sparse_keys"]), _text(node["feature_list_dense_keys"])
-        may_lack = [key in node["feature_list_dense_missing_assumed_empty"] for key in node["feature_list_dense_keys"]]
+        assumed_empty = _text(node["feature_list_dense_missing_assumed_empty"])
+        may_be_missing = [key in assumed_empty for key in listed[1]]
 
         def parse(serialized, names, *defaults):
             batch = Batch.parse(SequenceExample, serialized, names)
-            lists, lengths = _lists(node, batch, *listed, may_lack)
+            lists, lengths = _lists(node, batch, *listed, may_be_missing)
             return [*_context(node, batch, *context, defaults), *lists, *lengths]
 
         return parse
