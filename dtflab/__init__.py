@@ -83,10 +83,10 @@ from dtflab.ops.text.functions import (
     string_to_hash_bucket_strong, string_to_number, substr, write_file,
 )
 from dtflab.ops.assertions.functions import (
-    assert_equal, assert_greater, assert_greater_equal, assert_integer, assert_less, assert_less_equal, assert_near,
-    assert_negative, assert_non_negative, assert_non_positive, assert_none_equal, assert_positive,
+    Assert, assert_equal, assert_greater, assert_greater_equal, assert_integer, assert_less, assert_less_equal,
+    assert_near, assert_negative, assert_non_negative, assert_non_positive, assert_none_equal, assert_positive,
     assert_proper_iterable, assert_rank, assert_rank_at_least, assert_rank_in, assert_same_float_dtype, assert_scalar,
-    assert_type, is_non_decreasing, is_numeric_tensor, is_strictly_increasing,
+    assert_type, check_numerics, is_non_decreasing, is_numeric_tensor, is_strictly_increasing, verify_tensor_all_finite,
 )
 from dtflab.ops.control.case import case, switch_case
 from dtflab.ops.math.functions import (
@@ -97,7 +97,6 @@ from dtflab.ops.math.functions import (
     polygamma, pow, real, realdiv, reciprocal, rint, round, rsqrt, saturate_cast, scalar_mul, sigmoid, sign, sin, sinh,
     sqrt, square, squared_difference, subtract, tan, tanh, truediv, truncatediv, truncatemod, zeta,
 )
-from dtflab.ops.assertions.functions import Assert, check_numerics, verify_tensor_all_finite
 from dtflab.ops.math.clipping import clip_by_average_norm, clip_by_global_norm, clip_by_norm, clip_by_value, global_norm
 from dtflab.ops.control.cond import cond
 from dtflab.ops.reduce.confusion_matrix import confusion_matrix
@@ -121,7 +120,10 @@ from dtflab.ops.variables.initializers import (
     uniform_unit_scaling_initializer, variance_scaling_initializer, zeros_initializer,
 )
 from dtflab.ops.tables.functions import initialize_all_tables, tables_initializer
-from dtflab.ops.examples.functions import parse_example, parse_single_example, parse_single_sequence_example
+from dtflab.ops.examples.functions import (
+    decode_json_example, parse_example, parse_single_example, parse_single_sequence_example, parse_tensor,
+    serialize_tensor,
+)
 from dtflab.ops.variables.partitioned_variables import (
     fixed_size_partitioner, min_max_variable_partitioner, variable_axis_size_partitioner,
 )
@@ -146,7 +148,6 @@ from dtflab.ops.variables.functions import (
     variables_initializer,
 )
 from dtflab.ops.functional.script import numpy_function, py_func, py_function
-from dtflab.ops.examples.functions import decode_json_example, parse_tensor, serialize_tensor
 from dtflab.ops.summaries.session_ops import delete_session_tensor, get_session_handle, get_session_tensor
 from dtflab.ops.sparse.functions import (
     deserialize_many_sparse, serialize_many_sparse, serialize_sparse, sparse_add, sparse_concat, sparse_fill_empty_rows,

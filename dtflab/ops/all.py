@@ -37,10 +37,10 @@ import dtflab.ops.images.png
 import dtflab.ops.images.resize
 import dtflab.ops.indexing.arranging
 import dtflab.ops.indexing.gathering
-import dtflab.ops.indexing.searching
+import dtflab.ops.indexing.partitioning
+import dtflab.ops.indexing.positions
 import dtflab.ops.indexing.slicing
 import dtflab.ops.indexing.tensor_scatter
-import dtflab.ops.indexing.unravel_index
 import dtflab.ops.labels.candidate_sampling
 import dtflab.ops.labels.ctc_decoding
 import dtflab.ops.labels.ctc_loss
@@ -82,7 +82,6 @@ import dtflab.ops.reduce.along_axis
 import dtflab.ops.reduce.counting
 import dtflab.ops.reduce.functions
 import dtflab.ops.reduce.reduction
-import dtflab.ops.reduce.segment_reductions
 import dtflab.ops.reduce.segments
 import dtflab.ops.reduce.sets
 import dtflab.ops.sampling.choices

@@ -20,6 +20,11 @@ def free(node: Any, ins: Any, outs: Any) -> int:
     return 0
 
 
+def of_first(node: Any, ins: Any, outs: Any) -> int:
+    """One operation per element of the first input."""
+    return elements(ins[0])
+
+
 def of_inputs(node: Any, ins: Any, outs: Any) -> int:
     """One operation per element that goes in."""
     return sum(map(elements, ins))

@@ -1,7 +1,7 @@
-"""Rows by index: gather, its inverse, and one-hot vectors.
+"""Rows by index and by position: gather, and its inverse.
 
-Stands for `core/kernels/gather_op.cc`, `gather_nd_op.cc`, `scatter_nd_op.cc`, `one_hot_op.cc` and their parts
-of `python/ops/array_ops.py` and `array_grad.py`. Left out: what GPUs do with a bad index.
+Stands for `core/kernels/gather_op.cc`, `gather_nd_op.cc`, `scatter_nd_op.cc` and their
+parts of `array_grad.py`. Left out: what GPUs do with a bad index.
 
 Rule: an index out of range is an error that names it. The gradient of a gather along the rows stays sparse.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.indexed_slices import IndexedSlices, dense
-from dtflab.graph.op_registry import Op, elements, no_gradient, op
+from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with
 from dtflab.graph.static_value import constant_value, folded_shape, folded_value
@@ -55,15 +55,19 @@ class Gather(Op):
 
     def grad(op, dy):
         params, indices = op.inputs
-        with colocate_with(params):
-            params_shape = arrays.shape(params)
-        size = arrays.expand_dims(arrays.size(indices), 0)
-        return [_sparse_rows(dy, indices, params_shape, size), None]
+        return [_sparse_rows(dy, indices, *_sizes(params, indices)), None]
 
 
 def _kept_in_array(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel for strings: NumPy takes a single one out of its array."""
     return lambda *args: np.asarray(kernel(*args), object)
+
+
+def _sizes(params: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
+    """The shape of params, and the number of indices as a vector."""
+    with colocate_with(params):
+        params_shape = arrays.shape(params)
+    return params_shape, arrays.expand_dims(arrays.size(indices), 0)
 
 
 def _sparse_rows(dy: Any, indices: Tensor, params_shape: Any, size: Tensor) -> IndexedSlices:
@@ -114,9 +118,7 @@ class GatherV2(Op):
 
     def grad(op, dy):
         params, indices, axis = op.inputs
-        with colocate_with(params):
-            params_shape = arrays.shape(params)
-        size = arrays.expand_dims(arrays.size(indices), 0)
+        params_shape, size = _sizes(params, indices)
         batch = op.get_attr("batch_dims")
         if batch < 0 and indices.shape.ndims is None:
             raise ValueError(
@@ -283,41 +285,3 @@ class ScatterNd(Op):
 
     def grad(op, dy):
         return [None, gather_nd(dy, op.inputs[0]), None]
-
-
-# -- one-hot -----------------------------------------------------------------------------------------------
-
-
-@op("""OneHot(indices: TI, depth: int32, on_value: T, off_value: T) -> (output: T)
-       axis: int = -1
-       T: type
-       TI: {uint8, int8, int32, int64} = int64""")
-class OneHot(Op):
-    """Vectors that are `on_value` at one place, none for an index out of range."""
-
-    grad = no_gradient
-
-    def infer(op):
-        indices, depth = op.inputs[0].shape, folded_value(op.inputs[1])
-        axis = op.get_attr("axis")
-        if depth is not None and depth < 0:
-            raise ValueError(f"Dimension size, given by scalar input 1, must be non-negative but is {int(depth)}")
-        if indices.ndims is None:
-            return [TensorShape(None)]
-        dims = indices.as_list()
-        dims.insert(indices.ndims if axis == -1 else axis, None if depth is None else int(depth))
-        return [TensorShape(dims)]
-
-    def bind(node, xp):
-        axis, dtype = node["axis"], node["T"].as_numpy_dtype
-
-        def kernel(indices, depth, on_value, off_value):
-            if not -1 <= axis <= np.ndim(indices):
-                raise invalid(f"Expected axis to be -1 or between [0, {np.ndim(indices)}).  But received: {axis}")
-            at = axis if axis >= 0 else np.ndim(indices)
-            shape = indices.shape
-            places = xp.arange(int(depth)).reshape((-1,) + (1,) * (len(shape) - at))
-            hits = indices.reshape((*shape[:at], 1, *shape[at:])) == places
-            return xp.where(hits, on_value, off_value).astype(dtype, copy=False)
-
-        return kernel

@@ -3,5 +3,5 @@
 Pages: `functions` (what programs call), `clipping` (values within bounds), `elementwise` (kernels, op tables), `unary`
 (ops of one input), `binary` (sums, products, extremes), `division` (quotients, remainders), `zero_times` (0 wins over
 NaN), `logic` (comparisons, bits, choices), `complex_numbers` (parts and angles), `special` (special functions as ops);
-their numbers: `gamma_functions` (gamma, zeta, beta), `bessel` (Bessel functions), `normal_quantile` (inverse normal).
+their numbers: `gamma_functions` (gamma, zeta, beta), `approximations` (Bessel, inverse normal).
 """

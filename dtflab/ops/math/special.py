@@ -3,7 +3,7 @@
 Stands for their parts of `core/kernels/cwise_op_*.cc`, `betainc_op.cc`, `python/ops/math_ops.py`,
 `special_math_ops.py`, `math_grad.py` and `random_grad.py`. Left out: `tf.math.special` (Dawson, Fresnel, …).
 
-Rule: the numbers are made in float64 by `gamma_functions.py`, `bessel.py` and `normal_quantile.py`, whatever the dtype.
+Rule: the numbers are made in float64 by `gamma_functions.py`, `bessel.py` and `approximations.py`, whatever the dtype.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.gradient_rules import from_input, summed
 from dtflab.ops.indexing import functions as indexing
-from dtflab.ops.math import bessel, functions as math, gamma_functions, normal_quantile
+from dtflab.ops.math import approximations, functions as math, gamma_functions
 from dtflab.ops.math.elementwise import unary
 from dtflab.ops.math.functions import bessel_i0, bessel_i0e, bessel_i1, bessel_i1e, lgamma, polygamma, zeta
 from dtflab.ops.messages import invalid
@@ -93,12 +93,12 @@ def _i0e_grad(op: Any, dy: Any) -> Tensor:
 for _name, _function, _grad in (
     ("Lgamma", gamma_functions.lgamma, from_input(lambda x, dy: dy * math.digamma(x))),
     ("Digamma", gamma_functions.digamma, from_input(_digamma_grad)),
-    ("Erfinv", normal_quantile.erfinv, _erfinv_grad),
-    ("Ndtri", normal_quantile.ndtri, _ndtri_grad),
-    ("BesselI0e", bessel.i0e, _when_there(_i0e_grad)),
-    ("BesselI1e", bessel.i1e, _when_there(_i1e_grad)),
-    ("BesselI0", _scaled_back(bessel.i0e), _when_there(lambda op, dy: dy * bessel_i1(op.inputs[0]))),
-    ("BesselI1", _scaled_back(bessel.i1e), _when_there(_i1_grad)),
+    ("Erfinv", approximations.erfinv, _erfinv_grad),
+    ("Ndtri", approximations.ndtri, _ndtri_grad),
+    ("BesselI0e", approximations.i0e, _when_there(_i0e_grad)),
+    ("BesselI1e", approximations.i1e, _when_there(_i1e_grad)),
+    ("BesselI0", _scaled_back(approximations.i0e), _when_there(lambda op, dy: dy * bessel_i1(op.inputs[0]))),
+    ("BesselI1", _scaled_back(approximations.i1e), _when_there(_i1_grad)),
 ):
     unary(_name, FLOAT, _in_double(_function), _grad)
 

@@ -2,5 +2,5 @@
 
 Pages: `functions` (what programs call), `histograms` (counts of values), `confusion_matrix` (labels against
 predictions), `reduction` (over axes), `along_axis` (argmax, running sums), `counting` (bincount and histograms as ops),
-`segments` (sums of rows, stitching), `segment_reductions` (other reductions of rows), `sets` (set operations).
+`segments` (rows with one number), `segment_kernels` (their kernels), `sets` (set operations).
 """

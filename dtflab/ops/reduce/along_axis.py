@@ -1,7 +1,6 @@
 """Along one axis: where the extreme is, and running sums and products.
 
 Stands for `core/kernels/argmax_op.cc`, `scan_ops.cc` and their parts of `python/ops/math_ops.py`.
-Left out: CumulativeLogsumexp.
 """
 
 from __future__ import annotations
@@ -16,10 +15,11 @@ from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.gradient_rules import no_slope
+from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce.functions import cumprod, cumsum
-from dtflab.ops.type_sets import NUMBER, REAL_QUANTIZED_BOOL
+from dtflab.ops.reduce.functions import cumprod, cumsum, cumulative_logsumexp
+from dtflab.ops.type_sets import FLOAT, NUMBER, REAL_QUANTIZED_BOOL
 
 
 class _ArgExtreme(Op):
@@ -87,29 +87,24 @@ class ArgMin(_ArgExtreme):
 
 # -- running sums and products ---------------------------------------------------------------------------
 
-_SCAN = (
-    "(x: T, axis: Tidx) -> (out: T)\nexclusive: bool = false\nreverse: bool = false\n"
-    f"T: {NUMBER}\nTidx: {{int32, int64}} = int32"
-)
+Accumulate = Callable[[Any, Any, Any], Any]  # (xp, x, dtype) -> the scan of x along its last axis
 
 
-def _scan(ufunc_name: str, start: int) -> Callable[[Any, Any], Callable[..., Any]]:
+def _scan(accumulate: Accumulate, start: float) -> Callable[[Any, Any], Callable[..., Any]]:
+    """The kernel of a scan; the exclusive one begins with `start`."""
+
     def bind(node: Any, xp: Any) -> Callable[..., Any]:
-        dtype = node["T"].as_numpy_dtype
-        accumulate = getattr(xp, ufunc_name).accumulate
-        step = -1 if node["reverse"] else 1
+        dtype, exclusive, step = node["T"].as_numpy_dtype, node["exclusive"], -1 if node["reverse"] else 1
 
         def kernel(x: Any, axis: Any) -> Any:
             if not -np.ndim(x) <= axis < np.ndim(x):
                 raise invalid(f"ScanOp: Expected scan axis in the range [{-np.ndim(x)}, {np.ndim(x)}), but got {axis}")
-            along_last = xp.moveaxis(x, int(axis), -1)[..., ::step]
-            out = xp.empty_like(along_last)
-            if node["exclusive"]:
+            last = xp.moveaxis(x, int(axis), -1)[..., ::step]
+            out = target = xp.empty_like(last)
+            if exclusive:
                 out[..., :1] = start
-                along_last, target = along_last[..., :-1], out[..., 1:]
-            else:
-                target = out
-            target[...] = accumulate(along_last, -1, dtype)
+                last, target = last[..., :-1], out[..., 1:]
+            target[...] = accumulate(xp, last, dtype)
             return xp.moveaxis(out[..., ::step], -1, int(axis))
 
         return kernel
@@ -117,28 +112,61 @@ def _scan(ufunc_name: str, start: int) -> Callable[[Any, Any], Callable[..., Any
     return bind
 
 
-@op("Cumsum" + _SCAN)
-class Cumsum(Op):
-    """Running sums along an axis."""
-
-    infer = shapes.unchanged
-    bind = _scan("add", 0)
-
-    def grad(op, dy):
-        exclusive, reverse = op.get_attr("exclusive"), op.get_attr("reverse")
-        return [cumsum(dy, op.inputs[1], exclusive=exclusive, reverse=not reverse), None]
+def _sums(xp: Any, x: Any, dtype: Any) -> Any:
+    return xp.add.accumulate(x, -1, dtype)
 
 
-@op("Cumprod" + _SCAN)
-class Cumprod(Op):
-    """Running products along an axis."""
+def _products(xp: Any, x: Any, dtype: Any) -> Any:
+    return xp.multiply.accumulate(x, -1, dtype)
 
-    infer = shapes.unchanged
-    bind = _scan("multiply", 1)
 
-    def grad(op, dy):
-        x, axis = op.inputs
-        exclusive, reverse = op.get_attr("exclusive"), op.get_attr("reverse")
-        product = cumprod(x, axis, exclusive=exclusive, reverse=reverse)
-        out = cumsum(product * dy, axis, exclusive=exclusive, reverse=not reverse)
-        return [math.div_no_nan(out, x), None]
+def _log_sums(xp: Any, x: Any, dtype: Any) -> Any:
+    """CuPy's ufunc can't accumulate, so there the steps double."""
+    x = x.astype(np.float32) if x.dtype.itemsize == 2 else x
+    if xp is np:
+        return np.logaddexp.accumulate(x, -1)
+    width = 1
+    while width < x.shape[-1]:
+        x = xp.concatenate([x[..., :width], xp.logaddexp(x[..., width:], x[..., :-width])], -1)
+        width *= 2
+    return x
+
+
+def _modes(op: Any) -> dict[str, Any]:
+    """How the gradient scans back: the other way round."""
+    return {"exclusive": op.get_attr("exclusive"), "reverse": not op.get_attr("reverse")}
+
+
+def _cumsum_grad(op: Any, dy: Any) -> list[Any]:
+    return [cumsum(dy, op.inputs[1], **_modes(op)), None]
+
+
+def _cumprod_grad(op: Any, dy: Any) -> list[Any]:
+    x, axis = op.inputs
+    product = cumprod(x, axis, op.get_attr("exclusive"), op.get_attr("reverse"))
+    return [math.div_no_nan(cumsum(product * dy, axis, **_modes(op)), x), None]
+
+
+def _log_sums_grad(op: Any, dy: Any) -> list[Any]:
+    (x, axis), y = op.inputs, op.outputs[0]
+
+    def part(signed: Any, is_here: Callable[..., Any]) -> Any:
+        logs = indexing.where_v2(is_here(dy, 0), math.log(signed), dy.dtype.min)
+        return math.exp(cumulative_logsumexp(logs - y, axis, **_modes(op)) + x)
+
+    return [part(dy, math.greater) - part(-dy, math.less), None]
+
+
+_SCANS = {
+    "Cumsum": (NUMBER, _scan(_sums, 0), _cumsum_grad),
+    "Cumprod": (NUMBER, _scan(_products, 1), _cumprod_grad),
+    "CumulativeLogsumexp": (FLOAT, _scan(_log_sums, -np.inf), _log_sums_grad),
+}
+
+for _name, (_types, _rule, _grad) in _SCANS.items():
+    _interface = f"""{_name}(x: T, axis: Tidx) -> (out: T)
+                     exclusive: bool = false
+                     reverse: bool = false
+                     T: {_types}
+                     Tidx: {{int32, int64}} = int32"""
+    op(_interface)(type(_name, (Op,), {"infer": shapes.unchanged, "bind": _rule, "grad": _grad}))

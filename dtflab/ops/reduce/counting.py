@@ -1,7 +1,6 @@
-"""How often values occur: bincount and histograms of equal bins; and running log-sum-exps.
+"""How often values occur: bincount and histograms of equal bins, as ops.
 
-Stands for `core/kernels/bincount_op.cc`, `histogram_op.cc`, `scan_ops.cc` (CumulativeLogsumexp),
-`python/ops/bincount_ops.py` and `histogram_ops.py`. Left out: sparse and ragged counts.
+Stands for `core/kernels/bincount_op.cc` and `histogram_op.cc`. Left out: sparse and ragged counts.
 """
 
 from __future__ import annotations
@@ -13,14 +12,9 @@ import numpy as np
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops import shapes
 from dtflab.ops.array_module import scatterer
 from dtflab.ops.costs import of_inputs
-from dtflab.ops.indexing import functions as indexing
-from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce.functions import cumulative_logsumexp
-from dtflab.ops.type_sets import FLOAT
 
 _COUNTED = "{int32, int64, float, double}"
 
@@ -44,6 +38,13 @@ def _counts(xp: Any, numbers: Any, size: int, weights: Any, dtype: Any, binary: 
     return out.reshape(size) if numbers.ndim < 2 else out
 
 
+def _known_size(op: Any) -> int | None:
+    size = folded_value(op.inputs[1])
+    if size is not None and size < 0:
+        raise ValueError(f"size ({int(size)}) must be non-negative")
+    return None if size is None else int(size)
+
+
 @op(f"""Bincount(arr: int32, size: int32, weights: T) -> (bins: T)
         T: {_COUNTED}""")
 class Bincount(Op):
@@ -52,10 +53,7 @@ class Bincount(Op):
     flops = of_inputs
 
     def infer(op):
-        size = folded_value(op.inputs[1])
-        if size is not None and size < 0:
-            raise ValueError(f"size ({int(size)}) must be non-negative")
-        return [TensorShape([None if size is None else int(size)])]
+        return [TensorShape([_known_size(op)])]
 
     def bind(node, xp):
         dtype = node["T"].as_numpy_dtype
@@ -72,13 +70,10 @@ class DenseBincount(Op):
     flops = of_inputs
 
     def infer(op):
-        shape, size = op.inputs[0].shape.with_rank_at_most(2), folded_value(op.inputs[1])
-        if size is not None and size < 0:
-            raise ValueError(f"size ({int(size)}) must be non-negative")
+        shape, size = op.inputs[0].shape.with_rank_at_most(2), _known_size(op)
         if shape.ndims is None:
             return [TensorShape(None)]
-        return [shape[:-1].concatenate([None if size is None else int(size)]) if shape.ndims == 2
-                else TensorShape([None if size is None else int(size)])]  # fmt: skip
+        return [(shape[:-1] if shape.ndims == 2 else TensorShape([])).concatenate([size])]
 
     def bind(node, xp):
         dtype, binary = node["T"].as_numpy_dtype, node["binary_output"]
@@ -117,57 +112,3 @@ class HistogramFixedWidth(Op):
             return _counts(xp, places, int(bins), places[:0], dtype, False)
 
         return kernel
-
-
-# -- running log-sum-exps ---------------------------------------------------------------------------------------------
-
-
-@op(f"""CumulativeLogsumexp(x: T, axis: Tidx) -> (out: T)
-        exclusive: bool = false
-        reverse: bool = false
-        T: {FLOAT}
-        Tidx: {{int32, int64}} = int32""")
-class CumulativeLogsumexp(Op):
-    """log of the running sum of exp(x) along an axis."""
-
-    infer = shapes.unchanged
-
-    def bind(node, xp):
-        dtype, exclusive, step = node["T"].as_numpy_dtype, node["exclusive"], -1 if node["reverse"] else 1
-
-        def kernel(x, axis):
-            if not -x.ndim <= axis < x.ndim:
-                raise invalid(f"ScanOp: Expected scan axis in the range [{-x.ndim}, {x.ndim}), but got {axis}")
-            wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
-            last = xp.moveaxis(wide, int(axis), -1)[..., ::step]
-            if exclusive:
-                first = xp.full((*last.shape[:-1], min(last.shape[-1], 1)), -np.inf, last.dtype)
-                last = xp.concatenate([first, last[..., :-1]], -1)
-            out = _running(xp, last)[..., ::step]
-            return xp.moveaxis(out, -1, int(axis)).astype(dtype)
-
-        return kernel
-
-    def grad(op, dy):
-        x, axis, y = op.inputs[0], op.inputs[1], op.outputs[0]
-        exclusive, reverse = op.get_attr("exclusive"), op.get_attr("reverse")
-
-        def part(sign):
-            signed = dy if sign > 0 else -dy
-            here = math.greater(dy, 0) if sign > 0 else math.less(dy, 0)
-            logs = indexing.where_v2(here, math.log(signed), dy.dtype.min)
-            back = cumulative_logsumexp(logs - y, axis=axis, reverse=not reverse, exclusive=exclusive)
-            return math.exp(back + x)
-
-        return [part(1) - part(-1), None]
-
-
-def _running(xp: Any, x: Any) -> Any:
-    """The scan along the last axis; CuPy's ufuncs have none, so there the steps double."""
-    if xp is np:
-        return np.logaddexp.accumulate(x, -1)
-    width = 1
-    while width < x.shape[-1]:
-        x = xp.concatenate([x[..., :width], xp.logaddexp(x[..., width:], x[..., :-width])], -1)
-        width *= 2
-    return x

@@ -162,11 +162,7 @@ def reduced_shape(input_shape: Any, axes: Any) -> Any:
 
 
 def argmax(
-    input: Any,
-    axis: Any = None,
-    name: str | None = None,
-    dimension: Any = None,
-    output_type: Any = dtypes.int64,
+    input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
 ) -> Tensor:
     """The index of the largest element along `axis` (by default 0); the first, if several are."""
     axis = renamed("axis", axis, "dimension", dimension)
@@ -182,11 +178,7 @@ def argmax(
 
 
 def argmin(
-    input: Any,
-    axis: Any = None,
-    name: str | None = None,
-    dimension: Any = None,
-    output_type: Any = dtypes.int64,
+    input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
 ) -> Tensor:
     """The index of the smallest element along `axis` (by default 0); the first, if several are."""
     axis = renamed("axis", axis, "dimension", dimension)

@@ -23,7 +23,7 @@ from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
-from dtflab.ops.reduce.segments import add_rows
+from dtflab.ops.reduce.segment_kernels import add_rows
 from dtflab.ops.sparse.places import check_sparse, united
 
 
