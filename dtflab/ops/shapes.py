@@ -5,6 +5,7 @@ Stands for `core/framework/common_shape_fns.cc`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
@@ -46,3 +47,14 @@ def merged(op: Any) -> list[TensorShape]:
     for tensor in op.inputs[1:]:
         shape = shape.merge_with(tensor.shape)
     return [shape] * len(op.outputs)
+
+
+def fixed(*outputs: list[int | None], ranks: Sequence[int | None] = ()) -> Callable[[Any], list[TensorShape]]:
+    """The rule of an op whose outputs have these shapes; its first inputs must have these ranks, None for any."""
+
+    def rule(op: Any) -> list[TensorShape]:
+        for tensor, rank in zip(op.inputs, ranks, strict=False):
+            tensor.shape.with_rank(rank)
+        return [TensorShape(shape) for shape in outputs]
+
+    return rule

@@ -5,7 +5,7 @@ Stands for the second half of `core/kernels/example_parsing_ops.cc`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dtflab.graph.op_registry import Op, op
@@ -121,6 +121,34 @@ class ParseSequenceExampleV2(Op):
         return parse
 
 
+class _Parse(Op):
+    """Base of the older ops, without ragged features."""
+
+    rank: int  # of `serialized`
+    keys: Callable[..., Any]  # of the node and the inputs after `serialized`: names, keys, defaults, optional keys
+
+    @classmethod
+    def infer(cls, operation):
+        batch = operation.inputs[0].shape.with_rank(cls.rank)
+        lengths = [batch] * operation.get_attr("Nfeature_list_dense") if cls.rank else []
+        return [*_context_shapes(operation, batch), *_list_shapes(operation, batch), *lengths]
+
+    @classmethod
+    def bind(cls, node, xp):
+        def parse(serialized, *inputs):
+            if serialized.ndim and not cls.rank:
+                raise invalid("Expected serialized to be a scalar")
+            names, keys, defaults, assumed_empty = cls.keys(node, *inputs)
+            batch = Batch.parse(SequenceExample, serialized, names)
+            lists, lengths = _lists(node, batch, *keys[2:], [key in assumed_empty for key in keys[3]])
+            return [*_context(node, batch, *keys[:2], defaults), *lists, *(lengths if cls.rank else [])]
+
+        return parse
+
+
+_PARTS = ("context_sparse", "context_dense", "feature_list_sparse", "feature_list_dense")
+
+
 @op(f"""ParseSequenceExample(serialized: string, debug_name: string,
         context_dense_defaults: Tcontext_dense) -> ({_CONTEXT}, {_LISTS}, {_LENGTHS})
         feature_list_dense_missing_assumed_empty: list(string) >= 0
@@ -132,26 +160,14 @@ class ParseSequenceExampleV2(Op):
         Ncontext_dense: int >= 0 = 0
         Nfeature_list_sparse: int >= 0 = 0
         Nfeature_list_dense: int >= 0 = 0{_TYPES}""")
-class ParseSequenceExample(Op):
+class ParseSequenceExample(_Parse):
     """A batch; the keys are attributes."""
 
-    def infer(operation):
-        batch = operation.inputs[0].shape.with_rank(1)
-        lengths = [batch] * operation.get_attr("Nfeature_list_dense")
-        return [*_context_shapes(operation, batch), *_list_shapes(operation, batch), *lengths]
+    rank = 1
 
-    def bind(node, xp):
-        context = _text(node["context_sparse_keys"]), _text(node["context_dense_keys"])
-        listed = _text(node["feature_list_sparse_keys"]), _text(node["feature_list_dense_keys"])
+    def keys(node, names, *defaults):
         assumed_empty = _text(node["feature_list_dense_missing_assumed_empty"])
-        may_be_missing = [key in assumed_empty for key in listed[1]]
-
-        def parse(serialized, names, *defaults):
-            batch = Batch.parse(SequenceExample, serialized, names)
-            lists, lengths = _lists(node, batch, *listed, may_be_missing)
-            return [*_context(node, batch, *context, defaults), *lists, *lengths]
-
-        return parse
+        return names, [_text(node[f"{what}_keys"]) for what in _PARTS], defaults, assumed_empty
 
 
 @op(f"""ParseSingleSequenceExample(serialized: string, feature_list_dense_missing_assumed_empty: string,
@@ -162,27 +178,12 @@ class ParseSequenceExample(Op):
         Ncontext_dense: int >= 0 = 0
         Nfeature_list_sparse: int >= 0 = 0
         Nfeature_list_dense: int >= 0 = 0{_TYPES}""")
-class ParseSingleSequenceExample(Op):
+class ParseSingleSequenceExample(_Parse):
     """One message; each key is an input of its own."""
 
-    def infer(operation):
-        batch = operation.inputs[0].shape.with_rank(0)
-        return [*_context_shapes(operation, batch), *_list_shapes(operation, batch)]
+    rank = 0
 
-    def bind(node, xp):
-        counts = [node[f"N{what}"] for what in _PARTS]
-
-        def parse(serialized, assumed_empty, *rest):
-            if serialized.ndim:
-                raise invalid("Expected serialized to be a scalar")
-            batch = Batch.parse(SequenceExample, serialized, rest[-1])
-            given = iter(rest[:-1])
-            keys = [[next(given).item().decode() for _ in range(count)] for count in counts]
-            empty = _text(assumed_empty.tolist())
-            lists, _ = _lists(node, batch, keys[2], keys[3], [key in empty for key in keys[3]])
-            return [*_context(node, batch, keys[0], keys[1], list(given)), *lists]
-
-        return parse
-
-
-_PARTS = ("context_sparse", "context_dense", "feature_list_sparse", "feature_list_dense")
+    def keys(node, assumed_empty, *rest):
+        given = iter(rest[:-1])
+        keys = [[next(given).item().decode() for _ in range(node[f"N{what}"])] for what in _PARTS]
+        return rest[-1], keys, list(given), _text(assumed_empty.tolist())

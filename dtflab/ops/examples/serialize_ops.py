@@ -14,7 +14,6 @@ from google.protobuf.message import DecodeError
 from dtflab.graph import dtypes
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_proto import make_ndarray, make_tensor_proto
-from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.protos.example_pb2 import Example
@@ -44,9 +43,6 @@ class SerializeTensor(Op):
        out_type: type""")
 class ParseTensor(Op):
     grad = no_gradient
-
-    def infer(operation):
-        return [TensorShape(None)]
 
     def bind(node, xp):
         wanted = node["out_type"]

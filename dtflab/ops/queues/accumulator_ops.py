@@ -18,7 +18,6 @@ import numpy as np
 from dtflab.base import errors
 from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, elements, op
-from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.costs import free, updated
 from dtflab.ops.handles import new_or_shared, resource_of
@@ -35,10 +34,8 @@ class _NewAccumulator(Op):
 
     stateful = True
     needs_ctx = True
+    infer = shapes.fixed([2])
     flops = bytes = free
-
-    def infer(operation):
-        return [TensorShape([2])]
 
     def bind(node, xp):
         kind = SparseAccumulator if node.op.startswith("Sparse") else DenseAccumulator

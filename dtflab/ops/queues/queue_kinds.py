@@ -20,20 +20,14 @@ class FIFOState(QueueState):
 
     def __init__(self, name: str, capacity: int = UNBOUNDED) -> None:
         super().__init__(name, capacity)
-        self._elements: deque[Element] = deque()
-
-    def __len__(self) -> int:
-        return len(self._elements)
-
-    def store(self, elements: Iterable[Element]) -> None:
-        self._elements.extend(elements)
+        self.elements: deque[Element] = deque()
 
     def take(self, count: int) -> list[Element]:
-        take = self._elements.popleft
+        take = self.elements.popleft
         return [take() for _ in range(count)]
 
     def give_back(self, elements: list[Element]) -> None:
-        self._elements.extendleft(reversed(elements))
+        self.elements.extendleft(reversed(elements))
 
 
 class PaddingFIFOState(FIFOState):
@@ -54,26 +48,20 @@ class ShuffleState(QueueState):
         super().__init__(name, capacity)
         self.min_after_dequeue = min_after_dequeue
         self._draw = draw
-        self._elements: list[Element] = []
-
-    def __len__(self) -> int:
-        return len(self._elements)
-
-    def store(self, elements: Iterable[Element]) -> None:
-        self._elements.extend(elements)
+        self.elements: list[Element] = []
 
     def take(self, count: int) -> list[Element]:
         return [self._take() for _ in range(count)]
 
     def _take(self) -> Element:
         """One by chance; the last one moves to its place."""
-        elements = self._elements
+        elements = self.elements
         place = self._draw() % len(elements)
         elements[place], elements[-1] = elements[-1], elements[place]
         return elements.pop()
 
     def give_back(self, elements: list[Element]) -> None:
-        self._elements.extend(reversed(elements))
+        self.elements.extend(reversed(elements))
 
     def ready(self, wanted: int) -> int:
         return len(self) - (0 if self.closed else self.min_after_dequeue)
@@ -102,17 +90,14 @@ class PriorityState(QueueState):
 
     def __init__(self, name: str, capacity: int = UNBOUNDED) -> None:
         super().__init__(name, capacity)
-        self._heap: list[_Ranked] = []
-
-    def __len__(self) -> int:
-        return len(self._heap)
+        self.elements: list[_Ranked] = []
 
     def store(self, elements: Iterable[Element]) -> None:
         for element in elements:
-            heapq.heappush(self._heap, _Ranked(element))
+            heapq.heappush(self.elements, _Ranked(element))
 
     def take(self, count: int) -> list[Element]:
-        return [heapq.heappop(self._heap).element for _ in range(count)]
+        return [heapq.heappop(self.elements).element for _ in range(count)]
 
     def ready(self, wanted: int) -> int:
         return len(self) if len(self) >= wanted else 0

@@ -158,6 +158,7 @@ class QueueState:
     """A queue of any kind; a kind says how elements are stored, which are taken next, and how many may be."""
 
     kind = ""
+    elements: Any  # those in the queue, in a list or deque
 
     def __init__(self, name: str, capacity: int = UNBOUNDED) -> None:
         self.name = name
@@ -170,14 +171,14 @@ class QueueState:
             None  # proceeds with an attempt and reports it, while somebody watches
         )
 
-    # -- what a kind decides --------------------------------------------------------------------------
-
     def __len__(self) -> int:
-        raise NotImplementedError
+        return len(self.elements)
+
+    # -- what a kind decides --------------------------------------------------------------------------
 
     def store(self, elements: Iterable[Element]) -> None:
         """Put elements where they belong."""
-        raise NotImplementedError
+        self.elements.extend(elements)
 
     def take(self, count: int) -> list[Element]:
         """Remove and return the next `count` elements; the queue has that many."""

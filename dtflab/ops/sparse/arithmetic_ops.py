@@ -18,6 +18,7 @@ from dtflab.graph.apply_op import apply_op
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.static_value import folded_value
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg import functions as linalg
@@ -268,9 +269,7 @@ def _into_dense(op: Any, places: Any, values: Any) -> Any:
 
 class _SparseSparse(Op):
     ufunc = ""
-
-    def infer(op: Any) -> list[TensorShape]:
-        return [TensorShape([None, None]), TensorShape([None])]
+    infer = shapes.fixed([None, None], [None])
 
     @classmethod
     def bind(cls, node: Any, xp: Any) -> Callable[..., Any]:

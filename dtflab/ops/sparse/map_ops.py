@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.op_registry import Op, op
-from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops import shapes
 from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid
-from dtflab.ops.sparse.places import Sparse, checked, rows_of, shapes_of, stacked
+from dtflab.ops.sparse.places import Sparse, checked, rows_of, stacked
 
 
 class SparseTensorsMap:
@@ -81,8 +80,7 @@ class AddSparseToTensorsMap(_UsesMap):
 class AddManySparseToTensorsMap(_UsesMap):
     """The rows of a SparseTensor, each as a SparseTensor of its own."""
 
-    def infer(op):
-        return [TensorShape([None])]
+    infer = shapes.fixed([None])
 
     def bind(node, xp):
         def add(ctx, *parts):
@@ -98,9 +96,7 @@ class AddManySparseToTensorsMap(_UsesMap):
 class TakeManySparseFromTensorsMap(_UsesMap):
     """SparseTensors with the given numbers as the rows of one, as wide as the widest."""
 
-    def infer(op):
-        op.inputs[0].shape.with_rank(1)
-        return shapes_of(None, None)
+    infer = shapes.fixed([None, None], [None], [None], ranks=[1])
 
     def bind(node, xp):
         def take(ctx, handles):

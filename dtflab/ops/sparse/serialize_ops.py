@@ -17,7 +17,7 @@ from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_proto import make_ndarray
-from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
 from dtflab.ops.messages import dtype_text, invalid
 from dtflab.ops.sparse.places import Sparse, checked, rows_of, shapes_of, stacked
 from dtflab.protos.tensor_pb2 import TensorProto
@@ -56,8 +56,7 @@ def _as_objects(rows: Sequence[Any], *shape: int) -> Any:
 class SerializeSparse(Op):
     """The three messages of a sparse tensor."""
 
-    def infer(op):
-        return [TensorShape([3])]
+    infer = shapes.fixed([3])
 
     def bind(node, xp):
         return lambda *parts: _as_objects([_three_messages(checked(*parts), node["T"])], 3)
@@ -67,8 +66,7 @@ class SerializeSparse(Op):
 class SerializeManySparse(Op):
     """The three messages of each row of a sparse tensor."""
 
-    def infer(op):
-        return [TensorShape([None, 3])]
+    infer = shapes.fixed([None, 3])
 
     def bind(node, xp):
         def kernel(*parts):

@@ -15,6 +15,7 @@ from dtflab.files import gfile
 from dtflab.files.paths import local, reported
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
 from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text
 
@@ -27,11 +28,8 @@ def _path(value: Any, what: str) -> str:
 
 @op("ReadFile(filename: string) -> (contents: string)")
 class ReadFile(Op):
+    infer = shapes.fixed([], ranks=[0])
     flops = free
-
-    def infer(operation):
-        operation.inputs[0].shape.with_rank(0)
-        return [TensorShape([])]
 
     def bind(node, xp):
         def read(filename):
@@ -45,12 +43,8 @@ class ReadFile(Op):
 @op("WriteFile(filename: string, contents: string) -> ()")
 class WriteFile(Op):
     stateful = True
+    infer = shapes.fixed(ranks=[0, 0])
     flops = free
-
-    def infer(operation):
-        for tensor in operation.inputs:
-            tensor.shape.with_rank(0)
-        return []
 
     def bind(node, xp):
         def write(filename, contents):

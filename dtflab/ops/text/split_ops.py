@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.op_registry import Op, no_gradient, op
-from dtflab.graph.tensor_shape import TensorShape, infer_broadcast
+from dtflab.graph.tensor_shape import infer_broadcast
+from dtflab.ops import shapes
 from dtflab.ops.examples.columns import counted
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.text.elementwise_ops import CHARACTER
@@ -82,12 +83,8 @@ def _as_sparse(rows: Sequence[Sequence[bytes]]) -> list[Any]:
 class _Split(Op):
     """The parts of each string of a vector, as a sparse matrix."""
 
+    infer = shapes.fixed([None, 2], [None], [2], ranks=[1, 0])
     parts: Callable[[bytes, bytes, Any], list[bytes]]  # of a text, the separator and the node
-
-    def infer(operation):
-        operation.inputs[0].shape.with_rank(1)
-        operation.inputs[1].shape.with_rank(0)
-        return [TensorShape([None, 2]), TensorShape([None]), TensorShape([2])]
 
     @classmethod
     def bind(cls, node, xp):
