@@ -77,7 +77,7 @@ def _padded_batch(elements: Elements, size: int, padding: Sequence[Any], drop_re
 
 
 def _padded(values: Sequence[Any], shape: list[int], padding: Any, component: int) -> Any:
-    """Arrays of one rank stacked, filled up with `padding`; -1 in `shape` stands for the largest size of the batch."""
+    """Arrays of one rank, padded to `shape` and stacked; -1 in `shape` stands for the largest size."""
     for value in values:
         if value.ndim != len(shape):
             raise invalid(
@@ -95,7 +95,7 @@ def _padded(values: Sequence[Any], shape: list[int], padding: Any, component: in
 
 
 class _PaddedBatch(DatasetOp):
-    """Batches whose elements are filled up to a common shape; -1 in a padded shape: to the largest of the batch."""
+    """Batches whose elements are padded to one shape; -1 in `padded_shapes` stands for the largest size."""
 
     def make(node, source, batch_size, *inputs):
         count = node["N"]

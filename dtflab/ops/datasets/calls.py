@@ -1,7 +1,8 @@
 """Elements out of functions: map, filter, flat_map, interleave, take_while, generators.
 
 Stands for `map_dataset_op.cc`, `filter_dataset_op.cc`, `flat_map_dataset_op.cc`, `interleave_dataset_op.cc`,
-`generator_dataset_op.cc` and their kin in `core/kernels/data`. Left out: results in another order than the elements.
+`generator_dataset_op.cc` and similar files in `core/kernels/data`. Left out: results that are not in the order of
+the elements.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ class _Interleaved(Serial):
         self._function, self._run = function.on(run), run
         self._block, self._ahead = block, ahead
         self._open: list[Elements | None] = [None] * cycle
-        self._at = self._given = 0  # whose turn it is, and how many elements it has given in this turn
+        self._at = self._given = 0  # the data set whose turn it is, and how many elements it has given in this turn
         self._ended = False
 
     def __next__(self) -> Element:
@@ -174,7 +175,7 @@ class InterleaveDataset(FunctionOp):
 
 
 class _ParallelInterleave(FunctionOp):
-    """Interleaved, each data set ahead on a thread of its own."""
+    """Interleaved; each data set makes elements ahead, on a thread of its own."""
 
     def make_with(node, source, function, cycle_length, block_length, *others):
         block, calls = number(block_length, "block_length"), parallel_calls(others[-1])

@@ -2,8 +2,8 @@
 
 Stands for `CapturedFunction` of `core/data/captured_function.cc`.
 
-Rules: a function is a graph of its own; what it uses from around it comes as further arguments, read when the iterator
-is initialized. An error in it is the error of that element; OutOfRangeError says that there are no more.
+Rules: a function is a graph of its own; tensors that it captured are further arguments, read when the iterator is
+initialized. An error in it is the error of that element; OutOfRangeError ends the data set.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _PROGRAMS = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 
 
 def _may_wait(nodes: Iterable[Node]) -> bool:
-    """True if there is an op that waits, for a queue say, or that calls a program."""
+    """Whether an op waits, for a queue for example, or calls a Python function of the program."""
     for node in nodes:
         if op_registry.get(node.op).is_async or node.op in _PROGRAMS:
             return True
@@ -73,7 +73,7 @@ def _may_wait(nodes: Iterable[Node]) -> bool:
 
 
 class FunctionOp(DatasetOp):
-    """Base of the ops whose data set calls a function: the attribute `function` with inputs from number 1 on."""
+    """Base of the ops whose data set calls a function, the attribute `attr`; inputs after the first are captured."""
 
     needs_ctx = True
     attr = "f"

@@ -181,9 +181,9 @@ def number(value: Any, name: str) -> int:
 
 
 def next_batch(elements: Elements, count: int, least: int = 1) -> list[Any]:
-    """The next `count` elements, or as many as are left, stacked; StopIteration if fewer than `least` are.
+    """The next `count` elements, or those that are left, stacked. Raises StopIteration if there are fewer than `least`.
 
-    An iterator that can do better has a method `batch`.
+    An iterator that can batch faster by itself has a method `batch`.
     """
     batch = getattr(elements, "batch", None)
     if batch is not None:
@@ -198,7 +198,7 @@ def next_batch(elements: Elements, count: int, least: int = 1) -> list[Any]:
 
 
 def stacked(values: Sequence[Any], component: int) -> Any:
-    """Arrays of one shape side by side."""
+    """Arrays of one shape, stacked."""
     first = values[0]
     if isinstance(first, Dataset) or first.dtype == object:
         return _stacked_objects(values, component)
@@ -240,5 +240,5 @@ def _check_shapes(values: Sequence[Any], component: int) -> None:
 
 
 def closed() -> errors.CancelledError:
-    """The error of whatever waits for an element of an iterator that is given up."""
+    """The error for requests to an iterator that was closed."""
     return errors.CancelledError.of("The iterator was closed, recreated, or its session ended.")

@@ -1,10 +1,10 @@
-"""Elements from files: lines, records, stretches of bytes.
+"""Elements from files: lines, records, records of fixed length.
 
 Stands for `text_line_dataset_op.cc`, `tf_record_dataset_op.cc` and `fixed_length_record_dataset_op.cc` in
 `core/kernels/data`. `files/sources.py` reads the files. Left out: byte offsets, buffer sizes.
 
-Rule: a file is opened when the one before it has ended. One that can't be opened is an error each time; after damage
-inside a file of records the next file follows.
+Rule: a file is opened when the one before it has ended. A file that can't be opened is an error each time; after a
+damaged record the next file follows.
 """
 
 from __future__ import annotations

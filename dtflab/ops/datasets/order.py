@@ -83,7 +83,7 @@ class _Take(Serial):
 
     def __next__(self) -> Element:
         if not self._left:
-            self.source = iter(())  # what has threads there may go
+            self.source = iter(())  # releases the source, and ends its threads
             raise StopIteration
         element = next(self.source)
         self._left -= 1
@@ -120,7 +120,7 @@ class _Skip(Serial):
         return next_batch(self.source, count)
 
     def _pass(self) -> None:
-        for _ in range(self._count):  # all of them again, if there is an error
+        for _ in range(self._count):  # starts over after an error
             next(self.source)
         self._count = 0
 

@@ -3,7 +3,7 @@
 Stands for `core/kernels/data/shuffle_dataset_op.cc`. Left out: the forms whose seed generator is a resource, which only
 TensorFlow 2 makes, and the fusion with `repeat`.
 
-Rule: for equal seeds the order is TensorFlow's. A Philox number says which element of the buffer comes next, and the
+Rule: for equal seeds the order is TensorFlow's. A Philox number chooses the next element of the buffer, and the
 oldest one takes its place; each iteration has two seeds of its own, from a generator that the data set keeps.
 """
 

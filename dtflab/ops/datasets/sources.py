@@ -51,7 +51,7 @@ class _Slices(Iterating):
 
 
 def row_slicers(arrays: Element) -> list[Any]:
-    """A function per array that gives its row of a number, as an array of its own."""
+    """For each array, the function from a row's number to the row, which is an array, too."""
     # Of a vector of strings, `a[i]` is bytes, not an array.
     return [_scalar_slicer(a) if a.dtype == object and a.ndim == 1 else a.__getitem__ for a in arrays]
 

@@ -63,7 +63,7 @@ class Iteration:
         self._waits = dataset.waits
         self._busy = threading.Lock()  # held while an element is taken
         self._line: deque[Request] = deque()
-        self._kept: deque[Outcome] = deque()  # what came too late
+        self._kept: deque[Outcome] = deque()  # answers that came too late for their request
         self._wanted = self._run.clock.event()
         self._unserved = threading.Lock()  # acquired once, by the request that starts the thread
 

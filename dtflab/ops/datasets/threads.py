@@ -1,4 +1,4 @@
-"""Elements that are made ahead, on other threads: prefetch, and calls of a function side by side.
+"""Elements that are made ahead, on other threads: prefetch, and parallel calls of a function.
 
 Stands for `prefetch_dataset_op.cc` and `parallel_map_dataset_op.cc` in `core/kernels/data`. Left out: tuning; where
 TensorFlow would choose a number by itself, there are as many calls as cores, and two elements ahead.
@@ -20,7 +20,7 @@ from dtflab.ops.datasets.dataset import GIVES, Dataset, DatasetOp, Element, Elem
 from dtflab.ops.messages import invalid
 
 AUTOTUNE = -1
-_AHEAD = 2  # elements, where the number is left to us
+_AHEAD = 2  # elements, for AUTOTUNE
 _HOPS = 300e-6  # seconds: an element to another thread, and its result back
 _LONG_CALLS = 3
 
@@ -45,7 +45,7 @@ def element_of(outcome: Outcome) -> Element:
         try:
             raise error
         finally:
-            del outcome, error  # else its traceback would hold it, and all that the frames hold
+            del outcome, error  # else the traceback would keep the error alive, and everything in its frames
     assert element is not None
     return element
 
@@ -94,7 +94,7 @@ class Buffer:
 
 
 def _fill(source: Elements, buffer: Buffer) -> None:
-    """What the thread of a prefetch does."""
+    """The body of the thread of a prefetch."""
     while buffer.wait_for_room():
         outcome = next_outcome(source)
         buffer.put(outcome)
@@ -123,7 +123,7 @@ class Prefetched(Serial):
         if not self._begun:
             self._begun = True
             self._clock.spawn(_fill, self.source, self._buffer, name="prefetch")
-            self.source = iter(())  # the thread's alone
+            self.source = iter(())  # from now on only the thread uses it
         try:
             return element_of(self._buffer.take())
         except StopIteration:
@@ -193,7 +193,7 @@ class Calls(Serial):
 
 
 def _work(function: Callable[[Element], Element], elements: Buffer, results: Buffer) -> None:
-    """What a thread of a parallel map does."""
+    """The body of a thread of a parallel map."""
     calls = map(function, iter(lambda: element_of(elements.take()), None))
     while not results.closed:
         results.put(next_outcome(calls))

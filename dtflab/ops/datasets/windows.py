@@ -3,8 +3,8 @@
 Stands for `window_dataset_op.cc`, `group_by_window_dataset_op.cc` and `ignore_errors_dataset_op.cc` in
 `core/kernels/data`. Left out: warnings about the errors.
 
-Rules: an error in one element is the error of each window that the element is in. A group is given away when it has its
-window of elements; at the end the rest are, by their keys in order.
+Rules: an error in one element is the error of each window that the element is in. A group is complete when it has its
+window of elements; at the end the remaining groups follow in the order of their keys.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class _Groups(Serial):
             self._give(key)
 
     def _give(self, key: int) -> None:
-        """The elements of this group are next."""
+        """Make the elements of this group the next ones."""
         group = several(self._groups.pop(key), self._dataset.types, self._dataset.shapes)
         made: Dataset = self._reduce([np.int64(key), group])[0]
         self._current = made.iterate(self._run)

@@ -49,7 +49,7 @@ class Batch:
         return cls([_message(kind, text) for text in serialized.ravel().tolist()], names, serialized.ndim == 0)
 
     def name(self, i: int) -> str:
-        """What example `i` is called in messages."""
+        """The name of example `i` in messages."""
         return f"Name: {self._names[i] if self._names else '<unknown>'}, "
 
     def place(self, i: int, key: str) -> str:
@@ -69,7 +69,7 @@ def _message(kind: Any, text: bytes) -> Any:
 
 
 def features_of(message: Any) -> Mapping[str, Feature]:
-    """The features of an Example, or those that a SequenceExample has once."""
+    """The features of an Example, or of the context of a SequenceExample."""
     found: Mapping[str, Feature] = (
         message.context if isinstance(message, SequenceExample) else message.features
     ).feature
@@ -245,7 +245,7 @@ def sparse_steps(batch: Batch, key: str, dtype: DType) -> tuple[Any, Any, Any]:
 
 
 def ragged_steps(batch: Batch, key: str, dtype: DType, split_dtype: DType) -> tuple[Any, Any, Any]:
-    """Values, where the examples' steps begin, and where the steps' values do."""
+    """Values, the row splits of the examples' steps, and those of the steps' values."""
     rows = [row or [] for row in steps(batch, key, dtype)]
     outer = splits(map(len, rows), split_dtype)[: 0 if batch.alone else None]
     return array_of(chain(*chain(*rows)), dtype), outer, splits((len(v) for row in rows for v in row), split_dtype)

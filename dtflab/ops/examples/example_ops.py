@@ -37,12 +37,12 @@ def dense_shapes(batch: TensorShape, shapes: Sequence[TensorShape]) -> list[Tens
 
 
 def split_shape(batch: TensorShape) -> TensorShape:
-    """Of row splits: one more than there are rows."""
+    """The shape of row splits: one more than the rows."""
     return TensorShape([batch[0] + 1 if batch.ndims else None])
 
 
 def check_serialized(shape: TensorShape) -> TensorShape:
-    """`shape`. Raises ValueError if it has more than one dimension."""
+    """Return `shape`. Raises ValueError if it has more than one dimension."""
     if (shape.ndims or 0) > 1:
         raise ValueError(f"Shape must be at most rank 1 but is rank {shape.ndims}")
     return shape

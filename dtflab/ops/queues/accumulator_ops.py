@@ -1,4 +1,4 @@
-"""Conditional accumulators on a device: the ops that make them, give them gradients, take and ask, in both families.
+"""Conditional accumulators on a device: the ops that make them, add gradients and take means, in both families.
 
 Stands for `core/kernels/conditional_accumulator_op.cc`, `sparse_conditional_accumulator_op.cc` and their part of
 `core/ops/data_flow_ops.cc`.

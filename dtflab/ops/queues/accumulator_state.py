@@ -3,8 +3,8 @@
 Stands for `core/kernels/conditional_accumulator_base.cc`, `typed_conditional_accumulator_base.h` and the two kinds,
 `conditional_accumulator.h` and `sparse_conditional_accumulator.h`.
 
-Rules: an accumulator has a step of its own, which each take adds 1 to; a gradient that was computed in an earlier
-step is stale, and dropped; only the number of these is kept. Takes stand in line; the first gets the mean of all
+Rules: an accumulator has a step of its own; each take adds 1 to it. A gradient that was computed in an earlier step is
+stale: it is dropped, and counted. Takes stand in line; the first gets the mean of all
 gradients once there are as many as it requires, and the accumulator starts again with none.
 """
 
@@ -46,7 +46,7 @@ class Accumulator:
         self.name = name
         self.dtype = dtype
         self.shape = shape
-        self.dropped = 0  # gradients that came too late, so far
+        self.dropped = 0  # stale gradients so far
         self._mean = reduction == "MEAN"
         self._sum: Any = None  # None while there are no gradients
         self._count = 0
@@ -182,7 +182,7 @@ class Rows:
 
 
 class SparseAccumulator(Accumulator):
-    """Adds up gradients of rows, as indices in increasing order; each row is averaged over those that have it."""
+    """Adds up gradients of rows, with increasing indices; a row is averaged over the gradients that have it."""
 
     def check(self, gradient: Gradient, total: Any) -> None:
         indices, values, shape = gradient
@@ -231,7 +231,7 @@ class SparseAccumulator(Accumulator):
 
 
 def _merge(a: Sequence[int], b: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """Two increasing sequences as one, and where in it those of `a` and those of `b` have come."""
+    """Two increasing sequences merged, and the places of the items of `a` and of `b` in the result."""
     merged: list[int] = []
     from_a: list[int] = []
     from_b: list[int] = []

@@ -346,7 +346,7 @@ def _scope_values(vals: Any) -> list[Any]:
 
 
 def _common(one: TensorShape, other: TensorShape) -> TensorShape:
-    """What two shapes have in common: sizes that differ are unknown."""
+    """The most specific shape that both have: sizes that differ are unknown."""
     if one.ndims is None or one.ndims != other.ndims:
         return TensorShape(None)
     return TensorShape([a if a == b else None for a, b in zip(one.as_list(), other.as_list(), strict=True)])

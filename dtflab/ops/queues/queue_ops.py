@@ -1,4 +1,4 @@
-"""Queues on a device: the ops that make them, put, take, close and ask, in both families.
+"""Queues on a device: the ops that make them, enqueue, dequeue, close and query, in both families.
 
 Stands for `core/kernels/queue_op.cc`, `queue_ops.cc` and their part of `core/ops/data_flow_ops.cc`. Left out:
 FakeQueue, and `timeout_ms`, which TensorFlow has never supported.
@@ -141,7 +141,7 @@ class _Dequeue(_UsesQueue):
 
 
 class _DequeueMany(_UsesQueue):
-    """Takes `n` elements as one batch; of a closed queue, QueueDequeueUpTo also takes fewer."""
+    """Takes `n` elements as one batch; from a closed queue, QueueDequeueUpTo also takes fewer."""
 
     def infer(operation):
         n = folded_value(operation.inputs[1])
@@ -154,7 +154,7 @@ class _DequeueMany(_UsesQueue):
 
         def dequeue_many(ctx, handle, n, done):
             queue, what = queue_of(ctx, handle), f"Dequeue{'UpTo' if up_to else 'Many'}Op"
-            if n.size != 1:  # TensorFlow takes what lies first in memory
+            if n.size != 1:  # TensorFlow reads the first number in memory
                 raise invalid(f"{what} expects a scalar for n, the number of elements, got shape {shape_text(n.shape)}")
             count = n.item()
             if count < 0:

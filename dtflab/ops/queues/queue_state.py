@@ -158,7 +158,7 @@ class QueueState:
     """A queue of any kind; a kind says how elements are stored, which are taken next, and how many may be."""
 
     kind = ""
-    elements: Any  # those in the queue, in a list or deque
+    elements: Any  # a list or deque of Element
 
     def __init__(self, name: str, capacity: int = UNBOUNDED) -> None:
         self.name = name
@@ -167,9 +167,8 @@ class QueueState:
         self.putters: Line = deque()
         self.getters: Line = deque()
         self.moved = 0  # elements put and taken, ever
-        self.seen: Callable[[Attempt], bool] | None = (
-            None  # proceeds with an attempt and reports it, while somebody watches
-        )
+        # While somebody watches: proceeds with an attempt and reports it.
+        self.seen: Callable[[Attempt], bool] | None = None
 
     def __len__(self) -> int:
         return len(self.elements)

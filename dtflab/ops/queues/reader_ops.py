@@ -1,4 +1,4 @@
-"""Readers on a device: the ops that make them, read, ask and reset, in both families.
+"""Readers on a device: the ops that make them, read, query and reset, in both families.
 
 Stands for `core/framework/reader_op_kernel.h` and `core/kernels/reader_ops.cc`. Left out: LMDBReader.
 
@@ -132,7 +132,7 @@ class _Read(Op):
 
 
 class _Ask(Op):
-    """Gives what `answer` says of a reader, or changes the reader."""
+    """Gives the value of `answer(reader)`, which may change the reader."""
 
     needs_ctx = True
     flops = bytes = free

@@ -163,12 +163,12 @@ class Reader:
 
     @property
     def records_produced(self) -> int:
-        """How many records have been read, ever."""
+        """How many records have been read in all."""
         return self._state.num_records_produced
 
     @property
     def work_units_completed(self) -> int:
-        """How many units of work have been read to their ends."""
+        """How many units of work have been read to the end."""
         return self._state.work_finished
 
     def reset(self) -> None:
@@ -183,20 +183,20 @@ class Reader:
             self._state = state
 
     def close(self) -> None:
-        """Give the file back; when the container is reset or the session ends."""
+        """Close the file: the container is reset, or the session ends."""
         with self._lock:
             if self._source is not None:
                 self._source.close()
             self._source = None
 
     def serialize(self) -> bytes:
-        """What `restore` takes; UnimplementedError for readers whose place in a file is not known."""
+        """The state, for `restore`. Raises UnimplementedError for readers whose place in a file is unknown."""
         if not self._serializes:
             raise errors.UnimplementedError.of("Reader SerializeState")
         return self._state.SerializeToString(deterministic=True)
 
     def restore(self, text: bytes) -> None:
-        """Go back to a state; a text that is none is an InvalidArgumentError, and resets the reader."""
+        """Return to a state. A text that is not a state resets the reader, and raises InvalidArgumentError."""
         state = ReaderBaseState()
         try:
             self._parse(text, state)

@@ -33,7 +33,7 @@ from dtflab.ops.sparse.sparse_tensor import SparseTensor, SparseTensorValue, is_
 
 
 def checked_sparse(value: Any) -> SparseTensor:
-    """`value` as a SparseTensor; TypeError if it is not sparse."""
+    """`value` as a SparseTensor. Raises TypeError if it is not sparse."""
     if isinstance(value, SparseTensorValue):
         return SparseTensor.from_value(value)
     if not isinstance(value, SparseTensor):
@@ -128,7 +128,7 @@ def sparse_reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
 
 
 def sparse_reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
-    """The elements where they are in a tensor of another shape; one size may be -1."""
+    """The same elements in a tensor of another shape; one size may be -1."""
     sp = checked_sparse(sp_input)
     shape = arrays.cast(shape, dtypes.int64)
     with name_scope(name, "SparseReshape", [sp]) as scope:
@@ -144,7 +144,7 @@ def sparse_reshape(sp_input: Any, shape: Any, name: str | None = None) -> Sparse
 
 
 def _completed(wanted: list[Any], size: int, given: Any) -> list[int] | None:
-    """The new shape in full, if it follows from the old one; ValueError if it can't be."""
+    """The full new shape, if it follows from the old one. Raises ValueError if there can't be one."""
     if given is not None and (given == -1).sum() > 1:
         raise ValueError(f"At most one dimension can be inferred (-1). Found: {given}")
     unknown = wanted.count(None)
@@ -223,7 +223,7 @@ def sparse_reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
 
 
 def _not_smaller(wanted: Tensor, shape: Tensor) -> Tensor:
-    """`wanted`, once it is known to have the rank of `shape` and no smaller size."""
+    """`wanted`, after checks that it has the rank of `shape` and that its sizes are not smaller."""
     wanted = with_dependencies([assertions.assert_equal(arrays.shape(shape), arrays.shape(wanted))], wanted)
     return with_dependencies([assertions.assert_less_equal(shape, wanted)], wanted)
 
@@ -274,7 +274,7 @@ def sparse_concat(
     concat_dim: int | None = None,
     expand_nonconcat_dims: bool | None = None,
 ) -> SparseTensor:
-    """The sparse tensors one behind the other along `axis`.
+    """The sparse tensors joined along `axis`.
 
     With `expand_nonconcat_dims` the other sizes may differ; the largest ones count.
     """
@@ -457,11 +457,16 @@ sparse_maximum = _either("maximum")
 sparse_minimum = _either("minimum")
 
 
-_WHOLE = (dtypes.uint8, dtypes.int8, dtypes.uint16, dtypes.int16)  # their quotients are float32, of larger ones float64
+_WHOLE = (
+    dtypes.uint8,
+    dtypes.int8,
+    dtypes.uint16,
+    dtypes.int16,
+)  # their quotients are float32, those of larger ones float64
 
 
 def sparse_dense_cwise_add(sp_t: SparseTensor, dense_t: Any) -> SparseTensor:
-    """`dense_t`, which may broadcast, added to the elements of `sp_t`; what is missing stays zero."""
+    """`dense_t`, which may broadcast, added to the elements of `sp_t`; missing elements stay missing."""
     values = apply_op("SparseDenseCwiseAdd", None, **parts_of(sp_t, "sp_"), dense=dense_t)
     return SparseTensor(sp_t.indices, values, sp_t.dense_shape)
 

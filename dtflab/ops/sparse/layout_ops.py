@@ -26,7 +26,7 @@ from dtflab.ops.sparse.places import check_order, check_sparse, order, strides
        T: type
        Tindices: {int32, int64}""")
 class SparseToDense(Op):
-    """A tensor of the default value, but for the elements."""
+    """A dense tensor: the elements, and the default value everywhere else."""
 
     def infer(op):
         return [constant_value_as_shape(op.inputs[1])]
@@ -124,7 +124,7 @@ class SparseReshape(Op):
 
 
 def _completed(shape: Any, new_shape: Any) -> Any:
-    """`new_shape` with the size instead of -1."""
+    """`new_shape` with the size that -1 stands for."""
     sizes, total = new_shape.copy(), int(np.prod(shape))
     unknown = np.flatnonzero(new_shape == -1)
     if len(unknown) > 1:

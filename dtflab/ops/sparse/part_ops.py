@@ -105,7 +105,7 @@ class SparseSplit(Op):
        N: int >= 2
        T: type""")
 class SparseConcat(Op):
-    """Sparse tensors one behind the other along an axis."""
+    """Sparse tensors joined along an axis."""
 
     grad = no_gradient
 

@@ -77,7 +77,7 @@ def strides(shape: Any) -> Any:
 
 
 def united(a: Any, b: Any) -> tuple[Any, Any, Any]:
-    """All places of two sparse tensors in order; and where among them those of each are."""
+    """All places of two sparse tensors in order, and where the places of each are among them."""
     both = np.concatenate([a, b])
     if not both.shape[1]:
         return both[:1], np.zeros(len(a), int), np.zeros(len(b), int)

@@ -23,7 +23,7 @@ from dtflab.ops.sparse.places import check_sparse, order, strides
 
 
 def _reduced(indices: Any, values: Any, shape: Any, axes: Any, ufunc: Any) -> tuple[Any, Any, list[int]]:
-    """The places that are left, with a 0 along the reduced axes; their values; and the reduced axes."""
+    """The places of the result, with a 0 along the reduced axes; their values; and the reduced axes."""
     rank = len(shape)
     axes = np.reshape(axes, -1)
     for axis in axes:

@@ -88,7 +88,7 @@ class _Reduce(Op):
 
     @classmethod
     def bytes(cls, node: Any, ins: Any, outs: Any) -> int:
-        """Of the data the rows that are chosen."""
+        """Only the chosen rows of the data are read."""
         rows = cls.flops(node, ins, outs) * int(ins[0].dtype.itemsize)
         return rows + sum(map(nbytes, (*ins[1:], *outs)))
 

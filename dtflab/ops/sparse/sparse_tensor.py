@@ -1,10 +1,10 @@
 """SparseTensor: the few elements that a tensor has, and where they are.
 
 Stands for `python/framework/sparse_tensor.py` and `sparse_placeholder` of `array_ops.py`.
-Left out: type specs, eager values. What computes with sparse tensors is in `sparse.py`.
+Left out: type specs, eager values.
 
-Rule: it is three tensors under one name, no tensor itself. A session fetches and is fed all three at once; an op
-that wants a dense tensor refuses it.
+Rule: it is three tensors under one name, not a tensor itself. A session fetches and is fed all three at once; an op
+that takes a dense tensor refuses it.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ class SparseTensor:
 
     @property
     def dense_shape(self) -> Tensor:
-        """The shape with all that is missing: an int64 vector."""
+        """The shape of the dense tensor: an int64 vector."""
         return self._dense_shape
 
     @property
     def shape(self) -> TensorShape:
-        """What the graph tells of the dense shape."""
+        """The static dense shape."""
         return self._static_shape
 
     def get_shape(self) -> TensorShape:
@@ -94,7 +94,7 @@ class SparseTensor:
         return self._static_shape
 
     def set_shape(self, shape: Any) -> None:
-        """Merge what the program knows into the static shape."""
+        """Merge `shape` into the static shape."""
         self._static_shape = self._static_shape.merge_with(as_shape(shape))
 
     @property
@@ -134,7 +134,7 @@ def components(sparse: SparseTensor) -> list[Tensor]:
 
 
 def _rebuilt(sparse: SparseTensor, parts: Any) -> SparseTensor:
-    """Other tensors in the place of those of `sparse`, whose static shape still holds."""
+    """The SparseTensor of other tensors, with the static shape of `sparse`."""
     result = SparseTensor(*parts)
     result.set_shape(sparse.shape)
     return result
@@ -153,9 +153,9 @@ def is_sparse(x: Any) -> bool:
 def of_values(
     function: Callable[..., Tensor], sparse: SparseTensor, name: str | None, tried: str | None = None
 ) -> SparseTensor:
-    """A `function` that keeps zeros, of the values of `sparse`.
+    """`function` of the values of `sparse`, for a function that maps zero to zero.
 
-    TensorFlow first tries its op for dense tensors, `tried`, and gives that name away.
+    TensorFlow first tries its op for dense tensors, `tried`, which uses up that name.
     """
     if tried is not None:
         sparse.graph.unique_name(name or tried)
@@ -165,7 +165,7 @@ def of_values(
 def convert_to_tensor_or_sparse_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Any:
     """`value` as it is if it is sparse (a SparseTensorValue becomes a SparseTensor), else as a Tensor.
 
-    RuntimeError for a sparse value of another dtype than asked for.
+    Raises RuntimeError if a sparse value has another dtype than `dtype`.
     """
     dtype = None if dtype is None else dtypes.as_dtype(dtype)
     if not is_sparse(value):
@@ -179,7 +179,7 @@ def convert_to_tensor_or_sparse_tensor(value: Any, dtype: Any = None, name: str 
 def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> SparseTensor:
     """A SparseTensor that is fed: a SparseTensorValue, or a tuple (indices, values, dense_shape).
 
-    What `shape` tells becomes the value of `dense_shape` where nothing is fed for it.
+    If it is not fed, `dense_shape` has the value of `shape`.
     """
     part = (lambda last: f"{name}/{last}") if name is not None else (lambda last: None)
     if shape is None:
@@ -204,7 +204,7 @@ def _placeholder(dtype: Any, shape: Any, name: str | None) -> Tensor:
 
 
 def _default_shape(shape: Any, name: str | None) -> tuple[Tensor, TensorShape]:
-    """`shape` as a tensor, in which -1 stands for what is unknown, and as a static shape."""
+    """`shape` as a tensor, with -1 for unknown sizes, and as a static shape."""
     if isinstance(shape, Tensor):
         return shape, constant_value_as_shape(shape)
     dims = [getattr(dim, "value", dim) for dim in shape]

@@ -31,7 +31,7 @@ from dtflab.ops.variables.variable import init_scope
 
 
 def tables_initializer(name: str = "init_all_tables") -> Operation:
-    """One operation that runs all initializers in the collection of tables; it does nothing if there are none."""
+    """One operation that runs the initializers of all tables; without tables it does nothing."""
     initializers = get_collection(GraphKeys.TABLE_INITIALIZERS)
     return control.group(*initializers, name=name) if initializers else control.no_op(name=name)
 
@@ -308,7 +308,7 @@ class TextFileInitializer(_Initializer):
             arguments = {"table_handle": handle, "filename": self._path}
             init_op: Operation = apply_op("InitializeTableFromTextFileV2", **arguments, **self._attrs)
         add_to_collection(GraphKeys.TABLE_INITIALIZERS, init_op)
-        if self._path.op.type == "Const":  # a saved model takes the file along
+        if self._path.op.type == "Const":  # a saved model copies the file
             add_to_collection(GraphKeys.ASSET_FILEPATHS, self._path)
         return init_op
 
@@ -393,7 +393,7 @@ class MutableHashTable(LookupInterface):
 class DenseHashTable(MutableHashTable):
     """A mutable table in which no entry may have the keys `empty_key` and `deleted_key`; keys may be vectors.
 
-    `initial_num_buckets` must be a power of 2, as TensorFlow asks; nothing depends on it here.
+    `initial_num_buckets` must be a power of 2, as in TensorFlow; it has no effect here.
     """
 
     _default_name = "default_value"

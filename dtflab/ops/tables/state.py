@@ -3,7 +3,7 @@
 Stands for `core/kernels/lookup_table_op.cc`, `initializable_lookup_table.cc` and `lookup_util.cc`. Left out: buckets;
 a table is a dict, so that a DenseTable only keeps the checks of its two reserved keys.
 
-Rule: a static table is filled once and by one content; the others change at any time, under a lock.
+Rule: a static table is filled once; the others change at any time, under a lock.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class LookupTableFindV2(_UsesTable):
 
 @op(f"LookupTableInsertV2(table_handle: resource, keys: Tin, values: Tout) -> (){_TYPES}")
 class LookupTableInsertV2(_UsesTable):
-    """Keep values under keys."""
+    """Store values under keys."""
 
     grad = no_gradient
     infer = shapes.none
@@ -170,7 +170,7 @@ class LookupTableInsertV2(_UsesTable):
 
 @op("LookupTableRemoveV2(table_handle: resource, keys: Tin) -> ()\nTin: type")
 class LookupTableRemoveV2(_UsesTable):
-    """Forget keys."""
+    """Remove keys."""
 
     infer = shapes.none
 
@@ -204,7 +204,7 @@ class _Fills(_UsesTable):
 
 @op(f"LookupTableImportV2(table_handle: resource, keys: Tin, values: Tout) -> (){_TYPES}")
 class LookupTableImportV2(_Fills):
-    """Let the table hold this and nothing else."""
+    """Replace all entries."""
 
     def infer(operation):
         _, keys, values = (tensor.shape for tensor in operation.inputs)

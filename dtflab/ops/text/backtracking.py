@@ -41,7 +41,7 @@ _FLAGS = re.compile(r"\(\?([ims]+)\)")
 
 
 def _translated(pattern: str) -> str:
-    """The pattern as `re` has to read it. NeedsRE2 at the first thing that means something else there."""
+    """The pattern as `re` has to read it. Raises NeedsRE2 at the first thing that `re` reads differently."""
     found, at = [], 0
     flags = _FLAGS.match(pattern)
     if flags:
@@ -176,7 +176,7 @@ class _Measure:
         self.ignores_case = ignores_case
 
     def sequence(self, items: Any, after: _Next, room: int = _MOST_REPEATS, nested: int = 0) -> _Cost:
-        """Of parts one after the other: each is tried for each way through those before it."""
+        """The cost of parts in a row: each is tried for each way through the parts before it."""
         steps, ways, empty = 0, 1, True
         for kind, what in reversed(list(items)):
             cost = self._part(kind, what, after, room, nested)

@@ -21,7 +21,7 @@ from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.ops import shapes
 from dtflab.ops.messages import invalid
 
-CHARACTER = re.compile(rb"[^\x80-\xbf][\x80-\xbf]*")  # of UTF-8: what follows its first byte begins with the bits 10
+CHARACTER = re.compile(rb"[^\x80-\xbf][\x80-\xbf]*")  # of UTF-8: bytes after its first one begin with the bits 10
 
 
 def each(strings: Any, function: Callable[[bytes], Any], kind: Any = object) -> Any:

@@ -62,7 +62,7 @@ def decode_raw(
 def decode_raw_v2(
     input_bytes: Any, out_type: Any, little_endian: bool = True, fixed_length: Any = None, name: str | None = None
 ) -> Tensor:
-    """As `decode_raw`; with `fixed_length` bytes per string, shorter ones filled up by zeros, longer ones cut."""
+    """As `decode_raw`; with `fixed_length` bytes per string, shorter ones padded with zeros, longer ones cut."""
     how = {"out_type": out_type, "little_endian": little_endian}
     if fixed_length is None:
         return apply_op("DecodeRaw", name, bytes=input_bytes, **how)
@@ -262,8 +262,8 @@ def reduce_join(
 ) -> Tensor:
     """The strings along the dimensions `axis` (all of them if None) put together, with `separator` between.
 
-    They are joined along the first of `axis` first, along all in the order of the text. `keepdims` leaves dimensions of
-    size 1.
+    The dimensions are joined in the order of `axis`; None joins all elements in row-major order. `keepdims` leaves
+    dimensions of size 1.
     """
     axis = renamed("axis", axis, "reduction_indices", reduction_indices)
     keep = renamed("keepdims", keepdims, "keep_dims", keep_dims)
@@ -280,7 +280,7 @@ def reduce_join(
 def unsorted_segment_join(
     inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None
 ) -> Tensor:
-    """Of `num_segments` segments, what `inputs` has under each id in `segment_ids`, with `separator` between."""
+    """For each of `num_segments` segments, the strings of `inputs` with its id, joined by `separator`."""
     segments = {"segment_ids": segment_ids, "num_segments": num_segments}
     return apply_op("UnsortedSegmentJoin", name, inputs=inputs, **segments, separator=separator)
 

@@ -18,7 +18,7 @@ from dtflab.ops import shapes
 from dtflab.ops.messages import dtype_text, invalid, shape_text
 from dtflab.ops.text.numerals import number, numbers
 
-# -- numbers to strings: a format of C, made of the attributes, for every element ---------------------
+# -- numbers to strings, by a format of C made of the attributes --------------------------------------
 
 _REAL = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
 
@@ -61,7 +61,7 @@ def _check(node: Any) -> None:
 
 
 def _converter(node: Any) -> Callable[[Any], bytes]:
-    """How one element is written."""
+    """The function from an element to its text."""
     dtype, fill = node["T"], node["fill"].decode()
     width = str(node["width"]) if node["width"] >= 0 else ""
     point = f".{node['precision']}" if node["precision"] >= 0 else ""
@@ -120,12 +120,12 @@ class DecodeRaw(Op):
 
 
 def _numbers(data: bytes, node: Any, dtype: Any) -> Any:
-    """The bytes as an array that may be written to."""
+    """The bytes as a writable array."""
     if dtype is np.bool_:
         return np.frombuffer(data, np.uint8) != 0
     whole = np.frombuffer(bytearray(data), np.uint8)
     if not node["little_endian"]:
-        part = 2 if node["out_type"].is_complex else 1  # of a complex number each part is turned
+        part = 2 if node["out_type"].is_complex else 1  # the two parts of a complex number are swapped by themselves
         width = node["out_type"].size // part
         whole = whole.reshape(-1, width)[:, ::-1].ravel()
     return whole.view(dtype)

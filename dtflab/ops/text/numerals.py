@@ -104,5 +104,5 @@ def _corrected(text: bytes, wide: float, single: Any) -> Any:
 
 
 def _exactly(single: Any) -> Fraction:
-    """The number that a single is; infinity counts as the number after the largest one."""
+    """The exact value of a single; infinity counts as the number after the largest one."""
     return Fraction(float(single)) if math.isfinite(single) else Fraction(math.copysign(2.0**128, single))

@@ -36,7 +36,7 @@ class _RE2:
 
     def __init__(self, pattern: bytes) -> None:
         options = _re2().Options()
-        options.log_errors = False  # they are raised
+        options.log_errors = False  # as they are raised
         try:
             compiled = _re2().compile(pattern, options)
         except _re2().error as error:
@@ -133,7 +133,7 @@ def _rewritten(expression: Any, item: bytes, pieces: list[bytes | int], everywhe
     at, end = 0, -1  # where to search, where the last match ended
     while at <= len(text) and (match := expression.search(text, at)):
         found.append(text[at : match.start()])
-        if match.start() == match.end() == end:  # nothing empty matches where a match has just ended
+        if match.start() == match.end() == end:  # no empty match where the last match has ended
             found.append(_character(text, end))
             at += max(1, len(found[-1]))
             continue

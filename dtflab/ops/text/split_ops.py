@@ -125,6 +125,6 @@ class StringSplitV2(_Split):
 
 
 def _words(text: bytes, most: int) -> list[bytes]:
-    """Split at white space; after the last split that is allowed there is one more part, even if it is empty."""
+    """Split at white space. After `most` splits there is one more part, even if it is empty."""
     parts = text.split(None, most) if most else [text]
     return [*parts, b""] if len(parts) == most else parts
