@@ -19,7 +19,7 @@ FAMILIES = sorted(path.parent.name for path in OPS.glob("*/__init__.py"))
 NOT_YET = {
     "takes": "arrays images nn variables windows",
     "calls": "functional images labels sampling summaries windows",
-    "lengths": "arrays labels reduce sampling summaries variables windows",
+    "lengths": "arrays labels sampling summaries variables windows",
     "circles": "cluster data grading graph machine ops",
 }
 

@@ -11,6 +11,7 @@ from typing import Any
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays.functions import diag, diag_part, matrix_band_part
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text
 
 _T = "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}"
@@ -86,8 +87,7 @@ class MatrixBandPart(Op):
 
         return kernel
 
-    def flops(node, ins, outs):
-        return 0
+    flops = free
 
     def grad(op, dy):
         return [matrix_band_part(dy, *op.inputs[1:]), None, None]

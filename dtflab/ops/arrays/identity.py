@@ -7,6 +7,8 @@ Rule: what is known when the graph is built becomes a constant instead of an op,
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dtflab.graph.op_registry import Op, no_gradient, op
@@ -31,35 +33,15 @@ class _PassOn(Op):
         return [dy]
 
 
-@op("""Identity(input: T) -> (output: T)
-       T: type""")
-class Identity(_PassOn):
-    """The input."""
+_PASSED_ON: dict[str, dict[str, Any]] = {
+    "Identity": {},
+    "Snapshot": {"grad": None},  # a TensorFlow master puts it where it removed arithmetic that changed nothing
+    "GuaranteeConst": {"grad": None, "stateful": True},  # the program says that it never changes; it is not used
+    "StopGradient": {"grad": no_gradient},
+}
 
-
-@op("""Snapshot(input: T) -> (output: T)
-       T: type""")
-class Snapshot(_PassOn):
-    """The input; a TensorFlow master puts it where it removed arithmetic that changed nothing."""
-
-    grad = None
-
-
-@op("""GuaranteeConst(input: T) -> (output: T)
-       T: type""")
-class GuaranteeConst(_PassOn):
-    """The input, of which the program says that it never changes; nothing is made of that."""
-
-    stateful = True
-    grad = None
-
-
-@op("""StopGradient(input: T) -> (output: T)
-       T: type""")
-class StopGradient(_PassOn):
-    """The input, as a constant for the gradient."""
-
-    grad = no_gradient
+for _name, _members in _PASSED_ON.items():
+    op(f"{_name}(input: T) -> (output: T)\nT: type")(type(_name, (_PassOn,), _members))
 
 
 @op("""PreventGradient(input: T) -> (output: T)

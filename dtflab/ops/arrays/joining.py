@@ -242,8 +242,7 @@ class Split(Op):
 
         return kernel
 
-    def flops(node, ins, outs):
-        return 0
+    flops = free
 
     def grad(op, *dys):
         return [None, concat(list(dys), op.inputs[0])]
@@ -302,8 +301,7 @@ class SplitV(Op):
 
         return kernel
 
-    def flops(node, ins, outs):
-        return 0
+    flops = free
 
     def grad(op, *dys):
         return [concat(list(dys), op.inputs[2]), None, None]

@@ -14,6 +14,7 @@ from dtflab.graph import dtypes
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays.functions import stack, unstack
+from dtflab.ops.costs import free
 from dtflab.ops.messages import invalid, shape_text
 
 
@@ -117,8 +118,7 @@ class Unpack(Op):
 
         return kernel
 
-    def flops(node, ins, outs):
-        return 0
+    flops = free
 
     def grad(op, *dys):
         return [stack(dys, axis=op.get_attr("axis"))]

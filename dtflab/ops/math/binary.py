@@ -1,10 +1,7 @@
-"""Element-wise arithmetic of two (or n) tensors, with NumPy's broadcasting.
+"""Element-wise ops of two inputs as a table: types, kernel, gradient; and the ops of n inputs and of bounds.
 
-Stands for the binary part of `core/ops/math_ops.cc`, `core/kernels/cwise_op_*.cc`, `aggregate_ops.cc`,
-`python/ops/math_ops.py` and `math_grad.py`. Division stands in `division.py`.
-Left out: special functions of two arguments.
-
-Rule: both operands have one dtype, and so has the result; mixed ones are a TypeError when the graph is built.
+Stands for the binary part of `core/ops/math_ops.cc`, `core/kernels/cwise_op_*.cc`, `aggregate_ops.cc` and
+`math_grad.py`. Division is in `division.py`, special functions of two arguments are in `special.py`.
 """
 
 from __future__ import annotations
@@ -20,176 +17,114 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.gradient_rules import reduce_to_inputs, same_static_shapes, summed
+from dtflab.ops.gradient_rules import Grad, reduce_to_inputs, same_static_shapes, summed
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
-from dtflab.ops.math.elementwise import into, ufunc
+from dtflab.ops.math.elementwise import Bind, binary, into, ufunc
 from dtflab.ops.math.functions import multiply, pow, scalar_mul
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.type_sets import FLOAT, NUMBER, NUMBER_VARIANT, REAL, REAL_COMPLEX, SIGNED_COMPLEX
 
 
-class _Sum(Op):
-    """What Add and AddV2 share."""
-
-    infer = shapes.broadcast
-    bind = ufunc("add")
-    into = into("add")
-
-    def grad(op, dz):
-        x, y = op.inputs
-        return [dz, dz] if same_static_shapes(x, y, dz) else reduce_to_inputs(x, y, dz, dz)
-
-
-@op("""Add(x: T, y: T) -> (z: T)
-       T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}""")
-class Add(_Sum):
-    """x + y; strings are joined."""
-
-    def bind(node, xp):
-        if node["T"] != dtypes.string:
-            return ufunc("add")(node, xp)
-        return lambda x, y: np.asarray(np.add(x, y), object)
-
-
-@op(f"""AddV2(x: T, y: T) -> (z: T)
-        T: {REAL_COMPLEX}""")
-class AddV2(_Sum):
-    """x + y"""
-
-
-@op(f"""Sub(x: T, y: T) -> (z: T)
-        T: {REAL_COMPLEX}""")
-class Sub(Op):
-    """x - y"""
-
-    infer = shapes.broadcast
-    bind = ufunc("subtract")
-    into = into("subtract")
-
-    def grad(op, dz):
-        x, y = op.inputs
-        return [dz, -dz] if same_static_shapes(x, y, dz) else reduce_to_inputs(x, y, dz, -dz)
-
-
-@op(f"""Mul(x: T, y: T) -> (z: T)
-        T: {REAL_COMPLEX}""")
-class Mul(Op):
-    """x * y"""
-
-    infer = shapes.broadcast
-    bind = ufunc("multiply")
-    into = into("multiply")
-
-    def grad(op, dz):
-        x, y = op.inputs
-        if same_static_shapes(x, y, dz) and dz.dtype in (dtypes.int32, dtypes.float32):
-            return [multiply(dz, y), multiply(dz, x)]
-        dx, dy = multiply(dz, math.conj(y)), multiply(math.conj(x), dz)
-        return reduce_to_inputs(x, y, dx, dy)
-
-
-# -- powers and extremes ---------------------------------------------------------------------------------
-
-
-@op(f"""Pow(x: T, y: T) -> (z: T)
-        T: {SIGNED_COMPLEX}""")
-class Pow(Op):
-    """x to the power of y"""
-
-    infer = shapes.broadcast
-
-    def bind(node, xp):
-        if not node["T"].is_integer:
-            return xp.power
-
-        def kernel(x, y):
-            if (y < 0).any():
-                raise invalid("Integers to negative integer powers are not allowed")
-            return xp.power(x, y)
-
-        return kernel
-
-    def grad(op, dz):
-        x, y = op.inputs
-        cx, cy = math.conj(x), math.conj(y)
-        dx = dz * cy * pow(cx, cy - 1)
-        mask = math.not_equal(cx, 0) if x.dtype.is_complex else cx > 0
-        safe_x = indexing.where(mask, cx, arrays.ones_like(x))  # so that no NaN arises where nobody looks
-        log_x = indexing.where(mask, math.log(safe_x), arrays.zeros_like(x))
-        dy = dz * math.conj(op.outputs[0]) * log_x
-        return reduce_to_inputs(x, y, dx, dy)
-
-
-def _extreme_grad(op: Any, dz: Any, first_wins: Callable[..., Tensor]) -> list[Any]:
+def _sum_grad(op: Any, dz: Any) -> list[Any]:
     x, y = op.inputs
-    zeros = arrays.zeros_like(dz)
-    mask = first_wins(x, y)
-    return reduce_to_inputs(x, y, indexing.where_v2(mask, dz, zeros), indexing.where_v2(mask, zeros, dz))
+    return [dz, dz] if same_static_shapes(x, y, dz) else reduce_to_inputs(x, y, dz, dz)
 
 
-@op(f"""Maximum(x: T, y: T) -> (z: T)
-        T: {REAL}""")
-class Maximum(Op):
-    """The larger of x and y."""
-
-    infer = shapes.broadcast
-    bind = ufunc("maximum")
-    into = into("maximum")
-
-    def grad(op, dz):
-        return _extreme_grad(op, dz, math.greater_equal)
+def _difference_grad(op: Any, dz: Any) -> list[Any]:
+    x, y = op.inputs
+    return [dz, -dz] if same_static_shapes(x, y, dz) else reduce_to_inputs(x, y, dz, -dz)
 
 
-@op(f"""Minimum(x: T, y: T) -> (z: T)
-        T: {REAL}""")
-class Minimum(Op):
-    """The smaller of x and y."""
-
-    infer = shapes.broadcast
-    bind = ufunc("minimum")
-    into = into("minimum")
-
-    def grad(op, dz):
-        return _extreme_grad(op, dz, math.less_equal)
+def _product_grad(op: Any, dz: Any) -> list[Any]:
+    x, y = op.inputs
+    if same_static_shapes(x, y, dz) and dz.dtype in (dtypes.int32, dtypes.float32):
+        return [multiply(dz, y), multiply(dz, x)]
+    dx, dy = multiply(dz, math.conj(y)), multiply(math.conj(x), dz)
+    return reduce_to_inputs(x, y, dx, dy)
 
 
-@op("""SquaredDifference(x: T, y: T) -> (z: T)
-       T: {bfloat16, half, float, double, int32, int64, complex64, complex128}""")
-class SquaredDifference(Op):
-    """(x - y)²; of complex numbers the squared distance."""
+def _power_grad(op: Any, dz: Any) -> list[Any]:
+    x, y = op.inputs
+    cx, cy = math.conj(x), math.conj(y)
+    dx = dz * cy * pow(cx, cy - 1)
+    mask = math.not_equal(cx, 0) if x.dtype.is_complex else cx > 0
+    safe_x = indexing.where(mask, cx, arrays.ones_like(x))  # so that no NaN arises in an element that is not taken
+    log_x = indexing.where(mask, math.log(safe_x), arrays.zeros_like(x))
+    dy = dz * math.conj(op.outputs[0]) * log_x
+    return reduce_to_inputs(x, y, dx, dy)
 
-    infer = shapes.broadcast
 
-    def bind(node, xp):
-        if node["T"].is_complex:
-            return lambda x, y: (x - y) * xp.conjugate(x - y)
-        return lambda x, y: xp.square(xp.subtract(x, y))
-
-    def flops(node, ins, outs):
-        return 2 * elements(outs[0])
-
-    def grad(op, dz):
+def _extreme_grad(first_wins: Callable[..., Tensor]) -> Grad:
+    def grad(op: Any, dz: Any) -> list[Any]:
         x, y = op.inputs
-        with control_dependencies([dz]):
-            dx = scalar_mul(2.0, dz) * (x - y)
-        return [dx, -dx] if same_static_shapes(x, y, dz) else reduce_to_inputs(x, y, dx, -dx)
+        zeros = arrays.zeros_like(dz)
+        mask = first_wins(x, y)
+        return reduce_to_inputs(x, y, indexing.where_v2(mask, dz, zeros), indexing.where_v2(mask, zeros, dz))
+
+    return grad
 
 
-@op(f"""Atan2(y: T, x: T) -> (z: T)
-        T: {FLOAT}""")
-class Atan2(Op):
-    """The angle of the point (x, y), in radians."""
+def _atan2_grad(op: Any, dz: Any) -> list[Any]:
+    y, x = op.inputs
+    with control_dependencies([dz]):
+        scaled = dz / (math.square(y) + math.square(x))
+        dy, dx = x * scaled, -y * scaled
+        return reduce_to_inputs(y, x, dy, dx)
 
-    infer = shapes.broadcast
-    bind = ufunc("arctan2")
 
-    def grad(op, dz):
-        y, x = op.inputs
-        with control_dependencies([dz]):
-            scaled = dz / (math.square(y) + math.square(x))
-            dy, dx = x * scaled, -y * scaled
-            return reduce_to_inputs(y, x, dy, dx)
+def _distance_grad(op: Any, dz: Any) -> list[Any]:
+    x, y = op.inputs
+    with control_dependencies([dz]):
+        dx = scalar_mul(2.0, dz) * (x - y)
+    return [dx, -dx] if same_static_shapes(x, y, dz) else reduce_to_inputs(x, y, dx, -dx)
+
+
+def _added(node: Any, xp: Any) -> Callable[..., Any]:
+    """x + y; strings are joined."""
+    return ufunc("add")(node, xp) if node["T"] != dtypes.string else lambda x, y: np.asarray(np.add(x, y), object)
+
+
+def _power(node: Any, xp: Any) -> Callable[..., Any]:
+    if not node["T"].is_integer:
+        return xp.power
+
+    def kernel(x: Any, y: Any) -> Any:
+        if (y < 0).any():
+            raise invalid("Integers to negative integer powers are not allowed")
+        return xp.power(x, y)
+
+    return kernel
+
+
+def _distance(node: Any, xp: Any) -> Callable[..., Any]:
+    """(x - y)²; of complex numbers the squared distance."""
+    if node["T"].is_complex:
+        return lambda x, y: (x - y) * xp.conjugate(x - y)
+    return lambda x, y: xp.square(xp.subtract(x, y))
+
+
+def _two_per_element(node: Any, ins: Any, outs: Any) -> int:
+    return 2 * elements(outs[0])
+
+
+_ADDED = "{bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}"
+_DISTANCES = "{bfloat16, half, float, double, int32, int64, complex64, complex128}"
+
+_BINARY: dict[str, tuple[str, str | Bind, Grad, dict[str, Any]]] = {  # types, kernel, gradient, what else the class has
+    "Add(x: T, y: T)": (_ADDED, _added, _sum_grad, {"into": into("add")}),
+    "AddV2(x: T, y: T)": (REAL_COMPLEX, "add", _sum_grad, {"into": into("add")}),
+    "Sub(x: T, y: T)": (REAL_COMPLEX, "subtract", _difference_grad, {"into": into("subtract")}),
+    "Mul(x: T, y: T)": (REAL_COMPLEX, "multiply", _product_grad, {"into": into("multiply")}),
+    "Pow(x: T, y: T)": (SIGNED_COMPLEX, _power, _power_grad, {}),
+    "Maximum(x: T, y: T)": (REAL, "maximum", _extreme_grad(math.greater_equal), {"into": into("maximum")}),
+    "Minimum(x: T, y: T)": (REAL, "minimum", _extreme_grad(math.less_equal), {"into": into("minimum")}),
+    "SquaredDifference(x: T, y: T)": (_DISTANCES, _distance, _distance_grad, {"flops": _two_per_element}),
+    "Atan2(y: T, x: T)": (FLOAT, "arctan2", _atan2_grad, {}),
+}
+
+for _inputs, (_types, _kernel, _grad, _members) in _BINARY.items():
+    binary(f"{_inputs} -> (z: T)\nT: {_types}", _kernel, _grad, **_members)
 
 
 # -- sums of many ----------------------------------------------------------------------------------------
@@ -263,8 +198,7 @@ class ClipByValue(Op):
 
         return kernel
 
-    def flops(node, ins, outs):
-        return 2 * elements(outs[0])
+    flops = _two_per_element
 
     def grad(op, dy):
         t, low, high = op.inputs

@@ -93,8 +93,8 @@ def unary(op_name: str, types: str, kernel: str | Bind, grad: Grad | None, resul
     op(f"{op_name}(x: T) -> (y: {result})\nT: {types}")(type(op_name, (Op,), members))
 
 
-def binary(interface: str, kernel: str | Bind, grad: Grad | None) -> None:
+def binary(interface: str, kernel: str | Bind, grad: Grad | None, **members: Any) -> None:
     """Register a broadcasting op of this interface, whose `kernel` is the name of a ufunc or a `bind` rule."""
     rule = ufunc(kernel) if isinstance(kernel, str) else kernel
-    members = {"infer": shapes.broadcast, "bind": rule, "grad": grad}
+    members |= {"infer": shapes.broadcast, "bind": rule, "grad": grad}
     op(interface)(type(interface.partition("(")[0], (Op,), members))

@@ -19,13 +19,13 @@ from dtflab.graph.op_registry import Op, elements, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.gradient_rules import from_input, summed
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import approximations, functions as math, gamma_functions
-from dtflab.ops.math.elementwise import unary
+from dtflab.ops.math.elementwise import binary, unary
 from dtflab.ops.math.functions import bessel_i0, bessel_i0e, bessel_i1, bessel_i1e, lgamma, polygamma, zeta
+from dtflab.ops.math.gamma_functions import random_gamma_grad
 from dtflab.ops.messages import invalid
 from dtflab.ops.type_sets import FLOAT
 
@@ -113,12 +113,8 @@ def _sides(x: Tensor, y: Tensor) -> tuple[Any, Any, Any, Any]:
     return sx, sy, rx, ry
 
 
-class _Binary(Op):
-    infer = staticmethod(shapes.broadcast)
-
-    @staticmethod
-    def flops(node: Any, ins: Any, outs: Any) -> int:
-        return _FLOPS * sum(elements(x) for x in ins)
+def _flops(node: Any, ins: Any, outs: Any) -> int:
+    return _FLOPS * sum(elements(x) for x in ins)
 
 
 def _igamma_grad(op: Any, dy: Any) -> list[Any]:
@@ -130,69 +126,53 @@ def _igamma_grad(op: Any, dy: Any) -> list[Any]:
         return [summed(by_a * dy, ra, sa), summed(by_x * dy, rx, sx)]
 
 
-@op(f"Igamma(a: T, x: T) -> (z: T)\nT: {FLOAT}")
-class Igamma(_Binary):
-    """The lower incomplete gamma function, between 0 and 1."""
-
-    bind = _in_double(gamma_functions.igamma)
-    grad = _igamma_grad
+def _igammac_grad(op: Any, dy: Any) -> list[Any]:
+    return [-g for g in _igamma_grad(op, dy)]
 
 
-@op(f"Igammac(a: T, x: T) -> (z: T)\nT: {FLOAT}")
-class Igammac(_Binary):
-    """1 - igamma, exact where that is small."""
-
-    bind = _in_double(gamma_functions.igammac)
-
-    def grad(op, dy):
-        return [-g for g in _igamma_grad(op, dy)]
+def _zeta_grad(op: Any, dy: Any) -> list[Any]:
+    x, q = op.inputs
+    _, sq, _, rq = _sides(x, q)
+    with control_dependencies([dy]):
+        return [None, summed(-x * zeta(x + 1, q) * dy, rq, sq)]
 
 
-@op("IgammaGradA(a: T, x: T) -> (z: T)\nT: {float, double}")
-class IgammaGradA(_Binary):
-    """The derivative of igamma by a."""
-
-    bind = _in_double(gamma_functions.igamma_grad_a)
-
-
-@op("RandomGammaGrad(alpha: T, sample: T) -> (output: T)\nT: {float, double}")
-class RandomGammaGrad(_Binary):
-    """How gamma numbers move with alpha."""
-
-    bind = _in_double(gamma_functions.random_gamma_grad)
+def _polygamma_grad(op: Any, dy: Any) -> list[Any]:
+    n, x = op.inputs
+    _, sx, _, rx = _sides(n, x)
+    with control_dependencies([dy]):
+        return [None, summed(polygamma(n + 1, x) * dy, rx, sx)]
 
 
-@op("Zeta(x: T, q: T) -> (z: T)\nT: {float, double}")
-class Zeta(_Binary):
-    """Hurwitz's zeta function."""
-
-    bind = _in_double(gamma_functions.zeta)
-
-    def grad(op, dy):
-        x, q = op.inputs
-        _, sq, _, rq = _sides(x, q)
-        with control_dependencies([dy]):
-            return [None, summed(-x * zeta(x + 1, q) * dy, rq, sq)]
+def _next_after(node: Any, xp: Any) -> Callable[..., Any]:
+    return xp.nextafter
 
 
-@op("Polygamma(a: T, x: T) -> (z: T)\nT: {float, double}")
-class Polygamma(_Binary):
-    """The a-th derivative of digamma."""
+def _next_after_grad(op: Any, dy: Any) -> list[Any]:
+    x1, x2 = op.inputs
+    s1, s2, r1, r2 = _sides(x1, x2)
+    with control_dependencies([dy]):
+        ones, zeros = arrays.ones(s1, dtype=x1.dtype), arrays.zeros(s2, dtype=x2.dtype)
+        return [summed(ones * dy, r1, s1), summed(zeros * dy, r2, s2)]
 
-    bind = _in_double(gamma_functions.polygamma)
 
-    def grad(op, dy):
-        n, x = op.inputs
-        _, sx, _, rx = _sides(n, x)
-        with control_dependencies([dy]):
-            return [None, summed(polygamma(n + 1, x) * dy, rx, sx)]
+for _interface, _types, _kernel, _grad in (
+    ("Igamma(a: T, x: T) -> (z: T)", FLOAT, _in_double(gamma_functions.igamma), _igamma_grad),
+    ("Igammac(a: T, x: T) -> (z: T)", FLOAT, _in_double(gamma_functions.igammac), _igammac_grad),
+    ("IgammaGradA(a: T, x: T) -> (z: T)", "{float, double}", _in_double(gamma_functions.igamma_grad_a), None),
+    ("RandomGammaGrad(alpha: T, sample: T) -> (output: T)", "{float, double}", _in_double(random_gamma_grad), None),
+    ("Zeta(x: T, q: T) -> (z: T)", "{float, double}", _in_double(gamma_functions.zeta), _zeta_grad),
+    ("Polygamma(a: T, x: T) -> (z: T)", "{float, double}", _in_double(gamma_functions.polygamma), _polygamma_grad),
+    ("NextAfter(x1: T, x2: T) -> (output: T)", "{double, float} = float", _next_after, _next_after_grad),
+):
+    binary(f"{_interface}\nT: {_types}", _kernel, _grad, flops=_flops)
 
 
 @op("Betainc(a: T, b: T, x: T) -> (z: T)\nT: {float, double}")
 class Betainc(Op):
     """The regularised incomplete beta function; scalars are repeated."""
 
-    flops = _Binary.flops
+    flops = _flops
 
     def infer(op):
         several = [x.shape for x in op.inputs if x.shape.ndims != 0]
@@ -217,18 +197,3 @@ class Betainc(Op):
         log_beta = lgamma(a) + lgamma(b) - lgamma(a + b)
         log_density = math.xlog1py(b - 1, -x) + math.xlogy(a - 1, x)
         return [None, None, summed(math.exp(log_density - log_beta) * dy, rx, sx)]
-
-
-@op("NextAfter(x1: T, x2: T) -> (output: T)\nT: {double, float} = float")
-class NextAfter(_Binary):
-    """The next number that the dtype has after x1 on the way to x2."""
-
-    def bind(node, xp):
-        return xp.nextafter
-
-    def grad(op, dy):
-        x1, x2 = op.inputs
-        s1, s2, r1, r2 = _sides(x1, x2)
-        with control_dependencies([dy]):
-            ones, zeros = arrays.ones(s1, dtype=x1.dtype), arrays.zeros(s2, dtype=x2.dtype)
-            return [summed(ones * dy, r1, s1), summed(zeros * dy, r2, s2)]

@@ -15,26 +15,27 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.convert import constant
-from dtflab.graph.op_registry import Op, elements, op
+from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import colocate_with, device
 from dtflab.graph.static_value import constant_value, folded_value
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.array_module import reducer
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.costs import of_first
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid
-from dtflab.ops.reduce import functions as reduce_functions
-from dtflab.ops.reduce.functions import reduce_prod, reduce_sum, reduced_shape
+from dtflab.ops.reduce.functions import cumprod, reduce_prod, reduce_sum, reduced_shape
+from dtflab.ops.reduce.segment_kernels import neutral
 from dtflab.ops.type_sets import NUMBER, REAL_QUANTIZED
 
 
 def _interface(name: str, types: str) -> str:
-    return (
-        f"{name}(input: T, reduction_indices: Tidx) -> (output: T)\n"
-        f"keep_dims: bool = false\nT: {types}\nTidx: {{int32, int64}} = int32"
-    )
+    return f"""{name}(input: T, reduction_indices: Tidx) -> (output: T)
+               keep_dims: bool = false
+               T: {types}
+               Tidx: {{int32, int64}} = int32"""
 
 
 def _axes(indices: Any, ndim: int) -> tuple[int, ...]:
@@ -65,8 +66,7 @@ class _Reduction(Op):
             return [TensorShape([1 if i in gone else d for i, d in enumerate(shape.as_list())])]
         return [TensorShape([d for i, d in enumerate(shape.as_list()) if i not in gone])]
 
-    def flops(node, ins, outs):
-        return elements(ins[0])
+    flops = of_first
 
 
 def _over_axes(reduce: Callable[..., Any], keep: bool) -> Callable[[Any, Any], Any]:
@@ -201,8 +201,8 @@ class Prod(_Reduction):
         permuted_shape = arrays.shape(permuted)
         flat = arrays.reshape(permuted, (reduced_count, other_count))
         # The product of all the others, without dividing: of those before times of those after.
-        left = reduce_functions.cumprod(flat, axis=0, exclusive=True)
-        right = reduce_functions.cumprod(flat, axis=0, exclusive=True, reverse=True)
+        left = cumprod(flat, axis=0, exclusive=True)
+        right = cumprod(flat, axis=0, exclusive=True, reverse=True)
         y = arrays.reshape(math.conj(left) * math.conj(right), permuted_shape)
         dx = dy * arrays.transpose(y, arrays.invert_permutation(perm))
         return [arrays.reshape(dx, input_shape), None]
@@ -232,16 +232,11 @@ class EuclideanNorm(_Reduction):
         return [math.truediv(op.inputs[0], norm / dy), None]
 
 
-def _extreme(ufunc_name: str, largest: bool) -> Callable[[Any, Any], Callable[..., Any]]:
+def _extreme(ufunc: str) -> Callable[[Any, Any], Callable[..., Any]]:
     """The kernels of Max and Min; of nothing, the value that any number replaces."""
 
     def bind(node: Any, xp: Any) -> Callable[..., Any]:
-        dtype = node["T"]
-        if dtype.is_floating:
-            initial = dtype.as_numpy_dtype(-np.inf if largest else np.inf)
-        else:
-            initial = dtype.min if largest else dtype.max
-        reduce = reducer(xp, ufunc_name)
+        initial, reduce = neutral(ufunc, node["T"]), reducer(xp, ufunc)
 
         def reduce_any(x: Any, axes: Any, keep: bool) -> Any:
             if np.size(x):
@@ -252,6 +247,10 @@ def _extreme(ufunc_name: str, largest: bool) -> Callable[[Any, Any], Callable[..
         return _over_axes(reduce_any, node["keep_dims"])
 
     return bind
+
+
+def _truth(ufunc: str) -> Callable[[Any, Any], Callable[..., Any]]:
+    return lambda node, xp: _over_axes(reducer(xp, ufunc), node["keep_dims"])
 
 
 def _extreme_grad(op: Any, dy: Any) -> list[Any]:
@@ -269,40 +268,9 @@ def _extreme_grad(op: Any, dy: Any) -> list[Any]:
     return [math.divide(chosen, count) * dy, None]
 
 
-@op(_interface("Max", REAL_QUANTIZED))
-class Max(_Reduction):
-    """The largest element over the given axes."""
-
-    bind = _extreme("maximum", largest=True)
-    grad = _extreme_grad
-
-
-@op(_interface("Min", REAL_QUANTIZED))
-class Min(_Reduction):
-    """The smallest element over the given axes."""
-
-    bind = _extreme("minimum", largest=False)
-    grad = _extreme_grad
-
-
-@op("""All(input: bool, reduction_indices: Tidx) -> (output: bool)
-       keep_dims: bool = false
-       Tidx: {int32, int64} = int32""")
-class All(_Reduction):
-    """Whether all elements over the given axes are true."""
-
-    def bind(node, xp):
-        return _over_axes(reducer(xp, "logical_and"), node["keep_dims"])
-
-
-@op("""Any(input: bool, reduction_indices: Tidx) -> (output: bool)
-       keep_dims: bool = false
-       Tidx: {int32, int64} = int32""")
-class Any_(_Reduction):
-    """Whether any element over the given axes is true."""
-
-    def bind(node, xp):
-        return _over_axes(reducer(xp, "logical_or"), node["keep_dims"])
-
-
-# -- functions -------------------------------------------------------------------------------------------
+for _name, _ufunc in {"Max": "maximum", "Min": "minimum"}.items():
+    op(_interface(_name, REAL_QUANTIZED))(type(_name, (_Reduction,), {"bind": _extreme(_ufunc), "grad": _extreme_grad}))
+for _name, _ufunc in {"All": "logical_and", "Any": "logical_or"}.items():
+    op(f"""{_name}(input: bool, reduction_indices: Tidx) -> (output: bool)
+           keep_dims: bool = false
+           Tidx: {{int32, int64}} = int32""")(type(_name, (_Reduction,), {"bind": _truth(_ufunc)}))

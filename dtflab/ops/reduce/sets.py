@@ -18,6 +18,7 @@ import numpy as np
 
 from dtflab.graph.op_registry import Op, elements, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops.costs import of_inputs
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.sparse.places import check_order, check_sparse
 
@@ -64,20 +65,6 @@ def _combined(how: Callable[[Any, Any], Any], a: Elements, b: Elements) -> tuple
     return indices, values[code], np.array([*groups, place.max(initial=-1) + 1], np.int64)
 
 
-class _SetOperation(Op):
-    grad = staticmethod(no_gradient)
-    rank: Callable[[Any], int | None]  # of the result, as far as the inputs' shapes tell
-
-    @classmethod
-    def infer(cls, op: Any) -> list[TensorShape]:
-        rank = cls.rank(op)
-        return [TensorShape([None, rank]), TensorShape([None]), TensorShape([rank])]
-
-    @staticmethod
-    def flops(node: Any, ins: Any, outs: Any) -> int:
-        return sum(elements(x) for x in ins)
-
-
 def _operation(node: Any) -> Callable[[Any, Any], Any]:
     how = _OPERATIONS.get(node["set_operation"].lower())
     if how is None:
@@ -92,56 +79,56 @@ _RESULT = f"""(result_indices: int64, result_values: T, result_shape: int64)
        T: {_SETS}"""
 
 
-def _rank_of_dense(op: Any) -> int | None:
-    """Checks that all dimensions but the last are the same."""
-    a, b = (x.shape if x.shape.ndims is None else x.shape.with_rank_at_least(2) for x in op.inputs)
-    if a.ndims is not None and b.ndims is not None:
-        a.assert_same_rank(b)
-        a[:-1].assert_is_compatible_with(b[:-1])
-    return b.ndims if a.ndims is None else a.ndims
+_INPUTS = {"Dense": "set{0}: T", "Sparse": "set{0}_indices: int64, set{0}_values: T, set{0}_shape: int64"}
 
 
-def _rank_of_sparse(op: Any, first: int) -> int | None:
-    """The rank that the shape, or else the indices, of a sparse input from place `first` on have."""
-    indices, _, shape = op.inputs[first : first + 3]
+def _rank(kind: str, tensors: Any) -> int | None:
+    """The rank of an input; of a sparse one what its shape, or else its indices, have."""
+    if kind == "Dense":
+        return tensors[0].shape.ndims
+    indices, _, shape = tensors
     known = shape.shape[0].value if shape.shape.ndims is not None else None
     return indices.shape[1].value if known is None and indices.shape.ndims is not None else known
 
 
-@op(f"DenseToDenseSetOperation(set1: T, set2: T) -> {_RESULT}")
-class DenseToDenseSetOperation(_SetOperation):
-    rank = staticmethod(_rank_of_dense)
+def _infer_rule(first: str, second: str) -> Callable[[Any], list[TensorShape]]:
+    """The shapes of the result; ValueError where the graph already shows that the inputs can't fit."""
+    at = 1 if first == "Dense" else 3
 
-    def bind(node, xp):
-        how = _operation(node)
-        return lambda a, b: _combined(how, _from_dense(a), _from_dense(b))
+    def infer(op: Any) -> list[TensorShape]:
+        if first == second == "Dense":
+            a, b = (x.shape if x.shape.ndims is None else x.shape.with_rank_at_least(2) for x in op.inputs)
+            if a.ndims is not None and b.ndims is not None:
+                a.assert_same_rank(b)
+                a[:-1].assert_is_compatible_with(b[:-1])
+        a_rank, b_rank = _rank(first, op.inputs[:at]), _rank(second, op.inputs[at:])
+        if first == "Sparse" and None not in (a_rank, b_rank) and a_rank != b_rank:
+            raise ValueError(f"Dimension must be {a_rank} but is {b_rank}")
+        rank = b_rank if (first == second and b_rank is not None) or a_rank is None else a_rank
+        return [TensorShape([None, rank]), TensorShape([None]), TensorShape([rank])]
+
+    return infer
 
 
-@op(f"DenseToSparseSetOperation(set1: T, set2_indices: int64, set2_values: T, set2_shape: int64) -> {_RESULT}")
-class DenseToSparseSetOperation(_SetOperation):
-    @staticmethod
-    def rank(op):
-        dense = op.inputs[0].shape.ndims
-        return _rank_of_sparse(op, 1) if dense is None else dense
+def _bind_rule(first: str, second: str) -> Callable[[Any, Any], Callable[..., Any]]:
+    at = 1 if first == "Dense" else 3
 
-    def bind(node, xp):
+    def bind(node: Any, xp: Any) -> Callable[..., Any]:
         how, validate = _operation(node), node["validate_indices"]
-        return lambda a, *b: _combined(how, _from_dense(a), _from_sparse(*b, validate))
+
+        def elements_of(kind: str, arrays: Any) -> Elements:
+            return _from_dense(*arrays) if kind == "Dense" else _from_sparse(*arrays, validate=validate)
+
+        return lambda *ab: _combined(how, elements_of(first, ab[:at]), elements_of(second, ab[at:]))
+
+    return bind
 
 
-@op(f"""SparseToSparseSetOperation(set1_indices: int64, set1_values: T, set1_shape: int64,
-        set2_indices: int64, set2_values: T, set2_shape: int64) -> {_RESULT}""")
-class SparseToSparseSetOperation(_SetOperation):
-    @staticmethod
-    def rank(op):
-        first, second = _rank_of_sparse(op, 0), _rank_of_sparse(op, 3)
-        if first is not None and second is not None and first != second:
-            raise ValueError(f"Dimension must be {first} but is {second}")
-        return second if first is None else first
-
-    def bind(node, xp):
-        how, validate = _operation(node), node["validate_indices"]
-        return lambda *ab: _combined(how, _from_sparse(*ab[:3], validate), _from_sparse(*ab[3:], validate))
+for _first, _second in (("Dense", "Dense"), ("Dense", "Sparse"), ("Sparse", "Sparse")):
+    _name = f"{_first}To{_second}SetOperation"
+    _members = {"infer": _infer_rule(_first, _second), "bind": _bind_rule(_first, _second), "grad": no_gradient}
+    _inputs = f"{_INPUTS[_first].format(1)}, {_INPUTS[_second].format(2)}"
+    op(f"{_name}({_inputs}) -> {_RESULT}")(type(_name, (Op,), _members | {"flops": of_inputs}))
 
 
 @op(f"""SetSize(set_indices: int64, set_values: T, set_shape: int64) -> (size: int32)
@@ -167,6 +154,3 @@ class SetSize(Op):
 
     def flops(node, ins, outs):
         return elements(ins[1])
-
-
-# -- functions ----------------------------------------------------------------------------------------
