@@ -43,7 +43,7 @@ def holds_ops(path: Path) -> bool:
 
 
 def holds_state(path: Path) -> bool:
-    return path.stem == "state"
+    return path.stem == "state" or path.stem.endswith(("_state", "_resource"))
 
 
 def public_functions() -> dict[Path, set[str]]:
