@@ -53,13 +53,13 @@ class _Batch(DatasetOp):
         return Dataset(lambda run: _batches(source.iterate(run), size, bool(drop_remainder)), source)
 
 
-@op(f"BatchDataset(input_dataset: variant, batch_size: int64) -> {GIVES}")
+@op(f"BatchDataset(input_dataset: variant, batch_size: int64) -> {GIVES}{METADATA}")
 class BatchDataset(_Batch):
     pass
 
 
 @op(f"""BatchDatasetV2(input_dataset: variant, batch_size: int64, drop_remainder: bool) -> {GIVES}
-       parallel_copy: bool = false""")
+       parallel_copy: bool = false{METADATA}""")
 class BatchDatasetV2(_Batch):
     pass
 
@@ -113,19 +113,17 @@ class _PaddedBatch(DatasetOp):
 
 
 _PADDED = "input_dataset: variant, batch_size: int64, padded_shapes: N * int64, padding_values: Toutput_types"
-_PADDED_ATTRS = f"""
-       Toutput_types: list(type) >= 1
-       output_shapes: list(shape) >= 1
-       N: int >= 1{METADATA}"""
+_PADDED_GIVES = f"""{GIVES.replace("output_types", "Toutput_types")}
+       N: int >= 1"""
 
 
-@op(f"PaddedBatchDataset({_PADDED}) -> (handle: variant){_PADDED_ATTRS}")
+@op(f"PaddedBatchDataset({_PADDED}) -> {_PADDED_GIVES}{METADATA}")
 class PaddedBatchDataset(_PaddedBatch):
     pass
 
 
-@op(f"""PaddedBatchDatasetV2({_PADDED}, drop_remainder: bool) -> (handle: variant){_PADDED_ATTRS}
-       parallel_copy: bool = false""")
+@op(f"""PaddedBatchDatasetV2({_PADDED}, drop_remainder: bool) -> {_PADDED_GIVES}
+       parallel_copy: bool = false{METADATA}""")
 class PaddedBatchDatasetV2(_PaddedBatch):
     pass
 
@@ -156,7 +154,7 @@ def _rows_of(array: Any) -> Any:
     return (array[i, ...] for i in range(len(array))) if array.dtype == object and array.ndim == 1 else iter(array)
 
 
-@op(f"UnbatchDataset(input_dataset: variant) -> {GIVES}")
+@op(f"UnbatchDataset(input_dataset: variant) -> {GIVES}{METADATA}")
 class UnbatchDataset(DatasetOp):
     def make(node, source):
         return Dataset(lambda run: _Rows(source.iterate(run)), source)

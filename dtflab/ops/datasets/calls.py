@@ -12,14 +12,25 @@ from typing import Any
 
 from dtflab.graph.op_registry import op
 from dtflab.ops.datasets.captured import Captured, FunctionOp, captured_functions
-from dtflab.ops.datasets.dataset import GIVES, Dataset, DatasetOp, Element, Elements, Iterating, Run, Serial, number
+from dtflab.ops.datasets.dataset import (
+    METADATA,
+    OUTPUTS,
+    Dataset,
+    DatasetOp,
+    Element,
+    Elements,
+    Iterating,
+    Run,
+    Serial,
+    number,
+)
 from dtflab.ops.datasets.threads import Calls, Prefetched, ShortCalls, parallel_calls
 from dtflab.ops.messages import invalid
 
 _INPUTS = "input_dataset: variant, other_arguments: Targuments"
-_GIVES = f"""{GIVES}
+_GIVES = f"""(handle: variant)
        f: func
-       Targuments: list(type) >= 0"""
+       Targuments: list(type) >= 0{OUTPUTS}"""
 _IF_GIVES = _GIVES.replace("f:", "predicate:")
 
 # -- map ----------------------------------------------------------------------------------------------------------
@@ -28,7 +39,7 @@ _IF_GIVES = _GIVES.replace("f:", "predicate:")
 @op(f"""MapDataset({_INPUTS}) -> {_GIVES}
        use_inter_op_parallelism: bool = true
        preserve_cardinality: bool = false
-       force_synchronous: bool = false""")
+       force_synchronous: bool = false{METADATA}""")
 class MapDataset(FunctionOp):
     """The function of each element."""
 
@@ -47,7 +58,7 @@ class _ParallelMap(FunctionOp):
 @op(f"""ParallelMapDataset({_INPUTS}, num_parallel_calls: int32) -> {_GIVES}
        use_inter_op_parallelism: bool = true
        sloppy: bool = false
-       preserve_cardinality: bool = false""")
+       preserve_cardinality: bool = false{METADATA}""")
 class ParallelMapDataset(_ParallelMap):
     pass
 
@@ -56,7 +67,7 @@ class ParallelMapDataset(_ParallelMap):
        use_inter_op_parallelism: bool = true
        deterministic: string = 'default'
        preserve_cardinality: bool = false
-       use_unbounded_threadpool: bool = false""")
+       use_unbounded_threadpool: bool = false{METADATA}""")
 class ParallelMapDatasetV2(_ParallelMap):
     pass
 
@@ -64,7 +75,7 @@ class ParallelMapDatasetV2(_ParallelMap):
 # -- some of the elements -------------------------------------------------------------------------------------------
 
 
-@op(f"FilterDataset({_INPUTS}) -> {_IF_GIVES}")
+@op(f"FilterDataset({_INPUTS}) -> {_IF_GIVES}{METADATA}")
 class FilterDataset(FunctionOp):
     """The elements for which the function is true."""
 
@@ -91,7 +102,7 @@ class _While(Serial):
         return element
 
 
-@op(f"TakeWhileDataset({_INPUTS}) -> {_IF_GIVES}")
+@op(f"TakeWhileDataset({_INPUTS}) -> {_IF_GIVES}{METADATA}")
 class TakeWhileDataset(FunctionOp):
     """The elements before the first for which the function is false."""
 
@@ -159,7 +170,7 @@ class _Interleaved(Serial):
         self._at, self._given = (self._at + 1) % len(self._open), 0
 
 
-@op(f"FlatMapDataset({_INPUTS}) -> {_GIVES}")
+@op(f"FlatMapDataset({_INPUTS}) -> {_GIVES}{METADATA}")
 class FlatMapDataset(FunctionOp):
     def make_with(node, source, function):
         return _interleave(source, function, 1, 1)
@@ -168,7 +179,7 @@ class FlatMapDataset(FunctionOp):
 _INTERLEAVED = f"{_INPUTS}, cycle_length: int64, block_length: int64"
 
 
-@op(f"InterleaveDataset({_INTERLEAVED}) -> {_GIVES}")
+@op(f"InterleaveDataset({_INTERLEAVED}) -> {_GIVES}{METADATA}")
 class InterleaveDataset(FunctionOp):
     def make_with(node, source, function, cycle_length, block_length):
         return _interleave(source, function, number(cycle_length, "cycle_length"), number(block_length, "block_length"))
@@ -184,14 +195,14 @@ class _ParallelInterleave(FunctionOp):
 
 
 @op(f"""ParallelInterleaveDatasetV2({_INTERLEAVED}, num_parallel_calls: int64) -> {_GIVES}
-       sloppy: bool = false""")
+       sloppy: bool = false{METADATA}""")
 class ParallelInterleaveDatasetV2(_ParallelInterleave):
     pass
 
 
 @op(f"""ParallelInterleaveDatasetV4({_INTERLEAVED}, buffer_output_elements: int64, prefetch_input_elements: int64,
                                     num_parallel_calls: int64) -> {_GIVES}
-       deterministic: string = 'default'""")
+       deterministic: string = 'default'{METADATA}""")
 class ParallelInterleaveDatasetV4(_ParallelInterleave):
     pass
 
@@ -230,13 +241,13 @@ class _Generated(Iterating):
 
 
 @op(f"""GeneratorDataset(init_func_other_args: Tinit_func_args, next_func_other_args: Tnext_func_args,
-                         finalize_func_other_args: Tfinalize_func_args) -> {GIVES}
+                         finalize_func_other_args: Tfinalize_func_args) -> (handle: variant)
        init_func: func
        next_func: func
        finalize_func: func
        Tinit_func_args: list(type) >= 0
        Tnext_func_args: list(type) >= 0
-       Tfinalize_func_args: list(type) >= 0""")
+       Tfinalize_func_args: list(type) >= 0{OUTPUTS}{METADATA}""")
 class GeneratorDataset(DatasetOp):
     stateful = True
     needs_ctx = True

@@ -127,7 +127,7 @@ OUTPUTS = """
        output_shapes: list(shape) >= 1"""
 METADATA = """
        metadata: string = ''"""
-GIVES = f"(handle: variant){OUTPUTS}{METADATA}"
+GIVES = f"(handle: variant){OUTPUTS}"
 
 
 class DatasetOp(Op):

@@ -48,9 +48,9 @@ class _NewIterator(Op):
 
 
 for _name in ("Iterator", "IteratorV2"):
-    op(f"""{_name}() -> (handle: resource){OUTPUTS}
+    op(f"""{_name}() -> (handle: resource)
        shared_name: string
-       container: string""")(type(_name, (_NewIterator,), {}))
+       container: string{OUTPUTS}""")(type(_name, (_NewIterator,), {}))
 
 
 @op(f"""OneShotIterator() -> (handle: resource)

@@ -17,6 +17,7 @@ from dtflab.base import errors
 from dtflab.graph.op_registry import op
 from dtflab.ops.datasets.dataset import (
     GIVES,
+    METADATA,
     Dataset,
     DatasetOp,
     Element,
@@ -57,13 +58,13 @@ class _Zip(Iterating):
 
 
 @op(f"""ZipDataset(input_datasets: N * variant) -> {GIVES}
-       N: int >= 1""")
+       N: int >= 1{METADATA}""")
 class ZipDataset(DatasetOp):
     def make(node, *datasets):
         return Dataset(lambda run: _Zip([dataset.iterate(run) for dataset in datasets]), *datasets)
 
 
-@op(f"ConcatenateDataset(input_dataset: variant, another_dataset: variant) -> {GIVES}")
+@op(f"ConcatenateDataset(input_dataset: variant, another_dataset: variant) -> {GIVES}{METADATA}")
 class ConcatenateDataset(DatasetOp):
     """The elements of one, then those of the other."""
 
@@ -97,7 +98,7 @@ class _Take(Serial):
         return found
 
 
-@op(f"TakeDataset(input_dataset: variant, count: int64) -> {GIVES}")
+@op(f"TakeDataset(input_dataset: variant, count: int64) -> {GIVES}{METADATA}")
 class TakeDataset(DatasetOp):
     """The first `count` elements; all, if it is negative."""
 
@@ -125,7 +126,7 @@ class _Skip(Serial):
         self._count = 0
 
 
-@op(f"SkipDataset(input_dataset: variant, count: int64) -> {GIVES}")
+@op(f"SkipDataset(input_dataset: variant, count: int64) -> {GIVES}{METADATA}")
 class SkipDataset(DatasetOp):
     """All but the first `count` elements; none, if it is negative."""
 
@@ -153,7 +154,7 @@ class _Shard(Serial):
 
 
 @op(f"""ShardDataset(input_dataset: variant, num_shards: int64, index: int64) -> {GIVES}
-       require_non_empty: bool = false""")
+       require_non_empty: bool = false{METADATA}""")
 class ShardDataset(DatasetOp):
     def make(node, source, num_shards, index):
         if num_shards <= 0:
@@ -233,7 +234,7 @@ class _Repeat(Iterating):
             self._left = 0
 
 
-@op(f"RepeatDataset(input_dataset: variant, count: int64) -> {GIVES}")
+@op(f"RepeatDataset(input_dataset: variant, count: int64) -> {GIVES}{METADATA}")
 class RepeatDataset(DatasetOp):
     def make(node, source, count):
         times = number(count, "count")
@@ -267,7 +268,7 @@ class _Filling(Serial):
         return element
 
 
-@op(f"CacheDataset(input_dataset: variant, filename: string) -> {GIVES}")
+@op(f"CacheDataset(input_dataset: variant, filename: string) -> {GIVES}{METADATA}")
 class CacheDataset(DatasetOp):
     def make(node, source, filename):
         if filename.item():

@@ -14,7 +14,7 @@ import threading
 from typing import Any
 
 from dtflab.graph.op_registry import op
-from dtflab.ops.datasets.dataset import GIVES, Dataset, DatasetOp, Element, Serial, number
+from dtflab.ops.datasets.dataset import GIVES, METADATA, Dataset, DatasetOp, Element, Serial, number
 from dtflab.ops.datasets.sources import row_slicers
 from dtflab.ops.messages import invalid
 from dtflab.ops.sampling.philox import PhiloxStream
@@ -95,7 +95,7 @@ class _Shuffle(Serial):
 
 
 @op(f"""ShuffleDataset(input_dataset: variant, buffer_size: int64, seed: int64, seed2: int64) -> {GIVES}
-       reshuffle_each_iteration: bool = true""")
+       reshuffle_each_iteration: bool = true{METADATA}""")
 class ShuffleDataset(DatasetOp):
     """The elements, each drawn from a buffer of the next `buffer_size`."""
 

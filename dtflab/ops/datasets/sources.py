@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph.op_registry import op
-from dtflab.ops.datasets.dataset import GIVES, Dataset, DatasetOp, Element, Iterating, number
+from dtflab.ops.datasets.dataset import GIVES, METADATA, Dataset, DatasetOp, Element, Iterating, number
 from dtflab.ops.messages import invalid
 
 _GIVES = GIVES.replace("output_types", "Toutput_types")
 
 
-@op(f"TensorDataset(components: Toutput_types) -> {_GIVES}")
+@op(f"TensorDataset(components: Toutput_types) -> {_GIVES}{METADATA}")
 class TensorDataset(DatasetOp):
     stateful = True
 
@@ -61,7 +61,7 @@ def _scalar_slicer(array: Any) -> Any:
 
 
 @op(f"""TensorSliceDataset(components: Toutput_types) -> {_GIVES}
-       is_files: bool = false
+       is_files: bool = false{METADATA}
        replicate_on_split: bool = false""")
 class TensorSliceDataset(DatasetOp):
     stateful = True
@@ -102,7 +102,7 @@ class _Numbers(Iterating):
         return [np.arange(part.start, part.stop, part.step, dtype=self._dtype)]
 
 
-@op(f"""RangeDataset(start: int64, stop: int64, step: int64) -> {GIVES}
+@op(f"""RangeDataset(start: int64, stop: int64, step: int64) -> {GIVES}{METADATA}
        replicate_on_split: bool = false""")
 class RangeDataset(DatasetOp):
     stateful = True

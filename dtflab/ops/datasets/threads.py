@@ -16,7 +16,18 @@ from collections.abc import Callable
 from typing import Any
 
 from dtflab.graph.op_registry import op
-from dtflab.ops.datasets.dataset import GIVES, Dataset, DatasetOp, Element, Elements, Run, Serial, closed, number
+from dtflab.ops.datasets.dataset import (
+    GIVES,
+    METADATA,
+    Dataset,
+    DatasetOp,
+    Element,
+    Elements,
+    Run,
+    Serial,
+    closed,
+    number,
+)
 from dtflab.ops.messages import invalid
 
 AUTOTUNE = -1
@@ -137,7 +148,7 @@ class Prefetched(Serial):
 @op(f"""PrefetchDataset(input_dataset: variant, buffer_size: int64) -> {GIVES}
        slack_period: int = 0
        legacy_autotune: bool = true
-       buffer_size_min: int = 0""")
+       buffer_size_min: int = 0{METADATA}""")
 class PrefetchDataset(DatasetOp):
     def make(node, source, buffer_size):
         size = number(buffer_size, "buffer_size")

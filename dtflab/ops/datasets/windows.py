@@ -18,6 +18,7 @@ from dtflab.graph.op_registry import op
 from dtflab.ops.datasets.captured import Captured, captured_functions
 from dtflab.ops.datasets.dataset import (
     GIVES,
+    METADATA,
     OUTPUTS,
     Dataset,
     DatasetOp,
@@ -67,7 +68,8 @@ class _Windows(Serial):
             self._buffer.append(error)
 
 
-@op(f"WindowDataset(input_dataset: variant, size: int64, shift: int64, stride: int64, drop_remainder: bool) -> {GIVES}")
+@op(f"""WindowDataset(input_dataset: variant, size: int64, shift: int64, stride: int64, drop_remainder: bool) ->
+       {GIVES}{METADATA}""")
 class WindowDataset(DatasetOp):
     def make(node, source, size, shift, stride, drop_remainder):
         for name, value in (("size", size), ("shift", shift), ("stride", stride)):
@@ -120,13 +122,13 @@ class _Groups(Serial):
 
 @op(f"""GroupByWindowDataset(input_dataset: variant, key_func_other_arguments: Tkey_func_other_arguments,
                              reduce_func_other_arguments: Treduce_func_other_arguments,
-                             window_size_func_other_arguments: Twindow_size_func_other_arguments) -> {GIVES}
+                             window_size_func_other_arguments: Twindow_size_func_other_arguments) -> (handle: variant)
        key_func: func
        reduce_func: func
        window_size_func: func
        Tkey_func_other_arguments: list(type) >= 0
        Treduce_func_other_arguments: list(type) >= 0
-       Twindow_size_func_other_arguments: list(type) >= 0""")
+       Twindow_size_func_other_arguments: list(type) >= 0{OUTPUTS}{METADATA}""")
 class GroupByWindowDataset(DatasetOp):
     needs_ctx = True
 
@@ -146,7 +148,7 @@ def _without_error(elements: Elements) -> Element:
             continue
 
 
-@op(f"IgnoreErrorsDataset(input_dataset: variant) -> (handle: variant){OUTPUTS}\n       log_warning: bool = false")
+@op(f"IgnoreErrorsDataset(input_dataset: variant) -> {GIVES}\n       log_warning: bool = false")
 class IgnoreErrorsDataset(DatasetOp):
     def make(node, source):
         def iterate(run):

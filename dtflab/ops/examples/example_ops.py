@@ -90,8 +90,8 @@ def check_defaults(keys: Sequence[str], shapes: Sequence[TensorShape], defaults:
 
 
 _SPARSE = "sparse_indices: {0} * int64, sparse_values: sparse_types, sparse_shapes: {0} * int64"
-_TYPES = f"""
-        sparse_types: {_FEATURE} >= 0
+_SPARSE_TYPES = f"\n        sparse_types: {_FEATURE} >= 0"
+_DENSE_TYPES = f"""
         Tdense: {_FEATURE} >= 0
         dense_shapes: list(shape) >= 0"""
 
@@ -123,9 +123,9 @@ class _Parse(Op):
 @op(f"""ParseExampleV2(serialized: string, names: string, sparse_keys: string, dense_keys: string, ragged_keys: string,
         dense_defaults: Tdense) -> ({_SPARSE.format("num_sparse")},
         dense_values: Tdense, ragged_values: ragged_value_types, ragged_row_splits: ragged_split_types)
-        num_sparse: int >= 0
+        num_sparse: int >= 0{_SPARSE_TYPES}
         ragged_value_types: {_FEATURE} >= 0
-        ragged_split_types: list({{int32, int64}}) >= 0{_TYPES}""")
+        ragged_split_types: list({{int32, int64}}) >= 0{_DENSE_TYPES}""")
 class ParseExampleV2(Op):
     def infer(operation):
         batch = check_serialized(operation.inputs[0].shape)
@@ -154,7 +154,7 @@ class ParseExampleV2(Op):
 @op(f"""ParseExample(serialized: string, names: string, sparse_keys: Nsparse * string, dense_keys: Ndense * string,
         dense_defaults: Tdense) -> ({_SPARSE.format("Nsparse")}, dense_values: Tdense)
         Nsparse: int >= 0
-        Ndense: int >= 0{_TYPES}""")
+        Ndense: int >= 0{_SPARSE_TYPES}{_DENSE_TYPES}""")
 class ParseExample(_Parse):
     """A batch; each key is an input of its own."""
 
@@ -170,7 +170,7 @@ class ParseExample(_Parse):
         {_SPARSE.format("num_sparse")}, dense_values: Tdense)
         num_sparse: int >= 0
         sparse_keys: list(string) >= 0
-        dense_keys: list(string) >= 0{_TYPES}""")
+        dense_keys: list(string) >= 0{_SPARSE_TYPES}{_DENSE_TYPES}""")
 class ParseSingleExample(_Parse):
     """One example; the keys are attributes."""
 

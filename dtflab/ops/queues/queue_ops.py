@@ -52,23 +52,24 @@ class _NewQueue(Op):
         return new_or_shared(node, Queue, QUEUE_TYPE, make, lambda queue, name: queue.must_be(spec, node.op))
 
 
-_COMPONENTS = """
+_QUEUE = """
        component_types: list(type) >= 1
-       shapes: list(shape) >= 0 = []"""
+       shapes: list(shape) >= 0 = []
+       capacity: int = -1"""
 _SHARED = """
-       capacity: int = -1
        container: string = ''
        shared_name: string = ''"""
 _KINDS = {
-    "FIFOQueue": _COMPONENTS,
-    "PaddingFIFOQueue": _COMPONENTS,
-    "RandomShuffleQueue": f"""{_COMPONENTS}
+    "FIFOQueue": _QUEUE,
+    "PaddingFIFOQueue": _QUEUE,
+    "RandomShuffleQueue": f"""{_QUEUE}
        min_after_dequeue: int = 0
        seed: int = 0
        seed2: int = 0""",
     "PriorityQueue": """
        component_types: list(type) >= 0 = []
-       shapes: list(shape) >= 0""",
+       shapes: list(shape) >= 0
+       capacity: int = -1""",
 }
 for _kind, _attrs in _KINDS.items():
     for _family, _handle in FAMILIES.items():

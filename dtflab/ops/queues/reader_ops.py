@@ -75,11 +75,11 @@ _SHARED = """
        container: string = ''
        shared_name: string = ''"""
 _KINDS: list[tuple[str, str, dict[str, Any]]] = [
-    ("TextLineReader", "\n       skip_header_lines: int = 0", {"opener": _lines}),
-    ("FixedLengthRecordReader", _SIZES, {"opener": _fixed_length_records}),
-    ("TFRecordReader", "\n       compression_type: string = ''", {"opener": _records}),
-    ("WholeFileReader", "", {"opener": lambda node: sources.WholeFile, "serializes": True}),
-    ("IdentityReader", "", {"opener": lambda node: sources.Itself, "serializes": True}),
+    ("TextLineReader", f"\n       skip_header_lines: int = 0{_SHARED}", {"opener": _lines}),
+    ("FixedLengthRecordReader", f"{_SIZES}{_SHARED}", {"opener": _fixed_length_records}),
+    ("TFRecordReader", f"{_SHARED}\n       compression_type: string = ''", {"opener": _records}),
+    ("WholeFileReader", _SHARED, {"opener": lambda node: sources.WholeFile, "serializes": True}),
+    ("IdentityReader", _SHARED, {"opener": lambda node: sources.Itself, "serializes": True}),
 ]
 
 # -- using them ---------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ for _family, _handle in FAMILIES.items():
     for _kind, _attrs, _rules in _KINDS:
         if (_kind, _family) == ("FixedLengthRecordReader", "V2"):
             _attrs += "\n       encoding: string = ''"
-        op(f"{_kind}{_family}() -> (reader_handle: {_handle}){_attrs}{_SHARED}")(
+        op(f"{_kind}{_family}() -> (reader_handle: {_handle}){_attrs}")(
             type(_kind, (_NewReader,), {**_rules, **_gradient})
         )
     for _use, _inputs, _outputs, _base in _USERS:
