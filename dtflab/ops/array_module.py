@@ -1,7 +1,7 @@
 """What NumPy and CuPy don't call by the same name.
 
-A kernel is written once, over an array module `xp`. CuPy has nearly all of NumPy; what it lacks is bridged here, or in
-the kernel by a form that both have. `np.array(…, like=x)` makes an array of the module that `x` is of.
+A kernel is written once, over an array module `xp`. CuPy has nearly all of NumPy; what is missing is bridged here, or
+in the kernel by a form that both have. `np.array(…, like=x)` makes an array of the module that `x` is of.
 """
 
 from __future__ import annotations
@@ -92,5 +92,5 @@ def _rounds(xp: Any, places: tuple[Any, ...], shape: tuple[int, ...]) -> Iterato
 
 
 def strided(xp: Any, x: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-    """A view of the memory of `x` with this shape, and so many bytes from one element to the next."""
+    """A view of the memory of `x` with this shape, where `strides` are the bytes from one element to the next."""
     return xp.lib.stride_tricks.as_strided(x, shape, strides)

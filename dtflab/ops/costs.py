@@ -46,7 +46,7 @@ def updated(node: Any, ins: Any, outs: Any) -> int:
 
 
 def matrices(x: Any) -> tuple[int, int, int]:
-    """How many matrices x has, their rows and columns; none if it is no matrix, of which the kernel will complain."""
+    """The number of matrices in x, their rows and columns; all 0 for a vector, which the kernel refuses."""
     *batch, rows, columns = x.shape if len(x.shape) > 1 else (0, 0, 0)
     return math.prod(batch), rows, columns
 
@@ -62,5 +62,5 @@ def cubic(times: int, divisor: int = 1) -> Callable[..., int]:
 
 
 def searched(among: int) -> int:
-    """Comparisons until one of so many is found by halving."""
+    """Comparisons that a binary search among that many needs."""
     return max(among, 1).bit_length()

@@ -2,10 +2,10 @@
 
 Stands for `OpKernelContext::forward_input` in `core/framework/op_kernel.cc`.
 
-Rule: TensorFlow's rule is «the buffer has one reference», and so is ours. The interpreter counts: an array may be
+Rule: in TensorFlow, the buffer must have one reference, and so it must here. The interpreter counts: an array may be
 overwritten if its only holders are the arguments of the running kernel, it owns its memory and has the result's shape.
-Whoever else looks at a value, be it another node, a variable, a view, a trace or the client, holds a reference, and so
-makes the kernel take a new array. The bits are the same either way.
+Anything else that looks at a value, be it another node, a variable, a view, a trace or the client, holds a reference,
+so that the kernel takes a new array. The bits are the same either way.
 """
 
 from __future__ import annotations

@@ -42,9 +42,10 @@ class Kernel(NamedTuple):
 
     def __str__(self) -> str:
         """The line of TensorFlow's error texts: `device='GPU'; T in [DT_HALF, DT_FLOAT]`."""
-        lists = [f"; {name} in [{', '.join(map(_proto_name, sorted(values, key=str)))}]"
-                 for name, values in self.allowed.items()]  # fmt: skip
-        return f"device='{self.device_type}'" + "".join(lists)
+        texts = [f"device='{self.device_type}'"]
+        for name, values in self.allowed.items():
+            texts.append(f"{name} in [{', '.join(map(_proto_name, sorted(values, key=str)))}]")
+        return "; ".join(texts)
 
 
 def device_types(op_name: str, attrs: Mapping[str, Any]) -> tuple[str, ...]:
@@ -110,8 +111,8 @@ def _key(op_name: str, attrs: Mapping[str, Any]) -> _Key:
 @functools.cache
 def _telling(op_name: str) -> tuple[str, ...]:
     op_def = op_registry.get(op_name).op_def
-    of_args = [attr for arg in (*op_def.inputs, *op_def.outputs)
-               for attr in (arg.type_attr, arg.number_attr, arg.type_list_attr) if attr]  # fmt: skip
+    args = (*op_def.inputs, *op_def.outputs)
+    of_args = [attr for arg in args for attr in (arg.type_attr, arg.number_attr, arg.type_list_attr) if attr]
     return tuple(dict.fromkeys([*of_args, *(name for kernel in gpu_kernels(op_name) for name in kernel.allowed)]))
 
 

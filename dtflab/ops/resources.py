@@ -1,4 +1,4 @@
-"""Resources that programs register, so that they are initialized and asked for beside variables.
+"""Resources that programs register, so that they are initialized and checked together with variables.
 
 Stands for `python/ops/resources.py`.
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -263,39 +263,22 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
         return apply_op("Cast", scope, x=x, DstT=dtype)
 
 
-def to_float(x: Any, name: str = "ToFloat") -> Any:
-    """`x` as float32."""
-    return cast(x, dtypes.float32, name=name)
+def _to(dtype: DType, name: str) -> Callable[..., Any]:
+    def function(x: Any, name: str = name) -> Any:
+        return cast(x, dtype, name=name)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"`x` as {dtype.name}."
+    return function
 
 
-def to_double(x: Any, name: str = "ToDouble") -> Any:
-    """`x` as float64."""
-    return cast(x, dtypes.float64, name=name)
-
-
-def to_int32(x: Any, name: str = "ToInt32") -> Any:
-    """`x` as int32."""
-    return cast(x, dtypes.int32, name=name)
-
-
-def to_int64(x: Any, name: str = "ToInt64") -> Any:
-    """`x` as int64."""
-    return cast(x, dtypes.int64, name=name)
-
-
-def to_bfloat16(x: Any, name: str = "ToBFloat16") -> Any:
-    """`x` as bfloat16."""
-    return cast(x, dtypes.bfloat16, name=name)
-
-
-def to_complex64(x: Any, name: str = "ToComplex64") -> Any:
-    """`x` as complex64."""
-    return cast(x, dtypes.complex64, name=name)
-
-
-def to_complex128(x: Any, name: str = "ToComplex128") -> Any:
-    """`x` as complex128."""
-    return cast(x, dtypes.complex128, name=name)
+to_float = _to(dtypes.float32, "ToFloat")
+to_double = _to(dtypes.float64, "ToDouble")
+to_int32 = _to(dtypes.int32, "ToInt32")
+to_int64 = _to(dtypes.int64, "ToInt64")
+to_bfloat16 = _to(dtypes.bfloat16, "ToBFloat16")
+to_complex64 = _to(dtypes.complex64, "ToComplex64")
+to_complex128 = _to(dtypes.complex128, "ToComplex128")
 
 
 def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
@@ -465,8 +448,8 @@ def pad(
     if mode.upper() in ("REFLECT", "SYMMETRIC"):
         return apply_op("MirrorPad", name, input=tensor, paddings=paddings, mode=mode.upper())
     if mode.upper() != "CONSTANT":
-        raise ValueError("Value of argument `mode` expected to be one of 'CONSTANT', 'REFLECT', or 'SYMMETRIC'. "
-                         f"Received `mode` = {mode!r}.")  # fmt: skip
+        modes = "'CONSTANT', 'REFLECT', or 'SYMMETRIC'"
+        raise ValueError(f"Value of argument `mode` expected to be one of {modes}. Received `mode` = {mode!r}.")
     if not isinstance(constant_values, Tensor) and np.ndim(constant_values) == 0 and constant_values == 0:
         return apply_op("Pad", name, input=tensor, paddings=paddings)
     return apply_op("PadV2", name, input=tensor, paddings=paddings, constant_values=constant_values)
@@ -515,7 +498,7 @@ def diag_part(input: Any, name: str | None = None) -> Tensor:
 
 
 def matrix_band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
-    """The innermost matrices of `input`, zero but for so many diagonals below and above the main one.
+    """The innermost matrices of `input`, zero but for a number of diagonals below and above the main one.
 
     A negative number keeps that whole triangle. InvalidArgumentError for more than there are.
     """

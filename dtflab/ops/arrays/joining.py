@@ -1,7 +1,6 @@
-"""Several values to one along an axis, and back: concat and split.
+"""Several values to one along an axis: concat.
 
-Stands for `core/kernels/concat_op.cc`, `split_op.cc`, `split_v_op.cc` and their parts of `python/ops/array_ops.py` and
-`array_grad.py`. Left out: ParallelConcat.
+Stands for `core/kernels/concat_op.cc` and its part of `array_grad.py`. ParallelConcat is in `stacking.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from dtflab.ops.math import functions as math
 from dtflab.ops.messages import invalid, shape_text
 
 
-def _concat_shape(op: Any, values: Any, axis: Any) -> list[TensorShape]:
+def _concat_shape(values: Any, axis: Any) -> list[TensorShape]:
     ndims = next((t.shape.ndims for t in values if t.shape.ndims is not None), None)
     if ndims is None:
         return [TensorShape(None)]
@@ -34,9 +33,7 @@ def _concat_shape(op: Any, values: Any, axis: Any) -> list[TensorShape]:
     if axis is None:
         return [TensorShape([None] * ndims)]
     if not -ndims <= axis < max(ndims, 1):
-        raise ValueError(
-            f"ConcatOp : Expected concatenating dimensions in the range [{-ndims}, {ndims}), but got {axis}"
-        )
+        raise ValueError(_out_of_range(axis, ndims))
     if ndims == 0:
         raise ValueError("Can't concatenate scalars (use tf.stack instead)")
     axis = int(axis) % ndims
@@ -47,6 +44,10 @@ def _concat_shape(op: Any, values: Any, axis: Any) -> list[TensorShape]:
     dims = merged.as_list()
     dims[axis] = None if None in sizes else sum(sizes)
     return [TensorShape(dims)]
+
+
+def _out_of_range(axis: int, ndims: int) -> str:
+    return f"ConcatOp : Expected concatenating dimensions in the range [{-ndims}, {ndims}), but got {axis}"
 
 
 def _concatenate(xp: Any, values: Any, axis: Any) -> Any:
@@ -60,8 +61,7 @@ def _concatenate(xp: Any, values: Any, axis: Any) -> Any:
                 raise invalid(f"ConcatOp : Ranks of all input tensors should match: {text}") from None
         ndim = np.ndim(first)
         if not -ndim <= axis < ndim:
-            text = f"[{-ndim}, {ndim}), but got {int(axis)}"
-            raise invalid(f"ConcatOp : Expected concatenating dimensions in the range {text}") from None
+            raise invalid(_out_of_range(int(axis), ndim)) from None
         texts = ", ".join(map(shape_text, values))
         raise invalid(f"ConcatOp : Dimension sizes of inputs should match except along axis {axis}: {texts}") from None
 
@@ -74,7 +74,7 @@ class ConcatV2(Op):
     """The values one after the other along an axis."""
 
     def infer(op):
-        return _concat_shape(op, op.inputs[:-1], folded_value(op.inputs[-1]))
+        return _concat_shape(op.inputs[:-1], folded_value(op.inputs[-1]))
 
     def bind(node, xp):
         return lambda *values: _concatenate(xp, values[:-1], values[-1])
@@ -90,7 +90,7 @@ class Concat(Op):
     """ConcatV2 with its arguments the other way round."""
 
     def infer(op):
-        return _concat_shape(op, op.inputs[1:], folded_value(op.inputs[0]))
+        return _concat_shape(op.inputs[1:], folded_value(op.inputs[0]))
 
     def bind(node, xp):
         return lambda axis, *values: _concatenate(xp, values, axis)
@@ -195,113 +195,3 @@ class ConcatOffset(Op):
             return list(offsets)
 
         return kernel
-
-
-def _split_shapes(op: Any, value: Tensor, axis: Any, sizes: list[int | None]) -> list[TensorShape]:
-    if value.shape.ndims is None:
-        return [TensorShape(None)] * len(sizes)
-    if axis is None:
-        return [TensorShape([None] * value.shape.ndims)] * len(sizes)
-    ndims = value.shape.ndims
-    if not -ndims <= axis < ndims:
-        raise ValueError(f"Dimension size, given by scalar input, must be in range [{-ndims}, {ndims}) but got {axis}")
-    dims = value.shape.as_list()
-    before, after = dims[: int(axis) % ndims], dims[int(axis) % ndims + 1 :]
-    return [TensorShape([*before, size, *after]) for size in sizes]
-
-
-@op("""Split(split_dim: int32, value: T) -> (output: num_split * T)
-       num_split: int >= 1
-       T: type""")
-class Split(Op):
-    """The value in equal parts along an axis."""
-
-    aliasing = True
-
-    def infer(op):
-        axis, value = folded_value(op.inputs[0]), op.inputs[1]
-        count = op.get_attr("num_split")
-        size = None
-        if axis is not None and value.shape.ndims is not None and -value.shape.ndims <= axis < value.shape.ndims:
-            size = value.shape.as_list()[int(axis)]
-        if size is not None and size % count:
-            raise ValueError(f"Dimension size must be evenly divisible by {count} but is {size}")
-        return _split_shapes(op, value, axis, [None if size is None else size // count] * count)
-
-    def bind(node, xp):
-        count = node["num_split"]
-
-        def kernel(axis, value):
-            axis = _checked_split_axis(axis, value)
-            if value.shape[axis] % count:
-                raise invalid(
-                    "Number of ways to split should evenly divide the split dimension, but got split_dim "
-                    f"{axis} (size = {value.shape[axis]}) and num_split {count}"
-                )
-            return xp.split(value, count, axis)
-
-        return kernel
-
-    flops = free
-
-    def grad(op, *dys):
-        return [None, concat(list(dys), op.inputs[0])]
-
-
-def _checked_split_axis(axis: Any, value: Any) -> int:
-    ndim = np.ndim(value)
-    if not -ndim <= axis < ndim:
-        raise invalid(f"-input rank(-{ndim}) <= split_dim < input rank ({ndim}), but got {int(axis)}")
-    return int(axis) % ndim
-
-
-def _filled_sizes(sizes: list[int], total: int) -> list[int]:
-    """The sizes with a -1 replaced by what is left."""
-    if sizes.count(-1) == 1:
-        rest = total - sum(s for s in sizes if s != -1)
-        sizes = [rest if s == -1 else s for s in sizes]
-    return sizes
-
-
-@op("""SplitV(value: T, size_splits: Tlen, split_dim: int32) -> (output: num_split * T)
-       num_split: int >= 1
-       T: type
-       Tlen: {int8, int32, int64} = int64""")
-class SplitV(Op):
-    """The value in parts of given sizes along an axis; one size may be -1."""
-
-    aliasing = True
-
-    def infer(op):
-        value, axis, count = op.inputs[0], folded_value(op.inputs[2]), op.get_attr("num_split")
-        sizes = folded_value(op.inputs[1])
-        if sizes is None:
-            return _split_shapes(op, value, axis, [None] * count)
-        total = None
-        if axis is not None and value.shape.ndims is not None and -value.shape.ndims <= axis < value.shape.ndims:
-            total = value.shape.as_list()[int(axis)]
-        parts: list[Any] = [int(s) for s in sizes]
-        if total is not None:
-            parts = _filled_sizes(parts, total)
-            if sum(parts) != total or min(parts) < 0:
-                raise ValueError(f"can't split axis of size {total} into pieces of size {shape_text(tuple(sizes))}")
-        return _split_shapes(op, value, axis, [None if p == -1 else p for p in parts])
-
-    def bind(node, xp):
-        def kernel(value, sizes, axis):
-            axis = _checked_split_axis(axis, value)
-            parts = _filled_sizes(sizes.tolist(), value.shape[axis])
-            if sum(parts) != value.shape[axis] or min(parts) < 0:
-                raise invalid(
-                    "Determined shape must either match input shape along split_dim exactly if fully "
-                    "specified, or be less than the size of the input along split_dim if not fully "
-                    f"specified.  Got: {sum(parts)}"
-                )
-            return xp.split(value, np.cumsum(parts[:-1]), axis)
-
-        return kernel
-
-    flops = free
-
-    def grad(op, *dys):
-        return [concat(list(dys), op.inputs[2]), None, None]

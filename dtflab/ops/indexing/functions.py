@@ -20,6 +20,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.indexing.strides import MASKS
 from dtflab.ops.messages import renamed
 
 
@@ -47,10 +48,8 @@ def strided_slice(
     """
     if strides is None:
         strides = arrays.ones_like(begin)
-    where = {
-        "begin": begin, "end": end, "strides": strides, "begin_mask": begin_mask, "end_mask": end_mask,
-        "ellipsis_mask": ellipsis_mask, "new_axis_mask": new_axis_mask, "shrink_axis_mask": shrink_axis_mask,
-    }  # fmt: skip
+    masks = zip(MASKS, (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask))
+    where = {"begin": begin, "end": end, "strides": strides, **dict(masks)}
     result: Tensor = apply_op("StridedSlice", name, input=input_, **where)
     if var is not None:
         default = f"{name}_assign"
@@ -387,9 +386,14 @@ def _exchange_with_last(axis: Any, rank: Any, ndims: int | None) -> Tensor:
 
 
 def reverse_sequence(
-    input: Any, seq_lengths: Any, seq_axis: int | None = None, batch_axis: int | None = None, name: str | None = None,
-    seq_dim: int | None = None, batch_dim: int | None = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    seq_lengths: Any,
+    seq_axis: int | None = None,
+    batch_axis: int | None = None,
+    name: str | None = None,
+    seq_dim: int | None = None,
+    batch_dim: int | None = None,
+) -> Tensor:
     """Each sequence of a batch reversed as far as it goes; what comes behind its end stays.
 
     `seq_lengths` says how long each is: an integer vector. `seq_dim` and `batch_dim` are older names of the axes.
@@ -410,9 +414,9 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
 
 
 def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, name: str | None = None) -> Tensor:
-    """For each length a row of so many True and then False: shape `lengths.shape` + [`maxlen`].
+    """For each length a row of that many True and then False: shape `lengths.shape` + [`maxlen`].
 
-    Without `maxlen` the rows are as long as the greatest length. ValueError if it is no scalar.
+    Without `maxlen` the rows are as long as the greatest length. ValueError if it is not a scalar.
     """
     with name_scope(name, "SequenceMask", [lengths, maxlen]):
         lengths = convert_to_tensor(lengths)
@@ -441,10 +445,10 @@ def _all_axes(x: Tensor) -> Tensor:
 
 
 def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None = None) -> Tensor:
-    """Each slice of `input` along `axis` so many times: all equally often, or slice i `repeats[i]` times.
+    """Each slice of `input` along `axis` repeated: all slices equally often, or slice i `repeats[i]` times.
 
-    Without an axis `input` is taken as a vector. ValueError for an axis that is not there, TypeError if it or
-    `repeats` is no integer.
+    Without an axis `input` is taken as a vector. ValueError for an axis out of range, TypeError if it or
+    `repeats` is not an integer.
     """
     if axis is None:
         input, axis = arrays.reshape(input, [-1]), 0

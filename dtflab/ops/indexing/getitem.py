@@ -88,9 +88,7 @@ def _slice_bounds(part: builtins.slice) -> tuple[tuple[Any, Any, Any], list[str]
             dtype = base if dtype is None or base.size > dtype.size else dtype
     masks = []
     bounds = []
-    for bound, mask, missing in (
-        (part.start, "begin_mask", 0), (part.stop, "end_mask", 0), (part.step, "", 1),
-    ):  # fmt: skip
+    for bound, mask, missing in zip((part.start, part.stop, part.step), ("begin_mask", "end_mask", ""), (0, 0, 1)):
         if bound is not None and not (isinstance(bound, Dimension) and bound.value is None):
             _check_index(bound)
             bounds.append(bound)

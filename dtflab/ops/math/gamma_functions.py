@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-_STIRLING = 1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156  # B(2k) / (2k (2k-1))
-_DIGAMMA = 1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12  # B(2k) / 2k
-_ZETA = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600,
-         -3617 / 10670622842880000)  # B(2k) / (2k)!  # fmt: skip
+_BERNOULLI = (1, 6), (-1, 30), (1, 42), (-1, 30), (5, 66), (-691, 2730), (7, 6), (-3617, 510)  # B(2), B(4), …
+_STIRLING = [n / (d * 2 * k * (2 * k - 1)) for k, (n, d) in enumerate(_BERNOULLI[:7], 1)]
+_DIGAMMA = [n / (d * 2 * k) for k, (n, d) in enumerate(_BERNOULLI[:7], 1)]
+_ZETA = [n / (d * math.factorial(2 * k)) for k, (n, d) in enumerate(_BERNOULLI, 1)]
 _EPSILON = 2.0**-53
 _ITERATIONS = 2000
 

@@ -300,10 +300,7 @@ def set_size(a: Any, validate_indices: bool = True) -> Tensor:
         raise TypeError(f"Expected `SparseTensor`, got {a}.")
     if a.values.dtype.base_dtype not in _VALID:
         raise TypeError(f"Invalid dtype `{a.values.dtype}` not in supported dtypes: `{_VALID}`.")
-    return apply_op(
-        "SetSize", None, set_indices=a.indices, set_values=a.values, set_shape=a.dense_shape,
-        validate_indices=validate_indices,
-    )  # fmt: skip
+    return apply_op("SetSize", **_parts("set", a), validate_indices=validate_indices)
 
 
 def set_intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
@@ -333,11 +330,8 @@ def _set_operation(operation: str, if_exchanged: str, a: Any, b: Any, validate_i
     if isinstance(a, SparseTensor) and not isinstance(b, SparseTensor):
         a, b, operation = b, a, if_exchanged
     kinds = ["Sparse" if isinstance(x, SparseTensor) else "Dense" for x in (a, b)]
-    result = apply_op(
-        f"{kinds[0]}To{kinds[1]}SetOperation", None, **_parts("set1", a), **_parts("set2", b),
-        set_operation=operation, validate_indices=validate_indices,
-    )  # fmt: skip
-    return SparseTensor(*result)
+    op_name, sets = f"{kinds[0]}To{kinds[1]}SetOperation", _parts("set1", a) | _parts("set2", b)
+    return SparseTensor(*apply_op(op_name, **sets, set_operation=operation, validate_indices=validate_indices))
 
 
 def _parts(name: str, x: Any) -> dict[str, Tensor]:

@@ -46,10 +46,8 @@ def histogram_fixed_width(
 ) -> Tensor:
     """How many `values` are in each of `nbins` equal bins of the range; what is outside counts in the outer bins."""
     with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as scope:
-        return apply_op(
-            "HistogramFixedWidth", scope, values=values, value_range=value_range, nbins=nbins,
-            dtype=dtypes.as_dtype(dtype),
-        )  # fmt: skip
+        dtype = dtypes.as_dtype(dtype)
+        return apply_op("HistogramFixedWidth", scope, values=values, value_range=value_range, nbins=nbins, dtype=dtype)
 
 
 def histogram_fixed_width_bins(
