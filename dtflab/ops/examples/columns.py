@@ -157,11 +157,15 @@ def _zero(dtype: DType) -> Any:
 
 def sparse(batch: Batch, key: str, dtype: DType) -> tuple[Any, Any, Any]:
     """Indices, values and shape of a matrix with a row for each example; of a vector for one alone."""
-    rows = [row or () for row in column(batch, key, dtype)]
+    indices, values, shape = sparse_rows([row or () for row in column(batch, key, dtype)], dtype)
+    return indices[:, batch.alone :], values, shape[batch.alone :]
+
+
+def sparse_rows(rows: Sequence[Any], dtype: DType) -> tuple[Any, Any, Any]:
+    """Indices, values and shape of a sparse matrix with these rows, as wide as the longest."""
     lengths = np.array([len(row) for row in rows], np.int64)
     indices = np.stack([np.repeat(np.arange(len(rows)), lengths), counted(lengths)], 1)
-    shape = np.array([len(rows), lengths.max(initial=0)], np.int64)
-    return indices[:, batch.alone :], array_of(chain(*rows), dtype), shape[batch.alone :]
+    return indices, array_of(chain(*rows), dtype), np.array([len(rows), lengths.max(initial=0)], np.int64)
 
 
 def counted(lengths: Any) -> Any:

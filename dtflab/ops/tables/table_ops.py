@@ -43,7 +43,6 @@ class _NewTable(Op):
     grad = no_gradient
     flops = free
 
-    @staticmethod
     def make(node: Any, dtypes: Any, *inputs: Any) -> Table:
         return Table(*dtypes, value_shape=_value_shape(node))
 

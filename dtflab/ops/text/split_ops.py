@@ -6,15 +6,16 @@ Stands for `core/kernels/substr_op.cc` and `string_split_op.cc`. Left out: resul
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from dtflab.graph import dtypes
 from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import infer_broadcast
 from dtflab.ops import shapes
-from dtflab.ops.examples.columns import counted
+from dtflab.ops.examples.columns import sparse_rows
 from dtflab.ops.messages import invalid, shape_text
 from dtflab.ops.text.elementwise_ops import CHARACTER
 
@@ -73,13 +74,6 @@ def _cut(items: Any, pos: int, length: int) -> Any:
 # -- split --------------------------------------------------------------------------------------------
 
 
-def _as_sparse(rows: Sequence[Sequence[bytes]]) -> list[Any]:
-    lengths = np.array([len(row) for row in rows], np.int64)
-    indices = np.stack([np.repeat(np.arange(len(rows)), lengths), counted(lengths)], 1)
-    values = np.array([text for row in rows for text in row], object)
-    return [indices, values, np.array([len(rows), lengths.max(initial=0)], np.int64)]
-
-
 class _Split(Op):
     """The parts of each string of a vector, as a sparse matrix."""
 
@@ -95,7 +89,7 @@ class _Split(Op):
                 wanted = "delimiter must scalar" if node.op == "StringSplit" else "sep must be a scalar"
                 raise invalid(f"{wanted}, got shape: {shape_text(separator)}")
             at = separator.item()
-            return _as_sparse([cls.parts(text, at, node) for text in strings.tolist()])
+            return sparse_rows([cls.parts(text, at, node) for text in strings.tolist()], dtypes.string)
 
         return split
 
