@@ -134,7 +134,7 @@ from dtflab.ops.queues.functions import (
     TextLineReader, TFRecordReader, WholeFileReader,
 )
 from dtflab.ops.sampling.draws import random_normal, random_shuffle, random_uniform, truncated_normal
-from dtflab.ops.arrays.random_crop import random_crop
+from dtflab.ops.images.crops import random_crop
 from dtflab.ops.sampling.choices import multinomial, random_gamma, random_poisson
 from dtflab.ops.variables.functions import (
     all_variables, assert_variables_initialized, assign, assign_add, assign_sub, batch_scatter_update, count_up_to,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from dtflab.base.missing_names import missing as _missing
-from dtflab.ops.arrays.random_crop import random_crop
 from dtflab.ops.images.adjusting import (
     adjust_brightness,
     adjust_contrast,
@@ -26,6 +25,7 @@ from dtflab.ops.images.crops import (
     central_crop,
     crop_to_bounding_box,
     pad_to_bounding_box,
+    random_crop,
     resize_image_with_crop_or_pad,
 )
 from dtflab.ops.images.dtype import convert_image_dtype

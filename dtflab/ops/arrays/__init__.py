@@ -3,5 +3,5 @@
 Pages: `functions` (what programs call), `constant` (constants, placeholders, ranges), `identity` (handing on, shapes),
 `casting` (Cast, Bitcast), `reshaping` (reshape, transpose), `joining` (concat), `stacking` (stack, unstack, split),
 `repeating` (broadcast, tile, pad), `mirror_pad` (padding by reflection), `diagonal` (diagonals, bands), `space_batch`
-(blocks of images), `random_crop` (a random piece).
+(blocks of images).
 """

@@ -9,6 +9,7 @@ Rule: where the elements stay where they are, the result is a view of the input 
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -187,22 +188,17 @@ def _checked_axis(axis: int, ndims: int) -> int:
     return axis % ndims
 
 
-class _Permuted(Op):
-    """What Transpose and its conjugate share."""
-
-    def infer(op):
-        shape, perm = op.inputs[0].shape, folded_value(op.inputs[1])
-        length = op.inputs[1].shape.with_rank(1)[0].value
-        if perm is None:
-            ndims = shape.ndims if shape.ndims is not None else length
-            return [TensorShape(None if ndims is None else [None] * ndims)]
-        if shape.ndims is None:
-            return [TensorShape([None] * perm.size if perm.size else None)]  # as TensorFlow has it
-        if shape.ndims != perm.size:
-            raise ValueError(f"Dimension must be {shape.ndims} but is {perm.size}")
-        return [TensorShape([shape.as_list()[i] for i in perm])]
-
-    flops = free
+def _permuted(op: Any) -> list[TensorShape]:
+    shape, perm = op.inputs[0].shape, folded_value(op.inputs[1])
+    length = op.inputs[1].shape.with_rank(1)[0].value
+    if perm is None:
+        ndims = shape.ndims if shape.ndims is not None else length
+        return [TensorShape(None if ndims is None else [None] * ndims)]
+    if shape.ndims is None:
+        return [TensorShape([None] * perm.size if perm.size else None)]  # as TensorFlow has it
+    if shape.ndims != perm.size:
+        raise ValueError(f"Dimension must be {shape.ndims} but is {perm.size}")
+    return [TensorShape([shape.as_list()[i] for i in perm])]
 
 
 def _permute(xp: Any, x: Any, perm: Any) -> Any:
@@ -216,38 +212,25 @@ def _permute(xp: Any, x: Any, perm: Any) -> Any:
         raise invalid(f"{missing[0]} is missing from {{{','.join(map(str, perm))}}}.") from None
 
 
-@op("""Transpose(x: T, perm: Tperm) -> (y: T)
-       T: type
-       Tperm: {int32, int64} = int32""")
-class Transpose(_Permuted):
-    """Axis i of the result is axis perm[i] of x."""
+def _transpose_op(name: str, conjugate: bool) -> None:
+    """Register an op whose result has axis perm[i] of x as its axis i."""
 
-    aliasing = True
-
-    def bind(node, xp):
+    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+        if conjugate and node["T"].is_complex:
+            return lambda x, perm: xp.conjugate(_permute(xp, x, perm))
         return lambda x, perm: _permute(xp, x, perm)
 
-    def grad(op, dy):
-        return [transpose(dy, invert_permutation(op.inputs[1])), None]
+    def grad(op: Any, dy: Any) -> list[Any]:
+        return [transpose(dy, invert_permutation(op.inputs[1]), conjugate=conjugate), None]
+
+    members = {"infer": _permuted, "bind": bind, "grad": grad, "flops": free, "aliasing": True}
+    op(f"""{name}(x: T, perm: Tperm) -> (y: T)
+           T: type
+           Tperm: {{int32, int64}} = int32""")(type(name, (Op,), members))
 
 
-@op("""ConjugateTranspose(x: T, perm: Tperm) -> (y: T)
-       T: type
-       Tperm: {int32, int64} = int32""")
-class ConjugateTranspose(_Permuted):
-    """The complex conjugate of Transpose."""
-
-    aliasing = True
-
-    def bind(node, xp):
-        if not node["T"].is_complex:
-            return lambda x, perm: _permute(xp, x, perm)
-        if not node["T"].is_complex:
-            return lambda x, perm: _permute(xp, x, perm)
-        return lambda x, perm: xp.conjugate(_permute(xp, x, perm))
-
-    def grad(op, dy):
-        return [transpose(dy, invert_permutation(op.inputs[1]), conjugate=True), None]
+_transpose_op("Transpose", conjugate=False)
+_transpose_op("ConjugateTranspose", conjugate=True)
 
 
 @op("""InvertPermutation(x: T) -> (y: T)

@@ -15,6 +15,7 @@ from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.assertions import functions as assertions
 from dtflab.ops.control.functions import with_dependencies
 from dtflab.ops.images.checks import (
     as_batch,
@@ -28,6 +29,8 @@ from dtflab.ops.images.checks import (
 )
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.math import functions as math
+from dtflab.ops.reduce import functions as reduce
+from dtflab.ops.sampling import draws as random
 
 
 def crop_to_bounding_box(
@@ -175,3 +178,19 @@ def _start(size: Any, fraction: Any, known: Any) -> Any:
         return int((float(size) - float(size) * known) / 2)
     size = arrays.cast(size, dtypes.float64)
     return arrays.cast((size - size * arrays.cast(fraction, dtypes.float64)) / 2, dtypes.int32)
+
+
+def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None = None) -> Tensor:
+    """A piece of shape `size`, a vector, out of `value`, all places being equally likely.
+
+    InvalidArgumentError if `value` is smaller than that.
+    """
+    with name_scope(name, "random_crop", [value, size]) as scope:
+        value = convert_to_tensor(value, name="value")
+        wanted: Any = convert_to_tensor(size, dtypes.int32, name="size")
+        shape: Any = arrays.shape(value)
+        fits = reduce.reduce_all(shape >= wanted)
+        check = assertions.Assert(fits, ["Need value.shape >= size, got ", shape, wanted], summarize=1000)
+        shape = with_dependencies([check], shape)
+        places: Any = random.random_uniform(arrays.shape(shape), maxval=wanted.dtype.max, dtype=wanted.dtype, seed=seed)
+        return indexing.slice(value, places % (shape - wanted + 1), wanted, name=scope)

@@ -20,85 +20,60 @@ from dtflab.ops.variables import scatter
 from dtflab.ops.variables.scatter_nd_shapes import check_static, check_tensor, check_variable
 
 
-class _TensorScatter(Op):
-    """A copy of the input, with slices at positions written."""
+def _infer(op: Any) -> list[TensorShape]:
+    check_static(*(t.shape for t in op.inputs))
+    return [op.inputs[0].shape]
 
-    how = ""
-    check = staticmethod(check_tensor)
 
-    def infer(operation: Any) -> list[TensorShape]:
-        check_static(*(t.shape for t in operation.inputs))
-        return [operation.inputs[0].shape]
+def _flops(node: Any, ins: Any, outs: Any) -> int:
+    return elements(ins[2])
 
-    @classmethod
-    def bind(cls, node: Any, xp: Any) -> Callable[..., Any]:
-        write = scatter.writer(cls.how, xp, scatter.positions(cls.check))
+
+def _update_grad(op: Any, dy: Any) -> list[Any]:
+    _, indices, updates = op.inputs
+    blank = arrays.zeros_like(updates, dtype=dy.dtype)
+    kept = apply_op("TensorScatterUpdate", tensor=arrays.identity(dy), indices=indices, updates=blank)
+    return [kept, None, indexing.gather_nd(dy, indices)]
+
+
+def _add_grad(op: Any, dy: Any) -> list[Any]:
+    return [arrays.identity(dy), None, indexing.gather_nd(dy, op.inputs[1])]
+
+
+def _sub_grad(op: Any, dy: Any) -> list[Any]:
+    return [arrays.identity(dy), None, -indexing.gather_nd(dy, op.inputs[1])]
+
+
+def _extreme_grad(op: Any, dy: Any) -> list[Any]:
+    """The gradient goes to the element that is the extreme; several share it."""
+    (tensor, indices, updates), output = op.inputs, op.outputs[0]
+    kept = arrays.cast(math.equal(tensor, output), dy.dtype)
+    written = arrays.cast(math.equal(updates, indexing.gather_nd(output, indices)), dy.dtype)
+    shape = arrays.shape(tensor, out_type=indices.dtype)
+    share = dy / (kept + indexing.scatter_nd(indices, written, shape))
+    return [share * kept, None, indexing.gather_nd(share, indices) * written]
+
+
+def _scatter_op(inputs: str, how: str, grad: Any, types: str, index_types: str, check: Any) -> None:
+    """Register an op that gives a copy of its first input, with slices at positions written."""
+
+    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+        write = scatter.writer(how, xp, scatter.positions(check))
         return lambda tensor, indices, updates: write(tensor, None, indices, updates)
 
-    def flops(node: Any, ins: Any, outs: Any) -> int:
-        return elements(ins[2])
+    members = {"infer": _infer, "bind": bind, "grad": grad, "flops": _flops}
+    op(f"""{inputs} -> (output: T)
+           T: {types}
+           Tindices: {index_types}
+           bad_indices_policy: string = ''""")(type(inputs.partition("(")[0], (Op,), members))
 
 
-_TENSOR = "(tensor: T, indices: Tindices, updates: T) -> (output: T)"
-_PLAIN = """
-       T: type
-       Tindices: {int32, int64}
-       bad_indices_policy: string = ''"""
+_TENSOR, _WIDE = "(tensor: T, indices: Tindices, updates: T)", "{int16, int32, int64, uint16}"
+_INPUT = "(input: T, indices: Tindices, updates: T)"  # TensorScatterAdd under an older name
 
-
-@op(f"TensorScatterUpdate{_TENSOR}{_PLAIN}".replace("{int32, int64}", "{int16, int32, int64, uint16}"))
-class TensorScatterUpdate(_TensorScatter):
-    how = "update"
-
-    def grad(op, dy):
-        _, indices, updates = op.inputs
-        blank = arrays.zeros_like(updates, dtype=dy.dtype)
-        kept = apply_op("TensorScatterUpdate", tensor=arrays.identity(dy), indices=indices, updates=blank)
-        return [kept, None, indexing.gather_nd(dy, indices)]
-
-
-@op(f"TensorScatterAdd{_TENSOR}{_PLAIN}")
-class TensorScatterAdd(_TensorScatter):
-    how = "add"
-
-    def grad(op, dy):
-        return [arrays.identity(dy), None, indexing.gather_nd(dy, op.inputs[1])]
-
-
-@op(f"""ScatterNdNonAliasingAdd(input: T, indices: Tindices, updates: T) -> (output: T)
-       T: {NUMBER_BOOL}
-       Tindices: {{int32, int64}}
-       bad_indices_policy: string = ''""")
-class ScatterNdNonAliasingAdd(TensorScatterAdd):
-    """TensorScatterAdd under an older name."""
-
-    check = staticmethod(check_variable)
-
-
-@op(f"TensorScatterSub{_TENSOR}{_PLAIN}")
-class TensorScatterSub(_TensorScatter):
-    how = "sub"
-
-    def grad(op, dy):
-        return [arrays.identity(dy), None, -indexing.gather_nd(dy, op.inputs[1])]
-
-
-class _TensorScatterExtreme(_TensorScatter):
-    def grad(op: Any, dy: Any) -> list[Any]:
-        """The gradient goes to the element that is the extreme; several share it."""
-        (tensor, indices, updates), output = op.inputs, op.outputs[0]
-        kept = arrays.cast(math.equal(tensor, output), dy.dtype)
-        written = arrays.cast(math.equal(updates, indexing.gather_nd(output, indices)), dy.dtype)
-        shape = arrays.shape(tensor, out_type=indices.dtype)
-        share = dy / (kept + indexing.scatter_nd(indices, written, shape))
-        return [share * kept, None, indexing.gather_nd(share, indices) * written]
-
-
-@op(f"TensorScatterMin{_TENSOR}{_PLAIN}")
-class TensorScatterMin(_TensorScatterExtreme):
-    how = "min"
-
-
-@op(f"TensorScatterMax{_TENSOR}{_PLAIN}")
-class TensorScatterMax(_TensorScatterExtreme):
-    how = "max"
+_scatter_op(f"TensorScatterUpdate{_TENSOR}", "update", _update_grad, "type", _WIDE, check_tensor)
+_scatter_op(f"TensorScatterAdd{_TENSOR}", "add", _add_grad, "type", "{int32, int64}", check_tensor)
+_scatter_op(f"TensorScatterSub{_TENSOR}", "sub", _sub_grad, "type", "{int32, int64}", check_tensor)
+_scatter_op(f"TensorScatterMin{_TENSOR}", "min", _extreme_grad, "type", "{int32, int64}", check_tensor)
+_scatter_op(f"TensorScatterMax{_TENSOR}", "max", _extreme_grad, "type", "{int32, int64}", check_tensor)
+_scatter_op(f"ScatterNdNonAliasingAdd{_INPUT}", "add", _add_grad, NUMBER_BOOL, "{int32, int64}", check_variable)

@@ -5,15 +5,18 @@ Stands for `core/kernels/cwise_op_complex.cc` and its neighbours, and their part
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from dtflab.graph.convert import constant
 from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies
 from dtflab.ops import shapes
 from dtflab.ops.arrays import functions as arrays
-from dtflab.ops.gradient_rules import reduce_to_inputs
+from dtflab.ops.gradient_rules import Grad, reduce_to_inputs
 from dtflab.ops.math import functions as math
-from dtflab.ops.math.elementwise import ufunc
+from dtflab.ops.math.elementwise import Bind, ufunc
 
 
 @op("""Complex(real: T, imag: T) -> (out: Tout)
@@ -39,81 +42,56 @@ class Complex(Op):
         return reduce_to_inputs(x, y, math.real(dy), math.imag(dy))
 
 
-def _constant_zero(dy: Tensor) -> Tensor:
+def _zero(dy: Tensor) -> Tensor:
     return constant(0, dy.dtype.base_dtype)
 
 
-@op("""Real(input: T) -> (output: Tout)
-       T: {complex64, complex128} = complex64
-       Tout: {float, double} = float""")
-class Real(Op):
-    """The real parts."""
-
-    aliasing = True
-    infer = shapes.unchanged
-
-    def bind(node, xp):
-        return lambda x: x.real
-
-    def grad(op, dy):
-        return [math.complex(dy, _constant_zero(dy))]
+def _real(node: Any, xp: Any) -> Callable[[Any], Any]:
+    return lambda x: x.real
 
 
-@op("""Imag(input: T) -> (output: Tout)
-       T: {complex64, complex128} = complex64
-       Tout: {float, double} = float""")
-class Imag(Op):
-    """The imaginary parts."""
-
-    aliasing = True
-    infer = shapes.unchanged
-
-    def bind(node, xp):
-        return lambda x: x.imag
-
-    def grad(op, dy):
-        return [math.complex(_constant_zero(dy), dy)]
+def _imag(node: Any, xp: Any) -> Callable[[Any], Any]:
+    return lambda x: x.imag
 
 
-@op("""Conj(input: T) -> (output: T)
-       T: {complex64, complex128, variant} = complex64""")
-class Conj(Op):
-    """The complex conjugates."""
-
-    infer = shapes.unchanged
-    bind = ufunc("conjugate")
-
-    def grad(op, dy):
-        return [math.conj(dy)]
+def _real_grad(op: Any, dy: Any) -> list[Any]:
+    return [math.complex(dy, _zero(dy))]
 
 
-@op("""ComplexAbs(x: T) -> (y: Tout)
-       T: {complex64, complex128} = complex64
-       Tout: {float, double} = float""")
-class ComplexAbs(Op):
-    """The magnitudes of complex numbers."""
-
-    infer = shapes.unchanged
-    bind = ufunc("absolute")
-
-    def grad(op, dy):
-        x, y = op.inputs[0], op.outputs[0]
-        numerator = math.complex(dy, arrays.zeros_like(dy)) * x
-        return [math.div_no_nan(numerator, math.complex(y, arrays.zeros_like(y)))]
+def _imag_grad(op: Any, dy: Any) -> list[Any]:
+    return [math.complex(_zero(dy), dy)]
 
 
-@op("""Angle(input: T) -> (output: Tout)
-       T: {complex64, complex128} = complex64
-       Tout: {float, double} = float""")
-class Angle(Op):
-    """The angles of complex numbers, in radians."""
+def _conj_grad(op: Any, dy: Any) -> list[Any]:
+    return [math.conj(dy)]
 
-    infer = shapes.unchanged
-    bind = ufunc("angle")
 
-    def grad(op, dy):
-        x = op.inputs[0]
-        with control_dependencies([dy]):
-            re, im = math.real(x), math.imag(x)
-            z = math.reciprocal(math.complex(im, re))
-            return [-math.complex(dy, _constant_zero(dy)) * z]
+def _abs_grad(op: Any, dy: Any) -> list[Any]:
+    x, y = op.inputs[0], op.outputs[0]
+    numerator = math.complex(dy, arrays.zeros_like(dy)) * x
+    return [math.div_no_nan(numerator, math.complex(y, arrays.zeros_like(y)))]
+
+
+def _angle_grad(op: Any, dy: Any) -> list[Any]:
+    x = op.inputs[0]
+    with control_dependencies([dy]):
+        re, im = math.real(x), math.imag(x)
+        z = math.reciprocal(math.complex(im, re))
+        return [-math.complex(dy, _zero(dy)) * z]
+
+
+def _unary(interface: str, kernel: Bind, grad: Grad, attrs: str, aliasing: bool = False) -> None:
+    members = {"infer": shapes.unchanged, "bind": kernel, "grad": grad, "aliasing": aliasing}
+    op(f"{interface}\n{attrs}")(type(interface.partition("(")[0], (Op,), members))
+
+
+_CONJ = "T: {complex64, complex128, variant} = complex64"
+_TO_REAL = "T: {complex64, complex128} = complex64\nTout: {float, double} = float"
+
+_unary("Real(input: T) -> (output: Tout)", _real, _real_grad, _TO_REAL, aliasing=True)
+_unary("Imag(input: T) -> (output: Tout)", _imag, _imag_grad, _TO_REAL, aliasing=True)
+_unary("ComplexAbs(x: T) -> (y: Tout)", ufunc("absolute"), _abs_grad, _TO_REAL)
+_unary("Angle(input: T) -> (output: Tout)", ufunc("angle"), _angle_grad, _TO_REAL)
+_unary(
+    "Conj(input: T) -> (output: T)", ufunc("conjugate"), _conj_grad, "T: {complex64, complex128, variant} = complex64"
+)

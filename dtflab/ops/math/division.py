@@ -14,18 +14,17 @@ from collections.abc import Callable
 from typing import Any
 
 from dtflab.base import errors
-from dtflab.graph.op_registry import Op, op
 from dtflab.graph.operation import Tensor
-from dtflab.ops import shapes
-from dtflab.ops.gradient_rules import no_slope, reduce_to_inputs
+from dtflab.ops.gradient_rules import Grad, no_slope, reduce_to_inputs
 from dtflab.ops.math import functions as math
-from dtflab.ops.math.elementwise import into
-from dtflab.ops.math.functions import div_no_nan, divide, floor_div, realdiv
+from dtflab.ops.math.elementwise import Bind, binary, into
 from dtflab.ops.messages import dtype_text, invalid
 from dtflab.ops.type_sets import REAL_COMPLEX
 
+Divide = Callable[[Any, Any], Any]
 
-def _whole(divide: Callable[[Any, Any], Any], xp: Any) -> Callable[[Any, Any], Any]:
+
+def _whole(divide: Divide) -> Divide:
     """A division of whole numbers that refuses zeros."""
 
     def kernel(x: Any, y: Any) -> Any:
@@ -36,136 +35,99 @@ def _whole(divide: Callable[[Any, Any], Any], xp: Any) -> Callable[[Any, Any], A
     return kernel
 
 
-def _truncated(node: Any, xp: Any) -> Callable[[Any, Any], Any]:
+# -- kernels ---------------------------------------------------------------------------------------------
+
+
+def _truncated(node: Any, xp: Any) -> Divide:
+    """The whole part of x / y, rounded towards zero."""
     if node["T"].is_unsigned:
-        return _whole(xp.floor_divide, xp)
+        return _whole(xp.floor_divide)
     if node["T"].is_integer:
-        return _whole(lambda x, y: xp.floor_divide(x - xp.fmod(x, y), y), xp)
+        return _whole(lambda x, y: xp.floor_divide(x - xp.fmod(x, y), y))
     if node["T"].is_complex:
         return xp.divide
     return lambda x, y: xp.trunc(xp.divide(x, y))
 
 
-def _quotient_grad(op: Any, dz: Any, divide: Callable[..., Tensor]) -> list[Any]:
+def _divided(node: Any, xp: Any) -> Divide:
+    """x / y; of whole numbers the whole part."""
+    return _truncated(node, xp) if node["T"].is_integer else xp.divide
+
+
+def _really_divided(node: Any, xp: Any) -> Divide:
+    if node["T"].is_integer:
+        raise errors.NotFoundError.of(f"RealDiv has no kernel for {dtype_text(node['T'])}: cast first.")
+    return xp.divide if node["T"].is_complex else operator.truediv  # which is faster with scalars
+
+
+def _floored(node: Any, xp: Any) -> Divide:
+    if node["T"].is_integer:
+        return _whole(xp.floor_divide)
+    return lambda x, y: xp.floor(xp.divide(x, y))  # NumPy's own goes by the remainder: 1 // 0.1 is 9 there
+
+
+def _divided_no_nan(node: Any, xp: Any) -> Divide:
+    zero = node["T"].as_numpy_dtype(0)
+    return lambda x, y: xp.where(y == zero, zero, xp.divide(x, y))
+
+
+def _remainder(ufunc: str) -> Bind:
+    """The remainder of x / y: `fmod` has the sign of x, `remainder` that of y."""
+
+    def bind(node: Any, xp: Any) -> Divide:
+        kernel = getattr(xp, ufunc)
+        return _whole(kernel) if node["T"].is_integer else kernel
+
+    return bind
+
+
+# -- gradients -------------------------------------------------------------------------------------------
+
+
+def _quotient_grad(divide: Callable[..., Tensor]) -> Grad:
     """dz / y and -dz * x / y²"""
-    x, y = op.inputs
-    cx, cy = math.conj(x), math.conj(y)
-    dx = divide(dz, cy)
-    dy = dz * divide(divide(-cx, cy), cy)
+
+    def grad(op: Any, dz: Any) -> list[Any]:
+        x, y = op.inputs
+        cx, cy = math.conj(x), math.conj(y)
+        dx = divide(dz, cy)
+        dy = dz * divide(divide(-cx, cy), cy)
+        return reduce_to_inputs(x, y, dx, dy)
+
+    return grad
+
+
+def _no_nan_grad(op: Any, dz: Any) -> list[Any]:
+    x, y = math.conj(op.inputs[0]), math.conj(op.inputs[1])
+    dx = math.div_no_nan(dz, y)
+    dy = dz * math.div_no_nan(math.div_no_nan(-x, y), y)
     return reduce_to_inputs(x, y, dx, dy)
 
 
-# -- quotients -------------------------------------------------------------------------------------------
+def _floor_mod_grad(op: Any, dz: Any) -> list[Any]:
+    x, y = op.inputs
+    return reduce_to_inputs(x, y, dz, dz * math.negative(math.floor_div(x, y)))
 
 
-@op(f"""Div(x: T, y: T) -> (z: T)
-        T: {REAL_COMPLEX}""")
-class Div(Op):
-    """x / y; of whole numbers the whole part."""
+# -- the table: types, kernel, gradient ------------------------------------------------------------------
 
-    infer = shapes.broadcast
+_FLOOR_MOD = "{int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, float, double}"
 
-    def bind(node, xp):
-        return _truncated(node, xp) if node["T"].is_integer else xp.divide
+_DIVISIONS: dict[str, tuple[str, Bind, Grad | None]] = {
+    "Div": (REAL_COMPLEX, _divided, _quotient_grad(math.divide)),
+    "TruncateDiv": (REAL_COMPLEX, _truncated, no_slope),
+    "FloorDiv": (REAL_COMPLEX, _floored, no_slope),
+    "DivNoNan": ("{half, float, bfloat16, double, complex64, complex128}", _divided_no_nan, _no_nan_grad),
+    "Mod": ("{int32, int64, half, half, bfloat16, float, double}", _remainder("fmod"), None),
+    "TruncateMod": ("{int32, int64, bfloat16, half, float, double}", _remainder("fmod"), None),
+    "FloorMod": (_FLOOR_MOD, _remainder("remainder"), _floor_mod_grad),
+}
 
-    def grad(op, dz):
-        return _quotient_grad(op, dz, divide)
-
-
-@op(f"""RealDiv(x: T, y: T) -> (z: T)
-        T: {REAL_COMPLEX}""")
-class RealDiv(Op):
-    """x / y, for numbers that have fractions."""
-
-    infer = shapes.broadcast
-
-    def bind(node, xp):
-        if node["T"].is_integer:
-            raise errors.NotFoundError.of(f"RealDiv has no kernel for {dtype_text(node['T'])}: cast first.")
-        return xp.divide if node["T"].is_complex else operator.truediv  # which is faster with scalars
-
-    into = into("divide")
-
-    def grad(op, dz):
-        return _quotient_grad(op, dz, realdiv)
-
-
-@op(f"""TruncateDiv(x: T, y: T) -> (z: T)
-        T: {REAL_COMPLEX}""")
-class TruncateDiv(Op):
-    """The whole part of x / y, rounded towards zero."""
-
-    infer = shapes.broadcast
-    bind = _truncated
-    grad = no_slope
-
-
-@op(f"""FloorDiv(x: T, y: T) -> (z: T)
-        T: {REAL_COMPLEX}""")
-class FloorDiv(Op):
-    """x / y, rounded down."""
-
-    infer = shapes.broadcast
-    grad = no_slope
-
-    def bind(node, xp):
-        if node["T"].is_integer:
-            return _whole(xp.floor_divide, xp)
-        return lambda x, y: xp.floor(xp.divide(x, y))  # NumPy's own goes by the remainder: 1 // 0.1 is 9 there
-
-
-@op("""DivNoNan(x: T, y: T) -> (z: T)
-       T: {half, float, bfloat16, double, complex64, complex128}""")
-class DivNoNan(Op):
-    """x / y, and 0 where y is 0."""
-
-    infer = shapes.broadcast
-
-    def bind(node, xp):
-        zero = node["T"].as_numpy_dtype(0)
-        return lambda x, y: xp.where(y == zero, zero, xp.divide(x, y))
-
-    def grad(op, dz):
-        x, y = math.conj(op.inputs[0]), math.conj(op.inputs[1])
-        dx = div_no_nan(dz, y)
-        dy = dz * div_no_nan(div_no_nan(-x, y), y)
-        return reduce_to_inputs(x, y, dx, dy)
-
-
-# -- remainders ------------------------------------------------------------------------------------------
-
-
-class _Remainder(Op):
-    """What the remainders share whose sign is that of x; TensorFlow has no gradient for them."""
-
-    infer = shapes.broadcast
-
-    def bind(node, xp):
-        return _whole(xp.fmod, xp) if node["T"].is_integer else xp.fmod
-
-
-@op("""Mod(x: T, y: T) -> (z: T)
-       T: {int32, int64, half, half, bfloat16, float, double}""")
-class Mod(_Remainder):
-    """The remainder of x / y, with the sign of x."""
-
-
-@op("""TruncateMod(x: T, y: T) -> (z: T)
-       T: {int32, int64, bfloat16, half, float, double}""")
-class TruncateMod(_Remainder):
-    """The remainder of x / y, with the sign of x."""
-
-
-@op("""FloorMod(x: T, y: T) -> (z: T)
-       T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, float, double}""")
-class FloorMod(Op):
-    """The remainder of x / y, with the sign of y."""
-
-    infer = shapes.broadcast
-
-    def bind(node, xp):
-        return _whole(xp.remainder, xp) if node["T"].is_integer else xp.remainder
-
-    def grad(op, dz):
-        x, y = op.inputs
-        return reduce_to_inputs(x, y, dz, dz * math.negative(floor_div(x, y)))
+for _name, (_types, _kernel, _grad) in _DIVISIONS.items():
+    binary(f"{_name}(x: T, y: T) -> (z: T)\nT: {_types}", _kernel, _grad)
+binary(
+    f"RealDiv(x: T, y: T) -> (z: T)\nT: {REAL_COMPLEX}",
+    _really_divided,
+    _quotient_grad(math.realdiv),
+    into=into("divide"),
+)

@@ -106,22 +106,10 @@ def _equality(ufunc_name: str, otherwise: bool) -> Callable[[Any, Any], Callable
     return bind
 
 
-@op("""Equal(x: T, y: T) -> (z: bool)
-       T: type
-       incompatible_shape_error: bool = true""")
-class Equal(_Equality):
-    """x == y"""
-
-    bind = _equality("equal", otherwise=False)
-
-
-@op("""NotEqual(x: T, y: T) -> (z: bool)
-       T: type
-       incompatible_shape_error: bool = true""")
-class NotEqual(_Equality):
-    """x != y"""
-
-    bind = _equality("not_equal", otherwise=True)
+for _name, _ufunc, _otherwise in (("Equal", "equal", False), ("NotEqual", "not_equal", True)):
+    op(f"""{_name}(x: T, y: T) -> (z: bool)
+           T: type
+           incompatible_shape_error: bool = true""")(type(_name, (_Equality,), {"bind": _equality(_ufunc, _otherwise)}))
 
 
 # -- choices --------------------------------------------------------------------------------
