@@ -70,7 +70,7 @@ def scatterer(xp: Any, ufunc: str) -> Callable[[Any, Any, Any], None]:
 
 
 def _one_after_the_other(xp: Any, function: Any, array: Any, places: tuple[Any, ...], values: Any) -> None:
-    """For what CuPy can't scatter: in each round those places that have been named equally often before."""
+    """Scatter what CuPy can't: each round takes the places that occurred equally often before."""
     rest = array.shape[len(places) :]
     values = xp.broadcast_to(values, (*places[0].shape, *rest)).reshape(-1, *rest)
     places = tuple(p.reshape(-1) for p in places)

@@ -62,7 +62,7 @@ class BlasThreads:
                 self._use(self.cores)
 
     def use_one_thread(self) -> None:
-        """Called before a kernel, from within a step; of a step that was given up, nobody wants the result."""
+        """Called before a kernel, from within a step. An aborted step may call it, too; its result is not used."""
         if self._current == 1:
             return
         with self._lock:

@@ -3,9 +3,9 @@
 Stands for `core/lib/random/random.h` (New64). In virtual time these seeds come from the cluster's seed
 (`virtual/chance.py`), so that a run is the same every time.
 
-Rules: what makes random numbers asks here, never the system, and never `random` or `numpy.random`, whose streams are
-the program's. Each number is drawn when it is needed: a fork would copy a generator, and two processes would then give
-the same id to two steps, sessions or functions.
+Rules: code that needs a random number calls this page, never the system, and never `random` or `numpy.random`, whose
+streams belong to the program. Each number is drawn when it is needed: a fork would copy a generator, and two processes
+would then give the same id to two steps, sessions or functions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Draw = Callable[[], int]
 
 
 def from_system() -> int:
-    """64 bits that nobody can know and no other process draws, not even a fork."""
+    """64 bits that cannot be predicted and that no other process draws, not even a fork."""
     return int.from_bytes(os.urandom(8))
 
 

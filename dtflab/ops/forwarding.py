@@ -23,7 +23,7 @@ from dtflab.ops.variables.cell import Cell
 def forwarding(into: Callable[..., Any], kernel: Callable[..., Any], inputs: int) -> Callable[..., Any]:
     """`kernel` as the executor calls it: as `into(…, out=x)` if it may overwrite its input x, else as it is.
 
-    Only for the executor's calls, which hand over what an edge holds; anybody else's argument would be overwritten.
+    Only for the executor's calls, which hand over what an edge holds; another caller's argument would be overwritten.
     """
     return _unary(into, kernel) if inputs == 1 else _binary(into, kernel)
 
@@ -81,7 +81,7 @@ def _is_own(x: Any) -> bool:
 
 
 def _measure_sole() -> int:
-    """How often the interpreter counts the argument of a kernel whom the executor calls, if nobody else holds it."""
+    """The reference count of a kernel's argument that only the executor's call holds."""
     inputs: list[Any] = [zeros(1), None]
     args = inputs[0:1]
     inputs[0:1] = [None]

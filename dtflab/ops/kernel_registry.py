@@ -1,9 +1,9 @@
-"""Kernel registry: on which types of device an op has a kernel, and what that wants in host memory.
+"""Kernel registry: on which types of device an op has a kernel, and which arguments it needs in host memory.
 
 Stands for `core/framework/op_kernel.cc` (FindKernelRegistration, SupportedDeviceTypesForNode) and `memory_types.cc`. A
 GPU here runs NumPy and could do anything; but a program should meet the limits that it meets in TensorFlow. So
 `gpu_kernels.txt` is what TensorFlow registers, written by `docs/kernel_table.py`. Left out: labels, ops that TensorFlow
-would rather run on a CPU (iterators), and a table of CPU kernels: what dtflab has at all, it has on a CPU.
+would rather run on a CPU (iterators), and a table of CPU kernels: every op of dtflab has one.
 
 Rules: a device's own kernel for these attributes comes first, else a DEFAULT one serves. An op that is not in the
 table, and so every op that a program adds, runs on CPUs only. The table is read when it is first asked for.
@@ -63,7 +63,7 @@ def host_memory(op_name: str, attrs: Mapping[str, Any], device_type: str) -> tup
 
 
 def gpu_kernels(op_name: str) -> list[Kernel]:
-    """What the table says of an op."""
+    """The kernels that the table lists for an op."""
     return [_parsed(line) for line in _table().get(op_name, ())]
 
 

@@ -14,7 +14,7 @@ from dtflab.graph.node import Node
 
 
 def invalid(message: str) -> errors.InvalidArgumentError:
-    """The error of a kernel that was given values it can't work with; the executor adds the node."""
+    """The error of a kernel whose inputs have wrong values; the executor adds the node."""
     return errors.InvalidArgumentError.of(message)
 
 

@@ -47,14 +47,14 @@ class ResourceMgr:
         try:
             return self._containers[container or DEFAULT_CONTAINER][kind, name]
         except KeyError:
-            raise _lacks(container, name, kind) from None
+            raise _not_found(container, name, kind) from None
 
     def delete(self, container: str, name: str, kind: type) -> None:
         """Close and forget one resource; NotFoundError if there is none."""
         with self._lock:
             resource = self._containers.get(container or DEFAULT_CONTAINER, {}).pop((kind, name), None)
             if resource is None:
-                raise _lacks(container, name, kind)
+                raise _not_found(container, name, kind)
             _close(resource)
 
     def cleanup(self, containers: Iterable[str]) -> None:
@@ -70,13 +70,13 @@ class ResourceMgr:
 
 
 def _close(resource: Any) -> None:
-    """Let go who waits for a resource, and end its threads, if it has such."""
+    """Release the threads that wait for a resource and end its own, if it has any."""
     close = getattr(resource, "close", None)
     if close is not None:
         close()
 
 
-def _lacks(container: str, name: str, kind: type) -> errors.NotFoundError:
+def _not_found(container: str, name: str, kind: type) -> errors.NotFoundError:
     path = f"{container or DEFAULT_CONTAINER}/{name}/{kind.__name__}"
     return errors.NotFoundError.of(f"Resource {path} does not exist.")
 
@@ -104,7 +104,7 @@ def plain_name(name: str) -> str:
 
 
 def name_for(ctx: Any, node_name: str, container: str, shared_name: str, kind: type) -> str:
-    """What a node's resource is called: by its shared name, or by a name of its own that goes with the session."""
+    """The name of a node's resource: its shared name, or a private one that lives as long as the session."""
     if shared_name:
         return shared_name
     private: _Private = ctx.state(node_name, lambda: _Private(ctx.resources, container, node_name, kind))

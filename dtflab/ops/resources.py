@@ -26,26 +26,26 @@ class _Resource(NamedTuple):
 
 
 def register_resource(handle: Tensor, create_op: Operation, is_initialized_op: Tensor, is_shared: bool = True) -> None:
-    """Enter what `handle` names among the resources of the cluster, or of each session.
+    """Register what `handle` names as a resource of the cluster, or of each session.
 
-    `create_op` makes it, and `is_initialized_op`, a scalar bool, says whether it is there.
+    `create_op` creates it; `is_initialized_op`, a scalar bool, is True once it exists.
     """
     kind = GraphKeys.RESOURCES if is_shared else GraphKeys.LOCAL_RESOURCES
     add_to_collection(kind, _Resource(handle, create_op, is_initialized_op))
 
 
 def shared_resources() -> list[Any]:
-    """Those that all sessions of the cluster see."""
+    """The resources that all sessions of the cluster share."""
     return get_collection(GraphKeys.RESOURCES)
 
 
 def local_resources() -> list[Any]:
-    """Those that each session has for itself."""
+    """The resources that each session has of its own."""
     return get_collection(GraphKeys.LOCAL_RESOURCES)
 
 
 def initialize_resources(resource_list: Sequence[Any], name: str = "init") -> Operation:
-    """An operation that makes all of them; resource variables count as well."""
+    """An operation that creates all of them; resource variables count, too."""
     if not resource_list:
         return control.no_op(name=name)
     return control.group(*(resource.create for resource in resource_list), name=name)
@@ -54,7 +54,7 @@ def initialize_resources(resource_list: Sequence[Any], name: str = "init") -> Op
 def report_uninitialized_resources(
     resource_list: Sequence[Any] | None = None, name: str = "report_uninitialized_resources"
 ) -> Tensor:
-    """A vector of strings: the names of those that are not there yet, of all if `resource_list` is None."""
+    """A vector of strings: the names of the resources that do not exist yet, among all if `resource_list` is None."""
     resource_list = shared_resources() + local_resources() if resource_list is None else resource_list
     with name_scope(name), device("/cpu:0"):
         if not resource_list:

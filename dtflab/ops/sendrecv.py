@@ -62,7 +62,7 @@ class _Send(Op):
     stateful = True
     needs_ctx = True
     infer = shapes.none
-    flops = bytes = staticmethod(free)
+    flops = bytes = free
 
     def bind(node: Any, xp: Any) -> Any:
         key = rendezvous_key(node)
@@ -80,7 +80,7 @@ class Send(_Send):
 
 @op("_HostSend(tensor: T) -> ()" + _ENDS.format(T="T"))
 class HostSend(_Send):
-    """The same on a GPU, for a value that is in host memory."""
+    """Send on a GPU, for a value in host memory."""
 
 
 class _Recv(Op):
@@ -103,7 +103,7 @@ class Recv(_Recv):
 
 @op("_HostRecv() -> (tensor: tensor_type)" + _ENDS.format(T="tensor_type"))
 class HostRecv(_Recv):
-    """The same on a GPU, for a value that its reader wants in host memory."""
+    """Recv on a GPU, for a value that its reader needs in host memory."""
 
 
 def rendezvous_key(node: Any) -> tuple[str, int, str, str]:

@@ -1,4 +1,4 @@
-"""Timestamp: what time it is when the op runs.
+"""Timestamp: the time when the op runs.
 
 Stands for `TimestampOp` in `core/kernels/logging_ops.cc`.
 """
@@ -27,6 +27,6 @@ class Timestamp(Op):
 
 
 def timestamp(name: str | None = None) -> Tensor:
-    """Seconds since 1970, float64, when the op runs; in virtual time those of its clock."""
+    """Seconds since 1970, float64, when the op runs; in virtual time, those of its clock."""
     stamp: Tensor = apply_op("Timestamp", name)
     return stamp

@@ -1,4 +1,4 @@
-"""Values that stand in the graph or are fed into it: constants, placeholders, fills, ranges.
+"""Values written in the graph or fed into it: constants, placeholders, fills, ranges.
 
 Stands for `core/kernels/constant_op.cc`, `sequence_ops.cc` and the creating half of
 `python/ops/array_ops.py`. Left out: ImmutableConst, sparse placeholders.
@@ -51,7 +51,7 @@ class Const(Op):
 class _Fed(Op):
     """What the placeholders share: the value comes from outside, or not at all."""
 
-    flops = bytes = staticmethod(free)
+    flops = bytes = free
 
     def infer(op):
         return [op.attrs["shape"]]
@@ -68,18 +68,9 @@ class _Fed(Op):
         return kernel
 
 
-@op("""Placeholder() -> (output: dtype)
-       dtype: type
-       shape: shape = unknown""")
-class Placeholder(_Fed):
-    """A value that each step is given."""
-
-
-@op("""PlaceholderV2() -> (output: dtype)
-       dtype: type
-       shape: shape""")
-class PlaceholderV2(_Fed):
-    """What old graphs have for Placeholder."""
+# Old graphs have PlaceholderV2 for Placeholder.
+for _name, _shape in {"Placeholder": "shape = unknown", "PlaceholderV2": "shape"}.items():
+    op(f"{_name}() -> (output: dtype)\ndtype: type\nshape: {_shape}")(type(_name, (_Fed,), {}))
 
 
 @op("""PlaceholderWithDefault(input: dtype) -> (output: dtype)

@@ -1,6 +1,6 @@
-"""Diag and DiagPart: from a tensor to the one twice its rank that has it on the diagonal, and back; and bands.
+"""Diag, which puts a tensor on the diagonal of one of twice its rank, DiagPart, its inverse, and bands of matrices.
 
-Stands for `core/kernels/diag_op.cc` and `matrix_band_part_op.cc`. For the diagonals of matrices see `linalg.py`.
+Stands for `core/kernels/diag_op.cc` and `matrix_band_part_op.cc`. Diagonals of matrices are in `linalg/matrices.py`.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _matrix_sizes(x: Any) -> Any:
 
 
 def _checked(side: str, number: Any, most: int, what: str) -> int:
-    """How many diagonals there are on that side; a negative number means all."""
+    """The number of diagonals on that side; a negative number means all."""
     if number > most:
         raise invalid(f"num_{side} must be negative or less or equal to number of {what} ({most}) got: {int(number)}")
     return int(number) if number >= 0 else most

@@ -28,7 +28,7 @@ from dtflab.ops.sparse.sparse_tensor import SparseTensor, is_sparse
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
-    """A tensor that every `session.run` which needs it must feed."""
+    """A tensor that must be fed by every `session.run` that needs it."""
     return apply_op("Placeholder", name, dtype=dtype, shape=shape)
 
 
@@ -43,12 +43,12 @@ def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
 
 
 def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
-    """All zeros (False, or empty strings)."""
+    """All zeros, False or empty strings."""
     return _filled("zeros", shape, dtypes.as_dtype(dtype).base_dtype, name)
 
 
 def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
-    """All ones (or True)."""
+    """All ones, or True."""
     return _filled("ones", shape, dtypes.as_dtype(dtype).base_dtype, name)
 
 
@@ -105,7 +105,7 @@ _RANGE_TYPES = [dtypes.int32, dtypes.int64, dtypes.float16, dtypes.bfloat16, dty
 
 
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Tensor:
-    """The numbers from `start` (or 0) up to but without `limit`, in steps of `delta`."""
+    """The numbers from `start` (or 0) up to `limit`, which is excluded, in steps of `delta`."""
     if limit is None:
         start, limit = 0, start
     with name_scope(name, "Range", [start, limit, delta]) as scope:
@@ -169,7 +169,7 @@ def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
 
 
 def stop_gradient(input: Any, name: str | None = None) -> Tensor:
-    """`input`, which gradients do not flow through."""
+    """`input`, through which no gradient flows."""
     return apply_op("StopGradient", name, input=input)
 
 
@@ -233,17 +233,16 @@ def rank(input: Any, name: str | None = None) -> Tensor:
 
 
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
-    """`x`, with the static shape `shape`; the step fails if the value has another."""
+    """`x`, with the static shape `shape`; the step fails if the value has another shape."""
     return apply_op("EnsureShape", name, input=x, shape=shape)
 
 
 def convert_to_int_tensor(value: Any, name: str, dtype: Any = dtypes.int32) -> Tensor:
     """`value` as an integer tensor of `dtype`."""
-    tensor = convert_to_tensor(value, name=name)
+    tensor = convert_to_tensor(value, name=name, preferred_dtype=dtype)
     if not tensor.dtype.is_integer:
-        raise TypeError(
-            f"Argument `tensor` (name: {name}) must be of type integer. Received {tensor} of dtype {tensor.dtype}"
-        )
+        received = f"Received `tensor` = {tensor} of dtype: {tensor.dtype}"
+        raise TypeError(f"Argument `tensor` (name: {name}) must be of type integer. {received}")
     return apply_op("Cast", x=tensor, DstT=dtype)  # even where it changes nothing, as in TensorFlow
 
 
@@ -456,7 +455,7 @@ def pad(
 
 
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
-    """`tensor`, back to front along the given axes."""
+    """`tensor` reversed along the given axes."""
     return apply_op("ReverseV2", name, tensor=tensor, axis=axis)
 
 

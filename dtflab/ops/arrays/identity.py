@@ -1,4 +1,4 @@
-"""Handing a tensor on, and asking for its shape.
+"""Ops that pass a tensor on, and ops that give its shape.
 
 Stands for `core/kernels/identity_op.cc`, `shape_ops.cc` and the matching part of `python/ops/array_ops.py`.
 
@@ -19,7 +19,7 @@ from dtflab.ops.messages import invalid, shape_text
 
 
 class _PassOn(Op):
-    """What the ops share that hand their input on."""
+    """What the ops that pass their input on share."""
 
     aliasing = True
     infer = shapes.unchanged
@@ -57,7 +57,7 @@ class PreventGradient(_PassOn):
 @op("""IdentityN(input: T) -> (output: T)
        T: list(type) >= 1""")
 class IdentityN(Op):
-    """The inputs, all of them at once."""
+    """The inputs, once all of them are there."""
 
     aliasing = True
     flops = bytes = free

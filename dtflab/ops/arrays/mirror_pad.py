@@ -1,4 +1,4 @@
-"""Padding with what is inside, as in a mirror.
+"""Padding by reflection: values of the array itself, mirrored at its edge.
 
 Stands for `core/kernels/mirror_pad_op.cc` and its gradients.
 

@@ -173,7 +173,7 @@ def _padded(shape: TensorShape, paddings: Any) -> TensorShape:
 
 
 class _Pad(Op):
-    """What Pad and PadV2 share."""
+    """Zeros, or for PadV2 another constant, around the input: paddings[i] of them before and after along axis i."""
 
     def infer(op):
         op.inputs[1].shape.assert_is_compatible_with([op.inputs[0].shape.ndims, 2])
@@ -200,18 +200,9 @@ class _Pad(Op):
         return [dx] + [None] * (len(op.inputs) - 1)
 
 
-@op("""Pad(input: T, paddings: Tpaddings) -> (output: T)
-       T: type
-       Tpaddings: {int32, int64} = int32""")
-class Pad(_Pad):
-    """Zeros around the input: paddings[i] says how many before and after along axis i."""
-
-
-@op("""PadV2(input: T, paddings: Tpaddings, constant_values: T) -> (output: T)
-       T: type
-       Tpaddings: {int32, int64} = int32""")
-class PadV2(_Pad):
-    """A constant around the input."""
+for _inputs in ("Pad(input: T, paddings: Tpaddings)", "PadV2(input: T, paddings: Tpaddings, constant_values: T)"):
+    _class = type(_inputs.partition("(")[0], (_Pad,), {})
+    op(f"{_inputs} -> (output: T)\nT: type\nTpaddings: {{int32, int64}} = int32")(_class)
 
 
 @op(f"""ReverseV2(tensor: T, axis: Tidx) -> (output: T)

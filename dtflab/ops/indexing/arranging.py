@@ -1,4 +1,4 @@
-"""The same elements elsewhere, or more often: reverse_sequence, roll, repeat, meshgrid; and sequence_mask.
+"""Elements in other places: reversed sequences and rolled axes.
 
 Stands for `core/kernels/reverse_sequence_op.cc`, `roll_op.cc`, `python/ops/manip_ops.py` and parts of
 `python/ops/array_ops.py`.
@@ -76,7 +76,7 @@ def _check_lengths(x: Any, lengths: Any, batch: int, sequence: int) -> None:
        Tshift: {int32, int64}
        Taxis: {int32, int64}""")
 class Roll(Op):
-    """The elements moved along axes; those that leave at one end come in at the other."""
+    """The elements moved along axes; those that leave at one end return at the other."""
 
     flops = free
 

@@ -129,9 +129,9 @@ def one_hot(
 
 
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
-    """The places that the elements number `indices`, a scalar or vector, have in an array of shape `dims`.
+    """The coordinates of the elements with the numbers `indices`, a scalar or vector, in an array of shape `dims`.
 
-    The result has a row per axis. InvalidArgumentError for a number that is too large.
+    The result has a row per axis. Raises InvalidArgumentError for a number that is too large.
     """
     return apply_op("UnravelIndex", name, indices=indices, dims=dims)
 
@@ -153,7 +153,7 @@ def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
 
 
 def _batch_gather(params: Tensor, indices: Tensor, batch: int) -> Tensor:
-    """By one gather along the rows, for which the elements of the batch stand one below the other."""
+    """One gather along the rows, with the elements of the batch stacked on top of each other."""
     indices_shape, params_shape = arrays.shape(indices), arrays.shape(params)
     rows = _rows_of_all(params_shape, indices, batch)
     flat = arrays.reshape(rows, [-1])
@@ -214,7 +214,7 @@ def _check_batch_dims(batch_dims: int, params: Tensor, indices: Tensor) -> None:
 
 
 def _places_in_batch(batch: Tensor, indices: Tensor, indices_shape: Any, batch_dims: int) -> Tensor:
-    """For each position in `indices` where its element of the batch stands."""
+    """For each position in `indices`, the coordinates of its element of the batch."""
     ndims = arrays.rank(indices) - batch_dims - 1
     between = indices_shape[batch_dims:-1]
     ranges = []
@@ -310,9 +310,9 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
 def searchsorted(
     sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """Where each of `values` would come in the sorted last axis of `sorted_sequence`: before its equals, or after them.
+    """Where each of `values` would be inserted in the sorted last axis of `sorted_sequence`.
 
-    `side` is "left" or "right", else ValueError. The axes before the last one go together.
+    `side` is "left" (before equal elements) or "right" (after them). The axes before the last one go together.
     """
     size: Any = arrays.shape_internal(sorted_sequence)[-1]
     wanted: Any = arrays.shape_internal(values)[-1]
@@ -334,7 +334,7 @@ def sort(values: Any, axis: int = -1, direction: str = "ASCENDING", name: str | 
 def argsort(
     values: Any, axis: int = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
 ) -> Tensor:
-    """The places, int32, that the elements of `values` have in the order along `axis`; equals stay as they come."""
+    """The indices, int32, that sort `values` along `axis`; equal elements keep their order."""
     del stable  # always
     with name_scope(name, "argsort"):
         return _sorted(values, axis, direction, places=True)
@@ -352,12 +352,12 @@ def _sorted(values: Any, axis: Any, direction: str, places: bool) -> Tensor:
     values = convert_to_tensor(values, name="values")
     if direction == "DESCENDING":
         return _descending(values, int(known), places)
-    found = _descending(_turned_about(values), int(known), places)
-    return found if places else _turned_about(found)
+    found = _descending(_negated(values), int(known), places)
+    return found if places else _negated(found)
 
 
-def _turned_about(values: Any) -> Any:
-    """The numbers in the opposite order; of integers the negative of the smallest would not fit."""
+def _negated(values: Any) -> Any:
+    """Numbers in the opposite order; the negative of the smallest integer would not fit."""
     if values.dtype.is_unsigned:
         return values.dtype.max - values
     return -values - 1 if values.dtype.is_integer else -values
@@ -394,9 +394,9 @@ def reverse_sequence(
     seq_dim: int | None = None,
     batch_dim: int | None = None,
 ) -> Tensor:
-    """Each sequence of a batch reversed as far as it goes; what comes behind its end stays.
+    """The first `seq_lengths[i]` elements of each sequence in reverse order; the rest stays in place.
 
-    `seq_lengths` says how long each is: an integer vector. `seq_dim` and `batch_dim` are older names of the axes.
+    `seq_lengths` is an integer vector. `seq_dim` and `batch_dim` are older names of the axes.
     """
     seq_axis = renamed("seq_axis", seq_axis, "seq_dim", seq_dim)
     batch_axis = renamed("batch_axis", batch_axis, "batch_dim", batch_dim)
@@ -406,7 +406,7 @@ def reverse_sequence(
 
 
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
-    """The elements of `input` moved by `shift` along `axis`, from the end back to the beginning.
+    """The elements of `input` moved by `shift` along `axis`; those that leave at the end return at the beginning.
 
     Both are scalars, or vectors of one length.
     """
@@ -456,23 +456,13 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         raise TypeError(f"Argument `axis` must be an int. Received `axis` = {axis} of type {type(axis).__name__}")
     with name_scope(name, "Repeat", [input, repeats]):
         data = convert_to_tensor(input, name="data")
-        times = _whole_numbers(repeats)
+        times = arrays.convert_to_int_tensor(repeats, name="repeats")
         times.shape.with_rank_at_most(1)
         data = _with_an_axis(data)
         axis = _positive(axis, data.shape.ndims)
         if times.shape.num_elements() == 1:
             return _all_equally_often(data, arrays.reshape(times, []), axis)
         return _each_its_times(data, times, axis)
-
-
-def _whole_numbers(repeats: Any) -> Tensor:
-    tensor = convert_to_tensor(repeats, name="repeats", preferred_dtype=dtypes.int32)
-    if not tensor.dtype.is_integer:
-        raise TypeError(
-            "Argument `tensor` (name: repeats) must be of type integer. "
-            f"Received `tensor` = {tensor} of dtype: {tensor.dtype}"
-        )
-    return apply_op("Cast", x=tensor, DstT=dtypes.int32)
 
 
 def _with_an_axis(data: Tensor) -> Tensor:
@@ -512,7 +502,7 @@ def _all_equally_often(data: Tensor, times: Any, axis: int) -> Tensor:
 
 
 def _each_its_times(data: Tensor, times: Tensor, axis: int) -> Tensor:
-    """Every slice as often as the one that comes most often; then a mask takes what is too many."""
+    """Repeat every slice as often as the most frequent one; a mask then drops the surplus."""
     shape: Any = arrays.shape(data, out_type=times.dtype)
     if times.shape.ndims == 1:
         data.shape[axis].assert_is_compatible_with(times.shape[0])

@@ -277,7 +277,7 @@ def atan2(y: Any, x: Any, name: str | None = None) -> Tensor:
 negative = _unary("Neg", "-x", sparse=True)
 floor = _unary("Floor", "The largest whole number not above x.")
 ceil = _unary("Ceil", "The smallest whole number not below x.")
-rint = _unary("Rint", "The whole number next to x, the even one of two.")
+rint = _unary("Rint", "The whole number nearest to x; of two, the even one.")
 is_nan = _unary("IsNan", "Where x is not a number.")
 is_inf = _unary("IsInf", "Where x is infinite.")
 is_finite = _unary("IsFinite", "Where x is a number and finite.")
@@ -306,7 +306,7 @@ def sign(x: Any, name: str | None = None) -> Any:
 
 
 def round(x: Any, name: str | None = None) -> Tensor:
-    """The whole number next to x, the even one of two; integers are returned as they are."""
+    """The whole number nearest to x, of two the even one; integers are returned as they are."""
     x = convert_to_tensor(x, name="x")
     return x if x.dtype.is_integer else apply_op("Round", name, x=x)
 
@@ -322,7 +322,7 @@ greater_equal = _binary("GreaterEqual", "x >= y")
 logical_not = _unary("LogicalNot", "not x, element by element.")
 logical_and = _binary("LogicalAnd", "x and y")
 logical_or = _binary("LogicalOr", "x or y")
-invert = _unary("Invert", "All bits of x, the other way round.")
+invert = _unary("Invert", "x with its bits inverted.")
 bitwise_and = _binary("BitwiseAnd", "The bits set in x and y.")
 bitwise_or = _binary("BitwiseOr", "The bits set in x or y.")
 bitwise_xor = _binary("BitwiseXor", "The bits that differ.")
@@ -400,7 +400,7 @@ def conj(x: Any, name: str | None = None) -> Tensor:
 
 
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
-    """`value` in another dtype; what is too large or too small for that becomes its largest or smallest number."""
+    """`value` in another dtype; numbers out of its range become its largest or smallest."""
     dtype = dtypes.as_dtype(dtype).base_dtype
     with name_scope(name, "saturate_cast", [value]) as scope:
         value = convert_to_tensor(value, name="value")
@@ -422,7 +422,7 @@ def _complex_limits(source: dtypes.DType, target: dtypes.DType) -> list[Any]:
 
 
 def _limit_inside(source: dtypes.DType, target: dtypes.DType, end: str) -> Any:
-    """The last number of `source` that `target` has, too: the end of one of them, or the number before it."""
+    """The last number of `source` that `target` can hold: the end of one of them, or the number before it."""
     kind, narrower = source.as_numpy_dtype, max if end == "min" else min
     mine, other = getattr(source, end), getattr(target.real_dtype, end)
     limit = kind(narrower(float(mine), float(other)) if source.is_floating else narrower(mine, other))

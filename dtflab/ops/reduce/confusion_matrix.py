@@ -1,8 +1,8 @@
-"""tf.confusion_matrix: how often which class was taken for which; and the fitting of ranks that losses and metrics do.
+"""tf.confusion_matrix counts true against predicted classes; and the fitting of ranks that losses and metrics need.
 
 Stands for `python/ops/confusion_matrix.py`.
 
-Rule: where the static ranks tell what to do, nothing is left for the step; otherwise conds decide there.
+Rule: where the static ranks decide, no node is left for the step; otherwise conds decide when it runs.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def confusion_matrix(
     name: str | None = None,
     weights: Any = None,
 ) -> Tensor:
-    """[classes, classes]: in row i and column j how many examples (or their weights) of class i were taken for j.
+    """[classes, classes]: row i, column j counts the examples of class i predicted as j, or sums their weights.
 
-    `labels` and `predictions` are vectors of class numbers; the largest of them tells `num_classes` if that is None.
+    `labels` and `predictions` are vectors of class numbers; if `num_classes` is None, the largest of them decides.
     The step fails for numbers below 0 or from `num_classes` on.
     """
     with name_scope(name, "confusion_matrix", [predictions, labels, num_classes, weights]):

@@ -304,23 +304,23 @@ def set_size(a: Any, validate_indices: bool = True) -> Tensor:
 
 
 def set_intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
-    """What is in the rows of both; `a` and `b` are dense or sparse, equal but for the last dimension."""
+    """The elements in the rows of both; `a` and `b` are dense or sparse, equal but for the last dimension."""
     return _set_operation("intersection", "intersection", a, b, validate_indices)
 
 
 def set_difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
-    """What is in the rows of `a` and not of `b`, or the other way round if `aminusb` is False."""
+    """The elements in the rows of `a` and not of `b`, or the reverse if `aminusb` is False."""
     operations = ("a-b", "b-a") if aminusb else ("b-a", "a-b")
     return _set_operation(*operations, a, b, validate_indices)
 
 
 def set_union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
-    """What is in the rows of either."""
+    """The elements in the rows of either."""
     return _set_operation("union", "union", a, b, validate_indices)
 
 
 def _set_operation(operation: str, if_exchanged: str, a: Any, b: Any, validate_indices: bool) -> SparseTensor:
-    """There is no op for a sparse and a dense operand, but one for a dense and a sparse."""
+    """A sparse and a dense operand are exchanged: there is an op for a dense and a sparse one only."""
     a = convert_to_tensor_or_sparse_tensor(a, name="a")
     if a.dtype.base_dtype not in _VALID:
         raise TypeError(f"'a' has invalid dtype `{a.dtype}` not in supported dtypes: `{_VALID}`.")

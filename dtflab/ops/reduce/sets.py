@@ -3,7 +3,7 @@
 Stands for `core/kernels/set_kernels.cc`, `core/ops/set_ops.cc` and `python/ops/sets_impl.py`.
 
 How: every element becomes one integer, group × number of values + place of its value among all values, so that one
-sorted operation on two vectors works on all sets at once; where an element ends up follows from counting.
+sorted operation on two vectors works on all sets at once. Counting then gives the place of each element.
 
 Rule: sets come out sorted, left-aligned in their rows, each value once. With `validate_indices` the indices of sparse
 sets must be in order.
