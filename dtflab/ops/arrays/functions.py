@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import builtins
 import numbers
+import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +26,18 @@ from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import Dimension, TensorShape, broadcast_shape
 from dtflab.ops.messages import renamed
 from dtflab.ops.sparse.sparse_tensor import SparseTensor, is_sparse
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def described(function: Function, op_name: str, summary: str) -> Function:
+    """The function of an op, named as in `squared_difference` for SquaredDifference, with a docstring."""
+    function.__name__ = function.__qualname__ = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", op_name).lower()
+    function.__doc__ = summary
+    return function
+
+
+# -- what is written in the graph or fed into it ----------------------------------------------------------
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
@@ -156,6 +169,9 @@ def _select(condition: Any, x: Any, y: Any) -> Any:
     return apply_op("SelectV2", condition=condition, t=x, e=y)
 
 
+# -- passing on, and shapes ------------------------------------------------------------------------------
+
+
 def identity(input: Any, name: str | None = None) -> Any:
     """A new tensor (or IndexedSlices, SparseTensor) with the value of `input`."""
     if isinstance(input, IndexedSlices | SparseTensor):
@@ -246,6 +262,9 @@ def convert_to_int_tensor(value: Any, name: str, dtype: Any = dtypes.int32) -> T
     return apply_op("Cast", x=tensor, DstT=dtype)  # even where it changes nothing, as in TensorFlow
 
 
+# -- dtypes ----------------------------------------------------------------------------------------------
+
+
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     """`x` in another dtype; IndexedSlices and SparseTensors stay sparse."""
     dtype = dtypes.as_dtype(dtype).base_dtype
@@ -266,9 +285,7 @@ def _to(dtype: DType, name: str) -> Callable[..., Any]:
     def function(x: Any, name: str = name) -> Any:
         return cast(x, dtype, name=name)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`x` as {dtype.name}."
-    return function
+    return described(function, name, f"`x` as {dtype.name}.")
 
 
 to_float = _to(dtypes.float32, "ToFloat")
@@ -286,6 +303,9 @@ def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
     If these are smaller, there is a new last dimension for the parts; if they are larger, the last one has the parts.
     """
     return apply_op("Bitcast", name, input=input, type=type)
+
+
+# -- the same elements in another shape or order ---------------------------------------------------------
 
 
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
@@ -346,6 +366,9 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
 def invert_permutation(x: Any, name: str | None = None) -> Tensor:
     """The permutation that undoes `x`."""
     return apply_op("InvertPermutation", name, x=x)
+
+
+# -- several arrays to one, and back ---------------------------------------------------------------------
 
 
 def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
@@ -410,6 +433,9 @@ def split(
     if num is None:
         raise ValueError(f"Cannot infer argument `num` from shape {num_or_size_splits}")
     return apply_op("SplitV", name, value=value, size_splits=sizes, split_dim=axis, num_split=num)
+
+
+# -- larger arrays ---------------------------------------------------------------------------------------
 
 
 def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
@@ -486,6 +512,9 @@ def _along(axis: int, ndim: int, x: Any) -> Any:
     return reshape(stack(x), (1,) * axis + (-1,) + (1,) * (ndim - axis - 1))
 
 
+# -- diagonals -------------------------------------------------------------------------------------------
+
+
 def diag(diagonal: Any, name: str | None = None) -> Tensor:
     """The tensor of twice the rank with `diagonal` on its diagonal."""
     return apply_op("Diag", name, diagonal=diagonal)
@@ -502,6 +531,9 @@ def matrix_band_part(input: Any, num_lower: Any, num_upper: Any, name: str | Non
     A negative number keeps that whole triangle. InvalidArgumentError for more than there are.
     """
     return apply_op("MatrixBandPart", name, input=input, num_lower=num_lower, num_upper=num_upper)
+
+
+# -- blocks of images ------------------------------------------------------------------------------------
 
 
 def space_to_batch_nd(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:

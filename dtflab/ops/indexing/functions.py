@@ -23,6 +23,8 @@ from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.indexing.strides import MASKS
 from dtflab.ops.messages import renamed
 
+# -- slices ----------------------------------------------------------------------------------------------
+
 
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
     """`size[i]` elements from `begin[i]` on, along each axis i; a size of -1 is all that are left."""
@@ -55,6 +57,9 @@ def strided_slice(
         default = f"{name}_assign"
         result.assign = lambda value, name=None: var._strided_slice_assign(value, name or default, where)
     return result
+
+
+# -- by number and by position ---------------------------------------------------------------------------
 
 
 def gather(
@@ -229,6 +234,9 @@ def _places_in_batch(batch: Tensor, indices: Tensor, indices_shape: Any, batch_d
     return arrays.tile(places, arrays.concat(((1,), between, (1,)), axis=0))
 
 
+# -- by masks and by values ------------------------------------------------------------------------------
+
+
 def _where(op_type: str, condition: Any, x: Any, y: Any, name: str | None) -> Tensor:
     if x is None and y is None:
         with name_scope(name, "Where", [condition]) as scope:
@@ -307,6 +315,9 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
         return gather(tensor, indices, axis=axis)
 
 
+# -- in order --------------------------------------------------------------------------------------------
+
+
 def searchsorted(
     sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: str | None = None
 ) -> Tensor:
@@ -383,6 +394,9 @@ def _exchange_with_last(axis: Any, rank: Any, ndims: int | None) -> Tensor:
     permutation = np.arange(ndims)
     permutation[[axis, ndims - 1]] = ndims - 1, axis
     return constant(permutation, name="transposition")
+
+
+# -- in other places, or more often ----------------------------------------------------------------------
 
 
 def reverse_sequence(

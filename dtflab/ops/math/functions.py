@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,7 +24,19 @@ from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.sparse.sparse_tensor import SparseTensor, of_values
 
 
-def _unary(op_name: str, summary: str, sparse: bool = False) -> Callable[..., Any]:
+class UnaryFunction(Protocol):
+    """A function of one tensor."""
+
+    def __call__(self, x: Any, name: str | None = None) -> Any: ...
+
+
+class BinaryFunction(Protocol):
+    """A function of two tensors, which broadcast."""
+
+    def __call__(self, x: Any, y: Any, name: str | None = None) -> Tensor: ...
+
+
+def _unary(op_name: str, summary: str, sparse: bool = False) -> UnaryFunction:
     """The function `f(x, name=None)` of an op; a `sparse` one keeps zeros, and so takes SparseTensors, too."""
 
     def function(x: Any, name: str | None = None) -> Any:
@@ -32,22 +44,16 @@ def _unary(op_name: str, summary: str, sparse: bool = False) -> Callable[..., An
             return of_values(function, x, name, tried=op_name)
         return apply_op(op_name, name, x=x)
 
-    return _described(function, op_name, summary)
+    return arrays.described(function, op_name, summary)
 
 
-def _binary(op_name: str, summary: str) -> Callable[..., Tensor]:
+def _binary(op_name: str, summary: str) -> BinaryFunction:
     """The function `f(x, y, name=None)` of an op."""
 
     def function(x: Any, y: Any, name: str | None = None) -> Tensor:
         return apply_op(op_name, name, x=x, y=y)
 
-    return _described(function, op_name, summary)
-
-
-def _described(function: Callable[..., Any], op_name: str, summary: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = op_name
-    function.__doc__ = summary
-    return function
+    return arrays.described(function, op_name, summary)
 
 
 # -- sums, differences, products ------------------------------------------------------------------------
@@ -243,7 +249,7 @@ def _gradient(op_name: str, summary: str) -> Callable[..., Tensor]:
     def function(y: Any, dy: Any, name: str | None = None) -> Tensor:
         return apply_op(op_name, name, y=y, dy=dy)
 
-    return _described(function, op_name, summary)
+    return arrays.described(function, op_name, summary)
 
 
 tanh_grad = _gradient("TanhGrad", "dy * (1 - y²), the gradient of y = tanh(x).")
@@ -433,14 +439,14 @@ def _limit_inside(source: dtypes.DType, target: dtypes.DType, end: str) -> Any:
 # -- special functions ----------------------------------------------------------------------------------
 
 
-def _scoped(op_name: str, scope: str, summary: str) -> Callable[..., Tensor]:
+def _scoped(op_name: str, scope: str, summary: str) -> UnaryFunction:
     """The function of an op inside a name scope, as TensorFlow has it."""
 
     def function(x: Any, name: str | None = None) -> Tensor:
         with name_scope(name, scope, [x]):
             return apply_op(op_name, x=x)
 
-    return _described(function, scope, summary)
+    return arrays.described(function, scope, summary)
 
 
 erf = _unary("Erf", "The error function.", sparse=True)

@@ -6,7 +6,7 @@ Stand for their parts of `python/ops/math_ops.py` and `sets_impl.py`. Left out: 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -51,9 +51,8 @@ def _reducer(op_type: str, summary: str) -> Callable[..., Tensor]:
             keepdims,
         )
 
-    reduce.__name__ = reduce.__qualname__ = f"reduce_{op_type.lower()}"
-    reduce.__doc__ = f"{summary} over `axis` (by default all axes), which stay with size 1 if `keepdims`."
-    return reduce
+    summary = f"{summary} over `axis` (by default all axes), which stay with size 1 if `keepdims`."
+    return arrays.described(reduce, f"Reduce{op_type}", summary)
 
 
 def known_scalar(output: Tensor, axis: Any, keepdims: bool) -> Tensor:
@@ -223,26 +222,34 @@ def cumulative_logsumexp(
 # -- segments: rows with the same number ----------------------------------------------------------------
 
 
-def _sorted_segments(op_name: str, what: str) -> Callable[..., Tensor]:
+class SegmentFunction(Protocol):
+    """A reduction of rows whose ids rise."""
+
+    def __call__(self, data: Any, segment_ids: Any, name: str | None = None) -> Tensor: ...
+
+
+class UnsortedSegmentFunction(Protocol):
+    """A reduction of rows whose ids come in any order."""
+
+    def __call__(self, data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor: ...
+
+
+def _sorted_segments(op_name: str, what: str) -> SegmentFunction:
     """The function `f(data, segment_ids, name=None)` of an op for ids that rise."""
 
     def function(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
         return apply_op(op_name, name, data=data, segment_ids=segment_ids)
 
-    function.__name__ = function.__qualname__ = op_name
-    function.__doc__ = f"{what} of the rows of `data` with the same id, where ids rise."
-    return function
+    return arrays.described(function, op_name, f"{what} of the rows of `data` with the same id, where ids rise.")
 
 
-def _unsorted_segments(op_name: str, what: str) -> Callable[..., Tensor]:
+def _unsorted_segments(op_name: str, what: str) -> UnsortedSegmentFunction:
     """The function `f(data, segment_ids, num_segments, name=None)` of an op for ids in any order."""
 
     def function(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
         return apply_op(op_name, name, data=data, segment_ids=segment_ids, num_segments=num_segments)
 
-    function.__name__ = function.__qualname__ = op_name
-    function.__doc__ = f"{what} of the rows of `data` with the same id."
-    return function
+    return arrays.described(function, op_name, f"{what} of the rows of `data` with the same id.")
 
 
 segment_sum = _sorted_segments("SegmentSum", "The sums (without rows: 0)")
