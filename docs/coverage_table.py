@@ -1,16 +1,19 @@
-"""Write docs/coverage.md, which names of TF1 dtflab has, and dtflab/base/tf1_names.txt, these names.
+"""Write docs/coverage.json, which names of TF1 dtflab has, and docs/coverage.md, those that are partial or absent.
 
-`python docs/coverage_table.py` with TensorFlow installed. A function is «partly» there if it lacks arguments, a class
-if it lacks methods; both are named. What is listed is the public surface of `tf.compat.v1`; of the namespaces that
-dtflab leaves out as a whole (`tf.keras`, `tf.distribute`, `tf.lite`, …) only the name.
+`python docs/coverage_table.py` with TensorFlow installed. All names go to dtflab/base/tf1_names.txt. A function counts
+as partly supported if arguments are missing, a class if methods are; both are listed. The surface is that of
+`tf.compat.v1`; of the namespaces that dtflab leaves out as a whole (`tf.keras`, `tf.distribute`, `tf.lite`, …) only the
+name appears.
 """
 
 from __future__ import annotations
 
 import dis
 import inspect
+import json
 import os
 import sys
+import textwrap
 import threading
 import types
 from collections.abc import Iterator
@@ -19,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 TARGET = Path(__file__).with_name("coverage.md")
+TABLE = TARGET.with_suffix(".json")
 NAMES = TARGET.parent.parent / "dtflab" / "base" / "tf1_names.txt"
 NAMESPACES = ("", *(
     "app bitwise compat data data.experimental debugging dtypes errors flags gfile graph_util image initializers io "
@@ -27,7 +31,14 @@ NAMESPACES = ("", *(
 ).split())  # fmt: skip
 _GONE = {"contrib", "estimator"}  # namespaces of TF1 that TensorFlow 2 has dropped
 _STRAY = {"flags.tf_decorator", "rnn_cell"}  # modules that stand there by importing or loading others
-SUPPORTED, PARTLY, NOT = "supported", "partly", "not"
+ABOUT = (
+    "Written by `docs/coverage_table.py` from TensorFlow {}'s `tf.compat.v1` and this package; a test holds it fresh. "
+    "*Supported* means that the name exists with all arguments of TensorFlow's function and all methods of its class; "
+    "*partly*, that it exists and what is missing is listed. Whether a name does the same is another question, which "
+    "the tests ask TensorFlow itself. The full table is data: `docs/coverage.json`."
+)
+KINDS = SUPPORTED, PARTLY, NOT = "supported", "partly", "not"
+Table = dict[str, dict[str, str]]  # namespace → name → status
 _INHERITED = set(dir(object)) | set(dir(Exception)) | set(dir(threading.Thread))
 # What TensorFlow 2 has added to classes and functions of TF1, for its own purposes.
 _LATER = set(
@@ -38,7 +49,7 @@ _LATER = set(
 
 
 def lookup(root: Any, path: str) -> Any:
-    """`root.a.b`; AttributeError if it lacks."""
+    """`root.a.b`; raises AttributeError if it is missing."""
     for part in filter(None, path.split(".")):
         root = getattr(root, part)
     return root
@@ -61,7 +72,7 @@ def _public(tf: Any, namespace: str) -> Iterator[tuple[str, Any]]:
 
 
 def left_out(tf: Any, dtflab: Any) -> list[str]:
-    """Namespaces that dtflab lacks as a whole and that get no table."""
+    """Namespaces that dtflab leaves out as a whole."""
     return sorted(path for path in _all_namespaces(tf) - set(NAMESPACES) if not _has(dtflab, path))
 
 
@@ -116,53 +127,63 @@ def _attributes(kind: type) -> set[str]:
     return {i.argval for one in code for i in dis.get_instructions(one) if i.opname == "STORE_ATTR"}
 
 
-def rows(tf: Any, dtflab: Any, namespace: str) -> list[tuple[str, str, str]]:
-    """(name, status, what is missing) of each name of a namespace."""
-    found = []
-    for name in names(tf, namespace):
-        path = f"{namespace}.{name}" if namespace else name
-        found.append((name, *(status(lookup(tf, path), lookup(dtflab, path)) if _has(dtflab, path) else (NOT, ""))))
-    return found
+def table(tf: Any, dtflab: Any) -> Table:
+    """The status of each name by namespace: "supported", "partly: `b=` missing" or "not"."""
+    there = filter(partial(_has, tf), NAMESPACES)
+    return {_title(one): {name: _said(tf, dtflab, one, name) for name in names(tf, one)} for one in there}
 
 
-def page(tf: Any, dtflab: Any) -> str:
-    """The whole page."""
-    tables, counts, summary = [], dict.fromkeys((SUPPORTED, PARTLY, NOT), 0), []
-    for namespace in filter(partial(_has, tf), NAMESPACES):
-        found = rows(tf, dtflab, namespace)
-        title = _title(namespace)
-        number = {kind: sum(row[1] == kind for row in found) for kind in counts}
-        for kind, n in number.items():
-            counts[kind] += n
-        summary.append(
-            f"| [`{title}`](#{title.replace('.', '')}) | " + " | ".join(str(n) for n in number.values()) + " |"
-        )
-        tables.append(_table(title, found))
+def _said(tf: Any, dtflab: Any, namespace: str, name: str) -> str:
+    path = f"{namespace}.{name}" if namespace else name
+    if not _has(dtflab, path):
+        return NOT
+    kind, lacking = status(lookup(tf, path), lookup(dtflab, path))
+    return f"{kind}: {lacking} missing" if lacking else kind
+
+
+def as_json(found: Table) -> str:
+    return json.dumps(found, indent=0) + "\n"
+
+
+def page(tf: Any, dtflab: Any, found: Table) -> str:
+    """How many names are supported, and namespace by namespace those that are partly supported or absent."""
+    numbers = [sum(len(_names_of(kind, there)) for there in found.values()) for kind in KINDS]
+    whole = [title for title, there in found.items() if set(there.values()) == {SUPPORTED}]
     head = [
-        "# Which names of TF1 are here",
-        "",
-        f"Written by `docs/coverage_table.py` from TensorFlow {tf.__version__}'s `tf.compat.v1` and this package; a",
-        "test holds it fresh. *Supported*: the name is here, with all arguments of TensorFlow's function, all methods",
-        "of its class. *Partly*: it is here, and what lacks is named. Whether it does the same is another question,",
-        "which `tests/oracle` asks TensorFlow itself.",
-        "",
-        f"Left out as a whole, and in no table: {', '.join(f'`tf.{path}`' for path in left_out(tf, dtflab))}.",
+        "# Which names of TF1 are missing",
+        ABOUT.format(tf.__version__),
+        f"Of {sum(numbers)} names, {{}} are supported, {{}} partly and {{}} not.".format(*numbers),
+        f"Left out as a whole: {_quoted([f'tf.{path}' for path in left_out(tf, dtflab)])}.",
+        f"Supported as a whole: {_quoted(whole)}.",
         "`tf.raw_ops` has the ops that are registered here (`dir(tf.raw_ops)`).",
-        "",
-        f"{counts[SUPPORTED]} supported, {counts[PARTLY]} partly, {counts[NOT]} not.",
-        "",
-        "| namespace | supported | partly | not |",
-        "| --- | --- | --- | --- |",
-        *summary,
     ]
-    return "\n".join(head + tables) + "\n"
+    parts = [_section(title, there) for title, there in found.items() if title not in whole]
+    return "\n\n".join([*map(_wrapped, head), *parts]) + "\n"
 
 
-def _table(title: str, found: list[tuple[str, str, str]]) -> str:
-    lines = ["", f"## {title}", "", "| name | status |", "| --- | --- |"]
-    for name, kind, lacking in found:
-        lines.append(f"| `{name}` | {kind}{f': {lacking} missing' if lacking else ''} |")
-    return "\n".join(lines)
+def _section(title: str, there: dict[str, str]) -> str:
+    """A namespace: its counts, what its partial names lack (names that lack the same together), the absent names."""
+    numbers = ", ".join(f"{len(_names_of(kind, there))} {kind}" for kind in KINDS)
+    alike: dict[str, list[str]] = {}
+    for name in _names_of(PARTLY, there):
+        alike.setdefault(there[name].partition(": ")[2], []).append(name)
+    lacking = [f"- {_quoted(same)}: {text}" for text, same in alike.items()]
+    absent = _names_of(NOT, there)
+    return "\n".join(
+        map(_wrapped, [f"## {title}", f"{numbers}.", *lacking, *[f"- Not: {_quoted(absent)}"] * bool(absent)])
+    )
+
+
+def _quoted(found: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in found)
+
+
+def _names_of(kind: str, there: dict[str, str]) -> list[str]:
+    return [name for name, said in there.items() if said.partition(":")[0] == kind]
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 110, break_on_hyphens=False, subsequent_indent="  " * text.startswith("- "))
 
 
 def all_names(tf: Any) -> str:
@@ -178,7 +199,7 @@ def _title(namespace: str) -> str:
 
 
 def main() -> None:
-    """Write both files."""
+    """Write the three files."""
     sys.path.insert(0, str(TARGET.parent.parent))
     os.environ["TF_USE_LEGACY_KERAS"] = "1"  # tf.layers and tf.nn.rnn_cell live in tf_keras
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -186,8 +207,10 @@ def main() -> None:
 
     import dtflab
 
+    found = table(tf, dtflab)
     NAMES.write_text(all_names(tf), encoding="utf-8")
-    TARGET.write_text(page(tf, dtflab), encoding="utf-8")
+    TABLE.write_text(as_json(found), encoding="utf-8")
+    TARGET.write_text(page(tf, dtflab, found), encoding="utf-8")
 
 
 if __name__ == "__main__":
