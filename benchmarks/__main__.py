@@ -1,8 +1,9 @@
 """Runs the workloads, the libraries in turns, and prints the table.
 
-python -m benchmarks [--all | --only NAME …] [--json FILE] [--rounds N]
+python -m benchmarks [--all | --only NAME … | --write] [--json FILE] [--rounds N]
 
-By default these are the rows that have a bar to reach; `--all` adds what else is measured.
+By default these are the rows that have a bar to reach; `--all` adds what else is measured. `--write` measures all of
+them, and rewrites the section `bench` of docs/measured.md.
 """
 
 from __future__ import annotations
@@ -16,29 +17,36 @@ import subprocess
 import sys
 from typing import Any
 
+from benchmarks.measured import Report, add_write, load, processor
 from benchmarks.players import MODULES, Player, environment
 from benchmarks.workloads import WORKLOADS, Row, Workload
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
-    arguments.add_argument("--all", action="store_true", help="also what has no bar")
-    arguments.add_argument("--only", metavar="NAME", nargs="+", choices=WORKLOADS, help=", ".join(WORKLOADS))
+    which = arguments.add_mutually_exclusive_group()
+    which.add_argument("--all", action="store_true", help="also what has no bar")
+    which.add_argument("--only", metavar="NAME", nargs="+", choices=WORKLOADS, help=", ".join(WORKLOADS))
+    add_write(which)
     arguments.add_argument("--json", metavar="FILE", help="write machine and values there, too")
     arguments.add_argument("--rounds", metavar="N", type=int, help="turns per workload instead of its own number")
     options = arguments.parse_args()
     players = {library: Player(library) for library in MODULES}
-    print(f"{machine()}\n\n{_line('', *players, '÷ TensorFlow', '÷ bare', 'bar')}", flush=True)
+    report = Report("bench")
+    report.print(f"{machine()}\n\n{_line('', *players, '÷ TensorFlow', '÷ bare', 'bar')}")
     results = []
-    for name in options.only or [n for n, one in WORKLOADS.items() if options.all or _has_bar(one)]:
+    everything = options.all or options.write
+    for name in options.only or [n for n, one in WORKLOADS.items() if everything or _has_bar(one)]:
         for row in play(name, WORKLOADS[name], players, options.rounds or WORKLOADS[name].rounds):
-            print(_line(row["row"], *(_text(row.get(library), row["unit"]) for library in players), *_verdict(row)))
-            sys.stdout.flush()
+            cells = (_text(row.get(library), row["unit"]) for library in players)
+            report.print(_line(row["row"], *cells, *_verdict(row)))
             results.append(row)
     for player in players.values():
         player.close()
     missed = [row["row"] for row in results if row["reached"] is False]
-    print(f"\n{load()}; rows that miss their bar: {len(missed)}")
+    report.print(f"\n{load()}; rows that miss their bar: {len(missed)}")
+    if options.write:
+        report.write()
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"machine": machine(), "rows": results}, file, indent=1, ensure_ascii=False)
@@ -95,7 +103,7 @@ def machine() -> str:
     """Where this was measured, and with what."""
     versions = [f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "grpcio", "tensorflow")]
     python = f"Python {platform.python_version()}"
-    return f"{_processor()}, {os.cpu_count()} cores, {python}, {', '.join(versions)}, {_blas()}"
+    return f"{processor()}, {os.cpu_count()} cores, {python}, {', '.join(versions)}, {_blas()}"
 
 
 def _blas() -> str:
@@ -108,24 +116,11 @@ def _blas() -> str:
     return subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return next(line.partition(":")[2].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
-
-
 def _text(value: float | None, unit: str) -> str:
     if value is None:
         return ""
     digits = 0 if value >= 100 else 1 if value >= 10 else 3
     return f"{value:,.{digits}f} {unit}"
-
-
-def load() -> str:
-    """How busy the machine is: one program of this table keeps one to two processors busy by itself."""
-    return "load average " + ", ".join(f"{load:.1f}" for load in os.getloadavg())
 
 
 def _line(row: str, *cells: str) -> str:

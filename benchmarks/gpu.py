@@ -1,10 +1,11 @@
 """Measures a real GPU through dtflab, against bare CuPy and against the card's own limit.
 
-python -m benchmarks.gpu [--sizes N …] [--seconds S]
+python -m benchmarks.gpu [--sizes N …] [--seconds S] [--write]
 
 Products of matrices in TFLOP/s: the floor is `cupy.matmul` on the same arrays, the ceiling what the card's cores can do
 in float32 by their number and clock (tensor cores, which products of halves use, can do more). Then training steps of a
-perceptron, against the same step written by hand in CuPy. Without a card it says why, and that is all.
+perceptron, against the same step written by hand in CuPy. Without a card it says why, and that is all. `--write`
+rewrites the section `gpu` of docs/measured.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import dtflab as tf
+from benchmarks.measured import Report, add_write, processor
 from dtflab.machine import cuda, hosts
 from dtflab.machine.cards import CardModel
 
@@ -38,6 +40,7 @@ def main(argv: list[str] | None = None) -> None:
     arguments = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=(__doc__ or "").splitlines()[0])
     arguments.add_argument("--sizes", type=int, nargs="+", default=[1024, 2048, 4096, 8192], help="of square matrices")
     arguments.add_argument("--seconds", type=float, default=0.5, help="per batch of a measurement")
+    add_write(arguments)
     options = arguments.parse_args(argv)
     reason = cuda.problem()
     if reason is not None:
@@ -47,15 +50,20 @@ def main(argv: list[str] | None = None) -> None:
     hosts.simulate_gpus(None)
     model = cuda.cards()[0].model
     peak = peak_flops(model)
-    print(f"{model.name}: {model.multiprocessors} multiprocessors at {model.clock_ghz:.3f} GHz; in float32 at most "
-          f"{peak / 1e12:.1f} TFLOP/s\n\n{'':40}{'dtflab':>10}{'CuPy':>10}{'÷ CuPy':>9}{'÷ peak':>9}")  # fmt: skip
+    report = Report("gpu")
+    cores = f"{model.name}: {model.multiprocessors} multiprocessors at {model.clock_ghz:.3f} GHz"
+    report.print(f"{cores}; in float32 at most {peak / 1e12:.1f} TFLOP/s; its host: {processor()}\n")
+    report.print(f"{'':40}{'dtflab':>10}{'CuPy':>10}{'÷ CuPy':>9}{'÷ peak':>9}")
     for dtype in (np.float32, np.float16):
         for size in options.sizes:
             work = 2 * size**3
             ours, bare = (run * work for run in product(size, dtype, options.seconds))
-            _print(f"matmul {size} {np.dtype(dtype)}, TFLOP/s", ours / 1e12, bare / 1e12, peak / 1e12)
+            rates = ours / 1e12, bare / 1e12, peak / 1e12
+            report.print(_line(f"matmul {size} {np.dtype(dtype)}, TFLOP/s", *rates))
     for name, (widths, batch) in PERCEPTRONS.items():
-        _print(f"train {name}, steps/s", *training(widths, batch, options.seconds))
+        report.print(_line(f"train {name}, steps/s", *training(widths, batch, options.seconds)))
+    if options.write:
+        report.write()
 
 
 def peak_flops(model: CardModel) -> float:
@@ -63,9 +71,9 @@ def peak_flops(model: CardModel) -> float:
     return model.multiprocessors * CORES.get(model.compute_capability, 0) * 2e9 * model.clock_ghz
 
 
-def _print(row: str, ours: float, bare: float, peak: float = 0) -> None:
+def _line(row: str, ours: float, bare: float, peak: float = 0) -> str:
     share = f"{ours / peak:9.2f}" if peak else ""
-    print(f"{row:40}{ours:10.2f}{bare:10.2f}{ours / bare:9.2f}{share}", flush=True)
+    return f"{row:40}{ours:10.2f}{bare:10.2f}{ours / bare:9.2f}{share}"
 
 
 def best_rate(run: Callable[[], Any], seconds: float) -> float:

@@ -1,10 +1,11 @@
 """Prints how good the dynamic placer is, in modelled time, and how long it takes, in real time.
 
-python -m benchmarks.placer [--seeds N] [--ops N]
+python -m benchmarks.placer [--seeds N] [--ops N] [--write]
 
-First the suite of `dtflab/sim/placement_suite.py`: makespans of one training step beside the best single device, the
-placement by hand and one in turns. Then random graphs of 4 to 9 ops on three devices, for which all placements are
-tried (`--ops 12` takes half a minute for each of the largest). Last 5,000 ops on eight GPUs and a CPU.
+First the suite of `dtflab/sim/placement_suite.py`: makespans of one training step compared with the best single device,
+the placement by hand and one in turns. Then random graphs of 4 to 9 ops on three devices, for which all placements are
+tried (`--ops 12` takes half a minute for each of the largest). Last 5,000 ops on eight GPUs and a CPU. `--write`
+rewrites the section `placer` of docs/measured.md.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import argparse
 import statistics
 import time
 
-from benchmarks.__main__ import load, machine
+from benchmarks.__main__ import machine
+from benchmarks.measured import Report, add_write, load
 from dtflab.placement.dynamic import best_assignment
 from dtflab.placement.earliest_finish import by_time
 from dtflab.sim.placement_suite import CASES, Case, best_of_all, layered, outcome, random_problem
@@ -23,20 +25,26 @@ def main() -> None:
     arguments = argparse.ArgumentParser(prog="python -m benchmarks.placer", description=__doc__.splitlines()[0])
     arguments.add_argument("--seeds", metavar="N", type=int, default=20, help="small graphs of each size (default: 20)")
     arguments.add_argument("--ops", metavar="N", type=int, default=9, help="of the largest small graphs (default: 9)")
+    add_write(arguments)
     options = arguments.parse_args()
-    print(
+    report = Report("placer")
+    report.print(
         f"{machine()}\n\n{_line('one training step', 'nodes', 'dynamic', '÷ single', '÷ by hand', '÷ in turns', 's')}"
     )
     for name, make in CASES.items():
-        print(_suite_line(name, make()), flush=True)
-    print("bars: ÷ single at most 1, ÷ by hand at most 1.062, with attention ÷ in turns at most 0.85\n")
-    print(_line("three devices, ÷ the best of all", "graphs", "worst", "median", "greedy worst", "median", "s"))
+        report.print(_suite_line(name, make()))
+    report.print("bars: ÷ single at most 1, ÷ by hand at most 1.062, with attention ÷ in turns at most 0.85\n")
+    report.print(_line("three devices, ÷ the best of all", "graphs", "worst", "median", "greedy worst", "median", "s"))
     for count in range(4, options.ops + 1):
-        print(_small_line(count, options.seeds), flush=True)
-    print("bars: worst at most 1.10, median at most 1.03\n")
+        report.print(_small_line(count, options.seeds))
+    report.print("bars: worst at most 1.10, median at most 1.03\n")
     clock, processor = _seconds_for_5000()
-    print(f"5,000 ops on 8 GPUs and a CPU: placed in {clock:.2f} s, {processor:.2f} s of processor time; bar: 2 s")
-    print(load())
+    report.print(
+        f"5,000 ops on 8 GPUs and a CPU: placed in {clock:.2f} s, {processor:.2f} s of processor time; bar: 2 s"
+    )
+    report.print(load())
+    if options.write:
+        report.write()
 
 
 def _suite_line(name: str, case: Case) -> str:

@@ -1,7 +1,7 @@
 """Report: how far the model can be trusted: errors by regime, baselines, ablations, cross-validation, as Markdown.
 
 Rule: `measure` fits and counts, `refreshed` only writes down. The parts of docs/simulator.md between "begin" and "end"
-are from here; all else is written by people.
+come from here; people write the rest.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from dtflab.base.page_parts import with_part
 from dtflab.sim.predictions.baselines import baselines
 from dtflab.sim.predictions.calibrate import Values, calibrate, start
 from dtflab.sim.predictions.fitted import PLATFORM, Fitted
@@ -125,14 +126,9 @@ def _digits(value: float) -> float:
 
 
 def refreshed(page: str, numbers: Mapping[str, Any]) -> str:
-    """The page with all generated parts rewritten. Raises ValueError if one is missing."""
+    """The page with all its generated parts rewritten. Raises ValueError if one is missing."""
     for name, write in PARTS.items():
-        begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
-        before, found, rest = page.partition(begin)
-        _, ended, after = rest.partition(end)
-        if not found or not ended:
-            raise ValueError(f"the page has no part between {begin.strip()} and {end}")
-        page = f"{before}{begin}{write(numbers)}\n{end}{after}"
+        page = with_part(page, name, write(numbers))
     return page
 
 

@@ -1,0 +1,74 @@
+"""docs/measured.md has a section per command, and a command rewrites only its own."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from benchmarks import __main__ as bench, gpu, measured, placer
+from dtflab.base.page_parts import with_part
+from tests.house import ROOT
+
+PAGE = "# Measured\r\n\n<!-- begin one -->\nold\n<!-- end one -->\nby hand \n<!-- begin two -->\nkept\n<!-- end two -->"
+
+
+@pytest.fixture
+def page(tmp_path, monkeypatch):
+    path = tmp_path / "measured.md"
+    path.write_bytes(PAGE.encode())
+    monkeypatch.setattr(measured, "PAGE", path)
+    return path
+
+
+def test_only_the_own_section_changes(page):
+    report = measured.Report("one")
+    report.print("a row")
+    report.write()
+    before, _, rest = page.read_bytes().decode().partition("<!-- begin one -->\n")
+    text, _, after = rest.partition("\n<!-- end one -->")
+    assert before + after == PAGE.replace("<!-- begin one -->\nold\n<!-- end one -->", "")
+    assert re.fullmatch(r"Measured on \d{4}-\d\d-\d\d at \S+\.\n\n```text\na row\n```", text), text
+
+
+def test_a_section_that_is_missing_is_an_error_and_nothing_is_written(page):
+    with pytest.raises(ValueError, match="no part between <!-- begin three -->"):
+        measured.Report("three").write()
+    assert page.read_bytes() == PAGE.encode()
+
+
+def test_the_text_may_hold_anything_but_the_end():
+    assert with_part(PAGE, "two", r"\1 <!-- begin one -->").endswith("\\1 <!-- begin one -->\n<!-- end two -->")
+
+
+def test_the_placer_writes_what_it_prints_if_asked(page, monkeypatch, capsys):
+    page.write_text("<!-- begin placer -->\n<!-- end placer -->")
+    monkeypatch.setattr(placer, "CASES", {})
+    monkeypatch.setattr(placer, "_seconds_for_5000", lambda: (0.5, 0.25))
+    monkeypatch.setattr(placer, "machine", lambda: "a processor")
+    monkeypatch.setattr("sys.argv", ["placer", "--ops", "3"])
+    placer.main()
+    assert page.read_text() == "<!-- begin placer -->\n<!-- end placer -->", "nothing is written unasked"
+    printed = capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", ["placer", "--ops", "3", "--write"])
+    placer.main()
+    assert "a processor" in printed and printed.partition("load average")[0] in page.read_text()
+
+
+def test_a_part_of_the_table_is_not_written(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["benchmarks", "--only", "import", "--write"])
+    with pytest.raises(SystemExit):
+        bench.main()
+    assert "not allowed with argument" in capsys.readouterr().err
+
+
+def test_without_a_card_the_section_stays(page, monkeypatch):
+    monkeypatch.setattr(gpu.cuda, "problem", lambda: "there is none")
+    gpu.main(["--write"])
+    assert page.read_bytes() == PAGE.encode()
+
+
+@pytest.mark.parametrize("command", ["bench", "gpu", "placer"])
+def test_the_page_has_a_section_of_each_command(command):
+    text = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
+    with_part(text, command, "")
