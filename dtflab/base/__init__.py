@@ -6,4 +6,6 @@
   (generated parts of a Markdown page).
 - data: `nest` (structures), `hashing` and `fingerprint` (TensorFlow's hashes), `varint`.
 - Python: `garbage` (pauses of the collector, frames of threads), `redirect` (modules with names of their own).
+
+Design: docs/design/base.md
 """

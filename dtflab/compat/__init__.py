@@ -1,4 +1,7 @@
-"""`dtflab.compat.v1` is TF1, which is all of dtflab; beside it the helpers that TensorFlow keeps in `tf.compat`."""
+"""`dtflab.compat.v1` is TF1, which is all of dtflab; beside it the helpers that TensorFlow keeps in `tf.compat`.
+
+Design: docs/design/api.md
+"""
 
 from __future__ import annotations
 

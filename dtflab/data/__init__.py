@@ -3,6 +3,8 @@
 Read `dataset` (what a program writes), `structure` (what an element is), `traced` (its functions) and `iterator`;
 beside them `files` (elements out of files), `generator`, `padding`, `grouping`, `options` and `experimental`. What runs
 is in `ops/dataset*.py` and `ops/iterator*.py`.
+
+Design: docs/design/data.md
 """
 
 from __future__ import annotations

@@ -9,4 +9,6 @@ between the two, `attempt` (what runs in it), `batch` (attempts until there is a
 `journal` (marks as they come), `students` (the class), `sheets` (the marks of all), `cli`;
 `otter` (for another grader).
 Beside them, for checks: `device_functions`, `programs`.
+
+Design: docs/design/grading.md
 """

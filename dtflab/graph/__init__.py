@@ -1,1 +1,4 @@
-"""What a user writes: graphs, tensors, dtypes, shapes, devices, functions, gradients."""
+"""What a user writes: graphs, tensors, dtypes, shapes, devices, functions, gradients.
+
+Design: docs/design/graph.md
+"""

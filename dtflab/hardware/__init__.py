@@ -5,4 +5,6 @@ No clock and no event lives here: `virtual/` turns these numbers into time, `sim
 In reading order: `parts` → `catalogue` (with its shelves, and `tables` that show them) → `machines` (which tasks live
 where) → `topology` (what lies between two devices) → `cut_through` (how a message passes that) → `costs` (what an op
 takes) → `workload` → `schedule`.
+
+Design: docs/design/hardware.md
 """

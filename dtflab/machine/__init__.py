@@ -8,4 +8,6 @@ Read `devices` first: a device binds nodes to kernels. Then, by what you look fo
   `journal` and `file_lock` (what processes tell each other), `smi` and `discovery` (tables and lines about it).
 - threads and time: `clock` (one seam for time, threads, waiting), `pools`, `costs` (what is worth a thread).
 - `console`: lines for the person in front.
+
+Design: docs/design/machine.md
 """

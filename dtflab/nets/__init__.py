@@ -11,4 +11,6 @@ Losses and metrics: `losses`, `average_loss` (a worker's share); `metrics` (mean
 `metrics_at_thresholds` and `metrics_at_k`, with `metric_variables` (what they share).
 
 Over devices: `model_parallel` (layers and nets in parts, pipelines).
+
+Design: docs/design/nets.md
 """

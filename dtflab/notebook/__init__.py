@@ -1,6 +1,8 @@
 """In the notebook: magics, the cluster panel, and how objects of the library show themselves there.
 
 `%load_ext dtflab` comes here. Everything the magics do can be done from plain Python with the same names.
+
+Design: docs/design/notebook.md
 """
 
 from __future__ import annotations

@@ -16,4 +16,6 @@ sequences of labels), `training` (optimizer steps, checkpoints), `summaries`.
 Programs: `control` (order, branches, loops), `assertions`, `functional` (functions as arguments), `lists` (of tensors),
 `variables`, `queues` (with readers and accumulators), `tables`, `datasets`.
 Bytes: `text` (strings and files), `examples` (features), `images`.
+
+Design: docs/design/ops.md
 """

@@ -7,4 +7,6 @@ says.
 The dynamic placer stands here whole, for `runtime/` has no room for it: `dynamic` tries several ways and says why.
 `recurring` finds the nodes of a step, `units` what moves as one, `problem` is the question and its judge;
 `earliest_finish`, `clusters` with `spreading`, and `local_search` answer it; `dynamic_reasons` puts it into sentences.
+
+Design: docs/design/placement.md
 """

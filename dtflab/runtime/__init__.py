@@ -8,4 +8,6 @@ transport (the seam between tasks).
 In other rooms: the conditionals and calls that become plain nodes before the placer sees them (`graph/inlining.py`),
 the rules by which the placer knows what may be where (`placement/`), and what a step runs on: devices, their memory,
 threads and time (`machine/`).
+
+Design: docs/design/runtime.md
 """

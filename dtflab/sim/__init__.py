@@ -5,6 +5,8 @@ client does between its steps takes none unless it says so. `sim.models` are net
 one costs, layer by layer. `print(sim.hardware())` shows what can be simulated, `sim.add_hardware` takes a part of
 one's own. `sim.estimate("resnet50", sim.cluster_model(workers=50, ps_tasks=16))` is a dry run at any scale.
 `sim.what_if(session, fetches=…)` makes one step again on other hardware. docs/engines.md: which engine answers what.
+
+Design: docs/design/sim.md
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The namespace `tf.train`: optimizers, the global step, and where the variables of a replicated model go."""
+"""The namespace `tf.train`: optimizers, the global step, and where the variables of a replicated model go.
+
+Design: docs/design/train.md
+"""
 
 from __future__ import annotations
 

@@ -2,4 +2,6 @@
 
 A run is a function of (program, cluster, seed): exactly one thread runs at a time, and ties are broken by (time,
 sequence number).
+
+Design: docs/design/virtual.md
 """

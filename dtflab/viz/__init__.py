@@ -6,6 +6,8 @@ Read `picture`, then `placement`, `timeline` and `memory`; `layout`, `level`, `c
 where boxes stand, `palette`, `marks`, `style` and `svg` how they look; `figures` draws what matplotlib lays out.
 Everything is a pure function of its arguments and of the style that is set; matplotlib and networkx are loaded by the
 functions that need them.
+
+Design: docs/design/viz.md
 """
 
 from dtflab.viz.busy import busy

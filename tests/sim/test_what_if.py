@@ -173,7 +173,7 @@ def test_the_link_in_the_way_is_named_first(question):
 
 
 def test_a_slider_can_drive_it(question):
-    """What a change costs is events, some 3 µs each (`docs/decisions.md`); wall-clock times are not asserted."""
+    """What a change costs is events, some 3 µs each (`docs/measured.md`); wall-clock times are not asserted."""
     assert question.run(network=0.5).schedule.events < 500
     assert question.run(workers=4, network=0.5).schedule.events < 2000
     work = question.step._costs
