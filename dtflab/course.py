@@ -15,7 +15,7 @@ FOLDER = "course_files"
 _PACKAGE = Path(__file__).parent
 ROOT = _PACKAGE / FOLDER if (_PACKAGE / FOLDER).is_dir() else _PACKAGE.parent
 _PATTERNS = ("notebooks/*.ipynb", "notebooks/demos/*.ipynb", "exercises/*.ipynb", "exercises/README.md", "docs/*.md")
-_OURS = ("docs/engineer.md",)  # on the repository, of no use without one
+_OURS = ("docs/engineer.md", "docs/glossary.md", "docs/map.md")  # of no use without the repository
 
 
 def files(root: Path = ROOT) -> Iterator[Path]:

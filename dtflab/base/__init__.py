@@ -1,7 +1,7 @@
 """The ground floor: what knows nothing of graphs, and what every other room may use.
 
-- errors: `errors` (TensorFlow's classes), `error_report` (what a notebook shows of one), `missing` (names of TF1 that
-  dtflab does not have).
+- errors: `errors` (TensorFlow's classes), `error_report` (what a notebook shows of one), `missing_names` (names of TF1
+  that dtflab does not have).
 - seeing: `watch` (calls, queues and uses of variables, for its listeners), `tf_logging`, `text_table`, `page_parts`
   (generated parts of a Markdown page).
 - data: `nest` (structures), `hashing` and `fingerprint` (TensorFlow's hashes), `varint`.

@@ -2,7 +2,7 @@
 
 Read `dataset` (what a program writes), `structure` (what an element is), `traced` (its functions) and `iterator`;
 beside them `files` (elements out of files), `generator`, `padding`, `grouping`, `options` and `experimental`. What runs
-is in `ops/dataset*.py` and `ops/iterator*.py`.
+is in `ops/datasets/`.
 
 Design: docs/design/data.md
 """

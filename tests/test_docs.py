@@ -1,0 +1,88 @@
+"""What the pages say of the repository is true: links, files, a room's design page, the map, the glossary."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from tests import house, pages
+from tests.house import PACKAGE, ROOT
+
+DESIGN = sorted((ROOT / "docs" / "design").glob("*.md"))
+ROOMS = sorted(path.parent for path in PACKAGE.glob("*/__init__.py"))
+NO_ROOMS = {"course", "repository"}  # design pages of something else
+
+
+@pytest.mark.parametrize("page", pages.pages(), ids=house.name)
+def test_links_lead_to_files_and_headings(page):
+    assert list(pages.dead_links(page)) == []
+
+
+@pytest.mark.parametrize("page", [page for page in pages.pages() if page.name != "plan.md"], ids=house.name)
+def test_files_that_a_page_names_exist(page):
+    assert pages.unknown_files(pages.mentioned(page.read_text(encoding="utf-8"))) == []
+
+
+def test_files_that_docstrings_and_comments_name_exist():
+    """Those of folders of ours; names of TensorFlow's files begin with `core/` or `python/`, or stand alone."""
+    folders = {path.name for path in [*ROOT.iterdir(), *PACKAGE.iterdir()] if path.is_dir()} - {"python"}
+    named = {}
+    for path in (path for path in house.tracked_files() if path.suffix == ".py"):
+        ours = {name for name in pages.mentioned(path.read_text(encoding="utf-8")) if name.split("/")[0] in folders}
+        named[house.name(path)] = pages.unknown_files(ours)
+    assert {path: unknown for path, unknown in named.items() if unknown} == {}
+
+
+def test_links_and_mentions_that_lead_nowhere_are_found(tmp_path):
+    (tmp_path / "other.md").write_text("# A `b.c`: d\n```\n# no heading\n```\n")
+    page = tmp_path / "page.md"
+    page.write_text("[1](other.md#a-bc-d) [2](other.md#no-heading) [3](gone.md) [4](#x) ```[5](gone)```\n# X\n")
+    assert list(pages.dead_links(page)) == ["page.md: other.md#no-heading", "page.md: gone.md", "page.md: gone"]
+    named = [
+        *pages.mentioned("`sim/cli.py`, `ops/*/state.py`, `python away/gone.py --x`, gone.py, `a.pyx`, `train.py`")
+    ]
+    assert pages.unknown_files(named) == ["away/gone.py"]
+
+
+# ---- design pages ----
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=house.name)
+def test_a_room_names_its_design_page(room):
+    (page,) = re.findall(r"^Design: (\S+)$", ast.get_docstring(house.tree(room / "__init__.py")), re.M)
+    assert ROOT / page in DESIGN
+    assert f"../../{house.name(room)}/__init__.py" in (ROOT / page).read_text(encoding="utf-8"), "and it names the room"
+
+
+@pytest.mark.parametrize("page", DESIGN, ids=house.name)
+def test_a_design_page_is_short_and_says_where_it_stands(page):
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150 and max(map(len, lines)) <= 160
+    assert lines[2].startswith("Status: ") and any(line.startswith("Code: ") for line in lines)
+    assert page.stem in {room.name for room in ROOMS} | NO_ROOMS
+
+
+# ---- map and glossary ----
+
+MAP, GLOSSARY = ROOT / "docs" / "map.md", ROOT / "docs" / "glossary.md"
+
+
+@pytest.mark.parametrize("question, file, begin", pages.rows(MAP), ids=[row[0] for row in pages.rows(MAP)])
+def test_what_the_map_names_is_there(question, file, begin):
+    name, link = re.fullmatch(r"\[(.*)\]\((.*)\)", file).groups()
+    path = (MAP.parent / link).resolve()
+    assert path == PACKAGE / name and question.endswith("?")
+    node = house.tree(path)
+    for part in begin.strip("`").split("."):
+        found = [child for child in node.body if getattr(child, "name", "") == part]
+        assert found, f"{name} has no {begin}"
+        node = found[0]
+
+
+@pytest.mark.parametrize("word, file", [row[:2] for row in pages.rows(GLOSSARY)])
+def test_words_of_the_glossary_are_in_use(word, file):
+    text = (ROOT / file.strip("`")).read_text(encoding="utf-8")
+    for one in re.sub(r" \(.*?\)", "", word).split(", "):
+        assert re.search(one.replace(" ", r"[\s_]+"), text, re.I), f"{file} does not say {one!r}"

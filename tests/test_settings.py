@@ -1,0 +1,156 @@
+"""docs/settings.md lists every environment variable and every option, and no others."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import runpy
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import dtflab
+from benchmarks import __main__ as bench, gpu, placer
+from dtflab.__main__ import main
+from dtflab.notebook.magics import DtfMagics
+from dtflab.notebook.state_magics import StateMagics
+from dtflab.notebook.task_cell import TaskMagics
+from tests import house
+from tests.house import ROOT
+
+PAGE = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+VARIABLES, _, REST = PAGE.partition("\n## Commands\n")
+COMMANDS, _, MAGICS = REST.partition("\n## Magics\n")
+NAME = re.compile(r"(?:DTFLAB|TF|GRPC|OPENBLAS|CUDA_VISIBLE)(?:_[A-Z0-9]+)+")
+OTHERS = {"PATH", "MAKECMDGOALS"}  # the shell's and make's
+
+
+# ---- environment variables ----
+
+
+def test_every_variable_is_listed_and_no_other():
+    listed = re.findall(r"`([A-Z][A-Z_0-9]+)`", "\n".join(re.findall(r"^\| (`.*?) \|", VARIABLES, re.M)))
+    assert len(listed) == len({*listed})
+    assert {*listed} == {*in_python(), *in_make(), *timeouts()} - OTHERS
+
+
+def in_python() -> Iterator[str]:
+    """What code takes out of, or puts into, the environment; and what is called like a variable of ours."""
+    for path in (path for path in house.tracked_files() if path.suffix == ".py"):
+        text, in_a_test = path.read_text(encoding="utf-8"), path.match("tests/*/*.py")
+        for node in ast.walk(ast.parse(text)) if "environ" in text or NAME.search(text) else ():
+            yield from key_of_environ(node)
+            if isinstance(node, ast.Constant) and NAME.fullmatch(str(node.value)) and not in_a_test:
+                yield str(node.value)
+
+
+def key_of_environ(node: ast.AST) -> Iterator[str]:
+    """The name in `os.environ["NAME"]`, `os.environ.get("NAME")`, `os.environ |= {"NAME": …}` and their like."""
+    match node:
+        case ast.Subscript(value=where, slice=ast.Constant(value=str(name))) if ast.unparse(where) == "os.environ":
+            yield name
+        case ast.Call(func=ast.Attribute(value=where), args=[ast.Constant(value=str(name)), *_]) if (
+            ast.unparse(where) == "os.environ"
+        ):
+            yield name
+        case ast.AugAssign(target=where, value=ast.Dict(keys=keys)) if ast.unparse(where) == "os.environ":
+            yield from (key.value for key in keys if isinstance(key, ast.Constant))
+        case ast.Call(func=ast.Attribute(attr="update", value=where), keywords=given) if (
+            ast.unparse(where) == "os.environ"
+        ):
+            yield from (keyword.arg for keyword in given if keyword.arg)
+
+
+def in_make() -> set[str]:
+    """What the Makefile reads and does not set itself, or sets only if it is not set; and what CI exports."""
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    own = {*re.findall(r"^([A-Z]+) := ", text, re.M), *re.findall(r": ([A-Z]+) := ", text)}
+    exported = re.findall(r"export ([A-Z]+)=", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))
+    return {*re.findall(r"\$\(([A-Z]+)\)", text), *exported} - own
+
+
+def timeouts() -> set[str]:
+    return {*dtflab.timeouts.as_environment()}
+
+
+def test_a_variable_is_found_however_it_is_read():
+    code = 'os.environ["A"], os.environ.get("B", 1); os.environ |= {"C": 1}; os.environ.update(D="1"); other.get("E")'
+    assert {name for node in ast.walk(ast.parse(code)) for name in key_of_environ(node)} == {*"ABCD"}
+
+
+# ---- options ----
+
+
+def listed(part: str) -> set[tuple[str, str]]:
+    """(command, option) of each row: `--json FILE` is the option `--json`."""
+    found = set()
+    for section in re.split(r"^### ", part, flags=re.M)[1:]:
+        command = section.partition("\n")[0]
+        found |= {(command, row.split()[0]) for row in re.findall(r"^\| `(.*?)` \|", section, re.M)}
+    return found
+
+
+class Made(Exception):
+    """A parser that is complete."""
+
+
+def parser_of(command: Callable[[], object], patch: pytest.MonkeyPatch) -> argparse.ArgumentParser:
+    """The parser that a command makes, taken from it when it would parse."""
+
+    def stop(parser: argparse.ArgumentParser, *_: object) -> None:
+        raise Made(parser)
+
+    patch.setattr(argparse.ArgumentParser, "parse_args", stop)
+    with pytest.raises(Made) as made:
+        command()
+    return made.value.args[0]
+
+
+def options(parser: argparse.ArgumentParser, command: str) -> Iterator[tuple[str, str]]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, inner in action.choices.items():
+                yield from options(inner, f"{command} {name}")
+        elif not isinstance(action, argparse._HelpAction):
+            yield command, [*action.option_strings, action.dest][0]
+
+
+def script(path: str) -> Callable[[], object]:
+    return lambda: runpy.run_path(str(ROOT / path), run_name="__main__")
+
+
+COMMAND = {
+    "dtflab": main,
+    "python -m benchmarks": bench.main,
+    "python -m benchmarks.gpu": gpu.main,
+    "python -m benchmarks.placer": placer.main,
+    "python notebooks/build.py": script("notebooks/build.py"),
+    "python notebooks/gallery.py": script("notebooks/gallery.py"),
+    "python protos/generate.py": script("protos/generate.py"),
+}
+
+
+def test_every_option_of_a_command_is_listed_and_no_other(monkeypatch):
+    there = {found for name, command in COMMAND.items() for found in options(parser_of(command, monkeypatch), name)}
+    assert listed(COMMANDS) == there
+
+
+def test_every_script_with_options_is_a_command_here():
+    """The parser of any other file would not be compared."""
+    texts = {
+        house.name(path): path.read_text(encoding="utf-8") for path in house.tracked_files() if path.suffix == ".py"
+    }
+    ours = {name for name, text in texts.items() if "= argparse.ArgumentParser(" in text}
+    assert {name for name in ours if name.split("/")[0] not in ("tests", "solutions")} == {
+        "dtflab/__main__.py", "benchmarks/__main__.py", "benchmarks/gpu.py", "benchmarks/placer.py",
+        "notebooks/build.py", "notebooks/gallery.py", "protos/generate.py",
+    }  # fmt: skip
+
+
+def test_every_option_of_a_magic_is_listed_and_no_other():
+    magics = {name: magic for kind in (DtfMagics, StateMagics, TaskMagics) for name, magic in vars(kind).items()}
+    there = {
+        found for name, magic in magics.items() if hasattr(magic, "parser") for found in options(magic.parser, name)
+    }
+    assert listed(MAGICS) == there
