@@ -56,7 +56,7 @@ def lookup(root: Any, path: str) -> Any:
 
 
 def names(tf: Any, namespace: str) -> list[str]:
-    """Public names of a namespace that are no namespaces themselves."""
+    """Public names of a namespace that are not namespaces themselves."""
     return [name for name, value in _public(tf, namespace) if not isinstance(value, types.ModuleType)]
 
 
@@ -162,7 +162,7 @@ def page(tf: Any, dtflab: Any, found: Table) -> str:
 
 
 def _section(title: str, there: dict[str, str]) -> str:
-    """A namespace: its counts, what its partial names lack (names that lack the same together), the absent names."""
+    """A namespace: its counts, what is missing from its partial names (equal ones joined), its absent names."""
     numbers = ", ".join(f"{len(_names_of(kind, there))} {kind}" for kind in KINDS)
     alike: dict[str, list[str]] = {}
     for name in _names_of(PARTLY, there):

@@ -14,7 +14,7 @@ import jupytext
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = Path(__file__).with_name("figures.md")
 
-# What the chapter's figures are about, in our words.
+# The subject of each figure of the chapter, in our words.
 FIGURES = {
     1: "one graph, run by several devices at once",
     2: "what computes an operation on a GPU",
@@ -37,7 +37,7 @@ FIGURES = {
 }
 TOP = """# The chapter's figures, from real runs
 
-The course follows a book's chapter on distributing TensorFlow («Hands-On Machine Learning», chapter 12). Each of its 18
+The course follows a book's chapter on distributing TensorFlow (“Hands-On Machine Learning”, chapter 12). Each of its 18
 figures is made here by a cell that runs. Written by `python docs/figures_table.py`.
 
 | figure | what it is about | lesson | cell, in order of running |

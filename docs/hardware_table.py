@@ -1,4 +1,4 @@
-"""Write docs/hardware.md: the parts that can be simulated, with units and sources, and how to add one's own.
+"""Write docs/hardware.md: the parts that can be simulated, with units and sources, and how to add your own.
 
 `python docs/hardware_table.py`. A test holds the page fresh.
 """
@@ -16,16 +16,16 @@ TOP = """# Hardware that can be simulated
 `print(dtflab.sim.hardware())` shows these tables. They are written by `python docs/hardware_table.py` out of
 `dtflab/hardware/catalogue_*.py`.
 
-Peaks are those of data sheets, a fused multiply-add being two operations; kernels reach a part of them (`efficiency`,
-0.5 unless something better is known). Bandwidths are what the wire carries in one direction. «Recalled» figures are
-from memory, «assumed» ones are nobody's; a real platform's are parameters of the estimates.
+Peaks are those of data sheets, with a fused multiply-add as two operations; kernels reach a part of them (`efficiency`,
+0.5 unless something better is known). Bandwidths are those of the wire in one direction. “Recalled” figures are
+from memory, “assumed” ones have no source; those of a real platform are parameters of the estimates.
 "-": the processor computes that type in float32; the bytes are still fewer. float16 and bfloat16 are those of tensor
 cores where there are some; tf32 is used where it is asked for.
 
-## A part of one's own
+## A part of your own
 ```python
 {own}```
-Where a name may stand, the part itself may, too: `Cluster(…, network=Nic(…), bus=Bus(…), racks=Rack(…))`.
+The part itself may stand wherever its name may: `Cluster(…, network=Nic(…), bus=Bus(…), racks=Rack(…))`.
 
 """
 OWN = """\

@@ -34,7 +34,9 @@ def test_a_kernel_has_one_core_s_share_of_the_bandwidth(kernels, faster):
 
 
 def test_the_bandwidths_of_the_page():
-    said = re.search(r"on a laptop (\d+) GB/s of (\d+), on two Xeons (\d+) GB/s of (\d+)", PAGE).groups()
+    said = re.search(
+        r"on a laptop (\d+) GB/s of (\d+), on two Xeons (\d+) GB/s of (\d+)", " ".join(PAGE.split())
+    ).groups()
     cpus = [catalogue.cpu(name) for name in ("laptop", "2x Xeon E5-2690 v3")]
     numbers = [share for cpu in cpus for share in (cpu.memory_bandwidth / cpu.cores / 1e9, cpu.memory_bandwidth / 1e9)]
     assert [int(number) for number in said] == [round(number) for number in numbers]

@@ -49,7 +49,7 @@ CLAIMS = (
     Claim("Inception-v3, 50 GPUs", "32", "inception_v3", "17 servers, batch 32", _DENSE, _BATCH),
     Claim("seq2seq, 8 GPUs in one host", "6", "seq2seq_attention", "4 layers of 1,024, batch 64, variables on its CPU",
           {"workers": 1, "ps_tasks": 0, "gpus_per_worker": 8}, {"batch": 64, "steps": 10, "local_aggregation": False}),
-    Claim("seq2seq, 8 GPUs in 8 hosts", "6", "seq2seq_attention", "the same, a server beside each worker, batch 128",
+    Claim("seq2seq, 8 GPUs in 8 hosts", "6", "seq2seq_attention", "the same, a server next to each worker, batch 128",
           {"workers": 8, "ps_tasks": 8, "ps_colocated": True}, {"batch": 128, "steps": 10}),
     Claim("ranker, 500 GPUs", "300", "ranker", "250 servers, tables cut, layers of 4,096 to 1,024, batch 4,096",
           {"workers": 500, "ps_tasks": 250}, {"batch": 4096, "steps": 4, "parts": 250, "most_items": 250}, _RANKER),

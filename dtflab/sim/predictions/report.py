@@ -83,8 +83,8 @@ def _ablation(name: str, known: Points, model: Predictor, refit: Predictor) -> d
     kind, belongs = MECHANISMS[name]
     own = [point.id for point in known if belongs(point)]
     off = predictor(known, model.fitted, known, [name])
-    with_, without, anew = (_mean_error(one, known, own) for one in (model, off, refit))
-    return {"kind": kind, "points": len(own), "with": with_, "without": without, "fitted anew": anew}
+    with_, without, refitted = (_mean_error(one, known, own) for one in (model, off, refit))
+    return {"kind": kind, "points": len(own), "with": with_, "without": without, "refitted": refitted}
 
 
 def _mean_error(model: Predictor, known: Points, ids: Iterable[str]) -> float:
@@ -164,12 +164,12 @@ def _counted(found: Sequence[float]) -> str:
 
 
 def _ablations(numbers: Mapping[str, Any]) -> str:
-    columns = ("with", "without", "fitted anew")
+    columns = ("with", "without", "refitted")
     rows = [
         (f"`{name}`", one["kind"], str(one["points"]), *(f"{100 * one[column]:.1f}" for column in columns))
         for name, one in numbers["ablations"].items()
     ]
-    heads = ["mechanism", "its kind of points", "points", "mean error with it, %", "without", "without, fitted anew"]
+    heads = ["mechanism", "its kind of points", "points", "mean error with it, %", "without", "without, refitted"]
     return _table(heads, rows)
 
 
