@@ -30,10 +30,10 @@ lint: .venv/.test
 types: .venv/.test
 	$(BIN)/mypy
 
-bench: .venv/.test ## measurements side by side with TensorFlow
+bench: .venv/.test ## measurements side by side with TensorFlow; ARGS=--write puts them into docs/measured.md
 	$(BIN)/python -m benchmarks $(ARGS)
 
-bench-gpu: .venv/.test ## measurements on a real GPU, beside bare CuPy
+bench-gpu: .venv/.test ## measurements on a real GPU, next to bare CuPy; ARGS=--write as above
 	$(BIN)/python -m benchmarks.gpu $(ARGS)
 
 notebooks: .venv/.test ## rebuild notebooks/*.ipynb from notebooks/src/*.py, exercises/*.ipynb from solutions/*.py
