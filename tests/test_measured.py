@@ -7,7 +7,10 @@ import re
 import pytest
 
 from benchmarks import __main__ as bench, gpu, measured, placer
+from benchmarks.workloads import Row, Workload
 from dtflab.base.page_parts import with_part
+from dtflab.machine import hosts
+from tests import fake_cupy
 from tests.house import ROOT
 
 PAGE = "# Measured\r\n\n<!-- begin one -->\nold\n<!-- end one -->\nby hand \n<!-- begin two -->\nkept\n<!-- end two -->"
@@ -55,11 +58,49 @@ def test_the_placer_writes_what_it_prints_if_asked(page, monkeypatch, capsys):
     assert "a processor" in printed and printed.partition("load average")[0] in page.read_text()
 
 
+class Players:
+    """In place of the processes in which libraries run: each measures its own number."""
+
+    def __init__(self, library):
+        self.library = library
+
+    def measure(self, name):
+        return [float(len(self.library))]
+
+    def close(self): ...
+
+
+def test_a_written_table_has_the_rows_without_a_bar_too(page, monkeypatch):
+    page.write_text("<!-- begin bench -->\n<!-- end bench -->")
+    rows = {"with": Row("s", 2), "without": Row("s")}
+    monkeypatch.setattr(bench, "WORKLOADS", {name: Workload({name: row}, None, 1) for name, row in rows.items()})
+    monkeypatch.setattr(bench, "Player", Players)
+    monkeypatch.setattr("sys.argv", ["benchmarks", "--write"])
+    bench.main()
+    written = page.read_text()
+    assert f"{measured.processor()}, " in written.split("\n")[4]
+    assert [line.split()[:5] for line in written.split("\n") if line.startswith("with")] == [
+        ["with", "6.000", "s", "10.0", "s"],
+        ["without", "6.000", "s", "10.0", "s"],
+    ]
+
+
 def test_a_part_of_the_table_is_not_written(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["benchmarks", "--only", "import", "--write"])
     with pytest.raises(SystemExit):
         bench.main()
     assert "not allowed with argument" in capsys.readouterr().err
+
+
+def test_a_card_is_named_with_its_host(page, monkeypatch):
+    page.write_text("<!-- begin gpu -->\n<!-- end gpu -->")
+    monkeypatch.delenv("DTFLAB_GPUS", raising=False)
+    monkeypatch.setattr(hosts, "_asked", None)
+    monkeypatch.setattr(gpu, "PERCEPTRONS", {})
+    with fake_cupy.installed():
+        gpu.main(["--sizes", "8", "--seconds", "0", "--write"])
+    assert "Stand-in: 4 multiprocessors" in page.read_text() and measured.processor() in page.read_text()
+    assert "matmul 8 float32" in page.read_text()
 
 
 def test_without_a_card_the_section_stays(page, monkeypatch):

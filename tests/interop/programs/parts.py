@@ -15,7 +15,7 @@ _NAMES = (
 
 
 def all_dtypes(tf: Any, site: Site) -> list[str]:
-    """Values of every dtype, strings among them, to the ps, to the worker, and back: which come back changed."""
+    """Send values of every dtype, strings too, to the ps, the worker and back; list those that come back changed."""
     values, found = [], {}
     for dtype in map(tf.as_dtype, _NAMES):
         values.append(np.array([[0, 1, 1], [1, 0, 2]]).astype(dtype.as_numpy_dtype))
@@ -33,7 +33,7 @@ def all_dtypes(tf: Any, site: Site) -> list[str]:
 
 
 def large_tensors(tf: Any, site: Site) -> list[Any]:
-    """Eight megabytes from one task to the other, and an empty tensor."""
+    """Send eight megabytes from one task to the other, and an empty tensor."""
     with tf.device(PS):
         x = tf.placeholder(tf.float32, [None])
         y = x + 1.0

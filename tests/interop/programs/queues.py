@@ -30,7 +30,7 @@ def _queues(tf: Any) -> _Queues:
 
 
 def producer(tf: Any, site: Site) -> list[Any]:
-    """Give more than there is room for, and take what comes back, until it ends."""
+    """Enqueue more than the queue has room for, and dequeue what the other client sends back, until the end."""
     q = _queues(tf)
     with tf.Session(site.target) as sess:
         sess.run(q.full.enqueue(1))
@@ -49,7 +49,7 @@ def producer(tf: Any, site: Site) -> list[Any]:
 
 
 def consumer(tf: Any, site: Site) -> list[Any]:
-    """Take what the other gives, send some back, and close."""
+    """Dequeue what the other client sends, send some of it back, and close."""
     q = _queues(tf)
     numbers, words = q.forth.dequeue_many(5)
     with tf.device(WORKER):

@@ -18,7 +18,7 @@ def adam(tf: Any, site: Site) -> list[list[float]]:
 
 
 def momentum(tf: Any, site: Site) -> list[list[float]]:
-    """The same by Nesterov's momentum."""
+    """Train the same MLP by Nesterov's momentum."""
 
     def optimizer() -> Any:
         return tf.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True)
