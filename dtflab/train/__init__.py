@@ -51,6 +51,7 @@ from dtflab.train.collectives.all_reduce import all_reduce
 from dtflab.train.collectives.group import WorkerGroup
 from dtflab.train.collectives.hook import AllReduceHook
 from dtflab.train.collectives.optimizer import AllReduceOptimizer
+from dtflab.train.input import queue_runner
 from dtflab.train.input.batching import (
     batch,
     batch_join,
@@ -236,6 +237,7 @@ __all__ = [
     "piecewise_constant",
     "piecewise_constant_decay",
     "polynomial_decay",
+    "queue_runner",
     "range_input_producer",
     "read_staleness",
     "remove_checkpoint",
