@@ -71,7 +71,7 @@ def _small_line(count: int, seeds: int) -> str:
 
 
 def _seconds_for_5000() -> tuple[float, float]:
-    """On the clock and on the processor: the best of three, for other programs may run beside this one."""
+    """On the clock and on the processor: the best of three, for other programs may run next to this one."""
     problem, seconds = layered(0, layers=100, width=50, gpus=8).problem, []
     for _ in range(3):
         started, worked = time.perf_counter(), time.process_time()

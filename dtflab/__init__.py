@@ -7,7 +7,7 @@
 The rooms, lower ones first; a lower one never imports an upper one:
 `protos` < `base` < `graph` < `files` < `ops` < `machine` < `hardware` < `placement` < `runtime` < `virtual` <
 `cluster` < `train` < `data` < `nets` < `sim` < `api` < `viz` < `grading` < `notebook`,
-with `datasets` beside `train`, `compat` beside `api`, `python` beside `viz`.
+with `datasets` next to `train`, `compat` next to `api`, `python` next to `viz`.
 
 One step of a session, in the order in which `runtime/` is read:
 `session` → `master` → `placer` → `prune` → `partition` → `worker` → `graph_mgr` → `executor` → `rendezvous`.

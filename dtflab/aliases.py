@@ -85,7 +85,7 @@ def _places(folder: str, module: str) -> list[Any]:
     """Where a name of TensorFlow's module of that name may be: in dtflab's own of that name, else in what is public.
 
     dtflab's `resource_variable` is TensorFlow's `resource_variable_ops`, and its `saved_model` is a folder there. What
-    TensorFlow generates comes first in modules of nothing else, and last in those that have it beside functions of
+    TensorFlow generates comes first in modules of nothing else, and last in those that have it next to functions of
     their own: `io_ops.restore_v2`.
     """
     stems = (*_SEVERAL.get(module, (module, module.removesuffix("_ops").removesuffix("_lib"))), folder)

@@ -1,4 +1,4 @@
-"""Generates `dtflab/protos/*_pb2.py` and `.pyi` from the `.proto` files beside this script.
+"""Generates `dtflab/protos/*_pb2.py` and `.pyi` from the `.proto` files next to this script.
 
     python protos/generate.py            write
     python protos/generate.py --check    compare only; exit status 1 and the names of what is stale

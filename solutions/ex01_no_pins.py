@@ -52,7 +52,7 @@ for node in sess.placed_nodes():
 # %% [markdown]
 # Would you choose other letters now? Go back to your cell, change them, and run it again: it gives the reasons.
 #
-# Three things decide here, in this order. An op that changes or reads the memory of another op has to be beside it. Of the
+# Three things decide here, in this order. An op that changes or reads the memory of another op has to be next to it. Of the
 # devices that are left, only those with a kernel count. And of these, the first GPU comes before the CPU.
 #
 # ## Your task
@@ -62,7 +62,7 @@ for node in sess.placed_nodes():
 #
 # - `"gpu"`: that many ops that are placed on the first GPU;
 # - `"cpu"`: that many ops that are placed on the CPU, because GPUs have no kernel for them;
-# - `"dragged"`: that many ops that do have a GPU kernel, and are placed on the CPU all the same, because they have to be beside
+# - `"dragged"`: that many ops that do have a GPU kernel, and are placed on the CPU all the same, because they have to be next to
 #   another op. `with tf.colocate_with(op):` asks for that.
 #
 # The op of a tensor is `tensor.op`, that of a variable `variable.op`. The graph may have other ops as well.

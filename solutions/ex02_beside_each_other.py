@@ -1,5 +1,5 @@
 # %% [markdown]
-# # Exercise 02: programs beside each other
+# # Exercise 02: programs next to each other
 #
 # **You start your TensorFlow program, and it ends with `CUDA_ERROR_OUT_OF_MEMORY`. An hour ago it ran. What is probably
 # going on, and what can you do about it?**

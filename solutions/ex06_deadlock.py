@@ -3,7 +3,7 @@
 #
 # **Each training job needs two GPUs. Three jobs start, and nothing happens any more: no error, no message. Why?**
 #
-# Who may use a GPU is settled with *tokens*: each GPU has a queue with one token in it. A job takes the tokens of its two
+# *Tokens* settle which job may use a GPU: each GPU has a queue with one token in it. A job takes the tokens of its two
 # GPUs, works, and puts them back. A queue makes whoever takes from it wait until there is something. That is all it takes
 # to block everybody forever: a *deadlock*.
 

@@ -4,7 +4,7 @@
 # **A program reads four files, three times over, with several threads. How does it know that it has seen every line? And
 # what does it do when a file is missing?**
 #
-# Threads that read run beside the program. They end in two ways: because there is nothing more to read, or because of an
+# Threads that read run next to the program. They end in two ways: because there is nothing more to read, or because of an
 # error. Seen from the program, both look alike: the queue is closed. A *coordinator* knows the difference.
 
 # %%

@@ -178,7 +178,7 @@ def _special(name: str) -> Any:
 
 
 def _more() -> dict[str, Any]:
-    """The modules beside `cupy` that kernels use."""
+    """The modules next to `cupy` that kernels use."""
     scipy: Any = types.ModuleType("cupyx.scipy")
     scipy.special = SimpleNamespace(erf=_special("erf"), erfc=_special("erfc"))
     return {"cupyx": types.ModuleType("cupyx"), "cupyx.scipy": scipy}

@@ -2,7 +2,7 @@
 
 Stands for `python/platform/benchmark.py`. Left out: entries in files for Google's test reporter.
 
-Rule: whoever subclasses Benchmark is known by that; methods that begin with `benchmark` run, and each reports an entry,
+Rule: a subclass of Benchmark is known from then on; methods that begin with `benchmark` run, and each reports an entry,
 which is printed as the BenchmarkEntries message that TensorFlow prints.
 """
 

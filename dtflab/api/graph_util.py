@@ -94,7 +94,7 @@ def _colocated(node: Any) -> list[str]:
 def remove_training_nodes(input_graph: Any, protected_nodes: Sequence[str] | None = None) -> GraphDef:
     """The graph without CheckNumerics, Identity and StopGradient, but for `protected_nodes`.
 
-    An Identity stays if something waits for it, if it waits for something, or if something stands beside it.
+    An Identity stays if something waits for it, if it waits for something, or if something stands next to it.
     """
     protected = set(protected_nodes or ())
     checks = {n.name for n in input_graph.node if n.op == "CheckNumerics" and n.name not in protected}
@@ -207,7 +207,7 @@ def _freeze_consumer(graph_def: GraphDef, node: Any, dtype: int) -> None:
 
 
 def _replace(node: Any, op: str, inputs: Sequence[str], **attrs: Any) -> None:
-    """Make another node of `node`, of which only the name and where it stands beside stay."""
+    """Make another node of `node`, of which only the name and where it stands next to stay."""
     inputs = list(inputs)
     changed = NodeDef(name=node.name, op=op, input=inputs)
     if op != "Const" and "_class" in node.attr:

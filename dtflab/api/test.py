@@ -1,4 +1,4 @@
-"""tf.test: the TestCase of TF1's own tests, and what stands beside it."""
+"""tf.test: the TestCase of TF1's own tests, and what stands next to it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def test_src_dir_path(relative_path: str) -> str:
-    """The path of a file beside the sources that are tested."""
+    """The path of a file next to the sources that are tested."""
     return os.path.join(_absltest.get_default_test_srcdir(), relative_path)
 
 

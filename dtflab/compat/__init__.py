@@ -1,4 +1,4 @@
-"""`dtflab.compat.v1` is TF1, which is all of dtflab; beside it the helpers that TensorFlow keeps in `tf.compat`.
+"""`dtflab.compat.v1` is TF1, which is all of dtflab; next to it the helpers that TensorFlow keeps in `tf.compat`.
 
 Design: docs/design/api.md
 """

@@ -1,6 +1,6 @@
 """Dataset: a sequence of elements, as a graph of transformations that an iterator runs through.
 
-Stands for `python/data/ops/dataset_ops.py` and the files beside it. Left out: what works only without graphs
+Stands for `python/data/ops/dataset_ops.py` and the files next to it. Left out: what works only without graphs
 (`for x in dataset`), caches in files, options that change how a pipeline is run, ragged tensors.
 
 Rules: a Dataset is the graph's side, a variant tensor and the structure of an element; each method adds one operation

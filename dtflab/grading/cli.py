@@ -240,7 +240,7 @@ class _Progress:
 def _check_outputs(options: argparse.Namespace) -> None:
     """Before the grading, which may take an hour: Misuse if a file can't be written. It is not made yet."""
     if options.resume and _journal(options) is None:
-        raise Misuse("--resume needs the files of marks, beside which the journal is: name --csv, --json or --html")
+        raise Misuse("--resume needs the files of marks, next to which the journal is: name --csv, --json or --html")
     for path in filter(None, (options.json, options.csv, options.html, _journal(options))):
         folder = path.absolute().parent
         if not folder.is_dir():

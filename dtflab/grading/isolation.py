@@ -239,7 +239,7 @@ def _is_marked(pid: int, mark: str) -> bool:
 
 
 def _kill(process: subprocess.Popen[bytes], mark: str) -> None:
-    """End all that belongs to it, whoever interrupts that. What forks meanwhile is found the next time."""
+    """End all processes that belong to it, even if interrupted. A process forked meanwhile is found the next time."""
     try:
         process.terminate()  # the supervisor kills the program's group, if it still can
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -153,7 +153,7 @@ def load_package() -> None:
 
 @contextlib.contextmanager
 def all_or_nothing() -> Iterator[None]:
-    """Take back what was registered inside if it ends with an error: who tries again must not find half of it."""
+    """Take back what was registered inside if it ends with an error: a second try must not find half of it."""
     before = [(q, [*q.checks], [*q.mistakes], [*q.choices]) for q in _questions.values()]
     try:
         yield

@@ -8,14 +8,14 @@ The name of one of the course's exercises is an assignment's, never a student's:
 where only the file, or only the folder `ada`, is named, too. A copy's name counts as the name of what it is a copy of:
 `ex01_placement-Copy1.ipynb`, as Jupyter calls it, `ex01_placement (1).ipynb`, as browsers do, `… - Copy`, `… - Kopie`,
 `… copy 2`, `Copy of …`, as Windows, macOS and web drives do; a name of the teacher's own like that, if the original
-lies beside it in the student's folder. The course's whole folder may be handed in: `ada/exercises/ex01_placement.ipynb`
-is ada's ex01_placement.
+lies next to it in the student's folder. The course's whole folder may be handed in:
+`ada/exercises/ex01_placement.ipynb` is ada's ex01_placement.
 
 A file is a notebook or Python in percent format (`# %%` begins a cell, `# %x` is a magic).
 
 Rule: what a notebook says about grading (metadata, outputs, marks) is not read. Its code is, and which questions it
 asks; but one student's file does not decide what is asked: the questions of an assignment are those that more than half
-of its files ask, so that who deletes a cell loses its points, and who adds one changes nothing for the others.
+of its files ask, so that a deleted cell loses its points, and an added one changes nothing for the others.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _whose(names: Sequence[str], folder: Path, exercises: Container[str]) -> tup
 
 
 def _timestamp(file: Path) -> str:
-    """What nbgrader wrote beside it, else when it was last changed."""
+    """What nbgrader wrote next to it, else when it was last changed."""
     note = file.parent / "timestamp.txt"
     if note.is_file():
         return _text(note).strip()[:40]

@@ -52,7 +52,7 @@ def apply_op(op_type: str, name: str | None = None, /, **arguments: Any) -> Any:
 
 
 def _beside(graph: Graph, references: Sequence[Tensor]) -> contextlib.AbstractContextManager[Any]:
-    """Whoever writes a variable stands beside it."""
+    """An op that writes a variable is colocated with it."""
     stack = contextlib.ExitStack()
     for reference in references:
         stack.enter_context(graph.colocate_with(reference))

@@ -255,7 +255,7 @@ _BY_KEY |= {
     np.object_: string,
     np.str_: string,
     np.bytes_: string,
-    np.longlong: int64,  # a type of its own beside np.int64 on some platforms
+    np.longlong: int64,  # a type of its own next to np.int64 on some platforms
     np.ulonglong: uint64,
     np.intc: int32,
     np.uintc: uint32,

@@ -177,7 +177,7 @@ class name_scope:
             self._default.__exit__(*exc)
 
 
-_PREFIX = r"^(\^|loc:@|)"  # of a control input, and of an operation that another one stands beside
+_PREFIX = r"^(\^|loc:@|)"  # of a control input, and of an operation that another one stands next to
 
 
 def strip_scope(name: str, scope: str | None) -> str:

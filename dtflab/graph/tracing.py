@@ -180,7 +180,7 @@ def _has_effect(op: Operation) -> bool:
 
 
 def _is_source(op: Operation) -> bool:
-    """A handle or a reference: who makes one changes nothing."""
+    """A handle or a reference: making one changes nothing."""
     return not op.inputs and any(t.dtype == resource or t.dtype._is_ref_dtype for t in op.outputs)
 
 

@@ -3,7 +3,7 @@
 Stands for what the CUDA driver tells of a card (`stream_executor/device_description.h`), and for MinSystemMemory of
 `core/common_runtime/gpu/gpu_device.cc`. Left out: speeds; `hardware/catalogue_gpus.py` has them.
 
-Rule: a number has its unit in its name, and its source beside it.
+Rule: a number has its unit in its name, and its source next to it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MINIMUM_COMPUTE_CAPABILITY = (3, 0)  # of TensorFlow 1.x; it ignores older cards
 IDLE_BYTES = 11 * MIB
 CONTEXT_BYTES = 38816 * 1024
 
-SMALLEST_CARD_BYTES = 64 * MIB  # below that nothing is left beside the two
+SMALLEST_CARD_BYTES = 64 * MIB  # below that nothing is left next to the two
 
 
 @dataclass(frozen=True)

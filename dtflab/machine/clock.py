@@ -180,7 +180,7 @@ class _Current:
 
 
 class _Beside(_Current):
-    """For what is not of a virtual cluster and runs beside it: its waits let the cluster go on, its times are real."""
+    """For what is not of a virtual cluster and runs next to it: its waits let the cluster go on, its times are real."""
 
     now = staticmethod(REAL.now)
     time = staticmethod(REAL.time)

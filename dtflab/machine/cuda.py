@@ -4,7 +4,8 @@ Stands for `core/common_runtime/gpu/gpu_device.cc`, `gpu_stream_util.cc` and `gp
 to card, which go through the host, and several compute streams.
 
 Rules: CuPy is imported when a card is asked for, and never needed. Each card has one stream for kernels and one for
-copies in each direction; whoever uses what another stream makes waits for it on the card. The program waits only where
+copies in each direction; a stream that uses another stream's result waits for it on the card. The program waits only
+where
 the host needs a value: a copy to it, a kernel that looks at an array, a trace. An error of an earlier kernel comes up
 there, too. All memory is of the compute stream's pool, so that what is freed is used again in the order of that stream.
 

@@ -137,7 +137,7 @@ class Claim:
         return f"Of card {self.card.index} of {self.card.host}, {', '.join(texts)}." if texts else ""
 
     def let_go(self) -> None:
-        """The registry forgets the claim; who has it, keeps it."""
+        """The registry forgets the claim; its holder keeps it."""
         with self._lock:
             if self._told is not None:
                 self._cells = memoryview(bytearray(self._cells)).cast("Q")

@@ -58,7 +58,7 @@ class Record(NamedTuple):
 class Lines:
     """Records on their way into a StepStats message, one DeviceStepStats per device.
 
-    The parts of a node stand beside its device, as TensorFlow has the streams of a GPU: they are not nodes.
+    The parts of a node stand next to its device, as TensorFlow has the streams of a GPU: they are not nodes.
     """
 
     def __init__(self, step_stats: Any, offset: float) -> None:

@@ -4,7 +4,7 @@ Stands for `core/common_runtime/process_util.cc`, the thread pools of `direct_se
 `core/util/work_sharder.cc` (Shard). Left out: pinning threads to cores, work stealing.
 
 Rules: a kernel is cut in parts by its size and the number of intra-op threads, never by what else is going on, and part
-i always goes to thread i, so a result is the same whatever happens beside it. Threads start when they are first
+i always goes to thread i, so a result is the same whatever happens next to it. Threads start when they are first
 needed, and end when they have had nothing to do for a while.
 """
 
@@ -136,7 +136,7 @@ def intra_op_threads(config: Any) -> int:
     return _threads(config.intra_op_parallelism_threads if config is not None else 0, "TF_NUM_INTRAOP_THREADS")
 
 
-# -- beside each other ----------------------------------------------------------------------------------------
+# -- next to each other ----------------------------------------------------------------------------------------
 
 
 def inter_op_threads(config: Any) -> int:

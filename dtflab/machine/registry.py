@@ -224,7 +224,9 @@ class Registry:
             if self._record.holdings:
                 with contextlib.suppress(TimeoutError), self.locked():  # somebody's stopped process is in the way
                     self._journal.add(_changes(self._record, []))
-            with contextlib.suppress(PermissionError):  # Windows keeps a mapped file; who finds it later removes it
+            with contextlib.suppress(
+                PermissionError
+            ):  # Windows keeps a mapped file; the next process that finds it removes it
                 _bury(self._base.with_suffix(".live"))
             self._life.close()
             self._life = None
@@ -337,7 +339,9 @@ def registry() -> Registry:
     named = os.environ.get("DTFLAB_REGISTRY")
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     folder = Path(named) if named else Path(gettempdir()) / f"dtflab-{user}"
-    return _open.get(folder) or _open.setdefault(folder, Registry(folder))  # one, whoever asks at the same time
+    return _open.get(folder) or _open.setdefault(
+        folder, Registry(folder)
+    )  # one, however many threads ask at the same time
 
 
 def _leave_all() -> None:

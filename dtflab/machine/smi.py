@@ -75,7 +75,7 @@ class HostState:
 class Smi:
     """The state of all cards at one moment: text in a terminal, a table in a notebook.
 
-    `hosts` are this process's own, then those of other programs. `events` tell how it came to be, the oldest first:
+    `hosts` are this process's own, then those of other programs. `events` say how that came about, the oldest first:
     who took memory of a simulated card, who was refused, who ended.
     """
 

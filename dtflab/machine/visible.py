@@ -1,7 +1,7 @@
 """Which cards of a host a program sees, in which order: pure functions over numbers of cards.
 
 Stands for the CUDA driver's CUDA_VISIBLE_DEVICES and for GetValidDeviceIds of
-`core/common_runtime/gpu/gpu_device.cc`. Left out: the filter for slow cards beside fast ones, since the cards of a
+`core/common_runtime/gpu/gpu_device.cc`. Left out: the filter for slow cards next to fast ones, since the cards of a
 simulated host are all of one model; names of cards (GPU-<uuid>) in CUDA_VISIBLE_DEVICES.
 
 Rule: CUDA says nothing about a bad entry and hides what follows it; TensorFlow refuses a bad entry of its own list.

@@ -175,7 +175,7 @@ def explore(draw: Callable[..., Any], **sliders: Slider) -> Explorer:
 
 
 def _letters() -> str:
-    """Widgets know no styles: what makes the words beside the sliders as large as those of a projector's picture."""
+    """Widgets know no styles: what makes the words next to the sliders as large as those of a projector's picture."""
     if current() is not PROJECTOR:
         return ""
     words = ", ".join(f".dtf-sliders {each}" for each in (".widget-label", ".widget-readout", "small", "code"))

@@ -33,7 +33,7 @@ _EXAMPLE = hardware.EXAMPLE
 _VERBS = ("start", "status", "stop", "restart")
 _ENGINES = ("inprocess", "process")
 
-# What Tab offers: everything at once, or, of lines that hold Python, the options beside --feed and --session.
+# What Tab offers: everything at once, or, of lines that hold Python, the options next to --feed and --session.
 _NEXT: dict[str, Callable[[], list[str]]] = {
     "dtf_grade": lambda: [*(question.id for question in all_questions()), "--all", "--hint"],
     "dtf_predict": lambda: [question.id for question in choices.with_choices()],

@@ -4,7 +4,7 @@ The table is HTML that is replaced when something has changed, not a widget: so 
 an untrusted one, and on a page that nbconvert made. The buttons are there for as long as they can do something.
 
 Rules: a button's callbacks come on another thread than cells do (JupyterLab's subshells), so a panel changes behind a
-lock. Panels look again after each cell: whoever stopped the cluster, or whichever task crashed, the panel says so.
+lock. Panels look again after each cell, so a panel shows a stopped cluster or a crashed task.
 """
 
 from __future__ import annotations

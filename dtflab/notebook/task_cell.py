@@ -1,7 +1,8 @@
 """`%%dtf_task`: a cell for one task, as if it were that task's program: its device, a session with its server.
 
 Rule: apart from the device and `sess` it is a cell like any other: names, errors, magics, the value of its last line,
-which a semicolon hides. Left out: `await` outside of a function, for IPython runs a cell's magic beside its event loop.
+which a semicolon hides. Left out: `await` outside of a function, for IPython runs a cell's magic next to its event
+loop.
 """
 
 from __future__ import annotations

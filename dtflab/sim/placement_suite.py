@@ -4,7 +4,7 @@ The networks are those of Mirhoseini et al., "Device Placement Optimization with
 Inception-v3, RNNLM, sequence to sequence with and without attention; and random layered graphs. What is placed is one
 training step on one host with four K40 and two CPUs, whose time the simulated schedule tells.
 
-Rule: every placement has the same judge. By hand means layer by layer over the GPUs, a gradient beside its op, the
+Rule: every placement has the same judge. By hand means layer by layer over the GPUs, a gradient next to its op, the
 embedding on the first and the projection on the last of them; networks of images are left on one.
 """
 
@@ -66,7 +66,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(case: Case) -> Outcome:
-    """The dynamic placer beside others."""
+    """The dynamic placer next to others."""
     problem = case.problem
     singles = [problem.judge(problem.on_one(device))[0] for device in range(len(problem.devices))]
     dynamic = problem.judge(best_assignment(problem))[0]

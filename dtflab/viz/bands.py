@@ -34,7 +34,7 @@ Span = TypeVar("Span", Event, Transfer)
 class Row:
     """Bars that do not overlap, with names below for which there is no room inside.
 
-    `label` stands beside the first row of a thread, `idle` is of the whole thread.
+    `label` stands next to the first row of a thread, `idle` is of the whole thread.
     """
 
     label: str
@@ -163,7 +163,7 @@ class Bands:
         return " ".join(filter(None, [mark, name])) if name else mark if fits else None
 
     def _name_beside(self, event: Event) -> str | None:
-        """The longest form of an op's name for which its bar has room beside the mark, cut if need be."""
+        """The longest form of an op's name for which its bar has room next to the mark, cut if need be."""
         mark = self.mark(event)
         room = self.extent(event)[1] - 8 - (text_width(f"{mark} ", 11) if mark else 0)
         cut = shorten(readable(event.name).rpartition("/")[2], room, 11) if room >= LEAST_CUT else ""

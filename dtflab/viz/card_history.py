@@ -98,7 +98,7 @@ def card_history(
 
 
 def _moments(events: Sequence[CardEvent], now: dict[_PROGRAM, int]) -> tuple[dict[_PROGRAM, int], list[_Moment]]:
-    """Who held what before the first event, and after each; a program's refusals one after the other are one moment."""
+    """What each program held before the first event, and after each; consecutive refusals of one are one moment."""
     first = {(e.pid, e.program): e.before for e in reversed(events)}
     held = start = {who: size for who, size in (now | first).items() if size}
     moments: list[_Moment] = []

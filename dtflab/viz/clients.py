@@ -76,7 +76,7 @@ def clients(seen: Watch, *, width: float | None = None, title: str = "Clients an
 
 
 class _System:
-    """Who was there, and who did what with what."""
+    """Which clients were there, and what each did with which variable or queue."""
 
     def __init__(self, seen: Watch) -> None:
         calls = [call for call in seen.calls if not is_task(call.source)]

@@ -159,7 +159,7 @@ def _logarithmic(axes: Axes, x: Any) -> None:
 
 
 def _name_ends(figure: Figure, axes: Axes, x: Any, lines: Mapping[str, Any]) -> None:
-    """Write each name beside the end of its line; where some would touch, further away, all after their markers."""
+    """Write each name next to the end of its line; where some would touch, further away, all after their markers."""
     from matplotlib.lines import Line2D
     from matplotlib.transforms import ScaledTranslation
 

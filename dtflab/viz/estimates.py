@@ -17,7 +17,7 @@ from dtflab.viz.drawing.svg import Markup, join, number, shorten, tag, text_widt
 from dtflab.viz.drawing.units import duration
 
 _ROW, _BAR, _GAP, _HISTOGRAM = 18.0, 13.0, 18.0, 60.0
-_WORDS, _RIGHT = 0.375, 70.0  # for words beside the bars, of the width; for numbers
+_WORDS, _RIGHT = 0.375, 70.0  # for words next to the bars, of the width; for numbers
 _COLOURS = {
     "wait": YELLOW, "input": YELLOW, "pull": BLUE, "queue": GREY, "forward": VERMILLION, "backward": ORANGE,
     "sum": GREEN, "push": SKY, "update": PURPLE,

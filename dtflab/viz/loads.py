@@ -1,4 +1,4 @@
-"""Loads: how much each device holds, as bars; several ways to spread the same load stand beside each other.
+"""Loads: how much each device holds, as bars; several ways to spread the same load stand next to each other.
 
 The first way is drawn in the devices' colours, the others hatched in grey, each named; every bar has its number.
 """

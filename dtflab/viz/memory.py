@@ -1,7 +1,7 @@
 """The picture of memory: how much of each device a step uses over time, and which tensors make the peak.
 
 Every device is a band. Its area is what the step's tensors take, one layer for each of the largest at the peak, from
-when it is made to when it is freed; below, hatched, what was there before the step. A line marks the peak, and beside
+when it is made to when it is freed; below, hatched, what was there before the step. A line marks the peak, and next to
 the band stands what it consists of. Times of a simulated GPU are those of NumPy, and the picture says so.
 """
 
@@ -28,7 +28,7 @@ _HEAD, _ROW, _LEAST_PLOT = 30.0, 18.0, 120.0
 _GAP = 14.0  # between bands
 _LEAST_SHARE = 0.001  # of the largest peak: a device with less is in the tables only
 _LEFT = 70.0  # of the plot: room for sizes
-_LIST = 262.0  # width of the list beside it
+_LIST = 262.0  # width of the list next to it
 _BESIDE = 700.0  # pages that are narrower have it below
 _UNTIL = 14.0  # height of the line that says for whom a tensor is kept
 

@@ -89,7 +89,7 @@ class _Phases:
             self.found.setdefault(name, phase)
 
     def _readers(self, name: str) -> Iterator[str]:
-        """Who needs an op in a step."""
+        """The ops that need an op in a step."""
         for reader in self.after[name]:
             idle = self.ops[reader].op in _READS and all(map(self._beside, self.after[reader]))
             if reader in self.found or not (idle or self._beside(reader)):

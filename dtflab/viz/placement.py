@@ -2,7 +2,7 @@
 
 What a learner should see at once: which ops share a device, and which tensors have to travel. So lines between ops
 of one device are thin and grey, and those that cross devices are thick, in the colour of the device that sends. Why an
-op is where it is says its tooltip, and the text and the table beside the picture.
+op is where it is says its tooltip, and the text and the table next to the picture.
 """
 
 from __future__ import annotations

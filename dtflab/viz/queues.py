@@ -102,7 +102,7 @@ class _Band:
             yield tag("text", self._note, x=8, y=self._lane_y(len(self.lanes)) + 13, class_="s11 soft")
 
     def _left_out(self) -> str:
-        """Who waited without a line, and how many waits are on no line."""
+        """The clients that waited without a line, and how many waits are on no line."""
         parts = []
         if self._more:
             seconds = _seconds(sum(wait.seconds for _, waits in self._more for wait in waits))

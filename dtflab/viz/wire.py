@@ -215,7 +215,7 @@ class _Chart:
         for end in ends:
             tip, back = (source, end) if row.answer else (end, source)
             yield tag("path", d=arrow_head((tip, y), (back, y), 7), fill=colour)
-        aside = high == low + 30  # beside the last column there is no room
+        aside = high == low + 30  # next to the last column there is no room
         bold = bool(row.answer and call.error)
         whole = low - 9 if aside else self.width - low - 9
         label = shorten(self._label(row, min(whole, max(high - low, self._gap) - 18)), whole, 11, bold)

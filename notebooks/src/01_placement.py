@@ -104,7 +104,7 @@ for name, reason in sess.placement_reasons().items():
 #
 # 1. An op that an earlier run has placed **stays** where it is.
 # 2. An op that is **pinned** goes where you asked.
-# 3. Some ops stand **beside** another: to assign a variable you have to be where it is; and a constant is put where its value
+# 3. Some ops stand **next to** another: to assign a variable you have to be where it is; and a constant is put where its value
 #    is needed, if that is one device.
 # 4. Anything else goes to the **default device**: the first GPU, or the CPU if there is no GPU.
 #

@@ -279,7 +279,7 @@ sess.run(tf.global_variables_initializer())
 # the *gradients* will need it. At the top the loss is known. On the way down the gradients use these outputs, the last one
 # first, and free them. (The hatched ground is the variables: they stay.)
 #
-# So training needs more memory with every layer, and with every row of the batch. The list beside the picture says which
+# So training needs more memory with every layer, and with every row of the batch. The list next to the picture says which
 # tensors make the peak; it is where to look when memory is short. (“layer1 over MatMul”: nobody else needs the product, so
 # `tanh` writes its result over it, and takes no memory of its own.)
 #

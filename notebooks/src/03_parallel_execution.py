@@ -54,7 +54,7 @@ sess = tf.Session()
 # %dtf_step result
 
 # %% [markdown]
-# Nothing has run yet. The number beside an op is its counter. (Between two devices there is a pair of ops more: one device
+# Nothing has run yet. The number next to an op is its counter. (Between two devices there is a pair of ops more: one device
 # *sends* a tensor, the other *receives* it. Receivers ask at once, and then wait.)
 #
 # Now run what is ready, and nothing else. **Which counters will fall?**
@@ -79,7 +79,7 @@ sess = tf.Session()
 #
 # By hand, the ops of a set ran one after the other. In a real run, each device has threads to run them at the same time:
 #
-# - The **inter-op pool** runs whole ops beside each other. An op that is ready goes to the pool of its device.
+# - The **inter-op pool** runs whole ops next to each other. An op that is ready goes to the pool of its device.
 # - The **intra-op pool** helps inside one op. Some kernels can cut their work into parts: half of the rows of a product, for
 #   example, do not depend on the other half.
 #
@@ -98,7 +98,7 @@ for _ in range(2):
 # %% [markdown]
 # Read it row by row:
 #
-# - `A` and `B` are both on `GPU:0` and run at the same time, in two threads of its pool. `C` runs beside them, on `GPU:1`.
+# - `A` and `B` are both on `GPU:0` and run at the same time, in two threads of its pool. `C` runs next to them, on `GPU:1`.
 #   (On a real card, `A` and `B` would both be handed over at once, too; but then the card works them off one after the other,
 #   each with all its small arithmetic units. An exercise below shows this.)
 # - `A` is a product of two tables. Its kernel cuts the work in three: `A 1/3`, `A 2/3`, `A 3/3`, each on a thread of its own.

@@ -81,7 +81,7 @@ print("c =", sess.run(c))
 # On the master's own best device: GPU 0 of machine B. No other task took part.
 #
 # One client can open sessions on several tasks, and one task can be the master of many clients. `cluster.run(work)` of
-# lesson 00 starts a client beside each worker; here, one client has the whole cluster to itself.
+# lesson 00 starts a client next to each worker; here, one client has the whole cluster to itself.
 #
 # ## Pin ops to tasks
 #

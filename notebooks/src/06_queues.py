@@ -217,7 +217,7 @@ print(sess.run(label))
 # ## The end of the data
 #
 # How does the trainer know that nothing more will come? The loader **closes** the queue. After that, nothing can be put in,
-# what is in it can still be taken out, and whoever wants more than there is gets an error, at once. A queue that is closed
+# what is in it can still be taken out, and a dequeue that wants more than there is gets an error, at once. A queue that is closed
 # stays closed: if you run this cell a second time, its first `put` fails.
 
 # %%
@@ -405,7 +405,7 @@ print(f"ended with {type(ended[0]).__name__}: {ended[0].message.splitlines()[0]}
 
 # %% [markdown]
 # No: what waits to be put in may still go in, and a plain `close` waits for that: now three wait. With
-# `cancel_pending_enqueues=True`, whoever waits to put something in gets an error instead: `CancelledError`. The trainer gets
+# `cancel_pending_enqueues=True`, a waiting enqueue gets an error instead: `CancelledError`. The trainer gets
 # one, too: `OutOfRangeError`, since no label will come any more. (Which of the two you see above is chance.)
 #
 # **A cure?** More room. **Predict: how much is just enough for a file of 10 examples?**

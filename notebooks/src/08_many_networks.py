@@ -95,7 +95,7 @@ print(f"one network: {one:.2f} s; eight networks: {eight:.2f} s")
 tf.viz.clients(seen, title="A network on each device")
 
 # %% [markdown]
-# Eight networks in the time of one. No two steps take equally long, so some clients end a little earlier, and whoever waits for
+# Eight networks in the time of one. No two steps take equally long, so some clients end a little earlier, and a client that waits for
 # all waits for the slowest. But most of the time, all GPUs were busy. Here is a row for each, filled while it computes:
 
 # %%
@@ -156,7 +156,7 @@ tf.viz.placement([ensemble], max_boxes=10, title="An ensemble in one graph")
 # the images of a query into the queue of each member. Each member takes from its own queue, and puts what it thinks into a
 # queue of predictions. A last client takes one prediction from each member and computes the mean.
 #
-# That is more to write, but each part is small, can be tested alone, and can fail alone. So can you say: whoever takes longer
+# That is more to write, but each part is small, can be tested alone, and can fail alone. So can you say: a net that takes longer
 # than that many milliseconds is left out.
 
 # %%
@@ -166,7 +166,7 @@ shapes = {"question": [[], [1, 64]], "answer": [[], [1, 10]]}
 
 
 def queue(kind, i):
-    """The queue of questions for member `i`, or that of its answers; whoever names it gets the same."""
+    """The queue of questions for member `i`, or that of its answers; every client that names it gets the same."""
     with tf.device("/job:shared/cpu:0"), tf.container("talk"):
         return tf.FIFOQueue(100, [tf.int32, tf.float32], shapes[kind], shared_name=f"{kind}s of net{i}")
 
@@ -395,7 +395,7 @@ tf.viz.busy(cluster.log(), since=run.began, until=run.ended, device="/gpu:0", ti
 # ## A new version, without an interruption
 #
 # Meanwhile somebody has trained the network some more, and version 2 is to replace version 1, while queries come in. A second
-# *container* makes that easy: the new variables are put beside the old ones, `v2` beside `v1`, under names of their own. When
+# *container* makes that easy: the new variables are put next to the old ones, `v2` next to `v1`, under names of their own. When
 # all replicas have them, one variable changes from 1 to 2, and each replica looks at it before each query. No query is lost,
 # and none is answered by a half-loaded network.
 #

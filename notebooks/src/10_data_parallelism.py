@@ -53,7 +53,7 @@ def mean_loss(labels, logits):
 
 
 def total_loss(weights, biases):
-    """The loss on all training images, computed beside the race: it takes no virtual time."""
+    """The loss on all training images, computed next to the race: it takes no virtual time."""
     logits = digits.train.images @ weights + biases
     logits -= logits.max(axis=1, keepdims=True)  # no exponential of a large number
     right = logits[np.arange(len(logits)), digits.train.labels]

@@ -6,7 +6,7 @@
 #
 # All of it, in *virtual time*: the programs are TensorFlow 1 programs, their arithmetic is real, and the seconds come from a
 # model of GPUs and networks. What is too large to compute is *estimated* from its graph. Nine claims follow. Each has its
-# assumptions beside it, and is then asked where it ends: no claim about speed holds on all hardware.
+# assumptions next to it, and is then asked where it ends: no claim about speed holds on all hardware.
 #
 # *Guess the numbers before you run a cell. That is the whole exercise.*
 
@@ -562,7 +562,7 @@ assert (np.diff(free[:-1]) > 0).all() and 1.0 < per_gpu[2] / per_gpu[1] < 1.2
 #
 # ## 9. What was published
 #
-# Google's figures of 2016 come without hardware, networks or numbers of servers. The library's estimates beside them, for
+# Google's figures of 2016 come without hardware, networks or numbers of servers. The library's estimates next to them, for
 # asynchronous workers with K40s and 10 Gb/s, name what they assume; nothing in them was fitted to these figures. (There are
 # more in `docs/simulator.md`.)
 

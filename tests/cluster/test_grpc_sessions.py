@@ -1,4 +1,4 @@
-"""A master's calls one by one: versions of a graph, errors in answers, callables, values beside a graph."""
+"""A master's calls one by one: versions of a graph, errors in answers, callables, values next to a graph."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ RIGHT = {
     "integer variables": answer(cpu=lambda n: [tf.Variable(1).op for _ in range(n)]),
     "what changes them": answer(cpu=lambda n: [tf.assign_add(tf.Variable(1), 2).op for _ in range(n)]),
     "how variables are read": answer(dragged=lambda n: [tf.Variable(i)._snapshot.op for i in range(n)]),
-    "beside text": answer(dragged=lambda n: beside(tf.as_string(1).op, n)),
-    "beside a queue": answer(dragged=lambda n: beside(tf.RandomShuffleQueue(9, 1, "float").queue_ref.op, n)),
+    "next to text": answer(dragged=lambda n: beside(tf.as_string(1).op, n)),
+    "next to a queue": answer(dragged=lambda n: beside(tf.RandomShuffleQueue(9, 1, "float").queue_ref.op, n)),
     "values only needed there": answer(dragged=lambda n: [tf.Variable(i).initializer.inputs[1].op for i in range(n)]),
 }
 

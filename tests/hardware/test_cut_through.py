@@ -1,4 +1,4 @@
-"""The rule for links: its cases, its laws, and beside it packets that wait one by one in front of each link."""
+"""The rule for links: its cases, its laws, and next to it packets that wait one by one in front of each link."""
 
 from __future__ import annotations
 

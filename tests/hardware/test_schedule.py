@@ -214,7 +214,7 @@ def test_the_critical_path_explains_the_makespan_without_a_gap(seed):
 
 
 def test_cores_are_busy_each_for_itself_and_idle_together():
-    """Two cores work for 1 s and for 3 s, beside a GPU for 4 s: nothing runs on the host for 1 s, not for 0."""
+    """Two cores work for 1 s and for 3 s, next to a GPU for 4 s: nothing runs on the host for 1 s, not for 0."""
     schedule = simulate([Task("a", CPU[0], 1.0), Task("b", CPU[0], 3.0), Task("c", GPU[0], 4.0)], machines())
     assert (schedule.busy[CPU[0]], schedule.idle[CPU[0]]) == (4, 1) and schedule.idle[GPU[0]] == 0
 

@@ -15,7 +15,7 @@ PS = "/job:ps/replica:0/task:{}/device:CPU:0"
 
 
 def cluster(**options):
-    """Two workers on hosts of their own, a ps beside the first, another alone."""
+    """Two workers on hosts of their own, a ps next to the first, another alone."""
     tasks = {"/job:ps/task:0": "h0", "/job:ps/task:1": "h2", "/job:worker/task:0": "h0", "/job:worker/task:1": "h1"}
     return machines_for(tasks, **{"gpus": 8, "gpu": "K40", "cpu": "Xeon E5-2690 v3", **options})
 

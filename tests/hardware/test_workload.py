@@ -89,7 +89,7 @@ def test_what_stays_and_what_owns_nothing():
 
 
 def test_the_memory_of_a_step_is_what_lives_at_its_fullest_moment():
-    """A variable of 4 MB, read without a copy; a result of as much, and its tanh beside it."""
+    """A variable of 4 MB, read without a copy; a result of as much, and its tanh next to it."""
 
     def program():
         v = tf.get_variable("v", [1 << 20], initializer=tf.zeros_initializer())

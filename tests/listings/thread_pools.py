@@ -1,4 +1,4 @@
-"""Pools of threads: `inter_op` for operations that run beside each other, `intra_op` for the parts of one.
+"""Pools of threads: `inter_op` for operations that run next to each other, `intra_op` for the parts of one.
 
 Two branches that wait for each other show that operations of one device do run at the same time.
 """

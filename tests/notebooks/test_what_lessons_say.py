@@ -47,7 +47,7 @@ SAID = {
     ],
     "03_parallel_execution": [
         ("`A`, `B` and `C` are ready from the start", r"step, not begun\nready next: A, B, C,"),
-        ("The number beside an op is its counter", r"\nF +4\n"),
+        ("The number next to an op is its counter", r"\nF +4\n"),
         ("`D` and `E` both went from 1 to 0", r"after set 1\nready next: send A, send B, D, E\n"),
         ("yet they wait until `b` has finished", r"set 1: a\nset 2: b\nset 3: x y\nset 4: z\n"),
         ("each makes a table of\n16 MiB", r"peak 112 MiB"),

@@ -1,4 +1,4 @@
-"""tf.nn: facts that hold without TensorFlow beside it."""
+"""tf.nn: facts that hold without TensorFlow next to it."""
 
 from __future__ import annotations
 

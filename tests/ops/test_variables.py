@@ -1,4 +1,4 @@
-"""Variables: what the two kinds promise, without TensorFlow beside them."""
+"""Variables: what the two kinds promise, without TensorFlow next to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditional accumulators beside TensorFlow's: what is summed, what is dropped, who waits, and every error."""
+"""Conditional accumulators next to TensorFlow's: what is summed, what is dropped, who waits, and every error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All-reduce beside TensorFlow's: its functions give the same sums, and it runs our graphs to the same bits."""
+"""All-reduce next to TensorFlow's: its functions give the same sums, and it runs our graphs to the same bits."""
 
 from __future__ import annotations
 

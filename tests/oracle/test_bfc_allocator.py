@@ -1,4 +1,4 @@
-"""The allocator beside TensorFlow's own, which its CPU uses on request: the same places, sizes, failures, dump."""
+"""The allocator next to TensorFlow's own, which its CPU uses on request: the same places, sizes, failures, dump."""
 
 from __future__ import annotations
 

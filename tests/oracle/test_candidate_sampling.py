@@ -1,4 +1,4 @@
-"""Candidate samplers and the losses that use them, beside TensorFlow: graphs, samples, losses and sparse gradients."""
+"""Candidate samplers and the losses that use them, next to TensorFlow: graphs, samples, losses and sparse gradients."""
 
 from __future__ import annotations
 

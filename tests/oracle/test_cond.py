@@ -1,4 +1,4 @@
-"""tf.cond, tf.case and tf.switch_case: the graph that they make, what it computes, its gradients; beside TensorFlow."""
+"""tf.cond, tf.case and tf.switch_case: their graphs, values and gradients are TensorFlow's."""
 
 from __future__ import annotations
 

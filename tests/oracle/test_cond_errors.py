@@ -1,4 +1,4 @@
-"""tf.cond and tf.case: what they refuse, what can't be fetched, and their contexts as messages; beside TensorFlow."""
+"""tf.cond and tf.case: what they refuse, what can't be fetched, and their contexts as messages; next to TensorFlow."""
 
 from __future__ import annotations
 

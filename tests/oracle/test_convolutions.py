@@ -1,4 +1,4 @@
-"""Convolutions and pooling beside TensorFlow: graphs, errors, and what its CPU kernels refuse but dtflab computes."""
+"""Convolutions and pooling next to TensorFlow: graphs, errors, and what its CPU kernels refuse but dtflab computes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ctc_loss and the decoders beside TensorFlow, over generated inputs; and what must be true of them by definition."""
+"""ctc_loss and the decoders next to TensorFlow, over generated inputs; and what must be true of them by definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learning rates, moving averages and clipped gradients beside TensorFlow's: graphs, values and errors."""
+"""Learning rates, moving averages and clipped gradients next to TensorFlow's: graphs, values and errors."""
 
 from __future__ import annotations
 

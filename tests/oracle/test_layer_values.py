@@ -1,4 +1,4 @@
-"""tf.layers beside TensorFlow: values, gradients and what the updates leave, with the same weights; a training."""
+"""tf.layers next to TensorFlow: values, gradients and what the updates leave, with the same weights; a training."""
 
 from __future__ import annotations
 

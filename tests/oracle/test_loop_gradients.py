@@ -1,4 +1,4 @@
-"""Gradients through loops: the graph that they are, their values beside TensorFlow's, and what is refused."""
+"""Gradients through loops: the graph that they are, their values next to TensorFlow's, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tf.losses beside TensorFlow's: the nodes they make, their values and gradients, and what is in the collections."""
+"""tf.losses next to TensorFlow's: the nodes they make, their values and gradients, and what is in the collections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory beside TensorFlow's: which ops allocate how much, what is freed within the step, and the peak."""
+"""Memory next to TensorFlow's: which ops allocate how much, what is freed within the step, and the peak."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tf.metrics beside TensorFlow's: nodes, variables and collections, and the values after each of several batches."""
+"""tf.metrics next to TensorFlow's: nodes, variables and collections, and the values after each of several batches."""
 
 from __future__ import annotations
 

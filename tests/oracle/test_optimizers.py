@@ -1,4 +1,4 @@
-"""Every optimizer beside TensorFlow's: its GraphDef node for node, and its numbers over a hundred steps."""
+"""Every optimizer next to TensorFlow's: its GraphDef node for node, and its numbers over a hundred steps."""
 
 from __future__ import annotations
 

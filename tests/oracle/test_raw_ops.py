@@ -1,4 +1,4 @@
-"""tf.raw_ops beside TensorFlow's: the arguments of every op, and what calls give and refuse."""
+"""tf.raw_ops next to TensorFlow's: the arguments of every op, and what calls give and refuse."""
 
 from __future__ import annotations
 

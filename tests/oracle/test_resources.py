@@ -1,4 +1,4 @@
-"""Registered resources beside TensorFlow's: what a Scaffold initializes and waits for, and the functions themselves."""
+"""Registered resources are TensorFlow's: what a Scaffold initializes and waits for, and the functions themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tf.sets beside TensorFlow: dense and sparse operands in either order, graphs, values and errors."""
+"""tf.sets next to TensorFlow: dense and sparse operands in either order, graphs, values and errors."""
 
 from __future__ import annotations
 

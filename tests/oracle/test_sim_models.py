@@ -1,4 +1,4 @@
-"""Networks as graphs beside those of Keras: each convolution's, each dense layer's and each pool's shapes."""
+"""Networks as graphs next to those of Keras: each convolution's, each dense layer's and each pool's shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stacks of tensors, beside TensorFlow's."""
+"""Stacks of tensors, next to TensorFlow's."""
 
 from __future__ import annotations
 

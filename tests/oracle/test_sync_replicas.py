@@ -1,7 +1,7 @@
-"""SyncReplicasOptimizer beside TensorFlow's: its graph, and what workers on a real cluster compute together.
+"""SyncReplicasOptimizer next to TensorFlow's: its graph, and what workers on a real cluster compute together.
 
 Each program plays a small scene by hand: which worker comes when, who is late, and what the variables are then. The
-mathematics is written beside it.
+mathematics is written next to it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def test_same_errors(wrong):
 
 @pytest.fixture(scope="module")
 def tensorflows_cluster():
-    """Targets of three workers beside two parameter servers, in this process; they can't be stopped."""
+    """Targets of three workers next to two parameter servers, in this process; they can't be stopped."""
     addresses = free_addresses(5)
     spec = {"ps": addresses[:2], "worker": addresses[2:]}
     servers = [real_tf.train.Server(spec, job, i) for job, tasks in spec.items() for i in range(len(tasks))]

@@ -1,4 +1,4 @@
-"""tf.while_loop: the graph that it makes, what it computes, its gradients, what it refuses; all beside TensorFlow."""
+"""tf.while_loop: the graph that it makes, what it computes, its gradients, what it refuses; all next to TensorFlow."""
 
 from __future__ import annotations
 

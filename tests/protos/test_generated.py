@@ -1,4 +1,4 @@
-"""The committed modules are what `protos/generate.py` writes, load alone, and load beside TensorFlow's."""
+"""The committed modules are what `protos/generate.py` writes, load alone, and load next to TensorFlow's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations beside each other: figure 12-5 of the book, on its graph and on two simulated GPUs."""
+"""Operations next to each other: figure 12-5 of the book, on its graph and on two simulated GPUs."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_figure_12_5(monkeypatch):
     assert {event.thread for event in parts} == {ran["A"].thread, "intra-op 1", "intra-op 2"}
     assert max(event.start for event in parts) < min(event.end for event in parts)
     assert all(ran["A"].start <= event.start <= event.end <= ran["A"].end for event in parts)
-    # The end of C lets D and E start, beside each other; A and B still run.
+    # The end of C lets D and E start, next to each other; A and B still run.
     assert min(ran[name].start for name in "DE") >= ran["C"].end
     assert max(ran[name].start for name in "DE") < min(ran[name].end for name in "ABDE")
     assert ran["D"].thread != ran["E"].thread

@@ -277,7 +277,7 @@ def test_what_crosses_is_called_the_same_in_every_graph_of_a_session():
 
 
 def test_who_has_a_value_knows_that_its_producer_has_finished():
-    """No second transfer for a control edge beside a data edge."""
+    """No second transfer for a control edge next to a data edge."""
     with tf.device(DEVICES[0]):
         a = tf.constant(1.0, name="a")
     with tf.device(DEVICES[1]):

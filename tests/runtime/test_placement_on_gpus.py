@@ -125,7 +125,7 @@ def test_what_was_placed_stays_and_keeps_its_reason():
 
 
 def test_pins_of_earlier_runs_are_still_known():
-    """An identity is beside its input where both it and its consumer are open, not where the input was pinned."""
+    """An identity is next to its input where both it and its consumer are open, not where the input was pinned."""
     with tf.device("/cpu:0"):
         pinned = tf.Variable(1.0, name="pinned")
     open_one = tf.Variable(1, name="open_one")

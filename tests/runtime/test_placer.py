@@ -248,7 +248,10 @@ def test_reasons_of_resources_and_groups():
         tf.as_string(a, name="text")
     where, why = here(TWO_GPUS)
     add = next(name for name in where if name.startswith("AssignAdd"))
-    assert (where[add], why[add]) == ("GPU:1", "beside its variable 'v' (resource edge), against its own pin to /cpu:0")
+    assert (where[add], why[add]) == (
+        "GPU:1",
+        "beside its variable 'v' (resource edge), against its own pin to /cpu:0",
+    )
     assert (where["push"], why["push"]) == ("CPU:0", "beside 'queue' (resource edge)")
     pinned = next(name for name in where if name.startswith("AssignAddVariableOp_1"))
     assert (where["free"], why["free"]) == ("GPU:1", f"shares its device with {pinned!r}, which is pinned to /gpu:1")

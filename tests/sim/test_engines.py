@@ -19,7 +19,7 @@ BUSY = dataclasses.replace(IDEAL, message_s=1e-5)
 CLUSTERS = {
     "one worker": {},
     "contention": {"workers": 8, "ps_tasks": 3},
-    "servers beside workers": {"workers": 8, "ps_tasks": 4, "ps_colocated": True},
+    "servers next to workers": {"workers": 8, "ps_tasks": 4, "ps_colocated": True},
     "GPUs that share a host": {"workers": 3, "ps_tasks": 2, "gpus_per_worker": 4},
     "workers that share a host": {"workers": 6, "ps_tasks": 2, "workers_per_host": 3},
     "one host": {"workers": 1, "ps_tasks": 0, "gpus_per_worker": 4},

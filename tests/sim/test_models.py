@@ -163,7 +163,7 @@ FOUR = [f"{TASK}/device:GPU:{i}" for i in range(4)]
 
 
 def test_four_devices_help_less_where_the_top_layer_asks():
-    """By the graph alone: layers work beside each other unless each word's bottom layer waits for the top one."""
+    """By the graph alone: layers work next to each other unless each word's bottom layer waits for the top one."""
     speedups = {kind: makespan(kind, FOUR[:1] * 4) / makespan(kind, FOUR) for kind in (None, "standard", "gnmt")}
     assert speedups["standard"] < 1.6 < 2.2 < min(speedups["gnmt"], speedups[None])
 

@@ -1,4 +1,4 @@
-"""Profiles: sums, what grows with the batch, whose layer a gradient is, and made-up layers beside real ones."""
+"""Profiles: sums, what grows with the batch, whose layer a gradient is, and made-up layers next to real ones."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_otter_run_gives_the_points_of_each_check(autograder, name):
 
 
 def test_a_student_checks_in_the_notebook(autograder):
-    """`grader.check` beside our own cell."""
+    """`grader.check` next to our own cell."""
     code = (
         "import otter, dtflab as tf\nimport dtflab\n"
         f"def balance_by_bytes(ps_tasks, worker):\n    {SOLUTION}\n"

@@ -1,4 +1,4 @@
-"""AllReduceOptimizer beside SyncReplicasOptimizer: equal weights, by other ways."""
+"""AllReduceOptimizer next to SyncReplicasOptimizer: equal weights, by other ways."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""late_gradients: what SyncReplicasOptimizer's accumulators have dropped, beside the log of each gradient."""
+"""late_gradients: what SyncReplicasOptimizer's accumulators have dropped, next to the log of each gradient."""
 
 from __future__ import annotations
 

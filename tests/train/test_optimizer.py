@@ -1,4 +1,4 @@
-"""Optimizers, the global step and device setters, without TensorFlow beside them."""
+"""Optimizers, the global step and device setters, without TensorFlow next to them."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def synchronous_training(**options):
 
 
 def test_a_synchronous_chief_stands_still_for_its_grace_period():
-    """As docs/troubleshooting.md says: TensorFlow's 120 s, beside which nobody has worked at all."""
+    """As docs/troubleshooting.md says: TensorFlow's 120 s, next to which nobody has worked at all."""
     waited, at_once = synchronous_training(), synchronous_training(stop_grace_period_secs=0)
     assert waited.seconds > 120 and max(load.share for load in waited.processors) < 0.0005
     assert at_once.seconds < 1 and max(load.share for load in at_once.processors) > 0.01

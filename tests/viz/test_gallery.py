@@ -16,7 +16,7 @@ from tests.viz.texts import clipped, overlapping
 STYLES = ("default", "projector")  # dark differs from light by variables of colours alone
 VISIBLE = 3.0  # WCAG 2.1, 1.4.11: the contrast of what one needs to understand a picture
 FAINT = {  # on purpose
-    "grid": "a help for the eye: what it marks is written beside the axis, and the values are in the tables",
+    "grid": "a help for the eye: what it marks is written next to the axis, and the values are in the tables",
     "hatch": "lies on an area that has a letter or an outline, which say the same",
     "stripe": "lies in a frame that has a colour and a word",
 }

@@ -81,7 +81,7 @@ def _draw(random: Random, ps_tasks: int | None = None) -> Case:
 
 
 def _draw_square(random: Random) -> Case:
-    """As many GPUs as machines: who counts texts by machine, and addresses by GPU, gives a card to two."""
+    """As many GPUs as machines: an answer that counts texts by machine, and addresses by GPU, gives a card to two."""
     case = _draw(random)
     return case._replace(machines=case.machines[:2], gpus=2, ps_tasks=2)
 

@@ -29,7 +29,7 @@ from dtflab.virtual.deadlock import DeadlockError
 Lines = Sequence[str]
 SECONDS = 2.0  # for a call; right answers need less than a tenth of it
 _CHECK_SECONDS = 6.5  # for a check: to stop a call that never ends takes seconds, too, on a busy machine
-PATIENCE = 300.0  # virtual seconds: who has not come to an end then waits forever; they need milliseconds
+PATIENCE = 300.0  # virtual seconds: a pipeline that has not ended by then waits forever; one needs milliseconds
 
 q1 = register(
     "input/q1",
@@ -195,7 +195,7 @@ def missing(answer: Any, random: Random) -> None:
 
 
 @q1.mistake(
-    "The files are read beside the cluster: by Python itself, or in a session of another place. Read them with "
+    "The files are read next to the cluster: by Python itself, or in a session of another place. Read them with "
     "tf.TextLineReader, and make the session with tf.Session(server)."
 )
 def reads_elsewhere(seen: Seen) -> bool:
@@ -203,7 +203,7 @@ def reads_elsewhere(seen: Seen) -> bool:
 
 
 @q1.mistake(
-    "Nobody starts the queue runners: the queue stays empty, and who takes from it waits forever. "
+    "Nobody starts the queue runners: the queue stays empty, and a dequeue blocks forever. "
     "tf.train.start_queue_runners(sess, coordinator) starts their threads."
 )
 def forgets_to_start(seen: Seen) -> bool:

@@ -1,6 +1,6 @@
 """Questions on the memory of GPUs.
 
-q1: CUDA_ERROR_OUT_OF_MEMORY when a program starts. The answer says with which settings programs run beside each other;
+q1: CUDA_ERROR_OUT_OF_MEMORY when a program starts. The answer says with which settings programs run next to each other;
 the checks start them, each as a program of its own on one simulated machine, let each fill what it needs, and see.
 """
 
@@ -31,7 +31,7 @@ _SMALL = MIB  # of what it needs, a program keeps this for small tensors
 
 q1 = register(
     "memory/q1",
-    "Programs beside each other",
+    "Programs next to each other",
     answer="settings",
     hints=(
         """A program takes all memory of all cards that it sees, when it makes its first tensor there. So let each see
@@ -178,7 +178,7 @@ def _in_short(why: str) -> str:
 
 
 def _demand_running(answer: Any, case: Case) -> None:
-    """Wrong unless all programs run beside each other with the answer's settings."""
+    """Wrong unless all programs run next to each other with the answer's settings."""
     value = answer(case.programs, case.cards, case.need * MIB, case.memory * MIB)
     if value is None:
         raise Wrong(f"For {case}, settings gave up (None); there are settings with which they run.", Seen(case, None))

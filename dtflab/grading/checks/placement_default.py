@@ -27,7 +27,7 @@ q3 = register(
     hints=(
         """The first kind is easy: arithmetic on float32. For the second kind, think of what no GPU can work with:
         text. tf.string_join([...]) and tf.as_string(...) have no GPU kernel.""",
-        """For the third kind you need an op that must stay on the CPU, and others that have to be beside it. A
+        """For the third kind you need an op that must stay on the CPU, and others that have to be next to it. A
         variable is such an op: tf.Variable(0) holds an int32, and there is no GPU kernel for that.""",
         """with tf.colocate_with(variable.op): ops that are made in here go where the variable is. Make there as many
         float32 ops as are asked for, tf.square(2.0).op for example.""",
@@ -67,8 +67,8 @@ q3.choice(
     "Some ops that do have a GPU kernel are placed on the CPU all the same.",
     right=True,
     look="Are there rows with kernels for both, that are placed on the CPU?",
-    why="""`counter/read` has a GPU kernel, but must be beside its variable, which no GPU can hold. `text/input` has
-    one, too: a constant that is read by one op is placed beside it.""",
+    why="""`counter/read` has a GPU kernel, but must be next to its variable, which no GPU can hold. `text/input` has
+    one, too: a constant that is read by one op is placed next to it.""",
 )
 
 KINDS = ("gpu", "cpu", "dragged")
@@ -135,7 +135,7 @@ def _is_queue(op: Operation) -> bool:
 
 
 def _pinned_by_the_library(op: Operation) -> bool:
-    """Whether it is a queue, which TensorFlow pins to a CPU unasked, or beside one, and has that pin from there."""
+    """Whether it is a queue, which TensorFlow pins to a CPU unasked, or next to one, and has that pin from there."""
     beside = [op.graph.get_operation_by_name(group.decode().removeprefix("loc:@")) for group in op.colocation_groups()]
     return bool(op.device == "/device:CPU:*") and any(map(_is_queue, beside))
 
@@ -210,7 +210,7 @@ def drags_what_must_be_there(seen: Seen) -> bool:
 
 
 @q3.mistake(
-    "These ops are beside another op, as they should be; but that op is on the GPU itself. Take one that has to stay "
+    "These ops are next to another op, as they should be; but that op is on the GPU itself. Take one that has to stay "
     "on the CPU, because it has no GPU kernel."
 )
 def stands_beside_what_is_on_the_gpu(seen: Seen) -> bool:
@@ -219,7 +219,7 @@ def stands_beside_what_is_on_the_gpu(seen: Seen) -> bool:
 
 @q3.mistake(
     "An op does not follow its inputs: where a value is needed on another device, it is sent there. But an op that "
-    "changes a variable must be beside it, and so must all that tf.colocate_with asks for."
+    "changes a variable must be next to it, and so must all that tf.colocate_with asks for."
 )
 def follows_its_inputs(seen: Seen) -> bool:
     return any(one.on_gpu for one in _wrong(seen, "dragged"))

@@ -64,7 +64,7 @@ q2.choice(
     "The placer may decide against a pin, if another device is faster.",
     right=False,
     look="`Square_1` is pinned to the CPU, and two GPUs of that worker have nothing to do. Where is it placed?",
-    why="""What a pin says is kept: `Square_1` stays on the CPU, beside two GPUs. A pin that can't be kept is an error
+    why="""What a pin says is kept: `Square_1` stays on the CPU, next to two GPUs. A pin that can't be kept is an error
     (or, if the program asks for soft placement, a wish).""",
 )
 q2.choice(

@@ -30,8 +30,8 @@ q4 = register(
         that reads it: 2.0 * variable. TensorFlow sends the value to where it is needed; write nothing else for it.""",
         """What travels is the variable's value, per device and step once, however many ops read it there; and not at
         all to the device where the variable is. Which devices of the list are left?""",
-        """sent_to is sorted(set(devices) - {home}). An op that changes a variable is placed beside it, whatever its pin
-        says: run it, and look where it is.""",
+        """sent_to is sorted(set(devices) - {home}). An op that changes a variable is placed next to it, whatever its
+        pin says: run it, and look where it is.""",
     ),
 )
 
@@ -68,7 +68,7 @@ q4.choice(
     "An op that changes the variable, and is pinned to GPU:1, runs on GPU:0.",
     right=True,
     look="On which device did `update` run?",
-    why="""`update` ran on GPU:0: it writes into the variable's memory, so it has to be beside it, whatever its pin
+    why="""`update` ran on GPU:0: it writes into the variable's memory, so it has to be next to it, whatever its pin
     says. What it adds was sent there.""",
 )
 q4.choice(
@@ -269,8 +269,8 @@ def makes_copies(seen: Seen) -> bool:
 
 
 @q4.mistake(
-    "A pin does not take an update away from its variable: who changes a variable must be beside it. So `update` runs "
-    "on the variable's device, and the number that is added travels there."
+    "A pin does not take an update away from its variable: an op that changes a variable must be next to it. "
+    "So `update` runs on the variable's device, and the number that is added travels there."
 )
 def updates_elsewhere(seen: Seen) -> bool:
     return bool(seen.updated_on != seen.update_is_on == seen.home)

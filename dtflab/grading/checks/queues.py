@@ -311,7 +311,7 @@ def bound_off_by_one(seen: Seen) -> bool:
 
 
 @q1.mistake(
-    "The batches are those of one queue: sentences in the order in which they came, short beside long. Make one queue "
+    "The batches are those of one queue: sentences in the order in which they came, short next to long. Make one queue "
     "for each kind, and choose with tf.QueueBase.from_list."
 )
 def one_queue(seen: Seen) -> bool:

@@ -118,7 +118,7 @@ class Case(NamedTuple):
 class Seen(NamedTuple):
     """What an answer called lost, what its checkpoint holds (None: there is none), what the cluster had afterwards.
 
-    If it ended with an error, what that said, and nothing else. `files` are all that it wrote beside `path`.
+    If it ended with an error, what that said, and nothing else. `files` are all that it wrote next to `path`.
     """
 
     case: Case
@@ -281,7 +281,7 @@ def empties_the_cluster(seen: Seen) -> bool:
 
 @q1.mistake(
     "Variables were initialized: trained values are overwritten by new ones, forever. What a cluster holds needs no "
-    "initializer; whoever comes later just uses it."
+    "initializer; a later client just uses it."
 )
 def initializes(seen: Seen) -> bool:
     kept, got = seen.case.kept, seen.saved or {}

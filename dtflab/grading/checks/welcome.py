@@ -118,7 +118,7 @@ def _kind(detail: str) -> str:
 
 
 def _runs_an_op(call: Call) -> bool:
-    """Whether a step runs an op for its effect, as an initializer is run; who only looks fetches tensors: `name:0`.
+    """Whether a step runs an op for its effect, as an initializer is run; a mere look fetches tensors: `name:0`.
 
     (Those of a MonitoredTrainingSession's workers initialize what is local, which is nothing: they reach no ps.)
     """

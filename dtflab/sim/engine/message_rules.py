@@ -34,7 +34,7 @@ class Run(Protocol):
 
 
 class Rule:
-    """Who goes on when. `dropped` gradients came too late.
+    """Which worker goes on when. `dropped` gradients came too late.
 
     `waits_s`: how long after a gradient has come its worker waits for the update, in the order in which they leave.
     """
@@ -123,7 +123,7 @@ class Spares(Rule):
                 self.run.engine.at(self.over, self.update)
 
     def update(self) -> None:
-        """The step is over: who waits for that goes on; who is late goes on when it has finished."""
+        """The step is over: workers that wait for it go on, late ones when they have finished."""
         self.run.log.updates[self.step] = self.over
         self.step += 1
         self.got, self.open = [0] * self.items, self.items

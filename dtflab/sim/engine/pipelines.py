@@ -1,6 +1,6 @@
 """Pipelines: one network cut into stages over the devices, micro-batches behind each other, in modelled time.
 
-Stands for GPipe's schedule; with one micro-batch it is plain model parallelism. Left out: layers that run beside each
+Stands for GPipe's schedule; with one micro-batch it is plain model parallelism. Left out: layers that run next to each
 other, and cells of several layers at different words, which only the graph itself shows.
 
 Rules. A stage is a run of layers, cut so that all take about equally long. All micro-batches go forward before the

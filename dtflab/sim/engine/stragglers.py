@@ -4,7 +4,7 @@ Stands for what shared clusters do to real steps (section 6.3 of the OSDI'16 pap
 lasts over many steps; for that make a device slow (`Processor`), or pass factors of your own.
 
 Rule: a factor is ≥ 0 and multiplies the computing time of one device for one step; the same seed gives the same
-factors, whoever asks.
+factors, in whatever order they are asked for.
 """
 
 from __future__ import annotations

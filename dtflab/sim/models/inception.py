@@ -1,4 +1,4 @@
-"""Inception: branches of convolutions of several sizes beside each other. GoogLeNet (v1) and v3.
+"""Inception: branches of convolutions of several sizes next to each other. GoogLeNet (v1) and v3.
 
 Sources: Szegedy et al., "Going deeper with convolutions" (2014), table 1, and "Rethinking the Inception Architecture"
 (2015); the layers of v3 are those of Keras' `inception_v3.py`, its second head that of TF-Slim. Left out: dropout, and
@@ -60,7 +60,7 @@ _conv = partial(vision.conv, bias=False, normalized=True, scale=False)
 
 
 def inception_v3(batch: int, auxiliary_head: bool = False, classes: int = 1000) -> Tensor:
-    """The loss of Inception-v3 on images of 299 × 299; the auxiliary head's counts 0.4 beside it."""
+    """The loss of Inception-v3 on images of 299 × 299; the auxiliary head's counts 0.4 next to it."""
     x, right = _stem(vision.images(batch, 299)), vision.labels(batch)
     for index, pooled in enumerate((32, 64, 64)):
         x = _at_35(pooled, f"mixed{index}")(x)

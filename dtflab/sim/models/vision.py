@@ -1,4 +1,4 @@
-"""What networks of images are made of: layers that can be put behind and beside each other, and a classifier's loss.
+"""What networks of images are made of: layers that can be put behind and next to each other, and a classifier's loss.
 
 Rule: a layer is a function from images [batch, height, width, channels] to others; `chain` and `beside` make larger
 ones of them, each in a variable scope of its own, so that names tell where in the network a variable is.

@@ -1,4 +1,4 @@
-"""Claims: what was published of TensorFlow's scaling, beside what `estimate` says of it, with what is assumed.
+"""Claims: what was published of TensorFlow's scaling, next to what `estimate` says of it, with what is assumed.
 
 `python -m dtflab.sim.predictions.claims` prints the table of docs/simulator.md.
 

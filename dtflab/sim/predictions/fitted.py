@@ -1,6 +1,6 @@
 """Fitted: the parameters that `calibrate` found, as a file: 8 of the library, at most 3 of each platform.
 
-Rule: a value has its unit and the range that physics allows beside it; one outside is an error. A platform that is not
+Rule: a value has its unit and the range that physics allows next to it; one outside is an error. A platform that is not
 in the file gets its nominal bandwidths times the library's efficiencies.
 """
 

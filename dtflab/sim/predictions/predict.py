@@ -1,7 +1,7 @@
 """Predict: what the model of a step says of a published measurement's setup, in the measurement's metric and unit.
 
 Stands for the guess that one makes before renting machines. Left out: real input data, and what nobody published: a
-field that is missing gets the default that stands beside its use, or the point is skipped with a reason.
+field that is missing gets the default that stands next to its use, or the point is skipped with a reason.
 
 Rule: names of models and platforms are keys of tables, nothing else. A point's published value is not here at all.
 """

@@ -51,7 +51,7 @@ class Site:
     overlap: float = 1.0  # part of the computing that transfers in layer order may hide behind
     jitter: float = 0.0  # mean of the exponential part of a worker's computing time, relative to the rest
     tail: float = 0.0  # exponent of the Pareto tail of a worker's steps where others use hosts and network, too
-    crowding: float = 0.0  # how much longer a GPU computes beside the others of its board
+    crowding: float = 0.0  # how much longer a GPU computes next to the others of its board
 
     @property
     def copies(self) -> int:

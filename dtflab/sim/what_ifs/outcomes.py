@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Outcome:
     """One answer of a WhatIf; `changes` is what was asked. Seconds, examples per second, shares of 1.
 
-    `viz.timeline(outcome.step_stats())` draws it, `viz.what_if(base, outcome)` beside others.
+    `viz.timeline(outcome.step_stats())` draws it, `viz.what_if(base, outcome)` next to others.
     """
 
     changes: Mapping[str, Any]

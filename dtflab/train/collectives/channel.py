@@ -2,9 +2,10 @@
 
 Stands for what `core/common_runtime/base_collective_executor.cc` does under CollectiveReduce.
 
-Who sends puts a piece into a queue on the *receiver's* task, who receives takes it there. So a step ends when all that
-it sends has arrived, and its task may go away then. The queue has a name of its own, `all_reduce/bucket_0/from_0_to_1`:
-collective, sender, receiver. Pieces on one way keep their order, as nothing else says which is which.
+A piece goes through a queue on the *receiver's* task: its sender puts it in, its receiver takes it. So a step ends
+when all that it sends has arrived, and its task may go away then. The queue has a name of its own,
+`all_reduce/bucket_0/from_0_to_1`: collective, sender, receiver. Pieces on one way keep their order, as nothing else
+says which is which.
 
 A worker that fails puts into all queues what nobody can take for a piece, so that all others fail, too. One that ends
 closes its own, which is the end of the input for the others.

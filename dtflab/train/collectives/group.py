@@ -130,7 +130,7 @@ class WorkerGroup:
         return [control.group(*(ops[target] for ops in each if target in ops)) for target in targets]
 
     def fail_ops(self) -> list[Operation]:
-        """Operations that tell all others that this worker has failed; who has ended already takes no notice."""
+        """Operations that notify all others that this worker has failed; a worker that has ended does not notice."""
         return [op for channel in self._channels for op in channel.fail_ops()]
 
 

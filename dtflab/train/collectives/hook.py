@@ -85,7 +85,9 @@ class AllReduceHook(SessionRunHook):
         self._tell(session, self._close)
         try:
             session.run(self._all_ended, options=self._limit())
-        except errors.OpError:  # somebody did not get so far, which is theirs to tell; who still waits is to go
+        except (
+            errors.OpError
+        ):  # another worker did not get so far, and reports that itself; workers that still wait must go
             self._tell(session, self._fail)
 
     def _leave(self, session: Any, coord: Coordinator) -> None:

@@ -1,6 +1,6 @@
 """AllReduceOptimizer: workers with variables of their own make one step together, without parameter servers.
 
-Stands for nothing in TensorFlow 1's core; Horovod's DistributedOptimizer is its model, beside SyncReplicasOptimizer.
+Stands for nothing in TensorFlow 1's core; Horovod's DistributedOptimizer is its model, next to SyncReplicasOptimizer.
 
 Each worker computes gradients on its own data. They are joined into flat buckets, the last variables' first, as their
 gradients come first; each bucket is averaged over the workers (all_reduce_group.py) as soon as it is complete, and

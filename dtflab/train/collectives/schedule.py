@@ -1,10 +1,11 @@
-"""Who sends which piece to whom in an all-reduce: ring, tree, recursive halving-doubling. Data, no graph and no time.
+"""Schedules of an all-reduce, ring, tree, recursive halving-doubling: which worker sends which piece to which.
 
 Stands for the indices in `python/distribute/v1/all_reduce.py`. Left out: shuffles, NCCL, several rings at once.
 
-A tensor lies flat in `pieces` pieces of nearly equal size. In the rounds of the first half, "reduce", who gets pieces
-adds them to its own; then each piece is whole at one worker, its owner. In those of the second half, "gather", who gets
-pieces keeps them instead of its own. With p workers, n bytes, latency α and bandwidth B a tensor takes:
+A tensor lies flat in `pieces` pieces of nearly equal size. In the rounds of the first half, "reduce", a worker that
+gets pieces adds them to its own; then each piece is whole at one worker, its owner. In those of the second half,
+"gather", a worker that gets pieces keeps them instead of its own. With p workers, n bytes, latency α and bandwidth B a
+tensor takes:
 
 | algorithm | rounds | seconds | good for |
 | --- | --- | --- | --- |
@@ -48,7 +49,7 @@ class Schedule(NamedTuple):
 
     @property
     def ways(self) -> list[tuple[int, int]]:
-        """Who sends to whom, in order and once each."""
+        """Pairs of sender and receiver, in order and once each."""
         return sorted({(m.source, m.target) for messages in self.reduce + self.gather for m in messages})
 
 

@@ -2,7 +2,7 @@
 
 Stands for `python/training/moving_averages.py`. Left out: distribution strategies.
 
-Rule: the average stands beside its variable: `average -= (average - value) * (1 - decay)`.
+Rule: the average stands next to its variable: `average -= (average - value) * (1 - decay)`.
 """
 
 from __future__ import annotations

@@ -218,7 +218,7 @@ class Optimizer:
         return sorted((v for v in kept if v.graph is get_default_graph()), key=lambda v: v.name)
 
     def _create_non_slot_variable(self, initial_value: Any, name: str, colocate_with: Any) -> Variable:
-        """A variable of the optimizer itself (Adam's `beta1_power`), beside the variable `colocate_with`."""
+        """A variable of the optimizer itself (Adam's `beta1_power`), next to the variable `colocate_with`."""
         key = (name, colocate_with.graph)
         if key not in self._non_slot_dict:
             use_resource = isinstance(colocate_with, ResourceVariable)

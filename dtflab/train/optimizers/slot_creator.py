@@ -1,4 +1,4 @@
-"""Slots: variables that an optimizer keeps beside each variable that it trains.
+"""Slots: variables that an optimizer keeps next to each variable that it trains.
 
 Stands for `python/training/slot_creator.py`. Left out: XLA sharding.
 

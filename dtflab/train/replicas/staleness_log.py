@@ -1,7 +1,8 @@
 """StalenessLog: what each gradient of a training was worth: who computed it, from which step's variables, used when.
 
-Stands for nothing in TensorFlow 1. While the training runs, the rows are elements of a queue that stands beside the
-global step; so they outlive sessions, are shared by all workers, and whoever can reach the task can read them.
+Stands for nothing in TensorFlow 1. While the training runs, the rows are elements of a queue that stands next to the
+global step; so they outlive sessions, are shared by all workers, and every client that can reach the task can read
+them.
 
 Rule: reading changes nothing: in one step, which Ctrl-C can't stop halfway, the rows are taken out and put back. A
 queue that holds `keep` rows drops its oldest ones before it takes new ones.

@@ -2,21 +2,22 @@
 
 Stands for nothing in TensorFlow 1; its GlobalStepWaiterHook, which looks twice a second, is a cousin. Bounded staleness
 is that of "More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server" (Ho et al., 2013).
-Left out: a round that is lost with the first worker's session makes the bound one step narrower. A worker whose process
-is killed can't say so, and is waited for until it comes back, as in SyncReplicasOptimizer; who waits says for whom.
+Left out: a round that is lost with the first worker's session makes the bound one step narrower. A worker whose
+process is killed can't say so, and is waited for until it comes back, as in SyncReplicasOptimizer; a worker that waits
+reports for which one.
 
-Two kinds of waiting, both at queues that stand beside the global step:
+Two kinds of waiting, both at queues that stand next to the global step:
 - Bounded: a worker says that its step is done, and waits for a token. A thread of worker 0 takes one "done" of each
   worker, then gives each a token: that is a round. With `max_ahead` tokens to begin with, nobody who has made n steps
   goes on before everybody has made n − max_ahead.
 - Warm-up: the others wait at a gate, which worker 0 opens when the global step has come so far. It stays open: who
   goes through puts back what it took.
 
-Rule: whoever ends lets the others end. A worker's end closes its queue of "done"; rounds end when such a queue is
-empty, and with them the tokens; who still waits for one gets OutOfRangeError, which ends a MonitoredSession quietly.
-So does an error of the first worker, who makes the rounds. Another one that fails leaves a mark among its "done", which
-each round takes and puts back: the others go on. In its next session it takes part again, from the round under way on;
-a token that it was waiting for is still its own.
+Rule: a worker that ends lets the others end. A worker's end closes its queue of "done"; rounds end when such a queue
+is empty, and with them the tokens; a worker that still waits for one gets OutOfRangeError, which ends a
+MonitoredSession quietly. So does an error of the first worker, who makes the rounds. Another one that fails leaves a
+mark among its "done", which each round takes and puts back: the others go on. In its next session it takes part again,
+from the round under way on; a token that it was waiting for is still its own.
 """
 
 from __future__ import annotations

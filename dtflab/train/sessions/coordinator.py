@@ -2,7 +2,7 @@
 
 Stands for `python/training/coordinator.py`.
 
-Rule: whoever asks first decides. The first `request_stop` sets the flag and leaves its exception; later ones find
+Rule: the first request decides. The first `request_stop` sets the flag and leaves its exception; later ones find
 the flag set and change nothing. Time, events and threads come from the coordinator's clock.
 """
 

@@ -224,7 +224,7 @@ def MonitoredTrainingSession(
       stop_grace_period_secs: how long to wait for threads after closing.
       log_step_count_steps: `global_step/sec` is logged and summarized every N steps.
       summary_dir: where summaries go; `checkpoint_dir` if None.
-      save_graph_def: whether to write `graph.pbtxt`, and meta graphs beside checkpoints.
+      save_graph_def: whether to write `graph.pbtxt`, and meta graphs next to checkpoints.
     """
     scaffold = scaffold or Scaffold()
     hooks = list(hooks or [])

@@ -1,4 +1,4 @@
-"""Scaffold: the operations that every training program needs beside its model.
+"""Scaffold: the operations that every training program needs next to its model.
 
 Stands for `Scaffold` of `python/training/monitored_session.py`. Left out: savers of objects (`tf.train.Checkpoint`),
 initializers of TensorFlow 2's SavedModels.

@@ -1,4 +1,4 @@
-"""Supervisor: a training program's session, and beside it threads that save checkpoints and summaries.
+"""Supervisor: a training program's session, and next to it threads that save checkpoints and summaries.
 
 Stands for `python/training/supervisor.py`. MonitoredTrainingSession came after it.
 
@@ -40,7 +40,7 @@ class Supervisor:
     """Sees to a training program: `with sv.managed_session(target) as sess:` and `while not sv.should_stop():`.
 
     Where `USE_DEFAULT` stands, the first element of the piece's collection is taken, or else a piece is made; None
-    does without it. The pieces are attributes of the same names, and beside them are
+    does without it. The pieces are attributes of the same names, and next to them are
 
       coord: the Coordinator of all threads, also for threads of the program's own.
       summary_writer: the chief's writer of events; None without `logdir`.

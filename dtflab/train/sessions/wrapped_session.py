@@ -142,7 +142,7 @@ class _RecoverableSession(_WrappedSession):
 
 
 class _CoordinatedSession(_WrappedSession):
-    """A session beside threads of a `coord`: an error in one of them is raised here, closing waits for all."""
+    """A session next to threads of a `coord`: an error in one of them is raised here, closing waits for all."""
 
     def __init__(self, sess: Any, coord: Any, stop_grace_period_secs: float = 120) -> None:
         super().__init__(sess)

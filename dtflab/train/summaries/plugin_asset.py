@@ -1,4 +1,4 @@
-"""PluginAsset: files that a plugin of TensorBoard wants beside the event files.
+"""PluginAsset: files that a plugin of TensorBoard wants next to the event files.
 
 Stands for `python/summary/plugin_asset.py`.
 

@@ -1,8 +1,8 @@
 """From what a watch saw to an input pipeline: stages, the queues between them, and how fast each goes.
 
-A stage is all steps that take from the same queues and put into the same ones, whoever runs them. What it waited is
-known from the queues; the rest of the time, from its first step to its last, it was at work. A reader takes a file name
-only now and then: its steps with and without are one stage.
+A stage is all steps that take from the same queues and put into the same ones, whichever client runs them. What it
+waited is known from the queues; the rest of the time, from its first step to its last, it was at work. A reader takes
+a file name only now and then: its steps with and without are one stage.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _stage(takes: Places, puts: Places, steps: Sequence[_Step]) -> Stage:
 
 
 def _at_a_time(steps: Sequence[_Step]) -> int:
-    """How many steps there were at once, at most; one that begins when another ends is not beside it."""
+    """How many steps there were at once, at most; one that begins when another ends is not next to it."""
     changes = [(min(step.moments), 1) for step in steps] + [(max(step.moments), -1) for step in steps]
     most = now = 0
     for _, change in sorted(changes):

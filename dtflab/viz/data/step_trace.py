@@ -2,7 +2,7 @@
 
 Reads TensorFlow's StepStats (or a RunMetadata that holds one), as dtflab and real TensorFlow write it; a transfer
 is the node `RecvTensor` on the receiving device, whose label says size, tensor, source and destination. What a device
-does beside its nodes, the parts of a kernel on intra-op threads and a GPU's copies, stands under a name of its own:
+does next to its nodes, the parts of a kernel on intra-op threads and a GPU's copies, stands under a name of its own:
 `/device:GPU:0/intra-op`, `/device:GPU:0/memcpy`; so does what is on its way to a device in virtual time, `…/wire`.
 Times are microseconds since the start of the step. Clocks of different machines are taken at their word.
 """

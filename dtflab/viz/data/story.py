@@ -238,9 +238,9 @@ def _ops(executor: Executor, chosen: Iterable[int], reasons: Mapping[str, str], 
 
 def _why_added(node: Node) -> str:
     if node.op in _SENDS:
-        return "beside what it sends"
+        return "next to what it sends"
     if node.op in _RECEIVES:
-        return "beside who needs it"
+        return "next to who needs it"
     return "where the client's values come and go" if node.op in ("_Arg", "_Retval") else "added for a loop"
 
 

@@ -123,7 +123,7 @@ def read(step: Any, ops: Iterable[Op] = ()) -> list[Usage]:
 
 
 class _Readers:
-    """Who read what, as far as it ran: `last(name)` is done last of those that needed what an op made.
+    """The readers of each output, as far as they ran: `last(name)` is done last of those that needed what an op made.
 
     An op that took no memory of its own passes on what it reads (an Identity, or a Relu that writes over its input):
     then those who read its output count, too.

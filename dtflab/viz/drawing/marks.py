@@ -41,7 +41,7 @@ class Heading(Markup):
 
 
 def heading(title: str, sentence: str, width: float | None = None) -> Heading:
-    """A title and beside it a sentence, on a line 20 px high; if both are wider than the page, below it, in lines."""
+    """A title and next to it a sentence, on a line 20 px high; if both are wider than the page, below it, in lines."""
     width = room() if width is None else width
     left = text_width(title, 14, bold=True) + 10
     beside = left + text_width(sentence) <= width

@@ -72,7 +72,7 @@ def _device(name: DeviceName) -> tuple[str, int]:
 
 
 def _rank(task: _Task) -> tuple[int, list[tuple[int, str]], int]:
-    """Who chooses first: the jobs with colours of their own, then the others by their names."""
+    """The order of choosing: first the jobs with colours of their own, then the others by their names."""
     job, number = task
     known = list(_BY_JOB)
     return (known.index(job) if job in known else len(known)), natural(job), number
@@ -105,7 +105,7 @@ def _parse(device: str) -> DeviceName | None:
 
 
 class _Company:
-    """The devices of one picture: the colours of their tasks and jobs, and who has company in his own task."""
+    """The devices of one picture: the colours of their tasks and jobs, and which of them share a task."""
 
     def __init__(self, devices: Iterable[str] = ()) -> None:
         own: dict[_Task, set[tuple[str, int]]] = {}
@@ -123,7 +123,7 @@ class _Company:
         return name.job in (None, _SINGLE) or (self.alone and name.type is not None and _task(name) in self.several)
 
     def label(self, device: str, name: DeviceName) -> str:
-        """A CPU is called by its name only where another device of its task stands beside it."""
+        """A CPU is called by its name only where another device of its task stands next to it."""
         plain = name.type == "CPU" and name.id == 0 and _task(name) in self.several
         return f"{name.job}:{name.task or 0} CPU:0" if plain else label(device)
 

@@ -30,7 +30,7 @@ class Style(NamedTuple):
 
     @property
     def class_(self) -> str:
-        """The class that pictures of this style have beside their own; none for the default."""
+        """The class that pictures of this style have next to their own; none for the default."""
         return "" if self is DEFAULT else f" {self.name}"
 
     def css(self, text: str, root: str) -> str:
@@ -50,8 +50,8 @@ class Style(NamedTuple):
 
 _16_POINTS = 16 * 96 / 72  # pixels
 _PROJECTOR = _16_POINTS / 11
-# In a window of 1280 pixels JupyterLab shows 828 of them beside its file browser, 1086 without it. A projector's page
-# lies between: beside the file browser its smallest text has still 18 pixels, on a narrow page never less than 14.
+# In a window of 1280 pixels JupyterLab shows 828 of them next to its file browser, 1086 without it. A projector's page
+# lies between: next to the file browser its smallest text has still 18 pixels, on a narrow page never less than 14.
 DEFAULT = Style("default", 1.0, 0.94, 828.0, 0.0, "")
 PROJECTOR = Style(
     "projector", _PROJECTOR, 14 / 11 / _PROJECTOR, 480.0, 3 / _PROJECTOR,

@@ -155,7 +155,7 @@ class Column:
                     hop.above.outlets[hop.net] = target - hop.above.x
 
     def _snap(self) -> None:
-        """Where a line ends in a box a few pixels beside its lanes, move the lanes."""
+        """Where a line ends in a box a few pixels next to its lanes, move the lanes."""
         for channel, hops in enumerate(self.hops):
             for hop in hops.values():
                 if hop.above is None or hop.above.kind != "lane" or len(hop.below) != 1 or hop.sides:

@@ -3,7 +3,7 @@
 Method: every cluster is drawn on its own, from the innermost out, as a column of rows (`ranks`, `column`), and
 then stands in its parent as one large box; lines cross its border at ports. At the outermost level a drawing that
 grows too tall is folded into columns, down and up in turn, so that what follows stays near: a training step comes
-out with the gradients rising beside the layers they belong to. Lines between columns run in gutters.
+out with the gradients rising next to the layers they belong to. Lines between columns run in gutters.
 
 Rules, tested without a browser: no two boxes overlap, a cluster holds exactly its own, every edge goes forward
 (down, or up in a column that goes up) unless it closes a cycle, the same input gives the same drawing.

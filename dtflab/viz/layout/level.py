@@ -2,7 +2,7 @@
 
 Used by `layout`, from the innermost cluster out. A cluster's inside is one column; the outermost level may be
 folded into several, which go down and up in turn. Lines within a column are the column's business; those between
-columns, and those that close a cycle, leave their channel at the side and run in the gutter beside the column.
+columns, and those that close a cycle, leave their channel at the side and run in the gutter next to the column.
 
 Coordinates here are those of the page; only inside a Column are they of the flow.
 """
@@ -240,7 +240,7 @@ class Level:
         return self._page(a, (0.0, from_y))[1], self._page(b, (0.0, to_y))[1]
 
     def _arrange(self) -> None:
-        """Set columns beside each other, with gutters as wide as their tracks need."""
+        """Set columns next to each other, with gutters as wide as their tracks need."""
         tall = max((column.height for column in self.columns), default=0.0)
         self.lefts = [0.0] * len(self.columns)
         over = list(dict.fromkeys(d.net for d in self.detours if d.out[0] != d.into[0]))

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-GAP, LANE_GAP = 14.0, 7.0  # between boxes; beside a lane
+GAP, LANE_GAP = 14.0, 7.0  # between boxes; next to a lane
 PORT, PORT_MARGIN = 8.0, 5.0  # between lines that enter one box; from its corners
 
 Kind = Literal["box", "lane", "title"]
@@ -181,7 +181,7 @@ def enter(box: Slot, entering: list[Hop], others: Iterable[Hop]) -> None:
 
 
 def _sidestep(x: float, taken: Sequence[float], ports: Sequence[float], low: float, high: float) -> float:
-    """The least shift that keeps a line's end off another line's beginning, and off the ports beside it."""
+    """The least shift that keeps a line's end off another line's beginning, and off the ports next to it."""
     for shift in (0, 4, -4, 6, -6):
         apart = all(abs(x + shift - other) >= min(5, abs(x - other)) for other in ports)
         if low <= x + shift <= high and apart and all(abs(x + shift - other) >= 4 for other in taken):
