@@ -27,7 +27,7 @@ def test_variables_of_a_cluster_and_of_a_session():
             for n in range(3):
                 tf.get_variable(f"w{n}", [10, n + 1])
         with tf.Session(cluster.target) as sess:
-            with pytest.raises(ValueError, match="No variable is held yet"):
+            with pytest.raises(ValueError, match="No variable exists yet"):
                 tf.viz.variables(cluster)
             sess.run(tf.global_variables_initializer())
             assert tf.variables_of(sess) == cluster.variables()

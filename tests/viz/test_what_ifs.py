@@ -168,7 +168,7 @@ def test_what_can_not_be_drawn(question):
             viz.what_if(wrong)
         with pytest.raises(TypeError, match="Give what WhatIf"):
             viz.sweep(wrong)
-    with pytest.raises(ValueError, match="no number"):
+    with pytest.raises(ValueError, match="is not a number"):
         viz.sweep(question.sweep(gpu=["K40", "V100"]))
     with pytest.raises(ValueError, match="there are step"):
         viz.sweep(question.sweep(workers=[1, 2]), "speed")

@@ -129,7 +129,7 @@ def _settings(case: Case, value: Any) -> list[tuple[str | None, Any]]:
             raise Wrong(f"For {case}, one of the settings is {shown(pair)}; {expected}")
         for part, kind, what in zip(pair, (str | None, ConfigProto | None), ("text", "tf.ConfigProto"), strict=True):
             if not isinstance(part, kind):
-                raise Wrong(f"For {case}, a setting has {shown(part)}, which is no {what}; {expected}")
+                raise Wrong(f"For {case}, a setting has {shown(part)}, which is not a {what}; {expected}")
     if len(value) != case.programs:
         raise Wrong(f"For {case}, settings gave {plural(len(value), 'pair')}; {expected}")
     return [(visible, config or ConfigProto()) for visible, config in value]
