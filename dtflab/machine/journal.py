@@ -86,5 +86,5 @@ def _parsed(line: str) -> CardEvent | None:
 def checked(kind: type[Any], value: Any) -> Any:
     """The value, if it is of that kind and no absurd number; else ValueError."""
     if type(value) is not kind or (kind is int and not 0 <= value < 1 << 62):
-        raise ValueError(f"{value!r} is no {kind.__name__}")
+        raise ValueError(f"{value!r} is not a {kind.__name__}")
     return value

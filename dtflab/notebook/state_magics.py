@@ -106,7 +106,7 @@ class StateMagics(Magics):
         if given is not None:
             if not hasattr(given, "read"):
                 kind = type(given).__name__
-                raise UsageError(f"{texts['']} is no StalenessOptimizer and no log of one, but a {kind}.")
+                raise UsageError(f"{texts['']} is neither a StalenessOptimizer nor the log of one, but a {kind}.")
             return drawn(lambda: viz.staleness(given.read(session)))
         target = session.sess_str.decode()
         if not target:
@@ -120,7 +120,7 @@ class StateMagics(Magics):
         if texts[""]:
             held = self._lines._value(texts[""])
             if not isinstance(held, (Cluster, BaseSession, *kinds)):
-                what = " and ".join(("no cluster", "no session", *(f"no {kind.__name__}" for kind in kinds)))
+                what = " nor ".join(("neither a cluster", "a session", *(f"a {kind.__name__}" for kind in kinds)))
                 raise UsageError(f"{texts['']} is {what}, but a {type(held).__name__}. For example: {magic} cluster")
             return held
         found = scopes.get_default_session() or last_session()

@@ -70,7 +70,7 @@ sess.run(tf.global_variables_initializer())
 for _ in range(3): sess.run(train)""").raise_error()
     for line in ("%dtf_staleness", "%dtf_staleness optimizer", "%dtf_staleness optimizer.read(sess)"):
         assert "3 gradients" in str(magic(shell, line, "p"))
-    assert "is no StalenessOptimizer" in cell(shell, "%dtf_staleness v.name")
+    assert "is neither a StalenessOptimizer nor" in cell(shell, "%dtf_staleness v.name")
     said = cell(shell, "%dtf_staleness --name other")
     assert "under the name 'other'" in said and "--name is that" in said and "--where the device" in said
     assert "name=" not in said and "where=" not in said

@@ -72,6 +72,8 @@ class RefVariable(Variable):
         """The reference."""
         return self._variable
 
+    _ref = _written  # TensorFlow's name, which programs use
+
     def value(self) -> Tensor:
         return self._snapshot
 

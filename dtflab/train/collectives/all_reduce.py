@@ -71,7 +71,7 @@ def play(plan: Schedule, buffers: Mapping[int, Buffer], carry: Carry, reduction:
         raise ValueError(f"Unknown reduction {reduction!r}: choose one of {', '.join(REDUCTIONS)}.")
     dtype = next(iter(buffers.values())).dtype
     if reduction == "mean" and dtype.is_integer:
-        raise ValueError(f"The mean of {dtype.name} is no {dtype.name}: cast the tensors, or ask for their sum.")
+        raise ValueError(f"The mean of {dtype.name} is not an {dtype.name}: cast the tensors, or ask for their sum.")
     play_rounds("reduce", plan.reduce, buffers, carry, Buffer.add)
     if reduction == "mean" and plan.workers > 1:
         for worker, buffer in buffers.items():
