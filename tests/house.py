@@ -167,7 +167,7 @@ def _body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 class Order:
     """What the docstring of `dtflab/__init__.py` states.
 
-    The rooms, lower ones first, as `a < b < c`; one that stands on the level of another as `d beside b`;
+    The rooms, lower ones first, as `a < b < c`; one that stands on the level of another as `d next to b`;
     the chapter, one step of a session in reading order, as `x → y → z`.
     """
 
@@ -176,7 +176,7 @@ class Order:
         self.rooms = self._chain("<")
         self.chapter = self._chain("→")
         self.level = {room: level for level, room in enumerate(self.rooms)}
-        for room, other in re.findall(r"(\w+) beside (\w+)", self.text):
+        for room, other in re.findall(r"(\w+) next to (\w+)", self.text):
             if other in self.level:
                 self.level[room] = self.level[other]
 
