@@ -157,8 +157,8 @@ def slots_of_a_partitioned_variable(tf, use_resource):
 def slots_by_hand(tf, use_resource):
     from importlib import import_module
 
-    package = "tensorflow.python" if "tensorflow" in tf.__name__ else "dtflab"
-    creator = import_module(f"{package}.train{'ing' if 'tensorflow' in tf.__name__ else ''}.slot_creator")
+    ours, theirs = "dtflab.train.optimizers", "tensorflow.python.training"
+    creator = import_module(f"{theirs if 'tensorflow' in tf.__name__ else ours}.slot_creator")
     v = tf.Variable([1.0, 2.5], name="var", use_resource=use_resource)
     with tf.variable_scope("outer"):
         slots = [

@@ -299,7 +299,7 @@ def test_assets_of_plugins(tmp_path):
 
 def assets(tf, folder):
     home = folder / tf.__name__
-    package = "dtflab.train" if tf is dtflab else "tensorflow.python.summary"
+    package = "dtflab.train.summaries" if tf is dtflab else "tensorflow.python.summary"
     plugin_asset = importlib.import_module(f"{package}.plugin_asset")
 
     class Words(plugin_asset.PluginAsset):
