@@ -23,7 +23,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_proto import make_ndarray, make_tensor_proto
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.graph.tracing import trace
-from dtflab.ops.functional.script import py_func
+from dtflab.ops.functional.functions import py_func
 
 
 class _Generators:

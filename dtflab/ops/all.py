@@ -30,7 +30,6 @@ import dtflab.ops.examples.example_ops
 import dtflab.ops.examples.sequence_ops
 import dtflab.ops.examples.serialize_ops
 import dtflab.ops.functional.calls
-import dtflab.ops.functional.script
 import dtflab.ops.images.boxes
 import dtflab.ops.images.colors
 import dtflab.ops.images.png

@@ -1,8 +1,10 @@
-"""Ops with functions in their attributes: calls, conditionals and loops as TensorFlow 2 makes them.
+"""The ops that call functions: of a graph, in attributes, as TensorFlow 2 makes them; and of Python.
 
-Stands for `functional_ops.cc` in `core/ops` and `core/kernels`. Left out: `RemoteCall`, `For`, `SymbolicGradient`.
+Stands for `functional_ops.cc` in `core/ops` and `core/kernels`, and for `script_ops.cc`. Left out: `RemoteCall`, `For`,
+`SymbolicGradient`, `EagerPyFunc`.
 
-Rule: none of them has a kernel. Before a graph is placed, `graph/inlining.py` puts the bodies in their place.
+Rule: the calls, conditionals and loops have no kernel. Before a graph is placed, `graph/inlining.py` puts the bodies in
+their place.
 """
 
 from __future__ import annotations
@@ -13,30 +15,42 @@ from typing import Any
 import numpy as np
 
 from dtflab.graph import dtypes
-from dtflab.graph.op_registry import Op, op
+from dtflab.graph.op_registry import Op, no_gradient, op
 from dtflab.graph.tensor_shape import TensorShape
+from dtflab.ops import shapes
+from dtflab.ops.costs import free
+from dtflab.ops.functional import script
 from dtflab.ops.lists.variants import Variant, zeros
+from dtflab.ops.messages import invalid
+
+
+def _pair(stateless: str, stateful: str, interface: str, base: type[Op], summary: str) -> None:
+    """Register two ops that differ in whether the functions may have side effects."""
+    op(stateless + interface)(type(stateless, (base,), {"__doc__": summary}))
+    more = {"__doc__": f"{summary} The functions may have side effects.", "stateful": True}
+    op(stateful + interface)(type(stateful, (base,), more))
+
+
+# -- functions of the graph ---------------------------------------------------------------------------
 
 
 class _Call(Op):
-    @staticmethod
     def infer(operation: Any) -> list[TensorShape]:
-        """Whoever built the bodies has noted the shapes of their results, or not."""
+        """What built the bodies has noted the shapes of their results, or not."""
         known: list[TensorShape] = operation.attrs.get("output_shapes", [])
         return known if len(known) == len(operation.outputs) else [TensorShape(None)] * len(operation.outputs)
 
 
 class _Choice(_Call):
-    @staticmethod
     def grad(operation: Any, *dys: Any) -> Any:
-        """Its gradient would be made of new functions, which is a matter of TensorFlow 2's clients."""
+        """Its gradient would be made of new functions, which only TensorFlow 2's clients build."""
         raise NotImplementedError(
             f"dtflab has no gradient of '{operation.name}' ({operation.type}): let the client that made it make the "
             "gradient, too, before the graph is imported, or build it with tf.cond, tf.case and tf.while_loop here."
         )
 
 
-_CALL = """{}(args: Tin) -> (output: Tout)
+_CALL = """(args: Tin) -> (output: Tout)
     Tin: list(type) >= 0
     Tout: list(type) >= 0
     f: func
@@ -45,7 +59,7 @@ _CALL = """{}(args: Tin) -> (output: Tout)
     executor_type: string = ""
 """
 
-_IF = """{}(cond: Tcond, input: Tin) -> (output: Tout)
+_IF = """(cond: Tcond, input: Tin) -> (output: Tout)
     Tcond: type
     Tin: list(type) >= 0
     Tout: list(type) >= 0
@@ -54,14 +68,14 @@ _IF = """{}(cond: Tcond, input: Tin) -> (output: Tout)
     output_shapes: list(shape) = []
 """
 
-_CASE = """{}(branch_index: int32, input: Tin) -> (output: Tout)
+_CASE = """(branch_index: int32, input: Tin) -> (output: Tout)
     Tin: list(type) >= 0
     Tout: list(type) >= 0
     branches: list(func) >= 1
     output_shapes: list(shape) = []
 """
 
-_WHILE = """{}(input: T) -> (output: T)
+_WHILE = """(input: T) -> (output: T)
     T: list(type) >= 0
     cond: func
     body: func
@@ -69,53 +83,12 @@ _WHILE = """{}(input: T) -> (output: T)
     parallel_iterations: int = 10
 """
 
-
-@op(_CALL.format("PartitionedCall"))
-class PartitionedCall(_Call):
-    """What a function makes of the arguments."""
-
-
-@op(_CALL.format("StatefulPartitionedCall"))
-class StatefulPartitionedCall(_Call):
-    """The same of a function with side effects."""
-
-    stateful = True
-
-
-@op(_IF.format("StatelessIf"))
-class StatelessIf(_Choice):
-    """What one of two functions makes of the input."""
-
-
-@op(_IF.format("If"))
-class If(_Choice):
-    """The same of functions with side effects."""
-
-    stateful = True
-
-
-@op(_CASE.format("StatelessCase"))
-class StatelessCase(_Choice):
-    """What the function of that number makes of the input; the last one if there is none."""
-
-
-@op(_CASE.format("Case"))
-class Case(_Choice):
-    """The same of functions with side effects."""
-
-    stateful = True
-
-
-@op(_WHILE.format("StatelessWhile"))
-class StatelessWhile(_Choice):
-    """What `body` makes of the input again and again, as long as `cond` of it is true."""
-
-
-@op(_WHILE.format("While"))
-class While(_Choice):
-    """The same of functions with side effects."""
-
-    stateful = True
+_case = "What the function of that number makes of the input; the last one if there is none."
+_while = "What `body` makes of the input, repeatedly, while `cond` of it is true."
+_pair("PartitionedCall", "StatefulPartitionedCall", _CALL, _Call, "What a function makes of the arguments.")
+_pair("StatelessIf", "If", _IF, _Choice, "What one of two functions makes of the input.")
+_pair("StatelessCase", "Case", _CASE, _Choice, _case)
+_pair("StatelessWhile", "While", _WHILE, _Choice, _while)
 
 
 @op("""ToBool(input: T) -> (output: bool)
@@ -123,8 +96,7 @@ class While(_Choice):
 class ToBool(Op):
     """A scalar is true if it is not zero or empty, another tensor if it has elements."""
 
-    def infer(operation):
-        return [TensorShape([])]
+    infer = shapes.scalar
 
     def bind(node: Any, xp: Any) -> Callable[[Any], Any]:
         def to_bool(value: Any) -> Any:
@@ -138,10 +110,9 @@ class ToBool(Op):
        dtype: type
        shape: shape""")
 class FakeParam(Op):
-    """What a branch gives where only the other one has something to give; nobody reads it."""
+    """What a branch gives where only the other one has something to give; it is never read."""
 
-    def infer(operation):
-        return [operation.attrs["shape"]]
+    infer = shapes.declared
 
     def bind(node: Any, xp: Any) -> Callable[[], Any]:
         sizes = [] if node["shape"].ndims is None else [size or 0 for size in node["shape"].as_list()]
@@ -153,11 +124,44 @@ class FakeParam(Op):
        num_outs: int >= 1
        T: type""")
 class SwitchN(Op):
-    """`data` at output number `output_index`, the last one for an index that is none; the other outputs are dead."""
+    """`data` at output number `output_index`, the last one for an index out of range; the other outputs are dead."""
 
     control_flow = "switch"
     aliasing = True
-    flops = staticmethod(lambda node, ins, outs: 0)
+    flops = free
 
     def infer(operation):
         return [operation.inputs[0].shape] * len(operation.outputs)
+
+
+# -- functions of Python ------------------------------------------------------------------------------
+
+
+class _PyFunc(Op):
+    needs_ctx = True  # and so no rule of shapes tries it out
+    calls_program = True
+    grad = no_gradient
+
+    def bind(node: Any, xp: Any) -> Callable[..., Any]:
+        token, types = node["token"].decode(), node["Tout"]
+        label = token.rpartition("_")[0] or token  # as TensorFlow calls it
+
+        def call(ctx: Any, *values: Any) -> list[Any]:
+            found = script.found.get(token)
+            if found is None:
+                raise invalid(
+                    f"ValueError: Could not find callback with key={token} in the registry. The function of a "
+                    f"tf.py_func is in the process, and lives as long as the graph, that made it: put '{node.name}' "
+                    "on a device of that process."
+                )
+            return script.checked(script.called(found.function, values), types, label)
+
+        return call
+
+
+_PY_FUNC = """(input: Tin) -> (output: Tout)
+    token: string
+    Tin: list(type) >= 0
+    Tout: list(type) >= 0
+"""
+_pair("PyFuncStateless", "PyFunc", _PY_FUNC, _PyFunc, "The results of a Python function.")

@@ -342,7 +342,7 @@ def _kept_norm(x: Tensor, ord: Any, axes: Any, of_matrix: bool) -> Tensor:
 def _spectral_norm(x: Tensor, axes: Any) -> Tensor:
     """The largest singular value of the matrices on `axes`, which are kept."""
     from dtflab.ops.control.cond import cond
-    from dtflab.ops.functional.mapping import map_fn
+    from dtflab.ops.functional.functions import map_fn
 
     ndims = arrays.rank(x)
     last = map_fn(lambda i: cond(i >= 0, lambda: i, lambda: i + ndims), convert_to_tensor(axes))

@@ -14,7 +14,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import name_scope
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.arrays.functions import matrix_band_part
-from dtflab.ops.functional.mapping import map_fn
+from dtflab.ops.functional.functions import map_fn
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.linalg.functions import matmul, matrix_triangular_solve

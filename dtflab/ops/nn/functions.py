@@ -21,7 +21,7 @@ from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.graph.tensor_shape import TensorShape, as_shape
 from dtflab.ops.arrays import functions as arrays
 from dtflab.ops.control.cond import cond
-from dtflab.ops.functional.custom_gradient import custom_gradient
+from dtflab.ops.functional.functions import custom_gradient
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.linalg import functions as linalg
 from dtflab.ops.math import functions as math
