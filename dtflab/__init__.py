@@ -108,12 +108,13 @@ from dtflab.ops.linalg.functions import (
     matrix_inverse, matrix_set_diag, matrix_solve, matrix_solve_ls, matrix_square_root, matrix_triangular_solve, matvec,
     norm, qr, self_adjoint_eig, self_adjoint_eigvals, sparse_matmul, svd, tensordot, trace,
 )
-from dtflab.ops.functional.functions import custom_gradient, grad_pass_through
+from dtflab.ops.functional.functions import (
+    custom_gradient, foldl, foldr, grad_pass_through, map_fn, numpy_function, py_func, py_function, scan,
+)
 from dtflab.ops.summaries.debug import Print, print_ as print
 from dtflab.ops.labels.edit_distance import edit_distance
 from dtflab.ops.examples.features import FixedLenFeature, FixedLenSequenceFeature, SparseFeature, VarLenFeature
 from dtflab.ops.linalg.spectral import fft, fft2d, fft3d, ifft, ifft2d, ifft3d
-from dtflab.ops.functional.functions import foldl, foldr, map_fn, scan
 from dtflab.ops.variables.initializers import (
     constant_initializer, glorot_normal_initializer, glorot_uniform_initializer, ones_initializer,
     orthogonal_initializer, random_normal_initializer, random_uniform_initializer, truncated_normal_initializer,
@@ -147,7 +148,6 @@ from dtflab.ops.variables.functions import (
     tensor_scatter_update, tensor_scatter_update as tensor_scatter_nd_update, trainable_variables,
     variables_initializer,
 )
-from dtflab.ops.functional.functions import numpy_function, py_func, py_function
 from dtflab.ops.summaries.session_ops import delete_session_tensor, get_session_handle, get_session_tensor
 from dtflab.ops.sparse.functions import (
     deserialize_many_sparse, serialize_many_sparse, serialize_sparse, sparse_add, sparse_concat, sparse_fill_empty_rows,
@@ -164,15 +164,14 @@ from dtflab.ops.lists.tensor_array import TensorArray
 from dtflab.ops.timestamp import timestamp
 from dtflab.ops.variables.policies import (
     VariableAggregation, VariableSynchronization, disable_resource_variables, enable_resource_variables,
-    resource_variables_enabled,
+    resource_variables_enabled, variable_creator_scope,
 )
-from dtflab.ops.variables.variable import Variable, init_scope, is_tensor, variable_creator_scope
+from dtflab.ops.variables.variable import Variable, is_tensor
+from dtflab.ops.variables.initial_values import init_scope
 from dtflab.ops.variables.get_variable import (
-    create_partitioned_variables, get_local_variable, get_variable, no_regularizer,
+    create_partitioned_variables, get_local_variable, get_variable, no_regularizer, variable_op_scope,
 )
-from dtflab.ops.variables.variable_scope import (
-    AUTO_REUSE, VariableScope, get_variable_scope, variable_op_scope, variable_scope,
-)
+from dtflab.ops.variables.variable_scope import AUTO_REUSE, VariableScope, get_variable_scope, variable_scope
 from dtflab.ops.control.while_loop import while_loop
 from dtflab.runtime import local as _local, transport as _transport
 from dtflab.runtime.session import InteractiveSession, Session

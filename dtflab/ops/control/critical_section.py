@@ -24,7 +24,7 @@ from dtflab.graph.scopes import (
 )
 from dtflab.ops.arrays.functions import identity
 from dtflab.ops.control.functions import group, tuple as gated
-from dtflab.ops.variables.variable import init_scope
+from dtflab.ops.variables.initial_values import init_scope
 
 CRITICAL_SECTIONS = "critical_sections"
 EXECUTIONS = "critical_section_executions"

@@ -27,7 +27,7 @@ from dtflab.graph.static_value import constant_value
 from dtflab.graph.tensor_shape import Dimension, TensorShape, as_shape
 from dtflab.ops.arrays.functions import cast, stack
 from dtflab.ops.indexing.functions import gather
-from dtflab.ops.variables.variable import init_scope
+from dtflab.ops.variables.initial_values import init_scope
 
 # ---- queues ----
 

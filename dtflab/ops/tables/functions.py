@@ -27,7 +27,7 @@ from dtflab.ops.sparse.sparse_tensor import SparseTensor
 from dtflab.ops.tables.state import LINE_NUMBER, WHOLE_LINE
 from dtflab.ops.text.functions import as_string, string_to_hash_bucket_fast
 from dtflab.ops.training.saveable import SaveableObject, SaveSpec
-from dtflab.ops.variables.variable import init_scope
+from dtflab.ops.variables.initial_values import init_scope
 
 
 def tables_initializer(name: str = "init_all_tables") -> Operation:

@@ -6,15 +6,17 @@ graph in `variable_store.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dtflab.base import tf_logging
 from dtflab.graph import dtypes
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.scopes import name_scope
 from dtflab.ops.variables.policies import VariableAggregation, VariableSynchronization
-from dtflab.ops.variables.variable_scope import get_variable_scope, of_graph, variable_scope
-from dtflab.ops.variables.variable_store import VariableStore
+from dtflab.ops.variables.variable_scope import VariableScope, get_variable_scope, of_graph, variable_scope
+from dtflab.ops.variables.variable_store import VariableStore, Wanted
 
 
 def _get_default_variable_store() -> VariableStore:
@@ -38,11 +40,9 @@ def get_variable(
     Raises ValueError where the variable is there and should not be, is not there and should be, or has another
     shape or dtype.
     """
-    return get_variable_scope().get_variable(
-        _get_default_variable_store(), name, shape, dtype, initializer, regularizer, None, trainable, collections,
-        caching_device, partitioner, validate_shape, use_resource, custom_getter, constraint, synchronization,
-        aggregation,
-    )  # fmt: skip
+    first = name, shape, dtype, initializer, regularizer, None, trainable, collections, caching_device, partitioner
+    rest = validate_shape, use_resource, custom_getter, constraint, synchronization, aggregation
+    return get_variable_scope().get_variable(_get_default_variable_store(), *first, *rest)
 
 
 def get_local_variable(
@@ -53,11 +53,9 @@ def get_local_variable(
     aggregation: Any = VariableAggregation.NONE,
 ) -> Any:  # fmt: skip
     """As `get_variable`, for a variable of this process alone: never trained, in LOCAL_VARIABLES."""
-    return get_variable(
-        name, shape, dtype, initializer, regularizer, False, [*(collections or ()), GraphKeys.LOCAL_VARIABLES],
-        caching_device, partitioner, validate_shape, use_resource, custom_getter, constraint, synchronization,
-        aggregation,
-    )  # fmt: skip
+    local = [*(collections or ()), GraphKeys.LOCAL_VARIABLES]
+    first = name, shape, dtype, initializer, regularizer, False, local, caching_device, partitioner
+    return get_variable(*first, validate_shape, use_resource, custom_getter, constraint, synchronization, aggregation)
 
 
 def create_partitioned_variables(
@@ -78,17 +76,28 @@ def create_partitioned_variables(
                 "Private access to _get_partitioned_variable is not allowed when a custom getter is set.  Current "
                 f"custom getter: {scope.custom_getter}.  Use get_variable with a partitioner instead."
             )
-        policies = {
-            "trainable": trainable, "collections": collections, "caching_device": scope.caching_device,
-            "use_resource": scope.use_resource, "constraint": scope.constraint,
-        }  # fmt: skip
+        policies = {key: getattr(scope, key) for key in ("caching_device", "use_resource", "constraint")}
+        policies |= {"trainable": trainable, "collections": collections}
         initial = scope.initializer if initializer is None else initializer
-        return list(
-            _get_default_variable_store().partitioned(
-                scope.name, shape, dtype, initial, scope.regularizer, scope.reuse, lambda **_: slicing, policies
-            )
-        )
+        wanted = Wanted(shape, dtype, initial, scope.regularizer, scope.reuse, policies)
+        return list(_get_default_variable_store().partitioned(scope.name, wanted, lambda **_: slicing))
 
 
 def no_regularizer(_: Any) -> None:
     """A regularizer for variables that shall have none, though the scope has one."""
+
+
+@contextlib.contextmanager
+def variable_op_scope(
+    values: Sequence[Any], name_or_scope: Any, default_name: str | None = None, initializer: Any = None,
+    regularizer: Any = None, caching_device: Any = None, partitioner: Any = None, custom_getter: Any = None,
+    reuse: Any = None, dtype: Any = None, use_resource: bool | None = None, constraint: Any = None,
+) -> Iterator[VariableScope]:  # fmt: skip
+    """`variable_scope` with the arguments in the order of TensorFlow before 0.11."""
+    tf_logging.warn(
+        "tf.variable_op_scope(values, name, default_name) is deprecated, use tf.variable_scope(name, default_name, "
+        "values)"
+    )
+    given = initializer, regularizer, caching_device, partitioner, custom_getter, reuse, dtype, use_resource, constraint
+    with variable_scope(name_or_scope, default_name, values, *given) as scope:
+        yield scope

@@ -31,7 +31,14 @@ class Initializer:
     arguments: tuple[str, ...] = ("dtype",)
     dtype: DType = dtypes.float32
 
+    def __init__(self, dtype: Any = dtypes.float32) -> None:
+        self.dtype = dtypes.as_dtype(dtype)
+
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        """The tensor, of the dtype of the initializer by default; `partition_info` says of which part it is."""
+        return self._tensor(shape, self.dtype if dtype is None else dtype, partition_info)
+
+    def _tensor(self, shape: Any, dtype: Any, info: Any) -> Tensor:
         raise NotImplementedError
 
     def get_config(self) -> dict[str, Any]:
@@ -54,21 +61,15 @@ def _floating(dtype: Any) -> DType:
 class Zeros(Initializer):
     """Zeros."""
 
-    def __init__(self, dtype: Any = dtypes.float32) -> None:
-        self.dtype = dtypes.as_dtype(dtype)
-
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        return arrays.zeros(shape, self.dtype if dtype is None else dtype)
+    def _tensor(self, shape: Any, dtype: Any, info: Any) -> Tensor:
+        return arrays.zeros(shape, dtype)
 
 
 class Ones(Initializer):
     """Ones."""
 
-    def __init__(self, dtype: Any = dtypes.float32) -> None:
-        self.dtype = dtypes.as_dtype(dtype)
-
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        return arrays.ones(shape, self.dtype if dtype is None else dtype)
+    def _tensor(self, shape: Any, dtype: Any, info: Any) -> Tensor:
+        return arrays.ones(shape, dtype)
 
 
 class Constant(Initializer):
@@ -104,8 +105,7 @@ class RandomUniform(Initializer):
         self.minval, self.maxval, self.seed = minval, maxval, seed
         self.dtype = dtypes.as_dtype(dtype)
 
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        dtype = self.dtype if dtype is None else dtype
+    def _tensor(self, shape: Any, dtype: Any, info: Any) -> Tensor:
         return random.random_uniform(shape, self.minval, self.maxval, dtype, seed=self.seed)
 
 
@@ -120,16 +120,14 @@ class RandomNormal(Initializer):
         self.mean, self.stddev, self.seed = mean, stddev, seed
         self.dtype = _floating(dtype)
 
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        dtype = self.dtype if dtype is None else dtype
+    def _tensor(self, shape: Any, dtype: Any, info: Any) -> Tensor:
         return random.random_normal(shape, self.mean, self.stddev, dtype, seed=self.seed)
 
 
 class TruncatedNormal(RandomNormal):
     """Normal numbers no further than two deviations from the mean: for weights."""
 
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        dtype = self.dtype if dtype is None else dtype
+    def _tensor(self, shape: Any, dtype: Any, info: Any) -> Tensor:
         return random.truncated_normal(shape, self.mean, self.stddev, dtype, seed=self.seed)
 
 
@@ -142,11 +140,10 @@ class UniformUnitScaling(Initializer):
         self.factor, self.seed = factor, seed
         self.dtype = _floating(dtype)
 
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        sizes = shape if partition_info is None else partition_info.full_shape
+    def _tensor(self, shape: Any, dtype: Any, info: Any) -> Tensor:
+        sizes = shape if info is None else info.full_shape
         inputs = max(math.prod(float(d) for d in sizes[:-1]), 1.0)
         limit = math.sqrt(3 / inputs) * self.factor
-        dtype = self.dtype if dtype is None else dtype
         return random.random_uniform(shape, -limit, limit, dtype, seed=self.seed)
 
 
@@ -176,11 +173,10 @@ class VarianceScaling(Initializer):
         self.scale, self.mode, self.distribution, self.seed = scale, mode, distribution.lower(), seed
         self.dtype = _floating(dtype)
 
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        fan_in, fan_out = _fans(shape if partition_info is None else partition_info.full_shape)
+    def _tensor(self, shape: Any, dtype: Any, info: Any) -> Tensor:
+        fan_in, fan_out = _fans(shape if info is None else info.full_shape)
         count = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2.0}[self.mode]
         scale = self.scale / max(1.0, count)
-        dtype = self.dtype if dtype is None else dtype
         if self.distribution == "uniform":
             limit = math.sqrt(3.0 * scale)
             return random.random_uniform(shape, -limit, limit, dtype, seed=self.seed)
@@ -226,20 +222,24 @@ class Orthogonal(Initializer):
         self.gain, self.seed = gain, seed
         self.dtype = _floating(dtype)
 
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+    def _tensor(self, shape: Any, dtype: Any, info: Any) -> Tensor:
         if len(shape) < 2:
-            raise ValueError(
-                "The tensor to initialize, specified by argument `shape` must be at least two-dimensional. "
-                f"Received shape={shape}"
-            )
+            raise _not_a_matrix(shape)
         rows, cols = math.prod(int(d) for d in shape[:-1]), int(shape[-1])
         sizes = (max(rows, cols), min(rows, cols))
-        normal = random.random_normal(sizes, dtype=self.dtype if dtype is None else dtype, seed=self.seed)
+        normal = random.random_normal(sizes, dtype=dtype, seed=self.seed)
         q, r = linalg.qr(normal)
         q *= math_functions.sign(arrays.diag_part(r))  # so that all orthogonal matrices are equally likely
         if rows < cols:
             q = arrays.matrix_transpose(q)
         return self.gain * arrays.reshape(q, shape)
+
+
+def _not_a_matrix(shape: Any) -> ValueError:
+    return ValueError(
+        "The tensor to initialize, specified by argument `shape` must be at least two-dimensional. "
+        f"Received shape={shape}"
+    )
 
 
 class Identity(Initializer):
@@ -251,17 +251,14 @@ class Identity(Initializer):
         self.gain = gain
         self.dtype = _floating(dtype)
 
-    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        full_shape = shape if partition_info is None else partition_info.full_shape
+    def _tensor(self, shape: Any, dtype: Any, info: Any) -> Tensor:
+        full_shape = shape if info is None else info.full_shape
         if len(full_shape) != 2:
-            raise ValueError(
-                "The tensor to initialize, specified by argument `shape` must be at least two-dimensional. "
-                f"Received shape={shape}"
-            )
+            raise _not_a_matrix(shape)
         rows, cols = (int(d) for d in full_shape)
-        matrix = linalg.eye(rows, cols, dtype=self.dtype if dtype is None else dtype)
-        if partition_info is not None:
-            matrix = indexing.slice(matrix, partition_info.var_offset, shape)
+        matrix = linalg.eye(rows, cols, dtype=dtype)
+        if info is not None:
+            matrix = indexing.slice(matrix, info.var_offset, shape)
         return self.gain * matrix
 
 

@@ -1,13 +1,20 @@
-"""Choices about variables: which kind is the default, and the policies of distributed variables.
+"""Choices about variables: which kind is the default, what creates them, the policies of distributed variables.
 
-Stands for the enumerations of `python/ops/variables.py` and for `enable_resource_variables` of `variable_scope.py`.
-Left out: distribution strategies; `synchronization` and `aggregation` are kept, and do nothing.
+Stands for the enumerations and `variable_creator_scope` of `python/ops/variables.py`, and for
+`enable_resource_variables` of `variable_scope.py`. Left out: distribution strategies; `synchronization` and
+`aggregation` are kept, and do nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import enum
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any
+
+from dtflab.graph.graph import Graph
+from dtflab.graph.scopes import DefaultStack, get_default_graph
 
 
 class VariableSynchronization(enum.Enum):
@@ -62,3 +69,30 @@ def checked_policies(
     if trainable is None:
         trainable = synchronization is not VariableSynchronization.ON_READ
     return synchronization, aggregation, trainable
+
+
+Creator = Callable[..., Any]
+
+
+_creators: DefaultStack[tuple[Graph, Creator]] = DefaultStack()
+
+
+@contextlib.contextmanager
+def variable_creator_scope(variable_creator: Creator) -> Iterator[None]:
+    """`variable_creator(next_creator, **arguments)` makes the variables of this graph inside, or has them made."""
+    entry = get_default_graph(), variable_creator
+    _creators.stack.append(entry)
+    try:
+        yield
+    finally:
+        if _creators.stack[-1] is not entry:
+            raise RuntimeError("Exiting variable_creator_scope without proper nesting.")
+        _creators.stack.pop()
+
+
+def by_creators(make: Callable[..., Any]) -> Callable[..., Any]:
+    """`make`, asked for by the creators of the graph, the innermost first."""
+    for graph, creator in _creators.stack:
+        if graph is get_default_graph():
+            make = functools.partial(creator, make)
+    return make

@@ -17,8 +17,9 @@ from dtflab.graph.dtypes import DType
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import colocate_with, device, name_scope
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.variables import functions, initialized
-from dtflab.ops.variables.variable import KINDS, Variable, beside, inside_control_flow
+from dtflab.ops.variables import functions
+from dtflab.ops.variables.initial_values import guarded, inside_control_flow, on_device_of
+from dtflab.ops.variables.variable import KINDS, Variable
 
 
 class RefVariable(Variable):
@@ -31,7 +32,7 @@ class RefVariable(Variable):
         from_function = callable(initial_value)
         with name_scope(name, "Variable", [] if from_function else [initial_value]) as scope:
             if from_function:
-                with beside(scope[:-1]):
+                with on_device_of(scope[:-1]):
                     with name_scope("Initializer"), device(None):
                         initial = convert_to_tensor(initial_value(), dtype, name="initial_value")
                     self._make(initial, validate_shape, scope, shape)
@@ -42,7 +43,7 @@ class RefVariable(Variable):
                 self._make(initial, validate_shape, scope, shape)
             if validate_shape and not initial.shape.is_fully_defined():
                 raise ValueError(f"initial_value must have a shape specified: {initial}")
-            value = initialized.guarded(scope, initial)
+            value = guarded(scope, initial)
             self._initializer_op = functions.assign(self._variable, value, validate_shape=validate_shape).op
             self._snapshot = self._make_snapshot()
 

@@ -27,11 +27,12 @@ from dtflab.graph.scopes import (
     name_scope,
 )
 from dtflab.graph.tensor_shape import TensorShape, as_shape
-from dtflab.ops.variables import initialized
-from dtflab.ops.variables.variable import KINDS, Variable, beside, inside_control_flow
+from dtflab.ops.variables.initial_values import guarded, inside_control_flow, on_device_of
+from dtflab.ops.variables.variable import KINDS, Variable
+from dtflab.ops.variables.variable_methods import RefusedOperators
 
 
-class ResourceVariable(Variable):
+class ResourceVariable(RefusedOperators, Variable):
     """A variable behind a handle."""
 
     _handle: Tensor
@@ -48,7 +49,7 @@ class ResourceVariable(Variable):
         self._validate_shape = validate_shape
         with name_scope(name, "Variable", [] if from_function else [initial_value]) as scope:
             self._handle_name = scope[:-1]
-            with beside(self._handle_name):
+            with on_device_of(self._handle_name):
                 with name_scope("Initializer"), device(None):
                     value = initial_value() if from_function else initial_value
                     initial = convert_to_tensor(value, dtype, name="initial_value")
@@ -85,7 +86,7 @@ class ResourceVariable(Variable):
             colocate_with(None, ignore_existing=True),
             device(handle.device),
         ):
-            value = initialized.guarded(scope, initial)
+            value = guarded(scope, initial)
             self._initializer_op = apply_op("AssignVariableOp", assign, resource=handle, value=value)
         with name_scope("Read"):
             with device(handle.device):
@@ -267,29 +268,6 @@ class _UnreadVariable(ResourceVariable):
 
 
 KINDS[True] = ResourceVariable
-
-
-# -- operators that are refused -------------------------------------------------------------------------
-
-
-def _refused(symbol: str, use: str) -> Any:
-    def method(self: ResourceVariable, other: Any) -> Any:
-        raise RuntimeError(
-            f"`variable {symbol}= value` with `tf.Variable`s is not supported. Use `{use}` to modify the "
-            f"variable, or `out = variable {symbol} value` if you need to get a new output Tensor."
-        )
-
-    return method
-
-
-for _name, _symbol, _use in (
-    ("add", "+", "variable.assign_add(value)"),
-    ("sub", "-", "variable.assign_sub(value)"),
-    ("mul", "*", "var.assign(var * value)"),
-    ("truediv", "/", "var.assign(var / value)"),
-    ("pow", "**", "var.assign(var ** value)"),
-):
-    setattr(ResourceVariable, f"__i{_name}__", _refused(_symbol, _use))
 
 
 def _convert(

@@ -9,54 +9,35 @@ is its value; its operators are those of Tensor.
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dtflab.base import nest
-from dtflab.graph import dtypes, proto_functions
+from dtflab.graph import dtypes
 from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
-from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.graph.operation import Operation, Reference, Tensor
 from dtflab.graph.scopes import (
-    DefaultStack,
-    control_dependencies,
     get_default_graph,
     get_default_session,
-    prepend_scope,
-    strip_scope,
 )
 from dtflab.graph.tensor_shape import TensorShape
-from dtflab.ops.variables import functions, initialized
+from dtflab.ops.variables import functions, initial_values, variable_protos
+from dtflab.ops.variables.initial_values import init_scope
 from dtflab.ops.variables.policies import (
     VariableAggregation,
     VariableSynchronization,
+    by_creators,
     checked_policies,
     resource_variables_enabled,
 )
+from dtflab.ops.variables.value_operators import Operators
+from dtflab.ops.variables.variable_methods import ScatterMethods
 from dtflab.ops.variables.variable_scope import get_variable_scope
 from dtflab.ops.variables.variable_slices import SaveSliceInfo
-from dtflab.protos.variable_pb2 import VariableDef
 
 KINDS: dict[bool, type[Variable]] = {}  # use_resource → class, entered by the two modules
-Creator = Callable[..., Any]
-_creators: DefaultStack[tuple[Graph, Creator]] = DefaultStack()
-
-
-@contextlib.contextmanager
-def variable_creator_scope(variable_creator: Creator) -> Iterator[None]:
-    """`variable_creator(next_creator, **arguments)` makes the variables of this graph inside, or has them made."""
-    entry = get_default_graph(), variable_creator
-    _creators.stack.append(entry)
-    try:
-        yield
-    finally:
-        if _creators.stack[-1] is not entry:
-            raise RuntimeError("Exiting variable_creator_scope without proper nesting.")
-        _creators.stack.pop()
 
 
 class _VariableType(type):
@@ -67,11 +48,7 @@ class _VariableType(type):
             return super().__call__(*args, **kwargs)
         given = Variable.__signature__.bind(*args, **kwargs)
         given.apply_defaults()
-        make: Callable[..., Any] = _make
-        for graph, creator in _creators.stack:
-            if graph is get_default_graph():
-                make = functools.partial(creator, make)
-        return make(**given.arguments)
+        return by_creators(_make)(**given.arguments)
 
 
 def _make(**arguments: Any) -> Any:
@@ -83,7 +60,7 @@ def _make(**arguments: Any) -> Any:
     return KINDS[bool(use_resource)](**arguments)
 
 
-class Variable(metaclass=_VariableType):
+class Variable(Operators, ScatterMethods, metaclass=_VariableType):
     """State that outlives the steps of a session: a tensor that operations can change.
 
     >>> w = tf.Variable(tf.zeros([784, 10]), name="weights")
@@ -128,7 +105,7 @@ class Variable(metaclass=_VariableType):
             self._synchronization, self._aggregation, self._trainable = checked_policies(
                 variable_def.synchronization, variable_def.aggregation, variable_def.trainable, None
             )
-            self._init_from_proto(variable_def, import_scope)
+            variable_protos.restore(self, variable_def, import_scope)
             return
         if initial_value is None:
             raise ValueError(self._NO_VALUE)
@@ -144,17 +121,6 @@ class Variable(metaclass=_VariableType):
         with init_scope():
             self._create(initial_value, validate_shape, name, dtype, shape)
             get_default_graph().add_to_collections(keys, self)
-
-    def _init_from_proto(self, variable_def: Any, import_scope: str | None) -> None:
-        def find(name: str) -> Any:
-            return get_default_graph().as_graph_element(prepend_scope(name, import_scope))
-
-        self._restore(variable_def, find)
-        self._initializer_op = find(variable_def.initializer_name)
-        self._initial_value = find(variable_def.initial_value_name) if variable_def.initial_value_name else None
-        if variable_def.HasField("save_slice_info_def"):
-            info = variable_def.save_slice_info_def
-            self._save_slice_info = SaveSliceInfo(save_slice_info_def=info, import_scope=import_scope)
 
     def _collections(self, given: Sequence[str] | None) -> Sequence[str]:
         keys = [GraphKeys.GLOBAL_VARIABLES] if given is None else given
@@ -178,10 +144,6 @@ class Variable(metaclass=_VariableType):
 
     def _in_proto(self) -> tuple[Tensor, Tensor]:
         """What a VariableDef names as the variable, and as its value."""
-        raise NotImplementedError
-
-    def _written(self) -> Any:
-        """What the functions that write parts of variables are given."""
         raise NotImplementedError
 
     def value(self) -> Tensor:
@@ -217,25 +179,11 @@ class Variable(metaclass=_VariableType):
 
     def to_proto(self, export_scope: str | None = None) -> Any:
         """The VariableDef of this variable, or None outside `export_scope`."""
-        variable, snapshot = self._in_proto()
-        if export_scope is not None and not variable.name.startswith(export_scope):
-            return None
-        initial, info = self._initial_value, self._save_slice_info
-        return VariableDef(
-            variable_name=strip_scope(variable.name, export_scope),
-            initial_value_name="" if initial is None else strip_scope(initial.name, export_scope),
-            initializer_name=strip_scope(self.initializer.name, export_scope),
-            snapshot_name=strip_scope(snapshot.name, export_scope),
-            is_resource=variable.dtype == dtypes.resource,
-            trainable=self.trainable,
-            synchronization=self.synchronization.value,  # type: ignore[arg-type]
-            aggregation=self.aggregation.value,  # type: ignore[arg-type]
-            save_slice_info_def=None if info is None else info.to_proto(export_scope),
-        )
+        return variable_protos.to_proto(self, *self._in_proto(), export_scope)
 
     def initialized_value(self) -> Tensor:
         """The value if the variable has one, else its initial value: to initialize another variable from."""
-        return initialized.initialized_value(self)
+        return initial_values.initialized_value(self)
 
     def eval(self, session: Any = None) -> Any:
         """Run a read of the value in `session` or the default session."""
@@ -252,9 +200,7 @@ class Variable(metaclass=_VariableType):
 
     def count_up_to(self, limit: int) -> Tensor:
         """The value before adding 1 to it; OutOfRangeError once `limit` is reached."""
-        from dtflab.ops.variables import functions as variables
-
-        return variables.count_up_to(self, limit)
+        return functions.count_up_to(self, limit)
 
     def load(self, value: Any, session: Any = None) -> None:
         """Set the value from Python, without new operations in the graph."""
@@ -311,9 +257,13 @@ class Variable(metaclass=_VariableType):
     def _get_save_slice_info(self) -> Any:
         return self._save_slice_info
 
-    def _in_order(self) -> contextlib.AbstractContextManager[Any]:
-        """The scope for a write: after the one that this variable is the result of."""
-        return contextlib.nullcontext()
+    def _operand(self) -> Tensor:
+        return self.value()
+
+    def __getitem__(self, key: Any) -> Tensor:
+        """A slice of the value, which also takes assignments."""
+        operator: Any = Tensor.__getitem__  # with `var`, as the ops install it
+        return operator(self.value(), key, var=self)
 
     def __repr__(self) -> str:
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
@@ -326,68 +276,6 @@ _init = inspect.signature(Variable.__init__)
 Variable.__signature__ = _init.replace(parameters=list(_init.parameters.values())[1:])
 
 
-# -- operators ----------------------------------------------------------------------------------------
-
-OPERATORS = (
-    "add radd sub rsub mul rmul div rdiv truediv rtruediv floordiv rfloordiv mod rmod pow rpow "
-    "matmul rmatmul lt le gt ge and rand or ror xor rxor invert neg abs getitem"
-).split()
-
-
-def _deferred(operator: str) -> Callable[..., Any]:
-    """Tensor's operator on the variable's value; looked up late, since the ops install it."""
-
-    def run(self: Variable, *args: Any) -> Any:
-        return getattr(Tensor, operator)(self.value(), *args)
-
-    run.__name__ = operator
-    return run
-
-
-for _name in OPERATORS:
-    setattr(Variable, f"__{_name}__", _deferred(f"__{_name}__"))
-
-
-def _getitem(self: Variable, key: Any) -> Tensor:
-    """A slice of the value, which also takes assignments."""
-    operator: Any = Tensor.__getitem__
-    return operator(self.value(), key, var=self)
-
-
-Variable.__getitem__ = _getitem
-
-
-# -- methods that write parts --------------------------------------------------------------------------
-
-
-def _scatter(function: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Variable, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
-        if not (functions.is_ref(self) or isinstance(sparse_delta, IndexedSlices)):
-            raise TypeError(f"Argument `sparse_delta` must be a `tf.IndexedSlices`. Received arg: {sparse_delta}")
-        with self._in_order():
-            return function(self._written(), sparse_delta.indices, sparse_delta.values, use_locking, name)
-
-    method.__name__ = function.__name__
-    method.__doc__ = f"As `tf.{function.__name__}`, for IndexedSlices."
-    return method
-
-
-def _scatter_nd(function: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Variable, indices: Any, updates: Any, name: Any = None) -> Any:
-        with self._in_order():
-            return function(self._written(), indices, updates, use_locking=True, name=name)
-
-    method.__name__ = function.__name__
-    method.__doc__ = f"As `tf.{function.__name__}`."
-    return method
-
-
-for _function in functions.SCATTERS:
-    setattr(Variable, _function.__name__, _scatter(_function))
-for _function in functions.SLICE_SCATTERS:
-    setattr(Variable, _function.__name__, _scatter_nd(_function))
-
-
 def is_tensor(x: Any) -> bool:
     """True for what stands for values in a graph: a Tensor, a Variable, a SparseTensor, IndexedSlices."""
     return isinstance(x, Tensor | Variable) or nest.is_composite(x)
@@ -396,38 +284,4 @@ def is_tensor(x: Any) -> bool:
 # -- pieces of building -------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def init_scope() -> Iterator[None]:
-    """Operations made inside wait for nothing: they must also run in a step of their own."""
-    with get_default_graph()._lifted(), control_dependencies(None):
-        yield
-
-
-@contextlib.contextmanager
-def beside(name: str) -> Iterator[None]:
-    """Operations made inside share the device of an operation `name` that may not exist yet."""
-    graph = get_default_graph()
-    start = graph.version
-    yield
-    for operation in graph.get_operations()[start:]:
-        operation.attrs.setdefault("_class", [b"loc:@" + name.encode()])
-
-
-def inside_control_flow(scope: str) -> ValueError:
-    """The error for an initial value that only exists where a branch is taken."""
-    return ValueError(
-        f"Initializer for variable {scope} is from inside a control-flow construct, such as a loop or "
-        "conditional. When creating a variable inside a loop or conditional, use a lambda as the initializer."
-    )
-
-
-def _to_proto(variable: Variable, export_scope: str | None = None) -> Any:
-    return variable.to_proto(export_scope)
-
-
-# How variables travel in meta graphs.
-for _key in (
-    "GLOBAL_VARIABLES TRAINABLE_VARIABLES MOVING_AVERAGE_VARIABLES LOCAL_VARIABLES MODEL_VARIABLES METRIC_VARIABLES "
-    "GLOBAL_STEP"
-).split():
-    proto_functions.register(getattr(GraphKeys, _key), VariableDef, _to_proto, Variable.from_proto)
+variable_protos.register(Variable)

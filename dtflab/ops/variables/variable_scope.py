@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from dtflab.base import tf_logging
 from dtflab.graph import dtypes
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.graph_keys import GraphKeys
@@ -27,8 +26,6 @@ from dtflab.graph.scopes import (
     name_scope,
 )
 from dtflab.ops.variables.policies import VariableAggregation, VariableSynchronization
-
-_SCOPES = ("__varscope",)
 
 
 class _ReuseMode(enum.Enum):
@@ -178,7 +175,7 @@ class _Scopes(threading.local):
 
 
 def _get_scopes() -> _Scopes:
-    return of_graph(_SCOPES, _Scopes)
+    return of_graph(("__varscope",), _Scopes)
 
 
 def get_variable_scope() -> VariableScope:
@@ -255,9 +252,8 @@ class variable_scope:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._graph.as_default())
             self._enter_name_scope(stack)
-            scope: VariableScope = stack.enter_context(
-                entered(self._name_or_scope, self._original_name_scope, self._reuse, self._given)
-            )
+            inner = entered(self._name_or_scope, self._original_name_scope, self._reuse, self._given)
+            scope: VariableScope = stack.enter_context(inner)
             self._open.append((stack.pop_all(), scope))
         return scope
 
@@ -302,19 +298,3 @@ class variable_scope:
 def _check_innermost(scope: VariableScope) -> None:
     if get_variable_scope() is not scope:
         raise RuntimeError("Improper nesting of variable_scope.")
-
-
-@contextlib.contextmanager
-def variable_op_scope(
-    values: Sequence[Any], name_or_scope: Any, default_name: str | None = None, initializer: Any = None,
-    regularizer: Any = None, caching_device: Any = None, partitioner: Any = None, custom_getter: Any = None,
-    reuse: Any = None, dtype: Any = None, use_resource: bool | None = None, constraint: Any = None,
-) -> Iterator[VariableScope]:  # fmt: skip
-    """`variable_scope` with the arguments in the order of TensorFlow before 0.11."""
-    tf_logging.warn(
-        "tf.variable_op_scope(values, name, default_name) is deprecated, use tf.variable_scope(name, default_name, "
-        "values)"
-    )
-    given = initializer, regularizer, caching_device, partitioner, custom_getter, reuse, dtype, use_resource, constraint
-    with variable_scope(name_or_scope, default_name, values, *given) as scope:
-        yield scope

@@ -11,23 +11,36 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dtflab.graph import dtypes
-from dtflab.graph.convert import convert_to_tensor, register_tensor_conversion_function
+from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.dtypes import DType
-from dtflab.graph.fetches import register_fetch_expansion
-from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Tensor
-from dtflab.graph.scopes import add_to_collection, colocate_with, name_scope
+from dtflab.graph.scopes import name_scope
 from dtflab.graph.tensor_shape import TensorShape, as_shape
 from dtflab.ops.indexing import functions as indexing
 from dtflab.ops.variables import initializers
+from dtflab.ops.variables.initial_values import init_scope
 from dtflab.ops.variables.partitioned_variables import PartitionedVariable
-from dtflab.ops.variables.policies import VariableAggregation, VariableSynchronization, checked_policies
+from dtflab.ops.variables.policies import checked_policies
 from dtflab.ops.variables.resource_variable import ResourceVariable
-from dtflab.ops.variables.variable import OPERATORS, Variable, init_scope
+from dtflab.ops.variables.value_operators import regularize
+from dtflab.ops.variables.variable import Variable
 from dtflab.ops.variables.variable_slices import PartitionInfo, SaveSliceInfo, checked_partitions, slices
+
+_POLICIES = "synchronization", "aggregation", "trainable"
+
+
+class Wanted(NamedTuple):
+    """What a program asks for: what a variable must be like, or how it is made."""
+
+    shape: Any
+    dtype: Any
+    initializer: Any
+    regularizer: Any
+    reuse: Any
+    policies: dict[str, Any]  # the other arguments of Variable
 
 
 class VariableStore:
@@ -37,21 +50,13 @@ class VariableStore:
         self._vars: dict[str, Any] = {}
         self._partitioned_vars: dict[str, PartitionedVariable] = {}
 
-    def get_variable(
-        self, name: str, shape: Any = None, *, custom_getter: Any = None, constraint: Any = None,
-        trainable: bool | None = None, synchronization: Any = VariableSynchronization.AUTO,
-        aggregation: Any = VariableAggregation.NONE, **arguments: Any,
-    ) -> Any:  # fmt: skip
+    def get_variable(self, name: str, *, custom_getter: Any = None, constraint: Any = None, **arguments: Any) -> Any:
         """The variable `name`, found or made, by way of the custom getter if there is one."""
         if custom_getter is not None and not callable(custom_getter):
             raise ValueError(f"Passed a custom_getter which is not callable: {custom_getter}")
-        synchronization, aggregation, trainable = checked_policies(synchronization, aggregation, trainable, name)
-        arguments |= {
-            "shape": shape,
-            "trainable": trainable,
-            "synchronization": synchronization,
-            "aggregation": aggregation,
-        }
+        synchronization, aggregation, trainable = (arguments[key] for key in _POLICIES)
+        policies = checked_policies(synchronization, aggregation, trainable, name)
+        arguments |= dict(zip(_POLICIES, policies, strict=True))
         if custom_getter is None:
             return self._get(name, constraint=constraint, **arguments)
         if _takes(custom_getter, "constraint", or_any=True):
@@ -59,39 +64,37 @@ class VariableStore:
         return custom_getter(getter=self._get, name=name, **arguments)
 
     def _get(
-        self, name: str, shape: Any = None, dtype: Any = dtypes.float32, initializer: Any = None,
-        regularizer: Any = None, reuse: Any = None, trainable: bool | None = None, collections: Any = None,
-        caching_device: Any = None, partitioner: Any = None, validate_shape: bool = True, use_resource: Any = None,
-        constraint: Any = None, synchronization: Any = VariableSynchronization.AUTO,
-        aggregation: Any = VariableAggregation.NONE,
-    ) -> Any:  # fmt: skip
-        """The getter that custom getters are given."""
-        policies = {
-            "trainable": trainable, "collections": collections, "caching_device": caching_device,
-            "validate_shape": validate_shape, "use_resource": use_resource, "constraint": constraint,
-            "synchronization": synchronization, "aggregation": aggregation,
-        }  # fmt: skip
+        self,
+        name: str,
+        shape: Any = None,
+        dtype: Any = dtypes.float32,
+        initializer: Any = None,
+        regularizer: Any = None,
+        reuse: Any = None,
+        partitioner: Any = None,
+        **policies: Any,
+    ) -> Any:
+        """The getter that custom getters are given; `policies` are the other arguments of Variable."""
+        wanted = Wanted(shape, dtype, initializer, regularizer, reuse, policies)
         is_scalar = isinstance(shape, Sequence) and not shape
         if partitioner is not None and not is_scalar:
             if not callable(partitioner):
                 raise ValueError(f"Partitioner must be callable, but received: {partitioner}")
             with name_scope(None):
-                return self.partitioned(name, shape, dtype, initializer, regularizer, reuse, partitioner, policies)
+                return self.partitioned(name, wanted, partitioner)
         if reuse is True and partitioner is None and name in self._partitioned_vars:
-            return self.partitioned(name, shape, dtype, initializer, regularizer, reuse, None, policies)
+            return self.partitioned(name, wanted, None)
         if f"{name}/part_0" in self._vars:
             raise ValueError(
                 f"No partitioner was provided, but a partitioned version of the variable was found: {name}/part_0. "
                 "Perhaps a variable of the same name was already created with partitioning?"
             )
-        return self._single(name, shape, dtype, initializer, regularizer, reuse, None, policies)
+        return self._single(name, wanted)
 
     # -- one variable
 
-    def _single(
-        self, name: str, shape: Any, dtype: Any, initializer: Any, regularizer: Any, reuse: Any,
-        partition_info: PartitionInfo | None, policies: dict[str, Any],
-    ) -> Any:  # fmt: skip
+    def _single(self, name: str, wanted: Wanted, partition_info: PartitionInfo | None = None) -> Any:
+        shape, dtype, initializer, regularizer, reuse, policies = wanted
         if shape is not None and initializer is not None and not callable(initializer):
             raise ValueError("If initializer is a constant, do not specify shape.")
         dtype = dtypes.as_dtype(dtype).base_dtype
@@ -111,7 +114,7 @@ class VariableStore:
         variable = Variable(initial_value, name=name, dtype=dtype, shape=shape, **policies)
         self._vars[name] = variable
         if regularizer is not None:
-            _regularize(variable, name, regularizer)
+            regularize(variable, name, regularizer)
         return variable
 
     def _found(self, name: str, shape: TensorShape | None, dtype: DType, reuse: Any) -> Any:
@@ -131,17 +134,15 @@ class VariableStore:
 
     # -- one variable in several shards
 
-    def partitioned(
-        self, name: str, shape: Any, dtype: Any, initializer: Any, regularizer: Any, reuse: Any,
-        partitioner: Any, policies: dict[str, Any],
-    ) -> PartitionedVariable:  # fmt: skip
+    def partitioned(self, name: str, wanted: Wanted, partitioner: Any) -> PartitionedVariable:
         """The PartitionedVariable `name`, found or made as `partitioner` says."""
         if name in self._vars:
             raise ValueError(
                 "A partitioner was provided, but an unpartitioned version of the variable was found: "
                 f"{name}.  Perhaps a variable of the same name was already created without partitioning?"
             )
-        shape, dtype = as_shape(shape), dtypes.as_dtype(dtype)
+        shape: Any = as_shape(wanted.shape)
+        dtype, initializer, reuse = dtypes.as_dtype(wanted.dtype), wanted.initializer, wanted.reuse
         if isinstance(initializer, Tensor):
             shape = shape.merge_with(initializer.shape)
         partitions = None if reuse and not partitioner else checked_partitions(partitioner, shape, dtype)
@@ -159,7 +160,8 @@ class VariableStore:
             info = PartitionInfo(shape.as_list(), offset)
             with name_scope(None):
                 dims, kind = (None, initial.dtype.base_dtype) if given else (part, dtype)
-                shard = self._single(shard_name, dims, kind, initial, regularizer, reuse, info, policies)
+                part_wanted = wanted._replace(shape=dims, dtype=kind, initializer=initial)
+                shard = self._single(shard_name, part_wanted, info)
             shard._set_save_slice_info(SaveSliceInfo(name, shape.as_list(), offset, part))
             shards.append(shard)
         whole = self._partitioned_vars[name] = PartitionedVariable(name, shape, dtype, shards, partitions)
@@ -268,49 +270,3 @@ def _takes(function: Callable[..., Any], argument: str, or_any: bool = False) ->
 def _needs_nothing(function: Callable[..., Any]) -> bool:
     parameters = inspect.signature(function).parameters.values()
     return all(p.default is not p.empty for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
-
-
-# -- regularization -----------------------------------------------------------------------------------
-
-
-class LazyTensor:
-    """A tensor that is built again wherever it is used, so that it can also be used inside a branch or a loop."""
-
-    def __init__(self, build: Callable[[], Tensor]) -> None:
-        self._build = build
-        self._first = build()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._first, name)
-
-    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
-        """The value in `session` or the default session."""
-        return self._build().eval(feed_dict, session)
-
-    def __str__(self) -> str:
-        return str(self._first)
-
-
-def _rebuilt(operator: str) -> Callable[..., Any]:
-    def run(self: LazyTensor, *args: Any) -> Any:
-        return getattr(self._build(), operator)(*args)
-
-    run.__name__ = operator
-    return run
-
-
-for _operator in OPERATORS:
-    setattr(LazyTensor, f"__{_operator}__", _rebuilt(f"__{_operator}__"))
-register_tensor_conversion_function(LazyTensor, lambda lazy, dtype=None, name=None, as_ref=False: lazy._build())
-register_fetch_expansion(LazyTensor, lambda lazy: ([lazy._first], lambda values: values[0]))
-
-
-def _regularize(variable: Any, name: str, regularizer: Callable[[Any], Any]) -> None:
-    """Put the loss that `regularizer` makes of the variable, if any, where losses are collected."""
-
-    def build() -> Tensor:
-        with colocate_with(variable), name_scope(f"{name}/Regularizer/"):
-            return regularizer(variable)
-
-    if regularizer(variable) is not None:
-        add_to_collection(GraphKeys.REGULARIZATION_LOSSES, LazyTensor(build))

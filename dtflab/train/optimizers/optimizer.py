@@ -30,8 +30,9 @@ from dtflab.graph.scopes import (
 from dtflab.ops.control import functions as control
 from dtflab.ops.variables import functions as variables
 from dtflab.ops.variables.get_variable import get_variable
+from dtflab.ops.variables.initial_values import init_scope
 from dtflab.ops.variables.resource_variable import ResourceVariable
-from dtflab.ops.variables.variable import Variable, init_scope
+from dtflab.ops.variables.variable import Variable
 from dtflab.ops.variables.variable_scope import variable_scope
 from dtflab.train.optimizers import slot_creator
 

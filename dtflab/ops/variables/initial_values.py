@@ -1,4 +1,4 @@
-"""The value of another variable, whether it is initialized yet or not.
+"""Initial values: built outside of loops and step by step, and from other variables whether they have a value or not.
 
 Stands for `VariableV1.initialized_value` and `_try_guard_against_uninitialized_dependencies` of
 `python/ops/variables.py`.
@@ -9,11 +9,16 @@ variable, the computation is built again on the other's value if it has one, els
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.graph.scopes import control_dependencies
+from dtflab.graph.scopes import (
+    control_dependencies,
+    get_default_graph,
+)
 from dtflab.ops.control.cond import cond
 from dtflab.ops.variables import functions
 
@@ -77,3 +82,28 @@ def _variable_of(operation: Operation) -> Any:
             if getattr(variable, "op", None) is operation and hasattr(variable, "initialized_value"):
                 return variable
     return None
+
+
+@contextlib.contextmanager
+def init_scope() -> Iterator[None]:
+    """Operations made inside wait for nothing: they must also run in a step of their own."""
+    with get_default_graph()._lifted(), control_dependencies(None):
+        yield
+
+
+@contextlib.contextmanager
+def on_device_of(name: str) -> Iterator[None]:
+    """Operations made inside share the device of an operation `name` that may not exist yet."""
+    graph = get_default_graph()
+    start = graph.version
+    yield
+    for operation in graph.get_operations()[start:]:
+        operation.attrs.setdefault("_class", [b"loc:@" + name.encode()])
+
+
+def inside_control_flow(scope: str) -> ValueError:
+    """The error for an initial value that only exists where a branch is taken."""
+    return ValueError(
+        f"Initializer for variable {scope} is from inside a control-flow construct, such as a loop or "
+        "conditional. When creating a variable inside a loop or conditional, use a lambda as the initializer."
+    )
