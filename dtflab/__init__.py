@@ -46,8 +46,9 @@ from dtflab.graph.random_seed import get_seed, set_random_seed
 from dtflab.base.redirect import Redirect as _Redirect
 from dtflab.graph.scopes import (
     add_to_collection, add_to_collections, colocate_with, container, control_dependencies, device, get_collection,
-    get_collection_ref, get_default_graph, get_default_session, name_scope, reset_default_graph,
+    get_collection_ref, get_default_graph, name_scope, reset_default_graph,
 )
+from dtflab.graph.default_stacks import get_default_session
 from dtflab.graph.static_value import get_static_value
 from dtflab.graph.tensor_proto import make_ndarray, make_tensor_proto
 from dtflab.graph.tensor_shape import Dimension, TensorShape, dimension_at_index, dimension_value

@@ -17,7 +17,7 @@ import hypothesis
 import pytest
 
 from dtflab.base.garbage import current_frames
-from dtflab.graph import scopes
+from dtflab.graph import default_stacks, scopes
 from dtflab.hardware import catalogue
 from dtflab.machine import cards, clock, hosts
 
@@ -123,7 +123,7 @@ def old_objects_are_not_looked_at_again() -> None:
 @pytest.fixture(autouse=True)
 def fresh_default_graph() -> None:
     """A test may use the default graph; what others built in it is not there, in whatever order they run."""
-    if not scopes.default_graph_stack.stack:  # a wider fixture is inside of a graph of its own
+    if not default_stacks.default_graph_stack.stack:  # a wider fixture is inside of a graph of its own
         scopes.reset_default_graph()
 
 

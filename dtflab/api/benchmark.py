@@ -19,7 +19,7 @@ from typing import Any
 from google.protobuf.text_encoding import CEscape
 
 from dtflab.files.timeline import Timeline
-from dtflab.graph import scopes
+from dtflab.graph import default_stacks, scopes
 from dtflab.protos.config_pb2 import ConfigProto, RunMetadata, RunOptions
 from dtflab.protos.rewriter_config_pb2 import RewriterConfig
 from dtflab.runtime.session import Session
@@ -103,7 +103,7 @@ class Benchmark:
 
     def evaluate(self, tensors: Any) -> Any:
         """The values of tensors, in the default session or one for them alone."""
-        sess = scopes.get_default_session()
+        sess = default_stacks.get_default_session()
         if sess is not None:
             return sess.run(tensors)
         with Session() as own:

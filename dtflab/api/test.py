@@ -19,8 +19,8 @@ from dtflab.base.missing_names import missing as _missing
 from dtflab.cluster.cluster_spec import ClusterSpec as _ClusterSpec
 from dtflab.cluster.process import free_addresses as _free_addresses
 from dtflab.cluster.server import Server as _Server
+from dtflab.graph.default_stacks import get_default_session as _get_default_session
 from dtflab.graph.gradients import gradients as _gradients
-from dtflab.graph.scopes import get_default_session as _get_default_session
 
 __all__ = ["Benchmark", "TestCase", "benchmark_config", "get_temp_dir", "mock"]
 

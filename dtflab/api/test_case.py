@@ -24,7 +24,7 @@ from google.protobuf.message import Message
 
 import dtflab.machine.clock as _clock
 from dtflab.base import errors
-from dtflab.graph import scopes
+from dtflab.graph import default_stacks, scopes
 from dtflab.graph.device_spec import DeviceSpec
 from dtflab.graph.graph import Graph
 from dtflab.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
@@ -101,8 +101,8 @@ class TestCase(absltest.TestCase):
         self._close_cached_session()
         random.seed(_SEED)
         np.random.seed(_SEED)  # noqa: NPY002 - what the tests themselves draw from
-        scopes.default_graph_stack.reset()
-        scopes.default_session_stack.reset()
+        default_stacks.default_graph_stack.reset()
+        default_stacks.default_session_stack.reset()
         scopes.reset_default_graph()
         set_random_seed(_SEED)
 
@@ -163,7 +163,7 @@ class TestCase(absltest.TestCase):
 
     def evaluate(self, tensors: Any) -> Any:
         """The values of tensors or operations, in the default session or one of the test's own."""
-        sess = scopes.get_default_session()
+        sess = default_stacks.get_default_session()
         if sess is not None:
             return sess.run(tensors)
         with self.test_session() as own:

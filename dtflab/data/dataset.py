@@ -437,3 +437,6 @@ def _common_shape(first: TensorShape, second: TensorShape) -> TensorShape:
     if first.ndims is None or second.ndims != first.ndims:
         return TensorShape(None)
     return TensorShape([a if a == b else None for a, b in zip(first.as_list(), second.as_list(), strict=True)])
+
+
+DatasetStructure.dataset = Dataset

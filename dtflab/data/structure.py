@@ -81,6 +81,7 @@ class SparseTensorStructure(TensorStructure):
 class DatasetStructure:
     """A data set whose elements have the structure `element`."""
 
+    dataset: ClassVar[Callable[[Tensor, Any], Any]]  # the class Dataset, which enters itself
     element: Any
     shape = TensorShape([])
 
@@ -102,9 +103,7 @@ class DatasetStructure:
         return variant
 
     def from_component(self, tensor: Tensor) -> Any:
-        from dtflab.data.dataset import Dataset
-
-        return Dataset(tensor, self.element)
+        return type(self).dataset(tensor, self.element)
 
     def with_shape(self, shape: TensorShape) -> Any:
         raise TypeError("Data sets can't be batched, or taken apart; flat_map makes elements of theirs.")

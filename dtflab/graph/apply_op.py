@@ -14,8 +14,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from dtflab.graph import dtypes, op_registry
-from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph import convert, dtypes, op_registry
+from dtflab.graph.convert import contains_tensor, convert_to_tensor
 from dtflab.graph.dtypes import DType
 from dtflab.graph.function import Function
 from dtflab.graph.graph import Graph
@@ -294,3 +294,41 @@ _CONVERT_ATTR: dict[str, Any] = {
     "shape": lambda v: v if isinstance(v, TensorShape) else TensorShape(v),
     "func": lambda v: v.as_attr() if isinstance(v, Function) else v,
 }
+
+
+# -- lists with tensors in them -------------------------------------------------------------------------------
+
+
+def _pack(values: Sequence[Any], dtype: DType | None, name: str) -> Tensor:
+    """A list with tensors among its items as one `Pack`, nested lists first."""
+    inferred = next((t.dtype.base_dtype for t in _tensors_in(values)), None)
+    if dtype is not None and dtype != inferred:
+        values = _cast_tensors(values, dtype)
+    packed: Tensor = _packed(values, dtype or inferred, name)
+    return packed
+
+
+def _packed(values: Sequence[Any], dtype: DType | None, name: str) -> Any:
+    """The Pack of `values`; a list without tensors stays a list, though it uses up the name as in TensorFlow."""
+    with name_scope(name) as scope:
+        parts = [_packed(v, dtype, str(i)) if isinstance(v, list | tuple) else v for i, v in enumerate(values)]
+        if not any(map(contains_tensor, parts)):
+            return parts
+        return apply_op("Pack", scope, values=[convert_to_tensor(p, dtype, str(i)) for i, p in enumerate(parts)])
+
+
+def _cast_tensors(values: Any, dtype: DType) -> Any:
+    if isinstance(values, list | tuple):
+        return [_cast_tensors(v, dtype) for v in values]
+    if isinstance(values, Tensor) and values.dtype.base_dtype != dtype:
+        return apply_op("Cast", x=values, DstT=dtype)
+    return values
+
+
+def _tensors_in(values: Any) -> list[Any]:
+    if isinstance(values, list | tuple):
+        return [t for v in values for t in _tensors_in(v)]
+    return [values] if hasattr(values, "dtype") and contains_tensor(values) else []
+
+
+convert.pack = _pack

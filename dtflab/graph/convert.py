@@ -17,11 +17,18 @@ from dtflab.graph import dtypes
 from dtflab.graph.array_value import as_array
 from dtflab.graph.dtypes import DType
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.graph.scopes import get_default_graph, name_scope
+from dtflab.graph.scopes import get_default_graph
 from dtflab.graph.tensor_shape import Dimension, TensorShape
 
 Conversion = Callable[..., Any]
 _conversions: list[tuple[type, Conversion]] = []
+
+
+def _not_loaded(values: Sequence[Any], dtype: DType | None, name: str) -> Tensor:
+    raise NotImplementedError("dtflab.graph.apply_op is not loaded")
+
+
+pack = _not_loaded  # how a list with tensors becomes one; `apply_op.py`, which needs conversions, enters its own
 
 
 def register_tensor_conversion_function(base_type: Any, conversion_func: Conversion, priority: int = 100) -> None:
@@ -79,8 +86,8 @@ def _from_python(value: Any, dtype: DType | None, name: str | None) -> Tensor:
         if value.value is None:
             raise ValueError(f"Cannot convert unknown Dimension to a Tensor: {value}")
         return constant(value.value, dtype or dtypes.int32, name=name or "Const")
-    if isinstance(value, list | tuple) and _contains_tensor(value):
-        return _pack(value, dtype, name or "packed")
+    if isinstance(value, list | tuple) and contains_tensor(value):
+        return pack(value, dtype, name or "packed")
     if isinstance(value, list | tuple) and any(isinstance(v, Dimension) for v in value):
         if dtype is None:
             raise TypeError(f"Failed to convert elements of {value} to Tensor. Consider casting them to integers.")
@@ -97,46 +104,10 @@ def _from_shape(value: TensorShape, dtype: DType | None, name: str | None) -> Te
     return constant(dims, dtype or dtypes.int32, name=name or "shape_as_tensor")
 
 
-def _contains_tensor(value: Any) -> bool:
+def contains_tensor(value: Any) -> bool:
     if isinstance(value, list | tuple):
-        return any(map(_contains_tensor, value))
+        return any(map(contains_tensor, value))
     return isinstance(value, Tensor) or any(isinstance(value, t) for t, _ in _conversions)
-
-
-def _pack(values: Sequence[Any], dtype: DType | None, name: str) -> Tensor:
-    """A list with tensors among its items as one `Pack`, nested lists first."""
-    inferred = next((t.dtype.base_dtype for t in _tensors_in(values)), None)
-    if dtype is not None and dtype != inferred:
-        values = _cast_tensors(values, dtype)
-    packed: Tensor = _packed(values, dtype or inferred, name)
-    return packed
-
-
-def _packed(values: Sequence[Any], dtype: DType | None, name: str) -> Any:
-    """The Pack of `values`; a list without tensors stays a list, though it uses up the name as in TensorFlow."""
-    from dtflab.graph.apply_op import apply_op
-
-    with name_scope(name) as scope:
-        parts = [_packed(v, dtype, str(i)) if isinstance(v, list | tuple) else v for i, v in enumerate(values)]
-        if not any(map(_contains_tensor, parts)):
-            return parts
-        return apply_op("Pack", scope, values=[convert_to_tensor(p, dtype, str(i)) for i, p in enumerate(parts)])
-
-
-def _cast_tensors(values: Any, dtype: DType) -> Any:
-    from dtflab.graph.apply_op import apply_op
-
-    if isinstance(values, list | tuple):
-        return [_cast_tensors(v, dtype) for v in values]
-    if isinstance(values, Tensor) and values.dtype.base_dtype != dtype:
-        return apply_op("Cast", x=values, DstT=dtype)
-    return values
-
-
-def _tensors_in(values: Any) -> list[Any]:
-    if isinstance(values, list | tuple):
-        return [t for v in values for t in _tensors_in(v)]
-    return [values] if hasattr(values, "dtype") and _contains_tensor(values) else []
 
 
 def constant(

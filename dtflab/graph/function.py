@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dtflab.base import errors
-from dtflab.graph import attr_value, graph_def, op_registry
+from dtflab.graph import attr_value, node_def, op_registry
 from dtflab.graph.dtypes import DType
 from dtflab.graph.function_attr import FunctionAttr, functions_in
 from dtflab.graph.node import Edge, Node, make_node
@@ -239,7 +239,7 @@ class _Reader:
         definition, name = self.definition, self.definition.signature.name
         results = _flat(definition.signature.output_arg, self.values)
         try:
-            nodes = graph_def.read_nodes(map(self._filled, definition.node_def), self.library)
+            nodes = node_def.read_nodes(map(self._filled, definition.node_def), self.library)
             self.nodes = {node.name: node for node in nodes}
             body = [node.replace(inputs=[self._edge(edge) for edge in node.inputs]) for node in nodes]
             ends = [self._result(i, *result) for i, result in enumerate(results)]
@@ -355,7 +355,7 @@ def _write_notes(definition: FunctionDef, argument: Node) -> None:
 
 
 def _body_node(node: Node, body: Mapping[str, Node]) -> NodeDef:
-    message = graph_def.node_to_proto(node)
+    message = node_def.node_to_proto(node)
     del message.input[:]
     message.input.extend(
         [*(_text(edge, body) for edge in node.inputs), *(f"^{name}" for name in sorted(node.controls))]

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dtflab.base.garbage import NO_COLLECTION
-from dtflab.graph import op_registry
+from dtflab.graph import attr_value, graph_def, op_registry
+from dtflab.graph.default_stacks import default_graph_stack
 from dtflab.graph.device_stack import DeviceStack
 from dtflab.graph.function import Function, Library
 from dtflab.graph.node import Node
@@ -240,14 +241,10 @@ class Graph:
     @property
     def graph_def_versions(self) -> Any:
         """The VersionDef that an exported GraphDef carries."""
-        from dtflab.graph import graph_def
-
         return graph_def.nodes_to_proto([]).versions
 
     def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
         """The graph as a GraphDef message that TensorFlow loads."""
-        from dtflab.graph import graph_def
-
         return graph_def.graph_to_proto(self, from_version or 0, add_shapes)
 
     def get_operations(self) -> list[Operation]:
@@ -482,12 +479,10 @@ class Graph:
     @contextlib.contextmanager
     def as_default(self) -> Iterator[Graph]:
         """Make this the default graph of the current thread."""
-        from dtflab.graph import scopes
-
         blocks = self._blocks
         blocks.devices_at_entry.append(blocks.devices)
         try:
-            with scopes.default_graph_stack.entered(self):
+            with default_graph_stack.entered(self):
                 yield self
         finally:
             blocks.devices_at_entry.pop()
@@ -582,8 +577,6 @@ class Graph:
 
 def _complete(op_def: op_registry.OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> dict[str, Any]:
     """`attrs` as a TF1 program may give them: AttrValue messages, or without the types that the inputs tell."""
-    from dtflab.graph import attr_value
-
     attrs = {name: attr_value.plain(value, op_def.attrs.get(name)) for name, value in attrs.items()}
     if not any(arg.is_list for arg in op_def.inputs):
         for arg, tensor in zip(op_def.inputs, inputs, strict=False):
@@ -604,8 +597,6 @@ def infer_shapes(op: Operation) -> None:
 
 def _summary(op: Operation) -> str:
     """An operation as TensorFlow's shape errors show it: attributes, names and shapes of the inputs."""
-    from dtflab.graph import attr_value
-
     attrs = attr_value.summary_of_all({k: v for k, v in op.attrs.items() if not k.startswith("_")})
     inputs = ", ".join(tensor.name.removesuffix(":0") for tensor in op.inputs)
     shapes = ", ".join(attr_value.summary(tensor.shape) for tensor in op.inputs)

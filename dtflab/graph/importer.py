@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dtflab.base import errors
-from dtflab.graph import graph_def as graph_defs, op_registry
+from dtflab.graph import graph_def as graph_defs, node_def, op_registry
 from dtflab.graph.convert import convert_to_tensor
 from dtflab.graph.device_spec import DeviceSpec
 from dtflab.graph.dtypes import dtype_text
@@ -174,24 +174,24 @@ class _Import:
     def _check_edges(self) -> None:
         for node in self.nodes:
             if not VALID_OP_NAME.match(node.name):
-                raise graph_defs._invalid(f"Node '{node.name}': Node name contains invalid characters")
+                raise node_def.invalid(f"Node '{node.name}': Node name contains invalid characters")
             for edge in node.inputs:
                 if edge not in self.tensors:
                     self._check_edge(node, *edge)
             for name in node.controls:
                 if name not in self.by_name and name not in self.controls:
-                    raise graph_defs._invalid(f"Node '{node.name}': Unknown input node '^{name}'")
+                    raise node_def.invalid(f"Node '{node.name}': Unknown input node '^{name}'")
             for name in node.colocated_with():
                 if name not in self.by_name:
-                    raise graph_defs._invalid(f"Node '{node.name}' expects to be colocated with unknown node '{name}'")
+                    raise node_def.invalid(f"Node '{node.name}' expects to be colocated with unknown node '{name}'")
 
     def _check_edge(self, node: Node, name: str, index: int) -> None:
         source = self.by_name.get(name)
         if source is None:
             text = name if index == 0 else f"{name}:{index}"
-            raise graph_defs._invalid(f"Node '{node.name}': Unknown input node '{text}'")
+            raise node_def.invalid(f"Node '{node.name}': Unknown input node '{text}'")
         if index >= len(source.output_types):
-            raise graph_defs._invalid(
+            raise node_def.invalid(
                 f"Node '{node.name}': Connecting to invalid output {index} of source node {name} "
                 f"which has {len(source.output_types)} outputs."
             )
@@ -324,6 +324,6 @@ def _unique(nodes: list[Node]) -> dict[str, Node]:
     by_name: dict[str, Node] = {}
     for node in nodes:
         if node.name in by_name:
-            raise graph_defs._invalid(f"Node '{node.name}' is not unique")
+            raise node_def.invalid(f"Node '{node.name}' is not unique")
         by_name[node.name] = node
     return by_name

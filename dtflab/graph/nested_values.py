@@ -16,12 +16,17 @@ import numpy as np
 
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
-from dtflab.graph.operation import Tensor
 from dtflab.graph.tensor_shape import Dimension
 
 _INTEGERS = (numbers.Integral, np.integer, Dimension)
 _REALS = (numbers.Real, np.integer, np.floating)
 _NUMBERS = (numbers.Complex, np.number)
+
+
+class Symbolic:
+    """Base of Tensor: what has a value only inside a session, and so can't be an element of an array."""
+
+    __slots__ = ()
 
 
 def to_array(values: Any, dtype: DType | None, shape: Any = None) -> np.ndarray[Any, Any]:
@@ -81,7 +86,7 @@ def _narrowed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def is_array_like(value: Any) -> bool:
     """Whether NumPy can see the values without asking element by element."""
-    if isinstance(value, Tensor):  # has __array__ only to say that it has no value yet
+    if isinstance(value, Symbolic):  # has __array__ only to say that it has no value yet
         return False
     if callable(getattr(value, "__array__", None)) or hasattr(value, "__array_interface__"):
         return True
@@ -140,7 +145,7 @@ def _kinds(dtype: DType | None) -> tuple[type, ...] | None:
 
 def _is_one_of(item: Any, kinds: tuple[type, ...] | None) -> bool:
     if kinds is None:
-        return not isinstance(item, Tensor)
+        return not isinstance(item, Symbolic)
     return isinstance(item, kinds) or (isinstance(item, np.ndarray) and issubclass(item.dtype.type, kinds))
 
 

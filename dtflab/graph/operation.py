@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from dtflab.graph import op_registry
+from dtflab.graph import attr_value, node_def, op_registry
+from dtflab.graph.default_stacks import get_default_session
 from dtflab.graph.dtypes import DType
+from dtflab.graph.nested_values import Symbolic
 from dtflab.graph.node import Node, line_text
 from dtflab.graph.tensor_shape import TensorShape
 
@@ -59,7 +61,7 @@ class Reference:
         return f"<Reference wrapping {self._object!r}>"
 
 
-class Tensor:
+class Tensor(Symbolic):
     """One output of an Operation: a value that will exist when a session runs it."""
 
     __slots__ = ("__weakref__", "_consumers", "_shape", "assign", "dtype", "op", "value_index")
@@ -169,10 +171,8 @@ class Tensor:
 
 
 def _session_for(session: Any, graph: Graph, what: str) -> Any:
-    from dtflab.graph import scopes
-
     if session is None:
-        session = scopes.get_default_session()
+        session = get_default_session()
         if session is None:
             raise ValueError(
                 f"Cannot {what}: No default session is registered. Use `with sess.as_default()` or pass an explicit "
@@ -236,9 +236,7 @@ class Operation:
     @property
     def node_def(self) -> Any:
         """The NodeDef message of this operation."""
-        from dtflab.graph import graph_def
-
-        return graph_def.node_to_proto(self.node())
+        return node_def.node_to_proto(self.node())
 
     @property
     def traceback(self) -> list[str]:
@@ -264,8 +262,6 @@ class Operation:
 
     def get_attr(self, name: str) -> Any:
         """The value of an attribute, shapes and tensors as messages; ValueError if there is none of that name."""
-        from dtflab.graph import attr_value
-
         if name not in self.attrs:
             raise ValueError(f"Operation '{self.name}' has no attr named '{name}'.")
         return attr_value.as_message(self.attrs[name])
@@ -288,8 +284,6 @@ class Operation:
         self.graph._touch(self)
 
     def _set_attr(self, name: str, value: Any) -> None:
-        from dtflab.graph import attr_value
-
         self.attrs[name] = attr_value.plain(value, self.op_def.attrs.get(name))
         self.graph._touch(self)
 

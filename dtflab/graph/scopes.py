@@ -8,42 +8,12 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from collections.abc import Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
+from dtflab.graph.default_stacks import default_graph_stack
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
-
-T = TypeVar("T")
-
-
-class DefaultStack(threading.local, Generic[T]):
-    """What is the default here, innermost last; each thread has its own."""
-
-    def __init__(self) -> None:
-        self.stack: list[T] = []
-
-    def get_default(self) -> T | None:
-        return self.stack[-1] if self.stack else None
-
-    def reset(self) -> None:
-        """Forget all of this thread."""
-        self.stack.clear()
-
-    @contextlib.contextmanager
-    def entered(self, item: T) -> Iterator[T]:
-        """`item` is the default inside; leaving in the wrong order is an error of the program."""
-        self.stack.append(item)
-        try:
-            yield item
-        finally:
-            if self.stack[-1] is not item:
-                raise AssertionError(f"Nesting violated for default stack of {type(item)} objects")
-            self.stack.pop()
-
-
-default_graph_stack: DefaultStack[Graph] = DefaultStack()
-default_session_stack: DefaultStack[Any] = DefaultStack()
 
 
 class _OwnGraph(threading.local):
@@ -73,11 +43,6 @@ def reset_default_graph() -> None:
             "nesting and create a new graph."
         )
     _own.graph = None
-
-
-def get_default_session() -> Any:
-    """The innermost session used as a context manager in this thread, or None."""
-    return default_session_stack.get_default()
 
 
 def get_name_scope() -> str:

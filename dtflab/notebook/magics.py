@@ -17,7 +17,7 @@ from dtflab.base.nest import leaves
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading import choices, grade
 from dtflab.grading.questions import all_questions
-from dtflab.graph import scopes
+from dtflab.graph import default_stacks, scopes
 from dtflab.graph.graph import Graph
 from dtflab.machine.smi import Smi, smi
 from dtflab.notebook import arguments, hardware
@@ -416,7 +416,7 @@ class DtfMagics(Magics):
 
     def _session(self, texts: dict[str, str], example: str, fetches: Any) -> BaseSession:
         """The session that is named, or the default one, or the newest one; it must have the graph of the fetches."""
-        session = self._value(texts.get("session", "")) or scopes.get_default_session() or last_session()
+        session = self._value(texts.get("session", "")) or default_stacks.get_default_session() or last_session()
         if session is None:
             shell: Any = self.shell
             named = any(

@@ -11,7 +11,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from dtflab import viz
 from dtflab.base.watch import Watch
 from dtflab.cluster.cluster import Cluster
-from dtflab.graph import scopes
+from dtflab.graph import default_stacks
 from dtflab.machine.watch import watch
 from dtflab.notebook import arguments
 from dtflab.notebook.magics import DtfMagics, drawn
@@ -123,7 +123,7 @@ class StateMagics(Magics):
                 what = " nor ".join(("neither a cluster", "a session", *(f"a {kind.__name__}" for kind in kinds)))
                 raise UsageError(f"{texts['']} is {what}, but a {type(held).__name__}. For example: {magic} cluster")
             return held
-        found = scopes.get_default_session() or last_session()
+        found = default_stacks.get_default_session() or last_session()
         if found is None and len(self._lines.clusters) == 1:
             (found,) = self._lines.clusters.values()
         if found is None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtflab.base import errors, tf_logging, watch
 from dtflab.base.watch import Call, Use
-from dtflab.graph import device_spec, scopes
+from dtflab.graph import default_stacks, device_spec
 from dtflab.graph.feeds import register_feed_pairs
 from dtflab.graph.fetches import is_expanded, register_fetch_expansion
 from dtflab.graph.graph import Graph
@@ -80,7 +80,7 @@ class DeviceAttributes:
 
 def warn_of_another(kind: type) -> None:
     """TensorFlow's warning when an interactive session is opened while another one is open here."""
-    if any(isinstance(session, kind) for session in scopes.default_session_stack.stack):
+    if any(isinstance(session, kind) for session in default_stacks.default_session_stack.stack):
         warnings.warn(
             "An interactive session is already active. This can cause out-of-memory errors in some cases. You must "
             "explicitly call `InteractiveSession.close()` to release resources held by the other session(s).",

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dtflab.base import errors
-from dtflab.graph import scopes
+from dtflab.graph import default_stacks, scopes
 from dtflab.graph.feeds import checked_feeds, feed_tensors
 from dtflab.graph.fetches import Fetches
 from dtflab.graph.graph import Graph
@@ -264,7 +264,7 @@ class BaseSession:
 
     def as_default(self) -> Any:
         """A context manager that makes this the default session of the thread; it is not closed at the end."""
-        return scopes.default_session_stack.entered(self)
+        return default_stacks.default_session_stack.entered(self)
 
 
 class Session(BaseSession):

@@ -12,7 +12,7 @@ from typing import Any
 
 from dtflab.base.nest import leaves
 from dtflab.base.text_table import plural, text_table
-from dtflab.graph import scopes
+from dtflab.graph import default_stacks, scopes
 from dtflab.graph.feeds import feed_tensors
 from dtflab.graph.node_names import readable
 from dtflab.runtime.session import BaseSession, Session, last_session
@@ -38,7 +38,9 @@ def explain(fetches: Any, feed_dict: Any = None, session: BaseSession | None = N
     [['_arg_x_0_0'], ['y'], ['_retval_y_0_0']]
     """
     graph = next((fetch.graph for fetch in leaves(fetches) if hasattr(fetch, "graph")), scopes.get_default_graph())
-    found = session or next((s for s in (scopes.get_default_session(), last_session()) if s and s.graph is graph), None)
+    found = session or next(
+        (s for s in (default_stacks.get_default_session(), last_session()) if s and s.graph is graph), None
+    )
     if found is not None:
         return Explanation(story(fetches, feed_tensors(graph, feed_dict or ()), found))
     with Session(graph=graph) as local:

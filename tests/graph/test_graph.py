@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from dtflab.graph import op_registry, scopes
+from dtflab.graph import default_stacks, op_registry, scopes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import constant
 from dtflab.graph.graph import Graph
@@ -60,7 +60,7 @@ def test_defaults_nested_in_the_wrong_order_are_an_error(graph):
     with pytest.raises(AssertionError, match="Nesting violated"):
         first.__exit__(None, None, None)
     second.__exit__(None, None, None)
-    scopes.default_graph_stack.stack.pop()
+    default_stacks.default_graph_stack.stack.pop()
 
 
 def test_duplicate_name_says_which(graph):

@@ -16,12 +16,13 @@ from dtflab.base.nest import register_composite
 from dtflab.graph import dtypes
 from dtflab.graph.apply_op import apply_op
 from dtflab.graph.convert import convert_to_tensor
+from dtflab.graph.default_stacks import get_default_session
 from dtflab.graph.dtypes import DType
 from dtflab.graph.feeds import register_feed_expansion
 from dtflab.graph.fetches import register_fetch_expansion
 from dtflab.graph.graph import Graph
 from dtflab.graph.operation import Operation, Tensor
-from dtflab.graph.scopes import get_default_session, name_scope
+from dtflab.graph.scopes import name_scope
 from dtflab.graph.static_value import constant_value_as_shape
 from dtflab.graph.tensor_shape import TensorShape, as_shape
 

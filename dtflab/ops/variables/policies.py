@@ -13,8 +13,9 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from dtflab.graph.default_stacks import DefaultStack
 from dtflab.graph.graph import Graph
-from dtflab.graph.scopes import DefaultStack, get_default_graph
+from dtflab.graph.scopes import get_default_graph
 
 
 class VariableSynchronization(enum.Enum):

@@ -15,13 +15,11 @@ from typing import Any
 
 from dtflab.base import nest
 from dtflab.graph import dtypes
+from dtflab.graph.default_stacks import get_default_session
 from dtflab.graph.graph import Graph
 from dtflab.graph.graph_keys import GraphKeys
 from dtflab.graph.operation import Operation, Reference, Tensor
-from dtflab.graph.scopes import (
-    get_default_graph,
-    get_default_session,
-)
+from dtflab.graph.scopes import get_default_graph
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.variables import functions, initial_values, variable_protos
 from dtflab.ops.variables.initial_values import init_scope

@@ -17,15 +17,9 @@ from typing import Any
 
 from dtflab.base import errors
 from dtflab.graph import proto_functions
+from dtflab.graph.default_stacks import get_default_session
 from dtflab.graph.graph_keys import GraphKeys
-from dtflab.graph.scopes import (
-    add_to_collection,
-    get_collection,
-    get_default_graph,
-    get_default_session,
-    prepend_scope,
-    strip_scope,
-)
+from dtflab.graph.scopes import add_to_collection, get_collection, get_default_graph, prepend_scope, strip_scope
 from dtflab.machine.clock import CURRENT, Thread
 from dtflab.protos.queue_runner_pb2 import QueueRunnerDef
 from dtflab.runtime.session import BaseSession
