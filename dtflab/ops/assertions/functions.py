@@ -1,4 +1,4 @@
-"""Assertions about tensors: made at once where the graph alone tells, else by an Assert that fails in a step.
+"""Assertions about tensors: checked at once where the graph has the answer, else by an Assert that fails in a step.
 
 Stands for `python/ops/check_ops.py` and `control_flow_assert.py`. Left out: sizes of SparseTensors in `assert_shapes`.
 

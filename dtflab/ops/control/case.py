@@ -38,7 +38,7 @@ def case(
 
     `pred_fn_pairs` are pairs of a scalar bool tensor and a function, in a list or dict; see `cond` for what the
     functions return and for `strict`. Without `default` it is an error in the step (InvalidArgumentError) if all are
-    false, with `exclusive` if several are true. TypeError for pairs that are none.
+    false, with `exclusive` if several are true. TypeError for pairs of anything else.
     """
     predicates, actions = _checked_pairs(pred_fn_pairs, exclusive, name)
     with name_scope(name, "case", [*predicates]):
@@ -56,7 +56,7 @@ def case(
 
 
 def _default_action(others: Sequence[Tensor], predicate: Tensor, action: Branch) -> Any:
-    """The last pair's function stands for a default: if it is called, its predicate must be true."""
+    """The last pair's function as the default: if it is called, its predicate must be true."""
     said = [
         "Input error: None of conditions evaluated as True:",
         stack([*others, predicate], name="preds_c"),
@@ -116,7 +116,7 @@ def switch_case(
     """What function number `branch_index`, a scalar integer tensor, returns; for any other number `default()`.
 
     `branch_fns` is a list of functions, or number → function as dict or pairs, the numbers being 0, 1, 2, …. Without
-    `default` the last one stands for it. TypeError and ValueError for arguments that are not such.
+    `default` the last one takes its place. TypeError and ValueError for other arguments.
     """
     *branches, last = _checked_branches(branch_index, branch_fns, default)
     with name_scope(name, "case", [branch_index]):

@@ -3,7 +3,7 @@
 Stands for `python/ops/cond.py` in TF1's form: Switch and Merge in one graph, no functions.
 
 Rule: both branches are built, once, when `cond` is called; the predicate decides in each step which of them is alive
-(see `control_flow_context.py`). The Merges behind them take what is alive.
+(see `control_flow_context.py`). The Merges after them take the value that is alive.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def cond(
     """What `true_fn()` returned if the scalar bool tensor `pred` is true, else what `false_fn()` returned.
 
     Both functions are called here, and must return the same structure of tensors (of equal dtypes) or operations.
-    Of what they make only the chosen half runs; what was made outside of them runs in any case. A list of one item
-    counts as that item unless `strict`. An operation comes out as a bool tensor that is there when it has run.
+    Only the operations that the chosen function makes run; operations made outside of both run in any case. A list of
+    one item counts as that item unless `strict`. An operation becomes a bool tensor that is available once it has run.
     `fn1` and `fn2` are older names. TypeError and ValueError for functions that do not fit together.
     """
     true_fn = _function(true_fn, fn1, "true_fn", "fn1")
@@ -62,7 +62,7 @@ def cond(
 
 
 def smart_cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
-    """`cond`, or if `pred` is a bool or the graph alone tells what it is, the result of that function."""
+    """`cond`, or the result of one function if `pred` is a bool or known when the graph is built."""
     known = folded_value(pred) if isinstance(pred, Tensor) else bool(pred)
     if known is None:
         return cond(pred, true_fn, false_fn)
@@ -106,7 +106,7 @@ def _check_same(returned: Any, others: Any) -> None:
 
 
 def _merged(if_true: Any, if_false: Any) -> list[Tensor]:
-    """For each pair of results the one that is there."""
+    """For each pair of results the one that is alive."""
     _unify_indices(if_true, if_false)
     pairs = list(zip(nest.leaves(if_true, expand_composites=True), nest.leaves(if_false, expand_composites=True)))
     for one, other in pairs:

@@ -1,4 +1,4 @@
-"""The context of a branch: what every operation made inside a conditional must undergo.
+"""The context of a branch: the rules for every operation made inside a conditional.
 
 Stands for CondContext of `python/ops/control_flow_ops.py`.
 
@@ -81,7 +81,7 @@ class CondContext(ControlFlowContext):
         self._hide(op)
 
     def build(self, branch_function: Callable[[], Any], called: str) -> tuple[Any, Any]:
-        """Make the branch: what the function returned, and the same structure of what leaves the branch."""
+        """Make the branch; returns the function's result, and the same structure of the tensors that leave the branch."""
         with self.entered():
             returned = branch_function()
             if returned is None:

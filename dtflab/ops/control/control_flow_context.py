@@ -30,7 +30,7 @@ class ControlFlowContext:
         graph = get_default_graph()
         self._name = graph.unique_name(name)
         self._values: set[str] = set()  # names of tensors that may be used inside as they are
-        self._external_values: dict[str, Tensor] = {}  # name of a tensor from outside → what stands for it inside
+        self._external_values: dict[str, Tensor] = {}  # name of a tensor from outside → its replacement inside
         self._join_outer_context()
 
     def _join_outer_context(self) -> None:
@@ -82,7 +82,7 @@ class ControlFlowContext:
         return None
 
     def is_within(self, other: ControlFlowContext | None) -> bool:
-        """Whether it is `other` or lies inside; all lie in None, outside of everything."""
+        """Whether this is `other` or lies inside it; every context lies in None, which is outside of all."""
         context: ControlFlowContext | None = self
         while context is not other and context is not None:
             context = context._outer_context
@@ -95,7 +95,7 @@ class ControlFlowContext:
         raise NotImplementedError
 
     def AddValue(self, tensor: Tensor) -> Tensor:
-        """What stands for `tensor` inside."""
+        """The replacement of `tensor` inside."""
         raise NotImplementedError
 
     def to_control_flow_context_def(self, export_scope: str | None = None) -> ControlFlowContextDef:
@@ -155,7 +155,7 @@ class ControlFlowContext:
             context = context._outer_context
 
     def _from_outside(self, tensor: Tensor) -> Tensor:
-        """What stands for `tensor` in the context around."""
+        """The replacement of `tensor` in the context around."""
         self._values.add(tensor.name)
         if self._outer_context is None:
             return tensor

@@ -4,8 +4,8 @@ Stands for GradLoopState of `python/ops/control_flow_state.py`.
 
 Theory of operation. The gradient of a loop is a loop that runs as often. So the loop is given a counter, which
 becomes the counter of the loop that goes back and counts down there. A value of the body that the gradient needs was
-another one in each iteration: all are pushed on a stack by the loop, and popped by the loop that goes back. What is the
-same in all iterations (a loop constant) need not be kept; its gradient is the sum over the iterations.
+another one in each iteration: all are pushed on a stack by the loop, and popped by the loop that goes back. A value
+that is the same in all iterations (a loop constant) need not be kept; its gradient is the sum over the iterations.
 
 Rule: pushes happen in the order of the iterations, and pops, too, though several iterations may be under way: an
 iteration's counter waits for the pushes (`f_sync`) or pops (`b_sync`) of the one before.
@@ -141,7 +141,7 @@ class GradLoop:
         return self.history[branch.pred.name]
 
     def real_value(self, value: Tensor) -> Tensor:
-        """What stands for `value`, of the loop, in the loop that goes back, where this must be called."""
+        """The tensor that replaces `value`, of the loop, in the loop that goes back; to be called there."""
         if value.name not in self.history:
             self.history[value.name] = self._real_value(value)
         return self.history[value.name]

@@ -1,10 +1,10 @@
-"""The context of a loop: what every operation made in its condition or body must undergo.
+"""The context of a loop: the rules for every operation made in its condition or body.
 
 Stands for WhileContext of `python/ops/control_flow_ops.py`; what it adds for gradients is in `loop_gradients.py`.
 
-Rule: a value comes in through an Enter node only. What is used inside but made outside is a loop constant, the same in
-every iteration. What depends on such constants alone, or on nothing, waits for the iteration's pivot; else it would
-run in an iteration that is not to be.
+Rule: a value comes in through an Enter node only. A value used inside but made outside is a loop constant, the same in
+every iteration. An operation that depends on such constants alone, or on nothing, waits for the iteration's pivot;
+otherwise it would run in an iteration that does not take place.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class WhileContext(ControlFlowContext):
     # -- what is made inside ----------------------------------------------------------------------------------
 
     def AddOp(self, op: Operation) -> None:
-        """Take in `op`; what a gradient asks of a forward value's shape is asked forward, so that less is kept."""
+        """Take in `op`. A gradient's question about a forward value's shape is asked forward, so that less is kept."""
         loop = _current_loop()
         if op.type in _OF_A_SHAPE and loop is not None and loop.grad_state is not None:
             source = op.inputs[0].op

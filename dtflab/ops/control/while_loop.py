@@ -1,4 +1,4 @@
-"""tf.while_loop: a piece of graph runs again and again, each time on what it gave.
+"""tf.while_loop: a piece of graph that runs repeatedly, each time on its last results.
 
 Stands for `python/ops/while_loop.py` in TF1's form, and for BuildLoop of `control_flow_ops.py`: Enter, Merge, Switch,
 NextIteration and Exit in one graph, no functions.
@@ -58,7 +58,7 @@ def while_loop(
       parallel_iterations: how many iterations may be under way at the same time in a step.
       back_prop: whether gradients may go back through the loop.
       swap_memory: whether the values that gradients need may wait in the host's memory.
-      maximum_iterations: a scalar integer; the loop ends after so many iterations at the latest.
+      maximum_iterations: a scalar integer; the loop ends after that many iterations at the latest.
       return_same_structure: return a list or tuple also if there is but one loop variable.
     Raises TypeError and ValueError for arguments that do not fit together, and for a body that changes the nesting,
     the dtype or the shape of a variable.

@@ -3,7 +3,7 @@
 Stands for `python/lib/core/py_func.cc`.
 
 Rules: a graph holds a token, never code. The function is found in the process that made it, and lives as long as its
-graph. It runs where the kernel runs, on host memory, and gets copies, which it may change. What it raises becomes the
+graph. It runs where the kernel runs, on host memory, and gets copies, which it may change. Its exception becomes the
 error of the step, with the user's lines.
 """
 

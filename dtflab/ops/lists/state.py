@@ -3,8 +3,8 @@
 Stands for `core/kernels/tensor_array.h` and `.cc`. Left out: its lock; the ops on an array cost nothing, so they all
 run on the thread that drives the step.
 
-Rules: a place is written once; in the array of the gradients, what is written there again is added. What was read can't
-be written any more, and is gone unless `clear_after_read` is off. A place of which only the shape is known is zeros.
+Rules: a place is written once; in the array of the gradients, later writes to it are added. A place that was read can't
+be written any more, and is cleared unless `clear_after_read` is off. A place of which only the shape is known is zeros.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TensorArray: a list of tensors that a program writes and reads by index, one per turn of a loop for example.
+"""TensorArray: a list of tensors that a program writes and reads by index, for example one per iteration of a loop.
 
 Stands for `python/ops/tensor_array_ops.py` in TF1's form. Left out: eager mode, arrays made of TensorLists, the
 warning when the result of a write is not used.
@@ -47,7 +47,7 @@ class TensorArray:
         colocate_with_first_write_call: bool = True,
         name: str | None = None,
     ) -> None:
-        """An array of `size` elements; it grows if `dynamic_size`. Or the one behind a `handle` and a `flow`.
+        """An array of `size` elements; it grows if `dynamic_size`. Or the array that a `handle` names, after a `flow`.
 
         A read clears the element unless `clear_after_read` is False. With `infer_shape` all elements have one shape;
         `element_shape` says what is known of it before the first write. The array is on the device of what is written

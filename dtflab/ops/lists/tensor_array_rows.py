@@ -3,7 +3,7 @@
 Stands for the part of `core/kernels/tensor_array_ops.cc` and its neighbours (see `tensor_array.py`) that touches many
 elements at once. Left out: the older families, whose handles are strings.
 
-Rule: what is cut stays a view of the whole; only stacking and joining copy.
+Rule: cutting gives views of the whole; only stacking and joining copy.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Programs: `functions` (assign, scatter, list, initialize), `variable` (the class
 (functions that share variables).
 By name: `get_variable`, `variable_scope` (prefixes and defaults), `variable_store` (those of a graph),
 `partitioned_variables` (several shards), `variable_slices` (which shard is which part).
-What variables are made of: `value_operators` (+, [] and the like), `variable_methods` (writing parts),
+Parts of variables: `value_operators` (+, [] and the like), `variable_methods` (writing parts),
 `variable_protos` (messages), `initial_values` (from other variables).
 Ops: `reference_ops` and `handle_ops` (make, read, assign), `scatter_ops` (rows and slices), `cell` (where a value
 lives), `scatter` (writing into arrays), `scatter_nd_shapes` (which shapes fit).

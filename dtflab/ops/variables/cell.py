@@ -77,7 +77,7 @@ class Cell:
             self.value = self._kept(compute(self.value, out))
 
     def own(self, xp: Any) -> Any:
-        """The value as an array of `xp` that nobody else holds, to be written into; only under the lock."""
+        """The value as an array of `xp` that nothing else holds, to be written into; only under the lock."""
         if self.value is None:
             raise uninitialized(self.name)
         if not _is_sole_owner(self):
@@ -91,7 +91,7 @@ class Cell:
 def update_together(cells: Sequence[Cell], xp: Any, write: Callable[..., None], *given: Any) -> None:
     """Let `write(values, *given)` change the values of several variables, as arrays of `xp`, in place.
 
-    All are locked meanwhile, in one order for everybody.
+    All are locked meanwhile, in the same order by every caller.
     """
     _update(cells if len(cells) == 1 else sorted(set(cells), key=id), cells, xp, write, given)
 

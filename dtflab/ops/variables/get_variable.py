@@ -33,11 +33,11 @@ def get_variable(
     """The variable `name` of the current scope: made, or found, as the scope's `reuse` says.
 
     `initializer` is a function of shape and dtype (by default Glorot's uniform numbers, zeros for integers), or a
-    value, which tells the shape. With a `partitioner` the result is a PartitionedVariable. What `regularizer` makes
-    of a new variable is added to the collection REGULARIZATION_LOSSES. A custom getter is called as
+    value, which has the shape. With a `partitioner` the result is a PartitionedVariable. The loss that `regularizer`
+    makes of a new variable is added to the collection REGULARIZATION_LOSSES. A custom getter is called as
     `custom_getter(getter, name, …)` in the place of making the variable.
 
-    Raises ValueError where the variable is there and should not be, is not there and should be, or has another
+    Raises ValueError where the variable exists and should not, does not exist and should, or has another
     shape or dtype.
     """
     first = name, shape, dtype, initializer, regularizer, None, trainable, collections, caching_device, partitioner

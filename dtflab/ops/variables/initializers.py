@@ -73,7 +73,7 @@ class Ones(Initializer):
 
 
 class Constant(Initializer):
-    """One value, or as many as the shape has elements; the last one fills what is missing."""
+    """One value, or as many as the shape has elements; the last one fills the rest."""
 
     arguments = ("value", "dtype")
 

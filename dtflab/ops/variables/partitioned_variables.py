@@ -62,7 +62,7 @@ class PartitionedVariable:
         return self._shape
 
     def as_tensor(self) -> Tensor:
-        """The whole value: the shards one behind the other."""
+        """The whole value: the shards one after the other."""
         with control_dependencies(None):
             return self._concat()
 

@@ -1,7 +1,7 @@
-"""Writing rows of an array by index and slices by position: what all ops of the Scatter families do.
+"""Writing rows of an array by index and slices by position: the array code of all Scatter families.
 
 Stands for `core/kernels/scatter_functor.h` and `scatter_nd_op.cc`. Which shapes of positions fit is in
-`scatter_nd_shapes.py`. Left out: what GPUs do with a bad position.
+`scatter_nd_shapes.py`. Left out: the way GPUs treat a bad position.
 
 Rule: duplicates count. `add` at the same place twice adds twice; `update` keeps the last. A bad index or position is
 an error before anything is written.

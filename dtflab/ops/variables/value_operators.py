@@ -1,4 +1,4 @@
-"""Operators of what stands for a tensor: a variable, and a tensor that is built again wherever it is used.
+"""Operators of things used like tensors: variables, and tensors that are built again wherever they are used.
 
 Stands for `_OverloadAllOperators` of `python/ops/variables.py` and `_LazyEvalTensor` of `variable_scope.py`.
 """

@@ -1,4 +1,4 @@
-"""Variable: what both kinds of variables have in common, and the choice between them.
+"""Variable: the common part of both kinds of variables, and the choice between them.
 
 Stands for `python/ops/variables.py` and `variable_v1.py`. Left out: checkpoint tracking.
 
@@ -275,7 +275,7 @@ Variable.__signature__ = _init.replace(parameters=list(_init.parameters.values()
 
 
 def is_tensor(x: Any) -> bool:
-    """True for what stands for values in a graph: a Tensor, a Variable, a SparseTensor, IndexedSlices."""
+    """True for values in a graph: a Tensor, a Variable, a SparseTensor, IndexedSlices."""
     return isinstance(x, Tensor | Variable) or nest.is_composite(x)
 
 

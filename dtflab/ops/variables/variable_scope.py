@@ -165,7 +165,7 @@ class _Scopes(threading.local):
                 self.variable_scopes_count[other] = 0
 
     def unique(self, prefix: str) -> str:
-        """`prefix`, or `prefix_1`, …: what was not entered yet below the current scope."""
+        """`prefix`, or `prefix_1`, …: the first that was not entered yet below the current scope."""
         full = f"{self.current_scope.name}/{prefix}" if self.current_scope.name else prefix
         index, suffix = 0, ""
         while self.variable_scopes_count.get(full + suffix, 0):

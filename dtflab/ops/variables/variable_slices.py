@@ -1,4 +1,4 @@
-"""Which part of a larger variable a variable is: what savers and initializers are told of a shard.
+"""Which part of a larger variable a variable is: the information about a shard for savers and initializers.
 
 Stands for `Variable.SaveSliceInfo` of `python/ops/variables.py` and `_PartitionInfo` of `variable_scope.py`.
 """
@@ -77,7 +77,7 @@ def _number(text: str, rule: str) -> int:
 
 
 class PartitionInfo:
-    """What an initializer is told of the shard it is asked for: it may depend on the whole variable's shape."""
+    """The position of the shard that an initializer is asked for; its values may depend on the whole shape."""
 
     def __init__(self, full_shape: Sequence[int], var_offset: Sequence[int]) -> None:
         _check_sequence("full_shape", full_shape)

@@ -1,8 +1,8 @@
-"""The variables of a graph by name: what `get_variable` looks in before it makes one.
+"""The variables of a graph by name, where `get_variable` looks before it makes one.
 
 Stands for `_VariableStore` of `python/ops/variable_scope.py`. Left out: eager variables.
 
-Rule: one name, one variable. `reuse` False makes it, and fails if it is there; True finds it, and fails if it is
+Rule: one name, one variable. `reuse` False makes it, and fails if it exists; True finds it, and fails if it does
 not; AUTO_REUSE does what is needed.
 """
 
@@ -33,7 +33,7 @@ _POLICIES = "synchronization", "aggregation", "trainable"
 
 
 class Wanted(NamedTuple):
-    """What a program asks for: what a variable must be like, or how it is made."""
+    """A program's request: properties that a variable must have if it exists, or is made with."""
 
     shape: Any
     dtype: Any
@@ -194,7 +194,7 @@ class VariableStore:
         return existing
 
     def _check_shards(self, name: str, count: int) -> None:
-        """ValueError if shards of that name are there, and other ones than are asked for."""
+        """ValueError if shards of that name exist, but not exactly these."""
         if f"{name}/part_0" not in self._vars:
             return
         text = "Partitioner returned a different partitioning than what was already found.  Partitioner returned "
@@ -235,7 +235,7 @@ def default_initializer(name: str, dtype: DType) -> initializers.Initializer:
 def _initial_value(
     initializer: Any, shape: TensorShape | None, dtype: DType, partition_info: PartitionInfo | None
 ) -> tuple[Any, DType | None]:
-    """What Variable takes as its initial value, and its dtype if the value does not tell."""
+    """The argument `initial_value` of Variable, and the dtype if the value does not have one."""
     if not callable(initializer):
         return initializer, None
     if inspect.isclass(initializer):
