@@ -93,15 +93,18 @@ def _checked_pairs(pairs: Any, exclusive: bool, name: str | None) -> tuple[Seque
             pairs = dict(sorted(pairs.items(), key=lambda pair: str(pair[0].name)))
         pairs = list(pairs.items())
     for pair in pairs:
-        _check_pair(pair)
+        _check_two("pred_fn_pairs", pair)
+        _check_pair(*pair)
     predicates, actions = zip(*pairs)
     return predicates, actions
 
 
-def _check_pair(pair: Any) -> None:
+def _check_two(argument: str, pair: Any) -> None:
     if not isinstance(pair, tuple) or len(pair) != 2:
-        raise TypeError(f"Each entry in 'pred_fn_pairs' must be a 2-tuple. Received {pair}.")
-    predicate, action = pair
+        raise TypeError(f"Each entry in '{argument}' must be a 2-tuple. Received {pair}.")
+
+
+def _check_pair(predicate: Any, action: Any) -> None:
     if not isinstance(predicate, Tensor):
         raise TypeError(f"pred must be a Tensor, got: {predicate}")
     if predicate.dtype != dtypes.bool:
@@ -141,7 +144,8 @@ def _checked_branches(branch_index: Any, branch_fns: Any, default: Branch | None
     if all(map(callable, pairs)):
         pairs = list(enumerate(pairs))
     for pair in pairs:
-        _check_numbered(pair)
+        _check_two("branch_fns", pair)
+        _check_numbered(*pair)
     by_number = dict(pairs)
     if sorted(number for number, _ in pairs) != list(range(len(pairs))):
         found = ",".join(str(number) for number in sorted(number for number, _ in pairs))
@@ -151,10 +155,8 @@ def _checked_branches(branch_index: Any, branch_fns: Any, default: Branch | None
     return [by_number[number] for number in range(len(pairs))] + ([] if default is None else [default])
 
 
-def _check_numbered(pair: Any) -> None:
-    if not isinstance(pair, tuple) or len(pair) != 2:
-        raise TypeError(f"Each entry in 'branch_fns' must be a 2-tuple. Received {pair}.")
-    if not isinstance(pair[0], int):
-        raise TypeError(f"key must be a Python `int`, got {type(pair[0])}")
-    if not callable(pair[1]):
-        raise TypeError(f"fn for key {pair[0]} must be callable.")
+def _check_numbered(number: Any, action: Any) -> None:
+    if not isinstance(number, int):
+        raise TypeError(f"key must be a Python `int`, got {type(number)}")
+    if not callable(action):
+        raise TypeError(f"fn for key {number} must be callable.")

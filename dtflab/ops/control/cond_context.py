@@ -28,27 +28,15 @@ class CondContext(ControlFlowContext):
 
     def __init__(self, pred: Tensor, pivot: Tensor, branch: int, name: str = "cond_text") -> None:
         super().__init__(name)
-        self._pred, self._pivot, self._branch = pred, pivot, branch
+        self.pred = pred  # what decides
+        self.pivot = pivot  # alive only if the branch is taken
+        self.branch = branch
         self._values.update((pred.name, pivot.name))
         self._external_values[pred.name] = pred
         pivot.op._control_flow_context = self
 
-    @property
-    def pred(self) -> Tensor:
-        """What decides."""
-        return self._pred
-
-    @property
-    def pivot(self) -> Tensor:
-        """Alive only if the branch is taken."""
-        return self._pivot
-
-    @property
-    def branch(self) -> int:
-        return self._branch
-
     def GetControlPivot(self) -> Tensor:
-        return self._pivot
+        return self.pivot
 
     def AddValue(self, tensor: Tensor) -> Tensor:
         if tensor.name in self._values:
@@ -63,7 +51,7 @@ class CondContext(ControlFlowContext):
         return inside
 
     def _switched(self, tensor: Tensor) -> Tensor:
-        return switch_ref_or_tensor(tensor, self._pred)[self._branch]
+        return switch_ref_or_tensor(tensor, self.pred)[self.branch]
 
     def AddOp(self, op: Operation) -> None:
         self._take(op)
@@ -76,12 +64,12 @@ class CondContext(ControlFlowContext):
                 op._update_input(i, inside)
         self._cut_external_controls(op)
         if not op.inputs and not any(self._contains(control) for control in op.control_inputs):
-            op._add_control_input(self._pivot.op)
+            op._add_control_input(self.pivot.op)
         self._see(op.outputs)
         self._hide(op)
 
     def build(self, branch_function: Callable[[], Any], called: str) -> tuple[Any, Any]:
-        """Make the branch; returns the function's result, and the same structure of the tensors that leave the branch."""
+        """Make the branch; returns the function's result, and the tensors that leave the branch in its place."""
         with self.entered():
             returned = branch_function()
             if returned is None:
@@ -94,7 +82,7 @@ class CondContext(ControlFlowContext):
     def _output(self, value: Any) -> Tensor:
         """What leaves the branch for `value`: an operation is represented by the pivot, after it."""
         if isinstance(value, Operation):
-            return with_dependencies([value], self._pivot)
+            return with_dependencies([value], self.pivot)
         tensor = convert_to_tensor(value)
         if tensor.name not in self._values:  # a branch like `lambda: x`
             self._external_values[tensor.name] = self._switched(self._from_outside(tensor))
@@ -104,13 +92,13 @@ class CondContext(ControlFlowContext):
 
     def to_proto(self, export_scope: str | None = None) -> CondContextDef | None:
         """This context as a message, its names without `export_scope`; None if it is not in that scope."""
-        if export_scope is not None and not self._name.startswith(export_scope):
+        if export_scope is not None and not self.name.startswith(export_scope):
             return None
         return CondContextDef(
-            context_name=strip_scope(self._name, export_scope),
-            pred_name=strip_scope(self._pred.name, export_scope),
-            pivot_name=strip_scope(self._pivot.name, export_scope),
-            branch=self._branch,
+            context_name=strip_scope(self.name, export_scope),
+            pred_name=strip_scope(self.pred.name, export_scope),
+            pivot_name=strip_scope(self.pivot.name, export_scope),
+            branch=self.branch,
             values_def=self._values_def(export_scope),
             nested_contexts=[c.to_control_flow_context_def(export_scope) for c in self._nested_contexts],
         )
@@ -123,10 +111,10 @@ class CondContext(ControlFlowContext):
         """The context that `to_proto` described, around operations of the default graph."""
         graph = get_default_graph()
         context = CondContext.__new__(CondContext)
-        context._name = prepend_scope(context_def.context_name, import_scope)
-        context._pred = graph.as_graph_element(prepend_scope(context_def.pred_name, import_scope))
-        context._pivot = graph.as_graph_element(prepend_scope(context_def.pivot_name, import_scope))
-        context._branch = context_def.branch
+        context.name = prepend_scope(context_def.context_name, import_scope)
+        context.pred = graph.as_graph_element(prepend_scope(context_def.pred_name, import_scope))
+        context.pivot = graph.as_graph_element(prepend_scope(context_def.pivot_name, import_scope))
+        context.branch = context_def.branch
         context._restore(context_def, import_scope)
         return context
 

@@ -28,7 +28,7 @@ class ControlFlowContext:
 
     def __init__(self, name: str) -> None:
         graph = get_default_graph()
-        self._name = graph.unique_name(name)
+        self.name = graph.unique_name(name)
         self._values: set[str] = set()  # names of tensors that may be used inside as they are
         self._external_values: dict[str, Tensor] = {}  # name of a tensor from outside → its replacement inside
         self._join_outer_context()
@@ -36,18 +36,10 @@ class ControlFlowContext:
     def _join_outer_context(self) -> None:
         self._nested_contexts: list[ControlFlowContext] = []
         self._entered_from: list[ControlFlowContext | None] = []
-        self._outer_context: ControlFlowContext | None = get_default_graph()._blocks.control_flow_context
-        if self._outer_context is not None:
-            self._outer_context._nested_contexts.append(self)
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def outer_context(self) -> ControlFlowContext | None:
-        """The context in which this one was made."""
-        return self._outer_context
+        # The context in which this one is made.
+        self.outer_context: ControlFlowContext | None = get_default_graph()._blocks.control_flow_context
+        if self.outer_context is not None:
+            self.outer_context._nested_contexts.append(self)
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
@@ -75,7 +67,7 @@ class ControlFlowContext:
 
     def GetWhileContext(self) -> Any:
         """The innermost loop that this is (in), or None."""
-        return None if self._outer_context is None else self._outer_context.GetWhileContext()
+        return None if self.outer_context is None else self.outer_context.GetWhileContext()
 
     def GetControlPivot(self) -> Tensor | None:
         """A tensor that is alive whenever operations of this context run."""
@@ -85,7 +77,7 @@ class ControlFlowContext:
         """Whether this is `other` or lies inside it; every context lies in None, which is outside of all."""
         context: ControlFlowContext | None = self
         while context is not other and context is not None:
-            context = context._outer_context
+            context = context.outer_context
         return context is other
 
     # -- what is made inside ------------------------------------------------------------------------------
@@ -104,8 +96,8 @@ class ControlFlowContext:
 
     def ExitResult(self, tensors: list[Tensor]) -> None:
         """What was made here may be used in the context around."""
-        if self._outer_context is not None:
-            self._outer_context._values.update(t.name for t in tensors)
+        if self.outer_context is not None:
+            self.outer_context._values.update(t.name for t in tensors)
 
     @staticmethod
     def check_use(source: Operation, user: Operation) -> None:
@@ -142,7 +134,7 @@ class ControlFlowContext:
 
     def _hide(self, op: Operation) -> bool:
         """Whether a step can't fetch the outputs of `op`: only an Exit of the outermost loop leaves it."""
-        hidden = self._outer_context is not None or not is_exit(op)
+        hidden = self.outer_context is not None or not is_exit(op)
         if hidden:
             op.graph.prevent_fetching(op)
         return hidden
@@ -152,14 +144,14 @@ class ControlFlowContext:
         context: ControlFlowContext | None = self
         while context is not None:
             context._values.update(t.name for t in tensors)
-            context = context._outer_context
+            context = context.outer_context
 
     def _from_outside(self, tensor: Tensor) -> Tensor:
         """The replacement of `tensor` in the context around."""
         self._values.add(tensor.name)
-        if self._outer_context is None:
+        if self.outer_context is None:
             return tensor
-        outer = self._outer_context.AddValue(tensor)
+        outer = self.outer_context.AddValue(tensor)
         self._values.add(outer.name)
         self._external_values[outer.name] = outer
         return outer

@@ -92,7 +92,7 @@ class WhileContext(ControlFlowContext):
 
     def constant_enter(self, tensor: Tensor) -> Tensor:
         """`tensor`, from outside, as it is in every iteration."""
-        outer = tensor if self._outer_context is None else self._outer_context.AddValue(tensor)
+        outer = tensor if self.outer_context is None else self.outer_context.AddValue(tensor)
         inside = self.enter(outer, is_constant=True)
         self._fix_enters([inside])
         self._values.add(inside.name)
@@ -101,7 +101,7 @@ class WhileContext(ControlFlowContext):
     def enter(self, tensor: Tensor, is_constant: bool = False, use_input_shape: bool = True) -> Tensor:
         """`tensor` inside the loop, through an Enter that no block around decides on."""
         with control_dependencies(None):
-            inside = enter(tensor, self._name, is_constant, self.parallel_iterations, use_input_shape)
+            inside = enter(tensor, self.name, is_constant, self.parallel_iterations, use_input_shape)
         inside.graph.prevent_feeding(inside)
         return inside
 
@@ -117,7 +117,7 @@ class WhileContext(ControlFlowContext):
 
     def _waits_outside(self, control: Operation) -> bool:
         """Whether what enters this loop may wait for `control`."""
-        where, context = output_context(control), self._outer_context
+        where, context = output_context(control), self.outer_context
         loop = None if context is None else context.GetWhileContext()
         while context is not where:
             if context is None or context is loop:
@@ -178,14 +178,14 @@ class WhileContext(ControlFlowContext):
 
     def to_proto(self, export_scope: str | None = None) -> WhileContextDef | None:
         """This context as a message, its names without `export_scope`; None if it is not in that scope."""
-        if export_scope is not None and not self._name.startswith(export_scope):
+        if export_scope is not None and not self.name.startswith(export_scope):
             return None
 
         def name(tensor: Tensor | None) -> str:
             return "" if tensor is None else strip_scope(tensor.name, export_scope)
 
         return WhileContextDef(
-            context_name=strip_scope(self._name, export_scope),
+            context_name=strip_scope(self.name, export_scope),
             parallel_iterations=self.parallel_iterations,
             maximum_iterations_name=name(self.maximum_iterations),
             back_prop=self.back_prop,
@@ -211,7 +211,7 @@ class WhileContext(ControlFlowContext):
             return graph.as_graph_element(prepend_scope(name, import_scope)) if name else None
 
         context = WhileContext.__new__(WhileContext)
-        context._name = prepend_scope(context_def.context_name, import_scope)
+        context.name = prepend_scope(context_def.context_name, import_scope)
         context.maximum_iterations = tensor(context_def.maximum_iterations_name)
         context.parallel_iterations = context_def.parallel_iterations
         context.back_prop, context.swap_memory = context_def.back_prop, context_def.swap_memory
@@ -229,7 +229,7 @@ class WhileContext(ControlFlowContext):
         for name in self._values:
             op = graph.as_graph_element(name).op
             if is_enter(op):
-                op._set_attr("frame_name", self._name.encode())
+                op._set_attr("frame_name", self.name.encode())
 
 
 def _current_loop() -> WhileContext | None:

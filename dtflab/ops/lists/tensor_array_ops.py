@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dtflab.graph.dtypes import DType
 from dtflab.graph.op_registry import no_gradient, op
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.scopes import control_dependencies
@@ -35,9 +36,15 @@ _ARRAYS, _GRADIENTS = "_tensor_arrays", "_tensor_array_grads"
 _numbers = itertools.count()  # one name is one array, also in a loop that makes many
 
 
-def find(ctx: Any, handle: ResourceHandle) -> TensorArrayState:
-    """The array that `handle` names; NotFoundError if it is another step's, or another device's."""
-    return found_in_step(ctx, handle, "TensorArray", TensorArrayState)
+def find(ctx: Any, handle: ResourceHandle, dtype: DType | None = None, doing: str = "") -> TensorArrayState:
+    """The array that `handle` names; NotFoundError if it is another step's, or another device's.
+
+    Raises InvalidArgumentError if its elements are not of `dtype`; `doing` says what the op wants to do.
+    """
+    found = found_in_step(ctx, handle, "TensorArray", TensorArrayState)
+    if dtype is not None:
+        found.must_be(dtype, doing)
+    return found
 
 
 def _index(index: Any) -> int:
@@ -149,8 +156,8 @@ class TensorArrayWriteV3(ResourceOp):
 
     def bind(node, xp):
         def write(ctx, handle, index, value, flow):
-            place, found = _index(index), find(ctx, handle)
-            found.must_be(node["T"], "is trying to write")
+            place = _index(index)
+            found = find(ctx, handle, node["T"], "is trying to write")
             found.write(place, value)
             return flow
 
@@ -173,8 +180,8 @@ class TensorArrayReadV3(ResourceOp):
         zeros = zeros_of(node, xp)
 
         def read(ctx, handle, index, flow):
-            place, found = _index(index), find(ctx, handle)
-            found.must_be(node["dtype"], "requested")
+            place = _index(index)
+            found = find(ctx, handle, node["dtype"], "requested")
             return found.read(place, zeros)
 
         return read

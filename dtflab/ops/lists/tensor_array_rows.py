@@ -47,8 +47,7 @@ class TensorArrayGatherV3(ResourceOp):
         shape, zeros, dtype = node["element_shape"], zeros_of(node, xp), node["dtype"].as_numpy_dtype
 
         def gather(ctx, handle, indices, flow):
-            found = find(ctx, handle)
-            found.must_be(node["dtype"], "requested")
+            found = find(ctx, handle, node["dtype"], "requested")
             found.narrow(shape)
             places = _indices(indices)
             if not places:
@@ -105,8 +104,7 @@ class TensorArrayScatterV3(ResourceOp):
 
     def bind(node, xp):
         def scatter(ctx, handle, indices, value, flow):
-            found = find(ctx, handle)
-            found.must_be(node["T"], "is trying to write")
+            found = find(ctx, handle, node["T"], "is trying to write")
             places = _check_scatter(found, _indices(indices), value)
             for i in reversed(range(len(places))):
                 found.write(places[i], value[i, ...])
@@ -146,8 +144,7 @@ class TensorArrayConcatV3(ResourceOp):
         shape, zeros = node["element_shape_except0"], zeros_of(node, xp)
 
         def concat(ctx, handle, flow):
-            found = find(ctx, handle)
-            found.must_be(node["dtype"], "requested")
+            found = find(ctx, handle, node["dtype"], "requested")
             values = [found.read(place, zeros) for place in range(found.size_to_concat)]
             if not values:
                 return zeros((0, *_known(shape, "element_shape_except0", "concatenating"))), np.zeros(0, np.int64)

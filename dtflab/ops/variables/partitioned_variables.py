@@ -20,6 +20,7 @@ from dtflab.graph.operation import Tensor
 from dtflab.graph.scopes import control_dependencies, name_scope
 from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.arrays import functions as arrays
+from dtflab.ops.variables.variable_methods import check_conversion
 
 Partitioner = Callable[..., list[int]]
 
@@ -141,11 +142,7 @@ def _check(shape: Any, variable_list: Any, partitions: Any) -> None:
 def _convert(
     variable: PartitionedVariable, dtype: DType | None = None, name: str | None = None, as_ref: bool = False
 ) -> Tensor:
-    if dtype is not None and not dtype.is_compatible_with(variable.dtype):
-        raise ValueError(
-            f"Incompatible type conversion requested to type '{dtype.name}' for variable of type "
-            f"'{variable.dtype.name}'"
-        )
+    check_conversion(variable, dtype)
     if as_ref:
         raise NotImplementedError("PartitionedVariable doesn't support being used as a reference.")
     return variable.as_tensor()

@@ -20,6 +20,7 @@ from dtflab.graph.tensor_shape import TensorShape
 from dtflab.ops.variables import functions
 from dtflab.ops.variables.initial_values import guarded, inside_control_flow, on_device_of
 from dtflab.ops.variables.variable import KINDS, Variable
+from dtflab.ops.variables.variable_methods import check_conversion
 
 
 class RefVariable(Variable):
@@ -127,11 +128,7 @@ KINDS[False] = RefVariable
 def _convert(
     variable: RefVariable, dtype: DType | None = None, name: str | None = None, as_ref: bool = False
 ) -> Tensor:
-    if dtype is not None and not dtype.is_compatible_with(variable.dtype):
-        raise ValueError(
-            f"Incompatible type conversion requested to type '{dtype.name}' for variable of type "
-            f"'{variable.dtype.name}'"
-        )
+    check_conversion(variable, dtype)
     return variable._written() if as_ref else variable.value()
 
 

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from dtflab.graph.dtypes import DType
 from dtflab.graph.indexed_slices import IndexedSlices
 from dtflab.ops.variables import functions
 
@@ -76,3 +77,12 @@ for _name, _symbol, _use in (
     ("pow", "**", "var.assign(var ** value)"),
 ):
     setattr(RefusedOperators, f"__i{_name}__", _refused(_symbol, _use))
+
+
+def check_conversion(variable: Any, dtype: DType | None) -> None:
+    """ValueError if the value of `variable` is not of `dtype`."""
+    if dtype is not None and not dtype.is_compatible_with(variable.dtype):
+        raise ValueError(
+            f"Incompatible type conversion requested to type '{dtype.name}' for variable of type "
+            f"'{variable.dtype.name}'"
+        )

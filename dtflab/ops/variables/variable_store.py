@@ -121,15 +121,7 @@ class VariableStore:
         variable = self._vars[name]
         if reuse is False:
             raise _there_already(name, variable)
-        if shape is not None and not shape.is_compatible_with(variable.shape):
-            raise ValueError(
-                f"Trying to share variable {name}, but specified shape {shape} and found shape {variable.shape}."
-            )
-        if not dtype.is_compatible_with(variable.dtype):
-            raise ValueError(
-                f"Trying to share variable {name}, but specified dtype {dtype.name} and found dtype "
-                f"{variable.dtype.name}."
-            )
+        _check_like(f"Trying to share variable {name}", variable, shape, dtype)
         return variable
 
     # -- one variable in several shards
@@ -176,21 +168,11 @@ class VariableStore:
                 "reuse=tf.AUTO_REUSE in VarScope?"
             )
         existing = self._partitioned_vars[name]
-        if not shape.is_compatible_with(existing.shape):
-            raise ValueError(
-                f"Trying to reuse partitioned variable {name}, but specified shape {shape} and found shape "
-                f"{existing.shape}."
-            )
-        if not dtype.is_compatible_with(existing.dtype):
-            raise ValueError(
-                f"Trying to reuse partitioned variable {name}, but specified dtype {dtype.name} and found dtype "
-                f"{existing.dtype.name}."
-            )
+        trying = f"Trying to reuse partitioned variable {name}"
+        _check_like(trying, existing, shape, dtype)
         if partitions is not None and list(existing._get_partitions()) != list(partitions):
-            raise ValueError(
-                f"Trying to reuse partitioned variable {name}, but specified partitions {partitions} and found "
-                f"partitions {existing._get_partitions()}."
-            )
+            found = existing._get_partitions()
+            raise ValueError(f"{trying}, but specified partitions {partitions} and found partitions {found}.")
         return existing
 
     def _check_shards(self, name: str, count: int) -> None:
@@ -203,6 +185,14 @@ class VariableStore:
             raise ValueError(f"{text}{name}/part_{count - 1} was not.")
         if f"{name}/part_{count}" in self._vars:
             raise ValueError(f"{text}so was the extra shard {name}/part_{count}.")
+
+
+def _check_like(trying: str, found: Any, shape: TensorShape | None, dtype: DType) -> None:
+    """ValueError, which begins with `trying`, unless the variable `found` fits what is asked for."""
+    if shape is not None and not shape.is_compatible_with(found.shape):
+        raise ValueError(f"{trying}, but specified shape {shape} and found shape {found.shape}.")
+    if not dtype.is_compatible_with(found.dtype):
+        raise ValueError(f"{trying}, but specified dtype {dtype.name} and found dtype {found.dtype.name}.")
 
 
 def _absent(name: str, kind: str = "Variable", or_: str = "") -> ValueError:
