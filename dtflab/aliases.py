@@ -7,8 +7,10 @@ module under `tensorflow.python` and `tensorflow.core`, which old repositories i
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
+import pkgutil
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -35,7 +37,7 @@ _DEEPER = tuple(  # folders of modules
 )
 _SEVERAL = {  # of ours make one module of TensorFlow's
     "basic_session_run_hooks": ("hooks", "hook_timer", "recording_hooks"),
-    "control_flow_ops": ("control_flow", "control_flow_context", "cond", "case", "while_loop", "while_context"),
+    "control_flow_ops": ("control.functions", "control_flow_context", "cond", "case", "while_loop", "while_context"),
     "init_ops": ("initializers",),
     "input": ("input", "batching"),
     "meta_graph": ("meta_graph", "meta_graph_import"),
@@ -64,7 +66,7 @@ _NOW = {  # names within TensorFlow that differ from the public ones, or from dt
     "decode_raw_v1": "decode_raw",
     "identity_initializer": "Identity",
 }
-_ROOMS = ("graph", "ops", "runtime", "cluster", "train", "files", "api", "protos")
+_ROOMS = ("graph", "ops", "runtime", "cluster", "train", "files", "api", "protos")  # with the folders in them
 
 
 class Insides(ModuleType):
@@ -89,13 +91,23 @@ def _places(folder: str, module: str) -> list[Any]:
     their own: `io_ops.restore_v2`.
     """
     stems = (*_SEVERAL.get(module, (module, module.removesuffix("_ops").removesuffix("_lib"))), folder)
-    own = [f"dtflab.{module}", *(f"dtflab.{room}.{stem}" for stem in stems for room in _ROOMS)]
+    own = [f"dtflab.{module}", *(f"{room}.{stem}" for stem in stems for room in _rooms())]
     found = [importlib.import_module(path) for path in own if _spec(path) is not None]
     namespaces = [getattr(dtflab, name) for name in ("errors", "train", *dtflab._NAMESPACES)]
     generated = [_Generated()] if module.endswith("_ops") else []
     if module.startswith("gen_") or module == "training_ops":
         return [*generated, *found, dtflab, *namespaces]
     return [*found, dtflab, *namespaces, *generated]
+
+
+@functools.cache
+def _rooms() -> list[str]:
+    """Each room, followed by its folders: `dtflab.ops`, `dtflab.ops.arrays`, …"""
+    found = []
+    for room in map("dtflab.{}".format, _ROOMS):
+        inside = pkgutil.iter_modules(importlib.import_module(room).__path__, room + ".")
+        found += [room, *(module.name for module in inside if module.ispkg)]
+    return found
 
 
 class _Generated:
