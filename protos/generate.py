@@ -30,6 +30,7 @@ TARGET = HERE.parent / "dtflab" / "protos"
 
 _STAMP = re.compile(r"# Protobuf Python Version: ([\d.]+)")
 _GUARD = re.compile(r"(Domain\.PUBLIC,\n)    \d+,\n    \d+,\n    \d+,\n")
+_BARE_MAPPING = re.compile(r"\b_Mapping(?=\])")
 _DESCRIPTOR = re.compile(r"AddSerializedFile\((b'.*')\)")
 
 
@@ -51,10 +52,11 @@ def protoc_version(code: dict[str, str]) -> str:
 
 
 def stamped(code: str) -> str:
-    """`code` with the oldest runtime's version in place of protoc's own."""
+    """`code` with the oldest runtime's version in place of protoc's own, and without implicit `Any`s in its types."""
     version = ".".join(map(str, OLDEST_RUNTIME))
     numbers = "".join(f"    {part},\n" for part in OLDEST_RUNTIME)
-    return _GUARD.sub(rf"\g<1>{numbers}", _STAMP.sub(f"# Protobuf Python Version: {version}", code))
+    code = _GUARD.sub(rf"\g<1>{numbers}", _STAMP.sub(f"# Protobuf Python Version: {version}", code))
+    return _BARE_MAPPING.sub("_Mapping[str, object]", code)
 
 
 def same(generated: str, committed: str, exactly: bool) -> bool:

@@ -25,7 +25,7 @@ class ClusterDef(_message.Message):
     __slots__ = ("job",)
     JOB_FIELD_NUMBER: _ClassVar[int]
     job: _containers.RepeatedCompositeFieldContainer[JobDef]
-    def __init__(self, job: _Optional[_Iterable[_Union[JobDef, _Mapping]]] = ...) -> None: ...
+    def __init__(self, job: _Optional[_Iterable[_Union[JobDef, _Mapping[str, object]]]] = ...) -> None: ...
 
 class TaskDeviceFilters(_message.Message):
     __slots__ = ("device_filters",)
@@ -41,7 +41,7 @@ class JobDeviceFilters(_message.Message):
         VALUE_FIELD_NUMBER: _ClassVar[int]
         key: int
         value: TaskDeviceFilters
-        def __init__(self, key: _Optional[int] = ..., value: _Optional[_Union[TaskDeviceFilters, _Mapping]] = ...) -> None: ...
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[_Union[TaskDeviceFilters, _Mapping[str, object]]] = ...) -> None: ...
     NAME_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     name: str
@@ -52,4 +52,4 @@ class ClusterDeviceFilters(_message.Message):
     __slots__ = ("jobs",)
     JOBS_FIELD_NUMBER: _ClassVar[int]
     jobs: _containers.RepeatedCompositeFieldContainer[JobDeviceFilters]
-    def __init__(self, jobs: _Optional[_Iterable[_Union[JobDeviceFilters, _Mapping]]] = ...) -> None: ...
+    def __init__(self, jobs: _Optional[_Iterable[_Union[JobDeviceFilters, _Mapping[str, object]]]] = ...) -> None: ...

@@ -27,7 +27,7 @@ class ControlFlowContextDef(_message.Message):
     WHILE_CTXT_FIELD_NUMBER: _ClassVar[int]
     cond_ctxt: CondContextDef
     while_ctxt: WhileContextDef
-    def __init__(self, cond_ctxt: _Optional[_Union[CondContextDef, _Mapping]] = ..., while_ctxt: _Optional[_Union[WhileContextDef, _Mapping]] = ...) -> None: ...
+    def __init__(self, cond_ctxt: _Optional[_Union[CondContextDef, _Mapping[str, object]]] = ..., while_ctxt: _Optional[_Union[WhileContextDef, _Mapping[str, object]]] = ...) -> None: ...
 
 class CondContextDef(_message.Message):
     __slots__ = ("context_name", "pred_name", "pivot_name", "branch", "values_def", "nested_contexts")
@@ -43,7 +43,7 @@ class CondContextDef(_message.Message):
     branch: int
     values_def: ValuesDef
     nested_contexts: _containers.RepeatedCompositeFieldContainer[ControlFlowContextDef]
-    def __init__(self, context_name: _Optional[str] = ..., pred_name: _Optional[str] = ..., pivot_name: _Optional[str] = ..., branch: _Optional[int] = ..., values_def: _Optional[_Union[ValuesDef, _Mapping]] = ..., nested_contexts: _Optional[_Iterable[_Union[ControlFlowContextDef, _Mapping]]] = ...) -> None: ...
+    def __init__(self, context_name: _Optional[str] = ..., pred_name: _Optional[str] = ..., pivot_name: _Optional[str] = ..., branch: _Optional[int] = ..., values_def: _Optional[_Union[ValuesDef, _Mapping[str, object]]] = ..., nested_contexts: _Optional[_Iterable[_Union[ControlFlowContextDef, _Mapping[str, object]]]] = ...) -> None: ...
 
 class WhileContextDef(_message.Message):
     __slots__ = ("context_name", "parallel_iterations", "back_prop", "swap_memory", "pivot_name", "pivot_for_pred_name", "pivot_for_body_name", "loop_exit_names", "values_def", "loop_enter_names", "maximum_iterations_name", "nested_contexts")
@@ -71,4 +71,4 @@ class WhileContextDef(_message.Message):
     loop_enter_names: _containers.RepeatedScalarFieldContainer[str]
     maximum_iterations_name: str
     nested_contexts: _containers.RepeatedCompositeFieldContainer[ControlFlowContextDef]
-    def __init__(self, context_name: _Optional[str] = ..., parallel_iterations: _Optional[int] = ..., back_prop: _Optional[bool] = ..., swap_memory: _Optional[bool] = ..., pivot_name: _Optional[str] = ..., pivot_for_pred_name: _Optional[str] = ..., pivot_for_body_name: _Optional[str] = ..., loop_exit_names: _Optional[_Iterable[str]] = ..., values_def: _Optional[_Union[ValuesDef, _Mapping]] = ..., loop_enter_names: _Optional[_Iterable[str]] = ..., maximum_iterations_name: _Optional[str] = ..., nested_contexts: _Optional[_Iterable[_Union[ControlFlowContextDef, _Mapping]]] = ...) -> None: ...
+    def __init__(self, context_name: _Optional[str] = ..., parallel_iterations: _Optional[int] = ..., back_prop: _Optional[bool] = ..., swap_memory: _Optional[bool] = ..., pivot_name: _Optional[str] = ..., pivot_for_pred_name: _Optional[str] = ..., pivot_for_body_name: _Optional[str] = ..., loop_exit_names: _Optional[_Iterable[str]] = ..., values_def: _Optional[_Union[ValuesDef, _Mapping[str, object]]] = ..., loop_enter_names: _Optional[_Iterable[str]] = ..., maximum_iterations_name: _Optional[str] = ..., nested_contexts: _Optional[_Iterable[_Union[ControlFlowContextDef, _Mapping[str, object]]]] = ...) -> None: ...

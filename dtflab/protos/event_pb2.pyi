@@ -29,7 +29,7 @@ class Event(_message.Message):
     tagged_run_metadata: TaggedRunMetadata
     meta_graph_def: bytes
     source_metadata: SourceMetadata
-    def __init__(self, wall_time: _Optional[float] = ..., step: _Optional[int] = ..., file_version: _Optional[str] = ..., graph_def: _Optional[bytes] = ..., summary: _Optional[_Union[_summary_pb2.Summary, _Mapping]] = ..., log_message: _Optional[_Union[LogMessage, _Mapping]] = ..., session_log: _Optional[_Union[SessionLog, _Mapping]] = ..., tagged_run_metadata: _Optional[_Union[TaggedRunMetadata, _Mapping]] = ..., meta_graph_def: _Optional[bytes] = ..., source_metadata: _Optional[_Union[SourceMetadata, _Mapping]] = ...) -> None: ...
+    def __init__(self, wall_time: _Optional[float] = ..., step: _Optional[int] = ..., file_version: _Optional[str] = ..., graph_def: _Optional[bytes] = ..., summary: _Optional[_Union[_summary_pb2.Summary, _Mapping[str, object]]] = ..., log_message: _Optional[_Union[LogMessage, _Mapping[str, object]]] = ..., session_log: _Optional[_Union[SessionLog, _Mapping[str, object]]] = ..., tagged_run_metadata: _Optional[_Union[TaggedRunMetadata, _Mapping[str, object]]] = ..., meta_graph_def: _Optional[bytes] = ..., source_metadata: _Optional[_Union[SourceMetadata, _Mapping[str, object]]] = ...) -> None: ...
 
 class SourceMetadata(_message.Message):
     __slots__ = ("writer",)

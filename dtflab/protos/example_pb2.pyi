@@ -32,7 +32,7 @@ class Feature(_message.Message):
     bytes_list: BytesList
     float_list: FloatList
     int64_list: Int64List
-    def __init__(self, bytes_list: _Optional[_Union[BytesList, _Mapping]] = ..., float_list: _Optional[_Union[FloatList, _Mapping]] = ..., int64_list: _Optional[_Union[Int64List, _Mapping]] = ...) -> None: ...
+    def __init__(self, bytes_list: _Optional[_Union[BytesList, _Mapping[str, object]]] = ..., float_list: _Optional[_Union[FloatList, _Mapping[str, object]]] = ..., int64_list: _Optional[_Union[Int64List, _Mapping[str, object]]] = ...) -> None: ...
 
 class Features(_message.Message):
     __slots__ = ("feature",)
@@ -42,7 +42,7 @@ class Features(_message.Message):
         VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: Feature
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Feature, _Mapping]] = ...) -> None: ...
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Feature, _Mapping[str, object]]] = ...) -> None: ...
     FEATURE_FIELD_NUMBER: _ClassVar[int]
     feature: _containers.MessageMap[str, Feature]
     def __init__(self, feature: _Optional[_Mapping[str, Feature]] = ...) -> None: ...
@@ -51,7 +51,7 @@ class FeatureList(_message.Message):
     __slots__ = ("feature",)
     FEATURE_FIELD_NUMBER: _ClassVar[int]
     feature: _containers.RepeatedCompositeFieldContainer[Feature]
-    def __init__(self, feature: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ...) -> None: ...
+    def __init__(self, feature: _Optional[_Iterable[_Union[Feature, _Mapping[str, object]]]] = ...) -> None: ...
 
 class FeatureLists(_message.Message):
     __slots__ = ("feature_list",)
@@ -61,7 +61,7 @@ class FeatureLists(_message.Message):
         VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: FeatureList
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[FeatureList, _Mapping]] = ...) -> None: ...
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[FeatureList, _Mapping[str, object]]] = ...) -> None: ...
     FEATURE_LIST_FIELD_NUMBER: _ClassVar[int]
     feature_list: _containers.MessageMap[str, FeatureList]
     def __init__(self, feature_list: _Optional[_Mapping[str, FeatureList]] = ...) -> None: ...
@@ -70,7 +70,7 @@ class Example(_message.Message):
     __slots__ = ("features",)
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     features: Features
-    def __init__(self, features: _Optional[_Union[Features, _Mapping]] = ...) -> None: ...
+    def __init__(self, features: _Optional[_Union[Features, _Mapping[str, object]]] = ...) -> None: ...
 
 class SequenceExample(_message.Message):
     __slots__ = ("context", "feature_lists")
@@ -78,4 +78,4 @@ class SequenceExample(_message.Message):
     FEATURE_LISTS_FIELD_NUMBER: _ClassVar[int]
     context: Features
     feature_lists: FeatureLists
-    def __init__(self, context: _Optional[_Union[Features, _Mapping]] = ..., feature_lists: _Optional[_Union[FeatureLists, _Mapping]] = ...) -> None: ...
+    def __init__(self, context: _Optional[_Union[Features, _Mapping[str, object]]] = ..., feature_lists: _Optional[_Union[FeatureLists, _Mapping[str, object]]] = ...) -> None: ...

@@ -15,7 +15,7 @@ class FunctionDefLibrary(_message.Message):
     GRADIENT_FIELD_NUMBER: _ClassVar[int]
     function: _containers.RepeatedCompositeFieldContainer[FunctionDef]
     gradient: _containers.RepeatedCompositeFieldContainer[GradientDef]
-    def __init__(self, function: _Optional[_Iterable[_Union[FunctionDef, _Mapping]]] = ..., gradient: _Optional[_Iterable[_Union[GradientDef, _Mapping]]] = ...) -> None: ...
+    def __init__(self, function: _Optional[_Iterable[_Union[FunctionDef, _Mapping[str, object]]]] = ..., gradient: _Optional[_Iterable[_Union[GradientDef, _Mapping[str, object]]]] = ...) -> None: ...
 
 class FunctionDef(_message.Message):
     __slots__ = ("signature", "attr", "arg_attr", "resource_arg_unique_id", "node_def", "ret", "control_ret")
@@ -27,7 +27,7 @@ class FunctionDef(_message.Message):
             VALUE_FIELD_NUMBER: _ClassVar[int]
             key: str
             value: _attr_value_pb2.AttrValue
-            def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_attr_value_pb2.AttrValue, _Mapping]] = ...) -> None: ...
+            def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_attr_value_pb2.AttrValue, _Mapping[str, object]]] = ...) -> None: ...
         ATTR_FIELD_NUMBER: _ClassVar[int]
         attr: _containers.MessageMap[str, _attr_value_pb2.AttrValue]
         def __init__(self, attr: _Optional[_Mapping[str, _attr_value_pb2.AttrValue]] = ...) -> None: ...
@@ -37,14 +37,14 @@ class FunctionDef(_message.Message):
         VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: _attr_value_pb2.AttrValue
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_attr_value_pb2.AttrValue, _Mapping]] = ...) -> None: ...
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_attr_value_pb2.AttrValue, _Mapping[str, object]]] = ...) -> None: ...
     class ArgAttrEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
         key: int
         value: FunctionDef.ArgAttrs
-        def __init__(self, key: _Optional[int] = ..., value: _Optional[_Union[FunctionDef.ArgAttrs, _Mapping]] = ...) -> None: ...
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[_Union[FunctionDef.ArgAttrs, _Mapping[str, object]]] = ...) -> None: ...
     class ResourceArgUniqueIdEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -80,7 +80,7 @@ class FunctionDef(_message.Message):
     node_def: _containers.RepeatedCompositeFieldContainer[_node_def_pb2.NodeDef]
     ret: _containers.ScalarMap[str, str]
     control_ret: _containers.ScalarMap[str, str]
-    def __init__(self, signature: _Optional[_Union[_op_def_pb2.OpDef, _Mapping]] = ..., attr: _Optional[_Mapping[str, _attr_value_pb2.AttrValue]] = ..., arg_attr: _Optional[_Mapping[int, FunctionDef.ArgAttrs]] = ..., resource_arg_unique_id: _Optional[_Mapping[int, int]] = ..., node_def: _Optional[_Iterable[_Union[_node_def_pb2.NodeDef, _Mapping]]] = ..., ret: _Optional[_Mapping[str, str]] = ..., control_ret: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    def __init__(self, signature: _Optional[_Union[_op_def_pb2.OpDef, _Mapping[str, object]]] = ..., attr: _Optional[_Mapping[str, _attr_value_pb2.AttrValue]] = ..., arg_attr: _Optional[_Mapping[int, FunctionDef.ArgAttrs]] = ..., resource_arg_unique_id: _Optional[_Mapping[int, int]] = ..., node_def: _Optional[_Iterable[_Union[_node_def_pb2.NodeDef, _Mapping[str, object]]]] = ..., ret: _Optional[_Mapping[str, str]] = ..., control_ret: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class GradientDef(_message.Message):
     __slots__ = ("function_name", "gradient_func")

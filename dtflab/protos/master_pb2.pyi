@@ -20,7 +20,7 @@ class CreateSessionRequest(_message.Message):
     graph_def: _graph_pb2.GraphDef
     config: _config_pb2.ConfigProto
     target: str
-    def __init__(self, graph_def: _Optional[_Union[_graph_pb2.GraphDef, _Mapping]] = ..., config: _Optional[_Union[_config_pb2.ConfigProto, _Mapping]] = ..., target: _Optional[str] = ...) -> None: ...
+    def __init__(self, graph_def: _Optional[_Union[_graph_pb2.GraphDef, _Mapping[str, object]]] = ..., config: _Optional[_Union[_config_pb2.ConfigProto, _Mapping[str, object]]] = ..., target: _Optional[str] = ...) -> None: ...
 
 class CreateSessionResponse(_message.Message):
     __slots__ = ("session_handle", "graph_version")
@@ -38,7 +38,7 @@ class ExtendSessionRequest(_message.Message):
     session_handle: str
     graph_def: _graph_pb2.GraphDef
     current_graph_version: int
-    def __init__(self, session_handle: _Optional[str] = ..., graph_def: _Optional[_Union[_graph_pb2.GraphDef, _Mapping]] = ..., current_graph_version: _Optional[int] = ...) -> None: ...
+    def __init__(self, session_handle: _Optional[str] = ..., graph_def: _Optional[_Union[_graph_pb2.GraphDef, _Mapping[str, object]]] = ..., current_graph_version: _Optional[int] = ...) -> None: ...
 
 class ExtendSessionResponse(_message.Message):
     __slots__ = ("new_graph_version",)
@@ -64,7 +64,7 @@ class RunStepRequest(_message.Message):
     partial_run_handle: str
     store_errors_in_response_body: bool
     request_id: int
-    def __init__(self, session_handle: _Optional[str] = ..., feed: _Optional[_Iterable[_Union[_named_tensor_pb2.NamedTensorProto, _Mapping]]] = ..., fetch: _Optional[_Iterable[str]] = ..., target: _Optional[_Iterable[str]] = ..., options: _Optional[_Union[_config_pb2.RunOptions, _Mapping]] = ..., partial_run_handle: _Optional[str] = ..., store_errors_in_response_body: _Optional[bool] = ..., request_id: _Optional[int] = ...) -> None: ...
+    def __init__(self, session_handle: _Optional[str] = ..., feed: _Optional[_Iterable[_Union[_named_tensor_pb2.NamedTensorProto, _Mapping[str, object]]]] = ..., fetch: _Optional[_Iterable[str]] = ..., target: _Optional[_Iterable[str]] = ..., options: _Optional[_Union[_config_pb2.RunOptions, _Mapping[str, object]]] = ..., partial_run_handle: _Optional[str] = ..., store_errors_in_response_body: _Optional[bool] = ..., request_id: _Optional[int] = ...) -> None: ...
 
 class RunStepResponse(_message.Message):
     __slots__ = ("tensor", "metadata", "status_code", "status_error_message")
@@ -76,7 +76,7 @@ class RunStepResponse(_message.Message):
     metadata: _config_pb2.RunMetadata
     status_code: _error_codes_pb2.Code
     status_error_message: str
-    def __init__(self, tensor: _Optional[_Iterable[_Union[_named_tensor_pb2.NamedTensorProto, _Mapping]]] = ..., metadata: _Optional[_Union[_config_pb2.RunMetadata, _Mapping]] = ..., status_code: _Optional[_Union[_error_codes_pb2.Code, str]] = ..., status_error_message: _Optional[str] = ...) -> None: ...
+    def __init__(self, tensor: _Optional[_Iterable[_Union[_named_tensor_pb2.NamedTensorProto, _Mapping[str, object]]]] = ..., metadata: _Optional[_Union[_config_pb2.RunMetadata, _Mapping[str, object]]] = ..., status_code: _Optional[_Union[_error_codes_pb2.Code, str]] = ..., status_error_message: _Optional[str] = ...) -> None: ...
 
 class PartialRunSetupRequest(_message.Message):
     __slots__ = ("session_handle", "feed", "fetch", "target", "request_id")
@@ -132,7 +132,7 @@ class ListDevicesResponse(_message.Message):
     REMOTE_DEVICE_FIELD_NUMBER: _ClassVar[int]
     local_device: _containers.RepeatedCompositeFieldContainer[_device_attributes_pb2.DeviceAttributes]
     remote_device: _containers.RepeatedCompositeFieldContainer[_device_attributes_pb2.DeviceAttributes]
-    def __init__(self, local_device: _Optional[_Iterable[_Union[_device_attributes_pb2.DeviceAttributes, _Mapping]]] = ..., remote_device: _Optional[_Iterable[_Union[_device_attributes_pb2.DeviceAttributes, _Mapping]]] = ...) -> None: ...
+    def __init__(self, local_device: _Optional[_Iterable[_Union[_device_attributes_pb2.DeviceAttributes, _Mapping[str, object]]]] = ..., remote_device: _Optional[_Iterable[_Union[_device_attributes_pb2.DeviceAttributes, _Mapping[str, object]]]] = ...) -> None: ...
 
 class MakeCallableRequest(_message.Message):
     __slots__ = ("session_handle", "options", "request_id")
@@ -142,7 +142,7 @@ class MakeCallableRequest(_message.Message):
     session_handle: str
     options: _config_pb2.CallableOptions
     request_id: int
-    def __init__(self, session_handle: _Optional[str] = ..., options: _Optional[_Union[_config_pb2.CallableOptions, _Mapping]] = ..., request_id: _Optional[int] = ...) -> None: ...
+    def __init__(self, session_handle: _Optional[str] = ..., options: _Optional[_Union[_config_pb2.CallableOptions, _Mapping[str, object]]] = ..., request_id: _Optional[int] = ...) -> None: ...
 
 class MakeCallableResponse(_message.Message):
     __slots__ = ("handle",)
@@ -160,7 +160,7 @@ class RunCallableRequest(_message.Message):
     handle: int
     feed: _containers.RepeatedCompositeFieldContainer[_tensor_pb2.TensorProto]
     request_id: int
-    def __init__(self, session_handle: _Optional[str] = ..., handle: _Optional[int] = ..., feed: _Optional[_Iterable[_Union[_tensor_pb2.TensorProto, _Mapping]]] = ..., request_id: _Optional[int] = ...) -> None: ...
+    def __init__(self, session_handle: _Optional[str] = ..., handle: _Optional[int] = ..., feed: _Optional[_Iterable[_Union[_tensor_pb2.TensorProto, _Mapping[str, object]]]] = ..., request_id: _Optional[int] = ...) -> None: ...
 
 class RunCallableResponse(_message.Message):
     __slots__ = ("fetch", "metadata")
@@ -168,7 +168,7 @@ class RunCallableResponse(_message.Message):
     METADATA_FIELD_NUMBER: _ClassVar[int]
     fetch: _containers.RepeatedCompositeFieldContainer[_tensor_pb2.TensorProto]
     metadata: _config_pb2.RunMetadata
-    def __init__(self, fetch: _Optional[_Iterable[_Union[_tensor_pb2.TensorProto, _Mapping]]] = ..., metadata: _Optional[_Union[_config_pb2.RunMetadata, _Mapping]] = ...) -> None: ...
+    def __init__(self, fetch: _Optional[_Iterable[_Union[_tensor_pb2.TensorProto, _Mapping[str, object]]]] = ..., metadata: _Optional[_Union[_config_pb2.RunMetadata, _Mapping[str, object]]] = ...) -> None: ...
 
 class ReleaseCallableRequest(_message.Message):
     __slots__ = ("session_handle", "handle")

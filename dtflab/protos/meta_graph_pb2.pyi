@@ -39,21 +39,21 @@ class MetaGraphDef(_message.Message):
         tensorflow_git_version: str
         stripped_default_attrs: bool
         function_aliases: _containers.ScalarMap[str, str]
-        def __init__(self, meta_graph_version: _Optional[str] = ..., stripped_op_list: _Optional[_Union[_op_def_pb2.OpList, _Mapping]] = ..., any_info: _Optional[_Union[_any_pb2.Any, _Mapping]] = ..., tags: _Optional[_Iterable[str]] = ..., tensorflow_version: _Optional[str] = ..., tensorflow_git_version: _Optional[str] = ..., stripped_default_attrs: _Optional[bool] = ..., function_aliases: _Optional[_Mapping[str, str]] = ...) -> None: ...
+        def __init__(self, meta_graph_version: _Optional[str] = ..., stripped_op_list: _Optional[_Union[_op_def_pb2.OpList, _Mapping[str, object]]] = ..., any_info: _Optional[_Union[_any_pb2.Any, _Mapping[str, object]]] = ..., tags: _Optional[_Iterable[str]] = ..., tensorflow_version: _Optional[str] = ..., tensorflow_git_version: _Optional[str] = ..., stripped_default_attrs: _Optional[bool] = ..., function_aliases: _Optional[_Mapping[str, str]] = ...) -> None: ...
     class CollectionDefEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: CollectionDef
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[CollectionDef, _Mapping]] = ...) -> None: ...
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[CollectionDef, _Mapping[str, object]]] = ...) -> None: ...
     class SignatureDefEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: SignatureDef
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[SignatureDef, _Mapping]] = ...) -> None: ...
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[SignatureDef, _Mapping[str, object]]] = ...) -> None: ...
     META_INFO_DEF_FIELD_NUMBER: _ClassVar[int]
     GRAPH_DEF_FIELD_NUMBER: _ClassVar[int]
     SAVER_DEF_FIELD_NUMBER: _ClassVar[int]
@@ -66,7 +66,7 @@ class MetaGraphDef(_message.Message):
     collection_def: _containers.MessageMap[str, CollectionDef]
     signature_def: _containers.MessageMap[str, SignatureDef]
     asset_file_def: _containers.RepeatedCompositeFieldContainer[AssetFileDef]
-    def __init__(self, meta_info_def: _Optional[_Union[MetaGraphDef.MetaInfoDef, _Mapping]] = ..., graph_def: _Optional[_Union[_graph_pb2.GraphDef, _Mapping]] = ..., saver_def: _Optional[_Union[_saver_pb2.SaverDef, _Mapping]] = ..., collection_def: _Optional[_Mapping[str, CollectionDef]] = ..., signature_def: _Optional[_Mapping[str, SignatureDef]] = ..., asset_file_def: _Optional[_Iterable[_Union[AssetFileDef, _Mapping]]] = ...) -> None: ...
+    def __init__(self, meta_info_def: _Optional[_Union[MetaGraphDef.MetaInfoDef, _Mapping[str, object]]] = ..., graph_def: _Optional[_Union[_graph_pb2.GraphDef, _Mapping[str, object]]] = ..., saver_def: _Optional[_Union[_saver_pb2.SaverDef, _Mapping[str, object]]] = ..., collection_def: _Optional[_Mapping[str, CollectionDef]] = ..., signature_def: _Optional[_Mapping[str, SignatureDef]] = ..., asset_file_def: _Optional[_Iterable[_Union[AssetFileDef, _Mapping[str, object]]]] = ...) -> None: ...
 
 class CollectionDef(_message.Message):
     __slots__ = ("node_list", "bytes_list", "int64_list", "float_list", "any_list")
@@ -94,7 +94,7 @@ class CollectionDef(_message.Message):
         __slots__ = ("value",)
         VALUE_FIELD_NUMBER: _ClassVar[int]
         value: _containers.RepeatedCompositeFieldContainer[_any_pb2.Any]
-        def __init__(self, value: _Optional[_Iterable[_Union[_any_pb2.Any, _Mapping]]] = ...) -> None: ...
+        def __init__(self, value: _Optional[_Iterable[_Union[_any_pb2.Any, _Mapping[str, object]]]] = ...) -> None: ...
     NODE_LIST_FIELD_NUMBER: _ClassVar[int]
     BYTES_LIST_FIELD_NUMBER: _ClassVar[int]
     INT64_LIST_FIELD_NUMBER: _ClassVar[int]
@@ -105,7 +105,7 @@ class CollectionDef(_message.Message):
     int64_list: CollectionDef.Int64List
     float_list: CollectionDef.FloatList
     any_list: CollectionDef.AnyList
-    def __init__(self, node_list: _Optional[_Union[CollectionDef.NodeList, _Mapping]] = ..., bytes_list: _Optional[_Union[CollectionDef.BytesList, _Mapping]] = ..., int64_list: _Optional[_Union[CollectionDef.Int64List, _Mapping]] = ..., float_list: _Optional[_Union[CollectionDef.FloatList, _Mapping]] = ..., any_list: _Optional[_Union[CollectionDef.AnyList, _Mapping]] = ...) -> None: ...
+    def __init__(self, node_list: _Optional[_Union[CollectionDef.NodeList, _Mapping[str, object]]] = ..., bytes_list: _Optional[_Union[CollectionDef.BytesList, _Mapping[str, object]]] = ..., int64_list: _Optional[_Union[CollectionDef.Int64List, _Mapping[str, object]]] = ..., float_list: _Optional[_Union[CollectionDef.FloatList, _Mapping[str, object]]] = ..., any_list: _Optional[_Union[CollectionDef.AnyList, _Mapping[str, object]]] = ...) -> None: ...
 
 class TensorInfo(_message.Message):
     __slots__ = ("name", "coo_sparse", "dtype", "tensor_shape")
@@ -126,7 +126,7 @@ class TensorInfo(_message.Message):
     coo_sparse: TensorInfo.CooSparse
     dtype: _types_pb2.DataType
     tensor_shape: _tensor_shape_pb2.TensorShapeProto
-    def __init__(self, name: _Optional[str] = ..., coo_sparse: _Optional[_Union[TensorInfo.CooSparse, _Mapping]] = ..., dtype: _Optional[_Union[_types_pb2.DataType, str]] = ..., tensor_shape: _Optional[_Union[_tensor_shape_pb2.TensorShapeProto, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., coo_sparse: _Optional[_Union[TensorInfo.CooSparse, _Mapping[str, object]]] = ..., dtype: _Optional[_Union[_types_pb2.DataType, str]] = ..., tensor_shape: _Optional[_Union[_tensor_shape_pb2.TensorShapeProto, _Mapping[str, object]]] = ...) -> None: ...
 
 class SignatureDef(_message.Message):
     __slots__ = ("inputs", "outputs", "method_name")
@@ -136,14 +136,14 @@ class SignatureDef(_message.Message):
         VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: TensorInfo
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[TensorInfo, _Mapping]] = ...) -> None: ...
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[TensorInfo, _Mapping[str, object]]] = ...) -> None: ...
     class OutputsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
         key: str
         value: TensorInfo
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[TensorInfo, _Mapping]] = ...) -> None: ...
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[TensorInfo, _Mapping[str, object]]] = ...) -> None: ...
     INPUTS_FIELD_NUMBER: _ClassVar[int]
     OUTPUTS_FIELD_NUMBER: _ClassVar[int]
     METHOD_NAME_FIELD_NUMBER: _ClassVar[int]
@@ -158,4 +158,4 @@ class AssetFileDef(_message.Message):
     FILENAME_FIELD_NUMBER: _ClassVar[int]
     tensor_info: TensorInfo
     filename: str
-    def __init__(self, tensor_info: _Optional[_Union[TensorInfo, _Mapping]] = ..., filename: _Optional[str] = ...) -> None: ...
+    def __init__(self, tensor_info: _Optional[_Union[TensorInfo, _Mapping[str, object]]] = ..., filename: _Optional[str] = ...) -> None: ...

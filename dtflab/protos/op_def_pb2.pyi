@@ -43,7 +43,7 @@ class OpDef(_message.Message):
         has_minimum: bool
         minimum: int
         allowed_values: _attr_value_pb2.AttrValue
-        def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., default_value: _Optional[_Union[_attr_value_pb2.AttrValue, _Mapping]] = ..., description: _Optional[str] = ..., has_minimum: _Optional[bool] = ..., minimum: _Optional[int] = ..., allowed_values: _Optional[_Union[_attr_value_pb2.AttrValue, _Mapping]] = ...) -> None: ...
+        def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., default_value: _Optional[_Union[_attr_value_pb2.AttrValue, _Mapping[str, object]]] = ..., description: _Optional[str] = ..., has_minimum: _Optional[bool] = ..., minimum: _Optional[int] = ..., allowed_values: _Optional[_Union[_attr_value_pb2.AttrValue, _Mapping[str, object]]] = ...) -> None: ...
     NAME_FIELD_NUMBER: _ClassVar[int]
     INPUT_ARG_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_ARG_FIELD_NUMBER: _ClassVar[int]
@@ -68,7 +68,7 @@ class OpDef(_message.Message):
     is_aggregate: bool
     is_stateful: bool
     allows_uninitialized_input: bool
-    def __init__(self, name: _Optional[str] = ..., input_arg: _Optional[_Iterable[_Union[OpDef.ArgDef, _Mapping]]] = ..., output_arg: _Optional[_Iterable[_Union[OpDef.ArgDef, _Mapping]]] = ..., control_output: _Optional[_Iterable[str]] = ..., attr: _Optional[_Iterable[_Union[OpDef.AttrDef, _Mapping]]] = ..., deprecation: _Optional[_Union[OpDeprecation, _Mapping]] = ..., summary: _Optional[str] = ..., description: _Optional[str] = ..., is_commutative: _Optional[bool] = ..., is_aggregate: _Optional[bool] = ..., is_stateful: _Optional[bool] = ..., allows_uninitialized_input: _Optional[bool] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., input_arg: _Optional[_Iterable[_Union[OpDef.ArgDef, _Mapping[str, object]]]] = ..., output_arg: _Optional[_Iterable[_Union[OpDef.ArgDef, _Mapping[str, object]]]] = ..., control_output: _Optional[_Iterable[str]] = ..., attr: _Optional[_Iterable[_Union[OpDef.AttrDef, _Mapping[str, object]]]] = ..., deprecation: _Optional[_Union[OpDeprecation, _Mapping[str, object]]] = ..., summary: _Optional[str] = ..., description: _Optional[str] = ..., is_commutative: _Optional[bool] = ..., is_aggregate: _Optional[bool] = ..., is_stateful: _Optional[bool] = ..., allows_uninitialized_input: _Optional[bool] = ...) -> None: ...
 
 class OpDeprecation(_message.Message):
     __slots__ = ("version", "explanation")
@@ -82,4 +82,4 @@ class OpList(_message.Message):
     __slots__ = ("op",)
     OP_FIELD_NUMBER: _ClassVar[int]
     op: _containers.RepeatedCompositeFieldContainer[OpDef]
-    def __init__(self, op: _Optional[_Iterable[_Union[OpDef, _Mapping]]] = ...) -> None: ...
+    def __init__(self, op: _Optional[_Iterable[_Union[OpDef, _Mapping[str, object]]]] = ...) -> None: ...

@@ -21,7 +21,7 @@ class SavedSliceMeta(_message.Message):
     shape: _tensor_shape_pb2.TensorShapeProto
     type: _types_pb2.DataType
     slice: _containers.RepeatedCompositeFieldContainer[_tensor_slice_pb2.TensorSliceProto]
-    def __init__(self, name: _Optional[str] = ..., shape: _Optional[_Union[_tensor_shape_pb2.TensorShapeProto, _Mapping]] = ..., type: _Optional[_Union[_types_pb2.DataType, str]] = ..., slice: _Optional[_Iterable[_Union[_tensor_slice_pb2.TensorSliceProto, _Mapping]]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., shape: _Optional[_Union[_tensor_shape_pb2.TensorShapeProto, _Mapping[str, object]]] = ..., type: _Optional[_Union[_types_pb2.DataType, str]] = ..., slice: _Optional[_Iterable[_Union[_tensor_slice_pb2.TensorSliceProto, _Mapping[str, object]]]] = ...) -> None: ...
 
 class SavedTensorSliceMeta(_message.Message):
     __slots__ = ("tensor", "versions")
@@ -29,7 +29,7 @@ class SavedTensorSliceMeta(_message.Message):
     VERSIONS_FIELD_NUMBER: _ClassVar[int]
     tensor: _containers.RepeatedCompositeFieldContainer[SavedSliceMeta]
     versions: _versions_pb2.VersionDef
-    def __init__(self, tensor: _Optional[_Iterable[_Union[SavedSliceMeta, _Mapping]]] = ..., versions: _Optional[_Union[_versions_pb2.VersionDef, _Mapping]] = ...) -> None: ...
+    def __init__(self, tensor: _Optional[_Iterable[_Union[SavedSliceMeta, _Mapping[str, object]]]] = ..., versions: _Optional[_Union[_versions_pb2.VersionDef, _Mapping[str, object]]] = ...) -> None: ...
 
 class SavedSlice(_message.Message):
     __slots__ = ("name", "slice", "data")
@@ -39,7 +39,7 @@ class SavedSlice(_message.Message):
     name: str
     slice: _tensor_slice_pb2.TensorSliceProto
     data: _tensor_pb2.TensorProto
-    def __init__(self, name: _Optional[str] = ..., slice: _Optional[_Union[_tensor_slice_pb2.TensorSliceProto, _Mapping]] = ..., data: _Optional[_Union[_tensor_pb2.TensorProto, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., slice: _Optional[_Union[_tensor_slice_pb2.TensorSliceProto, _Mapping[str, object]]] = ..., data: _Optional[_Union[_tensor_pb2.TensorProto, _Mapping[str, object]]] = ...) -> None: ...
 
 class SavedTensorSlices(_message.Message):
     __slots__ = ("meta", "data")
@@ -47,4 +47,4 @@ class SavedTensorSlices(_message.Message):
     DATA_FIELD_NUMBER: _ClassVar[int]
     meta: SavedTensorSliceMeta
     data: SavedSlice
-    def __init__(self, meta: _Optional[_Union[SavedTensorSliceMeta, _Mapping]] = ..., data: _Optional[_Union[SavedSlice, _Mapping]] = ...) -> None: ...
+    def __init__(self, meta: _Optional[_Union[SavedTensorSliceMeta, _Mapping[str, object]]] = ..., data: _Optional[_Union[SavedSlice, _Mapping[str, object]]] = ...) -> None: ...

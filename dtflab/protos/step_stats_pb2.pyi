@@ -32,7 +32,7 @@ class TensorDescription(_message.Message):
     dtype: _types_pb2.DataType
     shape: _tensor_shape_pb2.TensorShapeProto
     allocation_description: AllocationDescription
-    def __init__(self, dtype: _Optional[_Union[_types_pb2.DataType, str]] = ..., shape: _Optional[_Union[_tensor_shape_pb2.TensorShapeProto, _Mapping]] = ..., allocation_description: _Optional[_Union[AllocationDescription, _Mapping]] = ...) -> None: ...
+    def __init__(self, dtype: _Optional[_Union[_types_pb2.DataType, str]] = ..., shape: _Optional[_Union[_tensor_shape_pb2.TensorShapeProto, _Mapping[str, object]]] = ..., allocation_description: _Optional[_Union[AllocationDescription, _Mapping[str, object]]] = ...) -> None: ...
 
 class AllocationRecord(_message.Message):
     __slots__ = ("alloc_micros", "alloc_bytes")
@@ -56,7 +56,7 @@ class AllocatorMemoryUsed(_message.Message):
     live_bytes: int
     allocation_records: _containers.RepeatedCompositeFieldContainer[AllocationRecord]
     allocator_bytes_in_use: int
-    def __init__(self, allocator_name: _Optional[str] = ..., total_bytes: _Optional[int] = ..., peak_bytes: _Optional[int] = ..., live_bytes: _Optional[int] = ..., allocation_records: _Optional[_Iterable[_Union[AllocationRecord, _Mapping]]] = ..., allocator_bytes_in_use: _Optional[int] = ...) -> None: ...
+    def __init__(self, allocator_name: _Optional[str] = ..., total_bytes: _Optional[int] = ..., peak_bytes: _Optional[int] = ..., live_bytes: _Optional[int] = ..., allocation_records: _Optional[_Iterable[_Union[AllocationRecord, _Mapping[str, object]]]] = ..., allocator_bytes_in_use: _Optional[int] = ...) -> None: ...
 
 class NodeOutput(_message.Message):
     __slots__ = ("slot", "tensor_description")
@@ -64,7 +64,7 @@ class NodeOutput(_message.Message):
     TENSOR_DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     slot: int
     tensor_description: TensorDescription
-    def __init__(self, slot: _Optional[int] = ..., tensor_description: _Optional[_Union[TensorDescription, _Mapping]] = ...) -> None: ...
+    def __init__(self, slot: _Optional[int] = ..., tensor_description: _Optional[_Union[TensorDescription, _Mapping[str, object]]] = ...) -> None: ...
 
 class MemoryStats(_message.Message):
     __slots__ = ("temp_memory_size", "persistent_memory_size", "persistent_tensor_alloc_ids", "device_temp_memory_size", "device_persistent_memory_size", "device_persistent_tensor_alloc_ids")
@@ -118,7 +118,7 @@ class NodeExecStats(_message.Message):
     op_end_rel_nanos: int
     all_end_rel_nanos: int
     scheduled_nanos: int
-    def __init__(self, node_name: _Optional[str] = ..., all_start_micros: _Optional[int] = ..., op_start_rel_micros: _Optional[int] = ..., op_end_rel_micros: _Optional[int] = ..., all_end_rel_micros: _Optional[int] = ..., memory: _Optional[_Iterable[_Union[AllocatorMemoryUsed, _Mapping]]] = ..., output: _Optional[_Iterable[_Union[NodeOutput, _Mapping]]] = ..., timeline_label: _Optional[str] = ..., scheduled_micros: _Optional[int] = ..., thread_id: _Optional[int] = ..., referenced_tensor: _Optional[_Iterable[_Union[AllocationDescription, _Mapping]]] = ..., memory_stats: _Optional[_Union[MemoryStats, _Mapping]] = ..., all_start_nanos: _Optional[int] = ..., op_start_rel_nanos: _Optional[int] = ..., op_end_rel_nanos: _Optional[int] = ..., all_end_rel_nanos: _Optional[int] = ..., scheduled_nanos: _Optional[int] = ...) -> None: ...
+    def __init__(self, node_name: _Optional[str] = ..., all_start_micros: _Optional[int] = ..., op_start_rel_micros: _Optional[int] = ..., op_end_rel_micros: _Optional[int] = ..., all_end_rel_micros: _Optional[int] = ..., memory: _Optional[_Iterable[_Union[AllocatorMemoryUsed, _Mapping[str, object]]]] = ..., output: _Optional[_Iterable[_Union[NodeOutput, _Mapping[str, object]]]] = ..., timeline_label: _Optional[str] = ..., scheduled_micros: _Optional[int] = ..., thread_id: _Optional[int] = ..., referenced_tensor: _Optional[_Iterable[_Union[AllocationDescription, _Mapping[str, object]]]] = ..., memory_stats: _Optional[_Union[MemoryStats, _Mapping[str, object]]] = ..., all_start_nanos: _Optional[int] = ..., op_start_rel_nanos: _Optional[int] = ..., op_end_rel_nanos: _Optional[int] = ..., all_end_rel_nanos: _Optional[int] = ..., scheduled_nanos: _Optional[int] = ...) -> None: ...
 
 class DeviceStepStats(_message.Message):
     __slots__ = ("device", "node_stats", "thread_names")
@@ -135,10 +135,10 @@ class DeviceStepStats(_message.Message):
     device: str
     node_stats: _containers.RepeatedCompositeFieldContainer[NodeExecStats]
     thread_names: _containers.ScalarMap[int, str]
-    def __init__(self, device: _Optional[str] = ..., node_stats: _Optional[_Iterable[_Union[NodeExecStats, _Mapping]]] = ..., thread_names: _Optional[_Mapping[int, str]] = ...) -> None: ...
+    def __init__(self, device: _Optional[str] = ..., node_stats: _Optional[_Iterable[_Union[NodeExecStats, _Mapping[str, object]]]] = ..., thread_names: _Optional[_Mapping[int, str]] = ...) -> None: ...
 
 class StepStats(_message.Message):
     __slots__ = ("dev_stats",)
     DEV_STATS_FIELD_NUMBER: _ClassVar[int]
     dev_stats: _containers.RepeatedCompositeFieldContainer[DeviceStepStats]
-    def __init__(self, dev_stats: _Optional[_Iterable[_Union[DeviceStepStats, _Mapping]]] = ...) -> None: ...
+    def __init__(self, dev_stats: _Optional[_Iterable[_Union[DeviceStepStats, _Mapping[str, object]]]] = ...) -> None: ...

@@ -24,7 +24,7 @@ class GetStatusResponse(_message.Message):
     __slots__ = ("device_attributes",)
     DEVICE_ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     device_attributes: _containers.RepeatedCompositeFieldContainer[_device_attributes_pb2.DeviceAttributes]
-    def __init__(self, device_attributes: _Optional[_Iterable[_Union[_device_attributes_pb2.DeviceAttributes, _Mapping]]] = ...) -> None: ...
+    def __init__(self, device_attributes: _Optional[_Iterable[_Union[_device_attributes_pb2.DeviceAttributes, _Mapping[str, object]]]] = ...) -> None: ...
 
 class CreateWorkerSessionRequest(_message.Message):
     __slots__ = ("session_handle", "server_def", "isolate_session_state", "cluster_device_attributes", "master_task", "master_incarnation")
@@ -40,7 +40,7 @@ class CreateWorkerSessionRequest(_message.Message):
     cluster_device_attributes: _containers.RepeatedCompositeFieldContainer[_device_attributes_pb2.DeviceAttributes]
     master_task: str
     master_incarnation: int
-    def __init__(self, session_handle: _Optional[str] = ..., server_def: _Optional[_Union[_tensorflow_server_pb2.ServerDef, _Mapping]] = ..., isolate_session_state: _Optional[bool] = ..., cluster_device_attributes: _Optional[_Iterable[_Union[_device_attributes_pb2.DeviceAttributes, _Mapping]]] = ..., master_task: _Optional[str] = ..., master_incarnation: _Optional[int] = ...) -> None: ...
+    def __init__(self, session_handle: _Optional[str] = ..., server_def: _Optional[_Union[_tensorflow_server_pb2.ServerDef, _Mapping[str, object]]] = ..., isolate_session_state: _Optional[bool] = ..., cluster_device_attributes: _Optional[_Iterable[_Union[_device_attributes_pb2.DeviceAttributes, _Mapping[str, object]]]] = ..., master_task: _Optional[str] = ..., master_incarnation: _Optional[int] = ...) -> None: ...
 
 class CreateWorkerSessionResponse(_message.Message):
     __slots__ = ()
@@ -72,7 +72,7 @@ class RegisterGraphRequest(_message.Message):
     graph_options: _config_pb2.GraphOptions
     collective_graph_key: int
     config_proto: _config_pb2.ConfigProto
-    def __init__(self, session_handle: _Optional[str] = ..., create_worker_session_called: _Optional[bool] = ..., graph_def: _Optional[_Union[_graph_pb2.GraphDef, _Mapping]] = ..., has_control_flow: _Optional[bool] = ..., graph_options: _Optional[_Union[_config_pb2.GraphOptions, _Mapping]] = ..., collective_graph_key: _Optional[int] = ..., config_proto: _Optional[_Union[_config_pb2.ConfigProto, _Mapping]] = ...) -> None: ...
+    def __init__(self, session_handle: _Optional[str] = ..., create_worker_session_called: _Optional[bool] = ..., graph_def: _Optional[_Union[_graph_pb2.GraphDef, _Mapping[str, object]]] = ..., has_control_flow: _Optional[bool] = ..., graph_options: _Optional[_Union[_config_pb2.GraphOptions, _Mapping[str, object]]] = ..., collective_graph_key: _Optional[int] = ..., config_proto: _Optional[_Union[_config_pb2.ConfigProto, _Mapping[str, object]]] = ...) -> None: ...
 
 class RegisterGraphResponse(_message.Message):
     __slots__ = ("graph_handle",)
@@ -140,7 +140,7 @@ class RunGraphRequest(_message.Message):
     is_last_partial_run: bool
     store_errors_in_response_body: bool
     request_id: int
-    def __init__(self, session_handle: _Optional[str] = ..., create_worker_session_called: _Optional[bool] = ..., graph_handle: _Optional[str] = ..., step_id: _Optional[int] = ..., exec_opts: _Optional[_Union[ExecutorOpts, _Mapping]] = ..., send: _Optional[_Iterable[_Union[_named_tensor_pb2.NamedTensorProto, _Mapping]]] = ..., recv_key: _Optional[_Iterable[str]] = ..., is_partial: _Optional[bool] = ..., is_last_partial_run: _Optional[bool] = ..., store_errors_in_response_body: _Optional[bool] = ..., request_id: _Optional[int] = ...) -> None: ...
+    def __init__(self, session_handle: _Optional[str] = ..., create_worker_session_called: _Optional[bool] = ..., graph_handle: _Optional[str] = ..., step_id: _Optional[int] = ..., exec_opts: _Optional[_Union[ExecutorOpts, _Mapping[str, object]]] = ..., send: _Optional[_Iterable[_Union[_named_tensor_pb2.NamedTensorProto, _Mapping[str, object]]]] = ..., recv_key: _Optional[_Iterable[str]] = ..., is_partial: _Optional[bool] = ..., is_last_partial_run: _Optional[bool] = ..., store_errors_in_response_body: _Optional[bool] = ..., request_id: _Optional[int] = ...) -> None: ...
 
 class RunGraphResponse(_message.Message):
     __slots__ = ("recv", "step_stats", "cost_graph", "partition_graph", "status_code", "status_error_message")
@@ -156,7 +156,7 @@ class RunGraphResponse(_message.Message):
     partition_graph: _containers.RepeatedCompositeFieldContainer[_graph_pb2.GraphDef]
     status_code: _error_codes_pb2.Code
     status_error_message: str
-    def __init__(self, recv: _Optional[_Iterable[_Union[_named_tensor_pb2.NamedTensorProto, _Mapping]]] = ..., step_stats: _Optional[_Union[_step_stats_pb2.StepStats, _Mapping]] = ..., cost_graph: _Optional[_Union[_cost_graph_pb2.CostGraphDef, _Mapping]] = ..., partition_graph: _Optional[_Iterable[_Union[_graph_pb2.GraphDef, _Mapping]]] = ..., status_code: _Optional[_Union[_error_codes_pb2.Code, str]] = ..., status_error_message: _Optional[str] = ...) -> None: ...
+    def __init__(self, recv: _Optional[_Iterable[_Union[_named_tensor_pb2.NamedTensorProto, _Mapping[str, object]]]] = ..., step_stats: _Optional[_Union[_step_stats_pb2.StepStats, _Mapping[str, object]]] = ..., cost_graph: _Optional[_Union[_cost_graph_pb2.CostGraphDef, _Mapping[str, object]]] = ..., partition_graph: _Optional[_Iterable[_Union[_graph_pb2.GraphDef, _Mapping[str, object]]]] = ..., status_code: _Optional[_Union[_error_codes_pb2.Code, str]] = ..., status_error_message: _Optional[str] = ...) -> None: ...
 
 class CleanupGraphRequest(_message.Message):
     __slots__ = ("step_id",)
@@ -184,7 +184,7 @@ class RecvTensorRequest(_message.Message):
     server_locality: _device_attributes_pb2.DeviceLocality
     transport_options: _any_pb2.Any
     request_id: int
-    def __init__(self, step_id: _Optional[int] = ..., rendezvous_key: _Optional[str] = ..., dma_ok: _Optional[bool] = ..., client_locality: _Optional[_Union[_device_attributes_pb2.DeviceLocality, _Mapping]] = ..., server_locality: _Optional[_Union[_device_attributes_pb2.DeviceLocality, _Mapping]] = ..., transport_options: _Optional[_Union[_any_pb2.Any, _Mapping]] = ..., request_id: _Optional[int] = ...) -> None: ...
+    def __init__(self, step_id: _Optional[int] = ..., rendezvous_key: _Optional[str] = ..., dma_ok: _Optional[bool] = ..., client_locality: _Optional[_Union[_device_attributes_pb2.DeviceLocality, _Mapping[str, object]]] = ..., server_locality: _Optional[_Union[_device_attributes_pb2.DeviceLocality, _Mapping[str, object]]] = ..., transport_options: _Optional[_Union[_any_pb2.Any, _Mapping[str, object]]] = ..., request_id: _Optional[int] = ...) -> None: ...
 
 class RecvTensorResponse(_message.Message):
     __slots__ = ("tensor", "is_dead", "send_start_micros", "transport_options", "require_ack")
@@ -198,7 +198,7 @@ class RecvTensorResponse(_message.Message):
     send_start_micros: int
     transport_options: _any_pb2.Any
     require_ack: bool
-    def __init__(self, tensor: _Optional[_Union[_tensor_pb2.TensorProto, _Mapping]] = ..., is_dead: _Optional[bool] = ..., send_start_micros: _Optional[int] = ..., transport_options: _Optional[_Union[_any_pb2.Any, _Mapping]] = ..., require_ack: _Optional[bool] = ...) -> None: ...
+    def __init__(self, tensor: _Optional[_Union[_tensor_pb2.TensorProto, _Mapping[str, object]]] = ..., is_dead: _Optional[bool] = ..., send_start_micros: _Optional[int] = ..., transport_options: _Optional[_Union[_any_pb2.Any, _Mapping[str, object]]] = ..., require_ack: _Optional[bool] = ...) -> None: ...
 
 class MarkRecvFinishedRequest(_message.Message):
     __slots__ = ("request_id",)
@@ -228,13 +228,13 @@ class LabeledStepStats(_message.Message):
     STEP_STATS_FIELD_NUMBER: _ClassVar[int]
     step_id: int
     step_stats: _step_stats_pb2.StepStats
-    def __init__(self, step_id: _Optional[int] = ..., step_stats: _Optional[_Union[_step_stats_pb2.StepStats, _Mapping]] = ...) -> None: ...
+    def __init__(self, step_id: _Optional[int] = ..., step_stats: _Optional[_Union[_step_stats_pb2.StepStats, _Mapping[str, object]]] = ...) -> None: ...
 
 class LoggingResponse(_message.Message):
     __slots__ = ("step",)
     STEP_FIELD_NUMBER: _ClassVar[int]
     step: _containers.RepeatedCompositeFieldContainer[LabeledStepStats]
-    def __init__(self, step: _Optional[_Iterable[_Union[LabeledStepStats, _Mapping]]] = ...) -> None: ...
+    def __init__(self, step: _Optional[_Iterable[_Union[LabeledStepStats, _Mapping[str, object]]]] = ...) -> None: ...
 
 class TraceOpts(_message.Message):
     __slots__ = ("duration", "use_step_profiler", "use_kernel_profiler", "use_extended_profiler", "use_gpu_profiler", "use_sample_profiler")
@@ -256,7 +256,7 @@ class TracingRequest(_message.Message):
     __slots__ = ("options",)
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     options: TraceOpts
-    def __init__(self, options: _Optional[_Union[TraceOpts, _Mapping]] = ...) -> None: ...
+    def __init__(self, options: _Optional[_Union[TraceOpts, _Mapping[str, object]]] = ...) -> None: ...
 
 class TracingResponse(_message.Message):
     __slots__ = ()
