@@ -13,7 +13,7 @@ One step of a session, in the order in which `runtime/` is read:
 `session` → `master` → `placer` → `prune` → `partition` → `worker` → `graph_mgr` → `executor` → `rendezvous`.
 Side pages: `client` (what a client checks and shows), `local` (the cluster of one task), `frames` (loops), `runner`
 (the seam below the executor), `function_call` (functions that kernels call), `partial_run`, `step_through` with `steps`
-(a step in hand), `transport` (the seam between tasks).
+(a step in hand), `transport` (the seam between tasks), `watched_master` (its calls are told).
 """
 
 from __future__ import annotations
@@ -242,9 +242,11 @@ def _module_of(path: str) -> str | None:
 _sys.meta_path.append(_Redirect(_module_of))  # after what finds the files of the package
 
 
-def _cluster_master(target: str, config: _Any) -> _Any:
+def _cluster_master(target: str, config: _Any) -> _transport.MasterInterface:
     """The master behind `grpc://…`; the rooms that know of clusters are loaded by the first such session."""
-    return _importlib.import_module("dtflab.cluster.connect").master_at(target, config)
+    from dtflab.cluster.connect import master_at
+
+    return master_at(target, config)
 
 
 _transport.register_scheme("grpc", _cluster_master)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 import re
 import subprocess
 from collections.abc import Iterator
@@ -159,6 +161,41 @@ def body_lengths() -> list[int]:
 def _body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     return 1 + function.end_lineno - body[0].lineno if body else 0
+
+
+# ---- protocols ----
+
+
+def implementations(protocol: type, rooms: tuple[str, ...]) -> list[type]:
+    """The classes in some rooms that have every method of a protocol."""
+    stems = [path.relative_to(ROOT).with_suffix("").parts for room in rooms for path in sources(PACKAGE / room)]
+    modules = [importlib.import_module(".".join(stem)) for stem in stems]
+    kinds = [x for m in modules for x in vars(m).values() if inspect.isclass(x) and x.__module__ == m.__name__]
+    return [x for x in kinds if not getattr(x, "_is_protocol", False) and all(hasattr(x, n) for n in methods(protocol))]
+
+
+def methods(protocol: type) -> dict[str, inspect.Signature]:
+    """The signatures that a protocol states, with those of the protocols that it extends."""
+    stated = {name: member for base in reversed(protocol.__mro__[:-2]) for name, member in vars(base).items()}
+    found = {name: member for name, member in stated.items() if inspect.isfunction(member) and name[0] != "_"}
+    return {name: inspect.signature(member) for name, member in found.items()}
+
+
+def deviations(protocol: type, implementation: type) -> list[str]:
+    """Methods with another signature than the protocol's. It may take more, with defaults, and return less."""
+    found = []
+    for name, stated in methods(protocol).items():
+        own = inspect.signature(getattr(implementation, name))
+        if not _keeps_to(stated, own):
+            found.append(f"{implementation.__module__}: {name}{own}, but {protocol.__name__} has {name}{stated}")
+    return found
+
+
+def _keeps_to(stated: inspect.Signature, own: inspect.Signature) -> bool:
+    wanted, given = list(stated.parameters.values()), list(own.parameters.values())
+    optional = all(more.default is not more.empty for more in given[len(wanted) :])
+    returned = ("NoReturn", stated.return_annotation, *stated.return_annotation.split(" | "))
+    return given[: len(wanted)] == wanted and optional and own.return_annotation in returned
 
 
 # ---- the stated order ----

@@ -13,6 +13,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from dtflab.cluster import services, stubs
+from dtflab.runtime import transport
 from tests import house
 from tests.house import PACKAGE, ROOT
 
@@ -151,6 +153,48 @@ def test_importing_dtflab_loads_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert set(json.loads(done.stdout)) & {*HEAVY, "grpc", "pandas", "tensorflow"} == set()
+
+
+# ---- seams ----
+
+SEAMS = {
+    transport.MasterInterface: "Master DirectMaster MasterStub MasterStub WatchedMaster",
+    transport.LocalMaster: "Master DirectMaster",
+    transport.WorkerInterface: "Worker VirtualWorker Peer Absent WorkerStub WorkerStub",
+    stubs.Wire: "_Wire",
+    services.Call: "_Call",
+}
+
+
+@pytest.mark.parametrize("protocol", SEAMS, ids=lambda protocol: protocol.__name__)
+def test_what_stands_at_a_seam_has_the_signatures_of_its_protocol(protocol):
+    classes = house.implementations(protocol, ("runtime", "cluster", "virtual"))
+    assert sorted(kind.__name__ for kind in classes) == sorted(SEAMS[protocol].split())
+    assert [line for kind in classes for line in house.deviations(protocol, kind)] == []
+
+
+# Lines that mypy's `disallow_any_expr` (pyproject.toml) would refuse; a number may only fall.
+EXPRESSIONS_OF_ANY = {
+    "runtime/session.py": 3,  # what a program gets of make_callable takes and returns whatever that program likes
+    "runtime/master.py": 0,
+    "runtime/worker.py": 0,
+    "cluster/services.py": 0,
+    "cluster/inprocess.py": 0,
+}
+
+
+def test_expressions_of_any_at_the_seams_are_counted():
+    counts = {name: (PACKAGE / name).read_text().count("type: ignore[misc]") for name in EXPRESSIONS_OF_ANY}
+    assert counts == EXPRESSIONS_OF_ANY
+    overrides = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["overrides"]
+    (strict,) = (rule["module"] for rule in overrides if rule.get("disallow_any_expr"))
+    assert strict == sorted(f"dtflab.{name[:-3].replace('/', '.')}" for name in EXPRESSIONS_OF_ANY)
+
+
+@pytest.mark.parametrize("path", [*EXPRESSIONS_OF_ANY, "cluster/task.py", "cluster/stubs.py", "cluster/connect.py"])
+def test_nobody_at_a_seam_asks_what_the_other_can_do(path):
+    words = re.findall(r"\b(cast|hasattr|__getattr__)\b", (PACKAGE / path).read_text())
+    assert words == []
 
 
 # ---- size ----

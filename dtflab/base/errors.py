@@ -68,10 +68,12 @@ class OpError(Exception):
             cls._code = code
             _CODE_TO_CLASS[code] = cls
 
-    def __init__(self, node_def: Any, op: Any, message: Any, error_code: int = UNKNOWN, *args: Any) -> None:
+    def __init__(
+        self, node_def: object, op: object, message: str | bytes, error_code: int = UNKNOWN, *args: object
+    ) -> None:
         super().__init__()
-        self.node_def = node_def
-        self.op = op
+        self.node_def: Any = node_def
+        self.op: Any = op
         self.message: str = message.decode(errors="replace") if isinstance(message, bytes) else message
         self.error_code: int = error_code if self._code is None else self._code
         self.experimental_payloads: dict[str, bytes] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dtflab.base import errors
 from dtflab.cluster import inprocess
@@ -11,8 +11,12 @@ from dtflab.cluster.task import await_task
 from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import REAL
 
+if TYPE_CHECKING:
+    from dtflab.protos.config_pb2 import ConfigProto
+    from dtflab.runtime.transport import MasterInterface
 
-def _check_all_there(target: str, address: str, config: Any) -> None:
+
+def _check_all_there(target: str, address: str, config: ConfigProto | None) -> None:
     """A session waits for tasks that may still come; for those that have ended it would wait in vain."""
     lost = [] if config is not None and config.device_filters else lost_beside(address)
     if lost:
@@ -22,7 +26,7 @@ def _check_all_there(target: str, address: str, config: Any) -> None:
         )
 
 
-def master_at(target: str, config: Any) -> Any:
+def master_at(target: str, config: ConfigProto | None) -> MasterInterface:
     """The master behind `grpc://address`; UnavailableError when nobody answers there within `timeouts.connect`.
 
     If the config's `operation_timeout_in_ms` ends before, it is a DeadlineExceededError.

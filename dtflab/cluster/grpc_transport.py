@@ -17,7 +17,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent import futures
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from google.protobuf.message import DecodeError
 
@@ -29,8 +29,12 @@ import grpc
 
 from dtflab.base import errors, watch
 from dtflab.cluster import stubs
-from dtflab.cluster.services import MasterService, WorkerService, request_of
+from dtflab.cluster.services import MasterService, Method, WorkerService, request_of
+from dtflab.cluster.stubs import Answered
 from dtflab.machine.clock import Clock, Pool
+
+if TYPE_CHECKING:
+    from dtflab.cluster.task import Task
 
 _MASTER, _WORKER = "/tensorflow.MasterService/", "/tensorflow.WorkerService/"
 _UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
@@ -46,7 +50,6 @@ _CHANNEL_OPTIONS = [
 ]
 _SERVER_OPTIONS = [*_UNLIMITED, ("grpc.so_reuseport", 0)]  # a port has one owner
 _METADATA = (("tf-rpc", "1"),)
-_Done = Callable[[bytes, errors.OpError | None], Any]  # with the answer, or its error
 _MAX_TEXT = 3000  # TensorFlow's limit; metadata has 8 KiB
 _NEVER_SENT = "failed to connect"  # gRPC's words for that
 _CUT_OFF = "CANCELLED"  # its word for a call that meets a server as it stops; whoever gives up says more
@@ -67,11 +70,11 @@ class _Connection:
             self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
         else:
             self._channel = grpc.secure_channel(address, credentials, _CHANNEL_OPTIONS)
-        self._methods: dict[str, Any] = {}
+        self._methods: dict[str, grpc.UnaryUnaryMultiCallable[bytes, bytes]] = {}
         # Not at the end of the process: until then its servers answer calls, for which they may have to ask others.
         weakref.finalize(self, self._channel.close).atexit = False
 
-    def method(self, path: str) -> Any:
+    def method(self, path: str) -> grpc.UnaryUnaryMultiCallable[bytes, bytes]:
         """The callable of one method, bytes to bytes."""
         found = self._methods.get(path)
         if found is None:
@@ -117,11 +120,11 @@ class _Wire:
 
     def call(self, path: str, request: bytes, timeout: float | None = None) -> bytes:
         try:
-            return cast(bytes, self._open().method(path)(request, timeout=timeout, metadata=_METADATA))
+            return self._open().method(path)(request, timeout=timeout, metadata=_METADATA)
         except grpc.RpcError as error:
             raise self._error(error) from None
 
-    def start(self, path: str, request: bytes, done: _Done | None = None) -> Callable[[], Any]:
+    def start(self, path: str, request: bytes, done: Answered | None = None) -> Callable[[], object]:
         return _Started(self, self._open(), path, request, done or _nothing).cancel
 
     def result(self, call: Any) -> tuple[bytes, errors.OpError | None]:
@@ -171,7 +174,7 @@ class _Started:
     thing that a new task does may be a step in which the others pull from it.
     """
 
-    def __init__(self, wire: _Wire, connection: _Connection, path: str, request: bytes, done: _Done) -> None:
+    def __init__(self, wire: _Wire, connection: _Connection, path: str, request: bytes, done: Answered) -> None:
         self._wire, self._path, self._request, self._done = wire, path, request, done
         self._cancelled = False
         self._ask(connection, self._ended_at_first)
@@ -246,12 +249,12 @@ class _Call:
 
     def __init__(self, context: grpc.ServicerContext) -> None:
         self._context = context
-        self._callbacks: list[Callable[[errors.OpError], Any]] | None = None
+        self._callbacks: list[Callable[[errors.OpError], object]] | None = None
         self._lock = threading.Lock()
         self._why: errors.OpError | None = None
         self._over = False
 
-    def on_end(self, callback: Callable[[errors.OpError], Any]) -> None:
+    def on_end(self, callback: Callable[[errors.OpError], object]) -> None:
         with self._lock:
             first = self._callbacks is None
             self._callbacks = self._callbacks or []
@@ -283,7 +286,7 @@ class _Call:
 class Serving:
     """A task's services on a port, from `serve` until `stop`."""
 
-    def __init__(self, task: Any, address: str, credentials: Any) -> None:
+    def __init__(self, task: Task, address: str, credentials: grpc.ServerCredentials | None) -> None:
         self._task = task
         self._address = address
         self._calls: set[_Call] = set()
@@ -299,7 +302,7 @@ class Serving:
         self._address = f"{address.rpartition(':')[0]}:{self.port}"
         self._server.start()
 
-    def _bind(self, address: str, credentials: Any) -> int:
+    def _bind(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
         host, _, port = address.rpartition(":")
         if host == "localhost":  # one family: else a busy port of the other goes unnoticed
             address = f"127.0.0.1:{port}"
@@ -314,7 +317,7 @@ class Serving:
                 "program using that port, or is it not an address of this machine? Port 0 is a free one.",
             ) from None
 
-    def _handler(self, name: str, method: Callable[[bytes, Any], bytes]) -> Callable[[bytes, Any], bytes]:
+    def _handler(self, name: str, method: Method) -> Callable[[bytes, grpc.ServicerContext], bytes]:
         def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
             call = _Call(context)
             self._calls.add(call)
@@ -376,6 +379,6 @@ def _status(name: str, error: Exception) -> tuple[int, str]:
     return (code if code in _STATUS else errors.UNKNOWN), text
 
 
-def serve(task: Any, address: str, credentials: Any = None) -> Serving:
+def serve(task: Task, address: str, credentials: grpc.ServerCredentials | None = None) -> Serving:
     """Answer for `task` at `address`, over TLS if credentials are given; UnknownError if it is in use."""
     return Serving(task, address, credentials)

@@ -11,17 +11,17 @@ from __future__ import annotations
 import graphlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from dtflab.base import errors
 from dtflab.graph import op_registry
 from dtflab.graph.graph_def import nodes_from_proto
 from dtflab.graph.node import Node
+from dtflab.protos.graph_pb2 import GraphDef
 
 _NAME = re.compile(r"[A-Za-z0-9._][A-Za-z0-9_.\\/>-]*\Z")  # TensorFlow's for graphs between master and worker
 
 
-def nodes_of(graph_def: Any, known: Mapping[str, Node] | None = None) -> list[Node]:
+def nodes_of(graph_def: GraphDef, known: Mapping[str, Node] | None = None) -> list[Node]:
     """The nodes of a GraphDef that adds to `known` nodes; InvalidArgumentError if it can't be run."""
     nodes = nodes_from_proto(graph_def)
     graph = dict(known or {})

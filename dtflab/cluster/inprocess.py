@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 from dtflab.base import errors, watch
 from dtflab.base.watch import Call
@@ -18,7 +18,10 @@ from dtflab.machine.clock import REAL
 
 if TYPE_CHECKING:
     from dtflab.cluster.task import Task
+    from dtflab.graph.node import Node
+    from dtflab.protos.device_attributes_pb2 import DeviceAttributes
     from dtflab.runtime.rendezvous import Done
+    from dtflab.runtime.runner import Step
     from dtflab.runtime.worker import Worker
 
 _tasks: dict[str, Task] = {}
@@ -49,19 +52,54 @@ def find(address: str) -> Task | None:
 
 
 class Absent:
-    """A worker of virtual time that is not there now: no call reaches it, and none asks the real network."""
+    """A worker of virtual time that is not there now (transport.WorkerInterface).
+
+    No call reaches it, and none asks the real network: each fails as that of a task which has ended.
+    """
 
     def __init__(self, task: str, address: str) -> None:
         self._task = task
         self._address = address
 
-    def __getattr__(self, method: str) -> Any:
-        """A method that fails as that of a task which has ended."""
+    def get_status(self) -> NoReturn:
+        raise self._gone()
 
-        def fails(*args: Any, **kwargs: Any) -> Any:
-            raise stopped(self._task, self._address)
+    def create_worker_session(self, session: str, master_task: str, master_incarnation: int) -> NoReturn:
+        raise self._gone()
 
-        return fails
+    def delete_worker_session(self, session: str) -> NoReturn:
+        raise self._gone()
+
+    def register_graph(self, session: str, nodes: Sequence[Node]) -> NoReturn:
+        raise self._gone()
+
+    def deregister_graph(self, session: str, graph_handle: str) -> NoReturn:
+        raise self._gone()
+
+    def run_graph(
+        self,
+        session: str,
+        graph_handle: str,
+        step: Step,
+        args: Sequence[object] = (),
+        results: list[object] | None = None,
+    ) -> NoReturn:
+        raise self._gone()
+
+    def recv_tensor(self, step_id: int, key: str, done: Done) -> NoReturn:
+        raise self._gone()
+
+    def cleanup_graph(self, step_id: int, error: Exception | None = None) -> NoReturn:
+        raise self._gone()
+
+    def cleanup_all(self, containers: Sequence[str]) -> NoReturn:
+        raise self._gone()
+
+    def local(self) -> None:
+        """None: there is no worker."""
+
+    def _gone(self) -> errors.OpError:
+        return stopped(self._task, self._address)
 
     def close(self) -> None:
         """Nothing to let go of: there is no wire."""
@@ -78,94 +116,128 @@ def stopped(task: str, address: str) -> errors.OpError:
 
 
 class Peer:
-    """Another task's worker, seen from `source`: its methods, with what crosses recorded."""
+    """Another task's worker, seen from `source`: its methods, with what crosses recorded (transport.WorkerInterface).
+
+    As over a wire, it is the call that fails when the task is gone.
+    """
 
     def __init__(self, source: str, task: Task) -> None:
         self._source = source
         self.task = task
 
-    def __getattr__(self, method: str) -> Any:
-        """The worker's method; as over a wire, it is the call that fails when the task is gone."""
+    def local(self) -> Worker:
+        """The worker itself."""
+        return self.task.worker
 
-        def ask(*args: Any, **kwargs: Any) -> Any:
-            if not watch.watchers:
-                return getattr(self._worker(), method)(*args, **kwargs)
-            with self._told(method, *args):
-                return getattr(self._worker(), method)(*args, **kwargs)
+    def get_status(self) -> list[DeviceAttributes]:
+        """The task's devices."""
+        with self._told("GetStatus"):
+            return self._worker().get_status()
 
-        return ask
+    def create_worker_session(self, session: str, master_task: str, master_incarnation: int) -> None:
+        """Announce a session."""
+        with self._told("CreateWorkerSession"):
+            self._worker().create_worker_session(session, master_task, master_incarnation)
+
+    def delete_worker_session(self, session: str) -> None:
+        """End a session."""
+        with self._told("DeleteWorkerSession"):
+            self._worker().delete_worker_session(session)
+
+    def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
+        """Hand over a partition; returns its handle there."""
+        with self._told("RegisterGraph", detail=f"{len(nodes)} nodes"):
+            return self._worker().register_graph(session, nodes)
+
+    def deregister_graph(self, session: str, graph_handle: str) -> None:
+        """Forget a partition."""
+        with self._told("DeregisterGraph"):
+            self._worker().deregister_graph(session, graph_handle)
+
+    def run_graph(
+        self,
+        session: str,
+        graph_handle: str,
+        step: Step,
+        args: Sequence[object] = (),
+        results: list[object] | None = None,
+    ) -> None:
+        """Start the worker's part of a step, on the caller's thread."""
+        self._note("RunGraph", 0, graph_handle)
+        self.task.help(step)
+        with self._told("RunGraph", step.step_id, graph_handle):
+            self._worker().run_graph(session, graph_handle, step, args, results)
+
+    def recv_tensor(self, step_id: int, key: str, done: Done) -> None:
+        """Pull a value out of the worker's rendezvous."""
+        # In virtual time it has yet to travel when it is there (virtual/worker.py).
+        call = _Told(self, "RecvTensor", step_id, key) if watch.watchers and self.task.clock is REAL else None
+
+        def arrived(value: object, error: Exception | None) -> None:
+            nbytes: int = getattr(value, "nbytes", 0)
+            self._note("RecvTensor", nbytes, key)
+            if call is not None:
+                call.ended(error, nbytes)
+            done(value, error)
+
+        self._worker().recv_tensor(step_id, key, arrived)
+
+    def cleanup_graph(self, step_id: int, error: Exception | None = None) -> None:
+        """The step is over."""
+        with self._told("CleanupGraph", step_id):
+            self._worker().cleanup_graph(step_id, error)
+
+    def cleanup_all(self, containers: Sequence[str]) -> None:
+        """Empty resource containers."""
+        with self._told("CleanupAll"):
+            self._worker().cleanup_all(containers)
+
+    def close(self) -> None:
+        """Nothing to let go of: there is no wire."""
 
     def _worker(self) -> Worker:
         if self.task.stopped:
             raise stopped(self.task.name, self.task.address)
         return self.task.worker
 
-    def close(self) -> None:
-        """Nothing to let go of: there is no wire."""
-
-    @contextlib.contextmanager
-    def _told(self, method: str, *args: Any) -> Iterator[None]:
-        """A call that happens once per session or step, told to those who watch."""
-        began, turn, error = self._now(), watch.turn(), ""
-        try:
-            yield
-        except BaseException as raised:
-            error = type(raised).__name__
-            raise
-        finally:
-            step, detail = _about(method, args)
-            name = watch.rpc(method)
-            source, target, end = self._source, self.task.name, self._now()
-            watch.tell(Call(began, name, source, target, 0, detail, end, 0, step, error, turn))
-
-    def _now(self) -> float:
-        return self.task.clock.now()
-
-    def run_graph(self, session: str, graph_handle: str, step: Any, args: Any = (), results: Any = None) -> None:
-        """Start the worker's part of a step, on the caller's thread."""
-        self._note("RunGraph", 0, graph_handle)
-        self.task.help(step)
-        if not watch.watchers:
-            self._worker().run_graph(session, graph_handle, step, args, results)
-            return
-        with self._told("run_graph", session, graph_handle, step):
-            self._worker().run_graph(session, graph_handle, step, args, results)
-
-    def recv_tensor(self, step_id: int, key: str, done: Done) -> None:
-        """Pull a value out of the worker's rendezvous."""
-        # In virtual time it has yet to travel when it is there (virtual/worker.py).
-        told = self._tell_tensor(step_id, key) if watch.watchers and self.task.clock is REAL else None
-
-        def arrived(value: Any, error: Exception | None) -> None:
-            nbytes = getattr(value, "nbytes", 0)
-            self._note("RecvTensor", nbytes, key)
-            if told is not None:
-                told(nbytes, error)
-            done(value, error)
-
-        self._worker().recv_tensor(step_id, key, arrived)
+    def _told(self, method: str, step_id: int = 0, detail: str = "") -> contextlib.AbstractContextManager[object]:
+        """In this block a call is made, which those who watch are told of."""
+        return _Told(self, method, step_id, detail) if watch.watchers else _UNTOLD
 
     def _note(self, method: str, nbytes: int, detail: str) -> None:
         """Keep what crossed for `cluster.calls()`: the first fields of a Call, as plain tuples cost less."""
         self.task.calls.append((self.task.clock.now(), method, self._source, self.task.name, nbytes, detail))
 
-    def _tell_tensor(self, step_id: int, key: str) -> Callable[[int, Exception | None], None]:
-        began, turn = self._now(), watch.turn()
 
-        def arrived(nbytes: int, error: Exception | None) -> None:
-            failed, ends = "" if error is None else type(error).__name__, (self._source, self.task.name)
-            watch.tell(Call(began, "RecvTensor", *ends, nbytes, key, self._now(), 0, step_id, failed, turn))
-
-        return arrived
+_UNTOLD = contextlib.nullcontext()
 
 
-def _about(method: str, args: Any) -> tuple[int, str]:
-    """Of a request to a worker, the step that it belongs to (0: none) and what it is about."""
-    match method, args:
-        case "run_graph", (_, graph_handle, step):
-            return step.step_id, graph_handle
-        case "register_graph", (_, nodes):
-            return 0, f"{len(nodes)} nodes"
-        case "cleanup_graph", (step_id, *_):
-            return step_id, ""
-    return 0, ""
+class _Told:
+    """A call to a peer that is under way while somebody watches; told at its end."""
+
+    def __init__(self, peer: Peer, method: str, step_id: int, detail: str) -> None:
+        self._peer, self._method, self._step_id, self._detail = peer, method, step_id, detail
+        self._began, self._turn = peer.task.clock.now(), watch.turn()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self.ended(error)
+
+    def ended(self, error: BaseException | None, nbytes: int = 0) -> None:
+        """Tell it."""
+        watch.tell(
+            Call(
+                at=self._began,
+                method=self._method,
+                source=self._peer._source,
+                target=self._peer.task.name,
+                nbytes=nbytes,
+                detail=self._detail,
+                ended=self._peer.task.clock.now(),
+                step=self._step_id,
+                error="" if error is None else type(error).__name__,
+                turn=self._turn,
+            )
+        )

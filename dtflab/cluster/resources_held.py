@@ -7,16 +7,14 @@ Rule: nothing is run and nothing is locked for long; a variable that is written 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 from dtflab.base import watch
-from dtflab.cluster.inprocess import Peer
 from dtflab.graph.device_spec import task_name
 from dtflab.ops.queues.queue_resource import Queue
 from dtflab.ops.resource_mgr import plain_name
 from dtflab.ops.variables.cell import Cell
-from dtflab.runtime.worker import Worker
 
 if TYPE_CHECKING:
     from dtflab.machine.devices import Device
@@ -80,14 +78,13 @@ def queues_on(devices: Iterable[Device]) -> list[HeldQueue]:
 def devices_of(session: BaseSession) -> list[Device]:
     """The devices of all tasks of a session that live in this process; NotImplementedError if its master does not."""
     try:
-        workers: Sequence[Any] = list(session._master_session()._workers.values())
+        workers = session._master_session()._workers.values()
     except NotImplementedError:
         where = session.sess_str.decode()
         raise NotImplementedError(
             f"The master of {where} is in another process, which does not tell what its tasks hold."
         ) from None
-    own = [worker.task.worker if isinstance(worker, Peer) else worker for worker in workers]
-    return [device for worker in own if isinstance(worker, Worker) for device in worker.devices]
+    return [device for worker in workers if (own := worker.local()) is not None for device in own.devices]
 
 
 def _variable(device: str, container: str, name: str, cell: Cell) -> HeldVariable:

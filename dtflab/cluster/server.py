@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import atexit
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtflab.base import errors
 from dtflab.cluster import inprocess
@@ -24,6 +24,9 @@ from dtflab.machine.hosts import Home, is_loopback
 from dtflab.protos.cluster_pb2 import ClusterDef
 from dtflab.protos.config_pb2 import ConfigProto
 from dtflab.protos.tensorflow_server_pb2 import ServerDef
+
+if TYPE_CHECKING:
+    from dtflab.cluster.grpc_transport import Serving
 
 _running: weakref.WeakSet[Server] = weakref.WeakSet()
 
@@ -58,7 +61,7 @@ class Server:
         self._job, self._index = definition.job_name, definition.task_index
         self._clock = clock
         self._bind, self._insecure, self._credentials, self._listen = bind, insecure, credentials, listen
-        self._service: Any = None
+        self._service: Serving | None = None
         self._published = False
         self._stopped = clock.event()
         self.task = self._make_task(home)

@@ -13,31 +13,37 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from google.protobuf.message import DecodeError
 
 from dtflab.base import errors
 from dtflab.cluster.incoming import nodes_of
-from dtflab.cluster.tensor_codec import parse, serialize
+from dtflab.cluster.tensor_codec import parse, parse_named, serialize, serialize_named
 from dtflab.graph import device_spec
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.graph.node import Node, by_name
 from dtflab.machine.step_stats import StepStatsCollector
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.protos.config_pb2 import CallableOptions
+from dtflab.protos.worker_pb2 import RunGraphRequest, RunGraphResponse
 from dtflab.runtime.rendezvous import DEAD
 
 if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from dtflab.cluster.task import Task
     from dtflab.machine.clock import Event
+    from dtflab.protos.config_pb2 import RunMetadata, RunOptions
     from dtflab.runtime.runner import Step
+    from dtflab.runtime.transport import Feeds
 
 
 class Call(Protocol):
     """A call that is being answered."""
 
-    def on_end(self, callback: Callable[[errors.OpError], Any]) -> None:
+    def on_end(self, callback: Callable[[errors.OpError], object]) -> None:
         """Call `callback(why)` if the caller gives up or the task stops; at once if that has happened."""
 
 
@@ -47,7 +53,7 @@ Method = Callable[[bytes, Call], bytes]
 class MasterService:
     """`tensorflow.MasterService` of a task."""
 
-    def __init__(self, task: Any) -> None:
+    def __init__(self, task: Task) -> None:
         self._task = task
         self._master = task.master
         self._lock = threading.Lock()
@@ -95,7 +101,7 @@ class MasterService:
         return self._graphs.setdefault(handle, _Growing(()))
 
     def _run_step(self, data: bytes, call: Call) -> bytes:
-        request, feeds = parse(master_messages.RunStepRequest, data, "feed")
+        request, feeds = parse_named(master_messages.RunStepRequest, data, "feed")
         response = master_messages.RunStepResponse()
         try:
             if request.partial_run_handle:
@@ -105,33 +111,38 @@ class MasterService:
             elif not request.fetch and not request.target:
                 raise errors.InvalidArgumentError.of("Must specify at least one target to fetch or execute.")
             else:
-                values = self._run(request, request, feeds, request.options, response.metadata, call)
+                values = self._run(
+                    request.session_handle,
+                    feeds,
+                    request.fetch,
+                    request.target,
+                    request.options,
+                    response.metadata,
+                    call,
+                )
         except errors.OpError as error:
             if not request.store_errors_in_response_body:
                 raise
             return _failed(master_messages.RunStepResponse(), error)
-        return serialize(response, "tensor", zip(request.fetch, values, strict=True))
+        return serialize_named(response, "tensor", zip(request.fetch, values, strict=True))
 
     def _run(
         self,
-        request: Any,
-        wanted: Any,
-        feeds: Sequence[tuple[str, Any]],
-        options: Any,
-        metadata: Any,
+        handle: str,
+        feeds: Feeds,
+        fetches: Iterable[str],
+        targets: Iterable[str],
+        options: RunOptions,
+        metadata: RunMetadata,
         call: Call,
-    ) -> list[Any]:
-        traced = options.trace_level or options.output_partition_graphs
-        values: list[Any] = self._master.run_step(
-            request.session_handle,
-            feeds,
-            list(wanted.fetch),
-            list(wanted.target),
-            options,
-            metadata if traced else None,
-            watch=lambda step: call.on_end(step.cancel),
-        )
-        return values
+    ) -> list[object]:
+        """Run a step, which ends when its caller gives up."""
+        wanted = metadata if options.trace_level or options.output_partition_graphs else None
+
+        def begins(step: Step) -> None:
+            call.on_end(step.cancel)
+
+        return self._master.run_step(handle, feeds, list(fetches), list(targets), options, wanted, begins)
 
     def _partial_run_setup(self, data: bytes, call: Call) -> bytes:
         request = master_messages.PartialRunSetupRequest.FromString(data)
@@ -185,10 +196,20 @@ class MasterService:
             raise errors.InvalidArgumentError.of(f"Expected {len(wanted.feed)} feed tensors, but got {len(feeds)}.")
         named = list(zip(wanted.feed, feeds, strict=True))
         response = master_messages.RunCallableResponse()
-        values = self._run(request, wanted, named, wanted.run_options, response.metadata, call)
+        values = self._run(
+            request.session_handle,
+            named,
+            wanted.fetch,
+            wanted.target,
+            wanted.run_options,
+            response.metadata,
+            call,
+        )
         return serialize(response, "fetch", values)
 
-    def _callable(self, request: Any) -> CallableOptions:
+    def _callable(
+        self, request: master_messages.RunCallableRequest | master_messages.ReleaseCallableRequest
+    ) -> CallableOptions:
         try:
             return self._callables[request.session_handle, request.handle]
         except KeyError:
@@ -217,7 +238,7 @@ class _Growing:
 class WorkerService:
     """`tensorflow.WorkerService` of a task."""
 
-    def __init__(self, task: Any) -> None:
+    def __init__(self, task: Task) -> None:
         self._task = task
         self._worker = task.worker
         self._clock = task.master.clock
@@ -273,7 +294,10 @@ class WorkerService:
             self._worker.deregister_graph(handle, graph_handle)
         self._worker.delete_worker_session(handle)
 
-    def _session(self, request: Any) -> _WorkerSession:
+    def _session(
+        self,
+        request: worker_messages.RegisterGraphRequest | worker_messages.DeregisterGraphRequest | RunGraphRequest,
+    ) -> _WorkerSession:
         session = self._sessions.get(request.session_handle)
         if session is None:
             raise errors.AbortedError.of(
@@ -296,18 +320,20 @@ class WorkerService:
         return worker_messages.DeregisterGraphResponse().SerializeToString()
 
     def _run_graph(self, data: bytes, call: Call) -> bytes:
-        request, sent = parse(worker_messages.RunGraphRequest, data, "send")
-        response = worker_messages.RunGraphResponse()
+        request, sent = parse_named(RunGraphRequest, data, "send")
+        response = RunGraphResponse()
         try:
             self._session(request)
             received = (self._go_on if request.is_partial else self._drive)(request, sent, response, call)
         except errors.OpError as error:
             if not request.store_errors_in_response_body:
                 raise
-            return _failed(worker_messages.RunGraphResponse(), error)
-        return serialize(response, "recv", received)
+            return _failed(RunGraphResponse(), error)
+        return serialize_named(response, "recv", received)
 
-    def _drive(self, request: Any, sent: Sequence[tuple[str, Any]], response: Any, call: Call) -> list[tuple[str, Any]]:
+    def _drive(
+        self, request: RunGraphRequest, sent: Feeds, response: RunGraphResponse, call: Call
+    ) -> list[tuple[str, object]]:
         """Run a registered partition on this thread; the values that the master asked for with it."""
         trace = StepStatsCollector(self._clock) if request.exec_opts.record_timeline else None
         step = self._task.master.new_step(request.step_id, self._clock, trace=trace)
@@ -327,7 +353,7 @@ class WorkerService:
                 response.partition_graph.add().CopyFrom(nodes_to_proto(executor.nodes))
         return self._received(request, call)
 
-    def _received(self, request: Any, call: Call) -> list[tuple[str, Any]]:
+    def _received(self, request: RunGraphRequest, call: Call) -> list[tuple[str, object]]:
         received = []
         for key in request.recv_key:
             value = self._awaited(request.step_id, key, call)
@@ -336,7 +362,9 @@ class WorkerService:
             received.append((key, value))
         return received
 
-    def _go_on(self, request: Any, sent: Sequence[tuple[str, Any]], response: Any, call: Call) -> list[tuple[str, Any]]:
+    def _go_on(
+        self, request: RunGraphRequest, sent: Feeds, response: RunGraphResponse, call: Call
+    ) -> list[tuple[str, object]]:
         """Part of a partial run: the first call starts the partition on a thread of its own, the last awaits it."""
         with self._lock:
             running = self._partial.get(request.step_id)
@@ -353,7 +381,7 @@ class WorkerService:
                 raise running.step.error
         return received
 
-    def _begin(self, request: Any) -> _PartialStep:
+    def _begin(self, request: RunGraphRequest) -> _PartialStep:
         running = _PartialStep(self._task.master.new_step(request.step_id, self._clock), self._clock.event())
 
         def drive() -> None:
@@ -393,12 +421,12 @@ class WorkerService:
                 "restarted.",
             )
 
-    def _awaited(self, step_id: int, key: str, call: Call) -> Any:
+    def _awaited(self, step_id: int, key: str, call: Call) -> object:
         """The value of a key, as soon as it is there. The thread waits; there is always another one."""
         arrived = self._clock.event()
-        answers: list[tuple[Any, Exception | None]] = []
+        answers: list[tuple[object, Exception | None]] = []
 
-        def done(value: Any, error: Exception | None = None) -> None:
+        def done(value: object, error: Exception | None = None) -> None:
             answers.append((value, error))
             arrived.set()
 
@@ -449,23 +477,22 @@ def _unimplemented(text: str) -> Method:
     return method
 
 
-def _nothing(response: Any) -> Method:
+def _nothing(response: Message) -> Method:
     """A method that has nothing to do."""
-    answer: bytes = response.SerializeToString()
+    answer = response.SerializeToString()
     return lambda data, call: answer
 
 
-def _failed(response: Any, error: errors.OpError) -> bytes:
+def _failed(response: master_messages.RunStepResponse | RunGraphResponse, error: errors.OpError) -> bytes:
     """An OK answer that carries an error, as TensorFlow's clients and masters ask for."""
-    response.status_code = error.error_code
+    response.status_code = error.error_code  # type: ignore[assignment]  # Code is a class for the type checker only
     response.status_error_message = error.message
-    data: bytes = response.SerializeToString()
-    return data
+    return response.SerializeToString()
 
 
-def request_of(method: str, data: bytes) -> Any:
+def request_of(method: str, data: bytes) -> Message | None:
     """The message of a call that says which step it belongs to, for those who watch; None for any other."""
-    kinds: dict[str, Any] = {
+    kinds: dict[str, type[Message]] = {
         "RecvTensor": worker_messages.RecvTensorRequest,
         "CleanupGraph": worker_messages.CleanupGraphRequest,
     }

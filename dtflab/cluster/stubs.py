@@ -14,22 +14,30 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from google.protobuf.message import DecodeError
 
 from dtflab.base import errors, watch
 from dtflab.base.watch import Call
-from dtflab.cluster.tensor_codec import parse, serialize
+from dtflab.cluster.tensor_codec import parse, parse_named, serialize_named
 from dtflab.graph import device_spec
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.runtime.rendezvous import DEAD, Done
 
 if TYPE_CHECKING:
-    from dtflab.graph.node import Node
-    from dtflab.runtime.runner import Step
+    from google.protobuf.message import Message
 
+    from dtflab.graph.node import Node
+    from dtflab.placement.own_placer import Placer
+    from dtflab.protos.config_pb2 import ConfigProto, RunMetadata, RunOptions
+    from dtflab.protos.device_attributes_pb2 import DeviceAttributes
+    from dtflab.protos.step_stats_pb2 import StepStats
+    from dtflab.runtime.runner import Step
+    from dtflab.runtime.transport import Feeds
+
+Answered = Callable[[bytes, errors.OpError | None], object]  # with the answer, or its error
 _SLACK = 0.5  # seconds that a master has to answer that time is up, before its client stops waiting
 
 
@@ -42,9 +50,7 @@ class Wire(Protocol):
     def call(self, path: str, request: bytes, timeout: float | None = None) -> bytes:
         """Ask and wait for the answer; raises a class of `errors`."""
 
-    def start(
-        self, path: str, request: bytes, done: Callable[[bytes, errors.OpError | None], Any] | None = None
-    ) -> Callable[[], Any]:
+    def start(self, path: str, request: bytes, done: Answered | None = None) -> Callable[[], object]:
         """Ask; `done(answer, error)` comes later, on any thread. The result gives up waiting."""
 
     def close(self) -> None: ...
@@ -56,7 +62,7 @@ ELSEWHERE = "another process"  # who calls, as far as one knows
 class Told:
     """A call over gRPC between tasks that is under way while somebody watches; `request` is its message, if known."""
 
-    def __init__(self, method: str, source: str, target: str, request: Any, sent: int) -> None:
+    def __init__(self, method: str, source: str, target: str, request: Message | None, sent: int) -> None:
         self._began, self._turn = watch.now(), watch.turn()
         self._of = method, source, target
         self._sent = sent
@@ -72,7 +78,7 @@ class Told:
         watch.tell(Call(self._began, *self._of, nbytes, self._detail, end, self._sent, self._step, failed, self._turn))
 
 
-def _tell_and_do(told: Told, done: Any, answer: bytes, error: errors.OpError | None) -> None:
+def _tell_and_do(told: Told, done: Answered | None, answer: bytes, error: errors.OpError | None) -> None:
     """What happens to an answer while somebody watches."""
     told.ended(answer, error)
     if done is not None:
@@ -92,11 +98,14 @@ class MasterStub:
         """Whose master it is, or its address as long as it has not said so."""
         return self._wire.task or self._wire.address
 
-    def _call(self, method: str, request: Any, timeout: float | None = None) -> bytes:
+    def _call(self, method: str, request: Message | bytes, timeout: float | None = None) -> bytes:
         data = request if isinstance(request, bytes) else request.SerializeToString()
         return self._wire.call(f"/tensorflow.MasterService/{method}", data, timeout)
 
-    def create_session(self, nodes: Sequence[Node], config: Any = None, placer: Any = None) -> str:
+    def local(self) -> None:
+        """None: the master is in another process."""
+
+    def create_session(self, nodes: Sequence[Node], config: ConfigProto | None, placer: Placer | None = None) -> str:
         """Open a session on a graph; ValueError for a `placer`, which can't travel."""
         if placer is not None:
             raise ValueError(
@@ -126,12 +135,12 @@ class MasterStub:
     def run_step(
         self,
         handle: str,
-        feeds: Sequence[tuple[str, Any]],
+        feeds: Feeds,
         fetches: Sequence[str],
         targets: Sequence[str],
-        options: Any = None,
-        metadata: Any = None,
-    ) -> list[Any]:
+        options: RunOptions | None = None,
+        metadata: RunMetadata | None = None,
+    ) -> list[object]:
         """Run one step and wait for it. A Ctrl-C while waiting ends the step there, too."""
         request = master_messages.RunStepRequest(
             session_handle=handle,
@@ -141,8 +150,8 @@ class MasterStub:
             store_errors_in_response_body=True,
         )
         ms = (options.timeout_in_ms if options is not None else 0) or self._timeouts.get(handle, 0)
-        data = self._call("RunStep", serialize(request, "feed", feeds), self._patience(ms))
-        response, tensors = parse(master_messages.RunStepResponse, data, "tensor")
+        data = self._call("RunStep", serialize_named(request, "feed", feeds), self._patience(ms))
+        response, tensors = parse_named(master_messages.RunStepResponse, data, "tensor")
         _raise_stored(response)
         if metadata is not None:
             metadata.CopyFrom(response.metadata)
@@ -159,15 +168,15 @@ class MasterStub:
         data = self._call("PartialRunSetup", request)
         return master_messages.PartialRunSetupResponse.FromString(data).partial_run_handle
 
-    def partial_run(
-        self, handle: str, partial_handle: str, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str]
-    ) -> list[Any]:
+    def partial_run(self, handle: str, partial_handle: str, feeds: Feeds, fetches: Sequence[str]) -> list[object]:
         """One of these calls."""
         request = master_messages.RunStepRequest(
             session_handle=handle, partial_run_handle=partial_handle, fetch=fetches, store_errors_in_response_body=True
         )
-        data = self._call("RunStep", serialize(request, "feed", feeds), self._patience(self._timeouts.get(handle, 0)))
-        response, tensors = parse(master_messages.RunStepResponse, data, "tensor")
+        data = self._call(
+            "RunStep", serialize_named(request, "feed", feeds), self._patience(self._timeouts.get(handle, 0))
+        )
+        response, tensors = parse_named(master_messages.RunStepResponse, data, "tensor")
         _raise_stored(response)
         values = dict(tensors)
         return [values[name] for name in fetches]
@@ -188,8 +197,8 @@ class MasterStub:
         """Close all sessions there and empty containers."""
         self._call("Reset", master_messages.ResetRequest(container=containers))
 
-    def list_devices(self, handle: str) -> list[Any]:
-        """DeviceAttributes of all devices of the session."""
+    def list_devices(self, handle: str) -> list[DeviceAttributes]:
+        """The devices of the session."""
         data = self._call("ListDevices", master_messages.ListDevicesRequest(session_handle=handle))
         response = master_messages.ListDevicesResponse.FromString(data)
         return [*response.local_device, *response.remote_device]
@@ -208,7 +217,7 @@ class WorkerStub:
         self._source = source  # the task that calls, for those who watch; "" for who only asks whether it is there
         self._over: deque[int] = deque()  # steps that went well, to be cleaned up when nobody waits for that
 
-    def _call(self, method: str, request: Any, timeout: float | None = None) -> bytes:
+    def _call(self, method: str, request: Message, timeout: float | None = None) -> bytes:
         data, answer = request.SerializeToString(), b""
         told = self._watched(method, request, data)
         try:
@@ -218,17 +227,20 @@ class WorkerStub:
             if told is not None:
                 told.ended(answer, sys.exc_info()[1])
 
-    def _start(self, method: str, request: Any, done: Any = None) -> Callable[[], Any]:
+    def _start(self, method: str, request: Message, done: Answered | None = None) -> Callable[[], object]:
         data = request.SerializeToString()
         if (told := self._watched(method, request, data)) is not None:
             done = partial(_tell_and_do, told, done)
         return self._wire.start(f"/tensorflow.WorkerService/{method}", data, done)
 
-    def _watched(self, method: str, request: Any, data: bytes) -> Told | None:
+    def _watched(self, method: str, request: Message, data: bytes) -> Told | None:
         return Told(method, self._source, self.task, request, len(data)) if watch.watchers and self._source else None
 
-    def get_status(self, timeout: float = 5.0) -> list[Any]:
-        """DeviceAttributes of its devices; UnavailableError if it does not answer in time."""
+    def local(self) -> None:
+        """None: the worker is in another process."""
+
+    def get_status(self, timeout: float = 5.0) -> list[DeviceAttributes]:
+        """Its devices; UnavailableError if it does not answer in time."""
         try:
             data = self._call("GetStatus", worker_messages.GetStatusRequest(), timeout)
         except errors.DeadlineExceededError:
@@ -273,8 +285,8 @@ class WorkerStub:
         session: str,
         graph_handle: str,
         step: Step,
-        args: Sequence[Any] = (),
-        results: list[Any] | None = None,
+        args: Sequence[object] = (),
+        results: list[object] | None = None,
     ) -> None:
         """Begin a partition there; the step hears of its end. Feeds and fetches stay with the master."""
         request = worker_messages.RunGraphRequest(
@@ -308,14 +320,13 @@ class WorkerStub:
             if step.trace is not None:
                 self._ask_for_transfers(step, response.step_stats)
 
-    def _ask_for_transfers(self, step: Step, ran: Any) -> None:
+    def _ask_for_transfers(self, step: Step, ran: StepStats) -> None:
         """A task of TensorFlow tells only when asked what it received."""
         request = worker_messages.LoggingRequest(fetch_step_id=[step.step_id], disable_rpc_logging=True)
         step.expect()
         self._start("Logging", request, lambda *answer: step.post(self._told, step, ran, *answer))
 
-    def _told(self, step: Step, ran: Any, data: bytes, error: errors.OpError | None) -> None:
-        trace: Any = step.trace
+    def _told(self, step: Step, ran: StepStats, data: bytes, error: errors.OpError | None) -> None:
         if error is None:  # what a trace lacks is no reason for its step to fail
             devices = {stats.device: stats for stats in ran.dev_stats}
             for labeled in worker_messages.LoggingResponse.FromString(data).step:
@@ -323,9 +334,10 @@ class WorkerStub:
                     if stats.device not in devices:
                         devices[stats.device] = ran.dev_stats.add()
                     devices[stats.device].MergeFrom(stats)
-        trace.merge(ran)
+        if step.trace is not None:
+            step.trace.merge(ran)
 
-    def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], Any]:
+    def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], object]:
         """Pull a value; the result gives up waiting."""
 
         def arrived(data: bytes, error: errors.OpError | None) -> None:
@@ -372,7 +384,7 @@ class WorkerStub:
         self._wire.close()
 
 
-def _raise_stored(response: Any) -> None:
+def _raise_stored(response: master_messages.RunStepResponse | worker_messages.RunGraphResponse) -> None:
     """The error inside an OK answer."""
     if response.status_code:
         raise errors.from_code(response.status_code, response.status_error_message)

@@ -12,22 +12,28 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dtflab.base import errors
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster_spec import ClusterSpec
+from dtflab.cluster.inprocess import Absent, Peer
 from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import say
 from dtflab.machine.device_factory import make_devices
 from dtflab.machine.hosts import THIS_PROCESS, Home, end_program, this_home
 from dtflab.runtime.master import Master
-from dtflab.runtime.runner import Step
+from dtflab.runtime.runner import NewStep, Step
 from dtflab.runtime.worker import Worker
 from dtflab.virtual.clock import VirtualClock
 from dtflab.virtual.step import VirtualStep
 from dtflab.virtual.worker import VirtualWorker
+
+if TYPE_CHECKING:
+    from dtflab.cluster.grpc_transport import WorkerStub
+    from dtflab.protos.config_pb2 import ConfigProto
+    from dtflab.runtime.transport import WorkerInterface
 
 
 class Task:
@@ -38,7 +44,7 @@ class Task:
         spec: ClusterSpec,
         job: str,
         index: int,
-        config: Any = None,
+        config: ConfigProto | None = None,
         clock: Clock = REAL,
         home: Home | None = None,
     ) -> None:
@@ -52,22 +58,23 @@ class Task:
         self.worker = (VirtualWorker if virtual else Worker)(self.name, self.devices, self._peer)
         self._addresses = {_name(j, i): spec.task_address(j, i) for j in spec.jobs for i in spec.task_indices(j)}
         workers = {task: functools.partial(self.reach, task) for task in self._addresses}
-        new_step = functools.partial(VirtualStep, master=self.name) if virtual else Step
-        self.master = Master(self.name, workers, clock, new_step, config)
-        self._peers: dict[str, Any] = {}
-        self.calls: deque[tuple[Any, ...]] = deque(maxlen=10_000)  # what other tasks of this process asked of this one
+        new_step: NewStep[Step] = functools.partial(VirtualStep, master=self.name) if virtual else Step
+        self.master = Master(self.worker, workers, clock, new_step, config)
+        self._peers: dict[str, Peer | Absent | WorkerStub] = {}
+        # What other tasks of this process asked of this one.
+        self.calls: deque[tuple[float, str, str, str, int, str]] = deque(maxlen=10_000)
         self._helps: weakref.WeakSet[Step] = weakref.WeakSet()  # steps of other masters in this process
         self._helps_lock = threading.Lock()
         self.stopped = False
 
-    def _peer(self, task: str) -> Any:
+    def _peer(self, task: str) -> WorkerInterface:
         """The worker of another task, to pull from. Does not wait: if it is gone, the pull says so."""
         known = self._peers.get(task)
-        if isinstance(known, inprocess.Peer) and known.task.stopped and inprocess.find(known.task.address):
+        if isinstance(known, Peer) and known.task.stopped and inprocess.find(known.task.address):
             known = None  # it was started anew
         return known or self._way_to(task)
 
-    def reach(self, task: str) -> Any:
+    def reach(self, task: str) -> WorkerInterface:
         """The worker of `task`; waits for it to come up.
 
         Says every `timeouts.notice` seconds which task is missing; UnavailableError after `timeouts.tasks`.
@@ -75,7 +82,7 @@ class Task:
         if task == self.name:
             return self.worker
         worker = self._way_to(task)
-        if isinstance(worker, inprocess.Peer):
+        if isinstance(worker, Peer):
             return worker
         address = self._addresses[task]
 
@@ -87,7 +94,7 @@ class Task:
             raise errors.CancelledError.of(f"Task {self.name} at {self.address} was stopped.")
         return self._way_to(task)
 
-    def _way_to(self, task: str) -> Any:
+    def _way_to(self, task: str) -> Peer | Absent | WorkerStub:
         """The worker of another task as it can be called now: in this process, or over the wire."""
         address = self._addresses.get(task)
         if address is None:
@@ -96,15 +103,15 @@ class Task:
             )
         found = inprocess.find(address)
         known = self._peers.get(task)
-        if found is not None and not (isinstance(known, inprocess.Peer) and known.task is found):
-            known = self._peers[task] = inprocess.Peer(self.name, found)
-        elif found is None and (known is None or isinstance(known, inprocess.Peer)):
+        if found is not None and not (isinstance(known, Peer) and known.task is found):
+            known = self._peers[task] = Peer(self.name, found)
+        elif known is None or (found is None and isinstance(known, Peer)):
             known = self._peers[task] = self._stub(task, address)
         return known
 
-    def _stub(self, task: str, address: str) -> Any:
+    def _stub(self, task: str, address: str) -> Absent | WorkerStub:
         if isinstance(self.clock, VirtualClock):
-            return inprocess.Absent(task, address)
+            return Absent(task, address)
         from dtflab.cluster.grpc_transport import WorkerStub
 
         return WorkerStub(task, address, source=self.name)
@@ -126,9 +133,7 @@ class Task:
                 step.cancel(gone)
         self.master.close(gone)
         for peer in self._peers.values():
-            close = getattr(peer, "close", None)
-            if close is not None:
-                close()
+            peer.close()
         self._peers.clear()
         self.worker.cleanup_all([])
         if self.home.program != THIS_PROCESS:
@@ -140,7 +145,7 @@ def _name(job: str, index: int) -> str:
 
 
 def await_task(
-    ask: Callable[[], Any], task: str, address: str, clock: Clock, seconds: float, appeared: Callable[[], Any]
+    ask: Callable[[], object], task: str, address: str, clock: Clock, seconds: float, appeared: Callable[[], object]
 ) -> None:
     """Ask until the task answers, or until it `appeared` in this process."""
     start = reminded = clock.now()

@@ -10,7 +10,7 @@ views of the bytes that arrived (measured with 1 MB: 32 µs for 1.1 ms, 34 µs f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from google.protobuf.message import DecodeError, Message
@@ -28,6 +28,8 @@ from dtflab.protos.tensor_pb2 import TensorProto, VariantTensorDataProto
 
 Buffer = Any  # bytes, a memoryview or a byte array: what b"".join takes
 Array = np.ndarray[Any, Any]
+M = TypeVar("M", bound=Message)
+T = TypeVar("T")
 
 _LARGE = 1 << 15  # bytes; with less, protobuf's copies are cheaper than steps of Python
 _LISTED = {dtypes.string, dtypes.resource, dtypes.variant, dtypes.int4, dtypes.uint4, dtypes.int2, dtypes.uint2}
@@ -152,30 +154,49 @@ _OBJECTS: dict[DType, tuple[str, Any, Callable[[Any], Any] | None]] = {
 # ---- messages with tensors in them ----
 
 
-def serialize(message: Message, field: str, tensors: Iterable[Any]) -> bytes:
-    """`message` as bytes, with `tensors` added to its field `field`.
+def serialize(message: Message, field: str, values: Iterable[object]) -> bytes:
+    """`message` as bytes, with `values` added to its field `field`, of TensorProtos."""
+    return _joined(message, field, map(_pieces, values))
 
-    They are (name, value) pairs for a field of NamedTensorProto, plain values for one of TensorProto.
-    """
-    descriptor = message.DESCRIPTOR.fields_by_name[field]
+
+def serialize_named(message: Message, field: str, tensors: Iterable[tuple[str, object]]) -> bytes:
+    """`message` as bytes, with names and values added to its field `field`, of NamedTensorProtos."""
+    bodies = ([*_field(_NAME, [name.encode()]), *_field(_TENSOR, _pieces(value))] for name, value in tensors)
+    return _joined(message, field, bodies)
+
+
+def _joined(message: Message, field: str, bodies: Iterable[list[Buffer]]) -> bytes:
+    number = message.DESCRIPTOR.fields_by_name[field].number
     pieces: list[Buffer] = [message.SerializeToString()]
-    for tensor in tensors:
-        if _is_named(descriptor):
-            body = [*_field(_NAME, [tensor[0].encode()]), *_field(_TENSOR, _pieces(tensor[1]))]
-        else:
-            body = _pieces(tensor)
-        pieces += _field(descriptor.number, body)
+    for body in bodies:
+        pieces += _field(number, body)
     return b"".join(pieces)
 
 
-def parse(kind: type[Message], data: bytes, field: str) -> tuple[Any, list[Any]]:
-    """The inverse: the message without its field `field`, and what was in that.
+def parse(kind: type[M], data: bytes, field: str) -> tuple[M, list[object]]:
+    """The inverse of `serialize`: the message without its field `field`, and the values that were in that.
 
     Raises DecodeError for bytes that are no such message, InvalidArgumentError for a tensor that is none.
     """
+    return _parsed(kind, data, field, from_proto, _parse_tensor)
+
+
+def parse_named(kind: type[M], data: bytes, field: str) -> tuple[M, list[tuple[str, object]]]:
+    """The inverse of `serialize_named`; errors are those of `parse`."""
+    return _parsed(kind, data, field, lambda one: (one.name, from_proto(one.tensor)), _parse_named)
+
+
+def _parsed(
+    kind: type[M], data: bytes, field: str, of_message: Callable[[Any], T], of_bytes: Callable[[memoryview], T]
+) -> tuple[M, list[T]]:
     descriptor = kind.DESCRIPTOR.fields_by_name[field]
     if len(data) < _LARGE:
-        return _parse_small(kind.FromString(data), descriptor)
+        message = kind.FromString(data)
+        given = getattr(message, field)
+        found = given if descriptor.is_repeated else [given] if message.HasField(field) else []
+        tensors = [of_message(one) for one in found]
+        message.ClearField(field)
+        return message, tensors
     view = memoryview(data)
     inside: list[memoryview] = []
     outside: list[memoryview] = []
@@ -184,25 +205,7 @@ def parse(kind: type[Message], data: bytes, field: str) -> tuple[Any, list[Any]]
             inside.append(view[value_start:end])
         else:
             outside.append(view[start:end])
-    message = kind.FromString(b"".join(outside))
-    return message, list(map(_parse_named if _is_named(descriptor) else _parse_tensor, inside))
-
-
-def _parse_small(message: Any, descriptor: Any) -> tuple[Any, list[Any]]:
-    if descriptor.is_repeated:
-        protos = getattr(message, descriptor.name)
-    else:
-        protos = [getattr(message, descriptor.name)] if message.HasField(descriptor.name) else []
-    if _is_named(descriptor):
-        tensors = [(one.name, from_proto(one.tensor)) for one in protos]
-    else:
-        tensors = [from_proto(one) for one in protos]
-    message.ClearField(descriptor.name)
-    return message, tensors
-
-
-def _is_named(descriptor: Any) -> bool:
-    return bool(descriptor.message_type.name == "NamedTensorProto")
+    return kind.FromString(b"".join(outside)), list(map(of_bytes, inside))
 
 
 def _pieces(value: Any) -> list[Buffer]:

@@ -45,7 +45,7 @@ class DefaultStack(threading.local, Generic[T]):
 default_graph_stack: DefaultStack[Graph] = DefaultStack()
 
 
-default_session_stack: DefaultStack[Any] = DefaultStack()
+default_session_stack: DefaultStack[object] = DefaultStack()
 
 
 def get_default_session() -> Any:

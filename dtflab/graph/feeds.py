@@ -7,9 +7,9 @@ Rule: a feed is a copy; the client may change its own array afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from dtflab.base import errors
 from dtflab.graph import dtypes
 from dtflab.graph.array_value import as_array
 from dtflab.graph.operation import Tensor
+
+if TYPE_CHECKING:
+    from dtflab.graph.graph import Graph
 
 Pairs = Callable[[Any, Any], Sequence[tuple[Any, Any]]]
 Expansion = Callable[[Any], Sequence[Any]]
@@ -47,11 +50,11 @@ def register_feed_value(kind: type, convert: Callable[[Any, Tensor], Any]) -> No
     _values.append((kind, convert))
 
 
-def checked_feeds(graph: Any, feed_dict: Any) -> dict[Tensor, Any]:
+def checked_feeds(graph: Graph, feed_dict: object) -> dict[Tensor, object]:
     """The feeds of one `run`; TypeError or ValueError for what can't be fed, or not with that value."""
     if not isinstance(feed_dict, dict):
         raise TypeError(f"feed_dict must be a dictionary of tensors and their values, not {feed_dict!r}.")
-    feeds = {}
+    feeds: dict[Tensor, object] = {}
     for key, value in feed_dict.items():
         for element, part in _pairs(key, value):
             tensor = _tensor(graph, element)
@@ -59,7 +62,7 @@ def checked_feeds(graph: Any, feed_dict: Any) -> dict[Tensor, Any]:
     return feeds
 
 
-def feed_tensors(graph: Any, keys: Sequence[Any]) -> list[Tensor]:
+def feed_tensors(graph: Graph, keys: Iterable[object]) -> list[Tensor]:
     """The tensors that `keys` stand for, in order; TypeError or ValueError for what can't be fed."""
     found: list[Tensor] = []
     for key in keys:
@@ -94,7 +97,7 @@ def _leaves(structure: Any) -> Iterator[Any]:
         yield structure
 
 
-def _tensor(graph: Any, key: Any) -> Tensor:
+def _tensor(graph: Graph, key: Any) -> Tensor:
     try:
         known = type(key) is Tensor and key.graph is graph
         tensor: Tensor = key if known else graph.as_graph_element(key, allow_operation=False)

@@ -12,12 +12,15 @@ import collections.abc
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from sys import getrefcount
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dtflab.base import errors
 from dtflab.graph.operation import Operation, Tensor
+
+if TYPE_CHECKING:
+    from dtflab.graph.graph import Graph
 
 Rebuild = Callable[[Sequence[Any]], Any]
 Expansion = Callable[[Any], tuple[list[Any], Rebuild]]
@@ -50,7 +53,7 @@ class Fetches:
     fed) and `target_names`; `rebuild` makes the result.
     """
 
-    def __init__(self, graph: Any, fetches: Any, fed: Collection[Tensor] = ()) -> None:
+    def __init__(self, graph: Graph, fetches: object, fed: Collection[Tensor] = ()) -> None:
         self._graph = graph
         self._slots: dict[Tensor | Operation, int] = {}
         self._rebuild = self._map(fetches)
@@ -67,7 +70,9 @@ class Fetches:
         self._quantized = [(i, e) for i, e in enumerate(elements) if isinstance(e, Tensor) and e.dtype.is_quantized]
         self._made = [(i, e) for i, e in enumerate(elements) if isinstance(e, Tensor) and e.op.type in _makers]
 
-    def rebuild(self, values: Iterable[Any], session: Any, feeds: Mapping[Tensor, Any] = MappingProxyType({})) -> Any:
+    def rebuild(
+        self, values: Iterable[object], session: object, feeds: Mapping[Tensor, object] = MappingProxyType({})
+    ) -> object:
         """The result of `run` in `session` from the values of `fetch_names` and the feeds; an operation's is None."""
         known = [*map(own, values), *(np.array(feeds[t]) for t in self._given), None]
         found = [known[i] for i in self._order]

@@ -12,7 +12,7 @@ import contextlib
 import re
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dtflab.base.garbage import NO_COLLECTION
 from dtflab.graph import attr_value, graph_def, op_registry
@@ -22,6 +22,9 @@ from dtflab.graph.function import Function, Library
 from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.graph.tensor_shape import in_a_rule
+
+if TYPE_CHECKING:
+    from dtflab.protos.graph_pb2 import GraphDef
 
 VALID_OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 _VALID_SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
@@ -243,7 +246,7 @@ class Graph:
         """The VersionDef that an exported GraphDef carries."""
         return graph_def.nodes_to_proto([]).versions
 
-    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
+    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> GraphDef:
         """The graph as a GraphDef message that TensorFlow loads."""
         return graph_def.graph_to_proto(self, from_version or 0, add_shapes)
 

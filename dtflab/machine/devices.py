@@ -8,7 +8,7 @@ Rule: a device binds nodes to kernels over its array module, and holds the state
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from dtflab.ops.blas import on_one_thread
 from dtflab.ops.entropy import from_system
 from dtflab.ops.forwarding import forwarding
 from dtflab.ops.resource_mgr import ResourceMgr
+
+if TYPE_CHECKING:
+    from dtflab.protos.device_attributes_pb2 import DeviceAttributes
 
 
 class Device:
@@ -67,11 +70,11 @@ class Device:
         """Write into a trace that a node has run here, between two moments of the clock."""
         trace.add(self.name, node, started, ended, value, parts)
 
-    def attributes(self) -> Any:
-        """This device as a DeviceAttributes message."""
-        from dtflab.protos.device_attributes_pb2 import DeviceAttributes
+    def attributes(self) -> DeviceAttributes:
+        """This device as a message."""
+        from dtflab.protos import device_attributes_pb2
 
-        return DeviceAttributes(
+        return device_attributes_pb2.DeviceAttributes(
             name=self.name, device_type=self.type, memory_limit=self.memory_limit, incarnation=self.incarnation
         )
 

@@ -8,7 +8,7 @@ with an error that nobody can trace back to the placer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Protocol
 
 from dtflab.base.errors import InvalidArgumentError
 from dtflab.graph import device_spec
@@ -18,7 +18,22 @@ from dtflab.placement.colocation_graph import ColocationGraph
 _ADVICE = "Change what the rules say where it matters: `where = dict(dtflab.runtime.placer.place(nodes, devices, …))`."
 
 
-def placer_named(placer: Any) -> Any:
+class Placer(Protocol):
+    """A function that gives each node its device, by name; `runtime/placer.py` has the one that is used by default."""
+
+    def __call__(
+        self,
+        nodes: Sequence[Node],
+        devices: Sequence[str],
+        default_task: str,
+        /,
+        *,
+        allow_soft_placement: bool,
+        placed: Mapping[str, str],
+    ) -> Mapping[str, str]: ...
+
+
+def placer_named(placer: Placer | str | None) -> Placer | None:
     """What `Session(placer=…)` means: a function is taken as it is, "dynamic" is one that goes by time.
 
     None stands for the simple placer. TypeError for anything else.
@@ -32,7 +47,9 @@ def placer_named(placer: Any) -> Any:
     raise TypeError(f"Argument `placer` must be a function or 'dynamic' (docs/placers.md), but got {placer!r}")
 
 
-def check(placer: Any, where: Any, nodes: Sequence[Node], devices: Sequence[str], placed: Mapping[str, str]) -> None:
+def check(
+    placer: Placer, where: object, nodes: Sequence[Node], devices: Sequence[str], placed: Mapping[str, str]
+) -> None:
     """Raise unless `where`, which the placer returned, gives every node a device that it can have.
 
     TypeError for what is no mapping; InvalidArgumentError for a node without a device of the session, a device without

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from dtflab.graph import device_spec, op_registry
 from dtflab.graph.node import Node
@@ -28,7 +27,7 @@ class Placement(dict[str, str]):
         return {name: why for name, why in self._why.items() if self.get(name) == self._placed[name]}
 
 
-def reasons_of(where: Mapping[str, str], names: Iterable[str], placer: Any) -> dict[str, str]:
+def reasons_of(where: Mapping[str, str], names: Iterable[str], placer: object) -> dict[str, str]:
     """Why nodes are where a placer put them: what it says itself, or that a program's own did it."""
     said = getattr(where, "reasons", {})
     own = f"placed by the program's own placer {getattr(placer, '__name__', placer)}"

@@ -1,4 +1,4 @@
-"""What the client of a session checks and shows: its arguments, its devices, its errors; its calls, if watched.
+"""What the client of a session checks and shows: its arguments, its devices, its errors.
 
 Stands for the small parts of `python/client/session.py` that are not about a step.
 """
@@ -10,8 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dtflab.base import errors, tf_logging, watch
-from dtflab.base.watch import Call, Use
+from dtflab.base import errors, tf_logging
 from dtflab.graph import default_stacks, device_spec
 from dtflab.graph.feeds import register_feed_pairs
 from dtflab.graph.fetches import is_expanded, register_fetch_expansion
@@ -21,12 +20,14 @@ from dtflab.graph.inlining import is_call
 if TYPE_CHECKING:
     from dtflab.base.errors import OpError
     from dtflab.graph.operation import Operation
+    from dtflab.protos import device_attributes_pb2
+    from dtflab.protos.config_pb2 import ConfigProto
 
 # The operation on whose behalf a node was made by prune (`_retval_v_0_0`) or partition (`v/to_job_ps…/0/send`).
 _OWNER = re.compile(r"^_(?:arg|retval)_(.*)_\d+_\d+$|^(.*?)/to_job.*$")
 
 
-def checked_target(target: Any, graph: Any = None, config: Any = None) -> str:
+def checked_target(target: object, graph: object = None, config: object = None) -> str:
     """A session's target as text; TypeError for an argument of another type."""
     if graph is not None and not isinstance(graph, Graph):
         raise TypeError(f'Argument `graph` must be a tf.Graph, but got "{type(graph).__name__}"')
@@ -44,7 +45,7 @@ def checked_target(target: Any, graph: Any = None, config: Any = None) -> str:
     return target
 
 
-def merged(default: Any, config: Any) -> Any:
+def merged(default: ConfigProto | None, config: ConfigProto | None) -> ConfigProto:
     """The ConfigProto of a session on a server that has a default one: what the session says comes first."""
     from dtflab.protos.config_pb2 import ConfigProto
 
@@ -70,7 +71,7 @@ class DeviceAttributes:
         self.incarnation = incarnation
 
     @classmethod
-    def of(cls, message: Any) -> DeviceAttributes:
+    def of(cls, message: device_attributes_pb2.DeviceAttributes) -> DeviceAttributes:
         """From the message that a worker sends."""
         return cls(message.name, message.device_type, message.memory_limit, message.incarnation)
 
@@ -140,6 +141,24 @@ def explained(error: OpError | KeyboardInterrupt, graph: Graph) -> BaseException
     return found
 
 
+class Explained:
+    """In its `with` block, an error of a step gets the operation it names and the user's line that made it.
+
+    A block that is entered for each step: made once, it costs less than a generator.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, errors.OpError | KeyboardInterrupt):
+            del traceback  # the new error's own has this frame
+            raise explained(error, self._graph) from None
+
+
 def close_after(error: BaseException | None, close: Callable[[], None]) -> None:
     """Close a session after its `with` block, which ended with `error` or None.
 
@@ -162,95 +181,3 @@ def _call_of(name: str, graph: Graph) -> Operation | None:
         if op is not None and is_call(op.type):
             return op
     return None
-
-
-# -- its calls, for those who watch -----------------------------------------------------------------------------
-
-_VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
-
-
-def asked(master: Any, method: str) -> Any:
-    """The method of a master, for a client to call."""
-    return AskedMaster(master, method) if watch.watchers and method != "step_through" else getattr(master, method)
-
-
-class AskedMaster:
-    """A method of a master as a client calls it while somebody watches: the call is told when its answer has come."""
-
-    def __init__(self, master: Any, method: str) -> None:
-        self._master, self._method = master, method
-        self._step = 0
-        self._turn = watch.turn()
-
-    def __call__(self, *args: Any) -> Any:
-        began, answer, error, who = watch.now(), None, "", watch.client_name()
-        here = {"watch": self._begins} if self._method == "run_step" and hasattr(self._master, "session") else {}
-        try:
-            answer = getattr(self._master, self._method)(*args, **here)
-            return answer
-        except BaseException as raised:
-            error = type(raised).__name__
-            raise
-        finally:
-            watch.clients.pop(self._step, None)
-            sent, detail = _request(self._method, args)
-            nbytes, to = sent + _size(answer), getattr(self._master, "task", "")
-            if here and watch.watchers:  # it may be the last of them that has gone meanwhile
-                self._tell_uses(who, args, detail)
-            name, ended = watch.rpc(self._method), watch.now()
-            watch.tell(Call(began, name, who, to, nbytes, detail, ended, sent, self._step, error, self._turn))
-
-    def _tell_uses(self, who: str, args: Any, detail: str) -> None:
-        """Which variables the step needed, by the graph of its session; found out once per kind of step."""
-        handle, _, fetches, targets, *_ = args
-        key = handle, tuple(fetches), tuple(targets)
-        found = watch.kept.get(key)
-        if found is None:
-            nodes = list(_nodes_of(self._master, *key))
-            found = [(*_place(node), detail, _takers(node, nodes)) for node in nodes if node.op in _VARIABLES]
-            watch.kept[key] = found
-        for use in found:
-            watch.use(Use(who, *use))
-
-    def _begins(self, step: Any) -> None:
-        """A master of this process begins the step, on the thread of the client."""
-        self._step = step.step_id
-        watch.clients[self._step] = watch.client_name()
-
-
-def _nodes_of(master: Any, handle: str, fetches: Any, targets: Any) -> Any:
-    """The part of a session's graph that a step needed; nothing if the step failed because there is no such part."""
-    try:
-        return master.session(handle).placed(fetches, targets)
-    except errors.OpError:
-        return ()
-
-
-def _place(node: Any) -> tuple[str, str, str]:
-    """Device, container and name of the variable behind a node."""
-    shared_name, container = (node.attrs.get(name, b"").decode() for name in ("shared_name", "container"))
-    return node.device, container, shared_name or node.name
-
-
-def _takers(variable: Any, nodes: Any) -> tuple[str, ...]:
-    """The types of the ops that take the variable itself: to read it, or to change it."""
-    return tuple(sorted({node.op for node in nodes if variable.name in (name for name, _ in node.inputs)}))
-
-
-def _request(method: str, args: Any) -> tuple[int, str]:
-    """Bytes of tensors in a request to a master, and what it is about."""
-    match method, args:
-        case "run_step", (_, feeds, fetches, targets, *_):
-            return _size(value for _, value in feeds), ", ".join([*fetches, *targets])
-        case "partial_run", (_, _, feeds, fetches):
-            return _size(value for _, value in feeds), ", ".join(fetches)
-        case "create_session", (nodes, *_):
-            return 0, f"{len(nodes)} nodes"
-        case "extend_session", (_, nodes):
-            return 0, f"{len(nodes)} nodes"
-    return 0, ""
-
-
-def _size(values: Any) -> int:
-    """Bytes of the tensors among some values."""
-    return sum(getattr(value, "nbytes", 0) for value in values) if values and not isinstance(values, str) else 0

@@ -7,7 +7,7 @@ as everybody does there, and takes no virtual time.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, NoReturn
 
 from dtflab.base import errors
 from dtflab.machine.clock import beside
@@ -17,19 +17,22 @@ from dtflab.runtime import transport
 from dtflab.runtime.master import Master
 from dtflab.runtime.worker import Worker
 
+if TYPE_CHECKING:
+    from dtflab.protos.config_pb2 import ConfigProto, RunOptions
 
-class LocalMaster(Master):
+
+class DirectMaster(Master):
     """The master of a new task that one session has for itself."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: ConfigProto | None) -> None:
         task = "/job:localhost/replica:0/task:0"
         worker = Worker(task, make_devices("localhost", 0, config, beside()), _no_peers)
         self._pools = SessionPools(config, worker.devices)
-        super().__init__(task, {task: lambda: worker}, beside())
+        super().__init__(worker, {task: lambda: worker}, beside())
 
     has_session_pools = True
 
-    def inter_op_pool(self, options: Any) -> int:
+    def inter_op_pool(self, options: RunOptions | None) -> int:
         """The number of the pool that a RunOptions asks for; InvalidArgumentError if there is none of that number."""
         return self._pools.choose(options)
 
@@ -39,12 +42,12 @@ class LocalMaster(Master):
         self._pools.close()
 
 
-def local_master(target: str, config: Any) -> Master:
+def local_master(target: str, config: ConfigProto | None) -> Master:
     """The master behind a session without a target."""
-    return LocalMaster(config)
+    return DirectMaster(config)
 
 
-def _no_peers(task: str) -> Any:
+def _no_peers(task: str) -> NoReturn:
     raise errors.InternalError.of(f"A local session has no task {task}.")
 
 

@@ -13,7 +13,7 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from dtflab.base import errors
 from dtflab.base.garbage import NO_COLLECTION
@@ -29,30 +29,46 @@ from dtflab.placement.reasons import log_placement, reasons_of
 from dtflab.runtime.client import merged
 from dtflab.runtime.partial_run import PartialRun
 from dtflab.runtime.partition import partition, partition_by_device
-from dtflab.runtime.placer import Placer, place
+from dtflab.runtime.placer import place
 from dtflab.runtime.prune import prune
 from dtflab.runtime.rendezvous import DEAD, fetched
-from dtflab.runtime.runner import Step
+from dtflab.runtime.runner import NewStep, Step
 from dtflab.runtime.step_through import StepThrough
 from dtflab.runtime.steps import Steps
 
 if TYPE_CHECKING:
-    from dtflab.runtime.transport import WorkerInterface
+    from dtflab.placement.own_placer import Placer
+    from dtflab.protos.config_pb2 import ConfigProto, RunMetadata, RunOptions
+    from dtflab.protos.device_attributes_pb2 import DeviceAttributes
+    from dtflab.runtime.transport import Explain, Feeds, LocalMaster, WorkerInterface
+    from dtflab.runtime.worker import Worker
+
+# Names of what is fed, fetched and run, and whether that takes several calls.
+_Kind = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], bool]
+S = TypeVar("S", bound=Step)
+
+# A task that is gone has nothing left to release.
+_LOST_TASKS = contextlib.suppress(errors.UnavailableError, errors.AbortedError, errors.CancelledError)
 
 
 class Master:
-    """The master service of one task.
+    """The master service of one task (transport.LocalMaster).
 
-    `workers` gives, per task of the cluster, a function that returns its worker; `task` is the master's own. `new_step`
-    makes the runner of a step; tests put a seeded one here. `config` is a ConfigProto that holds for all sessions, as
-    far as theirs do not say otherwise.
+    `worker` is that of its own task; `workers` gives, per task of the cluster, a function that returns its worker.
+    `new_step` makes the runner of a step; tests put a seeded one here. `config` holds for all sessions, as far as
+    theirs do not say otherwise.
     """
 
     def __init__(
-        self, task: str, workers: Mapping[str, Callable[[], WorkerInterface]], clock: Clock = REAL,
-        new_step: Callable[..., Step] = Step, config: Any = None,
-    ) -> None:  # fmt: skip
-        self.task = task
+        self,
+        worker: Worker,
+        workers: Mapping[str, Callable[[], WorkerInterface]],
+        clock: Clock = REAL,
+        new_step: NewStep[Step] = Step,
+        config: ConfigProto | None = None,
+    ) -> None:
+        self.worker = worker
+        self.task = worker.task
         self._config = config
         self.clock = clock
         self.new_step = new_step
@@ -60,7 +76,7 @@ class Master:
         self._sessions: dict[str, MasterSession] = {}
         self._lock = threading.RLock()  # re-entrant: the collector may close a session on the thread that holds it
 
-    def create_session(self, nodes: Sequence[Node], config: Any = None, placer: Placer | None = None) -> str:
+    def create_session(self, nodes: Sequence[Node], config: ConfigProto | None, placer: Placer | None = None) -> str:
         """Open a session on a graph, on all tasks that the config's device filters let through."""
         handle = f"{from_system():016x}"
         config = merged(self._config, config)
@@ -79,7 +95,7 @@ class Master:
 
     has_session_pools = False  # only local sessions may bring their own, and choose one for a step
 
-    def inter_op_pool(self, options: Any) -> int:
+    def inter_op_pool(self, options: RunOptions | None) -> int:
         """Which of its devices' inter-op pools a step uses."""
         return 0
 
@@ -97,22 +113,36 @@ class Master:
         """Add nodes to a session's graph."""
         self.session(handle).extend(nodes)
 
+    def local(self) -> LocalMaster:
+        """This master."""
+        return self
+
     def run_step(
         self,
         handle: str,
-        feeds: Sequence[tuple[str, Any]],
+        feeds: Feeds,
         fetches: Sequence[str],
         targets: Sequence[str],
-        options: Any = None,
-        metadata: Any = None,
-        watch: Callable[[Step], Any] | None = None,
-    ) -> list[Any]:
-        """Run one step of a session; see MasterInterface. `watch(step)` is called before it begins, to cancel it."""
+        options: RunOptions | None = None,
+        metadata: RunMetadata | None = None,
+        watch: Callable[[Step], object] | None = None,
+    ) -> list[object]:
+        """Run one step of a session; see LocalMaster."""
         return self.session(handle).run_step(feeds, fetches, targets, options, metadata, watch)
 
-    def step_through(self, handle: str, *args: Any) -> Steps:
-        """Begin a step that is run set by set."""
-        return self.session(handle).step_through(*args)
+    def step_through(
+        self,
+        handle: str,
+        feeds: Feeds,
+        fetches: Sequence[str],
+        targets: Sequence[str],
+        options: RunOptions | None,
+        metadata: RunMetadata | None,
+        rebuild: Callable[[list[object]], object],
+        explain: Explain,
+    ) -> Steps:
+        """Begin a step that is run set by set; see LocalMaster."""
+        return self.session(handle).step_through(feeds, fetches, targets, options, metadata, rebuild, explain)
 
     def partial_run_setup(
         self, handle: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
@@ -120,9 +150,7 @@ class Master:
         """Begin a step that is fed and fetched in several calls; see MasterInterface."""
         return self.session(handle).partial_run_setup(feeds, fetches, targets)
 
-    def partial_run(
-        self, handle: str, partial_handle: str, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str]
-    ) -> list[Any]:
+    def partial_run(self, handle: str, partial_handle: str, feeds: Feeds, fetches: Sequence[str]) -> list[object]:
         """One of these calls."""
         return self.session(handle).partial_run(partial_handle, feeds, fetches)
 
@@ -144,12 +172,12 @@ class Master:
         for worker in self._workers.values():
             worker().cleanup_all(containers)
 
-    def list_devices(self, handle: str) -> list[Any]:
-        """DeviceAttributes of every device of a session."""
+    def list_devices(self, handle: str) -> list[DeviceAttributes]:
+        """The devices of a session."""
         return self.session(handle).devices
 
 
-def _passes(task: str, own_task: str, config: Any) -> bool:
+def _passes(task: str, own_task: str, config: ConfigProto) -> bool:
     """True if the session's device filters leave `task` in; the master's own task always stays."""
     filters = config.device_filters
     return not filters or task == own_task or any(device_spec.matches(f, task) for f in filters)
@@ -170,18 +198,23 @@ class MasterSession:
     """One client's graph on the cluster."""
 
     def __init__(
-        self, handle: str, master: Master, workers: Mapping[str, WorkerInterface], config: Any, placer: Placer | None
+        self,
+        handle: str,
+        master: Master,
+        workers: Mapping[str, WorkerInterface],
+        config: ConfigProto,
+        placer: Placer | None,
     ) -> None:
         self.handle = handle
         self._master = master
         self._workers = workers
         self._config = config
-        self._timeout_ms: int = config.operation_timeout_in_ms
-        self._placer = placer or place
+        self._timeout_ms = config.operation_timeout_in_ms
+        self._placer: Placer = placer or place
         self._asked: dict[str, Node] = {}  # the graph with the devices that the program asks for
         self._nodes: dict[str, Node] = {}  # with those that it was placed on
         self.reasons: dict[str, str] = {}  # why each node is where it is
-        self._signatures: dict[tuple[Any, ...], _Signature] = {}
+        self._signatures: dict[_Kind, _Signature] = {}
         self._running: dict[int, Step] = {}
         self._partial_runs: dict[str, PartialRun] = {}
         self._steps: weakref.WeakSet[Steps] = weakref.WeakSet()  # those that somebody has in hand
@@ -221,18 +254,18 @@ class MasterSession:
 
     def run_step(
         self,
-        feeds: Sequence[tuple[str, Any]],
+        feeds: Feeds,
         fetches: Sequence[str],
         targets: Sequence[str],
-        options: Any,
-        metadata: Any,
-        watch: Callable[[Step], Any] | None = None,
-    ) -> list[Any]:
+        options: RunOptions | None,
+        metadata: RunMetadata | None,
+        watch: Callable[[Step], object] | None = None,
+    ) -> list[object]:
         """Run one step: start a partition per task, drive it, collect the fetched values."""
         self._check_open()
         key = (tuple([name for name, _ in feeds]), tuple(fetches), tuple(targets), False)
         signature = self._signatures.get(key) or self._register(key)
-        step = self._new_step(options)
+        step = self._new_step(self._master.new_step, options)
         self._running[step.step_id] = step
         try:
             self._check_open()  # from now on `close` finds the step
@@ -244,8 +277,8 @@ class MasterSession:
         self._report(step, signature, options, metadata)
         return results
 
-    def _drive(self, step: Step, signature: _Signature, args: Sequence[Any], fetches: Sequence[str]) -> list[Any]:
-        results: list[Any] = [DEAD] * len(fetches)
+    def _drive(self, step: Step, signature: _Signature, args: Sequence[object], fetches: Sequence[str]) -> list[object]:
+        results: list[object] = [DEAD] * len(fetches)
         if len(signature.handles) > 1:
             step.on_cancel(lambda error: self._cleanup(signature, step.step_id, error))
         try:
@@ -257,16 +290,22 @@ class MasterSession:
         return _fetched(fetches, results)
 
     def step_through(
-        self, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str], targets: Sequence[str], options: Any,
-        metadata: Any, rebuild: Callable[[list[Any]], Any], explain: Callable[..., BaseException],
-    ) -> Steps:  # fmt: skip
+        self,
+        feeds: Feeds,
+        fetches: Sequence[str],
+        targets: Sequence[str],
+        options: RunOptions | None,
+        metadata: RunMetadata | None,
+        rebuild: Callable[[list[object]], object],
+        explain: Explain,
+    ) -> Steps:
         """Begin a step that stands still before each set; its values go through `rebuild`, its errors `explain`."""
         self._check_open()
         signature = self._register((tuple(name for name, _ in feeds), tuple(fetches), tuple(targets), False))
-        step = self._new_step(options, StepThrough)
-        results: list[Any] = [DEAD] * len(fetches)
+        step = self._new_step(StepThrough, options)
+        results: list[object] = [DEAD] * len(fetches)
 
-        def collect() -> Any:
+        def collect() -> object:
             self._report(step, signature, options, metadata)
             return rebuild(_fetched(fetches, results))
 
@@ -290,11 +329,10 @@ class MasterSession:
             if name in feeds:
                 raise errors.InvalidArgumentError.of(f"{name} is both fed and fetched.")
         signature = self._register((tuple(feeds), tuple(fetches), tuple(targets), True))
-        step = self._new_step(None)
+        step = self._new_step(self._master.new_step, None)
         self._running[step.step_id] = step
         handle = f"{step.step_id:016x}"
-        own: Any = self._workers[self._master.task]  # a Worker: a master drives steps beside one
-        rendezvous = own.rendezvous.find(step.step_id)
+        rendezvous = self._master.worker.rendezvous.find(step.step_id)
 
         def finish() -> None:
             self._running.pop(step.step_id, None)
@@ -308,7 +346,7 @@ class MasterSession:
         self._start(step, signature, (), [])
         return handle
 
-    def partial_run(self, handle: str, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str]) -> list[Any]:
+    def partial_run(self, handle: str, feeds: Feeds, fetches: Sequence[str]) -> list[object]:
         """Feed and fetch tensors of a step that was set up."""
         run = self._partial_runs.get(handle)
         if run is None:
@@ -318,7 +356,7 @@ class MasterSession:
             )
         return run.run(feeds, fetches, self._timeout(None))
 
-    def _start(self, step: Step, signature: _Signature, args: Sequence[Any], results: list[Any]) -> None:
+    def _start(self, step: Step, signature: _Signature, args: Sequence[object], results: list[object]) -> None:
         """Start the step's part on each task; if one can't be started, the step fails and takes the others with it."""
         for task, graph_handle in signature.handles.items():
             mine = (args, results) if task == self._master.task else ((), None)
@@ -330,20 +368,21 @@ class MasterSession:
 
     def _cleanup(self, signature: _Signature, step_id: int, error: Exception | None) -> None:
         for task in signature.handles:
-            _ignoring_lost_tasks(self._workers[task].cleanup_graph, step_id, error)
+            with _LOST_TASKS:
+                self._workers[task].cleanup_graph(step_id, error)
 
     def _check_open(self) -> None:
         if self._closed:
             raise errors.CancelledError.of("Session has been closed.")
 
-    def _timeout(self, options: Any) -> float | None:
+    def _timeout(self, options: RunOptions | None) -> float | None:
         """Seconds that a step may take, if there is a limit."""
         timeout_ms = (options.timeout_in_ms if options is not None else 0) or self._timeout_ms
         return timeout_ms / 1000 if timeout_ms > 0 else None
 
-    def _new_step(self, options: Any, make: Callable[..., Any] | None = None) -> Any:
+    def _new_step(self, make: NewStep[S], options: RunOptions | None) -> S:
         traced = options is not None and options.trace_level > 0
-        step = (make or self._master.new_step)(
+        step = make(
             from_system() >> 2,  # a signed 64-bit number above 0 on the wire
             self._master.clock,
             timeout=self._timeout(options),
@@ -352,7 +391,7 @@ class MasterSession:
         step.inter_op = self._master.inter_op_pool(options)
         return step
 
-    def _register(self, key: tuple[Any, ...]) -> _Signature:
+    def _register(self, key: _Kind) -> _Signature:
         """Prune, partition and register the graph for one signature."""
         client_device = f"{self._master.task}/device:CPU:0"
         with self._lock:
@@ -365,7 +404,9 @@ class MasterSession:
             self._signatures[key] = _Signature(nodes, handles, parts)
             return self._signatures[key]
 
-    def _report(self, step: Step, signature: _Signature, options: Any, metadata: Any) -> None:
+    def _report(
+        self, step: Step, signature: _Signature, options: RunOptions | None, metadata: RunMetadata | None
+    ) -> None:
         if metadata is None:
             return
         metadata.Clear()
@@ -391,16 +432,12 @@ class MasterSession:
             steps.close()
         for signature in self._signatures.values():
             for task, graph_handle in signature.handles.items():
-                _ignoring_lost_tasks(self._workers[task].deregister_graph, self.handle, graph_handle)
+                with _LOST_TASKS:
+                    self._workers[task].deregister_graph(self.handle, graph_handle)
         for worker in self._workers.values():
-            _ignoring_lost_tasks(worker.delete_worker_session, self.handle)
+            with _LOST_TASKS:
+                worker.delete_worker_session(self.handle)
 
 
-def _fetched(fetches: Sequence[str], results: Sequence[Any]) -> list[Any]:
+def _fetched(fetches: Sequence[str], results: Sequence[object]) -> list[object]:
     return [fetched(i, name, value) for i, (name, value) in enumerate(zip(fetches, results, strict=True))]
-
-
-def _ignoring_lost_tasks(call: Callable[..., None], *args: Any) -> None:
-    """A task that is gone has nothing left to release."""
-    with contextlib.suppress(errors.UnavailableError, errors.AbortedError, errors.CancelledError):
-        call(*args)

@@ -13,7 +13,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dtflab.base import errors
 from dtflab.runtime.prune import client_key
@@ -22,6 +22,7 @@ from dtflab.runtime.rendezvous import Rendezvous, fetched, full_key
 if TYPE_CHECKING:
     from dtflab.graph.node import Node
     from dtflab.runtime.runner import Step
+    from dtflab.runtime.transport import Feeds
 
 
 class PartialRun:
@@ -29,7 +30,7 @@ class PartialRun:
 
     def __init__(
         self, step: Step, nodes: Sequence[Node], rendezvous: Rendezvous, device: str, feeds: Sequence[str],
-        fetches: Sequence[str], finish: Callable[[], Any],
+        fetches: Sequence[str], finish: Callable[[], object],
     ) -> None:  # fmt: skip
         self._step = step
         self._sources = {node.name: node.sources() for node in nodes}
@@ -40,7 +41,7 @@ class PartialRun:
         self._finish = finish
         self._lock = threading.Lock()
 
-    def run(self, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str], timeout: float | None) -> list[Any]:
+    def run(self, feeds: Feeds, fetches: Sequence[str], timeout: float | None) -> list[object]:
         """Feed some tensors and fetch others; InvalidArgumentError for what was not set up, or is not there yet."""
         with self._lock:
             try:
@@ -61,7 +62,7 @@ class PartialRun:
             self._step.drive()
         self._finish()
 
-    def _exchange(self, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str]) -> list[Any]:
+    def _exchange(self, feeds: Feeds, fetches: Sequence[str]) -> list[object]:
         for name, _ in feeds:
             _take(self._unfed, name, "feed", "fed")
         self._check_computable(fetches)
@@ -69,14 +70,14 @@ class PartialRun:
             _take(self._unfetched, name, "fetch", "fetched")
         for name, value in feeds:
             self._rendezvous.send(self._key(name), value)
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         for name in fetches:
             self._step.expect()
             self._rendezvous.recv_async(self._key(name), partial(self._step.post, self._came, values, name))
         self._step.drive(until=lambda: len(values) == len(fetches))
         return [fetched(i, name, values[name]) for i, name in enumerate(fetches)]
 
-    def _came(self, values: dict[str, Any], name: str, value: Any, error: Exception | None) -> None:
+    def _came(self, values: dict[str, object], name: str, value: object, error: Exception | None) -> None:
         if error is not None:
             self._step.fail(error)
         values[name] = value

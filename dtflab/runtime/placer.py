@@ -14,14 +14,12 @@ a session is created or extended; pruned graphs are never placed, that could mov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from dtflab.graph import device_spec
 from dtflab.graph.node import Node
 from dtflab.placement.colocation_graph import ColocationGraph
 from dtflab.placement.reasons import EARLIER, Placement, Reasons
-
-Placer = Callable[..., Mapping[str, str]]
 
 _METADATA = frozenset({"Shape", "Size", "Rank"})
 _IDENTITIES = frozenset({"Identity", "RefIdentity"})

@@ -29,7 +29,7 @@ class _Dead:
 
 DEAD = _Dead()
 
-Done = Callable[[Any, Exception | None], None]  # done(value or DEAD, error)
+Done = Callable[[object, Exception | None], None]  # done(value or DEAD, error)
 
 
 Key = tuple[str, int, str, str]  # (send device, its incarnation, recv device, tensor name)
@@ -51,7 +51,7 @@ class Rendezvous:
         self._table: dict[str, tuple[bool, Any]] = {}  # key → (is a value, the value or the waiter's callback)
         self._error: Exception | None = None
 
-    def send(self, key: str, value: Any) -> None:
+    def send(self, key: str, value: object) -> None:
         """Publish `value` under `key`; never blocks."""
         with self._lock:
             if self._error is not None:
@@ -104,12 +104,12 @@ class Rendezvous:
             return [key for key, (is_value, _) in self._table.items() if not is_value]
 
 
-def _hand_over(value: Any, done: Done) -> None:
+def _hand_over(value: object, done: Done) -> None:
     """Give `value` to its consumer; a variable is read now, so that the consumer sees all updates it waited for."""
     done(value.read() if isinstance(value, Cell) else value, None)
 
 
-def fetched(i: int, name: str, value: Any) -> Any:
+def fetched(i: int, name: str, value: object) -> object:
     """What the client gets for its fetch number `i`, of tensor `name`; InvalidArgumentError for a dead one."""
     if value is DEAD:
         raise errors.InvalidArgumentError.of(
@@ -180,7 +180,7 @@ class StepRendezvous:
             self._local = self._find()
         return self._local
 
-    def send(self, key: Key, frame_iter: str, value: Any) -> None:
+    def send(self, key: Key, frame_iter: str, value: object) -> None:
         """Publish a value made on a device of this task."""
         self.local.send(full_key(key, frame_iter), value)
 

@@ -13,7 +13,7 @@ import contextlib
 import random
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,15 @@ class Work(Protocol):
 
 
 _NOTHING = contextlib.nullcontext()
+S_co = TypeVar("S_co", bound="Step", covariant=True)
+
+
+class NewStep(Protocol[S_co]):
+    """What makes the runner of a step: a class of this room, or one that a test seeds."""
+
+    def __call__(
+        self, step_id: int, clock: Clock, timeout: float | None = None, trace: StepStatsCollector | None = None
+    ) -> S_co: ...
 
 
 class Step:
@@ -52,7 +61,7 @@ class Step:
         self._queue: deque[Work] = deque()
         self._inbox: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
         self._wake: Any = None
-        self._on_cancel: dict[Callable[[Exception], Any], None] = {}
+        self._on_cancel: dict[Callable[[Exception], object], None] = {}
         self._abandoned = False
         self._inner: set[Step] = set()  # of functions that kernels are calling now
         self._cancelled_by: Exception | None = None
@@ -81,7 +90,7 @@ class Step:
         """One more post will come."""
         self.in_flight += 1
 
-    def on_cancel(self, callback: Callable[[Exception], Any]) -> Callable[[], Any]:
+    def on_cancel(self, callback: Callable[[Exception], object]) -> Callable[[], object]:
         """Call `callback(error)` when the step fails; at once if it already has. The result takes that back."""
         if self.error is not None:
             callback(self.error)

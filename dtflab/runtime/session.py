@@ -9,13 +9,15 @@ an array that was fed, changes nothing in the cluster.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from dtflab.base import errors
+from dtflab.base import errors, watch
 from dtflab.graph import default_stacks, scopes
 from dtflab.graph.feeds import checked_feeds, feed_tensors
 from dtflab.graph.fetches import Fetches
@@ -24,12 +26,23 @@ from dtflab.graph.node import Node
 from dtflab.graph.operation import Operation, Tensor
 from dtflab.placement.own_placer import placer_named
 from dtflab.runtime import transport
-from dtflab.runtime.client import DeviceAttributes, asked, checked_target, close_after, explained, warn_of_another
-from dtflab.runtime.placer import Placer
+from dtflab.runtime.client import (
+    DeviceAttributes,
+    Explained,
+    checked_target,
+    close_after,
+    explained,
+    warn_of_another,
+)
 from dtflab.runtime.steps import Steps
+from dtflab.runtime.watched_master import WatchedMaster
 
 if TYPE_CHECKING:
+    from dtflab.placement.own_placer import Placer
+    from dtflab.protos.config_pb2 import CallableOptions, ConfigProto, RunMetadata, RunOptions
+    from dtflab.protos.graph_pb2 import GraphDef
     from dtflab.runtime.master import MasterSession
+    from dtflab.runtime.transport import LocalMaster, MasterInterface
 
 
 _sessions: list[weakref.ref[BaseSession]] = []  # those that somebody holds, the oldest first
@@ -48,13 +61,19 @@ def open_sessions() -> list[BaseSession]:
 class BaseSession:
     """A client's connection to a master, with the graph that it runs."""
 
+    _handle = ""  # of the session that is open there
+
     def __init__(
-        self, target: str = "", graph: Graph | None = None, config: Any = None, placer: Placer | str | None = None,
+        self,
+        target: str = "",
+        graph: Graph | None = None,
+        config: ConfigProto | None = None,
+        placer: Placer | str | None = None,
         step_through: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Connect to `target`: '' for this process, `grpc://host:port` or `server.target` for a cluster.
 
-        `config` is a ConfigProto. `placer(nodes, devices, default_task, allow_soft_placement=…, placed=…)` replaces the
+        `placer(nodes, devices, default_task, allow_soft_placement=…, placed=…)` replaces the
         simple placer (docs/placers.md); it returns the device of each node by name. "dynamic" is one that goes by time.
         Placers work where the master is in this process; else the first run raises ValueError. With `step_through`,
         each `run` prints what it does, one set of ready nodes after the other.
@@ -67,13 +86,13 @@ class BaseSession:
         self._lock = threading.Lock()
         self._sent = 0
         self._closed = False
-        self._resolved: dict[Any, Fetches] = {}
-        self._contexts: list[Any] = []
+        self._resolved: dict[object, Fetches] = {}
+        self._contexts: list[contextlib.AbstractContextManager[object]] = []
         self._connect = transport.connection_to(target)
         self._placer = placer_named(placer)
         self._in_steps = step_through
-        self._master: Any = None
-        self._handle: str | None = None
+        self._explained = Explained(self._graph)
+        self._master: MasterInterface | None = None
         self.thread = threading.get_ident()  # that made it
         _sessions.append(weakref.ref(self, _sessions.remove))
 
@@ -82,7 +101,7 @@ class BaseSession:
         return self._graph
 
     @property
-    def graph_def(self) -> Any:
+    def graph_def(self) -> GraphDef:
         add_shapes = self._config is not None and self._config.graph_options.infer_shapes
         return self._graph.as_graph_def(add_shapes=add_shapes)
 
@@ -90,22 +109,31 @@ class BaseSession:
     def sess_str(self) -> bytes:
         return self._target.encode()
 
-    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+    def run(
+        self,
+        fetches: object,
+        feed_dict: object = None,
+        options: RunOptions | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> Any:
         """Run what `fetches` needs, once, and return their values in the same structure.
 
         `fetches` is a tensor, an operation (its value is None), a name, or nested lists, tuples, dicts, namedtuples of
-        these. `feed_dict` gives tensors other values. `options` is a RunOptions, `run_metadata` a RunMetadata that is
-        filled. Raises a class of `tf.errors`; RuntimeError on a closed session.
+        these. `feed_dict` gives tensors other values. `run_metadata` is filled with what `options` asks for. Raises a
+        class of `tf.errors`; RuntimeError on a closed session.
         """
         self._check_usable()
         if self._in_steps:
             return self.step_through(fetches, feed_dict, options, run_metadata).told()
         feeds = checked_feeds(self._graph, feed_dict) if feed_dict else {}
         wanted = self._resolve(fetches, feeds)
-        values: list[Any] = []
+        values: list[object] = []
         if wanted.fetch_names or wanted.target_names:
             fed = list(zip(wanted.feed_names, feeds.values(), strict=True))
-            values = self._ask("run_step", fed, wanted.fetch_names, wanted.target_names, options, run_metadata)
+            with self._explained:
+                values = self._opened().run_step(
+                    self._handle, fed, wanted.fetch_names, wanted.target_names, options, run_metadata
+                )
         return wanted.rebuild(values, self, feeds)
 
     def _check_usable(self) -> None:
@@ -114,26 +142,21 @@ class BaseSession:
         if self._graph.version == 0:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
 
-    def _resolve(self, fetches: Any, fed: Collection[Tensor] = ()) -> Fetches:
+    def _resolve(self, fetches: object, fed: Collection[Tensor] = ()) -> Fetches:
         """The resolved fetch. Plain tensors and operations, or a list of them, are remembered: loops ask for these."""
-        key = (*fetches, None, *fed) if type(fetches) is list and fetches else (fetches, *fed)  # None ends a list
+        elements: tuple[object, ...] = (
+            (*fetches, None) if type(fetches) is list and fetches else (fetches,)
+        )  # None ends a list
+        key: tuple[object, ...] = (*elements, *fed) if fed else elements
         try:
             return self._resolved[key]
         except (KeyError, TypeError):  # a new one; or one that can't be a key
             found = Fetches(self._graph, fetches, fed)
-        if all(isinstance(part, Tensor | Operation | None) for part in key):
+        if all(isinstance(part, Tensor | Operation | None) for part in key):  # type: ignore[misc]
             self._resolved[key] = found
         return found
 
-    def _ask(self, method: str, *args: Any) -> Any:
-        """Call a method of the master on the session; its errors get the user's line."""
-        try:
-            self._extend()
-            return asked(self._master, method)(self._handle, *args)
-        except (errors.OpError, KeyboardInterrupt) as error:
-            raise explained(error, self._graph) from None
-
-    def partial_run_setup(self, fetches: Any, feeds: Any = None) -> str:
+    def partial_run_setup(self, fetches: object, feeds: Iterable[object] | None = None) -> str:
         """Begin a step that `partial_run` feeds and fetches bit by bit; returns its handle.
 
         `fetches` are all that will be fetched, and operations to run; `feeds` a list of all that will be fed.
@@ -141,10 +164,10 @@ class BaseSession:
         self._check_usable()
         wanted = self._resolve(fetches)
         fed = [tensor.name for tensor in feed_tensors(self._graph, feeds or ())]
-        handle: str = self._ask("partial_run_setup", fed, wanted.fetch_names, wanted.target_names)
-        return handle
+        with self._explained:
+            return self._opened().partial_run_setup(self._handle, fed, wanted.fetch_names, wanted.target_names)
 
-    def partial_run(self, handle: str, fetches: Any, feed_dict: Any = None) -> Any:
+    def partial_run(self, handle: str, fetches: object, feed_dict: object = None) -> Any:
         """Go on with the step of `handle`: feed some of its tensors, fetch others; each once."""
         self._check_usable()
         wanted = self._resolve(fetches)
@@ -154,9 +177,13 @@ class BaseSession:
                 "Operations run with the setup: partial_run_setup([…, operation])."
             )
         feeds = [(t.name, value) for t, value in checked_feeds(self._graph, feed_dict or {}).items()]
-        return wanted.rebuild(self._ask("partial_run", handle, feeds, wanted.fetch_names), self)
+        with self._explained:
+            values = self._opened().partial_run(self._handle, handle, feeds, wanted.fetch_names)
+        return wanted.rebuild(values, self)
 
-    def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
+    def make_callable(
+        self, fetches: object, feed_list: object = None, accept_options: bool = False
+    ) -> Callable[..., Any]:
         """A function that runs `fetches`; its positional arguments feed the tensors of `feed_list`.
 
         With `accept_options` it also takes `options` and `run_metadata`.
@@ -167,34 +194,47 @@ class BaseSession:
         keys = feed_tensors(self._graph, feed_list or ())
         self._resolve(fetches)
 
-        def run(*values: Any, options: Any = None, run_metadata: Any = None) -> Any:
-            return self.run(fetches, dict(zip(keys, values, strict=False)), options, run_metadata)
+        def run(*values: object, options: RunOptions | None = None, run_metadata: RunMetadata | None = None) -> object:
+            fed = dict(zip(keys, values, strict=False))
+            return self.run(fetches, fed, options, run_metadata)  # type: ignore[misc]
 
         return run
 
-    def _make_callable_from_options(self, options: Any) -> Callable[..., list[Any]]:
+    def _make_callable_from_options(self, options: CallableOptions) -> Callable[..., list[Any]]:
         """A function that runs what a CallableOptions message asks for; its arguments feed what that says is fed."""
-        run = self.make_callable([*options.fetch, *options.target], [*options.feed], accept_options=True)
-        count, given = len(options.fetch), options.run_options
-        return lambda *values, run_metadata=None: run(*values, options=given, run_metadata=run_metadata)[:count]
+        wanted, fed = [*options.fetch, *options.target], [*options.feed]
+        run = self.make_callable(wanted, fed, accept_options=True)  # type: ignore[misc]
 
-    def _extend(self, empty: bool = False) -> None:
+        def only_fetched(*values: object, run_metadata: RunMetadata | None = None) -> list[object]:
+            found: list[object] = run(*values, options=options.run_options, run_metadata=run_metadata)
+            return found[: len(options.fetch)]
+
+        return only_fetched
+
+    def _opened(self, empty: bool = False) -> MasterInterface:
+        """The master, which has the session by now, and the nodes added since the last run; if `empty`, not these."""
+        master = self._master
+        if master is None or not self._handle or not (empty or self._sent == self._graph.version):
+            master = self._extend(empty)
+        return WatchedMaster(master) if watch.watchers else master
+
+    def _extend(self, empty: bool) -> MasterInterface:
         """Send the nodes added since the last run, or none; before the first one, connect and open the session."""
-        if self._handle is not None and (empty or self._sent == self._graph.version):
-            return
         with self._lock:
             nodes = [] if empty else self._graph.nodes(self._sent)
-            if self._handle is None:
-                self._master = self._master or self._connect(self._target, self._config)
-                self._handle = asked(self._master, "create_session")(nodes, self._config, self._placer)
+            master = self._master = self._master or self._connect(self._target, self._config)
+            asked = WatchedMaster(master) if watch.watchers else master
+            if not self._handle:
+                self._handle = asked.create_session(nodes, self._config, self._placer)
                 if self._closed:  # meanwhile, by another thread, which found nothing to close
-                    self._master.close_session(self._handle)
+                    master.close_session(self._handle)
                     raise errors.CancelledError.of("Session has been closed.")
             elif nodes:
-                asked(self._master, "extend_session")(self._handle, nodes)
+                asked.extend_session(self._handle, nodes)
             self._sent += len(nodes)
+            return master
 
-    def trace(self, fetches: Any, feed_dict: Any = None) -> Any:
+    def trace(self, fetches: object, feed_dict: object = None) -> RunMetadata:
         """Run `fetches` once and return the RunMetadata that says what ran when; `dtflab.viz.timeline` draws it."""
         from dtflab.protos.config_pb2 import RunMetadata, RunOptions
 
@@ -202,7 +242,13 @@ class BaseSession:
         self.run(fetches, feed_dict, RunOptions(trace_level=RunOptions.FULL_TRACE), metadata)
         return metadata
 
-    def step_through(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Steps:
+    def step_through(
+        self,
+        fetches: object,
+        feed_dict: object = None,
+        options: RunOptions | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> Steps:
         """Begin a step that is run by hand: `next()` runs the nodes that are ready, `finish()` gives what `run` gives.
 
         The arguments are those of `run`. NotImplementedError for a master in another process.
@@ -210,19 +256,30 @@ class BaseSession:
         self._check_usable()
         feeds = checked_feeds(self._graph, feed_dict or {})
         wanted = self._resolve(fetches, feeds)
-        self._extend()
-        if not hasattr(self._master, "step_through"):
-            raise NotImplementedError(
-                f"The master of {self._target} is in another process and runs its steps in one go. Step through a "
-                "session of this process: tf.Session(), or tf.Session(cluster.target) of a tf.Cluster(…) in it."
+        master = self._local_master(
+            f"The master of {self._target} is in another process and runs its steps in one go. Step through a session "
+            "of this process: tf.Session(), or tf.Session(cluster.target) of a tf.Cluster(…) in it."
+        )
+        with self._explained:
+            return master.step_through(
+                self._handle,
+                list(zip(wanted.feed_names, feeds.values(), strict=True)),
+                wanted.fetch_names,
+                wanted.target_names,
+                options,
+                run_metadata,
+                rebuild=lambda values: wanted.rebuild(values, self, feeds),
+                explain=lambda error: explained(error, self._graph),
             )
-        fed = list(zip(wanted.feed_names, feeds.values(), strict=True))
-        told = lambda values: wanted.rebuild(values, self, feeds), lambda error: explained(error, self._graph)
-        names = wanted.fetch_names, wanted.target_names
-        steps: Steps = self._ask("step_through", fed, *names, options, run_metadata, *told)
-        return steps
 
-    def placed_nodes(self, fetches: Any = None) -> list[Node]:
+    def _local_master(self, otherwise: str) -> LocalMaster:
+        """The master, once the session is open there; NotImplementedError says what to do if it is elsewhere."""
+        master = self._opened().local()
+        if master is None:
+            raise NotImplementedError(otherwise)
+        return master
+
+    def placed_nodes(self, fetches: object = None) -> list[Node]:
         """The nodes of the session's graph with the devices they were placed on; only those of `fetches` if given.
 
         `placement_reasons` says why. NotImplementedError for a master in another process, which does not tell.
@@ -238,31 +295,27 @@ class BaseSession:
         return dict(self._master_session().reasons)
 
     def _master_session(self) -> MasterSession:
-        self._extend()
-        if not hasattr(self._master, "session"):
-            raise NotImplementedError("Only a master in this process tells its placement; trace a run instead.")
-        session: MasterSession = self._master.session(self._handle)
-        return session
+        master = self._local_master("Only a master in this process tells its placement; trace a run instead.")
+        return master.session(self._handle)
 
-    def list_devices(self) -> list[Any]:
+    def list_devices(self) -> list[DeviceAttributes]:
         """The devices of the session: name, device_type, memory_limit_bytes, incarnation. It places nothing."""
-        self._extend(empty=True)
-        return [DeviceAttributes.of(message) for message in self._master.list_devices(self._handle)]
+        return [DeviceAttributes.of(message) for message in self._opened(empty=True).list_devices(self._handle)]
 
     def close(self) -> None:
         """Release the session. Variables on a cluster stay; those of a local session go with it."""
         closed, self._closed = self._closed, True
-        if not closed and self._handle is not None:
-            asked(self._master, "close_session")(self._handle)
+        if not closed and self._handle:
+            self._opened(empty=True).close_session(self._handle)
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None) is not None and not sys.is_finalizing():
+        if self._handle and not sys.is_finalizing():
             try:
                 self.close()
             except Exception:  # the cluster may be long gone, and nobody could catch this
                 return
 
-    def as_default(self) -> Any:
+    def as_default(self) -> contextlib.AbstractContextManager[object]:
         """A context manager that makes this the default session of the thread; it is not closed at the end."""
         return default_stacks.default_session_stack.entered(self)
 
@@ -280,13 +333,15 @@ class Session(BaseSession):
             context.__enter__()
         return self
 
-    def __exit__(self, *exc: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         while self._contexts:
-            self._contexts.pop().__exit__(*exc)
-        close_after(exc[1], self.close)
+            self._contexts.pop().__exit__(kind, error, traceback)
+        close_after(error, self.close)
 
     @staticmethod
-    def reset(target: str, containers: Sequence[str] | None = None, config: Any = None) -> None:
+    def reset(target: str, containers: Sequence[str] | None = None, config: ConfigProto | None = None) -> None:
         """Empty resource containers (all if none is named) on the cluster of `target`, and close its sessions."""
         target = checked_target(target)
         transport.connection_to(target)(target, config).reset(list(containers or ()))
@@ -296,7 +351,11 @@ class InteractiveSession(BaseSession):
     """A session that makes itself and its graph the defaults at once, for a prompt."""
 
     def __init__(
-        self, target: str = "", graph: Graph | None = None, config: Any = None, step_through: bool = False
+        self,
+        target: str = "",
+        graph: Graph | None = None,
+        config: ConfigProto | None = None,
+        step_through: bool = False,
     ) -> None:
         warn_of_another(InteractiveSession)
         super().__init__(target, graph, config, step_through=step_through)

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dtflab.graph import op_registry
+from dtflab.machine.clock import REAL, Clock
+from dtflab.machine.step_stats import StepStatsCollector
 from dtflab.runtime.executor import ASYNC, HANDS_ON, Iteration
 from dtflab.runtime.runner import Step
 from dtflab.runtime.steps import lives
@@ -28,10 +30,12 @@ class StepThrough(Step):
     with their counts before the set.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self, step_id: int, clock: Clock = REAL, timeout: float | None = None, trace: StepStatsCollector | None = None
+    ) -> None:
+        super().__init__(step_id, clock, timeout, trace)
         self.careful = True
-        self._seconds = kwargs.get("timeout")  # for each set
+        self._seconds = timeout  # for each set
         self.held: list[Place] = []
         self.waiting: dict[Place, None] = {}
         self.before: dict[Iteration, list[int]] = {}

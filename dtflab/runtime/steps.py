@@ -13,7 +13,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,11 @@ from dtflab.base.text_table import text_table
 from dtflab.graph import device_spec
 from dtflab.graph.loops import Frames, frames_of
 from dtflab.graph.node_names import readable
+
+if TYPE_CHECKING:
+    from dtflab.runtime.executor import Executor, Iteration
+    from dtflab.runtime.step_through import Place, StepThrough
+    from dtflab.runtime.transport import Explain
 
 SMALL = 6  # elements: what has no more is shown
 
@@ -109,23 +114,23 @@ def described(value: Any) -> str:
 # -- reading a step that stands still; a place is a node's number in an iteration of the executor ----------------------
 
 
-def lives(work: Any) -> bool:
+def lives(work: Iteration) -> bool:
     """True if an iteration is not over."""
     return work.frame is None or work in work.frame.alive
 
 
-def name_of(work: Any, n: int) -> str:
+def name_of(work: Iteration, n: int) -> str:
     """The name of a node; in a loop with the number of the turn, `while/add[2]`, of loops in loops `[2,0]`."""
     turns: list[str] = []
-    frame, number = work.frame, work.number
-    while frame is not None:
-        turns.insert(0, str(number))
-        frame, number = frame.parent.frame, frame.parent.number
-    name: str = work.executor.nodes[n].name
+    inner = work
+    while inner.frame is not None:
+        turns.insert(0, str(inner.number))
+        inner = inner.frame.parent
+    name = work.executor.nodes[n].name
     return f"{name}[{','.join(turns)}]" if turns else name
 
 
-def _told(place: tuple[Any, int], state: str) -> Ran:
+def _told(place: Place, state: str) -> Ran:
     work, n = place
     dead = n in work.dead and state != "waits"
     outputs = [] if dead else [described(value) for value in _outputs(work, n) if value is not None]
@@ -133,7 +138,7 @@ def _told(place: tuple[Any, int], state: str) -> Ran:
     return Ran(name_of(work, n), node.op, work.executor.device.name, "dead" if dead else state, outputs)
 
 
-def _outputs(work: Any, n: int) -> list[Any]:
+def _outputs(work: Iteration, n: int) -> list[Any]:
     """What a node has just handed on, read off the edges: its consumers have not run yet."""
     node, targets = work.executor.nodes[n], work.executor.items[n].targets
     if node.op == "_Retval" and work.ctx.results is not None:
@@ -141,27 +146,29 @@ def _outputs(work: Any, n: int) -> list[Any]:
     outputs = targets if isinstance(targets, list) else [targets]
     there = _handed_to(work, n)
     if there is None:  # no further turn could begin yet, which the frame keeps the value for
-        return [value for late, value in work.frame.deferred if late == n]
+        deferred = work.frame.deferred if work.frame is not None else ()
+        return [value for late, value in deferred if late == n]
     return [there.inputs[consumers[0][0]] for consumers in outputs if consumers]
 
 
-def _handed_to(work: Any, n: int) -> Any:
+def _handed_to(work: Iteration, n: int) -> Iteration | None:
     """The iteration whose edges a node fills: its own, but Enter, NextIteration and Exit fill another's."""
     kind = work.executor.control_flow[n]
     if kind == "enter":
         return work.frames[work.executor.nodes[n].attrs["frame_name"]].alive[0]
-    if kind == "next_iteration":
-        return next((other for other in work.frame.alive if other.number == work.number + 1), None)
-    return work.frame.parent if kind == "exit" else work
+    frame = work.frame
+    if frame is not None and kind == "next_iteration":
+        return next((other for other in frame.alive if other.number == work.number + 1), None)
+    return frame.parent if frame is not None and kind == "exit" else work
 
 
-def _counters(work: Any, before: list[int]) -> list[Counter]:
+def _counters(work: Iteration, before: list[int]) -> list[Counter]:
     """The counters that are lower than they were."""
     changed = [(n, b, a) for n, (b, a) in enumerate(zip(before, work.pending, strict=True)) if a < b and b > 0]
     return [Counter(name_of(work, n), b, max(0, a)) for n, b, a in changed]
 
 
-def _open_counts(work: Any, loops: Mapping[str, Frames]) -> dict[str, int]:
+def _open_counts(work: Iteration, loops: Mapping[str, Frames]) -> dict[str, int]:
     """The nodes of the iteration's own loop that are not ready yet, and what they wait for."""
     here: Frames = ()
     frame = work.frame
@@ -171,7 +178,7 @@ def _open_counts(work: Any, loops: Mapping[str, Frames]) -> dict[str, int]:
     return {name_of(work, n): work.pending[n] for n, x in nodes if work.pending[n] > 0 and loops[x.name] == here}
 
 
-def _standings(work: Any, states: Mapping[str, str], loops: Mapping[str, Frames]) -> Iterator[Standing]:
+def _standings(work: Iteration, states: Mapping[str, str], loops: Mapping[str, Frames]) -> Iterator[Standing]:
     executor = work.executor
     folded = {executor.nodes[n].name for n in executor.constants}
     for node, count in zip(executor.nodes, work.pending, strict=True):
@@ -204,9 +211,8 @@ class Steps:
     """
 
     def __init__(
-        self, step: Any, collect: Callable[[], Any], end: Callable[[], Any],
-        explained: Callable[[errors.OpError | KeyboardInterrupt], BaseException],
-    ) -> None:  # fmt: skip
+        self, step: StepThrough, collect: Callable[[], object], end: Callable[[], object], explained: Explain
+    ) -> None:
         """`step` is a StepThrough that was started; `collect()` gives the values, `end()` lets go of what it holds."""
         self.records: list[Record] = []
         self._step = step
@@ -214,8 +220,8 @@ class Steps:
         self._end = end
         self._explained = explained
         self._lock = threading.Lock()
-        self._loops: dict[Any, Mapping[str, Frames]] = {}  # of each partition, its nodes'
-        self._values: list[Any] = []  # of the fetches, once they are known
+        self._loops: dict[Executor, Mapping[str, Frames]] = {}  # of each partition, its nodes'
+        self._values: list[object] = []  # of the fetches, once they are known
         self._run()
 
     @property
@@ -229,7 +235,7 @@ class Steps:
         living = [work for work in self._step.before if lives(work)]
         return {name: n for work in living for name, n in _open_counts(work, self._loops_of(work)).items()}
 
-    def _loops_of(self, work: Any) -> Mapping[str, Frames]:
+    def _loops_of(self, work: Iteration) -> Mapping[str, Frames]:
         if work.executor not in self._loops:
             self._loops[work.executor] = frames_of(work.executor.nodes)
         return self._loops[work.executor]
@@ -270,7 +276,7 @@ class Steps:
             raise self._step.error
         return self._collect() if not self._values else self._values[0]
 
-    def told(self) -> Any:
+    def told(self) -> object:
         """As `finish`, and print every record: what `run` does in a session with `step_through=True`."""
         with self:
             for record in self:
@@ -332,8 +338,8 @@ class Steps:
         self.close()
 
     def __repr__(self) -> str:
-        if self._step.error is not None:
-            return f"step failed after set {len(self.records)}: {self._step.error.message}"
+        if (error := self._step.error) is not None:
+            return f"step failed after set {len(self.records)}: {getattr(error, 'message', error)}"
         counts = [(readable(name), count) for name, count in self.counts.items()]
         head = f"step after set {len(self.records)}" if self.records else "step, not begun"
         last = self.records[-1] if self.records else Record(0, [], [], [], [])

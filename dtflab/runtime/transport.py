@@ -9,20 +9,32 @@ Rule: this room defines the protocols and knows no implementation; transports re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dtflab.base import errors
 
 if TYPE_CHECKING:
     from dtflab.graph.node import Node
+    from dtflab.placement.own_placer import Placer
+    from dtflab.protos.config_pb2 import ConfigProto, RunMetadata, RunOptions
+    from dtflab.protos.device_attributes_pb2 import DeviceAttributes
+    from dtflab.runtime.master import MasterSession
     from dtflab.runtime.rendezvous import Done
     from dtflab.runtime.runner import Step
+    from dtflab.runtime.steps import Steps
+    from dtflab.runtime.worker import Worker
+
+Feeds = Sequence[tuple[str, object]]  # tensor names and their values, into which this seam does not look
 
 
 class MasterInterface(Protocol):
     """What a client asks of the master of its session."""
 
-    def create_session(self, nodes: Sequence[Node], config: Any, placer: Any = None) -> str:
+    @property
+    def task(self) -> str:
+        """Whose master it is, as far as that is known."""
+
+    def create_session(self, nodes: Sequence[Node], config: ConfigProto | None, placer: Placer | None = None) -> str:
         """Open a session on a graph; returns its handle."""
 
     def extend_session(self, handle: str, nodes: Sequence[Node]) -> None:
@@ -31,12 +43,12 @@ class MasterInterface(Protocol):
     def run_step(
         self,
         handle: str,
-        feeds: Sequence[tuple[str, Any]],
+        feeds: Feeds,
         fetches: Sequence[str],
         targets: Sequence[str],
-        options: Any = None,
-        metadata: Any = None,
-    ) -> list[Any]:
+        options: RunOptions | None = None,
+        metadata: RunMetadata | None = None,
+    ) -> list[object]:
         """Run one step: values of `fetches` (tensor names), after the operations `targets` have run."""
 
     def partial_run_setup(
@@ -44,41 +56,86 @@ class MasterInterface(Protocol):
     ) -> str:
         """Begin a step that is fed and fetched in several calls; returns its handle."""
 
-    def partial_run(
-        self, handle: str, partial_handle: str, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str]
-    ) -> list[Any]:
+    def partial_run(self, handle: str, partial_handle: str, feeds: Feeds, fetches: Sequence[str]) -> list[object]:
         """Feed some of its tensors and fetch others."""
 
-    def close_session(self, handle: str) -> None: ...
+    def close_session(self, handle: str) -> None:
+        """Release the session and its partitions."""
 
     def reset(self, containers: Sequence[str]) -> None:
         """Close all sessions and empty the containers (all of them if none is named) on every task."""
 
-    def list_devices(self, handle: str) -> list[Any]:
-        """DeviceAttributes of all devices of the session."""
+    def list_devices(self, handle: str) -> list[DeviceAttributes]:
+        """The devices of the session."""
+
+    def local(self) -> LocalMaster | None:
+        """This master with all that it can do, if it is in this process; None for one elsewhere."""
+
+
+class LocalMaster(MasterInterface, Protocol):
+    """What only a master in the client's own process can do."""
+
+    def session(self, handle: str) -> MasterSession:
+        """The session of a handle: its placed graph, and why each node is where it is."""
+
+    def run_step(
+        self,
+        handle: str,
+        feeds: Feeds,
+        fetches: Sequence[str],
+        targets: Sequence[str],
+        options: RunOptions | None = None,
+        metadata: RunMetadata | None = None,
+        watch: Callable[[Step], object] | None = None,
+    ) -> list[object]:
+        """Run one step. `watch(step)` is called before it begins, so that the caller can cancel it."""
+
+    def step_through(
+        self,
+        handle: str,
+        feeds: Feeds,
+        fetches: Sequence[str],
+        targets: Sequence[str],
+        options: RunOptions | None,
+        metadata: RunMetadata | None,
+        rebuild: Callable[[list[object]], object],
+        explain: Explain,
+    ) -> Steps:
+        """Begin a step that stands still before each set; its values go through `rebuild`, its errors `explain`."""
+
+
+Explain = Callable[[errors.OpError | KeyboardInterrupt], BaseException]  # the error as its user should see it
 
 
 class WorkerInterface(Protocol):
     """What a master, or another worker, asks of a worker."""
 
-    def get_status(self) -> list[Any]:
-        """DeviceAttributes of the worker's devices."""
+    def get_status(self) -> list[DeviceAttributes]:
+        """The worker's devices."""
 
-    def create_worker_session(self, session: str, master_task: str, master_incarnation: int) -> None: ...
+    def create_worker_session(self, session: str, master_task: str, master_incarnation: int) -> None:
+        """Begin to keep kernel state for a session."""
 
-    def delete_worker_session(self, session: str) -> None: ...
+    def delete_worker_session(self, session: str) -> None:
+        """Forget the kernel state of a session; its variables stay."""
 
     def register_graph(self, session: str, nodes: Sequence[Node]) -> str:
         """Keep a partition, ready to run; returns its graph handle."""
 
-    def deregister_graph(self, session: str, graph_handle: str) -> None: ...
+    def deregister_graph(self, session: str, graph_handle: str) -> None:
+        """Forget a partition."""
 
     def run_graph(
-        self, session: str, graph_handle: str, step: Step, args: Sequence[Any] = (), results: list[Any] | None = None
+        self,
+        session: str,
+        graph_handle: str,
+        step: Step,
+        args: Sequence[object] = (),
+        results: list[object] | None = None,
     ) -> None:
         """Start a registered partition as part of `step`; returns before it has run."""
 
-    def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], Any] | None:
+    def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], object] | None:
         """Call `done(value, error)` when the value of `key` is there; may return what gives up waiting."""
 
     def cleanup_graph(self, step_id: int, error: Exception | None = None) -> None:
@@ -87,8 +144,11 @@ class WorkerInterface(Protocol):
     def cleanup_all(self, containers: Sequence[str]) -> None:
         """Empty resource containers."""
 
+    def local(self) -> Worker | None:
+        """The worker itself, if it is in this process; None for one elsewhere."""
 
-Connect = Callable[[str, Any], MasterInterface]
+
+Connect = Callable[[str, "ConfigProto | None"], MasterInterface]
 _schemes: dict[str, Connect] = {}
 
 

@@ -1,6 +1,6 @@
 """Worker: one per task. Registers partitions, runs them, hands tensors to other workers.
 
-Stands for `core/distributed_runtime/worker.cc`. Left out: collectives, partial runs.
+Stands for `core/distributed_runtime/worker.cc`. Left out: collectives.
 
 Rule: no method waits. `run_graph` starts executors on the caller's step; `recv_tensor` leaves a callback.
 """
@@ -8,21 +8,24 @@ Rule: no method waits. `run_graph` starts executors on the caller's step; `recv_
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dtflab.base import errors
 from dtflab.runtime.graph_mgr import GraphMgr, StepContext
 from dtflab.runtime.rendezvous import Done, RendezvousMgr, StepRendezvous
-from dtflab.runtime.transport import WorkerInterface
 
 if TYPE_CHECKING:
     from dtflab.graph.node import Node
     from dtflab.machine.devices import Device
+    from dtflab.protos.device_attributes_pb2 import DeviceAttributes
+    from dtflab.runtime.rendezvous import Rendezvous
     from dtflab.runtime.runner import Step
+    from dtflab.runtime.transport import WorkerInterface
 
 
 class Worker:
-    """The worker service of `task` (`/job:worker/replica:0/task:1`), with its devices and all state on them.
+    """The worker service of `task` (`/job:worker/replica:0/task:1`), with its devices and all state on them
+    (transport.WorkerInterface).
 
     `peers(task)` gives the worker of another task of the cluster.
     """
@@ -33,10 +36,14 @@ class Worker:
         self.graphs = GraphMgr(devices)
         self.rendezvous = RendezvousMgr()
         self._peers = peers
-        self._kernel_states: dict[str, dict[str, Any]] = {}  # by session
+        self._kernel_states: dict[str, dict[str, object]] = {}  # by session
 
-    def get_status(self) -> list[Any]:
-        """DeviceAttributes of this task's devices."""
+    def local(self) -> Worker:
+        """This worker."""
+        return self
+
+    def get_status(self) -> list[DeviceAttributes]:
+        """This task's devices."""
         return [device.attributes() for device in self.devices]
 
     def create_worker_session(self, session: str, master_task: str, master_incarnation: int) -> None:
@@ -55,7 +62,12 @@ class Worker:
         self.graphs.deregister(graph_handle)
 
     def run_graph(
-        self, session: str, graph_handle: str, step: Step, args: Sequence[Any] = (), results: list[Any] | None = None
+        self,
+        session: str,
+        graph_handle: str,
+        step: Step,
+        args: Sequence[object] = (),
+        results: list[object] | None = None,
     ) -> None:
         """Start a partition as part of `step`, whose driver then runs it."""
         state = self._kernel_states.setdefault(session, {})
@@ -70,16 +82,16 @@ class Worker:
             lambda task, key, done: self._pull(step, task, key, done),
         )
 
-    def _rendezvous_of(self, step: Step) -> Any:
+    def _rendezvous_of(self, step: Step) -> Rendezvous:
         rendezvous = self.rendezvous.find(step.step_id)
         step.on_cancel(rendezvous.abort)
         return rendezvous
 
     def _pull(self, step: Step, task: str, key: str, done: Done) -> None:
         come: list[str] = []
-        forget: Callable[[], Any] | None = None
+        forget: Callable[[], object] | None = None
 
-        def arrived(value: Any, error: Exception | None) -> None:
+        def arrived(value: object, error: Exception | None) -> None:
             come.append(key)
             if forget is not None:
                 forget()
@@ -91,7 +103,7 @@ class Worker:
             if come:  # meanwhile, on another thread
                 forget()
 
-    def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], Any]:
+    def recv_tensor(self, step_id: int, key: str, done: Done) -> Callable[[], object]:
         """Another task pulls a value that is made here, perhaps before the step has begun here."""
         rendezvous = self.rendezvous.find(step_id)
         try:

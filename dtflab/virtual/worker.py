@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from dtflab.base import errors, watch
 from dtflab.graph import device_spec
 from dtflab.graph.node import make_node
 from dtflab.graph.op_registry import nbytes
 from dtflab.runtime.rendezvous import Done, Key, StepRendezvous, full_key
+from dtflab.runtime.runner import Step
 from dtflab.runtime.worker import Worker
 from dtflab.virtual.step import VirtualStep
 
@@ -23,7 +23,12 @@ class VirtualWorker(Worker):
     """The worker service of a task in virtual time. A step that is run by hand takes no time."""
 
     def run_graph(
-        self, session: str, graph_handle: str, step: Any, args: Sequence[Any] = (), results: list[Any] | None = None
+        self,
+        session: str,
+        graph_handle: str,
+        step: Step,
+        args: Sequence[object] = (),
+        results: list[object] | None = None,
     ) -> None:
         """Start a partition, once the master's call is here; its own task needs none."""
         if results is not None or not isinstance(step, VirtualStep):
@@ -40,7 +45,7 @@ class VirtualWorker(Worker):
         except errors.OpError as error:
             step.fail(error)
 
-    def _step_rendezvous(self, step: Any) -> StepRendezvous:
+    def _step_rendezvous(self, step: Step) -> StepRendezvous:
         plain = super()._step_rendezvous(step)
         return TimedRendezvous(plain, step) if isinstance(step, VirtualStep) else plain
 
@@ -61,7 +66,7 @@ class TimedRendezvous(StepRendezvous):
         if watch.watchers:
             done = _told(step, full_key(key, frame_iter), done)
 
-        def made(value: Any, error: Exception | None) -> None:
+        def made(value: object, error: Exception | None) -> None:
             if error is not None:
                 done(value, error)
                 return
@@ -88,7 +93,7 @@ def _told(step: VirtualStep, key: str, done: Done) -> Done:
     source, _, target, *_ = key.split(";")
     owner, puller = device_spec.task_name(source), device_spec.task_name(target)
 
-    def arrived(value: Any, error: Exception | None) -> None:
+    def arrived(value: object, error: Exception | None) -> None:
         failed = "" if error is None else type(error).__name__
         if owner != puller:
             size, now = getattr(value, "nbytes", 0), step.clock.now()

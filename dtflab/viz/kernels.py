@@ -83,7 +83,7 @@ def _rows(nodes: Sequence[Node]) -> list[_Row]:
 def _devices(session: BaseSession) -> list[Device]:
     """The devices of all workers in this process."""
     workers = session._master_session()._workers.values()
-    return [device for worker in workers for device in getattr(worker, "devices", ())]
+    return [device for worker in workers if (own := worker.local()) is not None for device in own.devices]
 
 
 def _library(device: Device) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
-from dtflab.cluster.tensor_codec import parse
+from dtflab.cluster.tensor_codec import parse, parse_named
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from tests.cluster.raw_client import a_graph, a_session
@@ -139,5 +139,5 @@ def test_values_sent_with_a_graph_and_asked_back(lab, raw, fresh_graph):
     request.send.add(name=key % "in").tensor.float_val.append(21)
     request.send[0].tensor.dtype = 1
     data = raw.wire.call(raw.path("RunGraph"), request.SerializeToString())
-    _, received = parse(worker_messages.RunGraphResponse, data, "recv")
+    _, received = parse_named(worker_messages.RunGraphResponse, data, "recv")
     assert received == [(key % "out", 42.0)]

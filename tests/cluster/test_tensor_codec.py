@@ -43,11 +43,11 @@ def equal(one: Any, other: Any) -> bool:
 def test_named_tensors(kind: Any, name: str) -> None:
     field = "feed" if kind is RunStepRequest else "send"
     message, value = kind(session_handle="h", request_id=7), VALUES[name]
-    data = tensor_codec.serialize(message, field, [("a:0", value), ("b:0", np.int32(3))])
+    data = tensor_codec.serialize_named(message, field, [("a:0", value), ("b:0", np.int32(3))])
     by_protobuf = kind.FromString(data)  # protobuf reads what was joined …
     assert [one.name for one in getattr(by_protobuf, field)] == ["a:0", "b:0"]
     for wire in (data, by_protobuf.SerializeToString()):  # … and the other way round
-        rest, tensors = tensor_codec.parse(kind, wire, field)
+        rest, tensors = tensor_codec.parse_named(kind, wire, field)
         assert rest == message
         assert [name for name, _ in tensors] == ["a:0", "b:0"]
         assert equal(tensors[0][1], value) and equal(tensors[1][1], np.int32(3))
@@ -77,8 +77,8 @@ def test_what_else_is_in_a_large_message_survives() -> None:
     message = RunStepResponse(status_code=3, status_error_message="é" * 9)
     message.metadata.step_stats.dev_stats.add(device="/cpu:0").thread_names[1] = "main"
     unknown = b"\x98\x3f\x05"  # field 1011, from a newer TensorFlow
-    data = tensor_codec.serialize(message, "tensor", [("x:0", LARGE)]) + unknown
-    rest, _ = tensor_codec.parse(RunStepResponse, data, "tensor")
+    data = tensor_codec.serialize_named(message, "tensor", [("x:0", LARGE)]) + unknown
+    rest, _ = tensor_codec.parse_named(RunStepResponse, data, "tensor")
     assert rest.SerializeToString() == message.SerializeToString() + unknown
 
 
@@ -131,18 +131,18 @@ def test_a_handle_as_tensorflows_worker_sends_it() -> None:
 
 
 def test_every_cut_is_noticed() -> None:
-    data = tensor_codec.serialize(RunStepRequest(session_handle="h"), "feed", [("a:0", LARGE)])
+    data = tensor_codec.serialize_named(RunStepRequest(session_handle="h"), "feed", [("a:0", LARGE)])
     for end in [*range(tensor_codec._LARGE, tensor_codec._LARGE + 20), len(data) - 1]:
         with pytest.raises(DecodeError):
-            tensor_codec.parse(RunStepRequest, data[:end], "feed")
+            tensor_codec.parse_named(RunStepRequest, data[:end], "feed")
 
 
 @given(st.binary(max_size=60), st.integers(0, 80))
 def test_noise_gives_an_error_or_what_protobuf_gives(noise: bytes, at: int) -> None:
-    data = bytearray(tensor_codec.serialize(RunStepRequest(session_handle="h"), "feed", [("a:0", LARGE)]))
+    data = bytearray(tensor_codec.serialize_named(RunStepRequest(session_handle="h"), "feed", [("a:0", LARGE)]))
     data[at : at + len(noise)] = noise
     try:
-        rest, _ = tensor_codec.parse(RunStepRequest, bytes(data), "feed")
+        rest, _ = tensor_codec.parse_named(RunStepRequest, bytes(data), "feed")
     except (DecodeError, errors.InvalidArgumentError, UnicodeDecodeError):
         return
     expected = RunStepRequest.FromString(bytes(data))

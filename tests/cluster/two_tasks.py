@@ -31,7 +31,7 @@ class Task:
         self.name = f"/job:lab/replica:0/task:{number}"
         self.worker = Worker(self.name, make_devices("lab", number), lambda task: peer(int(task[-1])))
         workers = {f"/job:lab/replica:0/task:{n}": lambda n=n: self.worker if n == number else peer(n) for n in (0, 1)}
-        self.master = Master(self.name, workers)
+        self.master = Master(self.worker, workers)
 
 
 class Lab:

@@ -10,7 +10,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import watch as seam
-from dtflab.runtime import client
+from dtflab.runtime.watched_master import WatchedMaster
 
 CLOCKS = ["real", "virtual"]
 
@@ -372,9 +372,9 @@ def test_nothing_is_lost_when_threads_are_many():
 def test_an_unwatched_step_goes_straight_to_the_master():
     with tf.Session() as sess:
         sess.run(tf.constant(1))
-        assert client.asked(sess._master, "run_step") == sess._master.run_step
+        assert sess._opened() is sess._master
         with tf.watch():
-            assert isinstance(client.asked(sess._master, "run_step"), client.AskedMaster)
+            assert isinstance(sess._opened(), WatchedMaster)
 
 
 def test_a_watch_around_a_virtual_cluster_goes_by_what_it_saw():

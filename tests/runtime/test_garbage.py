@@ -55,7 +55,7 @@ def test_a_large_graph_is_taken_in_without_it():
         seen.append(phase)
 
     with tf.Session() as session:
-        session._extend()
+        session._opened()
         master = session._master.session(session._handle)
         gc.collect()
         gc.callbacks.append(note)

@@ -77,8 +77,7 @@ def story(fetches: Any, feeds: Sequence[Tensor], session: BaseSession) -> Story:
     wanted = Fetches(session.graph, fetches, feeds)
     names = wanted.feed_names, wanted.fetch_names, wanted.target_names
     devices = {device.name: device.incarnation for device in session.list_devices()}
-    # A master in another process lists its own devices first.
-    task = getattr(session._master, "task", None) or task_name(next(iter(devices)))
+    task = session._opened(empty=True).task
     placed, reasons, told = _placed(session, list(devices), task)
     graph, client = by_name(placed), f"{task}/device:CPU:0"
     kept = prune(graph, *names, client)

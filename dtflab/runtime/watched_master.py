@@ -1,0 +1,175 @@
+"""WatchedMaster: a master as a client calls it while somebody watches. Each call is told when its answer has come.
+
+Stands for nothing in TensorFlow.
+
+Rule: it is made for a call, and only if somebody watches then; what a local master can do besides is not told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from dtflab.base import errors, watch
+from dtflab.base.watch import Call, Use
+
+if TYPE_CHECKING:
+    from dtflab.graph.node import Node
+    from dtflab.placement.own_placer import Placer
+    from dtflab.protos.config_pb2 import ConfigProto, RunMetadata, RunOptions
+    from dtflab.protos.device_attributes_pb2 import DeviceAttributes
+    from dtflab.runtime.runner import Step
+    from dtflab.runtime.transport import Feeds, LocalMaster, MasterInterface
+
+_VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
+
+
+class WatchedMaster:
+    """`master`, whose calls are told (transport.MasterInterface)."""
+
+    def __init__(self, master: MasterInterface) -> None:
+        self._master = master
+
+    @property
+    def task(self) -> str:
+        return self._master.task
+
+    def local(self) -> LocalMaster | None:
+        """The master itself, if it is in this process."""
+        return self._master.local()
+
+    def create_session(self, nodes: Sequence[Node], config: ConfigProto | None, placer: Placer | None = None) -> str:
+        """Open a session."""
+        with _Told(self._master, "CreateSession", f"{len(nodes)} nodes"):
+            return self._master.create_session(nodes, config, placer)
+
+    def extend_session(self, handle: str, nodes: Sequence[Node]) -> None:
+        """Add nodes to the session's graph."""
+        with _Told(self._master, "ExtendSession", f"{len(nodes)} nodes"):
+            self._master.extend_session(handle, nodes)
+
+    def run_step(
+        self,
+        handle: str,
+        feeds: Feeds,
+        fetches: Sequence[str],
+        targets: Sequence[str],
+        options: RunOptions | None = None,
+        metadata: RunMetadata | None = None,
+    ) -> list[object]:
+        """Run one step; of a master in this process it is also told which variables the step needed."""
+        detail, local = ", ".join([*fetches, *targets]), self._master.local()
+        with _Told(self._master, "RunStep", detail, feeds) as call:
+            if local is None:
+                return call.answer(self._master.run_step(handle, feeds, fetches, targets, options, metadata))
+            try:
+                return call.answer(local.run_step(handle, feeds, fetches, targets, options, metadata, call.begins))
+            finally:
+                _tell_uses(local, handle, tuple(fetches), tuple(targets), call.client, detail)
+
+    def partial_run_setup(
+        self, handle: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
+    ) -> str:
+        """Begin a step in several calls."""
+        with _Told(self._master, "PartialRunSetup"):
+            return self._master.partial_run_setup(handle, feeds, fetches, targets)
+
+    def partial_run(self, handle: str, partial_handle: str, feeds: Feeds, fetches: Sequence[str]) -> list[object]:
+        """One of these calls."""
+        with _Told(self._master, "PartialRun", ", ".join(fetches), feeds) as call:
+            return call.answer(self._master.partial_run(handle, partial_handle, feeds, fetches))
+
+    def close_session(self, handle: str) -> None:
+        """Release the session."""
+        with _Told(self._master, "CloseSession"):
+            self._master.close_session(handle)
+
+    def reset(self, containers: Sequence[str]) -> None:
+        """Close all sessions and empty containers; it is no session's call, and not told."""
+        self._master.reset(containers)
+
+    def list_devices(self, handle: str) -> list[DeviceAttributes]:
+        """The devices of the session; not told, for pictures ask it while they watch."""
+        return self._master.list_devices(handle)
+
+
+class _Told:
+    """A call to a master, told at its end."""
+
+    def __init__(self, master: MasterInterface, method: str, detail: str = "", feeds: Feeds = ()) -> None:
+        self._master, self._method, self._detail = master, method, detail
+        self.client = watch.client_name()
+        self._sent, self._received = _size(value for _, value in feeds), 0
+        self._step = 0
+
+    def answer(self, values: list[object]) -> list[object]:
+        """These are the values that came back."""
+        self._received = _size(values)
+        return values
+
+    def begins(self, step: Step) -> None:
+        """A master of this process begins the step, on the thread of the client."""
+        self._step = step.step_id
+        watch.clients[self._step] = self.client
+
+    def __enter__(self) -> _Told:
+        self._began, self._turn = watch.now(), watch.turn()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        watch.clients.pop(self._step, None)
+        watch.tell(
+            Call(
+                at=self._began,
+                method=self._method,
+                source=self.client,
+                target=self._master.task,
+                nbytes=self._sent + self._received,
+                detail=self._detail,
+                ended=watch.now(),
+                sent=self._sent,
+                step=self._step,
+                error="" if error is None else type(error).__name__,
+                turn=self._turn,
+            )
+        )
+
+
+def _size(values: Iterable[object]) -> int:
+    """Bytes of the tensors among some values."""
+    return sum(getattr(value, "nbytes", 0) for value in values)
+
+
+def _tell_uses(
+    master: LocalMaster, handle: str, fetches: tuple[str, ...], targets: tuple[str, ...], client: str, detail: str
+) -> None:
+    """Which variables the step needed, by the graph of its session; found out once per kind of step."""
+    if not watch.watchers:  # the last of them has gone meanwhile
+        return
+    key = handle, fetches, targets
+    found = watch.kept.get(key)
+    if found is None:
+        nodes = _nodes_of(master, *key)
+        found = [(*_place(node), detail, _takers(node, nodes)) for node in nodes if node.op in _VARIABLES]
+        watch.kept[key] = found
+    for use in found:
+        watch.use(Use(client, *use))
+
+
+def _nodes_of(master: LocalMaster, handle: str, fetches: tuple[str, ...], targets: tuple[str, ...]) -> list[Node]:
+    """The part of a session's graph that a step needed; nothing if the step failed because there is no such part."""
+    try:
+        return master.session(handle).placed(fetches, targets)
+    except errors.OpError:
+        return []
+
+
+def _place(node: Node) -> tuple[str, str, str]:
+    """Device, container and name of the variable behind a node."""
+    shared_name, container = (node.attrs.get(name, b"").decode() for name in ("shared_name", "container"))
+    return node.device, container, shared_name or node.name
+
+
+def _takers(variable: Node, nodes: Sequence[Node]) -> tuple[str, ...]:
+    """The types of the ops that take the variable itself: to read it, or to change it."""
+    return tuple(sorted({node.op for node in nodes if variable.name in (name for name, _ in node.inputs)}))
