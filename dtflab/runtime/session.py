@@ -129,7 +129,7 @@ class BaseSession:
         wanted = self._resolve(fetches, feeds)
         values: list[object] = []
         if wanted.fetch_names or wanted.target_names:
-            fed = list(zip(wanted.feed_names, feeds.values(), strict=True))
+            fed = list(zip(wanted.feed_names, feeds.values(), strict=True)) if feeds else []
             with self._explained:
                 values = self._opened().run_step(
                     self._handle, fed, wanted.fetch_names, wanted.target_names, options, run_metadata
@@ -139,7 +139,7 @@ class BaseSession:
     def _check_usable(self) -> None:
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
-        if self._graph.version == 0:
+        if not self._sent and self._graph.version == 0:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
 
     def _resolve(self, fetches: object, fed: Collection[Tensor] = ()) -> Fetches:
