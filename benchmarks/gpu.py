@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None) -> None:
         return
     os.environ.pop("DTFLAB_GPUS", None)
     hosts.simulate_gpus(None)
-    model = cuda.cards()[0].model
+    model = cuda.cards("localhost")[0].model
     peak = peak_flops(model)
     report = Report("gpu")
     cores = f"{model.name}: {model.multiprocessors} multiprocessors at {model.clock_ghz:.3f} GHz"

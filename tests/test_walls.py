@@ -20,7 +20,7 @@ NOT_YET = {
     "takes": "images nn variables windows",
     "calls": "images labels sampling summaries windows",
     "lengths": "labels sampling summaries windows",
-    "circles": "cluster grading machine ops",
+    "circles": "grading ops",
 }
 
 

@@ -16,8 +16,8 @@ from dtflab.api.benchmark import Benchmark, benchmark_config
 from dtflab.api.device_lib import list_local_devices as _list_local_devices
 from dtflab.api.test_case import TestCase, get_temp_dir
 from dtflab.base.missing_names import missing as _missing
+from dtflab.cluster.addresses import free_addresses as _free_addresses
 from dtflab.cluster.cluster_spec import ClusterSpec as _ClusterSpec
-from dtflab.cluster.process import free_addresses as _free_addresses
 from dtflab.cluster.server import Server as _Server
 from dtflab.graph.default_stacks import get_default_session as _get_default_session
 from dtflab.graph.gradients import gradients as _gradients

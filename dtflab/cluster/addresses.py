@@ -6,10 +6,13 @@ is replaced by a free port, also in an address that is only a name, so no two se
 
 from __future__ import annotations
 
+import atexit
+import socket
+import sys
+from collections import deque
 from typing import Any
 
 from dtflab.cluster.cluster_spec import ClusterSpec
-from dtflab.cluster.process import free_addresses
 from dtflab.machine.hosts import is_loopback
 
 
@@ -80,3 +83,37 @@ def check_loopback(spec: ClusterSpec) -> None:
                     f"engine='process' needs loopback addresses, but /job:{job}/task:{index} is at {address!r}. Use "
                     "'localhost:<port>', numbers of tasks (ps=1, worker=2), or engine='inprocess', where it is a name."
                 )
+
+
+def free_addresses(count: int) -> list[str]:
+    """Addresses on this machine's loopback that nobody uses now, nor is given before whoever they are for is there.
+
+    On Linux a port that somebody is bound to without listening is given to nobody who asks for any, and yet to who
+    asks for this one, if both allow it, as servers do. So the last ports that were found here stay bound.
+    """
+    sockets = [_bound() for _ in range(count)]
+    addresses = [f"localhost:{s.getsockname()[1]}" for s in sockets]
+    _kept.extend(sockets)
+    _keep(max(_KEPT, count) if sys.platform == "linux" else 0)
+    return addresses
+
+
+_KEPT = 128
+_kept: deque[socket.socket] = deque()
+
+
+def _keep(count: int) -> None:
+    """Let go of all but the last."""
+    while len(_kept) > count:
+        _kept.popleft().close()
+
+
+atexit.register(_keep, 0)
+
+
+def _bound() -> socket.socket:
+    """A socket on a free port of loopback, which does not listen there."""
+    found = socket.socket()
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    found.bind(("127.0.0.1", 0))
+    return found

@@ -8,11 +8,9 @@ Run as `python -m dtflab.cluster.process`, this module is the child.
 
 from __future__ import annotations
 
-import atexit
 import base64
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 from collections import deque
@@ -150,40 +148,6 @@ def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
     own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"}
     merged = {**os.environ, **timeouts.as_environment(), **own, **changes}
     return {name: value for name, value in merged.items() if value is not None}
-
-
-def free_addresses(count: int) -> list[str]:
-    """Addresses on this machine's loopback that nobody uses now, nor is given before whoever they are for is there.
-
-    On Linux a port that somebody is bound to without listening is given to nobody who asks for any, and yet to who
-    asks for this one, if both allow it, as servers do. So the last ports that were found here stay bound.
-    """
-    sockets = [_bound() for _ in range(count)]
-    addresses = [f"localhost:{s.getsockname()[1]}" for s in sockets]
-    _kept.extend(sockets)
-    _keep(max(_KEPT, count) if sys.platform == "linux" else 0)
-    return addresses
-
-
-_KEPT = 128
-_kept: deque[socket.socket] = deque()
-
-
-def _keep(count: int) -> None:
-    """Let go of all but the last."""
-    while len(_kept) > count:
-        _kept.popleft().close()
-
-
-atexit.register(_keep, 0)
-
-
-def _bound() -> socket.socket:
-    """A socket on a free port of loopback, which does not listen there."""
-    found = socket.socket()
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    found.bind(("127.0.0.1", 0))
-    return found
 
 
 def _main(encoded: str) -> Any:

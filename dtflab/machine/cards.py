@@ -1,4 +1,4 @@
-"""Cards: the GPU models that can be simulated, and what TensorFlow takes of their memory.
+"""Cards: a GPU of a host, the models that can be simulated, and what TensorFlow takes of their memory.
 
 Stands for what the CUDA driver tells of a card (`stream_executor/device_description.h`), and for MinSystemMemory of
 `core/common_runtime/gpu/gpu_device.cc`. Left out: speeds; `hardware/catalogue_gpus.py` has them.
@@ -39,6 +39,18 @@ class CardModel:
     multiprocessors: int
     power_watts: int
     chips: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Card:
+    """One GPU of a host. `index` counts the host's cards; `memory_bytes` is all that it has."""
+
+    host: str
+    index: int
+    model: CardModel
+    memory_bytes: int
+    pci_bus_id: str
+    real: bool = False
 
 
 def _about(gib: float) -> int:

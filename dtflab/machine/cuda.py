@@ -29,9 +29,9 @@ from dtflab.graph import op_registry
 from dtflab.graph.node import Node, make_node
 from dtflab.machine import cards as models
 from dtflab.machine.bfc_allocator import AllocatorStats, human_bytes
+from dtflab.machine.cards import Card
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.gpu import GPUDevice, Kernel
-from dtflab.machine.hosts import Card, this_host
 from dtflab.machine.memory import DeviceMemory
 from dtflab.ops import kernel_registry
 from dtflab.ops.lists.variants import Variant
@@ -54,12 +54,12 @@ ON_HOST = frozenset(
 
 
 @functools.cache
-def cards() -> list[Card]:
+def cards(host: str) -> list[Card]:
     """The cards that CUDA shows to this process (it obeys CUDA_VISIBLE_DEVICES itself); none if CuPy can't use any."""
     if problem() is not None:
         return []
     runtime = _cupy().cuda.runtime
-    return [_card(runtime, i) for i in range(runtime.getDeviceCount())]
+    return [_card(runtime, host, i) for i in range(runtime.getDeviceCount())]
 
 
 @functools.cache
@@ -100,7 +100,7 @@ def _cupy() -> Any:
     return cupy
 
 
-def _card(runtime: Any, index: int) -> Card:
+def _card(runtime: Any, host: str, index: int) -> Card:
     found = runtime.getDeviceProperties(index)
     model = models.CardModel(
         name=found["name"].decode(),
@@ -111,7 +111,7 @@ def _card(runtime: Any, index: int) -> Card:
         multiprocessors=found["multiProcessorCount"],
         power_watts=0,  # CUDA does not tell
     )
-    return Card(this_host(), index, model, model.memory_bytes, runtime.deviceGetPCIBusId(index), real=True)
+    return Card(host, index, model, model.memory_bytes, runtime.deviceGetPCIBusId(index), real=True)
 
 
 # -- memory ------------------------------------------------------------------------------------------------------

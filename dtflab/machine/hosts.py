@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtflab.machine import cards
 from dtflab.machine.bfc_allocator import human_bytes
-from dtflab.machine.cards import CardModel
+from dtflab.machine.cards import Card
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import in_notebook, say
 from dtflab.machine.registry import CELLS, Holding, HostCards, Record, Registry, registry
@@ -45,18 +45,6 @@ class Home:
     host: str
     program: str
     visible: str | None
-
-
-@dataclass(frozen=True, eq=False)
-class Card:
-    """One GPU of a host. `index` counts the host's cards; `memory_bytes` is all that it has."""
-
-    host: str
-    index: int
-    model: CardModel
-    memory_bytes: int
-    pci_bus_id: str
-    real: bool = False
 
 
 class Claim:
@@ -328,7 +316,7 @@ def _real_cards() -> list[Card]:
     """The GPUs of this machine as CuPy sees them; none without CuPy."""
     if "cupy" not in sys.modules and not _cupy_is_installed():
         return []
-    found: list[Card] = importlib.import_module("dtflab.machine.cuda").cards()
+    found: list[Card] = importlib.import_module("dtflab.machine.cuda").cards(this_host())
     return found
 
 

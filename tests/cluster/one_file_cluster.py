@@ -12,7 +12,7 @@ import multiprocessing
 import sys
 
 import dtflab as tf
-from dtflab.cluster.process import free_addresses
+from dtflab.cluster.addresses import free_addresses
 
 WORKERS, LAST_STEP = 3, 300
 

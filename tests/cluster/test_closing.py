@@ -10,7 +10,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
-from dtflab.cluster.process import free_addresses
+from dtflab.cluster.addresses import free_addresses
 from tests.cluster.two_tasks import lab_over
 from tests.house import ROOT
 

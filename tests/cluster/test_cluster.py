@@ -16,7 +16,7 @@ import pytest
 import dtflab as tf
 from dtflab.base import errors
 from dtflab.cluster import inprocess
-from dtflab.cluster.process import free_addresses
+from dtflab.cluster.addresses import free_addresses
 from dtflab.machine.clock import REAL
 from tests.cluster.two_tasks import never, until
 

@@ -8,7 +8,7 @@ import pytest
 
 import dtflab as tf
 from dtflab.base import errors
-from dtflab.cluster.process import free_addresses
+from dtflab.cluster.addresses import free_addresses
 from dtflab.machine import cards, hosts, registry
 
 MIB = 1 << 20

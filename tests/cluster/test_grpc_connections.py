@@ -16,7 +16,7 @@ import pytest
 import dtflab as tf
 from dtflab.base import errors
 from dtflab.cluster import grpc_transport
-from dtflab.cluster.process import free_addresses
+from dtflab.cluster.addresses import free_addresses
 from tests.cluster.two_tasks import THERE, Task, edge_key, never, until
 
 

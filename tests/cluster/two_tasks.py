@@ -12,7 +12,7 @@ from typing import Any
 import dtflab as tf
 from dtflab.base.garbage import current_frames
 from dtflab.cluster import grpc_transport
-from dtflab.cluster.process import free_addresses
+from dtflab.cluster.addresses import free_addresses
 from dtflab.graph.apply_op import apply_op
 from dtflab.runtime import transport
 from dtflab.runtime.local import make_devices

@@ -28,7 +28,7 @@ def only_on_stand_in(cupy):
 
 @pytest.mark.skipif(NO_CARD is not None, reason=f"tests/gpu ran on a stand-in: {NO_CARD}")
 def test_there_is_a_card():
-    assert cuda.cards()[0].real
+    assert cuda.cards("localhost")[0].real
 
 
 # -- values and where they are -----------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ def test_a_card_is_a_device_that_says_what_it_is(cupy):
     with session() as sess:
         found = [d for d in sess.list_devices() if d.device_type == "GPU"]
     assert [d.name[-5:] for d in found] == [f"GPU:{i}" for i in range(cupy.cuda.runtime.getDeviceCount())]
-    card = cuda.cards()[0]
+    card = cuda.cards("localhost")[0]
     assert card.real and card.pci_bus_id == cupy.cuda.runtime.deviceGetPCIBusId(0)
     assert card.model.memory_bytes == cupy.cuda.runtime.getDeviceProperties(0)["totalGlobalMem"]
 
@@ -311,7 +311,7 @@ def test_smi_shows_the_card_and_this_process(cupy):
     with session() as sess:
         sess.run(v.initializer)
         (host,) = smi.smi().hosts
-    assert host.label == smi.REAL_CARDS and len(host.cards) == len(cuda.cards())
+    assert host.label == smi.REAL_CARDS and len(host.cards) == len(cuda.cards("localhost"))
     assert host.processes[0].gpu == 0 and host.processes[0].held >= host.processes[0].in_use >= 12 * MIB
     assert host.cards[0].name in str(smi.smi()) and "N/A" in host.cards[0].busy
 
@@ -342,7 +342,7 @@ def test_without_cupy_there_is_no_card_and_a_reason(monkeypatch):
     monkeypatch.setattr(cuda, "_cupy", lambda: (_ for _ in ()).throw(ImportError("libcuda.so.1: no such file")))
     monkeypatch.setattr(cuda, "problem", cuda.problem.__wrapped__)
     monkeypatch.setattr(cuda, "cards", cuda.cards.__wrapped__)
-    assert cuda.cards() == []
+    assert cuda.cards("localhost") == []
     assert "libcuda.so.1" in cuda.problem() and "pip install" in cuda.problem()
 
 

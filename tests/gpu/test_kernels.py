@@ -44,10 +44,10 @@ def gpu(request):
     config = ConfigProto()
     config.gpu_options.allow_growth = True
     if request.param == "card":
-        yield cuda.CudaGPU(NAME, hosts.Claim(cuda.cards()[0], "test"), config)
+        yield cuda.CudaGPU(NAME, hosts.Claim(cuda.cards("localhost")[0], "test"), config)
         return
     with fake_cupy.installed():
-        yield cuda.CudaGPU(NAME, hosts.Claim(cuda.cards()[0], "test"), config)
+        yield cuda.CudaGPU(NAME, hosts.Claim(cuda.cards("localhost")[0], "test"), config)
 
 
 def usable(built: Built) -> bool:

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from dtflab.cluster.process import free_addresses
+from dtflab.cluster.addresses import free_addresses
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 300  # seconds; loading TensorFlow takes some when several do, a program one at most

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from dtflab.cluster.process import free_addresses
+from dtflab.cluster.addresses import free_addresses
 from tests.listings.host import Host
 
 pytest.importorskip("tensorflow")

@@ -17,7 +17,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
-from dtflab.cluster.process import free_addresses
+from dtflab.cluster.addresses import free_addresses
 from tests.interop.peer import Peer
 
 MASTER = "/job:t/replica:0/task:0"

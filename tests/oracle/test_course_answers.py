@@ -18,7 +18,7 @@ from tests.oracle.test_exercises import program
 pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
-from dtflab.cluster.process import free_addresses
+from dtflab.cluster.addresses import free_addresses
 
 BOTH = ((real_tf, "tensorflow.compat.v1"), (dtflab, "dtflab"))
 TASK = "/job:localhost/replica:0/task:0/device"

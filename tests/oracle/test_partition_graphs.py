@@ -18,7 +18,7 @@ import tensorflow.compat.v1 as real_tf
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 import dtflab
-from dtflab.cluster.process import free_addresses
+from dtflab.cluster.addresses import free_addresses
 from tests.oracle.programs import Programs
 
 program = Programs()

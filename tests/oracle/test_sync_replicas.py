@@ -19,7 +19,7 @@ pytest.importorskip("tensorflow")
 import tensorflow.compat.v1 as real_tf
 
 import dtflab
-from dtflab.cluster.process import free_addresses
+from dtflab.cluster.addresses import free_addresses
 from tests.oracle.graph_defs import assert_same_graph, both
 
 SECONDS = 60  # long enough that only what hangs is noticed

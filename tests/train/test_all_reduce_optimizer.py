@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.cluster.process import free_addresses
+from dtflab.cluster.addresses import free_addresses
 from dtflab.train.collectives.schedule import ALGORITHMS
 from tests.house import ROOT
 
