@@ -2,8 +2,8 @@
 
 - errors: `errors` (TensorFlow's classes), `error_report` (what a notebook shows of one), `missing_names` (names of TF1
   that dtflab does not have).
-- seeing: `watch` (calls, queues and uses of variables, for its listeners), `tf_logging`, `text_table`, `page_parts`
-  (generated parts of a Markdown page).
+- seeing: `events` (what happens, and who hears of it), `tf_logging`, `text_table`, `page_parts` (generated parts of a
+  Markdown page).
 - data: `nest` (structures), `hashing` and `fingerprint` (TensorFlow's hashes), `varint`.
 - Python: `garbage` (pauses of the collector, frames of threads), `redirect` (modules with names of their own).
 

@@ -20,8 +20,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from dtflab.base import errors
+from dtflab.base.events import Call
 from dtflab.base.text_table import html_table
-from dtflab.base.watch import Call
 from dtflab.cluster import addresses
 from dtflab.cluster.allocation import Allocation, Capacity, Request, ResourceManager
 from dtflab.cluster.clients import Client, Clients
@@ -407,8 +407,8 @@ class Cluster:
 
     def calls(self) -> list[Call]:
         """The latest calls between the tasks of this process, as a wire would have carried them, oldest first."""
-        calls = [list(task.server.task.calls) for task in self.tasks if isinstance(task, InProcessTask)]
-        return [Call(*fields) for fields in sorted(itertools.chain.from_iterable(calls))]
+        logs = [list(task.server.task.log.kept) for task in self.tasks if isinstance(task, InProcessTask)]
+        return [Call(*message) for message in sorted(itertools.chain.from_iterable(logs))]
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.spec.num_tasks(job)} {job}" for job in self.spec.jobs)

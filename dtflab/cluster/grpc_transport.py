@@ -27,7 +27,8 @@ os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 import grpc
 
-from dtflab.base import errors, watch
+from dtflab.base import errors
+from dtflab.base.events import PROCESS, OpenCall
 from dtflab.cluster import stubs
 from dtflab.cluster.services import MasterService, Method, WorkerService, request_of
 from dtflab.cluster.stubs import Answered
@@ -321,7 +322,7 @@ class Serving:
         def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
             call = _Call(context)
             self._calls.add(call)
-            told, answer = self._told(name, data), b""
+            seen, answer = self._seen(name, data), b""
             try:
                 answer = method(data, call)
                 return answer
@@ -333,16 +334,17 @@ class Serving:
             finally:
                 call.answered()
                 self._calls.discard(call)
-                if told is not None:
-                    told.ended(answer, sys.exc_info()[1])
+                if seen is not None:
+                    seen.received = len(answer)
+                    seen.ended(sys.exc_info()[1])
 
         return handle
 
-    def _told(self, name: str, data: bytes) -> stubs.Told | None:
+    def _seen(self, name: str, data: bytes) -> OpenCall | None:
         """For those who watch: a call from another process."""
-        if not watch.watchers:
+        if not PROCESS.call:
             return None
-        return stubs.Told(name, stubs.ELSEWHERE, self._task.name, request_of(name, data), len(data))
+        return stubs.wire_call(name, stubs.ELSEWHERE, self._task.name, request_of(name, data), len(data))
 
     def stop(self, seconds: float = 0.0) -> None:
         """Take no more calls, and give those under way some seconds; the rest end with an error that says why."""

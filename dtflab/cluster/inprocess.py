@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from dtflab.base import errors, watch
-from dtflab.base.watch import Call
+from dtflab.base import errors
+from dtflab.base.events import PROCESS, Message, OpenCall
 from dtflab.machine.clock import REAL
 
 if TYPE_CHECKING:
@@ -170,14 +171,16 @@ class Peer:
 
     def recv_tensor(self, step_id: int, key: str, done: Done) -> None:
         """Pull a value out of the worker's rendezvous."""
-        # In virtual time it has yet to travel when it is there (virtual/worker.py).
-        call = _Told(self, "RecvTensor", step_id, key) if watch.watchers and self.task.clock is REAL else None
+        call = None
+        if PROCESS.call and self.task.clock is REAL:  # in virtual time it has yet to travel then (virtual/worker.py)
+            call = OpenCall("RecvTensor", self._source, self.task.name, key, step_id, now=self.task.clock.now)
 
         def arrived(value: object, error: Exception | None) -> None:
             nbytes: int = getattr(value, "nbytes", 0)
             self._note("RecvTensor", nbytes, key)
             if call is not None:
-                call.ended(error, nbytes)
+                call.received = nbytes
+                call.ended(error)
             done(value, error)
 
         self._worker().recv_tensor(step_id, key, arrived)
@@ -202,42 +205,26 @@ class Peer:
 
     def _told(self, method: str, step_id: int = 0, detail: str = "") -> contextlib.AbstractContextManager[object]:
         """In this block a call is made, which those who watch are told of."""
-        return _Told(self, method, step_id, detail) if watch.watchers else _UNTOLD
+        if not PROCESS.call:
+            return _UNTOLD
+        return OpenCall(method, self._source, self.task.name, detail, step_id, now=self.task.clock.now)
 
     def _note(self, method: str, nbytes: int, detail: str) -> None:
-        """Keep what crossed for `cluster.calls()`: the first fields of a Call, as plain tuples cost less."""
-        self.task.calls.append((self.task.clock.now(), method, self._source, self.task.name, nbytes, detail))
+        """Tell the task's own listeners what crosses."""
+        task = self.task
+        message = Message(
+            at=task.clock.now(), method=method, source=self._source, target=task.name, nbytes=nbytes, detail=detail
+        )
+        for hear in task.heard.message:
+            hear(message)
 
 
 _UNTOLD = contextlib.nullcontext()
 
 
-class _Told:
-    """A call to a peer that is under way while somebody watches; told at its end."""
+class MessageLog:
+    """The latest messages from other tasks of this process to a task."""
 
-    def __init__(self, peer: Peer, method: str, step_id: int, detail: str) -> None:
-        self._peer, self._method, self._step_id, self._detail = peer, method, step_id, detail
-        self._began, self._turn = peer.task.clock.now(), watch.turn()
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        self.ended(error)
-
-    def ended(self, error: BaseException | None, nbytes: int = 0) -> None:
-        """Tell it."""
-        watch.tell(
-            Call(
-                at=self._began,
-                method=self._method,
-                source=self._peer._source,
-                target=self._peer.task.name,
-                nbytes=nbytes,
-                detail=self._detail,
-                ended=self._peer.task.clock.now(),
-                step=self._step_id,
-                error="" if error is None else type(error).__name__,
-                turn=self._turn,
-            )
-        )
+    def __init__(self) -> None:
+        self.kept: deque[Message] = deque(maxlen=10_000)
+        self.on_message = self.kept.append

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from dtflab.base import watch
+from dtflab.base import events
 from dtflab.graph.device_spec import task_name
 from dtflab.ops.queues.queue_resource import Queue
 from dtflab.ops.resource_mgr import plain_name
@@ -95,6 +95,6 @@ def _variable(device: str, container: str, name: str, cell: Cell) -> HeldVariabl
 
 
 def _queue(device: str, container: str, queue: Queue) -> HeldQueue:
-    waiting = tuple((attempt.who.op, attempt.does, watch.client_of(attempt.who.step)) for attempt in queue.waiting())
+    waiting = tuple((attempt.who.op, attempt.does, events.client_of(attempt.who.step)) for attempt in queue.waiting())
     name = plain_name(queue.state.name)
     return HeldQueue(device, container, name, queue.spec.kind, len(queue), queue.capacity, queue.closed, waiting)

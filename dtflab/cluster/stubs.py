@@ -10,7 +10,6 @@ what happens once per session, and the announcement of a trace wait for their an
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -18,8 +17,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from google.protobuf.message import DecodeError
 
-from dtflab.base import errors, watch
-from dtflab.base.watch import Call
+from dtflab.base import errors
+from dtflab.base.events import PROCESS, OpenCall
 from dtflab.cluster.tensor_codec import parse, parse_named, serialize_named
 from dtflab.graph import device_spec
 from dtflab.graph.graph_def import nodes_to_proto
@@ -59,30 +58,12 @@ class Wire(Protocol):
 ELSEWHERE = "another process"  # who calls, as far as one knows
 
 
-class Told:
-    """A call over gRPC between tasks that is under way while somebody watches; `request` is its message, if known."""
-
-    def __init__(self, method: str, source: str, target: str, request: Message | None, sent: int) -> None:
-        self._began, self._turn = watch.now(), watch.turn()
-        self._of = method, source, target
-        self._sent = sent
-        self._step = getattr(request, "step_id", 0)
-        self._detail = getattr(request, "rendezvous_key", "")
-        if source == ELSEWHERE and self._detail:
-            self._of = method, device_spec.task_name(self._detail.split(";")[2]), target  # who will receive it
-
-    def ended(self, answer: bytes, error: BaseException | None) -> None:
-        """Tell it, now that its answer is there."""
-        failed = "" if error is None else type(error).__name__
-        nbytes, end = self._sent + len(answer), watch.now()
-        watch.tell(Call(self._began, *self._of, nbytes, self._detail, end, self._sent, self._step, failed, self._turn))
-
-
-def _tell_and_do(told: Told, done: Answered | None, answer: bytes, error: errors.OpError | None) -> None:
-    """What happens to an answer while somebody watches."""
-    told.ended(answer, error)
-    if done is not None:
-        done(answer, error)
+def wire_call(method: str, source: str, target: str, request: Message | None, sent: int) -> OpenCall:
+    """A call over gRPC between tasks, while somebody watches; `request` is its message, if known, of `sent` bytes."""
+    key = getattr(request, "rendezvous_key", "")
+    if source == ELSEWHERE and key:
+        source = device_spec.task_name(key.split(";")[2])  # who will receive it
+    return OpenCall(method, source, target, key, getattr(request, "step_id", 0), sent)
 
 
 class MasterStub:
@@ -208,6 +189,14 @@ class MasterStub:
         self._wire.close()
 
 
+def _end_and_do(call: OpenCall, done: Answered | None, answer: bytes, error: errors.OpError | None) -> None:
+    """What happens to an answer while somebody watches."""
+    call.received = len(answer)
+    call.ended(error)
+    if done is not None:
+        done(answer, error)
+
+
 class WorkerStub:
     """The worker `task` at the end of a wire, for a master or another worker (transport.WorkerInterface)."""
 
@@ -218,23 +207,23 @@ class WorkerStub:
         self._over: deque[int] = deque()  # steps that went well, to be cleaned up when nobody waits for that
 
     def _call(self, method: str, request: Message, timeout: float | None = None) -> bytes:
-        data, answer = request.SerializeToString(), b""
-        told = self._watched(method, request, data)
-        try:
-            answer = self._wire.call(f"/tensorflow.WorkerService/{method}", data, timeout)
+        data, path = request.SerializeToString(), f"/tensorflow.WorkerService/{method}"
+        if not self._is_watched():
+            return self._wire.call(path, data, timeout)
+        with wire_call(method, self._source, self.task, request, len(data)) as call:
+            answer = self._wire.call(path, data, timeout)
+            call.received = len(answer)
             return answer
-        finally:
-            if told is not None:
-                told.ended(answer, sys.exc_info()[1])
 
     def _start(self, method: str, request: Message, done: Answered | None = None) -> Callable[[], object]:
         data = request.SerializeToString()
-        if (told := self._watched(method, request, data)) is not None:
-            done = partial(_tell_and_do, told, done)
+        if self._is_watched():
+            call = wire_call(method, self._source, self.task, request, len(data))
+            done = partial(_end_and_do, call, done)
         return self._wire.start(f"/tensorflow.WorkerService/{method}", data, done)
 
-    def _watched(self, method: str, request: Message, data: bytes) -> Told | None:
-        return Told(method, self._source, self.task, request, len(data)) if watch.watchers and self._source else None
+    def _is_watched(self) -> bool:
+        return bool(PROCESS.call and self._source)
 
     def local(self) -> None:
         """None: the worker is in another process."""

@@ -10,14 +10,14 @@ import functools
 import re
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dtflab.base import errors
+from dtflab.base.events import Instrument
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster_spec import ClusterSpec
-from dtflab.cluster.inprocess import Absent, Peer
+from dtflab.cluster.inprocess import Absent, MessageLog, Peer
 from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import say
@@ -61,8 +61,8 @@ class Task:
         new_step: NewStep[Step] = functools.partial(VirtualStep, master=self.name) if virtual else Step
         self.master = Master(self.worker, workers, clock, new_step, config)
         self._peers: dict[str, Peer | Absent | WorkerStub] = {}
-        # What other tasks of this process asked of this one.
-        self.calls: deque[tuple[float, str, str, str, int, str]] = deque(maxlen=10_000)
+        self.log = MessageLog()
+        self.heard = Instrument(self.log)  # who hears of what other tasks of this process ask of this one
         self._helps: weakref.WeakSet[Step] = weakref.WeakSet()  # steps of other masters in this process
         self._helps_lock = threading.Lock()
         self.stopped = False

@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from dtflab.base import events
+
 
 class Event(Protocol):
     """Something that threads wait for. `what` says to a person what it is, if it is worth telling."""
@@ -130,6 +132,9 @@ def current() -> Clock:
     """The clock that counts for this thread: that of the virtual cluster whose client it is, or the real one."""
     clock: Clock | None = getattr(_of_thread, "clock", None)
     return clock or (_of_program[-1] if _of_program else REAL)
+
+
+events.moment = lambda: current().now()
 
 
 @contextmanager

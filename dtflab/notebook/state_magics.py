@@ -9,10 +9,9 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from dtflab import viz
-from dtflab.base.watch import Watch
 from dtflab.cluster.cluster import Cluster
 from dtflab.graph import default_stacks
-from dtflab.machine.watch import watch
+from dtflab.machine.watch import Watch, watch
 from dtflab.notebook import arguments
 from dtflab.notebook.magics import DtfMagics, drawn
 from dtflab.runtime.session import BaseSession, last_session

@@ -17,7 +17,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from dtflab.base import errors, watch
+from dtflab.base import errors
+from dtflab.base.events import PROCESS
 from dtflab.graph import default_stacks, scopes
 from dtflab.graph.feeds import checked_feeds, feed_tensors
 from dtflab.graph.fetches import Fetches
@@ -216,14 +217,14 @@ class BaseSession:
         master = self._master
         if master is None or not self._handle or not (empty or self._sent == self._graph.version):
             master = self._extend(empty)
-        return WatchedMaster(master) if watch.watchers else master
+        return WatchedMaster(master) if PROCESS.call else master
 
     def _extend(self, empty: bool) -> MasterInterface:
         """Send the nodes added since the last run, or none; before the first one, connect and open the session."""
         with self._lock:
             nodes = [] if empty else self._graph.nodes(self._sent)
             master = self._master = self._master or self._connect(self._target, self._config)
-            asked = WatchedMaster(master) if watch.watchers else master
+            asked = WatchedMaster(master) if PROCESS.call else master
             if not self._handle:
                 self._handle = asked.create_session(nodes, self._config, self._placer)
                 if self._closed:  # meanwhile, by another thread, which found nothing to close

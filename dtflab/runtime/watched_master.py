@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
-from dtflab.base import errors, watch
-from dtflab.base.watch import Call, Use
+from dtflab.base import errors, events
+from dtflab.base.events import PROCESS, OpenCall, Use
 
 if TYPE_CHECKING:
     from dtflab.graph.node import Node
     from dtflab.placement.own_placer import Placer
     from dtflab.protos.config_pb2 import ConfigProto, RunMetadata, RunOptions
     from dtflab.protos.device_attributes_pb2 import DeviceAttributes
+    from dtflab.runtime.master import MasterSession
     from dtflab.runtime.runner import Step
     from dtflab.runtime.transport import Feeds, LocalMaster, MasterInterface
 
@@ -40,12 +42,12 @@ class WatchedMaster:
 
     def create_session(self, nodes: Sequence[Node], config: ConfigProto | None, placer: Placer | None = None) -> str:
         """Open a session."""
-        with _Told(self._master, "CreateSession", f"{len(nodes)} nodes"):
+        with _Call(self._master, "CreateSession", f"{len(nodes)} nodes"):
             return self._master.create_session(nodes, config, placer)
 
     def extend_session(self, handle: str, nodes: Sequence[Node]) -> None:
         """Add nodes to the session's graph."""
-        with _Told(self._master, "ExtendSession", f"{len(nodes)} nodes"):
+        with _Call(self._master, "ExtendSession", f"{len(nodes)} nodes"):
             self._master.extend_session(handle, nodes)
 
     def run_step(
@@ -59,29 +61,29 @@ class WatchedMaster:
     ) -> list[object]:
         """Run one step; of a master in this process it is also told which variables the step needed."""
         detail, local = ", ".join([*fetches, *targets]), self._master.local()
-        with _Told(self._master, "RunStep", detail, feeds) as call:
+        with _Call(self._master, "RunStep", detail, feeds) as call:
             if local is None:
                 return call.answer(self._master.run_step(handle, feeds, fetches, targets, options, metadata))
             try:
                 return call.answer(local.run_step(handle, feeds, fetches, targets, options, metadata, call.begins))
             finally:
-                _tell_uses(local, handle, tuple(fetches), tuple(targets), call.client, detail)
+                _tell_uses(local, handle, tuple(fetches), tuple(targets), call.source, detail)
 
     def partial_run_setup(
         self, handle: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
     ) -> str:
         """Begin a step in several calls."""
-        with _Told(self._master, "PartialRunSetup"):
+        with _Call(self._master, "PartialRunSetup"):
             return self._master.partial_run_setup(handle, feeds, fetches, targets)
 
     def partial_run(self, handle: str, partial_handle: str, feeds: Feeds, fetches: Sequence[str]) -> list[object]:
         """One of these calls."""
-        with _Told(self._master, "PartialRun", ", ".join(fetches), feeds) as call:
+        with _Call(self._master, "PartialRun", ", ".join(fetches), feeds) as call:
             return call.answer(self._master.partial_run(handle, partial_handle, feeds, fetches))
 
     def close_session(self, handle: str) -> None:
         """Release the session."""
-        with _Told(self._master, "CloseSession"):
+        with _Call(self._master, "CloseSession"):
             self._master.close_session(handle)
 
     def reset(self, containers: Sequence[str]) -> None:
@@ -93,46 +95,28 @@ class WatchedMaster:
         return self._master.list_devices(handle)
 
 
-class _Told:
-    """A call to a master, told at its end."""
+class _Call(OpenCall):
+    """A call of the client to its master."""
 
     def __init__(self, master: MasterInterface, method: str, detail: str = "", feeds: Feeds = ()) -> None:
-        self._master, self._method, self._detail = master, method, detail
-        self.client = watch.client_name()
-        self._sent, self._received = _size(value for _, value in feeds), 0
-        self._step = 0
+        self._master = master
+        super().__init__(method, events.client_name(), "", detail, sent=_size(value for _, value in feeds))
 
     def answer(self, values: list[object]) -> list[object]:
         """These are the values that came back."""
-        self._received = _size(values)
+        self.received = _size(values)
         return values
 
     def begins(self, step: Step) -> None:
         """A master of this process begins the step, on the thread of the client."""
-        self._step = step.step_id
-        watch.clients[self._step] = self.client
+        self.step = step.step_id
+        events.clients[self.step] = self.source
 
-    def __enter__(self) -> _Told:
-        self._began, self._turn = watch.now(), watch.turn()
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        watch.clients.pop(self._step, None)
-        watch.tell(
-            Call(
-                at=self._began,
-                method=self._method,
-                source=self.client,
-                target=self._master.task,
-                nbytes=self._sent + self._received,
-                detail=self._detail,
-                ended=watch.now(),
-                sent=self._sent,
-                step=self._step,
-                error="" if error is None else type(error).__name__,
-                turn=self._turn,
-            )
-        )
+    def ended(self, error: BaseException | None) -> None:
+        """The answer is there."""
+        events.clients.pop(self.step, None)
+        self.target = self._master.task  # which may be known by the answer only
+        super().ended(error)
 
 
 def _size(values: Iterable[object]) -> int:
@@ -144,24 +128,27 @@ def _tell_uses(
     master: LocalMaster, handle: str, fetches: tuple[str, ...], targets: tuple[str, ...], client: str, detail: str
 ) -> None:
     """Which variables the step needed, by the graph of its session; found out once per kind of step."""
-    if not watch.watchers:  # the last of them has gone meanwhile
+    if not PROCESS.use:
         return
-    key = handle, fetches, targets
-    found = watch.kept.get(key)
-    if found is None:
-        nodes = _nodes_of(master, *key)
-        found = [(*_place(node), detail, _takers(node, nodes)) for node in nodes if node.op in _VARIABLES]
-        watch.kept[key] = found
-    for use in found:
-        watch.use(Use(client, *use))
-
-
-def _nodes_of(master: LocalMaster, handle: str, fetches: tuple[str, ...], targets: tuple[str, ...]) -> list[Node]:
-    """The part of a session's graph that a step needed; nothing if the step failed because there is no such part."""
     try:
-        return master.session(handle).placed(fetches, targets)
-    except errors.OpError:
-        return []
+        session = master.session(handle)
+        kinds = _uses.setdefault(session, {})
+        if (fetches, targets) not in kinds:
+            kinds[fetches, targets] = _uses_in(session.placed(fetches, targets))
+    except errors.OpError:  # the step failed because there is no such session, or no such part of its graph
+        return
+    for device, container, name, ops in kinds[fetches, targets]:
+        use = Use(client=client, device=device, container=container, variable=name, step=detail, ops=ops)
+        for hear in PROCESS.use:
+            hear(use)
+
+
+_Uses = list[tuple[str, str, str, tuple[str, ...]]]  # device, container, name, ops that take the variable
+_uses: WeakKeyDictionary[MasterSession, dict[tuple[tuple[str, ...], tuple[str, ...]], _Uses]] = WeakKeyDictionary()
+
+
+def _uses_in(nodes: Sequence[Node]) -> _Uses:
+    return [(*_place(node), _takers(node, nodes)) for node in nodes if node.op in _VARIABLES]
 
 
 def _place(node: Node) -> tuple[str, str, str]:

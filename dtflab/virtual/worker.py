@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from dtflab.base import errors, watch
+from dtflab.base import errors
+from dtflab.base.events import PROCESS, OpenCall
 from dtflab.graph import device_spec
 from dtflab.graph.node import make_node
 from dtflab.graph.op_registry import nbytes
@@ -63,7 +64,7 @@ class TimedRendezvous(StepRendezvous):
         """Get a value from the device that makes it, when it has arrived on the one that asks."""
         source, _, target, tensor = key
         step = self._step
-        if watch.watchers:
+        if PROCESS.call:
             done = _told(step, full_key(key, frame_iter), done)
 
         def made(value: object, error: Exception | None) -> None:
@@ -89,16 +90,15 @@ class TimedRendezvous(StepRendezvous):
 
 def _told(step: VirtualStep, key: str, done: Done) -> Done:
     """`done`, which also tells those who watch that a value of another task has arrived."""
-    asked, turn = step.clock.now(), watch.turn()
     source, _, target, *_ = key.split(";")
     owner, puller = device_spec.task_name(source), device_spec.task_name(target)
+    if owner == puller:
+        return done
+    call = OpenCall("RecvTensor", puller, owner, key, step.step_id, now=step.clock.now)
 
     def arrived(value: object, error: Exception | None) -> None:
-        failed = "" if error is None else type(error).__name__
-        if owner != puller:
-            size, now = getattr(value, "nbytes", 0), step.clock.now()
-            call = watch.Call(asked, "RecvTensor", puller, owner, size, key, now, 0, step.step_id, failed, turn)
-            watch.tell(call)
+        call.received = getattr(value, "nbytes", 0)
+        call.ended(error)
         done(value, error)
 
     return arrived

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dtflab.base.text_table import plural, text_table
-from dtflab.base.watch import Watch
 from dtflab.graph.device_spec import task_name
+from dtflab.machine.watch import Watch
 from dtflab.ops.resource_mgr import DEFAULT_CONTAINER, plain_name
 from dtflab.viz.data.participants import client_label, is_task, own_letters, party
 from dtflab.viz.drawing import marks

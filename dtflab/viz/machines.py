@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dtflab.base import errors
+from dtflab.base.events import Call
 from dtflab.base.text_table import plural, text_table
-from dtflab.base.watch import Call, Watch
 from dtflab.cluster.cluster import Cluster, RunningTask, device_label
+from dtflab.machine.watch import Watch
 from dtflab.viz.data.participants import client_label, is_task, party
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import together

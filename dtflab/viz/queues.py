@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dtflab.base.events import QueueEvent
 from dtflab.base.text_table import plural, text_table
-from dtflab.base.watch import QueueEvent, Watch
+from dtflab.machine.watch import Watch
 from dtflab.viz.data.participants import client_label, party
 from dtflab.viz.data.queue_course import Course, Wait, courses
 from dtflab.viz.drawing import marks

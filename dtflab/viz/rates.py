@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dtflab.base.text_table import plural, text_table
-from dtflab.base.watch import Watch
+from dtflab.machine.watch import Watch
 from dtflab.viz.data.participants import party
 from dtflab.viz.data.pipeline import Pipeline, Stage, pipeline
 from dtflab.viz.data.queue_course import Course

@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from dtflab.base.events import Call
 from dtflab.base.text_table import plural, text_table
-from dtflab.base.watch import Call, Watch
+from dtflab.machine.watch import Watch
 from dtflab.viz.data.participants import in_line, is_task, party
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import together

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dtflab as tf
-from dtflab.base import watch as seam
+from dtflab.base import events
 from dtflab.runtime.watched_master import WatchedMaster
 
 CLOCKS = ["real", "virtual"]
@@ -24,7 +24,7 @@ def cluster(request):
 @pytest.fixture(autouse=True)
 def nobody_watches_afterwards():
     yield
-    assert seam.watchers == () and seam.clients == {} and seam.kept == {}
+    assert events.PROCESS.call == events.PROCESS.queue == () and events.clients == {}
 
 
 def product():
@@ -385,3 +385,72 @@ def test_a_watch_around_a_virtual_cluster_goes_by_what_it_saw():
     first, second, *_ = seen.queues
     assert first.at < second.at < 1.0 < seen.began
     assert seen.end_after(second.at) == second.at
+
+
+# ---- listeners ----
+
+
+def test_a_function_gets_each_event_as_soon_as_it_is_known(cluster):
+    heard = []
+    with tf.Session(cluster.target) as sess:
+        v, square = product()
+        q = tf.FIFOQueue(3, [tf.int32], shapes=[[]])
+        sess.run(v.initializer)
+        with tf.watch(heard.append) as seen:
+            sess.run(square)
+            sess.run(q.enqueue(1))
+            assert heard[-1] is seen.calls[-1]
+        sess.run(square)
+    assert [event for event in heard if isinstance(event, events.Call)] == seen.calls
+    assert [event for event in heard if isinstance(event, events.QueueEvent)] == seen.queues
+    assert {event for event in heard if isinstance(event, events.Use)} == set(seen.uses)
+
+
+def test_an_object_gets_the_events_for_which_it_has_methods():
+    class Listener:
+        def __init__(self):
+            self.heard = []
+
+        def on_queue(self, event):
+            self.heard.append(event)
+
+    listener = Listener()
+    with tf.Session() as sess, tf.watch(listener) as seen:
+        q = tf.FIFOQueue(3, [tf.int32], shapes=[[]])
+        sess.run(q.enqueue(1))
+    assert listener.heard == seen.queues != [] and seen.calls
+
+
+@pytest.mark.parametrize("listener", [3, "print", object()])
+def test_what_can_not_listen_is_refused(listener):
+    with pytest.raises(TypeError, match="needs a function, or an object with on_call or on_queue"):
+        tf.watch(listener)
+
+
+def test_an_error_of_a_listener_is_logged_and_raised_at_the_end_and_breaks_no_step(caplog):
+    heard = []
+
+    def fails(event):
+        heard.append(event)
+        raise ValueError("in the listener")
+
+    with tf.Session() as sess:
+        v = tf.Variable(1.0)
+        sess.run(v.initializer)
+        with pytest.raises(ValueError, match="in the listener"), tf.watch(fails) as seen:
+            assert sess.run(v.assign_add(1.0)) == 2.0
+            assert "fails" in caplog.text and "gets no more events" in caplog.text
+            assert sess.run(v.assign_add(1.0)) == 3.0
+        with tf.watch() as again:
+            assert sess.run(v) == 3.0
+    assert len(heard) == 1 and len(of(seen.calls, "RunStep")) == 2 and len(of(again.calls, "RunStep")) == 1
+
+
+def test_an_error_of_the_block_comes_before_one_of_its_listener(caplog):
+    def fails(event):
+        raise ValueError("in the listener")
+
+    with tf.Session() as sess, pytest.raises(KeyError, match="in the block"), tf.watch(fails):
+        sess.run(tf.constant(1))
+        raise KeyError("in the block")
+    assert "in the listener" in caplog.text

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import dtflab as tf
-from dtflab.base.watch import Use
+from dtflab.base.events import Use
 from dtflab.viz.data.participants import party
 from dtflab.viz.drawing.palette import GREY
 from tests.viz.texts import clipped, overlapping

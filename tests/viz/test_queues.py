@@ -32,7 +32,7 @@ def test_the_course_of_a_queue():
 
 def test_who_still_waits_does_so_until_the_watch_ended():
     seen = seen_of(queues=[event(1.0, "wait", 0, 0, "take", "B", 3, False, "take")])
-    seen.began, seen.ended, seen._own = 0.5, 9.0, current()
+    seen.began, seen.ended, seen._clock = 0.5, 9.0, current()
     (course,) = queue_course.courses(seen)
     assert [(wait.seconds, wait.open) for wait in course.waits] == [(8.0, True)]
     assert "still waits" in texts(tf.viz.queues(seen)) and "take still waits to take" in tf.viz.queues(seen).sentence

@@ -5,9 +5,9 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 import dtflab as tf
-from dtflab.base.watch import Call, QueueEvent, Watch
+from dtflab.base.events import Call, QueueEvent
 from dtflab.cluster.resources_held import HeldQueue, HeldVariable
-from dtflab.machine.clock import current
+from dtflab.machine.watch import Watch
 from dtflab.viz.drawing.style import MARGIN
 from dtflab.viz.drawing.svg import text_width
 
@@ -53,7 +53,7 @@ def a_step(step, start, workers=(W1,)):
 
 
 def seen_of(calls=(), queues=(), uses=()):
-    seen = Watch(current)
+    seen = Watch()
     seen.calls += calls
     seen.queues += queues
     seen.uses.update(dict.fromkeys(uses))

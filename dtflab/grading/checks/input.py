@@ -17,8 +17,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from dtflab.base import errors
+from dtflab.base.events import QueueEvent
 from dtflab.base.text_table import plural
-from dtflab.base.watch import QueueEvent
 from dtflab.cluster.cluster import Cluster
 from dtflab.grading import watchdog
 from dtflab.grading.device_functions import shown

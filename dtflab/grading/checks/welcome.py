@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dtflab.base import errors
+from dtflab.base.events import Call
 from dtflab.base.text_table import plural
-from dtflab.base.watch import Call, Watch
 from dtflab.grading.device_functions import shown
 from dtflab.grading.questions import Wrong, register
-from dtflab.machine.watch import watch
+from dtflab.machine.watch import Watch, watch
 
 q1 = register(
     "welcome/q1",

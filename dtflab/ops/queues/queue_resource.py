@@ -14,7 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from dtflab.base import watch
+from dtflab.base import events
+from dtflab.base.events import PROCESS, QueueEvent
 from dtflab.graph import dtypes
 from dtflab.graph.dtypes import DType
 from dtflab.graph.tensor_shape import TensorShape
@@ -139,10 +140,10 @@ class Queue:
             return finished
 
         def enter() -> list[Attempt]:
-            if watch.watchers:
-                attempt.who = attempt.who._replace(client=watch.client_of(attempt.who.step))
+            if PROCESS.queue:
+                attempt.who = attempt.who._replace(client=events.client_of(attempt.who.step))
             served = self.state.join(attempt)
-            if watch.watchers and attempt not in served:
+            if PROCESS.queue and attempt not in served:
                 self._tell("wait", attempt, over=False, wants=attempt.does)
             # A reader may ask on behalf of a step that is failing: cancelled before the attempt stood in line.
             return [*served, *go()] if cancelled else served
@@ -164,7 +165,7 @@ class Queue:
 
         def change() -> list[Attempt]:
             sent_away = self.state.waiting() if cancel == "all" else list(self.state.putters)
-            if watch.watchers and not self.closed:
+            if PROCESS.queue and not self.closed:
                 self._tell("close", Close(who))
             finished = self.state.close(cancel)
             self._tell_gone(sent_away)
@@ -174,7 +175,7 @@ class Queue:
 
     def _do(self, change: Callable[[], list[Attempt]]) -> None:
         with self._lock:
-            self.state.seen = self._proceed_in_sight if watch.watchers else None
+            self.state.seen = self._proceed_in_sight if PROCESS.queue else None
             finished = change()
         for attempt in finished:
             attempt.finish()
@@ -194,7 +195,7 @@ class Queue:
 
     def _tell_gone(self, gone: Iterable[Attempt]) -> None:
         """Report the attempts that left a line or were cancelled."""
-        for attempt in gone if watch.watchers else ():
+        for attempt in gone if PROCESS.queue else ():
             self._tell("end", attempt, error=type(attempt.error).__name__)
 
     def _tell(
@@ -202,8 +203,23 @@ class Queue:
     ) -> None:
         name = self.state.name if self.container == DEFAULT_CONTAINER else f"{self.container}/{self.state.name}"
         who = attempt.who or Waiter("", 0)
-        place = (self.device, name, what, count, len(self.state), self.capacity)
-        watch.queue_event(*place, who.op, who.client, who.step, over, wants, error)
+        event = QueueEvent(
+            at=events.moment(),
+            device=self.device,
+            queue=name,
+            what=what,
+            elements=count,
+            level=len(self.state),
+            capacity=self.capacity,
+            op=who.op,
+            client=who.client,
+            step=who.step,
+            over=over,
+            wants=wants,
+            error=error,
+        )
+        for hear in PROCESS.queue:
+            hear(event)
 
     def __len__(self) -> int:
         return len(self.state)

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from dtflab.base.watch import Call, Watch
+from dtflab.base.events import Call
+from dtflab.machine.watch import Watch
 from dtflab.viz.data.queue_course import Course, courses
 
 Places = frozenset[int]  # numbers of queues

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from dtflab.base.watch import QueueEvent, Watch
+from dtflab.base.events import QueueEvent
+from dtflab.machine.watch import Watch
 from dtflab.ops.resource_mgr import plain_name
 
 

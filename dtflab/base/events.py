@@ -1,0 +1,191 @@
+"""Events: what happens in this process, and how those who listen hear of it.
+
+Stands for nothing in TensorFlow, where calls and queues leave no trace.
+
+An `Instrument` has the listeners of one place: `PROCESS` those who want to know of everything here (`tf.watch`), a task
+the log of what others ask of it. A listener is an object with some of the methods in `KINDS`; each gets the events of
+one kind.
+
+Rules: as a rule nobody listens, so a room first looks whether the tuple of listeners is empty, and that is all it
+costs. Each kind of event is built in one place, by keyword. A room that tells an event waits for nobody, and holds no
+lock of a listener.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple, Self
+
+
+class Call(NamedTuple):
+    """One call between a client and a task, or between two tasks, as the wire would have seen it.
+
+    Moments are seconds on the clock of who calls. `nbytes` is the tensor data that it carried, `sent` the part of it
+    that went along with the request; the rest came with the answer. `step` is 0 for what belongs to no step. `turn` and
+    `answered` number requests and answers in the order in which they were made: in virtual time many share a moment.
+    Of a call between workers over gRPC, and of one that comes from `another process`, all bytes of its messages count.
+    """
+
+    at: float
+    method: str  # as the protocol calls it: RunStep, RegisterGraph, RunGraph, RecvTensor, …
+    source: str  # who calls: a task, or a client by the name of its thread
+    target: str  # the task that is called
+    nbytes: int
+    detail: str  # what about: fetches of a step, the key of a tensor
+    ended: float = 0.0  # when the answer had come
+    sent: int = 0
+    step: int = 0
+    error: str = ""  # the class of the error with which it ended
+    turn: int = 0
+    answered: int = 0
+
+
+class Message(NamedTuple):
+    """What a task asked of another one in this process, noted for `cluster.calls()`: a part of a step, or a tensor.
+
+    It is short, as it is always noted. The names are those of Call.
+    """
+
+    at: float  # when the part was asked for, or the tensor handed over
+    method: str
+    source: str
+    target: str
+    nbytes: int
+    detail: str
+
+
+class QueueEvent(NamedTuple):
+    """Something that happened at a queue; `level` is how many elements it held then.
+
+    `what` is `put` or `take` (that many `elements`), `wait` (it can not go on: `wants` says to do what), `end` (it went
+    with an `error`) or `close`. One who wants many elements may put or take them in several events; `over` is true for
+    the last one.
+    """
+
+    at: float
+    device: str
+    queue: str
+    what: str
+    elements: int
+    level: int
+    capacity: int  # 0 for a queue without a limit
+    op: str
+    client: str  # the name of the thread that runs the step; "" if it is in another process
+    step: int
+    over: bool = True
+    wants: str = ""  # of who waits: `put` or `take`
+    error: str = ""
+
+
+class Use(NamedTuple):
+    """A client whose steps need a variable; `container` is "" for the one that all share.
+
+    `step` is the `detail` of these steps' calls, `ops` the types of the ops that take the variable there, by name.
+    """
+
+    client: str
+    device: str
+    container: str
+    variable: str
+    step: str = ""
+    ops: tuple[str, ...] = ()
+
+
+KINDS = ("on_call", "on_queue", "on_use", "on_message")  # the methods of a listener
+
+
+class Instrument:
+    """Who hears of what happens in one place: for each kind of event, the methods that get it."""
+
+    def __init__(self, *listeners: object) -> None:
+        self._changing = threading.Lock()
+        self._set(listeners)
+
+    def _set(self, listeners: tuple[object, ...]) -> None:
+        self._listeners = listeners
+        self.call: tuple[Callable[[Call], object], ...]
+        self.queue: tuple[Callable[[QueueEvent], object], ...]
+        self.use: tuple[Callable[[Use], object], ...]
+        self.message: tuple[Callable[[Message], object], ...]
+        self.call, self.queue, self.use, self.message = (_methods(listeners, kind) for kind in KINDS)
+
+    def add(self, listener: object) -> None:
+        """From now on, `listener` hears of the events for which it has methods."""
+        with self._changing:
+            self._set((*self._listeners, listener))
+
+    def remove(self, listener: object) -> None:
+        """`listener` hears of nothing any more."""
+        with self._changing:
+            self._set(tuple(other for other in self._listeners if other is not listener))
+
+
+def _methods(listeners: tuple[object, ...], name: str) -> tuple[Callable[..., object], ...]:
+    return tuple(getattr(listener, name) for listener in listeners if hasattr(listener, name))
+
+
+PROCESS = Instrument()  # those who watch everything that happens here
+moment: Callable[[], float] = time.perf_counter  # on the clock of the calling thread; machine/clock.py knows it
+turn = itertools.count(1).__next__
+clients: dict[int, str] = {}  # step → whose it is, of steps that began while somebody watched
+
+
+class OpenCall:
+    """A call that has been made and has no answer yet, while somebody listens. In a `with` block, the call is made.
+
+    `now` is the clock of who calls.
+    """
+
+    def __init__(
+        self,
+        method: str,
+        source: str,
+        target: str,
+        detail: str = "",
+        step: int = 0,
+        sent: int = 0,
+        now: Callable[[], float] = lambda: moment(),
+    ) -> None:
+        self.method, self.source, self.target, self.detail = method, source, target, detail
+        self.step, self.sent = step, sent
+        self.received = 0  # bytes of tensors in the answer
+        self._now, self._at, self._turn = now, now(), turn()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self.ended(error)
+
+    def ended(self, error: BaseException | None) -> None:
+        """The answer is there."""
+        call = Call(
+            at=self._at,
+            method=self.method,
+            source=self.source,
+            target=self.target,
+            nbytes=self.sent + self.received,
+            detail=self.detail,
+            ended=self._now(),
+            sent=self.sent,
+            step=self.step,
+            error="" if error is None else type(error).__name__,
+            turn=self._turn,
+            answered=turn(),
+        )
+        for hear in PROCESS.call:
+            hear(call)
+
+
+def client_of(step: int) -> str:
+    """Whose step it is; "" if that is not known."""
+    return clients.get(step, "")
+
+
+def client_name() -> str:
+    """Who the calling thread is as a client: `client`, or the name that its thread was given."""
+    thread = threading.current_thread()
+    return "client" if thread is threading.main_thread() else thread.name
