@@ -3,8 +3,8 @@
 Stands for nothing in TensorFlow, where calls and queues leave no trace.
 
 An `Instrument` has the listeners of one place: `PROCESS` those who want to know of everything here (`tf.watch`), a task
-the log of what others ask of it. A listener is an object with some of the methods in `KINDS`; each gets the events of
-one kind.
+the log of what others ask of it, a step its trace. A listener is an object with some of the methods in `KINDS`; each
+gets the events of one kind.
 
 Rules: as a rule nobody listens, so a room first looks whether the tuple of listeners is empty, and that is all it
 costs. Each kind of event is built in one place, by keyword. A room that tells an event waits for nobody, and holds no
@@ -16,8 +16,8 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable
-from typing import NamedTuple, Self
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
 
 
 class Call(NamedTuple):
@@ -80,6 +80,23 @@ class QueueEvent(NamedTuple):
     error: str = ""
 
 
+class NodeRan(NamedTuple):
+    """A node ran on a device of this process, between two moments, on a thread: a line of a step's trace.
+
+    `parts` says what which thread did of it, if that were several.
+    """
+
+    step: int
+    device: str  # or what copies for it: "…/memcpy", "…/wire"
+    node: Any  # graph.node.Node; this room is below the one of graphs
+    started: float
+    ended: float
+    thread: Any  # with a `name`
+    outputs: Sequence[Any] = ()  # machine.node_stats.Output
+    allocations: Sequence[Any] = ()  # machine.node_stats.Allocation
+    parts: Sequence[Any] = ()  # machine.pools.Part
+
+
 class Use(NamedTuple):
     """A client whose steps need a variable; `container` is "" for the one that all share.
 
@@ -94,7 +111,7 @@ class Use(NamedTuple):
     ops: tuple[str, ...] = ()
 
 
-KINDS = ("on_call", "on_queue", "on_use", "on_message")  # the methods of a listener
+KINDS = ("on_call", "on_queue", "on_use", "on_node", "on_message")  # the methods of a listener
 
 
 class Instrument:
@@ -109,8 +126,9 @@ class Instrument:
         self.call: tuple[Callable[[Call], object], ...]
         self.queue: tuple[Callable[[QueueEvent], object], ...]
         self.use: tuple[Callable[[Use], object], ...]
+        self.node: tuple[Callable[[NodeRan], object], ...]
         self.message: tuple[Callable[[Message], object], ...]
-        self.call, self.queue, self.use, self.message = (_methods(listeners, kind) for kind in KINDS)
+        self.call, self.queue, self.use, self.node, self.message = (_methods(listeners, kind) for kind in KINDS)
 
     def add(self, listener: object) -> None:
         """From now on, `listener` hears of the events for which it has methods."""

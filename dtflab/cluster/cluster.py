@@ -407,7 +407,7 @@ class Cluster:
 
     def calls(self) -> list[Call]:
         """The latest calls between the tasks of this process, as a wire would have carried them, oldest first."""
-        logs = [list(task.server.task.log.kept) for task in self.tasks if isinstance(task, InProcessTask)]
+        logs = [task.server.task.log.messages() for task in self.tasks if isinstance(task, InProcessTask)]
         return [Call(*message) for message in sorted(itertools.chain.from_iterable(logs))]
 
     def __repr__(self) -> str:

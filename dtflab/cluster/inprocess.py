@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
@@ -220,11 +219,3 @@ class Peer:
 
 
 _UNTOLD = contextlib.nullcontext()
-
-
-class MessageLog:
-    """The latest messages from other tasks of this process to a task."""
-
-    def __init__(self) -> None:
-        self.kept: deque[Message] = deque(maxlen=10_000)
-        self.on_message = self.kept.append

@@ -24,7 +24,7 @@ from dtflab.cluster.tensor_codec import parse, parse_named, serialize, serialize
 from dtflab.graph import device_spec
 from dtflab.graph.graph_def import nodes_to_proto
 from dtflab.graph.node import Node, by_name
-from dtflab.machine.step_stats import StepStatsCollector
+from dtflab.machine.step_stats import trace_of
 from dtflab.protos import master_pb2 as master_messages, worker_pb2 as worker_messages
 from dtflab.protos.config_pb2 import CallableOptions
 from dtflab.protos.worker_pb2 import RunGraphRequest, RunGraphResponse
@@ -335,8 +335,10 @@ class WorkerService:
         self, request: RunGraphRequest, sent: Feeds, response: RunGraphResponse, call: Call
     ) -> list[tuple[str, object]]:
         """Run a registered partition on this thread; the values that the master asked for with it."""
-        trace = StepStatsCollector(self._clock) if request.exec_opts.record_timeline else None
+        trace = trace_of(self._clock, request.exec_opts.record_timeline)
         step = self._task.master.new_step(request.step_id, self._clock, trace=trace)
+        if trace is not None:
+            trace.step = step.step_id
         call.on_end(step.cancel)
         for key, value in sent:
             self._worker.rendezvous.find(request.step_id).send(key, value)
@@ -346,7 +348,7 @@ class WorkerService:
         except errors.OpError as error:  # also those are told who ask for its tensors from now on
             self._worker.rendezvous.find(request.step_id).abort(error)
             raise
-        if trace is not None:
+        if trace is not None and trace.wanted:
             trace.write(response.step_stats)
         if request.exec_opts.record_partition_graphs:
             for executor in self._worker.graphs.executors(request.graph_handle):

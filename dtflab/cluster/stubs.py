@@ -285,8 +285,8 @@ class WorkerStub:
             create_worker_session_called=True,
             store_errors_in_response_body=True,
         )
-        request.exec_opts.record_timeline = step.trace is not None
-        if step.trace is not None:
+        request.exec_opts.record_timeline = step.traced
+        if step.traced:
             self._call("Logging", worker_messages.LoggingRequest(enable_rpc_logging=True), timeout=5.0)
         cancel = self._start("RunGraph", request, lambda *answer: step.post(self._ran, step, *answer))
         step.expect()
@@ -306,7 +306,7 @@ class WorkerStub:
                 failed.message = f"From {self.task}:\n{failed.message}"
             step.fail(failed)
         else:
-            if step.trace is not None:
+            if step.traced:
                 self._ask_for_transfers(step, response.step_stats)
 
     def _ask_for_transfers(self, step: Step, ran: StepStats) -> None:

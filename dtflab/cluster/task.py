@@ -10,14 +10,15 @@ import functools
 import re
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dtflab.base import errors
-from dtflab.base.events import Instrument
+from dtflab.base.events import Instrument, Message
 from dtflab.cluster import inprocess
 from dtflab.cluster.cluster_spec import ClusterSpec
-from dtflab.cluster.inprocess import Absent, MessageLog, Peer
+from dtflab.cluster.inprocess import Absent, Peer
 from dtflab.cluster.timeouts import timeouts
 from dtflab.machine.clock import REAL, Clock
 from dtflab.machine.console import say
@@ -34,6 +35,21 @@ if TYPE_CHECKING:
     from dtflab.cluster.grpc_transport import WorkerStub
     from dtflab.protos.config_pb2 import ConfigProto
     from dtflab.runtime.transport import WorkerInterface
+
+
+class MessageLog:
+    """The latest messages from other tasks of this process to a task."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[float, str, str, str, int, str]] = deque(maxlen=10_000)
+
+    def on_message(self, message: Message) -> None:
+        """Keep it, as a plain tuple: of those the garbage collector takes no notice."""
+        self._kept.append(message[:])
+
+    def messages(self) -> list[Message]:
+        """Those that were kept."""
+        return [Message(*fields) for fields in list(self._kept)]
 
 
 class Task:

@@ -45,7 +45,7 @@ class MemoryTrace:
         outputs: list[Output] = []
         new: list[Allocation] = []
         for array in values:
-            memory, buffer = _place(array)
+            memory, buffer = self._place(array)
             outputs.append(_output(array, memory, buffer))
             if hasattr(array, "nbytes") and not isinstance(array, np.generic) and node.op != _COPY:
                 new += self._allocations(node, owner_of(array), memory, buffer)
@@ -71,18 +71,17 @@ class MemoryTrace:
         if not old:
             yield found
 
+    def _place(self, array: Any) -> tuple[DeviceMemory | None, Buffer | None]:
+        """The memory that an array lies in, and its buffer there; two Nones if that is the host's."""
+        for memory in self._before:
+            buffer = memory.buffer(array)
+            if buffer is not None:
+                return memory, buffer
+        return None, None
+
     def _gone(self, key: int, allocation: Allocation, _: Any) -> None:
         allocation.freed = self._clock.now()
         self._known.pop(key, None)
-
-
-def _place(array: Any) -> tuple[DeviceMemory | None, Buffer | None]:
-    """The memory that an array lies in, and its buffer there; two Nones if that is the host's."""
-    for memory in memories():
-        buffer = memory.buffer(array)
-        if buffer is not None:
-            return memory, buffer
-    return None, None
 
 
 def _output(array: Any, memory: DeviceMemory | None, buffer: Buffer | None) -> Output:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dtflab.base.events import NodeRan
 from dtflab.graph import dtypes
 from dtflab.graph.node import Node
 
@@ -39,24 +40,8 @@ class Allocation:
     freed: float | None = None
 
 
-class Record(NamedTuple):
-    """A node that ran on a device, between two moments in seconds, on a thread.
-
-    `parts` says what which thread did of it, if that were several.
-    """
-
-    device: str
-    node: Node
-    started: float
-    ended: float
-    thread: Any
-    outputs: Sequence[Output] = ()
-    allocations: Sequence[Allocation] = ()
-    parts: Sequence[Any] = ()
-
-
 class Lines:
-    """Records on their way into a StepStats message, one DeviceStepStats per device.
+    """Nodes that ran, on their way into a StepStats message, one DeviceStepStats per device.
 
     The parts of a node stand next to its device, as TensorFlow has the streams of a GPU: they are not nodes.
     """
@@ -66,21 +51,26 @@ class Lines:
         self._offset = offset
         self._devices: dict[str, Any] = {}
         self._threads: dict[Any, int] = {}
+        self._named: set[tuple[str, int]] = set()  # devices and threads whose names are written
 
-    def add(self, record: Record) -> None:
+    def add(self, ran: NodeRan) -> None:
         """Write the lines of a node and of its parts."""
-        self._add(record)
-        for i, part in enumerate(record.parts, 1):
-            device = f"{record.device}/intra-op"
-            stats = self._add(Record(device, record.node, part.started, part.ended, part.thread))
-            stats.timeline_label += f" part {i} of {len(record.parts)}"
+        self._add(ran)
+        for i, part in enumerate(ran.parts, 1):
+            device = f"{ran.device}/intra-op"
+            only = ran._replace(
+                device=device, started=part.started, ended=part.ended, thread=part.thread, outputs=(), allocations=()
+            )
+            self._add(only).timeline_label += f" part {i} of {len(ran.parts)}"
 
-    def _add(self, record: Record) -> Any:
-        device, node, started, ended, thread, outputs, allocations, _ = record
+    def _add(self, ran: NodeRan) -> Any:
+        _, device, node, started, ended, thread, outputs, allocations, _ = ran
         if device not in self._devices:
             self._devices[device] = self._step_stats.dev_stats.add(device=device)
         number = self._threads.setdefault(thread, len(self._threads))
-        self._devices[device].thread_names[number] = _thread_name(thread.name, number)
+        if (device, number) not in self._named:
+            self._named.add((device, number))
+            self._devices[device].thread_names[number] = _thread_name(thread.name, number)
         stats = self._devices[device].node_stats.add()
         fill(stats, node, started + self._offset, ended - started, number, outputs)
         _fill_memory(stats, allocations, self._offset)

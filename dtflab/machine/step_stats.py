@@ -12,23 +12,31 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from dtflab.base.events import PROCESS, Instrument, NodeRan
 from dtflab.graph.node import Node
 from dtflab.machine.clock import Clock
 from dtflab.machine.memory_trace import MemoryTrace
-from dtflab.machine.node_stats import Lines, Record
+from dtflab.machine.node_stats import Lines
 from dtflab.machine.pools import Part
 
 
 class StepStatsCollector:
-    """The trace of one step in this process. `add` may be called from any thread."""
+    """The trace of one step in this process. `add` may be called from any thread.
 
-    def __init__(self, clock: Clock) -> None:
+    It tells of each node that ran. If the trace is `wanted`, and not only those who watch, it keeps that itself, too.
+    """
+
+    def __init__(self, clock: Clock, wanted: bool = True) -> None:
         # Clocks count from anywhere; the messages carry the time of day, so that tasks can be compared.
         self._offset = clock.time() - clock.now()
         self._memory = MemoryTrace(clock)
+        self.wanted = wanted
+        self.step = 0
         self.lane: Any = None  # what stands for the thread that works now, where a model says how long (virtual time)
-        self._records: list[Record] = []
+        self._kept: list[NodeRan] = []
         self._remote: list[Any] = []
+        self.on_node = self._kept.append
+        self._heard = Instrument(self) if wanted else Instrument()
 
     def add(
         self, device: str, node: Node, started: float, ended: float, value: Any, parts: Sequence[Part] = ()
@@ -38,8 +46,21 @@ class StepStatsCollector:
         `parts` says which threads did how much of it.
         """
         outputs, new = self._memory.add(node, value)
-        thread = self.lane or threading.current_thread()
-        self._records.append(Record(device, node, started, ended, thread, outputs, new, parts))
+        ran = NodeRan(
+            step=self.step,
+            device=device,
+            node=node,
+            started=started,
+            ended=ended,
+            thread=self.lane or threading.current_thread(),
+            outputs=outputs,
+            allocations=new,
+            parts=parts,
+        )
+        for hear in self._heard.node:
+            hear(ran)
+        for hear in PROCESS.node:
+            hear(ran)
 
     def merge(self, step_stats: Any) -> None:
         """Take over what another process recorded of the same step."""
@@ -49,7 +70,12 @@ class StepStatsCollector:
         """Fill a StepStats message: one DeviceStepStats per device, nodes in order of time."""
         self._memory.close()
         lines = Lines(step_stats, self._offset)
-        for record in sorted(self._records, key=lambda r: r.started):
-            lines.add(record)
+        for ran in sorted(self._kept, key=lambda ran: ran.started):
+            lines.add(ran)
         for remote in self._remote:
             step_stats.dev_stats.extend(remote.dev_stats)
+
+
+def trace_of(clock: Clock, wanted: bool) -> StepStatsCollector | None:
+    """The trace of a step that begins, if it is wanted or somebody watches what nodes do."""
+    return StepStatsCollector(clock, wanted) if wanted or PROCESS.node else None

@@ -21,7 +21,7 @@ from dtflab.graph import device_spec
 from dtflab.graph.inlining import inline
 from dtflab.graph.node import Node
 from dtflab.machine.clock import REAL, Clock
-from dtflab.machine.step_stats import StepStatsCollector
+from dtflab.machine.step_stats import trace_of
 from dtflab.ops.entropy import from_system
 from dtflab.placement import own_placer
 from dtflab.placement.control_loops import spread_loops
@@ -386,8 +386,10 @@ class MasterSession:
             from_system() >> 2,  # a signed 64-bit number above 0 on the wire
             self._master.clock,
             timeout=self._timeout(options),
-            trace=StepStatsCollector(self._master.clock) if traced else None,
+            trace=trace_of(self._master.clock, traced),
         )
+        if step.trace is not None:
+            step.trace.step = step.step_id
         step.inter_op = self._master.inter_op_pool(options)
         return step
 
@@ -410,7 +412,7 @@ class MasterSession:
         if metadata is None:
             return
         metadata.Clear()
-        if step.trace is not None:
+        if step.trace is not None and step.trace.wanted:
             step.trace.write(metadata.step_stats)
         if options is not None and options.output_partition_graphs:
             from dtflab.graph.graph_def import nodes_to_proto

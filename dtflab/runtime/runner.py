@@ -70,6 +70,11 @@ class Step:
         self.careful = trace is not None  # ask `holds_back` before each node
         self.allow(timeout)
 
+    @property
+    def traced(self) -> bool:
+        """True if its trace is wanted; it may have one only for those who watch."""
+        return self.trace is not None and self.trace.wanted
+
     # -- called on the driving thread ---------------------------------------------------------------------
 
     def enqueue(self, work: Work) -> None:

@@ -454,3 +454,26 @@ def test_an_error_of_the_block_comes_before_one_of_its_listener(caplog):
         sess.run(tf.constant(1))
         raise KeyError("in the block")
     assert "in the listener" in caplog.text
+
+
+def test_a_listener_for_nodes_hears_of_each_that_ran(cluster):
+    heard = []
+
+    class Nodes:
+        on_node = staticmethod(heard.append)
+
+    with tf.Session(cluster.target) as sess:
+        v, square = product()
+        sess.run(v.initializer)
+        metadata = tf.RunMetadata()
+        with tf.watch(Nodes()) as seen:
+            sess.run(square, run_metadata=metadata)
+        assert not metadata.step_stats.dev_stats  # nobody asked for a trace
+        heard_then = len(heard)
+        traced = sess.trace(square)
+    assert len(heard) == heard_then
+    ran = {(event.device, event.node.name) for event in heard}
+    w1 = "/job:worker/replica:0/task:1/device:CPU:0"
+    assert (w1, "square") in ran and {event.step for event in heard} == {of(seen.calls, "RunStep")[0].step}
+    assert len(heard) == sum(len(device.node_stats) for device in traced.step_stats.dev_stats)
+    assert all(event.started <= event.ended for event in heard)
