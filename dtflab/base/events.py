@@ -3,7 +3,8 @@
 Stands for nothing in TensorFlow, where calls and queues leave no trace.
 
 An `Instrument` has the listeners of one place: `PROCESS` those who want to know of everything here (`tf.watch`), a task
-the log of what others ask of it, a step its trace. A listener is an object with some of the methods in `KINDS`; each
+the log of what others ask of it, a step its trace,
+a registry of cards its journal. A listener is an object with some of the methods in `KINDS`; each
 gets the events of one kind.
 
 Rules: as a rule nobody listens, so a room first looks whether the tuple of listeners is empty, and that is all it
@@ -97,6 +98,25 @@ class NodeRan(NamedTuple):
     parts: Sequence[Any] = ()  # machine.pools.Part
 
 
+class CardEvent(NamedTuple):
+    """A program, process `pid`, `takes` memory of a card, is `refused` some, or `ends` and gives back what it has.
+
+    `before` and `held` are the bytes that it holds before and after, with its context. For a refusal, `asked` is what
+    it wanted besides, and `free` what nobody held. `at` is seconds since 1970.
+    """
+
+    at: float
+    host: str
+    card: int
+    pid: int
+    program: str
+    what: str
+    before: int
+    held: int
+    asked: int = 0
+    free: int = 0
+
+
 class Use(NamedTuple):
     """A client whose steps need a variable; `container` is "" for the one that all share.
 
@@ -111,7 +131,7 @@ class Use(NamedTuple):
     ops: tuple[str, ...] = ()
 
 
-KINDS = ("on_call", "on_queue", "on_use", "on_node", "on_message")  # the methods of a listener
+KINDS = ("on_call", "on_queue", "on_use", "on_node", "on_card", "on_message")  # the methods of a listener
 
 
 class Instrument:
@@ -127,8 +147,10 @@ class Instrument:
         self.queue: tuple[Callable[[QueueEvent], object], ...]
         self.use: tuple[Callable[[Use], object], ...]
         self.node: tuple[Callable[[NodeRan], object], ...]
+        self.card: tuple[Callable[[CardEvent], object], ...]
         self.message: tuple[Callable[[Message], object], ...]
-        self.call, self.queue, self.use, self.node, self.message = (_methods(listeners, kind) for kind in KINDS)
+        methods = (_methods(listeners, kind) for kind in KINDS)
+        self.call, self.queue, self.use, self.node, self.card, self.message = methods
 
     def add(self, listener: object) -> None:
         """From now on, `listener` hears of the events for which it has methods."""

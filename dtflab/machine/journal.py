@@ -12,28 +12,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, get_type_hints
+
+from dtflab.base.events import CardEvent
 
 _MOST_BYTES = 1 << 17  # some 800 events
-
-
-class CardEvent(NamedTuple):
-    """A program, process `pid`, `takes` memory of a card, is `refused` some, or `ends` and gives back what it has.
-
-    `before` and `held` are the bytes that it holds before and after, with its context. For a refusal, `asked` is what
-    it wanted besides, and `free` what nobody held. `at` is seconds since 1970.
-    """
-
-    at: float
-    host: str
-    card: int
-    pid: int
-    program: str
-    what: str
-    before: int
-    held: int
-    asked: int = 0
-    free: int = 0
 
 
 _KINDS = get_type_hints(CardEvent)
@@ -45,16 +28,14 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def add(self, events: Iterable[CardEvent]) -> None:
-        """Write them behind the others."""
-        lines = "".join(f"{json.dumps(event)}\n" for event in events)
-        if lines:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(lines)
-                is_long = file.tell() > _MOST_BYTES
-            if is_long:
-                kept = self.read()
-                self._write(kept[len(kept) // 2 :])
+    def on_card(self, event: CardEvent) -> None:
+        """Write it behind the others."""
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{json.dumps(event)}\n")
+            is_long = file.tell() > _MOST_BYTES
+        if is_long:
+            kept = self.read()
+            self._write(kept[len(kept) // 2 :])
 
     def read(self) -> list[CardEvent]:
         """All events, the oldest first. Lines that are not events are skipped: a process may have died as it wrote."""

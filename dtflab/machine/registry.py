@@ -25,10 +25,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dtflab.base.events import PROCESS, CardEvent, Instrument
 from dtflab.machine.clock import REAL
 from dtflab.machine.console import say
 from dtflab.machine.file_lock import FileLock
-from dtflab.machine.journal import CardEvent, Journal, checked
+from dtflab.machine.journal import Journal, checked
 from dtflab.ops.entropy import from_system
 
 CELLS = 3  # per claim: nanoseconds of kernels, bytes in use, the moment in virtual time (ns; 0: it runs in real time)
@@ -128,6 +129,7 @@ class Registry:
         self._record = Record(self._pid, command_line(), life=self._base.with_suffix(".live"))
         self._told: set[Path] = set()
         self._journal = Journal(folder / "journal")
+        self._heard = Instrument(self._journal)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -178,13 +180,50 @@ class Registry:
         if new := hosts.keys() - self._record.hosts.keys():
             for host in new.difference(*(record.hosts for record in self.others())):
                 self._journal.forget(host)
-        self._journal.add(_changes(self._record, holdings))
+        self._tell_changes(self._record, holdings)
 
     def refused(self, host: str, card: int, program: str, held: int, asked: int, free: int) -> None:
         """A program of this process wanted `asked` bytes of a card, of which only `free` are."""
         name = program or self._record.command
         with self.locked():
-            self._journal.add([CardEvent(REAL.time(), host, card, self._pid, name, "refused", held, held, asked, free)])
+            self._tell(
+                CardEvent(
+                    at=REAL.time(),
+                    host=host,
+                    card=card,
+                    pid=self._pid,
+                    program=name,
+                    what="refused",
+                    before=held,
+                    held=held,
+                    asked=asked,
+                    free=free,
+                )
+            )
+
+    def _tell_changes(self, record: Record, holdings: list[Holding]) -> None:
+        """From what a process told to what it holds now; what ends is told first."""
+        held = {(h.host, h.card, h.program): h.held for h in record.holdings}
+        now = {(h.host, h.card, h.program): h.held for h in holdings}
+        for key in sorted(held.keys() | now.keys(), key=lambda key: (now.get(key, 0), key)):
+            (host, card, program), before, after = key, held.get(key, 0), now.get(key, 0)
+            if before != after:
+                self._tell(
+                    CardEvent(
+                        at=REAL.time(),
+                        host=host,
+                        card=card,
+                        pid=record.pid,
+                        program=program or record.command,
+                        what="takes" if after > before else "ends",
+                        before=before,
+                        held=after,
+                    )
+                )
+
+    def _tell(self, event: CardEvent) -> None:
+        for hear in (*self._heard.card, *PROCESS.card):
+            hear(event)
 
     def take_slot(self) -> tuple[int, memoryview]:
         """Counters for one claim, at zero: (slot, its cells)."""
@@ -223,10 +262,8 @@ class Registry:
         if self._life is not None:
             if self._record.holdings:
                 with contextlib.suppress(TimeoutError), self.locked():  # somebody's stopped process is in the way
-                    self._journal.add(_changes(self._record, []))
-            with contextlib.suppress(
-                PermissionError
-            ):  # Windows keeps a mapped file; the next process that finds it removes it
+                    self._tell_changes(self._record, [])
+            with contextlib.suppress(PermissionError):  # Windows keeps a mapped file; the next process removes it
                 _bury(self._base.with_suffix(".live"))
             self._life.close()
             self._life = None
@@ -249,7 +286,7 @@ class Registry:
                 if not _is_alive(life):
                     with contextlib.suppress(OSError, ValueError):  # a spoilt record goes with the others
                         told = life.with_suffix(".json").read_text(encoding="utf-8")
-                        self._journal.add(_changes(parse(told), []))
+                        self._tell_changes(parse(told), [])
                     _bury(life)
                 elif (record := self._read(life)) is not None:
                     found.append(record)
@@ -278,17 +315,6 @@ class Registry:
             return None
         record.life = life
         return record
-
-
-def _changes(record: Record, holdings: list[Holding]) -> Iterator[CardEvent]:
-    """From what a process told to what it holds now; what ends is told first."""
-    held = {(h.host, h.card, h.program): h.held for h in record.holdings}
-    now = {(h.host, h.card, h.program): h.held for h in holdings}
-    for key in sorted(held.keys() | now.keys(), key=lambda key: (now.get(key, 0), key)):
-        (host, card, program), before, after = key, held.get(key, 0), now.get(key, 0)
-        if before != after:
-            what = "takes" if after > before else "ends"
-            yield CardEvent(REAL.time(), host, card, record.pid, program or record.command, what, before, after)
 
 
 def _is_alive(path: Path) -> bool:

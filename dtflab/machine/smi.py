@@ -16,10 +16,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from dtflab.base.events import CardEvent
 from dtflab.base.text_table import html_table
 from dtflab.machine import cards, hosts
 from dtflab.machine.clock import REAL, Clock, current
-from dtflab.machine.journal import CardEvent
 from dtflab.machine.registry import Holding, HostCards, Record, command_line, registry
 
 NO_GPUS = (

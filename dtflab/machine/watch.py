@@ -13,7 +13,7 @@ from dtflab.base import tf_logging
 from dtflab.base.events import PROCESS, Call, QueueEvent, Use
 from dtflab.machine.clock import Clock, current
 
-HEARD = ("on_call", "on_queue", "on_use", "on_node")  # the methods that a listener may have
+HEARD = ("on_call", "on_queue", "on_use", "on_node", "on_card")  # the methods that a listener may have
 
 
 class Watch:
@@ -112,9 +112,10 @@ def watch(listener: object = None) -> Watch:
     What waits already when a watch begins is seen when it goes on, and what still waits at its end as waiting.
 
     A `listener` gets each event as soon as it is known: a function, or an object with methods for the events that it
-    wants: `on_call`, `on_queue`, `on_use` (a client's step needs a variable), `on_node` (a node ran; steps take longer,
-    as if they were traced). It is called on the thread to which the event happens, which may hold the lock of a queue,
-    so it should be quick and run no session. If it raises an error, the step goes on; the error is logged, the listener
-    gets no more events, and the end of the block raises it.
+    wants. These are `on_call`, `on_queue`, `on_use` (a client's step needs a variable), `on_node` (a node ran; steps
+    take longer, as if they were traced) and `on_card` (a program takes memory of a simulated GPU, gives it back, or is
+    refused some). It is called on the thread to which the event happens, which may hold the lock of a queue or of the
+    cards, so it should be quick and run no session. If it raises an error, the step goes on; the error is logged, the
+    listener gets no more events, and the end of the block raises it.
     """
     return Watch(listener)

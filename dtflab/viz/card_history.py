@@ -11,9 +11,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from dtflab.base.events import CardEvent
 from dtflab.base.text_table import plural, text_table
 from dtflab.machine.cards import MIB
-from dtflab.machine.journal import CardEvent
 from dtflab.machine.smi import CardState, Smi
 from dtflab.viz.cards import by_arrival, host_of, program_look
 from dtflab.viz.drawing import marks

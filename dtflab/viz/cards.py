@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from dtflab.base.events import CardEvent
 from dtflab.base.text_table import plural, text_table
 from dtflab.machine.cards import MIB
-from dtflab.machine.journal import CardEvent
 from dtflab.machine.smi import NO_GPUS, CardState, HostState, Process, Smi
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import GREY, OKABE_ITO, Look

@@ -9,8 +9,9 @@ import sys
 import pytest
 
 import dtflab as tf
+from dtflab.base.events import CardEvent
 from dtflab.machine import cards, hosts, journal, registry
-from dtflab.machine.journal import CardEvent, Journal
+from dtflab.machine.journal import Journal
 
 MIB = 1 << 20
 CONTEXT = cards.CONTEXT_BYTES
@@ -52,6 +53,20 @@ def test_takes_refusals_and_ends_are_told_in_order():
     events = tf.smi().events
     assert {event.pid for event in events} == {os.getpid()} and {event.host for event in events} == {"localhost"}
     assert [event.at for event in events] == sorted(event.at for event in events)
+
+
+def test_a_listener_hears_what_the_journal_keeps():
+    heard = []
+
+    class Cards:
+        on_card = staticmethod(heard.append)
+
+    hosts.simulate_gpus(1, memory="256MiB")
+    with tf.watch(Cards()):
+        a, b = claim("a"), claim("b")
+        assert a.grab(100 * MIB - CONTEXT) and not b.grab(200 * MIB - CONTEXT)
+        hosts.end_program("a")
+    assert [event.what for event in heard] == ["takes", "refused", "ends"] and heard == tf.smi().events
 
 
 def test_a_refusal_is_told_once():
@@ -120,7 +135,7 @@ def test_a_long_journal_keeps_its_younger_half(tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "_MOST_BYTES", 1000)
     own = Journal(tmp_path / "journal")
     for number in range(100):
-        own.add([event(number)])
+        own.on_card(event(number))
     kept = own.read()
     assert kept[-1] == event(99) and 5 < len(kept) < 30
     assert kept == [event(number) for number in range(100 - len(kept), 100)]
@@ -129,7 +144,8 @@ def test_a_long_journal_keeps_its_younger_half(tmp_path, monkeypatch):
 def test_a_host_is_forgotten_and_the_others_stay(tmp_path):
     own = Journal(tmp_path / "journal")
     assert own.read() == []
-    own.add([event(1), event(2, "other"), event(3)])
+    for one in (event(1), event(2, "other"), event(3)):
+        own.on_card(one)
     own.forget("h")
     assert own.read() == [event(2, "other")]
 
@@ -137,8 +153,8 @@ def test_a_host_is_forgotten_and_the_others_stay(tmp_path):
 @pytest.mark.parametrize("line", ["", "[", "{}", "[1, 2]", '[1.0, "h", 0, 1, "p", "takes", 0, -1, 0, 0]', "\udcff"])
 def test_what_is_no_event_is_left_out(tmp_path, line):
     own = Journal(tmp_path / "journal")
-    own.add([event(1)])
+    own.on_card(event(1))
     with (tmp_path / "journal").open("ab") as file:
         file.write(line.encode(errors="surrogateescape") + b"\n")
-    own.add([event(2)])
+    own.on_card(event(2))
     assert own.read() == [event(1), event(2)]

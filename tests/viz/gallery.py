@@ -15,7 +15,7 @@ import numpy as np
 
 import dtflab as tf
 from dtflab import sim, viz
-from dtflab.machine.journal import CardEvent
+from dtflab.base.events import CardEvent
 from dtflab.machine.smi import CardState, HostState, Process, Smi
 from dtflab.train.replicas.staleness_log import StalenessLog
 from dtflab.viz.counters import counters

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 import dtflab as tf
+from dtflab.base.events import CardEvent
 from dtflab.machine import hosts, registry
-from dtflab.machine.journal import CardEvent
 from dtflab.machine.smi import CardState, HostState, Process, Smi
 from tests.viz.texts import clipped, overlapping
 
