@@ -3,9 +3,8 @@
 Stands for nothing in TensorFlow, where calls and queues leave no trace.
 
 An `Instrument` has the listeners of one place: `PROCESS` those who want to know of everything here (`tf.watch`), a task
-the log of what others ask of it, a step its trace,
-a registry of cards its journal. A listener is an object with some of the methods in `KINDS`; each
-gets the events of one kind.
+the log of what others ask of it, a step its trace, a registry of cards its journal. A listener is an object with
+some of the methods in `KINDS`; each gets the events of one kind.
 
 Rules: as a rule nobody listens, so a room first looks whether the tuple of listeners is empty, and that is all it
 costs. Each kind of event is built in one place, by keyword. A room that tells an event waits for nobody, and holds no
@@ -117,6 +116,30 @@ class CardEvent(NamedTuple):
     free: int = 0
 
 
+class Happened(NamedTuple):
+    """In virtual time, in a step, a kernel ran on `where`, or a message of `nbytes` went to `target`.
+
+    Moments are virtual seconds. A message is told when it sets out, as it is known then when it arrives.
+    """
+
+    started: float
+    ended: float
+    step: int
+    what: str
+    where: str
+    target: str = ""
+    nbytes: int = 0
+
+    def __str__(self) -> str:
+        return line_of(*self)
+
+
+def line_of(started: float, ended: float, step: int, what: str, where: str, target: str = "", nbytes: int = 0) -> str:
+    """The text of a Happened; without the object, as every line is hashed."""
+    way = f"{where} -> {target} {nbytes} B" if target else where
+    return f"{started:.9f} {ended:.9f} step {step} {what} {way}"
+
+
 class Use(NamedTuple):
     """A client whose steps need a variable; `container` is "" for the one that all share.
 
@@ -131,7 +154,8 @@ class Use(NamedTuple):
     ops: tuple[str, ...] = ()
 
 
-KINDS = ("on_call", "on_queue", "on_use", "on_node", "on_card", "on_message")  # the methods of a listener
+# The methods of a listener.
+KINDS = ("on_call", "on_queue", "on_use", "on_node", "on_card", "on_happened", "on_message")
 
 
 class Instrument:
@@ -148,9 +172,10 @@ class Instrument:
         self.use: tuple[Callable[[Use], object], ...]
         self.node: tuple[Callable[[NodeRan], object], ...]
         self.card: tuple[Callable[[CardEvent], object], ...]
+        self.happened: tuple[Callable[[Happened], object], ...]
         self.message: tuple[Callable[[Message], object], ...]
         methods = (_methods(listeners, kind) for kind in KINDS)
-        self.call, self.queue, self.use, self.node, self.card, self.message = methods
+        self.call, self.queue, self.use, self.node, self.card, self.happened, self.message = methods
 
     def add(self, listener: object) -> None:
         """From now on, `listener` hears of the events for which it has methods."""

@@ -13,7 +13,7 @@ from dtflab.base import tf_logging
 from dtflab.base.events import PROCESS, Call, QueueEvent, Use
 from dtflab.machine.clock import Clock, current
 
-HEARD = ("on_call", "on_queue", "on_use", "on_node", "on_card")  # the methods that a listener may have
+HEARD = ("on_call", "on_queue", "on_use", "on_node", "on_card", "on_happened")  # the methods that a listener may have
 
 
 class Watch:
@@ -113,9 +113,10 @@ def watch(listener: object = None) -> Watch:
 
     A `listener` gets each event as soon as it is known: a function, or an object with methods for the events that it
     wants. These are `on_call`, `on_queue`, `on_use` (a client's step needs a variable), `on_node` (a node ran; steps
-    take longer, as if they were traced) and `on_card` (a program takes memory of a simulated GPU, gives it back, or is
-    refused some). It is called on the thread to which the event happens, which may hold the lock of a queue or of the
-    cards, so it should be quick and run no session. If it raises an error, the step goes on; the error is logged, the
-    listener gets no more events, and the end of the block raises it.
+    take longer, as if they were traced), `on_card` (a program takes memory of a simulated GPU, gives it back, or is
+    refused some) and `on_happened` (in virtual time, a kernel ran or a message set out). It is called on the thread to
+    which the event happens, which may hold the lock of a queue or of the cards, so it should be quick and run no
+    session. If it raises an error, the step goes on; the error is logged, the listener gets no more events, and the
+    end of the block raises it.
     """
     return Watch(listener)

@@ -7,32 +7,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any
+
+from dtflab.base.events import PROCESS, Happened, line_of
 
 _BLOCK = 1000  # lines that are hashed at once
 _Line = tuple[Any, ...]
-
-
-class Happened(NamedTuple):
-    """In a step, a kernel ran on `where`, or a message of `nbytes` went to `target`; moments in virtual seconds."""
-
-    started: float
-    ended: float
-    step: int
-    what: str
-    where: str
-    target: str = ""
-    nbytes: int = 0
-
-    def __str__(self) -> str:
-        return _text(*self)
-
-
-def _text(
-    started: float, ended: float, step: int, what: str, where: str, target: str = "", nbytes: int = 0
-) -> str:  # without an object, as every line is hashed
-    way = f"{where} -> {target} {nbytes} B" if target else where
-    return f"{started:.9f} {ended:.9f} step {step} {what} {way}"
 
 
 class EventLog:
@@ -45,9 +25,11 @@ class EventLog:
         self._hash = hashlib.sha256()
 
     def add(self, *happened: Any) -> None:
-        """Note what has ended, or is known to end then; the arguments are Happened's."""
+        """Note what has ended, or is known to end then; the arguments are Happened's, which only listeners need."""
         self._kept.append(happened)
         self._new.append(happened)
+        if PROCESS.happened:
+            _tell(*happened)
         if len(self._new) == _BLOCK:
             self._take_in()
 
@@ -67,6 +49,12 @@ class EventLog:
         return self._hash.hexdigest()
 
     def _take_in(self) -> None:
-        self._hash.update("".join([f"{_text(*line)}\n" for line in self._new]).encode())
+        self._hash.update("".join([f"{line_of(*line)}\n" for line in self._new]).encode())
         self._hashed += len(self._new)
         self._new.clear()
+
+
+def _tell(started: float, ended: float, step: int, what: str, where: str, target: str = "", nbytes: int = 0) -> None:
+    event = Happened(started=started, ended=ended, step=step, what=what, where=where, target=target, nbytes=nbytes)
+    for hear in PROCESS.happened:
+        hear(event)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from dtflab.base.events import Happened
 from dtflab.base.text_table import plural, text_table
 from dtflab.graph.device_spec import matches
-from dtflab.virtual.event_log import EventLog, Happened
+from dtflab.virtual.event_log import EventLog
 from dtflab.viz.drawing import marks
 from dtflab.viz.drawing.palette import in_order, look, together
 from dtflab.viz.drawing.picture import Picture

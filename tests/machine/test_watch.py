@@ -477,3 +477,18 @@ def test_a_listener_for_nodes_hears_of_each_that_ran(cluster):
     assert (w1, "square") in ran and {event.step for event in heard} == {of(seen.calls, "RunStep")[0].step}
     assert len(heard) == sum(len(device.node_stats) for device in traced.step_stats.dev_stats)
     assert all(event.started <= event.ended for event in heard)
+
+
+def test_a_listener_hears_what_the_log_of_virtual_time_keeps():
+    heard = []
+
+    class Happened:
+        on_happened = staticmethod(heard.append)
+
+    with tf.Cluster(ps=1, worker=2, clock="virtual") as cluster, tf.Session(cluster.target) as sess:
+        v, square = product()
+        sess.run(v.initializer)
+        before = cluster.log().count
+        with tf.watch(Happened()):
+            sess.run(square)
+        assert heard == cluster.log().lines[before:] and {bool(event.target) for event in heard} == {True, False}

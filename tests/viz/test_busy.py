@@ -8,7 +8,8 @@ import re
 import pytest
 
 import dtflab as tf
-from dtflab.virtual.event_log import EventLog, Happened
+from dtflab.base.events import Happened
+from dtflab.virtual.event_log import EventLog
 from dtflab.viz.drawing.palette import look
 from tests.viz.texts import clipped, overlapping
 
